@@ -1,6 +1,6 @@
 //! An experiment with several servers as a report.
 
-use millrace_runs::{Lab, LabFinding, LabLevel, LabServer, Spread, Text};
+use millrace_runs::{Lab, LabFinding, LabLevel, LabServer, MedianRange, Text};
 use millrace_stats::{Ratio, Verdict};
 
 use crate::measured::sentence;
@@ -238,7 +238,7 @@ fn costs(lab: &Lab, level: LabLevel, found: &[&LabFinding]) -> Table {
     }
 }
 
-fn cell(spread: Option<Spread>, unit: Unit) -> String {
+fn cell(spread: Option<MedianRange>, unit: Unit) -> String {
     spread.map_or_else(none, |spread| unit.format(spread.median))
 }
 
@@ -357,7 +357,7 @@ fn configuration(server: &LabServer) -> String {
     text
 }
 
-fn with_spread(spread: Spread) -> String {
+fn with_spread(spread: MedianRange) -> String {
     let half = (spread.max - spread.min) / 2.0 / spread.median.max(f64::MIN_POSITIVE);
     format!("{}\u{a0}±\u{a0}{}", rate(spread.median), percent(half))
 }

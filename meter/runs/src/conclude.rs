@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::run::{Client, Connections, Loop, Protocol, Run};
+use crate::run::{ClientFigures, Connections, Loop, Protocol, Run};
 use crate::{Host, postgres, visits};
 use base_clock::Nanos;
 use base_probe::postgres::PgProber;
@@ -147,7 +147,7 @@ pub(crate) fn conclude(measured: Measured<'_>) -> Run {
         error_examples: examples(&all.examples),
         latency_us,
         connections,
-        client: Client {
+        client: ClientFigures {
             cpu_us_per_request: (finished > 0).then(|| cpu as f64 / 1000.0 / finished as f64),
             busiest_thread,
             threads: threads as u64,

@@ -5,7 +5,6 @@
 //! is killed. What is measured is the same for all: the client's run, the server's CPU time from the run times of
 //! all its threads, and what else happened on its cores.
 
-mod asked;
 mod blocks;
 mod check;
 mod check_limits;
@@ -17,34 +16,35 @@ mod cores;
 mod doubts;
 mod experiment;
 mod fault;
-mod fill;
 mod findings;
-mod form;
 mod h2load;
 mod idle;
 mod limit;
 mod measure;
 mod memory;
-mod other;
+mod other_client;
 mod outcome;
 mod output;
+mod placeholders;
 mod process;
+mod process_tree;
 mod programs;
 mod progress;
+mod requests;
 mod runner;
+mod schedule;
 mod server;
 mod source;
 mod spec;
-mod tree;
-mod turns;
-mod workshop;
+mod spec_values;
+mod work_folder;
 mod wrk;
 
 pub use experiment::Experiment;
 pub use fault::Fault;
 pub use outcome::{
     CrossCheck, Lab, LabBound, LabFinding, LabInterval, LabLevel, LabLimit, LabMetric, LabOutcome,
-    LabRun, LabServer, OtherClient, Spread, Text,
+    LabRun, LabServer, MedianRange, OtherClient, Text,
 };
 pub use programs::Missing;
 pub use progress::LabProgress;

@@ -47,15 +47,15 @@ pub use figures::{ClassFigures, Pauses, RampDown, Sessions};
 pub use host::Host;
 pub use lab::{
     CrossCheck, Experiment, Fault, Lab, LabBound, LabFinding, LabInterval, LabLevel, LabLimit,
-    LabMetric, LabOptions, LabOutcome, LabProgress, LabRun, LabServer, Missing, OtherClient,
-    Programs, Spread, Text, lab,
+    LabMetric, LabOptions, LabOutcome, LabProgress, LabRun, LabServer, MedianRange, Missing,
+    OtherClient, Programs, Text, lab,
 };
 pub use ladder::Ladder;
 pub use measure::run;
-pub use merge::{MergeError, Part};
+pub use merge::{MergeError, MergedRun};
 pub use postgres::Postgres;
 pub use probe::Probed;
-pub use run::{Client, Connections, Loop, Protocol, Run};
+pub use run::{ClientFigures, Connections, Loop, Protocol, Run};
 pub use sweep::{
     Attained, By, Crossing, Direction, Edge, Hysteresis, Judged, LevelPower, LevelRange, News,
     Power, Step, Sweep, SweepPlan, SweepProgress, TopRate, sweep,

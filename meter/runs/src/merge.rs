@@ -16,7 +16,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::Host;
-use crate::run::{Client, Connections, Loop, Run};
+use crate::run::{ClientFigures, Connections, Loop, Run};
 use millrace_client::Errors;
 use millrace_stats::hdr::Histograms;
 use millrace_stats::latency::{buckets, quantiles};
@@ -86,7 +86,7 @@ impl std::error::Error for MergeError {}
 
 /// One of the runs that were merged.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Part {
+pub struct MergedRun {
     /// Its command line.
     pub command: String,
     /// When its measured part began, in microseconds since 1970 (UTC), by its machine's clock.
@@ -198,11 +198,11 @@ fn all_of(runs: &[Run], of: impl Fn(&Run) -> Option<u64>) -> Option<u64> {
 }
 
 /// A run that was merged before gives its own parts.
-fn parts(run: &Run) -> Vec<Part> {
+fn parts(run: &Run) -> Vec<MergedRun> {
     if !run.merged_from.is_empty() {
         return run.merged_from.clone();
     }
-    vec![Part {
+    vec![MergedRun {
         command: run.command.clone(),
         started_unix_us: run.started_unix_us,
         duration_s: run.duration_s,
@@ -299,7 +299,7 @@ fn connections(runs: &[Run], spans: &Spans) -> Connections {
     }
 }
 
-fn client(runs: &[Run], spans: &Spans) -> Client {
+fn client(runs: &[Run], spans: &Spans) -> ClientFigures {
     let finished = |run: &Run| (run.accounting.answered + run.accounting.failed) as f64;
     let all: f64 = runs.iter().map(finished).sum();
     let cpu: Option<f64> = runs
@@ -307,7 +307,7 @@ fn client(runs: &[Run], spans: &Spans) -> Client {
         .filter(|run| finished(run) > 0.0)
         .map(|run| Some(run.client.cpu_us_per_request? * finished(run)))
         .sum();
-    Client {
+    ClientFigures {
         cpu_us_per_request: cpu.filter(|_| all > 0.0).map(|cpu| cpu / all),
         busiest_thread: runs
             .iter()

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::merge::Part;
+use crate::merge::MergedRun;
 use crate::{ClassFigures, Host, Pauses, Postgres, Probed, RampDown, Sessions};
 use millrace_client::{AutoFigures, Errors};
 use millrace_stats::hdr::Histograms;
@@ -93,7 +93,7 @@ pub struct Run {
     /// The connections.
     pub connections: Connections,
     /// What the client itself used.
-    pub client: Client,
+    pub client: ClientFigures,
     /// Little's law, where the run was long enough to check it.
     pub little: Option<Little>,
     /// The machine of the client.
@@ -141,7 +141,7 @@ pub struct Run {
     pub histograms: Histograms,
     /// The runs that this one was merged from; empty for a run that was measured as it is.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub merged_from: Vec<Part>,
+    pub merged_from: Vec<MergedRun>,
     /// What was sampled on the machine of the server, and what a request took there.
     #[serde(default)]
     pub probe: Option<Probed>,
@@ -171,7 +171,7 @@ pub struct Connections {
 
 /// What the client itself used in the measured part.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Client {
+pub struct ClientFigures {
     /// CPU time of all client threads, user and system, for one finished request, without `spun_us`.
     pub cpu_us_per_request: Option<f64>,
     /// Share of one core that the busiest thread used while requests were issued, from 0 to 1, without what is in `spun_us`.

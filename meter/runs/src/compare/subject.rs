@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use super::Comparison;
-use super::cpu::Reading;
+use super::cpu::ThreadTimes;
 use crate::{Host, Run, run};
 use base_clock::Nanos;
 use millrace_client::{Error, Plan, Stop, Workload, spin};
@@ -273,13 +273,13 @@ fn measure(
     if stop.load(Ordering::Relaxed) {
         return Ok(None);
     }
-    let before = Reading::take(&subject.pids)?;
+    let before = ThreadTimes::take(&subject.pids)?;
     let run = run(&plan, Some(show), stop)?;
     if stop.load(Ordering::Relaxed) {
         return Ok(None);
     }
     // A server that died during the run has made it INVALID, which says more than a process that is gone.
-    let spent = Reading::take(&subject.pids)
+    let spent = ThreadTimes::take(&subject.pids)
         .ok()
         .and_then(|after| after.since(&before));
     Ok(Some(Trial {

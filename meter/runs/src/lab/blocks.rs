@@ -16,9 +16,9 @@ use millrace_stats::{FEWEST_BLOCKS, Ratio, Verdict};
 pub(super) type Figure = fn(&LabRun) -> Option<f64>;
 
 /// A figure of one server's runs at one level that count, by repeat and place in the block.
-struct Values(BTreeMap<usize, BTreeMap<usize, f64>>);
+struct BlockValues(BTreeMap<usize, BTreeMap<usize, f64>>);
 
-impl Values {
+impl BlockValues {
     /// `place` says which of a block's runs one is, from 1; `None` if it is no part of the pattern.
     fn of(runs: &[&LabRun], place: fn(&LabRun) -> Option<usize>, figure: Figure) -> Self {
         let mut values = BTreeMap::<usize, BTreeMap<usize, f64>>::new();
@@ -70,18 +70,18 @@ impl Values {
 }
 
 /// A figure on two sides of the same blocks.
-pub(super) struct Sides {
-    own: Values,
-    other: Values,
+pub(super) struct PairedFigures {
+    own: BlockValues,
+    other: BlockValues,
 }
 
-impl Sides {
+impl PairedFigures {
     /// Two servers. A further pass, with the other client beside, is no part of the pattern.
     pub(super) fn of_servers(runs: &[&LabRun], base: &[&LabRun], figure: Figure) -> Self {
         let place = |run: &LabRun| (run.pass <= PASSES).then_some(run.pass);
         Self {
-            own: Values::of(runs, place, figure),
-            other: Values::of(base, place, figure),
+            own: BlockValues::of(runs, place, figure),
+            other: BlockValues::of(base, place, figure),
         }
     }
 
@@ -90,8 +90,8 @@ impl Sides {
     pub(super) fn of_clients(runs: &[&LabRun], own: Figure, other: Figure) -> Self {
         let place = |run: &LabRun| run.pass.checked_sub(PASSES).filter(|place| *place > 0);
         Self {
-            own: Values::of(runs, place, own).only_whole_blocks(),
-            other: Values::of(runs, place, other).only_whole_blocks(),
+            own: BlockValues::of(runs, place, own).only_whole_blocks(),
+            other: BlockValues::of(runs, place, other).only_whole_blocks(),
         }
     }
 
@@ -118,12 +118,12 @@ impl Sides {
 
 /// A figure of `runs` as a multiple of that of `base`.
 pub(super) fn ratio_to(runs: &[&LabRun], base: &[&LabRun], figure: Figure) -> Option<Ratio> {
-    Sides::of_servers(runs, base, figure).ratio()
+    PairedFigures::of_servers(runs, base, figure).ratio()
 }
 
 /// A figure of `runs` as a multiple of itself.
 pub(super) fn ratio_to_itself(runs: &[&LabRun], figure: Figure) -> Option<Ratio> {
-    Sides::of_servers(&[], runs, figure).other_over_itself()
+    PairedFigures::of_servers(&[], runs, figure).other_over_itself()
 }
 
 fn difference(values: &[f64]) -> Option<LabInterval> {

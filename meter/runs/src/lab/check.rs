@@ -8,10 +8,10 @@ use toml::Spanned;
 
 use super::experiment::{Experiment, NUMBER, numbered};
 use super::fault::Fault;
-use super::fill::Values;
-use super::form::{Ending, Line};
-use super::source::Source;
-use super::spec::{BEST, Levels, Server, Written};
+use super::placeholders::Placeholders;
+use super::source::ExperimentText;
+use super::spec::{BEST, FileSpec, LadderSpec, ServerSpec};
+use super::spec_values::{CommandLine, Ending};
 use super::{check_limits, check_other, check_spin, programs};
 use millrace_client::{Plan, limits};
 
@@ -26,8 +26,8 @@ const RESERVED: [&str; 9] = [
 ];
 
 /// Everything that is wrong, in the order of the file.
-pub(super) fn faults(experiment: &Experiment, source: &Source) -> Vec<Fault> {
-    let mut check = Check {
+pub(super) fn faults(experiment: &Experiment, source: &ExperimentText) -> Vec<Fault> {
+    let mut check = ExperimentCheck {
         experiment,
         found: Vec::new(),
     };
@@ -48,12 +48,12 @@ pub(super) fn faults(experiment: &Experiment, source: &Source) -> Vec<Fault> {
         .collect()
 }
 
-struct Check<'a> {
+struct ExperimentCheck<'a> {
     experiment: &'a Experiment,
     found: Vec<(Range<usize>, String)>,
 }
 
-impl Check<'_> {
+impl ExperimentCheck<'_> {
     fn say(&mut self, place: Range<usize>, message: impl Into<String>) {
         self.found.push((place, message.into()));
     }
@@ -140,7 +140,7 @@ impl Check<'_> {
         }
     }
 
-    fn ladder(&mut self, ladder: &Spanned<Levels>) {
+    fn ladder(&mut self, ladder: &Spanned<LadderSpec>) {
         let levels = ladder.get_ref();
         match (&levels.connections, &levels.rates) {
             (Some(_), Some(_)) | (None, None) => {
@@ -211,7 +211,7 @@ impl Check<'_> {
         }
     }
 
-    fn server(&mut self, server: &Server) {
+    fn server(&mut self, server: &ServerSpec) {
         self.with(&server.with, Some(server));
         self.needs(&server.needs);
         if let Some(cores) = &server.cores {
@@ -254,7 +254,7 @@ impl Check<'_> {
         self.files(&server.files, &values);
     }
 
-    fn files(&mut self, files: &[Written], values: &Values) {
+    fn files(&mut self, files: &[FileSpec], values: &Placeholders) {
         for file in files {
             let path = Path::new(file.path.get_ref());
             let inside = path
@@ -278,7 +278,7 @@ impl Check<'_> {
         }
     }
 
-    fn line<T>(&mut self, place: &Spanned<T>, line: &Line, values: &Values) {
+    fn line<T>(&mut self, place: &Spanned<T>, line: &CommandLine, values: &Placeholders) {
         for text in line.texts() {
             if let Err(error) = values.fill(text, false) {
                 self.say(place.span(), error);
@@ -286,7 +286,7 @@ impl Check<'_> {
         }
     }
 
-    fn text(&mut self, text: &Spanned<String>, values: &Values) {
+    fn text(&mut self, text: &Spanned<String>, values: &Placeholders) {
         if let Err(error) = values.fill(text.get_ref(), false) {
             self.say(text.span(), error);
         }
@@ -311,7 +311,7 @@ impl Check<'_> {
         }
     }
 
-    fn with(&mut self, with: &[Spanned<String>], user: Option<&Server>) {
+    fn with(&mut self, with: &[Spanned<String>], user: Option<&ServerSpec>) {
         for (position, name) in with.iter().enumerate() {
             let place = name.span();
             let before = &with[..position];

@@ -5,7 +5,7 @@ use std::ops::Range;
 use toml::Spanned;
 
 use super::experiment::Experiment;
-use super::spec::Server;
+use super::spec::ServerSpec;
 
 /// What is wrong, with its places.
 pub(super) fn mistakes(experiment: &Experiment) -> Vec<(Range<usize>, String)> {
@@ -24,7 +24,7 @@ pub(super) fn mistakes(experiment: &Experiment) -> Vec<(Range<usize>, String)> {
         .collect()
 }
 
-fn mistake(server: &Server, client: &[usize]) -> Option<(Range<usize>, String)> {
+fn mistake(server: &ServerSpec, client: &[usize]) -> Option<(Range<usize>, String)> {
     let name = server.name.get_ref();
     match &server.cores {
         Some(cores) => {

@@ -22,7 +22,7 @@ pub(super) struct Ticks {
 
 /// What some cores did between two readings.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Work {
+pub(super) struct CoreWork {
     /// Between the readings.
     seconds: f64,
     /// That each of the cores was not idle, on average; right to about a tick.
@@ -31,7 +31,7 @@ pub(super) struct Work {
     pub(super) softirq_us: f64,
 }
 
-impl Work {
+impl CoreWork {
     /// How much of the time they were busy.
     pub(super) fn share(&self) -> Option<f64> {
         (self.seconds > 0.0).then(|| self.busy_s / self.seconds)
@@ -47,7 +47,7 @@ impl Work {
 
 /// Which cores are whose.
 #[derive(Clone, Copy)]
-pub(super) struct Sides<'a> {
+pub(super) struct CoreSets<'a> {
     /// Of the server; none if it is pinned to none.
     pub(super) server: &'a [usize],
     /// Of the client, if no server is on them.
@@ -56,23 +56,23 @@ pub(super) struct Sides<'a> {
 
 /// One reading of both sides.
 #[derive(Clone, Copy)]
-pub(super) struct Both<T> {
+pub(super) struct PerSide<T> {
     pub(super) server: Option<T>,
     pub(super) client: Option<T>,
 }
 
-impl Sides<'_> {
-    pub(super) fn ticks(self) -> Both<Ticks> {
+impl CoreSets<'_> {
+    pub(super) fn ticks(self) -> PerSide<Ticks> {
         let [server, client] = [self.server, self.client].map(Ticks::take);
-        Both { server, client }
+        PerSide { server, client }
     }
 }
 
-impl Both<Ticks> {
+impl PerSide<Ticks> {
     /// What either did since `earlier`.
-    pub(super) fn since(self, earlier: Self) -> Both<Work> {
+    pub(super) fn since(self, earlier: Self) -> PerSide<CoreWork> {
         let work = |now: Option<Ticks>, then: Option<Ticks>| now?.since(&then?);
-        Both {
+        PerSide {
             server: work(self.server, earlier.server),
             client: work(self.client, earlier.client),
         }
@@ -81,28 +81,29 @@ impl Both<Ticks> {
 
 /// The first and the last of several readings that are made while something runs, whatever it does before and after.
 #[derive(Default)]
-pub(super) struct Looks(Option<(Both<Ticks>, Both<Ticks>)>);
+pub(super) struct CoreReadings(Option<(PerSide<Ticks>, PerSide<Ticks>)>);
 
 /// With less between them a tick is too much.
 const LOOKED_AT_S: f64 = 0.4;
 
-impl Looks {
-    pub(super) fn look(&mut self, sides: Sides<'_>) {
+impl CoreReadings {
+    pub(super) fn look(&mut self, sides: CoreSets<'_>) {
         let now = sides.ticks();
         self.0 = Some((self.0.map_or(now, |(first, _)| first), now));
     }
 
     /// How busy either side was between them.
-    pub(super) fn shares(self) -> Both<f64> {
+    pub(super) fn shares(self) -> PerSide<f64> {
         let Some((first, last)) = self.0 else {
-            return Both {
+            return PerSide {
                 server: None,
                 client: None,
             };
         };
         let work = last.since(first);
-        let share = |work: Option<Work>| work.filter(|work| work.seconds >= LOOKED_AT_S)?.share();
-        Both {
+        let share =
+            |work: Option<CoreWork>| work.filter(|work| work.seconds >= LOOKED_AT_S)?.share();
+        PerSide {
             server: share(work.server),
             client: share(work.client),
         }
@@ -143,11 +144,11 @@ impl Ticks {
     }
 
     /// What they did since `earlier`.
-    fn since(&self, earlier: &Self) -> Option<Work> {
+    fn since(&self, earlier: &Self) -> Option<CoreWork> {
         let seconds = self.at.checked_sub(earlier.at)? as f64 / 1e9;
         let idle = self.idle.saturating_sub(earlier.idle) as f64 * TICK_US / 1e6;
         let softirq = self.softirq.saturating_sub(earlier.softirq);
-        Some(Work {
+        Some(CoreWork {
             seconds,
             busy_s: (seconds - idle / self.cores as f64).max(0.0),
             softirq_us: softirq as f64 * TICK_US,
@@ -201,7 +202,7 @@ mod tests {
         assert!((mean - 0.996).abs() < 1e-9, "{shares:?}");
         // Forty requests more were on their way when it ended, and were answered then.
         assert!((utilisation(0, 260, 1040) - 1.0).abs() < 1e-9);
-        let nothing = Sides {
+        let nothing = CoreSets {
             server: &[],
             client: &[],
         };
@@ -214,18 +215,18 @@ mod tests {
         let looks = |ms: u64| {
             let at = |idle: u64, at: Nanos| {
                 let ticks = Ticks::read(&format!("cpu0 0 0 0 {idle} 0 0 0 0\n"), &[0], at);
-                Both {
+                PerSide {
                     server: ticks,
                     client: None,
                 }
             };
-            Looks(Some((at(0, 0), at(10, ms * MS)))).shares()
+            CoreReadings(Some((at(0, 0), at(10, ms * MS)))).shares()
         };
         assert_eq!(looks(300).server, None);
         assert_eq!((looks(500).server, looks(500).client), (Some(0.8), None));
-        assert_eq!(Looks::default().shares().server, None);
-        let mut one = Looks::default();
-        one.look(Sides {
+        assert_eq!(CoreReadings::default().shares().server, None);
+        let mut one = CoreReadings::default();
+        one.look(CoreSets {
             server: &[0],
             client: &[],
         });

@@ -1,7 +1,7 @@
 //! What speaks against a whole experiment, whatever its runs are.
 
 use super::experiment::Experiment;
-use super::spec::Server;
+use super::spec::ServerSpec;
 use millrace_stats::BLOCKS;
 
 /// The doubts, as sentences. `complete` says that every run was made.
@@ -22,7 +22,7 @@ pub(super) fn doubts(experiment: &Experiment, complete: bool) -> Vec<String> {
 /// Servers that may run where the client does.
 fn shared_cores(experiment: &Experiment) -> Vec<String> {
     let client = experiment.workload.get_ref().cores.as_ref();
-    let shares = |server: &&Server| match (&server.cores, client) {
+    let shares = |server: &&ServerSpec| match (&server.cores, client) {
         (Some(own), Some(client)) => own
             .get_ref()
             .iter()

@@ -9,12 +9,15 @@ use serde::de::IgnoredAny;
 use toml::Spanned;
 
 use super::fault::Fault;
-use super::form::Time;
 use super::outcome::{LabLevel, Text};
 use super::programs::{self, Missing};
-use super::source::Source;
-use super::spec::{BEST, Checker, Levels, Limited, Prepare, Sequence, Server, Workload, Written};
-use super::{check, fill::Values};
+use super::source::ExperimentText;
+use super::spec::{
+    BEST, FileSpec, LadderSpec, LimitSpec, OtherProgram, PrepareStep, Sequence, ServerSpec,
+    WorkloadSpec,
+};
+use super::spec_values::Time;
+use super::{check, placeholders::Placeholders};
 use crate::Ladder;
 use millrace_client::Error;
 
@@ -30,23 +33,23 @@ pub struct Experiment {
     pub(super) repeats: Spanned<usize>,
     #[serde(default)]
     pub(super) order: Sequence,
-    pub(super) cross_check: Option<Spanned<Checker>>,
-    /// [`Source`] has put the texts of these files behind this one's.
+    pub(super) cross_check: Option<Spanned<OtherProgram>>,
+    /// [`ExperimentText`] has put the texts of these files behind this one's.
     #[serde(default, rename = "include")]
     _include: IgnoredAny,
     /// Placeholders of its own.
     #[serde(default)]
     pub(super) values: BTreeMap<String, Spanned<String>>,
-    pub(super) workload: Spanned<Workload>,
-    pub(super) ladder: Option<Spanned<Levels>>,
+    pub(super) workload: Spanned<WorkloadSpec>,
+    pub(super) ladder: Option<Spanned<LadderSpec>>,
     #[serde(default, rename = "file")]
-    pub(super) files: Vec<Written>,
+    pub(super) files: Vec<FileSpec>,
     #[serde(default)]
-    pub(super) prepare: Vec<Prepare>,
+    pub(super) prepare: Vec<PrepareStep>,
     #[serde(default, rename = "server")]
-    pub(super) servers: Vec<Spanned<Server>>,
+    pub(super) servers: Vec<Spanned<ServerSpec>>,
     #[serde(default, rename = "limit")]
-    pub(super) limits: Vec<Spanned<Limited>>,
+    pub(super) limits: Vec<Spanned<LimitSpec>>,
     /// The folder of the file.
     #[serde(skip)]
     pub(super) here: PathBuf,
@@ -66,7 +69,7 @@ impl Experiment {
     /// Everything that is wrong with it and can be seen without starting anything; a text that is no TOML, or has a
     /// wrong key, gives only its first mistake.
     pub fn read(text: &str, here: &Path) -> Result<Self, Vec<Fault>> {
-        let source = Source::gather(text, here).map_err(|fault| vec![fault])?;
+        let source = ExperimentText::gather(text, here).map_err(|fault| vec![fault])?;
         let read: Result<Self, toml::de::Error> = toml::from_str(source.text());
         let mut experiment = read.map_err(|error| {
             let place = error.span().unwrap_or(0..0);
@@ -123,13 +126,13 @@ impl Experiment {
     /// Its ladder is one of rates, or a level is no whole number.
     pub fn set_connections(&mut self, connections: Ladder) -> Result<(), Error> {
         connections.whole()?;
-        let by_rate = |levels: &Spanned<Levels>| levels.get_ref().rates.is_some();
+        let by_rate = |levels: &Spanned<LadderSpec>| levels.get_ref().rates.is_some();
         if self.ladder.as_ref().is_some_and(by_rate) {
             return Err(Error::Plan(
                 "the levels of this experiment are rates, not connections".to_owned(),
             ));
         }
-        let levels = Levels {
+        let levels = LadderSpec {
             connections: Some(connections),
             rates: None,
         };
@@ -168,12 +171,12 @@ impl Experiment {
         });
     }
 
-    pub(super) fn measured(&self) -> impl Iterator<Item = &Server> {
+    pub(super) fn measured(&self) -> impl Iterator<Item = &ServerSpec> {
         let servers = self.servers.iter().map(Spanned::get_ref);
         servers.filter(|server| server.measured)
     }
 
-    pub(super) fn server(&self, name: &str) -> Option<&Server> {
+    pub(super) fn server(&self, name: &str) -> Option<&ServerSpec> {
         let mut servers = self.servers.iter().map(Spanned::get_ref);
         servers.find(|server| server.name.get_ref() == name)
     }
@@ -204,7 +207,7 @@ impl Experiment {
     }
 
     /// The path that is asked of `server`.
-    pub(super) fn path<'a>(&'a self, server: &'a Server) -> &'a str {
+    pub(super) fn path<'a>(&'a self, server: &'a ServerSpec) -> &'a str {
         let own = server.path.as_ref().map(Spanned::get_ref);
         own.unwrap_or_else(|| self.workload.get_ref().path.get_ref())
     }
@@ -217,8 +220,12 @@ impl Experiment {
     }
 
     /// The values of a server's placeholders that are known before anything runs: names without their values.
-    pub(super) fn placeholders(&self, server: Option<&Server>, with: &[Spanned<String>]) -> Values {
-        let mut values = Values::default();
+    pub(super) fn placeholders(
+        &self,
+        server: Option<&ServerSpec>,
+        with: &[Spanned<String>],
+    ) -> Placeholders {
+        let mut values = Placeholders::default();
         let own = self.values.keys().map(String::as_str);
         for name in ["work", "here", "millpond", "millrace", "path"]
             .into_iter()

@@ -1,7 +1,7 @@
 //! From single runs to the figures of each server at each level, and what to think of them.
 
 use super::blocks::{ratio_to, ratio_to_itself};
-use super::outcome::{LabFinding, LabLevel, LabRun, Spread};
+use super::outcome::{LabFinding, LabLevel, LabRun, MedianRange};
 use super::spec::PASSES;
 use millrace_stats::Verdict;
 
@@ -33,8 +33,9 @@ fn conclude(runs: &[&LabRun], base: Option<&[&LabRun]>) -> LabFinding {
     let first = runs[0];
     let counted: Vec<&LabRun> = counting(runs).collect();
     let own = own(&counted);
-    let spread =
-        |value: fn(&LabRun) -> Option<f64>| Spread::of(own.iter().filter_map(|run| value(run)));
+    let spread = |value: fn(&LabRun) -> Option<f64>| {
+        MedianRange::of(own.iter().filter_map(|run| value(run)))
+    };
     LabFinding {
         server: first.server.clone(),
         level: first.level,
@@ -54,7 +55,7 @@ fn conclude(runs: &[&LabRun], base: Option<&[&LabRun]>) -> LabFinding {
         cpu_itself: ratio_to_itself(runs, |run| run.cpu_us),
         throughput_itself: ratio_to_itself(runs, |run| Some(run.throughput)),
         idle_bytes: spread(|run| run.idle_bytes),
-        other_ratio: Spread::of(counted.iter().filter_map(|run| over_other(run))),
+        other_ratio: MedianRange::of(counted.iter().filter_map(|run| over_other(run))),
     }
 }
 
@@ -89,7 +90,7 @@ fn verdict(runs: &[&LabRun], counted: &[&LabRun]) -> Verdict {
     }
 }
 
-impl Spread {
+impl MedianRange {
     /// Of some values; `None` for none.
     pub(super) fn of(values: impl Iterator<Item = f64>) -> Option<Self> {
         let mut values: Vec<f64> = values.collect();
@@ -234,7 +235,7 @@ mod tests {
         assert_eq!((it.runs, it.counted, it.verdict), (5, 4, Verdict::Suspect));
         assert_eq!(
             it.cpu_us.unwrap(),
-            Spread {
+            MedianRange {
                 median: 25.0,
                 min: 10.0,
                 max: 40.0

@@ -1,10 +1,10 @@
 //! h2load, which is told everything by its options: <https://nghttp2.org/documentation/h2load.1.html>.
 
-use super::other::{Asked, Found};
-use super::workshop::Workshop;
+use super::other_client::{OtherLoad, OtherResult};
+use super::work_folder::WorkFolder;
 
 /// How it is started. It goes through several targets in their order, each connection from the first on.
-pub(super) fn words(shop: &Workshop<'_>, asked: &Asked<'_>) -> Result<Vec<String>, String> {
+pub(super) fn words(shop: &WorkFolder<'_>, asked: &OtherLoad<'_>) -> Result<Vec<String>, String> {
     let plan = asked.plan;
     let mut words = vec![
         "h2load".to_owned(),
@@ -30,7 +30,7 @@ pub(super) fn words(shop: &Workshop<'_>, asked: &Asked<'_>) -> Result<Vec<String
 }
 
 /// Reads what h2load 1 prints. A server that it does not reach is no failure to it, but nothing is done then.
-pub(super) fn read(text: &str) -> Option<Found> {
+pub(super) fn read(text: &str) -> Option<OtherResult> {
     let (mut counts, mut throughput) = (None, None);
     for line in text.lines() {
         if let Some(rest) = line.strip_prefix("finished in ") {
@@ -47,7 +47,7 @@ pub(super) fn read(text: &str) -> Option<Found> {
         }
     }
     let (requests, errors) = counts.filter(|(done, _)| *done > 0)?;
-    Some(Found {
+    Some(OtherResult {
         requests,
         throughput: throughput?,
         errors,

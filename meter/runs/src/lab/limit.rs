@@ -4,15 +4,15 @@
 //! that it is held against differs from itself by as much: its interval against itself reaches further than the limit, and further
 //! than what was found.
 
-use super::blocks::{Figure, Sides};
+use super::blocks::{Figure, PairedFigures};
 use super::outcome::{
     CrossCheck, LabBound, LabInterval, LabLevel, LabLimit, LabMetric, LabOutcome, LabRun,
 };
-use super::spec::{BEST, Limited};
+use super::spec::{BEST, LimitSpec};
 
 /// Every limit at every level where it is asked about and all its servers were measured.
 pub(super) fn limits<'a>(
-    asked: impl Iterator<Item = &'a Limited>,
+    asked: impl Iterator<Item = &'a LimitSpec>,
     runs: &[LabRun],
     servers: &[&str],
     baseline: Option<&str>,
@@ -41,7 +41,7 @@ pub(super) fn limits<'a>(
 
 /// The servers that a limit is held against. The baseline is no peer: it does nothing but answer.
 pub(super) fn others<'s>(
-    limit: &'s Limited,
+    limit: &'s LimitSpec,
     servers: &[&'s str],
     baseline: Option<&str>,
 ) -> Vec<&'s str> {
@@ -63,13 +63,13 @@ pub(super) fn place(level: &LabLevel) -> f64 {
 }
 
 /// Whether a limit is to hold at a level: at all, unless it names some.
-pub(super) fn is_at(limit: &Limited, level: &LabLevel) -> bool {
+pub(super) fn is_at(limit: &LimitSpec, level: &LabLevel) -> bool {
     let mut places = limit.at.iter();
     limit.at.is_empty() || places.any(|at| *at.get_ref() == place(level))
 }
 
 /// The bound that a limit has; `check` has seen that there is exactly one.
-pub(super) fn bound(limit: &Limited) -> Option<LabBound> {
+pub(super) fn bound(limit: &LimitSpec) -> Option<LabBound> {
     let most = limit.at_most.map(LabBound::AtMost);
     let least = limit.at_least.map(LabBound::AtLeast);
     let more = limit.more_at_most_us.map(LabBound::MoreAtMostUs);
@@ -78,14 +78,14 @@ pub(super) fn bound(limit: &Limited) -> Option<LabBound> {
 }
 
 /// What a metric holds against each other.
-enum Compared {
+enum ComparedFigures {
     Servers(Figure),
     /// This client's figure and the other's, at one server.
     Clients(Figure, Figure),
 }
 
-fn compared(metric: LabMetric) -> Compared {
-    use Compared::{Clients, Servers};
+fn compared(metric: LabMetric) -> ComparedFigures {
+    use ComparedFigures::{Clients, Servers};
     match metric {
         LabMetric::Cpu => Servers(|run| run.cpu_us),
         LabMetric::Throughput => Servers(|run| Some(run.throughput)),
@@ -109,7 +109,7 @@ fn good(run: &LabRun) -> Option<CrossCheck> {
 }
 
 /// A limit against one server, or the other client, at one level; `None` if one of the two was not measured there.
-fn decide(limit: &Limited, other: &str, level: LabLevel, runs: &[LabRun]) -> Option<LabLimit> {
+fn decide(limit: &LimitSpec, other: &str, level: LabLevel, runs: &[LabRun]) -> Option<LabLimit> {
     let of = |name: &str| -> Vec<&LabRun> {
         let at = |run: &&LabRun| run.server == name && run.level == level;
         runs.iter().filter(at).collect()
@@ -117,8 +117,10 @@ fn decide(limit: &Limited, other: &str, level: LabLevel, runs: &[LabRun]) -> Opt
     let known = |runs: Vec<_>| Some(runs).filter(|runs| !runs.is_empty());
     let own = known(of(limit.server.get_ref()))?;
     let sides = match compared(limit.metric) {
-        Compared::Servers(figure) => Sides::of_servers(&own, &known(of(other))?, figure),
-        Compared::Clients(ours, theirs) => Sides::of_clients(&own, ours, theirs),
+        ComparedFigures::Servers(figure) => {
+            PairedFigures::of_servers(&own, &known(of(other))?, figure)
+        }
+        ComparedFigures::Clients(ours, theirs) => PairedFigures::of_clients(&own, ours, theirs),
     };
     let bound = bound(limit)?;
     let (found, itself) = match bound {
@@ -208,7 +210,7 @@ mod tests {
     }
 
     fn check(limit: &str, runs: &[LabRun]) -> LabLimit {
-        let limit: Limited = toml::from_str(limit).unwrap();
+        let limit: LimitSpec = toml::from_str(limit).unwrap();
         let servers = ["floor", "it", "near", "far"];
         let levels = [runs[0].level];
         let found = limits([&limit].into_iter(), runs, &servers, Some("floor"), &levels);
@@ -254,7 +256,7 @@ mod tests {
             at("floor", "more_at_most_us = 50.0").outcome,
             LabOutcome::Holds
         );
-        let elsewhere: Limited = toml::from_str(
+        let elsewhere: LimitSpec = toml::from_str(
             "server = 'it'\nagainst = 'floor'\nmetric = 'cpu'\nat = [99]\nat_most = 1.0",
         )
         .unwrap();

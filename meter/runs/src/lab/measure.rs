@@ -5,15 +5,15 @@ use std::time::Duration;
 
 use toml::Spanned;
 
-use super::cores::{Both, Looks, Sides, Work};
+use super::cores::{CoreReadings, CoreSets, CoreWork, PerSide};
 use super::experiment::numbered;
 use super::idle::Idle;
 use super::memory;
-use super::other;
+use super::other_client;
 use super::outcome::{CrossCheck, LabLevel, LabRun};
-use super::server::Running;
-use super::workshop::Workshop;
-use crate::compare::cpu::Reading;
+use super::server::RunningServer;
+use super::work_folder::WorkFolder;
+use crate::compare::cpu::ThreadTimes;
 use crate::{Run, run};
 use millrace_client::{Phase, Plan, Progress, Stop};
 use millrace_stats::Verdict;
@@ -24,10 +24,10 @@ use millrace_stats::Verdict;
 const SETTLING: Duration = Duration::from_secs(3);
 
 /// What is to be measured now.
-pub(super) struct Scene<'a, 'b> {
-    pub(super) shop: &'a Workshop<'b>,
-    pub(super) subject: &'a mut Running<'b>,
-    pub(super) beside: &'a mut [Running<'b>],
+pub(super) struct LevelRun<'a, 'b> {
+    pub(super) shop: &'a WorkFolder<'b>,
+    pub(super) subject: &'a mut RunningServer<'b>,
+    pub(super) beside: &'a mut [RunningServer<'b>],
     pub(super) level: LabLevel,
     /// From 1.
     pub(super) repeat: usize,
@@ -47,9 +47,9 @@ struct Cost {
     /// Nanoseconds of run time.
     cpu: Option<u64>,
     /// What its cores did, and those of the client.
-    cores: Both<Work>,
+    cores: PerSide<CoreWork>,
     /// How busy they were in the middle of it, if it was long enough.
-    within: Both<f64>,
+    within: PerSide<f64>,
 }
 
 impl Cost {
@@ -62,7 +62,7 @@ impl Cost {
 
 /// Measures; `None` if it was stopped. `show` is called about five times a second.
 pub(super) fn measure(
-    scene: &mut Scene<'_, '_>,
+    scene: &mut LevelRun<'_, '_>,
     show: &mut dyn FnMut(),
 ) -> Result<Option<LabRun>, String> {
     let experiment = scene.shop.experiment;
@@ -114,14 +114,14 @@ pub(super) fn measure(
 }
 
 fn record(
-    scene: &Scene<'_, '_>,
+    scene: &LevelRun<'_, '_>,
     ours: &Run,
     cost: &Cost,
     again: Option<String>,
     other: Option<CrossCheck>,
 ) -> LabRun {
     let requests = ours.accounting.answered;
-    let busy = |within: Option<f64>, cores: Option<Work>| {
+    let busy = |within: Option<f64>, cores: Option<CoreWork>| {
         within.or_else(|| cores?.utilisation(requests, ours.achieved_rate))
     };
     LabRun {
@@ -161,7 +161,7 @@ fn record(
 /// Opens connections that ask for nothing, and leaves them alone for a while. What they cost in memory is seen the first time only: later a server may use again
 /// what it had for those before.
 fn leave_open(
-    scene: &mut Scene<'_, '_>,
+    scene: &mut LevelRun<'_, '_>,
     plan: &Plan,
     count: usize,
 ) -> Result<Option<Idle>, String> {
@@ -188,7 +188,7 @@ fn leave_open(
 }
 
 /// The warm-up is a run of its own, so that the cost and the answers of a run are of the same requests.
-fn warm(scene: &mut Scene<'_, '_>, plan: &Plan, show: &mut dyn FnMut()) -> Result<bool, String> {
+fn warm(scene: &mut LevelRun<'_, '_>, plan: &Plan, show: &mut dyn FnMut()) -> Result<bool, String> {
     let warmup = scene.shop.experiment.workload.get_ref().warmup.0;
     if !warmup.is_zero() {
         let plan = Plan {
@@ -202,11 +202,11 @@ fn warm(scene: &mut Scene<'_, '_>, plan: &Plan, show: &mut dyn FnMut()) -> Resul
 }
 
 fn once(
-    scene: &mut Scene<'_, '_>,
+    scene: &mut LevelRun<'_, '_>,
     plan: &Plan,
     show: &mut dyn FnMut(),
 ) -> Result<Option<(Run, Cost)>, String> {
-    let (sides, mut looks) = (sides(scene), Looks::default());
+    let (sides, mut looks) = (sides(scene), CoreReadings::default());
     let mut progress = |progress: &Progress| {
         if progress.phase == Phase::Measuring && progress.fraction < 1.0 {
             looks.look(sides);
@@ -226,7 +226,7 @@ fn once(
 }
 
 fn cross_check(
-    scene: &mut Scene<'_, '_>,
+    scene: &mut LevelRun<'_, '_>,
     plan: &Plan,
     show: &mut dyn FnMut(),
 ) -> Result<Option<CrossCheck>, String> {
@@ -237,7 +237,7 @@ fn cross_check(
     };
     let checker = *checker.get_ref();
     let (found, cost) = costing(scene, || {
-        other::run(scene.shop, checker, plan, sides(scene), show, scene.stop)
+        other_client::run(scene.shop, checker, plan, sides(scene), show, scene.stop)
     });
     let found = found?;
     must_live(scene)?;
@@ -251,7 +251,7 @@ fn cross_check(
 }
 
 /// Does something and says what it cost the server.
-fn costing<T>(scene: &Scene<'_, '_>, work: impl FnOnce() -> T) -> (T, Cost) {
+fn costing<T>(scene: &LevelRun<'_, '_>, work: impl FnOnce() -> T) -> (T, Cost) {
     let sides = sides(scene);
     let ticks = sides.ticks();
     let before = reading(scene);
@@ -262,13 +262,13 @@ fn costing<T>(scene: &Scene<'_, '_>, work: impl FnOnce() -> T) -> (T, Cost) {
             .zip(before)
             .and_then(|(after, before)| after.since(&before)),
         cores: ticks_after.since(ticks),
-        within: Looks::default().shares(),
+        within: CoreReadings::default().shares(),
     };
     (done, cost)
 }
 
 /// The cores of the server and of the client, these only where no server may be on them: what happens there would be its doing too.
-fn sides<'a>(scene: &'a Scene<'_, '_>) -> Sides<'a> {
+fn sides<'a>(scene: &'a LevelRun<'_, '_>) -> CoreSets<'a> {
     let workload = scene.shop.experiment.workload.get_ref();
     let client = workload.cores.as_ref().map(Spanned::get_ref);
     let client = client.map_or(&[] as &[usize], Vec::as_slice);
@@ -276,7 +276,7 @@ fn sides<'a>(scene: &'a Scene<'_, '_>) -> Sides<'a> {
     let mut servers = [&scene.subject.record].into_iter().chain(beside);
     let is_apart =
         |cores: &[usize]| !cores.is_empty() && cores.iter().all(|core| !client.contains(core));
-    Sides {
+    CoreSets {
         server: &scene.subject.record.cores,
         client: match servers.all(|server| is_apart(&server.cores)) {
             true => client,
@@ -286,18 +286,21 @@ fn sides<'a>(scene: &'a Scene<'_, '_>) -> Sides<'a> {
 }
 
 /// Run times of the server and of what stands behind it. `None` where the kernel does not tell.
-fn reading(scene: &Scene<'_, '_>) -> Option<Reading> {
+fn reading(scene: &LevelRun<'_, '_>) -> Option<ThreadTimes> {
     // A process may end between the listing and the reading; then it is listed again.
-    (0..3).find_map(|_| Reading::take(&pids(scene)).ok())
+    (0..3).find_map(|_| ThreadTimes::take(&pids(scene)).ok())
 }
 
 /// The processes of the server and of what stands behind it.
-fn pids(scene: &Scene<'_, '_>) -> Vec<u32> {
-    let others = scene.beside.iter().flat_map(Running::pids);
+fn pids(scene: &LevelRun<'_, '_>) -> Vec<u32> {
+    let others = scene.beside.iter().flat_map(RunningServer::pids);
     scene.subject.pids().into_iter().chain(others).collect()
 }
 
-fn must_live(scene: &mut Scene<'_, '_>) -> Result<(), String> {
+fn must_live(scene: &mut LevelRun<'_, '_>) -> Result<(), String> {
     scene.subject.must_live()?;
-    scene.beside.iter_mut().try_for_each(Running::must_live)
+    scene
+        .beside
+        .iter_mut()
+        .try_for_each(RunningServer::must_live)
 }

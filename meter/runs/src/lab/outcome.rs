@@ -188,7 +188,7 @@ pub struct OtherClient {
 
 /// The median of some runs, with the smallest and the largest.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Spread {
+pub struct MedianRange {
     /// Half of the runs are above.
     pub median: f64,
     /// The smallest.
@@ -212,21 +212,21 @@ pub struct LabFinding {
     /// The verdict of most weight among its runs.
     pub verdict: Verdict,
     /// Good answers a second.
-    pub throughput: Option<Spread>,
+    pub throughput: Option<MedianRange>,
     /// Median response time.
-    pub p50_us: Option<Spread>,
+    pub p50_us: Option<MedianRange>,
     /// 99th percentile.
-    pub p99_us: Option<Spread>,
+    pub p99_us: Option<MedianRange>,
     /// CPU time of the server for one request.
-    pub cpu_us: Option<Spread>,
+    pub cpu_us: Option<MedianRange>,
     /// Software interrupts on its cores for one request.
-    pub softirq_us: Option<Spread>,
+    pub softirq_us: Option<MedianRange>,
     /// Share of time for which its cores were busy.
-    pub core_busy: Option<Spread>,
+    pub core_busy: Option<MedianRange>,
     /// CPU time of the client for one request.
-    pub client_cpu_us: Option<Spread>,
+    pub client_cpu_us: Option<MedianRange>,
     /// Share of a core that the client's busiest thread used.
-    pub client_busy: Option<Spread>,
+    pub client_busy: Option<MedianRange>,
     /// CPU time for one request as a multiple of the baseline's, from pairs of the same repeat.
     pub cpu_ratio: Option<Ratio>,
     /// Throughput as a multiple of the baseline's.
@@ -239,10 +239,10 @@ pub struct LabFinding {
     pub throughput_itself: Option<Ratio>,
     /// Memory for each idle connection.
     #[serde(default)]
-    pub idle_bytes: Option<Spread>,
+    pub idle_bytes: Option<MedianRange>,
     /// This client's throughput over the other's, from pairs of the same turn.
     #[serde(alias = "wrk_ratio")]
-    pub other_ratio: Option<Spread>,
+    pub other_ratio: Option<MedianRange>,
 }
 
 fn first() -> usize {

@@ -14,12 +14,12 @@ const LAST_WORDS: Duration = Duration::from_millis(500);
 /// The last output of a program.
 #[derive(Debug, Default)]
 pub(super) struct Output {
-    state: Mutex<Told>,
+    state: Mutex<CollectedOutput>,
     more: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct Told {
+struct CollectedOutput {
     tail: Vec<u8>,
     awaited: Option<String>,
     seen: bool,
@@ -56,7 +56,7 @@ impl Output {
     }
 
     /// What was told once the other end is closed, which somebody else may still hold: after that time at the latest.
-    fn told_within(&self, longest: Duration) -> MutexGuard<'_, Told> {
+    fn told_within(&self, longest: Duration) -> MutexGuard<'_, CollectedOutput> {
         let told = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let (told, _) = self
             .more
@@ -105,7 +105,7 @@ impl Output {
     }
 }
 
-impl Told {
+impl CollectedOutput {
     /// Whether what is waited for has come. Called for each 4 KiB before older output is dropped.
     fn look(&mut self) {
         if let Some(awaited) = self.awaited.as_deref().filter(|_| !self.seen) {

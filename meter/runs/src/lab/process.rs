@@ -12,9 +12,9 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 
-use super::form::Line;
 use super::output::Output;
-use super::{programs, tree};
+use super::spec_values::CommandLine;
+use super::{process_tree, programs};
 use base_clock::Nanos;
 use millrace_client::limits;
 
@@ -29,7 +29,7 @@ const REMOVER: &str = r#"read -r _; rm -rf -- "$1" || rm -rf -- "$1""#;
 /// What to start. All placeholders are filled.
 #[derive(Clone, Debug)]
 pub(super) struct Launch {
-    pub(super) line: Line,
+    pub(super) line: CommandLine,
     pub(super) cwd: PathBuf,
     pub(super) env: Vec<(String, String)>,
     /// Empty: wherever this process may run.
@@ -86,7 +86,7 @@ impl Process {
 
     /// All its processes.
     pub(super) fn pids(&self) -> Vec<u32> {
-        tree::family(self.guard.id(), self.child.id())
+        process_tree::family(self.guard.id(), self.child.id())
     }
 
     /// How it ended, if it has.
@@ -144,12 +144,12 @@ impl Drop for Process {
 
 fn command(launch: &Launch) -> Result<Command, String> {
     match &launch.line {
-        Line::Shell(line) => {
+        CommandLine::Shell(line) => {
             let mut command = Command::new("/bin/sh");
             command.arg("-c").arg(line);
             Ok(command)
         }
-        Line::Program(words) => {
+        CommandLine::Program(words) => {
             let (name, arguments) = words.split_first().ok_or("the command is empty")?;
             let program = programs::find(name, &launch.cwd)
                 .ok_or_else(|| format!("there is no program {name}"))?;
@@ -243,7 +243,7 @@ mod tests {
 
     fn start(script: &str) -> Process {
         Process::start(&Launch {
-            line: Line::Shell(script.to_owned()),
+            line: CommandLine::Shell(script.to_owned()),
             cwd: std::env::temp_dir(),
             env: vec![("WHO".to_owned(), "me".to_owned())],
             cores: Vec::new(),
@@ -276,7 +276,7 @@ mod tests {
         assert!(
             family
                 .iter()
-                .all(|&pid| !tree::family(0, pid).contains(&pid))
+                .all(|&pid| !process_tree::family(0, pid).contains(&pid))
         );
         assert!(process.exited().is_some());
     }
@@ -291,7 +291,7 @@ mod tests {
         assert!(
             family
                 .iter()
-                .all(|&pid| !tree::family(0, pid).contains(&pid))
+                .all(|&pid| !process_tree::family(0, pid).contains(&pid))
         );
     }
 
@@ -314,7 +314,7 @@ mod tests {
     #[test]
     fn a_program_that_is_not_there_is_named() {
         let error = Process::start(&Launch {
-            line: Line::Program(vec!["no-such-program-here".to_owned()]),
+            line: CommandLine::Program(vec!["no-such-program-here".to_owned()]),
             cwd: PathBuf::from("/"),
             env: Vec::new(),
             cores: Vec::new(),

@@ -94,18 +94,18 @@ pub(super) fn missing(experiment: &Experiment) -> Vec<Missing> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::spec::Checker;
+    use super::super::spec::OtherProgram;
     use super::*;
 
     #[test]
     fn the_other_client_is_needed_too() {
-        let missing = |checker: Checker| {
+        let missing = |checker: OtherProgram| {
             let (program, package) = need(checker.need());
             assert_eq!(program, checker.name());
             package
         };
-        assert_eq!(missing(Checker::Wrk), "wrk");
-        assert_eq!(missing(Checker::H2load), "nghttp2-client");
+        assert_eq!(missing(OtherProgram::Wrk), "wrk");
+        assert_eq!(missing(OtherProgram::H2load), "nghttp2-client");
     }
 
     #[test]

@@ -26,7 +26,7 @@ pub struct LabProgress<'a> {
 
 /// How long runs take beside what is planned for them: starts of servers and of other clients come to it.
 #[derive(Clone, Copy)]
-pub(super) struct Pace {
+pub(super) struct TimeEstimate {
     /// Planned for all runs.
     whole: Duration,
     /// Planned for those that are done.
@@ -36,7 +36,7 @@ pub(super) struct Pace {
     ended: Nanos,
 }
 
-impl Pace {
+impl TimeEstimate {
     /// Of runs for which so much is planned, the first of which begins now.
     pub(super) fn begin(whole: Duration) -> Self {
         let now = base_clock::now();
@@ -68,14 +68,14 @@ impl Pace {
 }
 
 /// Where an experiment stands.
-pub(super) struct Place {
+pub(super) struct LabPosition {
     pub(super) repeats: usize,
     pub(super) runs: usize,
     pub(super) done: usize,
-    pub(super) pace: Pace,
+    pub(super) pace: TimeEstimate,
 }
 
-impl Place {
+impl LabPosition {
     /// What is being done, and what is left by the time that the runs so far took.
     pub(super) fn progress<'d>(
         &self,
@@ -102,8 +102,8 @@ mod tests {
     #[test]
     fn what_is_left_is_told_by_what_the_runs_so_far_took() {
         let seconds = Duration::from_secs;
-        let mut pace = Pace::begin(seconds(100));
-        let at = |pace: &Pace, s: u64| pace.began + s * 1_000_000_000;
+        let mut pace = TimeEstimate::begin(seconds(100));
+        let at = |pace: &TimeEstimate, s: u64| pace.began + s * 1_000_000_000;
         assert_eq!(pace.remaining(at(&pace, 0)), seconds(100));
         assert_eq!(pace.remaining(at(&pace, 3)), seconds(97));
         assert_eq!(pace.remaining(at(&pace, 300)), seconds(0));

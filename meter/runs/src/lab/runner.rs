@@ -11,14 +11,14 @@ use super::doubts::doubts;
 use super::experiment::Experiment;
 use super::findings::{findings, judge};
 use super::limit::limits;
-use super::measure::{Scene, measure};
+use super::measure::{LevelRun, measure};
 use super::outcome::{Lab, LabLevel, LabRun, LabServer, Text};
 use super::process::{Process, Remover};
-use super::progress::{LabProgress, Pace, Place};
-use super::server::Running;
-use super::spec::{Prepare, Sequence, Server};
-use super::turns::{self, Turn, turns};
-use super::workshop::Workshop;
+use super::progress::{LabPosition, LabProgress, TimeEstimate};
+use super::schedule::{self, ServerTurn, turns};
+use super::server::RunningServer;
+use super::spec::{PrepareStep, Sequence, ServerSpec};
+use super::work_folder::WorkFolder;
 use crate::Host;
 use millrace_client::Error;
 use millrace_stats::Verdict;
@@ -70,16 +70,16 @@ pub fn lab(
         true => None,
         false => Some(Remover::of(folder.path()).map_err(cannot)?),
     };
-    let mut bench = Bench {
-        shop: Workshop::new(experiment, folder.path(), &options.programs),
+    let mut bench = ExperimentRun {
+        shop: WorkFolder::new(experiment, folder.path(), &options.programs),
         experiment,
         levels: experiment.levels(),
         kept: Vec::new(),
         records: BTreeMap::new(),
         files: Vec::new(),
         runs: Vec::new(),
-        planned: turns::runs(experiment),
-        pace: Pace::begin(turns::time(experiment)),
+        planned: schedule::runs(experiment),
+        pace: TimeEstimate::begin(schedule::time(experiment)),
         progress,
         stop,
     };
@@ -92,23 +92,23 @@ pub fn lab(
     }
 }
 
-struct Bench<'a, 'p> {
-    shop: Workshop<'a>,
+struct ExperimentRun<'a, 'p> {
+    shop: WorkFolder<'a>,
     experiment: &'a Experiment,
     levels: Vec<LabLevel>,
     /// Servers that stay up, between their turns.
-    kept: Vec<Running<'a>>,
+    kept: Vec<RunningServer<'a>>,
     records: BTreeMap<String, LabServer>,
     files: Vec<Text>,
     runs: Vec<LabRun>,
     /// Runs to be made.
     planned: usize,
-    pace: Pace,
+    pace: TimeEstimate,
     progress: &'p mut dyn FnMut(&LabProgress<'_>),
     stop: &'a AtomicBool,
 }
 
-impl<'a> Bench<'a, '_> {
+impl<'a> ExperimentRun<'a, '_> {
     fn carry_out(&mut self) -> Result<(), String> {
         let files = self.shop.write_shared()?;
         let shown = |file: Text| Text {
@@ -121,7 +121,7 @@ impl<'a> Bench<'a, '_> {
             // What it had up has seen the files of before.
             self.end_block();
         }
-        self.pace = Pace::begin(turns::time(self.experiment));
+        self.pace = TimeEstimate::begin(schedule::time(self.experiment));
         let mut repeat = 0;
         for turn in turns(self.experiment) {
             if turn.repeat != repeat && self.experiment.order == Sequence::Blocks {
@@ -141,7 +141,7 @@ impl<'a> Bench<'a, '_> {
         self.stop.load(Ordering::Relaxed)
     }
 
-    fn prepare(&mut self, number: usize, step: &'a Prepare) -> Result<(), String> {
+    fn prepare(&mut self, number: usize, step: &'a PrepareStep) -> Result<(), String> {
         let what = format!("step {number} of the preparation");
         let Some(beside) = self.all_up(&step.with)? else {
             return Ok(());
@@ -172,7 +172,7 @@ impl<'a> Bench<'a, '_> {
     }
 
     /// Starts a server if it is not up, measures it, and stops it if its turn is over with that.
-    fn turn(&mut self, turn: &Turn<'a>) -> Result<(), String> {
+    fn turn(&mut self, turn: &ServerTurn<'a>) -> Result<(), String> {
         let (spec, repeat) = (turn.server, turn.repeat);
         let Some(mut beside) = self.all_up(&spec.with)? else {
             return Ok(());
@@ -182,7 +182,7 @@ impl<'a> Bench<'a, '_> {
             return Ok(());
         };
         for &level in &turn.levels {
-            let scene = Scene {
+            let scene = LevelRun {
                 shop: &self.shop,
                 subject: &mut subject,
                 beside: &mut beside,
@@ -207,7 +207,10 @@ impl<'a> Bench<'a, '_> {
     }
 
     /// The servers of these names, up. `None` if it was stopped.
-    fn all_up(&mut self, names: &[Spanned<String>]) -> Result<Option<Vec<Running<'a>>>, String> {
+    fn all_up(
+        &mut self,
+        names: &[Spanned<String>],
+    ) -> Result<Option<Vec<RunningServer<'a>>>, String> {
         let experiment = self.experiment;
         let mut up = Vec::new();
         for name in names {
@@ -224,9 +227,9 @@ impl<'a> Bench<'a, '_> {
 
     fn up(
         &mut self,
-        spec: &'a Server,
-        beside: &[Running<'a>],
-    ) -> Result<Option<Running<'a>>, String> {
+        spec: &'a ServerSpec,
+        beside: &[RunningServer<'a>],
+    ) -> Result<Option<RunningServer<'a>>, String> {
         let kept = self
             .kept
             .iter()
@@ -236,7 +239,7 @@ impl<'a> Bench<'a, '_> {
             running.must_live()?;
             return Ok(Some(running));
         }
-        let Some(mut running) = Running::start(&self.shop, spec, beside, self.stop)? else {
+        let Some(mut running) = RunningServer::start(&self.shop, spec, beside, self.stop)? else {
             return Ok(None);
         };
         let name = spec.name.get_ref();
@@ -248,7 +251,7 @@ impl<'a> Bench<'a, '_> {
         Ok(Some(running))
     }
 
-    fn down(&mut self, running: Running<'a>) {
+    fn down(&mut self, running: RunningServer<'a>) {
         if running.spec.keep || self.experiment.order == Sequence::Blocks {
             self.kept.push(running);
         } else {
@@ -278,7 +281,7 @@ impl<'a> Bench<'a, '_> {
             .into_iter()
             .partition(|running| running.spec.keep);
         self.kept = stay;
-        let over: Vec<Running<'a>> = over;
+        let over: Vec<RunningServer<'a>> = over;
         over.into_iter()
             .for_each(|running| running.stop(&self.shop));
     }
@@ -294,8 +297,8 @@ impl<'a> Bench<'a, '_> {
         (self.progress)(&place.progress(doing, level, repeat));
     }
 
-    fn place(&self) -> Place {
-        Place {
+    fn place(&self) -> LabPosition {
+        LabPosition {
             repeats: self.experiment.repeats(),
             runs: self.planned,
             done: self.runs.len(),
@@ -354,9 +357,9 @@ impl<'a> Bench<'a, '_> {
 
 /// Measures, and says meanwhile how far it is.
 fn measure_showing(
-    mut scene: Scene<'_, '_>,
+    mut scene: LevelRun<'_, '_>,
     progress: &mut dyn FnMut(&LabProgress<'_>),
-    place: &Place,
+    place: &LabPosition,
 ) -> Result<Option<LabRun>, String> {
     let (name, level, repeat) = (scene.subject.record.name.clone(), scene.level, scene.repeat);
     measure(&mut scene, &mut || {

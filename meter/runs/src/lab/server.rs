@@ -8,12 +8,12 @@ use std::time::Duration;
 use rustix::process::Signal;
 
 use super::experiment::numbered;
-use super::fill::Values;
-use super::form::{Ending, Line};
 use super::outcome::LabServer;
+use super::placeholders::Placeholders;
 use super::process::{Launch, Process};
-use super::spec::Server;
-use super::workshop::{self, Workshop};
+use super::spec::ServerSpec;
+use super::spec_values::{CommandLine, Ending};
+use super::work_folder::{self, WorkFolder};
 use crate::run;
 use millrace_client::{Order, Plan, Stop};
 
@@ -24,23 +24,23 @@ const ASK: Duration = Duration::from_secs(5);
 
 /// A server that is up.
 #[derive(Debug)]
-pub(super) struct Running<'a> {
-    pub(super) spec: &'a Server,
+pub(super) struct RunningServer<'a> {
+    pub(super) spec: &'a ServerSpec,
     /// How it was started, for the report.
     pub(super) record: LabServer,
     pub(super) port: u16,
     /// Memory that each connection took that asks for nothing, once such were opened.
     pub(super) idle_bytes: Option<f64>,
     process: Process,
-    values: Values,
+    values: Placeholders,
 }
 
-impl<'a> Running<'a> {
+impl<'a> RunningServer<'a> {
     /// Starts a server and waits until it is ready. `None` if `stop` was set meanwhile.
     pub(super) fn start(
-        shop: &Workshop<'_>,
-        spec: &'a Server,
-        beside: &[Running<'_>],
+        shop: &WorkFolder<'_>,
+        spec: &'a ServerSpec,
+        beside: &[RunningServer<'_>],
         stop: &AtomicBool,
     ) -> Result<Option<Self>, String> {
         let name = spec.name.get_ref();
@@ -55,7 +55,7 @@ impl<'a> Running<'a> {
 
     /// Asks for each of several targets once: what a server reads or makes when it is asked for the first time is no part of
     /// what is measured.
-    fn visit(&self, shop: &Workshop<'_>, stop: &AtomicBool) -> Result<(), String> {
+    fn visit(&self, shop: &WorkFolder<'_>, stop: &AtomicBool) -> Result<(), String> {
         let path = shop.experiment.path(self.spec);
         let targets = shop.experiment.targets(path);
         if targets.is_empty() || !self.spec.measured {
@@ -81,9 +81,9 @@ impl<'a> Running<'a> {
     }
 
     fn launch(
-        shop: &Workshop<'_>,
-        spec: &'a Server,
-        beside: &[Running<'_>],
+        shop: &WorkFolder<'_>,
+        spec: &'a ServerSpec,
+        beside: &[RunningServer<'_>],
     ) -> Result<Self, String> {
         let name = spec.name.get_ref();
         let folder = shop.folder(name)?;
@@ -101,7 +101,7 @@ impl<'a> Running<'a> {
             let key = format!("port.{}", other.spec.name.get_ref());
             values.set(&key, other.port.to_string());
         }
-        let files = workshop::write(&folder, &spec.files, &values)?;
+        let files = work_folder::write(&folder, &spec.files, &values)?;
         let mut launch = shop.launch(spec.start.get_ref(), &values)?;
         launch.cores.clone_from(&cores);
         if let Some(cwd) = &spec.cwd {
@@ -164,7 +164,7 @@ impl<'a> Running<'a> {
     }
 
     /// What it prints about its version; nothing if it does not say.
-    pub(super) fn version(&self, shop: &Workshop<'_>) -> String {
+    pub(super) fn version(&self, shop: &WorkFolder<'_>) -> String {
         let Some(line) = &self.spec.version else {
             return String::new();
         };
@@ -181,7 +181,7 @@ impl<'a> Running<'a> {
     }
 
     /// Ends it as its file says, and with force after that.
-    pub(super) fn stop(mut self, shop: &Workshop<'_>) {
+    pub(super) fn stop(mut self, shop: &WorkFolder<'_>) {
         let ending = self.spec.stop.as_ref().map(toml::Spanned::get_ref);
         let signal = match ending {
             None => Some(Signal::TERM),
@@ -202,7 +202,11 @@ impl<'a> Running<'a> {
     }
 
     /// `false` if `stop` was set before.
-    fn wait_until_ready(&mut self, shop: &Workshop<'_>, stop: &AtomicBool) -> Result<bool, String> {
+    fn wait_until_ready(
+        &mut self,
+        shop: &WorkFolder<'_>,
+        stop: &AtomicBool,
+    ) -> Result<bool, String> {
         let deadline = base_clock::after(self.spec.ready_timeout.0);
         let url = match &self.spec.ready {
             Some(url) => self.values.fill(url.get_ref(), false)?,
@@ -285,7 +289,7 @@ fn port(asked: Option<u16>) -> Result<u16, String> {
 /// A command as one would type it.
 fn typed(launch: &Launch) -> String {
     match &launch.line {
-        Line::Shell(line) => line.clone(),
-        Line::Program(words) => words.join(" "),
+        CommandLine::Shell(line) => line.clone(),
+        CommandLine::Program(words) => words.join(" "),
     }
 }

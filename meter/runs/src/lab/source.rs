@@ -14,7 +14,7 @@ use super::fault::Fault;
 
 /// An experiment's text and what is behind it.
 #[derive(Debug)]
-pub(super) struct Source {
+pub(super) struct ExperimentText {
     text: String,
     /// Bytes of the experiment's own text.
     own: usize,
@@ -32,15 +32,15 @@ struct Included {
 
 /// What is known of an experiment before its parts are there.
 #[derive(Deserialize)]
-struct Head {
+struct Preamble {
     #[serde(default)]
     include: Vec<Spanned<String>>,
 }
 
-impl Source {
+impl ExperimentText {
     /// Reads the files that `text` includes, from the folder `here`.
     pub(super) fn gather(text: &str, here: &Path) -> Result<Self, Fault> {
-        let head: Head = toml::from_str(text).map_err(|error| {
+        let head: Preamble = toml::from_str(text).map_err(|error| {
             let place = error.span().unwrap_or(0..0);
             Fault::at(text, &place, error.message())
         })?;

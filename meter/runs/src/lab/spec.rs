@@ -7,8 +7,8 @@ use serde::Deserialize;
 use serde::de::{self, Deserializer};
 use toml::Spanned;
 
-use super::form::{Ending, Line, Time};
 use super::outcome::LabMetric;
+use super::spec_values::{CommandLine, Ending, Time};
 use crate::Ladder;
 
 /// In which order the servers are measured.
@@ -29,12 +29,12 @@ pub(super) enum Sequence {
 /// The other client that stands beside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Checker {
+pub(super) enum OtherProgram {
     Wrk,
     H2load,
 }
 
-impl Checker {
+impl OtherProgram {
     /// The name of the program.
     pub(super) fn name(self) -> &'static str {
         match self {
@@ -58,7 +58,7 @@ pub(super) const PASSES: usize = 4;
 /// What a server's figure may be beside another's, or this client's beside the other's.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Limited {
+pub(super) struct LimitSpec {
     pub(super) server: Spanned<String>,
     /// A server, or `best`: every other one but the baseline. For a figure of the client the other client.
     pub(super) against: Spanned<String>,
@@ -80,7 +80,7 @@ pub(super) const BEST: &str = "best";
 /// What is asked of every server.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Workload {
+pub(super) struct WorkloadSpec {
     #[serde(default = "root")]
     pub(super) path: Spanned<String>,
     /// So many paths, whose `{n}` is a number from 0, chosen uniformly at random.
@@ -93,7 +93,7 @@ pub(super) struct Workload {
     pub(super) depth: usize,
     pub(super) rate: Option<f64>,
     #[serde(default)]
-    pub(super) arrivals: Arrivals,
+    pub(super) arrivals: ArrivalSpec,
     #[serde(default = "second")]
     pub(super) warmup: Time,
     #[serde(default = "five_seconds")]
@@ -110,7 +110,7 @@ pub(super) struct Workload {
     pub(super) spin: Option<Spanned<bool>>,
 }
 
-impl Workload {
+impl WorkloadSpec {
     pub(super) fn spins(&self) -> bool {
         self.spin.as_ref().is_some_and(|spin| *spin.get_ref())
     }
@@ -119,7 +119,7 @@ impl Workload {
 /// How arrivals of an open loop are spread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Arrivals {
+pub(super) enum ArrivalSpec {
     #[default]
     Constant,
     Poisson,
@@ -128,7 +128,7 @@ pub(super) enum Arrivals {
 /// The levels at which each server is measured.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Levels {
+pub(super) struct LadderSpec {
     #[serde(default, deserialize_with = "ladder")]
     pub(super) connections: Option<Ladder>,
     #[serde(default, deserialize_with = "ladder")]
@@ -138,7 +138,7 @@ pub(super) struct Levels {
 /// A file that is written before the experiment, or before a server starts.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Written {
+pub(super) struct FileSpec {
     /// Within the folder that it belongs to.
     pub(super) path: Spanned<String>,
     pub(super) content: Option<Spanned<String>>,
@@ -151,8 +151,8 @@ pub(super) struct Written {
 /// A step that is done once before anything is measured.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Prepare {
-    pub(super) run: Spanned<Line>,
+pub(super) struct PrepareStep {
+    pub(super) run: Spanned<CommandLine>,
     /// Servers that are up while it runs.
     #[serde(default)]
     pub(super) with: Vec<Spanned<String>>,
@@ -163,12 +163,12 @@ pub(super) struct Prepare {
 /// One server.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Server {
+pub(super) struct ServerSpec {
     pub(super) name: Spanned<String>,
     /// A word for the report.
     #[serde(default)]
     pub(super) about: String,
-    pub(super) start: Spanned<Line>,
+    pub(super) start: Spanned<CommandLine>,
     /// Asked for until it answers; the workload's URL if neither this nor `ready_log` is given.
     pub(super) ready: Option<Spanned<String>>,
     /// Waited for in its output.
@@ -180,12 +180,12 @@ pub(super) struct Server {
     #[serde(default)]
     pub(super) env: BTreeMap<String, Spanned<String>>,
     #[serde(default)]
-    pub(super) files: Vec<Written>,
+    pub(super) files: Vec<FileSpec>,
     pub(super) cores: Option<Spanned<Vec<usize>>>,
     #[serde(default)]
     pub(super) needs: Vec<Spanned<String>>,
     /// Prints its version.
-    pub(super) version: Option<Spanned<Line>>,
+    pub(super) version: Option<Spanned<CommandLine>>,
     /// Instead of the kernel's choice.
     pub(super) port: Option<u16>,
     /// Instead of the workload's.

@@ -1,10 +1,10 @@
 //! wrk, which is told in Lua what its options cannot say.
 
-use super::other::{Asked, Found};
-use super::workshop::Workshop;
+use super::other_client::{OtherLoad, OtherResult};
+use super::work_folder::WorkFolder;
 
 /// How it is started.
-pub(super) fn words(shop: &Workshop<'_>, asked: &Asked<'_>) -> Result<Vec<String>, String> {
+pub(super) fn words(shop: &WorkFolder<'_>, asked: &OtherLoad<'_>) -> Result<Vec<String>, String> {
     let plan = asked.plan;
     let mut words = vec![
         "wrk".to_owned(),
@@ -49,7 +49,7 @@ fn script(targets: &[String], depth: usize) -> Option<String> {
 }
 
 /// Reads what wrk 4 prints.
-pub(super) fn read(text: &str) -> Option<Found> {
+pub(super) fn read(text: &str) -> Option<OtherResult> {
     let mut errors = 0;
     let (mut requests, mut throughput) = (None, None);
     for line in text.lines().map(str::trim) {
@@ -67,7 +67,7 @@ pub(super) fn read(text: &str) -> Option<Found> {
             errors += rest.trim().parse::<u64>().ok()?;
         }
     }
-    Some(Found {
+    Some(OtherResult {
         requests: requests?,
         throughput: throughput?,
         errors,
@@ -100,7 +100,7 @@ mod tests {
                     write 0, timeout 3\n  Non-2xx or 3xx responses: 4\nRequests/sec:  29281.10\nTransfer/sec:      1.5MB\n";
         assert_eq!(
             read(text),
-            Some(Found {
+            Some(OtherResult {
                 requests: 58563,
                 throughput: 29281.10,
                 errors: 10,

@@ -6,7 +6,7 @@ use millrace_client::{Auto, Plan, Process, Schedule, Stop};
 use millrace_runs::Run;
 use millrace_stats::Verdict;
 
-use crate::stub::{HELLO, Server, counted, measure, once, serve};
+use crate::stub::{HELLO, StubServer, counted, measure, once, serve};
 
 fn auto(url: String, precision: f64) -> Plan {
     let max = Duration::from_secs(3);
@@ -24,7 +24,7 @@ fn auto(url: String, precision: f64) -> Plan {
 
 #[test]
 fn a_steady_server_is_known_before_the_time_is_over() {
-    let server = Server::start(|stream| {
+    let server = StubServer::start(|stream| {
         serve(&stream, |_, _| {
             std::thread::park_timeout(Duration::from_millis(5));
             Some(HELLO.to_vec())
@@ -60,7 +60,7 @@ fn check_steady(run: &Run) {
 #[test]
 fn a_server_that_drifts_is_not_and_the_run_says_so() {
     let began = Instant::now();
-    let server = Server::start(move |stream| {
+    let server = StubServer::start(move |stream| {
         serve(&stream, |_, _| {
             // A millisecond more every fifth of a second.
             std::thread::park_timeout(began.elapsed() / 200);

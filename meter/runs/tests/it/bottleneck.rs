@@ -228,7 +228,7 @@ fn a_healthy_server_has_no_bottleneck() {
 #[test]
 fn a_quota_of_a_control_group() {
     let server = Planted::start("spin");
-    let group = match Group::around(server.pid()) {
+    let group = match CpuQuota::around(server.pid()) {
         Ok(group) => group,
         Err(why) => {
             eprintln!("skipped, because no control group can be made here: {why}");
@@ -302,13 +302,13 @@ fn what_is_not_there_is_an_error_when_asked_for() {
 }
 
 /// A control group with a fifth of a core, around one process. It goes when the process has.
-struct Group {
+struct CpuQuota {
     folder: PathBuf,
     home: PathBuf,
     pid: u32,
 }
 
-impl Group {
+impl CpuQuota {
     fn around(pid: u32) -> Result<Self, String> {
         let named = format!("millpond-planted-{pid}");
         let v1 = PathBuf::from("/sys/fs/cgroup/cpu");
@@ -340,7 +340,7 @@ impl Group {
     }
 }
 
-impl Drop for Group {
+impl Drop for CpuQuota {
     fn drop(&mut self) {
         // A group can only be removed when nobody is in it.
         let _ = fs::write(self.home.join("cgroup.procs"), self.pid.to_string());

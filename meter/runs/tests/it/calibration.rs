@@ -8,7 +8,7 @@ use millrace_client::{NullPlan, NullServer, Plan, Stop};
 use millrace_runs::calibrate;
 use millrace_stats::Calibration;
 
-use crate::stub::{HELLO, Server, counted, measure, serve};
+use crate::stub::{HELLO, StubServer, counted, measure, serve};
 
 const SHORT: Duration = Duration::from_millis(120);
 
@@ -18,7 +18,7 @@ fn calibrated(plan: &Plan) -> Option<Calibration> {
 
 #[test]
 fn the_client_has_a_ceiling_and_a_floor() {
-    let server = Server::fixed(HELLO);
+    let server = StubServer::fixed(HELLO);
     let plan = Plan {
         depth: 4,
         ..counted(server.url("/"), 8, 1)
@@ -41,7 +41,7 @@ fn the_client_has_a_ceiling_and_a_floor() {
 
 #[test]
 fn every_shape_of_a_plan_can_be_calibrated() {
-    let server = Server::fixed(HELLO);
+    let server = StubServer::fixed(HELLO);
     let plan = counted(server.url("/a?b=c"), 3, 1);
     for plan in [
         Plan {
@@ -89,7 +89,7 @@ fn without_an_answer_there_is_nothing_to_calibrate_for() {
     let url = format!("http://{}/", closed.local_addr().unwrap());
     drop(closed);
     assert_eq!(calibrated(&counted(url, 2, 1)), None);
-    let server = Server::fixed(HELLO);
+    let server = StubServer::fixed(HELLO);
     let stopped = AtomicBool::new(true);
     let plan = counted(server.url("/"), 2, 1);
     assert_eq!(calibrate(&plan, SHORT, &stopped).unwrap(), None);
@@ -161,7 +161,7 @@ fn a_list_of_urls_is_asked_once_each_and_a_silent_server_only_once() {
     for silent in [false, true] {
         let asked = Arc::new(AtomicU64::new(0));
         let count = Arc::clone(&asked);
-        let server = Server::start(move |stream| {
+        let server = StubServer::start(move |stream| {
             serve(&stream, |_, _| {
                 count.fetch_add(1, Ordering::Relaxed);
                 if silent {

@@ -11,7 +11,7 @@ use http::{Request, Response};
 use rustls::ServerConfig;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use crate::stub::Server;
+use crate::stub::StubServer;
 
 /// What comes before the client's frames (RFC 9113, section 3.4).
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -77,8 +77,8 @@ impl Frames {
 }
 
 /// Calls `handle` with every connection after its preface; `streams` may be open at a time.
-pub(crate) fn frames(streams: u32, handle: impl Fn(Frames) + Send + Sync + 'static) -> Server {
-    Server::start(move |mut stream| {
+pub(crate) fn frames(streams: u32, handle: impl Fn(Frames) + Send + Sync + 'static) -> StubServer {
+    StubServer::start(move |mut stream| {
         let mut preface = [0; PREFACE.len()];
         if stream.read_exact(&mut preface).is_err() {
             return;
@@ -93,9 +93,9 @@ pub(crate) fn frames(streams: u32, handle: impl Fn(Frames) + Send + Sync + 'stat
 }
 
 /// Answers each request with the number of bytes that its path says, and reads its body; over TLS if there is a `config`.
-pub(crate) fn sizes(config: Option<ServerConfig>) -> Server {
+pub(crate) fn sizes(config: Option<ServerConfig>) -> StubServer {
     let acceptor = config.map(|config| tokio_rustls::TlsAcceptor::from(Arc::new(config)));
-    Server::start(move |stream| {
+    StubServer::start(move |stream| {
         stream.set_nonblocking(true).unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_io()

@@ -14,14 +14,14 @@ use millrace_stats::Hdr;
 pub(crate) const HELLO: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
 
 /// A server; its listener ends with it.
-pub(crate) struct Server {
+pub(crate) struct StubServer {
     pub(crate) address: SocketAddr,
     /// Connections accepted so far.
     pub(crate) accepted: Arc<AtomicU64>,
     stop: Arc<AtomicBool>,
 }
 
-impl Server {
+impl StubServer {
     /// Calls `handle` with every connection, each on a thread of its own.
     pub(crate) fn start(handle: impl Fn(TcpStream) + Send + Sync + 'static) -> Self {
         Self::bind("127.0.0.1:0", handle)
@@ -64,7 +64,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for StubServer {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         let _ = TcpStream::connect(self.address);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use millrace_client::{Bandwidth, Plan, Stop, Trust};
 
-use crate::stub::{HELLO, Server, counted, measure, once, serve};
+use crate::stub::{HELLO, StubServer, counted, measure, once, serve};
 use crate::tls_stub::{Authority, Stream, start};
 
 fn rate(text: &str) -> Option<Bandwidth> {
@@ -13,8 +13,8 @@ fn rate(text: &str) -> Option<Bandwidth> {
 }
 
 /// A server whose every answer has a body of `size` bytes.
-fn answers(size: usize) -> Server {
-    Server::start(move |stream| serve(&stream, |_, _| Some(answer(size))))
+fn answers(size: usize) -> StubServer {
+    StubServer::start(move |stream| serve(&stream, |_, _| Some(answer(size))))
 }
 
 fn answer(size: usize) -> Vec<u8> {
@@ -83,7 +83,7 @@ fn a_slow_line_does_not_conform() {
 
 #[test]
 fn a_server_with_errors_has_no_conforming_connections() {
-    let server = Server::start(|stream| {
+    let server = StubServer::start(|stream| {
         serve(&stream, |number, _| {
             // The first of each connection, however many it has.
             Some(if number % 10 == 0 {
@@ -104,7 +104,7 @@ fn a_server_with_errors_has_no_conforming_connections() {
 fn the_window_of_tcp_throttles_the_server() {
     const SIZE: usize = 8 << 20;
     let (sender, receiver) = std::sync::mpsc::channel();
-    let server = Server::start(move |mut stream| {
+    let server = StubServer::start(move |mut stream| {
         let mut request = [0; 4096];
         let _ = stream.read(&mut request);
         let _ = write!(stream, "HTTP/1.1 200 OK\r\nContent-Length: {SIZE}\r\n\r\n");
@@ -128,7 +128,7 @@ fn the_window_of_tcp_throttles_the_server() {
 
 #[test]
 fn requests_leave_no_faster_than_the_line() {
-    let server = Server::fixed(HELLO);
+    let server = StubServer::fixed(HELLO);
     let run = measure(&Plan {
         method: "POST".into(),
         body: vec![b'y'; 10_000],
@@ -178,7 +178,7 @@ fn tls_is_paced_as_well() {
 
 #[test]
 fn a_peer_that_goes_away_while_the_line_is_busy_is_noticed() {
-    let server = Server::start(|mut stream| {
+    let server = StubServer::start(|mut stream| {
         let mut request = [0; 4096];
         let _ = stream.read(&mut request);
         let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 9000\r\n\r\n");

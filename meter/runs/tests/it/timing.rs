@@ -5,16 +5,16 @@ use std::time::{Duration, Instant};
 
 use millrace_client::{Plan, Stop};
 
-use crate::stub::{HELLO, Server, counted, measure, serve};
+use crate::stub::{HELLO, StubServer, counted, measure, serve};
 
 /// Delays that a server has made, in nanoseconds, from the request read to the answer about to be written.
 type Delays = Arc<Mutex<Vec<u64>>>;
 
 /// A server whose answers take from 0 to `most` microseconds, evenly spread, and who writes down what they took.
-fn delaying(most: u64) -> (Server, Delays) {
+fn delaying(most: u64) -> (StubServer, Delays) {
     let delays = Delays::default();
     let log = Arc::clone(&delays);
-    let server = Server::start(move |stream| {
+    let server = StubServer::start(move |stream| {
         serve(&stream, |number, _| {
             let begin = Instant::now();
             let delay = Duration::from_micros((number * 7919) % most);
@@ -71,7 +71,7 @@ fn littles_law_holds_for_a_steady_server() {
 #[test]
 fn requests_in_flight_at_the_end_are_followed_to_their_answers() {
     // Each answer takes longer than the run: without following, there would be none.
-    let slow = Server::start(|stream| {
+    let slow = StubServer::start(|stream| {
         serve(&stream, |_, _| {
             std::thread::park_timeout(Duration::from_millis(150));
             Some(HELLO.to_vec())

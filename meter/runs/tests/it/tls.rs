@@ -7,10 +7,10 @@ use millrace_client::{Plan, Stop, Trust};
 use millrace_runs::Run;
 use millrace_stats::Verdict;
 
-use crate::stub::{HELLO, Server, counted, measure};
+use crate::stub::{HELLO, StubServer, counted, measure};
 use crate::tls_stub::{Authority, Stream, fixed, start};
 
-fn secure(server: &Server, authority: &Authority, count: u64) -> Plan {
+fn secure(server: &StubServer, authority: &Authority, count: u64) -> Plan {
     Plan {
         trust: Trust::File(authority.root()),
         ..counted(format!("https://{}/", server.address), 4, count)
@@ -173,7 +173,7 @@ fn what_is_no_tls_is_told_from_a_bad_certificate() {
         (b"\x15\x03\x03\x00\x02\x02\x28", "no parameters in common"),
         (b"", "closed"),
     ] {
-        let server = Server::start(move |mut stream| {
+        let server = StubServer::start(move |mut stream| {
             let mut hello = [0; 4096];
             let _ = stream.read(&mut hello);
             let _ = stream.write_all(answer);
@@ -185,7 +185,7 @@ fn what_is_no_tls_is_told_from_a_bad_certificate() {
 #[test]
 fn a_handshake_that_never_ends_is_given_up() {
     let authority = Authority::new();
-    let server = Server::start(|mut stream| {
+    let server = StubServer::start(|mut stream| {
         let mut bytes = [0; 4096];
         while stream.read(&mut bytes).is_ok_and(|count| count > 0) {}
     });
@@ -197,7 +197,7 @@ fn a_handshake_that_never_ends_is_given_up() {
 }
 
 /// Reads a request and writes `answer`; then closes with a goodbye or without.
-fn closing(authority: &Authority, answer: &'static [u8], goodbye: bool) -> Server {
+fn closing(authority: &Authority, answer: &'static [u8], goodbye: bool) -> StubServer {
     start(authority.usual(), move |mut stream: Stream| {
         let mut request = [0; 4096];
         let _ = stream.read(&mut request);

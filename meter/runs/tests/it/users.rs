@@ -10,7 +10,7 @@ use millrace_client::{Pace, Plan, Process, Schedule, Stop, Think};
 use millrace_runs::{Run, run};
 use millrace_stats::Verdict;
 
-use crate::stub::{HELLO, Server, check, counted, measure, once, serve};
+use crate::stub::{HELLO, StubServer, check, counted, measure, once, serve};
 
 fn ms(ms: u64) -> Duration {
     Duration::from_millis(ms)
@@ -45,7 +45,7 @@ fn check_sessions(run: &Run, length: u64, before: u64) {
 
 #[test]
 fn with_think_time_littles_law_counts_it() {
-    let server = Server::fixed(HELLO);
+    let server = StubServer::fixed(HELLO);
     // A client that is late, as it does not get the core, is what the law is there to find.
     assert!(once(|_| {
         let run = measure(&Plan {
@@ -69,7 +69,7 @@ fn with_think_time_littles_law_counts_it() {
 fn users_do_not_come_in_step() {
     let times = Arc::new(Mutex::new(Vec::new()));
     let log = Arc::clone(&times);
-    let server = Server::start(move |stream| {
+    let server = StubServer::start(move |stream| {
         serve(&stream, |number, _| {
             if number == 0 {
                 log.lock().unwrap().push(Instant::now());
@@ -90,7 +90,7 @@ fn users_do_not_come_in_step() {
 
 #[test]
 fn a_cycle_counts_from_the_send_and_what_is_late_is_missed() {
-    let fast = Server::fixed(HELLO);
+    let fast = StubServer::fixed(HELLO);
     let run = measure(&Plan {
         pace: Pace::Cycle(ms(20)),
         threads: 1,
@@ -102,7 +102,7 @@ fn a_cycle_counts_from_the_send_and_what_is_late_is_missed() {
         "{:?}",
         run.accounting
     );
-    let slow = Server::start(|stream| {
+    let slow = StubServer::start(|stream| {
         serve(&stream, |_, _| {
             std::thread::park_timeout(ms(30));
             Some(HELLO.to_vec())
@@ -118,7 +118,7 @@ fn a_cycle_counts_from_the_send_and_what_is_late_is_missed() {
 
 #[test]
 fn many_users_make_exactly_the_requests_that_were_asked_for() {
-    let server = Server::fixed(HELLO);
+    let server = StubServer::fixed(HELLO);
     let run = measure(&Plan {
         pace: Pace::Think(Think::Uniform(ms(100), ms(300))),
         ..counted(server.url("/"), 300, 1_000)
@@ -128,7 +128,7 @@ fn many_users_make_exactly_the_requests_that_were_asked_for() {
 
 #[test]
 fn each_session_makes_its_requests() {
-    let server = Server::fixed(HELLO);
+    let server = StubServer::fixed(HELLO);
     for keep_alive in [true, false] {
         let plan = Plan {
             schedule: at(100.0),
@@ -161,7 +161,7 @@ fn each_session_makes_its_requests() {
 #[test]
 fn a_session_ends_with_the_request_that_fails() {
     // Every second answer of a connection is bad.
-    let server = Server::start(|stream| {
+    let server = StubServer::start(|stream| {
         serve(&stream, |number, _| {
             Some(if number % 2 == 0 {
                 HELLO.to_vec()
@@ -190,10 +190,10 @@ fn a_session_ends_with_the_request_that_fails() {
 
 #[test]
 fn a_server_that_closes_or_freezes_loses_no_request() {
-    let closing = Server::start(|stream| {
+    let closing = StubServer::start(|stream| {
         serve(&stream, |number, _| (number == 0).then(|| HELLO.to_vec()));
     });
-    let frozen = Server::start(|mut stream| {
+    let frozen = StubServer::start(|mut stream| {
         let _ = stream.read(&mut [0; 4096]);
         std::thread::park_timeout(Duration::from_secs(60));
     });
@@ -222,7 +222,7 @@ fn a_server_that_closes_or_freezes_loses_no_request() {
 
 #[test]
 fn sessions_past_their_deadline_are_shed_whole() {
-    let slow = Server::start(|stream| {
+    let slow = StubServer::start(|stream| {
         serve(&stream, |_, _| {
             std::thread::park_timeout(ms(20));
             Some(HELLO.to_vec())
@@ -266,7 +266,7 @@ fn users_whom_nobody_lets_in_are_counted() {
 
 #[test]
 fn ctrl_c_during_a_long_pause_ends_the_run_at_once() {
-    let server = Server::fixed(HELLO);
+    let server = StubServer::fixed(HELLO);
     let plan = Plan {
         pace: Pace::Think(Think::Constant(Duration::from_secs(3_600))),
         ..timed(server.url("/"), 3, Duration::from_secs(3_600))
@@ -279,7 +279,7 @@ fn ctrl_c_during_a_long_pause_ends_the_run_at_once() {
 
 #[test]
 fn recorded_arrivals_come_when_they_did_and_end_with_the_file() {
-    let server = Server::fixed(HELLO);
+    let server = StubServer::fixed(HELLO);
     let text: String = (0..200)
         .map(|n| format!("{}.{:03}\n", n / 100, n % 100 * 10))
         .collect();
@@ -315,7 +315,7 @@ fn recorded_arrivals_come_when_they_did_and_end_with_the_file() {
 
 #[test]
 fn a_ramp_opens_connections_one_after_the_other_and_raises_the_rate() {
-    let server = Server::fixed(HELLO);
+    let server = StubServer::fixed(HELLO);
     let first = AtomicU64::new(u64::MAX);
     for pace in [Pace::AtOnce, Pace::Think(Think::Constant(ms(2)))] {
         let plan = Plan {

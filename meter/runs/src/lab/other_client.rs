@@ -4,12 +4,12 @@ use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use super::cores::{Looks, Sides};
-use super::form::Line;
+use super::cores::{CoreReadings, CoreSets};
 use super::outcome::OtherClient;
 use super::process::{Launch, Process};
-use super::spec::Checker;
-use super::workshop::Workshop;
+use super::spec::OtherProgram;
+use super::spec_values::CommandLine;
+use super::work_folder::WorkFolder;
 use super::{h2load, wrk};
 use base_clock::Nanos;
 use millrace_client::Plan;
@@ -27,7 +27,7 @@ pub(super) fn whole_seconds(time: Duration) -> u64 {
 }
 
 /// What is asked of the other client.
-pub(super) struct Asked<'a> {
+pub(super) struct OtherLoad<'a> {
     pub(super) plan: &'a Plan,
     pub(super) threads: usize,
     /// It knows whole seconds only.
@@ -46,7 +46,7 @@ fn fields(plan: &Plan) -> Result<Vec<String>, String> {
 
 /// What it found.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Found {
+pub(super) struct OtherResult {
     pub(super) requests: u64,
     pub(super) throughput: f64,
     pub(super) errors: u64,
@@ -57,14 +57,14 @@ pub(super) struct Found {
 
 /// What all threads of some processes have had up to a moment.
 #[derive(Clone, Copy)]
-struct Use {
+struct ThreadUse {
     at: Nanos,
     on_core: Nanos,
     turns: u64,
     threads: usize,
 }
 
-impl Use {
+impl ThreadUse {
     fn of(pids: &[u32]) -> Option<Self> {
         let mut all = Self {
             at: base_clock::now(),
@@ -103,17 +103,17 @@ impl Use {
 
 /// Runs the other client with what `plan` asks for; `None` if it was stopped. `show` is called about five times a second.
 pub(super) fn run(
-    shop: &Workshop<'_>,
-    checker: Checker,
+    shop: &WorkFolder<'_>,
+    checker: OtherProgram,
     plan: &Plan,
-    sides: Sides<'_>,
+    sides: CoreSets<'_>,
     show: &mut dyn FnMut(),
     stop: &AtomicBool,
-) -> Result<Option<Found>, String> {
+) -> Result<Option<OtherResult>, String> {
     let workload = shop.experiment.workload.get_ref();
     let cores = workload.cores.as_ref().map(|cores| cores.get_ref().clone());
     let cores = cores.unwrap_or_default();
-    let asked = Asked {
+    let asked = OtherLoad {
         plan,
         threads: cores.len().max(1).min(plan.connections),
         seconds: whole_seconds(workload.duration.0),
@@ -121,23 +121,24 @@ pub(super) fn run(
         fields: fields(plan)?,
     };
     let words = match checker {
-        Checker::Wrk => wrk::words(shop, &asked)?,
-        Checker::H2load => h2load::words(shop, &asked)?,
+        OtherProgram::Wrk => wrk::words(shop, &asked)?,
+        OtherProgram::H2load => h2load::words(shop, &asked)?,
     };
     let (name, seconds) = (checker.name(), Duration::from_secs(asked.seconds));
     let mut process = Process::start(&Launch {
-        line: Line::Program(words),
+        line: CommandLine::Program(words),
         cwd: shop.experiment.here.clone(),
         env: Vec::new(),
         cores,
     })?;
     let began = base_clock::now();
     let deadline = base_clock::after(seconds + GRACE);
-    let (mut used, mut looks): (Option<(Use, Use)>, _) = (None, Looks::default());
+    let (mut used, mut looks): (Option<(ThreadUse, ThreadUse)>, _) =
+        (None, CoreReadings::default());
     while process.wait(GLANCE).is_none() {
         // In its last moments it may be done already.
         if base_clock::since(began) + GLANCE / 2 < seconds
-            && let Some(now) = Use::of(&process.pids())
+            && let Some(now) = ThreadUse::of(&process.pids())
         {
             used = Some((used.map_or(now, |(first, _)| first), now));
             looks.look(sides);
@@ -155,8 +156,8 @@ pub(super) fn run(
     }
     let text = process.output().all_output();
     let found = match checker {
-        Checker::Wrk => wrk::read(&text),
-        Checker::H2load => h2load::read(&text),
+        OtherProgram::Wrk => wrk::read(&text),
+        OtherProgram::H2load => h2load::read(&text),
     };
     let mut found =
         found.ok_or_else(|| format!("{name} failed; {}", process.output().last_words()))?;

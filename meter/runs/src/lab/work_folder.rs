@@ -5,22 +5,22 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 use super::experiment::{Experiment, numbered};
-use super::fill::Values;
-use super::form::Line;
 use super::outcome::Text;
+use super::placeholders::Placeholders;
 use super::process::Launch;
 use super::runner::Programs;
-use super::spec::Written;
+use super::spec::FileSpec;
+use super::spec_values::CommandLine;
 
 /// An experiment with its folder.
 #[derive(Debug)]
-pub(super) struct Workshop<'a> {
+pub(super) struct WorkFolder<'a> {
     pub(super) experiment: &'a Experiment,
     work: PathBuf,
     programs: Programs,
 }
 
-impl<'a> Workshop<'a> {
+impl<'a> WorkFolder<'a> {
     /// Everything goes into `work`, which exists.
     pub(super) fn new(experiment: &'a Experiment, work: &Path, programs: &Programs) -> Self {
         Self {
@@ -31,8 +31,8 @@ impl<'a> Workshop<'a> {
     }
 
     /// The values that every text may use.
-    pub(super) fn values(&self) -> Values {
-        let mut values = Values::default();
+    pub(super) fn values(&self) -> Placeholders {
+        let mut values = Placeholders::default();
         values.set("work", self.work.to_string_lossy());
         values.set("here", self.experiment.here.to_string_lossy());
         values.set("millpond", self.programs.millpond.to_string_lossy());
@@ -68,12 +68,16 @@ impl<'a> Workshop<'a> {
     }
 
     /// A command with its values, run in the folder of the experiment's file.
-    pub(super) fn launch(&self, line: &Line, values: &Values) -> Result<Launch, String> {
+    pub(super) fn launch(
+        &self,
+        line: &CommandLine,
+        values: &Placeholders,
+    ) -> Result<Launch, String> {
         let line = match line {
-            Line::Shell(text) => Line::Shell(values.fill(text, true)?),
-            Line::Program(words) => {
+            CommandLine::Shell(text) => CommandLine::Shell(values.fill(text, true)?),
+            CommandLine::Program(words) => {
                 let words = words.iter().map(|word| values.fill(word, false));
-                Line::Program(words.collect::<Result<_, _>>()?)
+                CommandLine::Program(words.collect::<Result<_, _>>()?)
             }
         };
         Ok(Launch {
@@ -107,8 +111,8 @@ impl<'a> Workshop<'a> {
 /// Writes `files` below `folder`.
 pub(super) fn write(
     folder: &Path,
-    files: &[Written],
-    values: &Values,
+    files: &[FileSpec],
+    values: &Placeholders,
 ) -> Result<Vec<Text>, String> {
     let mut texts = Vec::new();
     for file in files {

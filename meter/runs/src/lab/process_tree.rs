@@ -5,7 +5,7 @@ use std::fs;
 
 /// One line of the process table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Entry {
+struct ProcessEntry {
     pid: u32,
     parent: u32,
     group: u32,
@@ -19,7 +19,7 @@ pub(super) fn family(guard: u32, first: u32) -> Vec<u32> {
     select(&table(), guard, first)
 }
 
-fn table() -> Vec<Entry> {
+fn table() -> Vec<ProcessEntry> {
     let Ok(folder) = fs::read_dir("/proc") else {
         return Vec::new();
     };
@@ -32,11 +32,11 @@ fn table() -> Vec<Entry> {
 }
 
 /// `PID (NAME) STATE PPID PGRP …`; a name may hold anything, also brackets.
-fn entry(pid: u32, stat: &str) -> Option<Entry> {
+fn entry(pid: u32, stat: &str) -> Option<ProcessEntry> {
     let (_, rest) = stat.rsplit_once(')')?;
     let mut words = rest.split_whitespace();
     let state = words.next()?;
-    Some(Entry {
+    Some(ProcessEntry {
         pid,
         parent: words.next()?.parse().ok()?,
         group: words.next()?.parse().ok()?,
@@ -44,7 +44,7 @@ fn entry(pid: u32, stat: &str) -> Option<Entry> {
     })
 }
 
-fn select(table: &[Entry], guard: u32, first: u32) -> Vec<u32> {
+fn select(table: &[ProcessEntry], guard: u32, first: u32) -> Vec<u32> {
     let mut family = BTreeSet::from([first]);
     loop {
         let before = family.len();

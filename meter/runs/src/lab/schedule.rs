@@ -6,14 +6,14 @@ use toml::Spanned;
 
 use super::experiment::Experiment;
 use super::limit::is_at;
-use super::other::whole_seconds;
+use super::other_client::whole_seconds;
 use super::outcome::LabLevel;
-use super::spec::{BEST, Limited, PASSES, Sequence, Server};
+use super::spec::{BEST, LimitSpec, PASSES, Sequence, ServerSpec};
 
 /// A server's turn.
 #[derive(Debug)]
-pub(super) struct Turn<'a> {
-    pub(super) server: &'a Server,
+pub(super) struct ServerTurn<'a> {
+    pub(super) server: &'a ServerSpec,
     /// From 1.
     pub(super) repeat: usize,
     /// Those without the other client from 1, in blocks those with it from [`PASSES`] + 1.
@@ -26,7 +26,7 @@ pub(super) struct Turn<'a> {
     pub(super) is_cold: bool,
 }
 
-impl Turn<'_> {
+impl ServerTurn<'_> {
     /// How long this client measures: in a pass of its own beside the other one, as long as that does, which evens out as much of what
     /// disturbs them.
     pub(super) fn duration(&self, experiment: &Experiment) -> Duration {
@@ -48,7 +48,7 @@ impl Turn<'_> {
 
 /// What is planned for the runs of all turns.
 pub(super) fn time(experiment: &Experiment) -> Duration {
-    let time = |turn: &Turn| {
+    let time = |turn: &ServerTurn| {
         let runs = u32::try_from(turn.levels.len()).unwrap_or(u32::MAX);
         turn.run_time(experiment).saturating_mul(runs)
     };
@@ -65,9 +65,9 @@ pub(super) fn runs(experiment: &Experiment) -> usize {
 }
 
 /// Every turn of an experiment.
-pub(super) fn turns(experiment: &Experiment) -> Vec<Turn<'_>> {
+pub(super) fn turns(experiment: &Experiment) -> Vec<ServerTurn<'_>> {
     let repeats = 1..=experiment.repeats();
-    let whole = |server, repeat| Turn {
+    let whole = |server, repeat| ServerTurn {
         server,
         repeat,
         pass: 1,
@@ -97,14 +97,14 @@ pub(super) fn turns(experiment: &Experiment) -> Vec<Turn<'_>> {
 const CHECKED: usize = 4;
 
 /// Whether a limit is on this client's figures at a server and level.
-fn is_of_client_at(limit: &Limited, server: &Server, level: &LabLevel) -> bool {
+fn is_of_client_at(limit: &LimitSpec, server: &ServerSpec, level: &LabLevel) -> bool {
     let is_at_server = limit.server.get_ref() == server.name.get_ref();
     is_at_server && limit.metric.is_of_client() && is_at(limit, level)
 }
 
 /// A server's passes in a block with the other client beside. For a limit on the client they are a block in themselves: with the
 /// clients first and last in turn, each one's runs are A B B A.
-fn checked(experiment: &Experiment, server: &Server, level: &LabLevel, repeat: usize) -> usize {
+fn checked(experiment: &Experiment, server: &ServerSpec, level: &LabLevel, repeat: usize) -> usize {
     let mut limits = experiment.limits.iter().map(Spanned::get_ref);
     match experiment.cross_check {
         Some(_) if limits.any(|limit| is_of_client_at(limit, server, level)) => PASSES,
@@ -114,9 +114,9 @@ fn checked(experiment: &Experiment, server: &Server, level: &LabLevel, repeat: u
 }
 
 /// A server's passes without the other client: none where all that is asked is what the two clients find at it.
-fn alone(experiment: &Experiment, server: &Server, level: &LabLevel) -> usize {
+fn alone(experiment: &Experiment, server: &ServerSpec, level: &LabLevel) -> usize {
     let name = server.name.get_ref();
-    let is_about = |limit: &&Limited| {
+    let is_about = |limit: &&LimitSpec| {
         let against = limit.against.get_ref();
         limit.server.get_ref() == name || against == name || against == BEST
     };
@@ -131,11 +131,11 @@ fn alone(experiment: &Experiment, server: &Server, level: &LabLevel) -> usize {
 /// One block: at each level forwards, backwards, forwards, backwards. The times of a server's outer runs then sum up to those of
 /// its inner ones, and all four to those of every other server. The passes with the other client are none of them; a server's follow one
 /// another, as no other server's are held against them.
-fn block(experiment: &Experiment, repeat: usize) -> Vec<Turn<'_>> {
+fn block(experiment: &Experiment, repeat: usize) -> Vec<ServerTurn<'_>> {
     let mut turns = Vec::new();
     for level in experiment.levels() {
         let checked = |server| checked(experiment, server, &level, repeat);
-        let turn = |server, pass| Turn {
+        let turn = |server, pass| ServerTurn {
             server,
             repeat,
             pass,
@@ -145,7 +145,7 @@ fn block(experiment: &Experiment, repeat: usize) -> Vec<Turn<'_>> {
         };
         for pass in 1..=PASSES {
             let servers = over(experiment, pass.is_multiple_of(2)).into_iter();
-            let has_pass = |server: &&Server| pass <= alone(experiment, server, &level);
+            let has_pass = |server: &&ServerSpec| pass <= alone(experiment, server, &level);
             turns.extend(servers.filter(has_pass).map(|server| turn(server, pass)));
         }
         for server in over(experiment, repeat.is_multiple_of(2)) {
@@ -157,8 +157,8 @@ fn block(experiment: &Experiment, repeat: usize) -> Vec<Turn<'_>> {
 }
 
 /// The servers in the order of the file, or backwards.
-fn over(experiment: &Experiment, is_backwards: bool) -> Vec<&Server> {
-    let mut servers: Vec<&Server> = experiment.measured().collect();
+fn over(experiment: &Experiment, is_backwards: bool) -> Vec<&ServerSpec> {
+    let mut servers: Vec<&ServerSpec> = experiment.measured().collect();
     if is_backwards {
         servers.reverse();
     }
@@ -213,7 +213,7 @@ mod tests {
             let turns = turns(&experiment);
             let checked = |repeat, server| {
                 let turns = turns.iter();
-                let of_it = |turn: &&Turn<'_>| {
+                let of_it = |turn: &&ServerTurn<'_>| {
                     turn.is_checked && turn.repeat == repeat && turn.server.name.get_ref() == server
                 };
                 let passes: Vec<usize> = turns.filter(of_it).map(|turn| turn.pass).collect();

@@ -7,14 +7,14 @@ use std::sync::Arc;
 use super::experiment::Experiment;
 use super::fault::Fault;
 use super::outcome::{LabLevel, Text};
-use super::source::Source;
-use super::spec::Arrivals;
+use super::source::ExperimentText;
+use super::spec::ArrivalSpec;
 use millrace_client::{Order, Plan, Process, Schedule, Stop, Workload};
 
 impl Experiment {
     /// Reads the plan that the workload names, in the folder of the experiment's file; `source` knows the place of a
     /// mistake.
-    pub(super) fn read_plan(&mut self, source: &Source) -> Result<(), Fault> {
+    pub(super) fn read_plan(&mut self, source: &ExperimentText) -> Result<(), Fault> {
         let Some(name) = &self.workload.get_ref().plan else {
             return Ok(());
         };
@@ -65,8 +65,8 @@ impl Experiment {
             schedule: level.rate.map(|rate| Schedule {
                 rate,
                 process: match workload.arrivals {
-                    Arrivals::Constant => Process::Constant,
-                    Arrivals::Poisson => Process::Poisson(1),
+                    ArrivalSpec::Constant => Process::Constant,
+                    ArrivalSpec::Poisson => Process::Poisson(1),
                 },
                 deadline: None,
             }),

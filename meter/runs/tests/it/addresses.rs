@@ -9,15 +9,15 @@ use std::sync::{Arc, Mutex};
 use millrace_client::{Error, Plan};
 use millrace_runs::run;
 
-use crate::stub::{HELLO, Server, counted, measure, serve};
+use crate::stub::{HELLO, StubServer, counted, measure, serve};
 
 /// A server behind a Unix socket, for as long as it lives.
-struct Behind {
+struct UnixServer {
     path: PathBuf,
     folder: tempfile::TempDir,
 }
 
-impl Behind {
+impl UnixServer {
     fn start(handle: impl Fn(UnixStream) + Send + Sync + 'static) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("socket");
@@ -48,7 +48,7 @@ fn through(path: &Path, count: u64) -> Plan {
 fn a_unix_socket_carries_requests_for_any_host() {
     let heads = Arc::new(Mutex::new(String::new()));
     let seen = Arc::clone(&heads);
-    let server = Behind::start(move |mut stream| {
+    let server = UnixServer::start(move |mut stream| {
         let mut bytes = [0; 4096];
         while let Ok(count @ 1..) = stream.read(&mut bytes) {
             *seen.lock().unwrap() = String::from_utf8_lossy(&bytes[..count]).into_owned();
@@ -127,7 +127,7 @@ fn an_ipv6_literal_is_a_host() {
         // A machine without IPv6 has nothing to test.
         return;
     }
-    let server = Server::bind("[::1]:0", |stream| {
+    let server = StubServer::bind("[::1]:0", |stream| {
         serve(&stream, |_, head| {
             head.contains("Host: [::1]:").then(|| HELLO.to_vec())
         });
@@ -140,7 +140,7 @@ fn an_ipv6_literal_is_a_host() {
 
 #[test]
 fn connections_go_elsewhere_and_the_host_stays() {
-    let server = Server::start(|stream| {
+    let server = StubServer::start(|stream| {
         serve(&stream, |_, head| {
             head.contains("Host: example.test:99\r\n")
                 .then(|| HELLO.to_vec())
