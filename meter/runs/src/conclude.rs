@@ -1,4 +1,4 @@
-//! From what the threads brought home to the figures of a run.
+//! Makes the figures of a run from the results of its threads.
 
 use std::collections::BTreeMap;
 
@@ -49,7 +49,7 @@ pub(crate) fn conclude(measured: Measured<'_>) -> Run {
         .fold(0.0, f64::max);
     let threads = harvests.len();
     let work = harvests.iter().map(|harvest| harvest.cpu);
-    // While the last answers are awaited it spins on, which belongs to no request.
+    // Spinning while the last responses are awaited belongs to no request.
     let spun = harvests.iter().map(|harvest| harvest.used.cpu.spun);
     let (cpu, spun): (Nanos, Nanos) = (work.sum(), spun.sum());
     let (throttled, run_delay, waited) = kept(&harvests, duration);
@@ -184,7 +184,7 @@ pub(crate) fn conclude(measured: Measured<'_>) -> Run {
     run
 }
 
-/// When the measured part was, by the monotonic clock.
+/// Times of the measured part, by the monotonic clock.
 struct Lengths {
     start: Nanos,
     /// While every thread still sent.
@@ -258,7 +258,7 @@ fn depth(plan: &Plan, harvests: &[Harvest]) -> usize {
     depths.min().unwrap_or(plan.depth)
 }
 
-/// What to say where the server allows fewer streams at a time than are asked for.
+/// A note if the server allows fewer streams at a time than requested.
 fn fewer_streams(plan: &Plan, depth: usize) -> Option<String> {
     (depth < plan.depth).then(|| {
         format!(
@@ -268,8 +268,9 @@ fn fewer_streams(plan: &Plan, depth: usize) -> Option<String> {
     })
 }
 
-/// What the kernel kept from the client: throttled time, as the last thread to end saw it; the sum of the times for which
-/// threads waited for a core; and the share of the duration for which the worst of them did.
+/// Time that the kernel kept from the client: throttled time, as the last thread to end read it;
+/// the time for which threads waited for a core, summed; and the share of the duration for which
+/// the worst thread waited.
 fn kept(harvests: &[Harvest], duration: Nanos) -> (Option<Nanos>, Option<Nanos>, Option<f64>) {
     let throttled = harvests
         .iter()
@@ -298,7 +299,7 @@ fn latencies(all: &Recorder) -> Latencies {
     }
 }
 
-/// Whether the plan was carried out although a stop was asked for: it came when all was done.
+/// Whether the plan was completed although a stop was requested: the stop was too late.
 fn ended_by_itself(plan: &Plan, harvests: &[Harvest]) -> bool {
     let finished: u64 = harvests
         .iter()
@@ -328,11 +329,11 @@ fn examples(found: &[Option<&'static str>]) -> BTreeMap<String, String> {
     named.collect()
 }
 
-/// What speaks against a run whose parts the statistics decided.
+/// A doubt about a run whose parts the statistics decided.
 fn auto_doubt(auto: &Decided) -> Option<String> {
     let figures = &auto.figures;
     if !auto.is_decided {
-        // Somebody stopped it, which is said already; whether it drifted was not looked at.
+        // The run was stopped, which another reason says; drift was not checked.
         None
     } else if !figures.steady {
         Some(

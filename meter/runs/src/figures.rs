@@ -21,7 +21,7 @@ pub struct ClassFigures {
     pub failed: u64,
     /// Those that were past their deadline before they could be sent.
     pub shed: u64,
-    /// What was no good answer, by kind, without bytes that no request asked for; empty in results that do not say.
+    /// Failed requests by kind, without unsolicited bytes; empty in results of older versions.
     #[serde(default)]
     pub errors: Errors,
     /// Bytes of the answers, heads included.
@@ -42,7 +42,8 @@ pub struct ClassFigures {
     /// The times behind `send_lag_us`.
     #[serde(default)]
     pub send_lag: Option<Hdr>,
-    /// The same over time, in intervals that may be longer than the run's; without any in results that do not have them.
+    /// The same over time, in intervals that may be longer than the run's; empty in results of
+    /// older versions.
     #[serde(default)]
     pub series: Timeline,
 }

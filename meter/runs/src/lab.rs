@@ -1,9 +1,11 @@
-//! Experiments as files: several servers, how each is started, pinned and stopped, one workload, and one report.
+//! Experiments as files: several servers, how each is started, pinned and stopped, one workload,
+//! and one report.
 //!
-//! A server runs only while it is measured (or asked to stay up), in a process group of its own, and is ended with
-//! everything that it started: when its turn is over, when the experiment fails or panics, and when this very process
-//! is killed. What is measured is the same for all: the client's run, the server's CPU time from the run times of
-//! all its threads, and what else happened on its cores.
+//! A server runs only while it is measured (or for the whole experiment if the file says so), in
+//! its own process group. It is ended with all processes that it started: after its turn, when the
+//! experiment fails or panics, and when this process is killed. Every server is measured alike: the
+//! client's run, the server's CPU time from the run times of all its threads, and the other
+//! activity on its cores.
 
 mod blocks;
 mod check;

@@ -1,8 +1,9 @@
-//! Runs and what is made of them: sweeps, searches for a capacity, diagnoses, comparisons, merged runs and experiments.
+//! Runs and their results: sweeps, capacity searches, diagnoses, comparisons, merged runs and
+//! experiments.
 //!
-//! It knows how a run is measured (by `millrace-client`), what is concluded from it (by `millrace-stats`), what is probed
-//! beside it, and the formats in which results are stored. It must not know any code of the server, nor how results are
-//! drawn or what the command line is.
+//! It knows how a run is measured (by `millrace-client`), what follows from it (by
+//! `millrace-stats`), what is probed during it, and the formats in which results are stored. It
+//! must not know any code of the server, how results are drawn, or what the command line is.
 //!
 //! ```no_run
 //! use std::sync::atomic::AtomicBool;

@@ -1,9 +1,11 @@
-//! Several runs as one: generators that ran at the same time on several machines, or repeats one after the other.
+//! Several runs as one: generators that ran at the same time on several machines, or repeats one
+//! after the other.
 //!
-//! Counts and histograms add up, so the merged run is the run of all samples together, histogram for histogram;
-//! percentiles are computed anew from the sum. Rates are counts over the time in which at least one of the runs was measuring:
-//! those of generators at the same time add up, those of repeats are averaged by their length. Which of the two it was
-//! follows from the wall-clock time at which each run began.
+//! Counts and histograms add up, so the merged run is the run of all samples together, histogram
+//! for histogram; percentiles are computed again from the sum. Rates are counts over the time in
+//! which at least one run was measuring: rates of generators at the same time add up, rates of
+//! repeats are averaged by their length. The wall-clock start times of the runs decide which case
+//! it is.
 
 mod check;
 mod spans;
@@ -48,7 +50,7 @@ pub enum MergeError {
         /// Which runs.
         runs: (usize, usize),
     },
-    /// A run contradicts itself: somebody has changed it.
+    /// A run contradicts itself, so its file was changed.
     Contradiction {
         /// Which run.
         run: usize,
@@ -107,8 +109,9 @@ impl Run {
     /// One run of the samples of several, in any order.
     ///
     /// # Errors
-    /// The runs cannot be merged: they have different URLs, loops, warm-ups or kinds of connection, or one after the other
-    /// different rates or numbers of connections; a run lacks its histograms or its time, or is given twice.
+    /// The runs cannot be merged: they have different URLs, loops, warm-ups or kinds of connection;
+    /// repeats have different rates or numbers of connections; or a run lacks its histograms or its
+    /// time, or is given twice.
     pub fn merge(runs: &[Self]) -> Result<Self, MergeError> {
         let [first, rest @ ..] = runs else {
             return Err(MergeError::Nothing);
@@ -170,7 +173,7 @@ impl Run {
                 .unwrap_or(0),
             histograms,
             merged_from: runs.iter().flat_map(parts).collect(),
-            // The machines and moments of several probes are not one; each stands with its own run.
+            // Probes of different machines and times do not merge; each stays with its own run.
             probe: None,
             postgres: None,
             bottleneck: None,
@@ -178,7 +181,7 @@ impl Run {
             sessions: visits::sessions(runs, &spans),
             pauses: visits::pauses(runs),
             ramp_down: visits::ramp_down(runs),
-            // A decision and a ceiling of each client; no sum of them is either.
+            // Decisions and ceilings belong to one client; they do not add up.
             auto: None,
             calibration: None,
             notes: notes(runs),
@@ -186,12 +189,12 @@ impl Run {
     }
 }
 
-/// The sum over all runs. What was stored may hold any number; a sum past the greatest stays there.
+/// The sum over all runs. Stored numbers may be of any size, so the sum saturates.
 fn sum(runs: &[Run], of: impl Fn(&Run) -> u64) -> u64 {
     runs.iter().map(of).fold(0, u64::saturating_add)
 }
 
-/// The same of what a run may lack, if none does.
+/// The same for an optional figure, if every run has it.
 fn all_of(runs: &[Run], of: impl Fn(&Run) -> Option<u64>) -> Option<u64> {
     runs.iter()
         .try_fold(0, |sum: u64, run| Some(sum.saturating_add(of(run)?)))
@@ -221,7 +224,7 @@ fn notes(runs: &[Run]) -> Vec<String> {
     runs.iter().enumerate().flat_map(named).collect()
 }
 
-/// The worst verdict, with every reason and whose it is.
+/// The worst verdict, with every reason and the number of its run.
 fn judged(runs: &[Run], spans: &Spans) -> (Verdict, Vec<String>) {
     let rank = |verdict: Verdict| match verdict {
         Verdict::Valid => 0,
@@ -285,7 +288,7 @@ fn examples(runs: &[Run]) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// Connections at the same time add up; of repeats it is the most that there were.
+/// Connections at the same time add up; for repeats it is the greatest number.
 fn connections(runs: &[Run], spans: &Spans) -> Connections {
     let most = |of: fn(&Connections) -> u64| spans.most(|run| of(&runs[run].connections));
     let first = &runs[0].connections;
@@ -324,8 +327,8 @@ fn client(runs: &[Run], spans: &Spans) -> ClientFigures {
     }
 }
 
-/// Both sides of the law as time-weighted sums, if every run has it. Tolerances are added, which is what they are where all
-/// errors go the same way.
+/// Both sides of Little's law as time-weighted sums, if every run has them. Tolerances are added,
+/// which is right if all errors have the same direction.
 fn little(runs: &[Run], spans: &Spans) -> Option<Little> {
     let weigh = |of: fn(&Little) -> f64| spans.per_second(runs, |run| run.little.as_ref().map(of));
     Some(Little {

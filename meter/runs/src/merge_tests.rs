@@ -150,7 +150,8 @@ proptest! {
             .map(|part| {
                 let mine = dealt.iter().filter(|(_, to)| *to == part);
                 let mut run = run_of(&mine.map(|(sample, _)| *sample).collect::<Vec<_>>());
-                // Generators are never in step to the microsecond; two without a sample are not one and the same.
+                // Generators never start in the same microsecond; two runs without a sample are not
+                // the same run.
                 run.started_unix_us += part as u64;
                 run
             })
@@ -332,7 +333,8 @@ fn counts_that_were_made_up_overflow_nothing() {
     );
 }
 
-/// The run as a version wrote it that had one histogram for each interval, and no errors and send lags of classes.
+/// The run as an older version wrote it, with one histogram per interval and without errors and
+/// send lags of classes.
 fn of_old(run: &Run) -> Run {
     let mut json = serde_json::to_value(run).unwrap();
     let mut without = |place: &str, names: &[&str]| {

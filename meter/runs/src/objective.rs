@@ -5,7 +5,7 @@ use millrace_stats::objective::Observed;
 use millrace_stats::{Met, Objective, Verdict};
 
 impl Run {
-    /// Holds the run against an objective.
+    /// Compares the run with an objective.
     pub fn meets(&self, objective: &Objective) -> Met {
         let latency = &self.latency_us;
         objective.judge(&Observed {

@@ -33,14 +33,14 @@ impl ThreadTimes {
         Ok(Self(times))
     }
 
-    /// Nanoseconds from an earlier reading to this one. `None` if a thread ended between them: its last part is
-    /// nowhere to be read.
+    /// Nanoseconds from an earlier reading to this one. `None` if a thread ended between them,
+    /// because its last part cannot be read.
     pub(crate) fn since(&self, earlier: &Self) -> Option<u64> {
         if earlier.0.is_empty() || earlier.0.keys().any(|thread| !self.0.contains_key(thread)) {
             return None;
         }
         let spent = self.0.iter().map(|(thread, &time)| {
-            // A new thread began at zero.
+            // A new thread starts at zero.
             time.saturating_sub(earlier.0.get(thread).copied().unwrap_or(0))
         });
         Some(spent.sum())
@@ -77,7 +77,7 @@ mod tests {
         let before = ThreadTimes::take(&pids).unwrap();
         let later = ThreadTimes::take(&pids).unwrap();
         assert!(!later.0.is_empty());
-        // Other tests' threads come and go; this one's time never runs backwards.
+        // Threads of other tests start and end; the time of this thread never falls.
         assert!(
             before
                 .0

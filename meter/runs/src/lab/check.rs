@@ -1,4 +1,4 @@
-//! What can be seen to be wrong with an experiment before anything is started.
+//! Mistakes of an experiment that can be found before anything is started.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -25,7 +25,7 @@ const RESERVED: [&str; 9] = [
     "work", "here", "millpond", "millrace", "path", "port", "dir", "core", "n",
 ];
 
-/// Everything that is wrong, in the order of the file.
+/// All mistakes, in the order of the file.
 pub(super) fn faults(experiment: &Experiment, source: &ExperimentText) -> Vec<Fault> {
     let mut check = ExperimentCheck {
         experiment,
@@ -292,7 +292,7 @@ impl ExperimentCheck<'_> {
         }
     }
 
-    /// A path that stands for several.
+    /// A path with `{n}`, which stands for several paths.
     fn count(&mut self, path: &Spanned<String>, count: Option<usize>) {
         let has_number = path.get_ref().contains(NUMBER);
         if count.is_some_and(|count| !(1..=MOST_NUMBERS).contains(&count)) {
@@ -322,7 +322,7 @@ impl ExperimentCheck<'_> {
                 Some(other) if user.is_some_and(|user| user.name == other.name) => {
                     self.say(place, "a server does not stand behind itself");
                 }
-                // What is started is all in one list, in its order: so there are no circles.
+                // Servers start in the order of one list, so there are no cycles.
                 Some(other) if !other.with.iter().all(is_up) => {
                     self.say(
                         place,

@@ -1,4 +1,4 @@
-//! What can be seen to be wrong with the limits of an experiment.
+//! Mistakes in the limits of an experiment.
 
 use std::ops::Range;
 
@@ -12,7 +12,7 @@ use super::spec::{BEST, LimitSpec, Sequence, ServerSpec};
 /// A mistake and its place.
 type Mistake = (Range<usize>, String);
 
-/// Everything that is wrong with the limits.
+/// All mistakes in the limits.
 pub(super) fn mistakes(experiment: &Experiment) -> Vec<Mistake> {
     let limits = experiment.limits.iter();
     limits.flat_map(|limit| of_one(experiment, limit)).collect()
@@ -92,7 +92,7 @@ fn servers(experiment: &Experiment, limit: &LimitSpec) -> Vec<Mistake> {
     found
 }
 
-/// A figure of the client is held against the client that stands beside.
+/// A figure of this client is compared with the other client.
 fn other_client(experiment: &Experiment, limit: &LimitSpec) -> Option<Mistake> {
     let against = &limit.against;
     let sentence = match &experiment.cross_check {
@@ -109,7 +109,7 @@ fn other_client(experiment: &Experiment, limit: &LimitSpec) -> Option<Mistake> {
     Some((against.span(), sentence))
 }
 
-/// Whether connections are open to it that ask for nothing.
+/// Whether the server has idle connections.
 fn is_left_alone(server: &ServerSpec) -> bool {
     server.idle.is_some()
 }

@@ -1,8 +1,9 @@
-//! What some cores did, from `/proc/stat`: also what no process is charged for.
+//! Activity of some cores, from `/proc/stat`, including work that is charged to no process.
 //!
-//! The kernel tells times in ticks of 10 ms (`USER_HZ` is 100 on every architecture that Linux supports today). What is busy
-//! it learns by looking at what runs when its timer ticks, and how long a core was idle it measures (`CONFIG_NO_HZ_IDLE`, as
-//! distributions build it), so busy is what was not idle.
+//! The kernel counts times in ticks of 10 ms (`USER_HZ` is 100 on every architecture that Linux
+//! supports today). It estimates busy time by looking at what runs at each tick, but measures idle
+//! time exactly (`CONFIG_NO_HZ_IDLE`, as distributions build it). So here busy time is the time
+//! that was not idle.
 
 use std::fs;
 
@@ -11,7 +12,7 @@ use base_clock::Nanos;
 /// Microseconds of a tick.
 const TICK_US: f64 = 10_000.0;
 
-/// Of some cores since the machine started.
+/// Times of some cores since the machine started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Ticks {
     at: Nanos,
@@ -20,37 +21,38 @@ pub(super) struct Ticks {
     softirq: u64,
 }
 
-/// What some cores did between two readings.
+/// Activity of some cores between two readings.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct CoreWork {
-    /// Between the readings.
+    /// Time between the readings.
     seconds: f64,
-    /// That each of the cores was not idle, on average; right to about a tick.
+    /// Time for which a core was not idle, averaged over the cores; exact to about a tick.
     busy_s: f64,
-    /// Microseconds in software interrupts, of all of them.
+    /// Microseconds in software interrupts, summed over the cores.
     pub(super) softirq_us: f64,
 }
 
 impl CoreWork {
-    /// How much of the time they were busy.
+    /// Share of the time for which the cores were busy.
     pub(super) fn share(&self) -> Option<f64> {
         (self.seconds > 0.0).then(|| self.busy_s / self.seconds)
     }
 
-    /// How much they were busy while answers came at `rate`, if all that they did was for so many `answers`: a run is shorter than the
-    /// time between the readings around it (utilisation law, U = X · D). For runs that are too short to be looked at from within: by the
-    /// rounding of a tick, and the opening of connections, it can come out above 1, and below where much is half done at the end.
+    /// How busy the cores were while responses arrived at `rate`, if all their work was for these
+    /// `answers`: a run is shorter than the time between the readings around it (utilisation law, U
+    /// = X · D). For runs that are too short to be sampled from within. The rounding of a tick and
+    /// the opening of connections can raise it above 1; requests half done at the end can lower it.
     pub(super) fn utilisation(&self, answers: u64, rate: f64) -> Option<f64> {
         (answers > 0).then(|| self.busy_s / answers as f64 * rate)
     }
 }
 
-/// Which cores are whose.
+/// Cores of the server and of the client.
 #[derive(Clone, Copy)]
 pub(super) struct CoreSets<'a> {
-    /// Of the server; none if it is pinned to none.
+    /// The server's cores; empty if the server is not pinned.
     pub(super) server: &'a [usize],
-    /// Of the client, if no server is on them.
+    /// The client's cores; empty if a server is on them.
     pub(super) client: &'a [usize],
 }
 
@@ -69,7 +71,7 @@ impl CoreSets<'_> {
 }
 
 impl PerSide<Ticks> {
-    /// What either did since `earlier`.
+    /// Activity of both sides since `earlier`.
     pub(super) fn since(self, earlier: Self) -> PerSide<CoreWork> {
         let work = |now: Option<Ticks>, then: Option<Ticks>| now?.since(&then?);
         PerSide {
@@ -79,11 +81,11 @@ impl PerSide<Ticks> {
     }
 }
 
-/// The first and the last of several readings that are made while something runs, whatever it does before and after.
+/// The first and the last of several readings during a run.
 #[derive(Default)]
 pub(super) struct CoreReadings(Option<(PerSide<Ticks>, PerSide<Ticks>)>);
 
-/// With less between them a tick is too much.
+/// The least time between two readings: in less, a tick is too large an error.
 const LOOKED_AT_S: f64 = 0.4;
 
 impl CoreReadings {
@@ -92,7 +94,7 @@ impl CoreReadings {
         self.0 = Some((self.0.map_or(now, |(first, _)| first), now));
     }
 
-    /// How busy either side was between them.
+    /// How busy each side was between the readings.
     pub(super) fn shares(self) -> PerSide<f64> {
         let Some((first, last)) = self.0 else {
             return PerSide {
@@ -111,7 +113,7 @@ impl CoreReadings {
 }
 
 impl Ticks {
-    /// Of `cores`; `None` for none, and where the kernel does not tell.
+    /// Times of `cores`; `None` without cores, or if the kernel does not say.
     fn take(cores: &[usize]) -> Option<Self> {
         let stat = fs::read_to_string("/proc/stat").ok()?;
         Self::read(&stat, cores, base_clock::now())
@@ -143,7 +145,7 @@ impl Ticks {
         (!cores.is_empty()).then_some(sum)
     }
 
-    /// What they did since `earlier`.
+    /// Activity since `earlier`.
     fn since(&self, earlier: &Self) -> Option<CoreWork> {
         let seconds = self.at.checked_sub(earlier.at)? as f64 / 1e9;
         let idle = self.idle.saturating_sub(earlier.idle) as f64 * TICK_US / 1e6;
@@ -200,7 +202,7 @@ mod tests {
             [(2, 272), (3, 278), (2, 270), (3, 276)].map(|(idle, ms)| utilisation(idle, ms, 1000));
         let mean = shares.iter().sum::<f64>() / 4.0;
         assert!((mean - 0.996).abs() < 1e-9, "{shares:?}");
-        // Forty requests more were on their way when it ended, and were answered then.
+        // Forty more requests were in flight at its end and were answered afterwards.
         assert!((utilisation(0, 260, 1040) - 1.0).abs() < 1e-9);
         let nothing = CoreSets {
             server: &[],

@@ -1,4 +1,4 @@
-//! What speaks against a whole experiment, whatever its runs are.
+//! Doubts about a whole experiment that do not come from its runs.
 
 use super::experiment::Experiment;
 use super::spec::ServerSpec;
@@ -19,7 +19,7 @@ pub(super) fn doubts(experiment: &Experiment, complete: bool) -> Vec<String> {
     doubts
 }
 
-/// Servers that may run where the client does.
+/// Servers that may run on the client's cores.
 fn shared_cores(experiment: &Experiment) -> Vec<String> {
     let client = experiment.workload.get_ref().cores.as_ref();
     let shares = |server: &&ServerSpec| match (&server.cores, client) {

@@ -21,7 +21,8 @@ use super::{check, placeholders::Placeholders};
 use crate::Ladder;
 use millrace_client::Error;
 
-/// An experiment, read and checked; nothing of it has been started. Its format is in `docs/reference/experiments.md`.
+/// An experiment, read and checked; nothing is started yet. Its format is in
+/// `docs/reference/experiments.md`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Experiment {
@@ -63,11 +64,11 @@ fn five() -> Spanned<usize> {
 }
 
 impl Experiment {
-    /// Reads an experiment from the text of its file, which lies in the folder `here`.
+    /// Reads an experiment from the text of its file, which is in the folder `here`.
     ///
     /// # Errors
-    /// Everything that is wrong with it and can be seen without starting anything; a text that is no TOML, or has a
-    /// wrong key, gives only its first mistake.
+    /// All mistakes that can be found without starting anything. A text that is not TOML, or that
+    /// has a wrong key, gives only its first mistake.
     pub fn read(text: &str, here: &Path) -> Result<Self, Vec<Fault>> {
         let source = ExperimentText::gather(text, here).map_err(|fault| vec![fault])?;
         let read: Result<Self, toml::de::Error> = toml::from_str(source.text());
@@ -140,8 +141,8 @@ impl Experiment {
         Ok(())
     }
 
-    /// Leaves only the servers for which `wanted` holds, and those that they need. Without its baseline the experiment
-    /// has no ratios, and limits on servers that are left out are not asked about.
+    /// Keeps only the servers for which `wanted` holds, and those that they need. Without its
+    /// baseline the experiment has no ratios, and limits on removed servers are not checked.
     pub fn retain(&mut self, wanted: impl Fn(&str) -> bool) {
         for server in &mut self.servers {
             let server = server.get_mut();
@@ -219,7 +220,7 @@ impl Experiment {
         (0..count).map(|n| numbered(path, n)).collect()
     }
 
-    /// The values of a server's placeholders that are known before anything runs: names without their values.
+    /// The placeholders of a server that are known before anything runs: names without values.
     pub(super) fn placeholders(
         &self,
         server: Option<&ServerSpec>,

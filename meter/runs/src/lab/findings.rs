@@ -1,4 +1,4 @@
-//! From single runs to the figures of each server at each level, and what to think of them.
+//! The figures and the verdict of each server at each level, from its runs.
 
 use super::blocks::{ratio_to, ratio_to_itself};
 use super::outcome::{LabFinding, LabLevel, LabRun, MedianRange};
@@ -65,7 +65,8 @@ fn over_other(run: &LabRun) -> Option<f64> {
     Some(run.throughput / other.throughput)
 }
 
-/// Those by which a server's figures are told: passes beside the other client are longer, so they count where there are no others.
+/// The runs that make a server's figures. Passes with the other client are longer, so they count
+/// only if there are no others.
 fn own<'a>(counted: &[&'a LabRun]) -> Vec<&'a LabRun> {
     let own = counted.iter().copied().filter(|run| run.pass <= PASSES);
     let own: Vec<&LabRun> = own.collect();
@@ -106,7 +107,7 @@ impl MedianRange {
     }
 }
 
-/// What speaks against the findings, the gravest first, and the verdict of all.
+/// Reasons against the findings, the gravest first, and the verdict of all.
 pub(super) fn judge(findings: &[LabFinding], runs: &[LabRun]) -> (Verdict, Vec<String>) {
     let (mut bad, mut doubts) = (Vec::new(), Vec::new());
     for finding in findings {
@@ -214,7 +215,7 @@ mod tests {
     #[test]
     fn ratios_are_of_pairs_and_invalid_runs_do_not_count() {
         let mut runs = Vec::new();
-        // The machine gets slower throughout; in pairs it does not matter.
+        // The machine gets slower all the time, which does not matter in pairs.
         for repeat in 1..=4 {
             let drift = repeat as f64;
             runs.push(run("floor", repeat, 5.0 * drift, Verdict::Valid));
@@ -242,7 +243,7 @@ mod tests {
             }
         );
         assert!((it.other_ratio.unwrap().median - 1.0 / 0.9).abs() < 1e-9);
-        // Longer passes beside the other client count where there are no others.
+        // Longer passes with the other client count if there are no others.
         let beside = |repeat, cpu| LabRun {
             pass: PASSES + 1,
             ..run("it", repeat, cpu, Verdict::Valid)

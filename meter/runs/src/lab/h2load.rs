@@ -1,14 +1,15 @@
-//! h2load, which is told everything by its options: <https://nghttp2.org/documentation/h2load.1.html>.
+//! h2load, which takes all settings as options: <https://nghttp2.org/documentation/h2load.1.html>.
 
 use super::other_client::{OtherLoad, OtherResult};
 use super::work_folder::WorkFolder;
 
-/// How it is started. It goes through several targets in their order, each connection from the first on.
+/// Its command line. Each connection goes through several targets in order, starting with the
+/// first.
 pub(super) fn words(shop: &WorkFolder<'_>, asked: &OtherLoad<'_>) -> Result<Vec<String>, String> {
     let plan = asked.plan;
     let mut words = vec![
         "h2load".to_owned(),
-        // HTTP/1.1, which its word for requests in flight then is about.
+        // HTTP/1.1; without this, the option for requests in flight means streams.
         "--h1".to_owned(),
         format!("-t{}", asked.threads),
         format!("-c{}", plan.connections),
@@ -29,7 +30,8 @@ pub(super) fn words(shop: &WorkFolder<'_>, asked: &OtherLoad<'_>) -> Result<Vec<
     Ok(words)
 }
 
-/// Reads what h2load 1 prints. A server that it does not reach is no failure to it, but nothing is done then.
+/// Reads what h2load 1 prints. h2load does not report an unreachable server as a failure, but then
+/// no request is done.
 pub(super) fn read(text: &str) -> Option<OtherResult> {
     let (mut counts, mut throughput) = (None, None);
     for line in text.lines() {
@@ -42,7 +44,7 @@ pub(super) fn read(text: &str) -> Option<OtherResult> {
                 let number = parts.find_map(|part| part.strip_suffix(name))?;
                 number.trim().parse::<u64>().ok()
             };
-            // A status of 400 or more, a broken connection and a timeout are all among the failed.
+            // "failed" includes statuses from 400 on, broken connections and timeouts.
             counts = count("done").zip(count("failed"));
         }
     }
@@ -60,8 +62,8 @@ pub(super) fn read(text: &str) -> Option<OtherResult> {
 mod tests {
     use super::*;
 
-    /// What h2load 1.52 printed of two seconds with 32 connections, of a second of which every other target was missing, and of
-    /// a port that nobody listened on; shortened.
+    /// Output of h2load 1.52, shortened: two seconds with 32 connections, one second in which every
+    /// other target was missing, and a port without a listener.
     #[test]
     fn what_h2load_prints_is_understood() {
         let found = |text| read(text).map(|found| (found.requests, found.throughput, found.errors));

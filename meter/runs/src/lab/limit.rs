@@ -1,8 +1,8 @@
-//! Whether what an experiment demands of its servers holds.
+//! Whether the limits of an experiment hold.
 //!
-//! A limit holds where the whole 95 % interval of what was found is within it. It is not decided where the server (or the client)
-//! that it is held against differs from itself by as much: its interval against itself reaches further than the limit, and further
-//! than what was found.
+//! A limit holds if the whole 95 % interval of the result is within it. It is not decided if the
+//! reference (a server or the other client) differs from itself by as much: if its interval against
+//! itself reaches further than the limit, and further than the result.
 
 use super::blocks::{Figure, PairedFigures};
 use super::outcome::{
@@ -10,7 +10,7 @@ use super::outcome::{
 };
 use super::spec::{BEST, LimitSpec};
 
-/// Every limit at every level where it is asked about and all its servers were measured.
+/// Every limit at each of its levels at which all its servers were measured.
 pub(super) fn limits<'a>(
     asked: impl Iterator<Item = &'a LimitSpec>,
     runs: &[LabRun],
@@ -25,7 +25,7 @@ pub(super) fn limits<'a>(
             let each = others
                 .iter()
                 .filter_map(|other| decide(limit, other, *level, runs));
-            // The one that is furthest from holding speaks for all.
+            // The comparison that is furthest from holding decides.
             let hardest = each.max_by(|a, b| excess(a).total_cmp(&excess(b)));
             found.extend(hardest.map(|hardest| LabLimit {
                 best_of: match limit.against.get_ref().as_str() {
@@ -39,7 +39,7 @@ pub(super) fn limits<'a>(
     found
 }
 
-/// The servers that a limit is held against. The baseline is no peer: it does nothing but answer.
+/// The servers that a limit refers to. `best` leaves out the baseline, which does no work.
 pub(super) fn others<'s>(
     limit: &'s LimitSpec,
     servers: &[&'s str],
@@ -57,12 +57,12 @@ pub(super) fn others<'s>(
     }
 }
 
-/// Where a level stands on its ladder.
+/// The position of a level on its ladder.
 pub(super) fn place(level: &LabLevel) -> f64 {
     level.rate.unwrap_or(level.connections as f64)
 }
 
-/// Whether a limit is to hold at a level: at all, unless it names some.
+/// Whether a limit applies at a level: at all levels, unless it names some.
 pub(super) fn is_at(limit: &LimitSpec, level: &LabLevel) -> bool {
     let mut places = limit.at.iter();
     limit.at.is_empty() || places.any(|at| *at.get_ref() == place(level))
@@ -77,7 +77,7 @@ pub(super) fn bound(limit: &LimitSpec) -> Option<LabBound> {
     bounds.next().filter(|_| bounds.next().is_none())
 }
 
-/// What a metric holds against each other.
+/// The two figures that a metric compares.
 enum ComparedFigures {
     Servers(Figure),
     /// This client's figure and the other's, at one server.
@@ -103,12 +103,13 @@ fn compared(metric: LabMetric) -> ComparedFigures {
     }
 }
 
-/// What the other client found, if no answer failed it: its rates count those too.
+/// The other client's result if it had no errors, because its rates count errors too.
 fn good(run: &LabRun) -> Option<CrossCheck> {
     run.other.filter(|other| other.errors == 0)
 }
 
-/// A limit against one server, or the other client, at one level; `None` if one of the two was not measured there.
+/// A limit against one server, or the other client, at one level; `None` if one of the two was not
+/// measured there.
 fn decide(limit: &LimitSpec, other: &str, level: LabLevel, runs: &[LabRun]) -> Option<LabLimit> {
     let of = |name: &str| -> Vec<&LabRun> {
         let at = |run: &&LabRun| run.server == name && run.level == level;
@@ -178,7 +179,7 @@ fn reach(bound: LabBound, value: f64) -> f64 {
     }
 }
 
-/// How far the worse end of the interval is beyond the limit; nothing is worse than not to know.
+/// How far the worse end of the interval is beyond the limit; an unknown interval is worst.
 fn excess(limit: &LabLimit) -> f64 {
     let Some(found) = limit
         .found
@@ -273,7 +274,8 @@ mod tests {
         );
     }
 
-    /// What the other client takes for a request where this one takes 8 µs, and what becomes of a limit of 1.1.
+    /// Compares clients where this one takes 8 µs per request and the other `theirs`, with a limit
+    /// of 1.1.
     fn beside(theirs: impl Fn(usize, usize) -> f64) -> LabLimit {
         let mut all = runs("it", |_, _| 10.0);
         for repeat in 1..=10 {
@@ -311,7 +313,7 @@ mod tests {
             _ => 5.0,
         };
         assert_eq!(beside(restless).outcome, LabOutcome::NotDecided);
-        // Without the other client's own figure nothing is known.
+        // Without the other client's own figure the limit is not decided.
         let text = "server = 'it'\nagainst = 'wrk'\nmetric = 'client-cpu'\nat_most = 1.1";
         let none = check(text, &runs("it", |_, _| 10.0));
         assert_eq!((none.outcome, none.found), (LabOutcome::NotDecided, None));

@@ -1,4 +1,4 @@
-//! One server at one level: a warm-up, the run, and what it cost.
+//! One server at one level: a warm-up, the run, and its cost.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -18,9 +18,11 @@ use crate::{Run, run};
 use millrace_client::{Phase, Plan, Progress, Stop};
 use millrace_stats::Verdict;
 
-/// What the kernel does after so many connections were opened is no cost of those that are idle, and those of the run before may
-/// have been closed right before. After a second, one more beside 10,000 was served 8 % less often than alone: in the runs that came straight
-/// after another such run, 12 % less often, in the others as often. After three there is no difference between them.
+/// Pause after idle connections were opened. The kernel's work after opening many connections is no
+/// cost of idle connections, and those of the run before may have been closed just now. With a
+/// pause of one second, one busy connection beside 10,000 idle ones was served 8 % less often than
+/// alone: 12 % less often in runs directly after another such run, and equally often in the others.
+/// With three seconds there is no difference.
 const SETTLING: Duration = Duration::from_secs(3);
 
 /// What is to be measured now.
@@ -35,7 +37,7 @@ pub(super) struct LevelRun<'a, 'b> {
     pub(super) pass: usize,
     /// How long.
     pub(super) duration: Duration,
-    /// Whether the other client is to run as well.
+    /// Whether the other client runs as well.
     pub(super) is_checked: bool,
     /// Whether a run that does not count goes before.
     pub(super) is_cold: bool,
@@ -46,9 +48,9 @@ pub(super) struct LevelRun<'a, 'b> {
 struct Cost {
     /// Nanoseconds of run time.
     cpu: Option<u64>,
-    /// What its cores did, and those of the client.
+    /// Activity of the server's and the client's cores.
     cores: PerSide<CoreWork>,
-    /// How busy they were in the middle of it, if it was long enough.
+    /// How busy the cores were in the middle of the run, if it was long enough.
     within: PerSide<f64>,
 }
 
@@ -81,7 +83,7 @@ pub(super) fn measure(
             _ => return Ok(None),
         },
     };
-    // The other client goes first in every second pass, and then in those that it did not in the repeat before.
+    // The other client goes first in every second pass, and in the next repeat in the other passes.
     let is_other_first = (scene.repeat + scene.pass) % 2 == 1;
     let mut other = None;
     if is_other_first {
@@ -158,8 +160,8 @@ fn record(
     }
 }
 
-/// Opens connections that ask for nothing, and leaves them alone for a while. What they cost in memory is seen the first time only: later a server may use again
-/// what it had for those before.
+/// Opens idle connections and waits. Their memory is measured only the first time, because later a
+/// server may reuse the memory of earlier connections.
 fn leave_open(
     scene: &mut LevelRun<'_, '_>,
     plan: &Plan,
@@ -187,7 +189,8 @@ fn leave_open(
     Ok(opened)
 }
 
-/// The warm-up is a run of its own, so that the cost and the answers of a run are of the same requests.
+/// The warm-up is a separate run, so that the cost and the responses of a run belong to the same
+/// requests.
 fn warm(scene: &mut LevelRun<'_, '_>, plan: &Plan, show: &mut dyn FnMut()) -> Result<bool, String> {
     let warmup = scene.shop.experiment.workload.get_ref().warmup.0;
     if !warmup.is_zero() {
@@ -250,7 +253,7 @@ fn cross_check(
     }))
 }
 
-/// Does something and says what it cost the server.
+/// Runs `work` and returns its cost to the server.
 fn costing<T>(scene: &LevelRun<'_, '_>, work: impl FnOnce() -> T) -> (T, Cost) {
     let sides = sides(scene);
     let ticks = sides.ticks();
@@ -267,7 +270,8 @@ fn costing<T>(scene: &LevelRun<'_, '_>, work: impl FnOnce() -> T) -> (T, Cost) {
     (done, cost)
 }
 
-/// The cores of the server and of the client, these only where no server may be on them: what happens there would be its doing too.
+/// The cores of the server and of the client. The client's only if no server may be on them,
+/// because otherwise their activity would be the server's too.
 fn sides<'a>(scene: &'a LevelRun<'_, '_>) -> CoreSets<'a> {
     let workload = scene.shop.experiment.workload.get_ref();
     let client = workload.cores.as_ref().map(Spanned::get_ref);
@@ -285,13 +289,13 @@ fn sides<'a>(scene: &'a LevelRun<'_, '_>) -> CoreSets<'a> {
     }
 }
 
-/// Run times of the server and of what stands behind it. `None` where the kernel does not tell.
+/// Run times of the server and of the servers behind it; `None` if the kernel does not say.
 fn reading(scene: &LevelRun<'_, '_>) -> Option<ThreadTimes> {
-    // A process may end between the listing and the reading; then it is listed again.
+    // A process may end between the listing and the reading; then the list is read again.
     (0..3).find_map(|_| ThreadTimes::take(&pids(scene)).ok())
 }
 
-/// The processes of the server and of what stands behind it.
+/// The processes of the server and of the servers behind it.
 fn pids(scene: &LevelRun<'_, '_>) -> Vec<u32> {
     let others = scene.beside.iter().flat_map(RunningServer::pids);
     scene.subject.pids().into_iter().chain(others).collect()

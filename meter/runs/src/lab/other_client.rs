@@ -1,4 +1,4 @@
-//! The same load by another client, run beside: a second opinion about throughput.
+//! The same load by another client, as a second opinion about throughput.
 
 use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,35 +16,37 @@ use millrace_client::Plan;
 use millrace_client::request::head_fields;
 use millrace_client::scheduler_stats::schedule;
 
-/// Between two looks at whether it is done.
+/// Time between two checks whether the client has ended.
 const GLANCE: Duration = Duration::from_millis(200);
-/// What it may take beyond its time.
+/// How much longer than its run the client may take.
 const GRACE: Duration = Duration::from_secs(30);
 
-/// The length that the other client is asked for, in the seconds that it knows.
+/// The length of the other client's run, which takes whole seconds.
 pub(super) fn whole_seconds(time: Duration) -> u64 {
     time.as_secs_f64().ceil().max(1.0) as u64
 }
 
-/// What is asked of the other client.
+/// The load for the other client.
 pub(super) struct OtherLoad<'a> {
     pub(super) plan: &'a Plan,
     pub(super) threads: usize,
-    /// It knows whole seconds only.
+    /// Length of the run; the other client takes whole seconds only.
     pub(super) seconds: u64,
     pub(super) timeout_s: u64,
-    /// The fields of each request as this client sends them, but for `Host`, which either adds itself.
+    /// The fields of each request as this client sends them, except `Host`, which each client adds
+    /// itself.
     pub(super) fields: Vec<String>,
 }
 
-/// The fields that the other client is to be told: a server must parse the same request of both, and this client has a name.
+/// The fields that the other client has to send: the server must parse the same request,
+/// `User-Agent` included.
 fn fields(plan: &Plan) -> Result<Vec<String>, String> {
     let text = head_fields(plan, "")?;
     let fields = text.lines().filter(|field| *field != "Host: ");
     Ok(fields.map(str::to_owned).collect())
 }
 
-/// What it found.
+/// The other client's result.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct OtherResult {
     pub(super) requests: u64,
@@ -55,7 +57,7 @@ pub(super) struct OtherResult {
     pub(super) server_busy: Option<f64>,
 }
 
-/// What all threads of some processes have had up to a moment.
+/// Use of the cores by all threads of some processes, up to a moment.
 #[derive(Clone, Copy)]
 struct ThreadUse {
     at: Nanos,
@@ -84,7 +86,7 @@ impl ThreadUse {
         Some(all)
     }
 
-    /// What was used between two looks at the same threads, of which `working` have something to do.
+    /// Usage between two readings of the same threads, of which `working` are active.
     fn since(self, first: Self, working: usize, throughput: f64) -> Option<OtherClient> {
         let seconds = self.at.checked_sub(first.at)? as f64 / 1e9;
         let requests = throughput * seconds;
@@ -101,7 +103,8 @@ impl ThreadUse {
     }
 }
 
-/// Runs the other client with what `plan` asks for; `None` if it was stopped. `show` is called about five times a second.
+/// Runs the other client with the load of `plan`; `None` if it was stopped. `show` is called about
+/// five times a second.
 pub(super) fn run(
     shop: &WorkFolder<'_>,
     checker: OtherProgram,
@@ -136,7 +139,7 @@ pub(super) fn run(
     let (mut used, mut looks): (Option<(ThreadUse, ThreadUse)>, _) =
         (None, CoreReadings::default());
     while process.wait(GLANCE).is_none() {
-        // In its last moments it may be done already.
+        // In its last moments the client may have ended already.
         if base_clock::since(began) + GLANCE / 2 < seconds
             && let Some(now) = ThreadUse::of(&process.pids())
         {

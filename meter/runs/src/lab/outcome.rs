@@ -1,24 +1,25 @@
-//! What an experiment found, as it is stored and shown.
+//! The result of an experiment, as it is stored and shown.
 
 use serde::{Deserialize, Serialize};
 
 use crate::Host;
 use millrace_stats::{Latency, Ratio, Verdict};
 
-/// A whole experiment. Its JSON is the format of `millrace lab run --json`; times are in the unit of their name.
+/// A whole experiment. Its JSON is the format of `millrace lab run --json`; times are in the unit
+/// of their name.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Lab {
-    /// Whether to believe the rest: the worst of what holds for a whole level of a server.
+    /// Whether to trust the result: the worst verdict of any server at any level.
     pub verdict: Verdict,
-    /// What speaks against it; empty for `VALID`.
+    /// Reasons against it; empty for `VALID`.
     pub reasons: Vec<String>,
     /// Whether every run was made.
     pub complete: bool,
-    /// What ended the experiment before its time, with the last output of the server that failed.
+    /// What ended the experiment early, with the last output of the server that failed.
     pub failure: Option<String>,
-    /// What it is called.
+    /// The title.
     pub title: String,
-    /// What it is to find out.
+    /// The question that it answers.
     pub question: String,
     /// The server to which the others are compared.
     pub baseline: Option<String>,
@@ -34,7 +35,7 @@ pub struct Lab {
     pub warmup_s: f64,
     /// Requests in flight on one connection.
     pub depth: usize,
-    /// The other client that stood beside, if one did: `wrk` or `h2load`.
+    /// The other client, if one ran: `wrk` or `h2load`.
     #[serde(default)]
     pub cross_check: Option<String>,
     /// Cores of the client; empty where it was not pinned.
@@ -48,7 +49,7 @@ pub struct Lab {
     pub runs: Vec<LabRun>,
     /// Texts that all servers share.
     pub files: Vec<Text>,
-    /// The plan whose sessions were asked for, if it was one: then rates are of sessions.
+    /// The plan whose sessions were sent, if there was one; then rates are of sessions.
     #[serde(default)]
     pub plan: Option<Text>,
     /// The machine.
@@ -64,17 +65,17 @@ pub struct LabServer {
     pub name: String,
     /// A word about it; may be empty.
     pub about: String,
-    /// Whether it was measured itself, or only stood behind others.
+    /// Whether it was measured itself, or only served other servers.
     pub measured: bool,
-    /// The command that started it, as it was at last.
+    /// The command of its last start.
     pub command: String,
-    /// What it says about its version; may be empty.
+    /// Its version as it prints it; may be empty.
     pub version: String,
     /// Its cores; empty where it was not pinned.
     pub cores: Vec<usize>,
     /// Servers that were up with it; their CPU time counts as its own.
     pub with: Vec<String>,
-    /// Its configuration files, as they were at last.
+    /// Its configuration files at its last start.
     pub files: Vec<Text>,
 }
 
@@ -105,15 +106,17 @@ pub struct LabRun {
     pub level: LabLevel,
     /// The repeat, from 1.
     pub repeat: usize,
-    /// Which of the server's runs at this level in the repeat: from 1; in blocks those beside the other client from 5.
+    /// The pass at this level in the repeat, from 1; in blocks, passes with the other client are
+    /// numbered from 5.
     #[serde(default = "first")]
     pub pass: usize,
-    /// Whether to believe it.
+    /// The verdict on the run.
     pub verdict: Verdict,
-    /// Its length. Passes of their own beside the other client are as long as its runs, which last whole seconds.
+    /// Its length. Separate passes with the other client are as long as that client's runs, in
+    /// whole seconds.
     #[serde(default)]
     pub duration_s: Option<f64>,
-    /// What speaks against it.
+    /// Reasons against the run.
     pub reasons: Vec<String>,
     /// Why the run before it was `INVALID` and made again; `None` if this was the first.
     pub again: Option<String>,
@@ -127,31 +130,32 @@ pub struct LabRun {
     pub latency_us: Option<Latency>,
     /// CPU time of the server for one request: run times of all threads of all its processes.
     pub cpu_us: Option<f64>,
-    /// Time in software interrupts on the server's cores for one request, which nobody's run time has. Counted in ticks
-    /// of 10 ms.
+    /// Time in software interrupts on the server's cores for one request, which is in no thread's
+    /// run time. Counted in ticks of 10 ms.
     pub softirq_us: Option<f64>,
-    /// Share of time for which the server's cores were busy, with anything. Counted in ticks of 10 ms, so that a short run can come
-    /// out a tick above 1.
+    /// Share of time for which the server's cores were busy, with any work. Counted in ticks of 10
+    /// ms, so a short run can be a tick above 1.
     pub core_busy: Option<f64>,
     /// CPU time of the client for one request.
     pub client_cpu_us: Option<f64>,
     /// Share of a core that the busiest client thread used.
     pub client_busy: f64,
-    /// How often client threads got a core, for one request: about so often they slept, unless `client_spin` says that they
-    /// never do.
+    /// How often client threads got a core, for one request. That is about how often they slept,
+    /// unless `client_spin` says that they never do.
     #[serde(default)]
     pub client_turns: Option<f64>,
-    /// Share of time for which the client's cores were busy, with anything. `None` where its cores are not given or a server shares
-    /// them, and where client threads did not sleep.
+    /// Share of time for which the client's cores were busy, with any work. `None` if its cores are
+    /// not given, if a server shares them, or if client threads did not sleep.
     #[serde(default)]
     pub client_core_busy: Option<f64>,
-    /// Whether client threads did not sleep. `client_cpu_us` and `client_busy` are without the time in which they had nothing to do.
+    /// Whether client threads spun. `client_cpu_us` and `client_busy` are without the time in which
+    /// they had nothing to do.
     #[serde(default)]
     pub client_spin: bool,
-    /// Memory that the server's processes took (resident, summed) for each connection that is open and asks for nothing.
+    /// Memory of the server's processes (resident, summed) for each idle connection.
     #[serde(default)]
     pub idle_bytes: Option<f64>,
-    /// What the other client found directly before or after.
+    /// The other client's result directly before or after.
     #[serde(alias = "wrk")]
     pub other: Option<CrossCheck>,
 }
@@ -165,14 +169,15 @@ pub struct CrossCheck {
     pub errors: u64,
     /// CPU time of the server for one request.
     pub cpu_us: Option<f64>,
-    /// Share of time for which the server's cores were busy, counted in ticks too; of the middle of the run.
+    /// Share of time for which the server's cores were busy in the middle of the run, counted in
+    /// ticks.
     pub core_busy: Option<f64>,
-    /// What the other client itself did meanwhile.
+    /// What the other client itself used.
     #[serde(default)]
     pub client: Option<OtherClient>,
 }
 
-/// What another client used while it measured.
+/// What another client used during its run.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OtherClient {
     /// CPU time for one request.
@@ -181,7 +186,8 @@ pub struct OtherClient {
     pub busy: f64,
     /// How often its threads got a core, for one request.
     pub turns: f64,
-    /// Share of time for which its cores were busy, with anything: also with interrupts, which some kernels charge no thread for.
+    /// Share of time for which its cores were busy with any work, including interrupts, which some
+    /// kernels charge to no thread.
     #[serde(default)]
     pub core_busy: Option<f64>,
 }
@@ -197,8 +203,8 @@ pub struct MedianRange {
     pub max: f64,
 }
 
-/// The figures of a server at a level: of its runs that are not `INVALID`, in blocks without the passes beside the other client if there
-/// are others.
+/// The figures of a server at a level, from its runs that are not `INVALID`; in blocks without the
+/// passes with the other client, if there are others.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LabFinding {
     /// Which server.
@@ -231,10 +237,11 @@ pub struct LabFinding {
     pub cpu_ratio: Option<Ratio>,
     /// Throughput as a multiple of the baseline's.
     pub throughput_ratio: Option<Ratio>,
-    /// CPU time for one request over itself: outer runs of each block over inner ones, in the pattern A B B A.
+    /// CPU time for one request over itself: outer runs of each block over inner ones, in the
+    /// pattern A B B A.
     #[serde(default)]
     pub cpu_itself: Option<Ratio>,
-    /// Throughput over itself, alike.
+    /// Throughput over itself, in the same way.
     #[serde(default)]
     pub throughput_itself: Option<Ratio>,
     /// Memory for each idle connection.
@@ -249,7 +256,7 @@ fn first() -> usize {
     1
 }
 
-/// A figure that is limited.
+/// A figure that a limit is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LabMetric {
@@ -270,7 +277,7 @@ pub enum LabMetric {
 }
 
 impl LabMetric {
-    /// Whether it is a figure of this client, which is held against the other one.
+    /// Whether it is a figure of this client, which is compared with the other client's.
     pub fn is_of_client(self) -> bool {
         matches!(self, Self::ClientCpu | Self::ClientThroughput)
     }
@@ -284,11 +291,11 @@ pub enum LabBound {
     AtMost(f64),
     /// The ratio of the figures is at least this.
     AtLeast(f64),
-    /// The figure is at most so many microseconds above the other.
+    /// The figure is at most this many microseconds above the other.
     MoreAtMostUs(f64),
 }
 
-/// What became of a limit.
+/// The outcome of a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LabOutcome {
@@ -298,11 +305,12 @@ pub enum LabOutcome {
     NotShown,
     /// The whole interval is beyond it.
     Missed,
-    /// A server differs from itself by as much as what is asked about, or there are too few blocks.
+    /// The reference differs from itself by as much as the limit, or there are too few blocks.
     NotDecided,
 }
 
-/// A mean over the blocks with its 95 % interval (Student): a ratio, or a difference in microseconds.
+/// A mean over the blocks with its 95 % interval (Student): a ratio, or a difference in
+/// microseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LabInterval {
     /// The mean; of ratios the geometric one.
@@ -315,25 +323,25 @@ pub struct LabInterval {
     pub blocks: usize,
 }
 
-/// A limit at one level, and what was found.
+/// A limit at one level, and the result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LabLimit {
-    /// The server that is limited, or at which the client is.
+    /// The server that the limit is about, or at which the clients were compared.
     pub server: String,
-    /// The server that it is held against, or the other client.
+    /// The server that it is compared with, or the other client.
     pub against: String,
-    /// If that is the hardest of several that the limit is about: all of these.
+    /// All servers of the limit, if `against` is the hardest of several.
     pub best_of: Vec<String>,
     /// The figure.
     pub metric: LabMetric,
     /// Where.
     pub level: LabLevel,
-    /// What is demanded.
+    /// The bound.
     pub bound: LabBound,
-    /// What was found: `server` over (or less) `against`.
+    /// The result: `server` over (or minus) `against`.
     pub found: Option<LabInterval>,
-    /// What `against` is beside itself in the same pattern.
+    /// `against` compared with itself in the same pattern.
     pub itself: Option<LabInterval>,
-    /// What became of it.
+    /// The outcome.
     pub outcome: LabOutcome,
 }

@@ -1,7 +1,7 @@
 //! Placeholders: `{port}` in a command or a configuration file becomes its value.
 //!
-//! Only a name in braces without a space is one, so the blocks of configuration files stand as they are. `{{port}}`
-//! is `{port}` itself.
+//! Only a name in braces without spaces is a placeholder, so blocks in configuration files stay
+//! unchanged. `{{port}}` becomes `{port}`.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! A program that an experiment starts: on given cores, in a group of its own, and ended whatever happens.
+//! A program that an experiment starts: on given cores, in its own group, and always ended.
 
 use std::ffi::OsStr;
 use std::io;
@@ -20,10 +20,12 @@ use millrace_client::limits;
 
 /// How long a program may take to end before it is killed.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Kills its own group when this process ends in a way that runs no more code: its end of the pipe closes then. It is there
-/// before the program, so there is no moment in which nobody watches.
+/// Kills its own process group when this process ends without running any more code, because then
+/// its pipe is closed. The guard starts before the program, so the program is guarded from its
+/// first moment.
 const KILLER: &str = "read -r _; kill -s KILL 0";
-/// Removes a folder in that same case, again if somebody who is being killed still wrote into it.
+/// Removes a folder in the same case; a second time if a process that is being killed still wrote
+/// into it.
 const REMOVER: &str = r#"read -r _; rm -rf -- "$1" || rm -rf -- "$1""#;
 
 /// What to start. All placeholders are filled.
@@ -32,11 +34,11 @@ pub(super) struct Launch {
     pub(super) line: CommandLine,
     pub(super) cwd: PathBuf,
     pub(super) env: Vec<(String, String)>,
-    /// Empty: wherever this process may run.
+    /// Empty: all cores of this process.
     pub(super) cores: Vec<usize>,
 }
 
-/// A running program with all that it started. Dropped, it is killed.
+/// A running program and all its processes, which are killed when it is dropped.
 #[derive(Debug)]
 pub(super) struct Process {
     child: Child,
@@ -46,7 +48,7 @@ pub(super) struct Process {
 }
 
 impl Process {
-    /// Starts a program; the text of an error says which and why.
+    /// Starts a program; the error names the program and the cause.
     pub(super) fn start(launch: &Launch) -> Result<Self, String> {
         let mut command = command(launch)?;
         let shown = command.get_program().to_string_lossy().into_owned();
@@ -67,7 +69,7 @@ impl Process {
             let _ = guard.wait();
             cannot(error)
         })?;
-        // The ends of the pipe that `command` holds would keep it open.
+        // `command` holds ends of the pipe, which would keep the pipe open.
         drop(command);
         let output = Arc::<Output>::default();
         let collector = Arc::clone(&output);
@@ -80,7 +82,7 @@ impl Process {
             status: None,
             output,
         };
-        // Where there is no thread, the process is dropped, and so ended.
+        // Without a thread the process is dropped, and so ended.
         collected.map(|_| process).map_err(cannot)
     }
 
@@ -97,7 +99,7 @@ impl Process {
         self.status
     }
 
-    /// Waits at most so long for its end.
+    /// Waits for its end, at most for `longest`.
     pub(super) fn wait(&mut self, longest: Duration) -> Option<ExitStatus> {
         if self.exited().is_none() {
             wait_for(&[self.child.id()], base_clock::after(longest));
@@ -160,8 +162,8 @@ fn command(launch: &Launch) -> Result<Command, String> {
     }
 }
 
-/// Starts `command` on `cores`. A child inherits where its parent thread may run, and hands it on to its own children: so
-/// a thread that is bound to the cores starts it.
+/// Starts `command` on `cores`. A child inherits the cores of its parent thread and passes them on
+/// to its own children, so a thread that is bound to the cores starts it.
 fn spawn(command: &mut Command, cores: &[usize]) -> io::Result<Child> {
     std::thread::scope(|scope| {
         let body = || {
@@ -177,7 +179,7 @@ fn spawn(command: &mut Command, cores: &[usize]) -> io::Result<Child> {
     })
 }
 
-/// Does what `script` says, for `argument`, when this process has ended.
+/// Runs `script` with `argument` when this process has ended.
 fn guard(script: &str, argument: &OsStr) -> io::Result<Child> {
     Command::new("/bin/sh")
         .args(["-c", script, "sh"])
@@ -185,12 +187,12 @@ fn guard(script: &str, argument: &OsStr) -> io::Result<Child> {
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
-        // Ctrl-C on the terminal is not for it.
+        // Ctrl-C on the terminal must not reach it.
         .process_group(0)
         .spawn()
 }
 
-/// Removes a folder if this process is killed before it can do so itself.
+/// Removes a folder if this process is killed before it does so itself.
 #[derive(Debug)]
 pub(super) struct Remover(Child);
 
@@ -210,17 +212,17 @@ impl Drop for Remover {
 
 fn send(pids: &[u32], signal: Signal) {
     for pid in pids.iter().filter_map(|&pid| Pid::from_raw(pid as i32)) {
-        // One that has just ended needs no signal.
+        // A process that has just ended needs no signal.
         let _ = kill_process(pid, signal);
     }
 }
 
-/// Waits until all have ended; `false` if some have not by then.
+/// Waits until all have ended; `false` if some have not at `deadline`.
 fn wait_for(pids: &[u32], deadline: Nanos) -> bool {
     pids.iter().all(|&pid| {
         let opened =
             Pid::from_raw(pid as i32).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
-        // One that cannot be opened has ended.
+        // A process that cannot be opened has ended.
         opened.is_none_or(|process| ended(&process, deadline))
     })
 }
@@ -270,7 +272,7 @@ mod tests {
         wait_for_text(&process, "up me");
         let family = process.pids();
         assert_eq!(family.len(), 3, "{family:?}");
-        // Nothing here may wait for the patience to end: the children obey, and the shell goes with the kill.
+        // Nothing here may wait for `PATIENCE`: the children obey, and the kill ends the shell.
         send(&family, Signal::KILL);
         process.stop(Some(Signal::TERM));
         assert!(

@@ -13,8 +13,8 @@ struct ProcessEntry {
     is_zombie: bool,
 }
 
-/// The living processes of the group that `guard` leads but itself, and all descendants of `first` (a daemon may leave the
-/// group).
+/// The living processes of the group of `guard`, except `guard`, and all descendants of `first` (a
+/// daemon may leave the group).
 pub(super) fn family(guard: u32, first: u32) -> Vec<u32> {
     select(&table(), guard, first)
 }
@@ -26,7 +26,7 @@ fn table() -> Vec<ProcessEntry> {
     let pid = |name: &std::ffi::OsStr| name.to_str()?.parse().ok();
     folder
         .filter_map(|entry| pid(&entry.ok()?.file_name()))
-        // A process that has gone since the folder was listed is none.
+        // A process that ended since the folder was listed is left out.
         .filter_map(|pid: u32| entry(pid, &fs::read_to_string(format!("/proc/{pid}/stat")).ok()?))
         .collect()
 }

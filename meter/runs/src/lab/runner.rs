@@ -23,7 +23,7 @@ use crate::Host;
 use millrace_client::Error;
 use millrace_stats::Verdict;
 
-/// Between two looks at a step of the preparation.
+/// Time between two checks of a step of the preparation.
 const GLANCE: Duration = Duration::from_millis(200);
 
 /// The programs of this project that an experiment can start.
@@ -44,12 +44,12 @@ pub struct LabOptions {
     pub keep: bool,
 }
 
-/// Carries out an experiment. It ends early, with what there is by then, when `stop` is set or a server fails; no server
-/// is left. `progress` is called about five times a second.
+/// Carries out an experiment. It ends early, with the results so far, when `stop` is set or a
+/// server fails; no server keeps running. `progress` is called about five times a second.
 ///
 /// # Errors
-/// Something went wrong before the first run was complete: there is nothing to show. The sentence names the server or the
-/// step, and has the end of its output.
+/// A failure before the first run was complete, so there is no result. The sentence names the
+/// server or the step, and has the end of its output.
 pub fn lab(
     experiment: &Experiment,
     options: &LabOptions,
@@ -61,7 +61,7 @@ pub fn lab(
         source,
     };
     let mut builder = tempfile::Builder::new();
-    // Servers that give up their rights read in there.
+    // Servers that drop their privileges read in this folder.
     let permissions = std::os::unix::fs::PermissionsExt::from_mode(0o755);
     builder.prefix("millrace-lab-").permissions(permissions);
     let mut folder = builder.tempdir().map_err(cannot)?;
@@ -259,7 +259,8 @@ impl<'a> ExperimentRun<'a, '_> {
         }
     }
 
-    /// Starts every server before the first turn of a block, so that no turn takes longer than another.
+    /// Starts every server before the first turn of a block, so that no turn takes longer than the
+    /// others.
     fn begin_block(&mut self, repeat: usize) -> Result<(), String> {
         let experiment = self.experiment;
         for spec in experiment.measured() {
@@ -274,8 +275,8 @@ impl<'a> ExperimentRun<'a, '_> {
         Ok(())
     }
 
-    /// Stops what was up for one block. The next one has new processes: what differs from one start of a server to another
-    /// is then part of what differs between blocks.
+    /// Stops the servers of one block. The next block has new processes, so differences between
+    /// starts of a server are part of the differences between blocks.
     fn end_block(&mut self) {
         let (stay, over) = std::mem::take(&mut self.kept)
             .into_iter()
@@ -355,7 +356,7 @@ impl<'a> ExperimentRun<'a, '_> {
     }
 }
 
-/// Measures, and says meanwhile how far it is.
+/// Measures, and reports the progress.
 fn measure_showing(
     mut scene: LevelRun<'_, '_>,
     progress: &mut dyn FnMut(&LabProgress<'_>),

@@ -16,19 +16,20 @@ pub(super) struct ServerTurn<'a> {
     pub(super) server: &'a ServerSpec,
     /// From 1.
     pub(super) repeat: usize,
-    /// Those without the other client from 1, in blocks those with it from [`PASSES`] + 1.
+    /// Passes without the other client from 1; in blocks, passes with it from [`PASSES`] + 1.
     pub(super) pass: usize,
-    /// Where it is measured, one after the other.
+    /// The levels at which it is measured, one after the other.
     pub(super) levels: Vec<LabLevel>,
-    /// Whether the other client stands beside.
+    /// Whether the other client runs too.
     pub(super) is_checked: bool,
-    /// Whether a run that does not count goes before it: others of the server follow at once, which it would have warmed.
+    /// Whether an uncounted run goes first: in a turn of several levels, the first run would warm
+    /// the server for the others.
     pub(super) is_cold: bool,
 }
 
 impl ServerTurn<'_> {
-    /// How long this client measures: in a pass of its own beside the other one, as long as that does, which evens out as much of what
-    /// disturbs them.
+    /// Length of this client's runs. In a separate pass with the other client they are as long as
+    /// that client's runs, so that both average over the same disturbances.
     pub(super) fn duration(&self, experiment: &Experiment) -> Duration {
         let asked = experiment.workload.get_ref().duration.0;
         match self.pass > PASSES {
@@ -37,7 +38,7 @@ impl ServerTurn<'_> {
         }
     }
 
-    /// What is planned for each of its runs.
+    /// Planned time of each of its runs.
     pub(super) fn run_time(&self, experiment: &Experiment) -> Duration {
         let workload = experiment.workload.get_ref();
         let own = self.duration(experiment) * (1 + u32::from(self.is_cold));
@@ -46,7 +47,7 @@ impl ServerTurn<'_> {
     }
 }
 
-/// What is planned for the runs of all turns.
+/// Planned time of the runs of all turns.
 pub(super) fn time(experiment: &Experiment) -> Duration {
     let time = |turn: &ServerTurn| {
         let runs = u32::try_from(turn.levels.len()).unwrap_or(u32::MAX);
@@ -92,8 +93,8 @@ pub(super) fn turns(experiment: &Experiment) -> Vec<ServerTurn<'_>> {
     }
 }
 
-/// Repeats in which the other client has a pass of its own, where no limit asks for more: it knows whole seconds only, which blocks
-/// have not.
+/// Repeats in which the other client has a separate pass, if no limit needs more. The other client
+/// takes whole seconds only, which are longer than runs of blocks.
 const CHECKED: usize = 4;
 
 /// Whether a limit is on this client's figures at a server and level.
@@ -102,8 +103,8 @@ fn is_of_client_at(limit: &LimitSpec, server: &ServerSpec, level: &LabLevel) -> 
     is_at_server && limit.metric.is_of_client() && is_at(limit, level)
 }
 
-/// A server's passes in a block with the other client beside. For a limit on the client they are a block in themselves: with the
-/// clients first and last in turn, each one's runs are A B B A.
+/// A server's passes with the other client in a block. For a limit on the client they are a block
+/// of their own: the clients go first and last in turn, so the runs of each are A B B A.
 fn checked(experiment: &Experiment, server: &ServerSpec, level: &LabLevel, repeat: usize) -> usize {
     let mut limits = experiment.limits.iter().map(Spanned::get_ref);
     match experiment.cross_check {
@@ -113,7 +114,8 @@ fn checked(experiment: &Experiment, server: &ServerSpec, level: &LabLevel, repea
     }
 }
 
-/// A server's passes without the other client: none where all that is asked is what the two clients find at it.
+/// A server's passes without the other client; none if only the two clients are compared at the
+/// server.
 fn alone(experiment: &Experiment, server: &ServerSpec, level: &LabLevel) -> usize {
     let name = server.name.get_ref();
     let is_about = |limit: &&LimitSpec| {
@@ -128,9 +130,10 @@ fn alone(experiment: &Experiment, server: &ServerSpec, level: &LabLevel) -> usiz
     if is_for_clients { 0 } else { PASSES }
 }
 
-/// One block: at each level forwards, backwards, forwards, backwards. The times of a server's outer runs then sum up to those of
-/// its inner ones, and all four to those of every other server. The passes with the other client are none of them; a server's follow one
-/// another, as no other server's are held against them.
+/// One block: at each level forwards, backwards, forwards, backwards. Then the times of a server's
+/// outer runs sum up to the same as those of its inner runs, and all four to the same as those of
+/// every other server. Passes with the other client are not part of the pattern; a server's passes
+/// follow each other directly, because they are compared with no other server.
 fn block(experiment: &Experiment, repeat: usize) -> Vec<ServerTurn<'_>> {
     let mut turns = Vec::new();
     for level in experiment.levels() {
@@ -274,7 +277,8 @@ mod tests {
         };
         assert_eq!(passes(1, 1), [1, 2, 3, 4, 5]);
         assert_eq!(passes(1, 8), [5, 6, 7, 8]);
-        // In each of two repeats twelve short runs, seven with the other client and as long as its own, and one that does not count.
+        // Each of two repeats has twelve short runs, seven with the other client as long as its
+        // own, and one uncounted run.
         let [warmup, short, long] = [50, 250, 1000].map(Duration::from_millis);
         let planned = warmup * 19 + short * 12 + long * (7 + 1 + 7);
         assert_eq!(time(&experiment), planned * 2);

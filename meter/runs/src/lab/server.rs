@@ -17,9 +17,10 @@ use super::work_folder::{self, WorkFolder};
 use crate::run;
 use millrace_client::{Order, Plan, Stop};
 
-/// Between two questions whether a server is ready.
+/// Time between two checks whether a server is ready.
 const GLANCE: Duration = Duration::from_millis(20);
-/// Longest wait for the answer to such a question, and for a program that prints a version or stops a server.
+/// The longest wait for the response to such a check, and for a program that prints a version or
+/// stops a server.
 const ASK: Duration = Duration::from_secs(5);
 
 /// A server that is up.
@@ -29,7 +30,7 @@ pub(super) struct RunningServer<'a> {
     /// How it was started, for the report.
     pub(super) record: LabServer,
     pub(super) port: u16,
-    /// Memory that each connection took that asks for nothing, once such were opened.
+    /// Memory of each idle connection, once idle connections were opened.
     pub(super) idle_bytes: Option<f64>,
     process: Process,
     values: Placeholders,
@@ -53,8 +54,8 @@ impl<'a> RunningServer<'a> {
         Ok(ready.then_some(running))
     }
 
-    /// Asks for each of several targets once: what a server reads or makes when it is asked for the first time is no part of
-    /// what is measured.
+    /// Requests each of several targets once, so that the server's work for a first request is not
+    /// measured.
     fn visit(&self, shop: &WorkFolder<'_>, stop: &AtomicBool) -> Result<(), String> {
         let path = shop.experiment.path(self.spec);
         let targets = shop.experiment.targets(path);
@@ -141,7 +142,7 @@ impl<'a> RunningServer<'a> {
         })
     }
 
-    /// What is asked of it, from the path on.
+    /// The URL of a path on this server.
     pub(super) fn url(&self, path: &str) -> String {
         format!("http://127.0.0.1:{}{path}", self.port)
     }
@@ -188,7 +189,7 @@ impl<'a> RunningServer<'a> {
             Some(Ending::Signal(signal)) => Some(*signal),
             Some(Ending::Command(line)) => {
                 let launched = shop.launch(line, &self.values);
-                // Where the command cannot do it, the signal does.
+                // If the command cannot be started, a signal stops the server.
                 match launched.and_then(|launch| Process::start(&launch)) {
                     Ok(mut process) => process
                         .wait(ASK)
@@ -271,7 +272,7 @@ fn answers(url: &str, stop: &AtomicBool, last: &mut String) -> Result<bool, Stri
     Ok(run.accounting.good > 0)
 }
 
-/// A free port, or the one that is asked for.
+/// A free port, or the requested one.
 fn port(asked: Option<u16>) -> Result<u16, String> {
     let listener = TcpListener::bind(("127.0.0.1", asked.unwrap_or(0)));
     let address = listener.and_then(|listener| listener.local_addr());

@@ -1,7 +1,8 @@
 //! The text of an experiment with the files that it includes.
 //!
-//! What is included is put behind the experiment's own text, which TOML allows where it has only tables in it: so several
-//! experiments can have the same servers. Places are then places in the whole; they are told in the file that has them.
+//! Included texts are appended to the experiment's own text, which TOML allows if they have only
+//! tables. So several experiments can share servers. Positions are positions in the whole text;
+//! they are reported for the file that has them.
 
 use std::fs;
 use std::ops::Range;
@@ -30,7 +31,7 @@ struct Included {
     place: Range<usize>,
 }
 
-/// What is known of an experiment before its parts are there.
+/// The keys of an experiment that are read before its includes.
 #[derive(Deserialize)]
 struct Preamble {
     #[serde(default)]
@@ -72,7 +73,7 @@ impl ExperimentText {
         &self.text
     }
 
-    /// The mistake at a place of the text. One in an included file stands where that is named.
+    /// The mistake at a position of the text. In an included file it is reported at the include.
     pub(super) fn fault(&self, place: &Range<usize>, message: impl Into<String>) -> Fault {
         let own = &self.text[..self.own];
         let mut parts = self.included.iter();

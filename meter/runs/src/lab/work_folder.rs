@@ -1,4 +1,4 @@
-//! Where an experiment works: its temporary folder, and the files in it.
+//! The temporary folder of an experiment, and the files in it.
 
 use std::fs;
 use std::os::unix::fs::DirBuilderExt as _;
@@ -99,7 +99,7 @@ impl<'a> WorkFolder<'a> {
         ];
         for (path, name) in names {
             let path = path.to_string_lossy();
-            // A folder as short as / or . would be found everywhere.
+            // A folder as short as / or . would match everywhere.
             if path.len() > 2 {
                 shown = shown.replace(&*path, name);
             }
@@ -145,7 +145,7 @@ pub(super) fn write(
     Ok(texts)
 }
 
-/// Servers that give up their rights must still be able to read what is in there.
+/// Servers that drop their privileges must still be able to read the folder.
 fn make(folder: &Path) -> Result<(), String> {
     fs::DirBuilder::new()
         .recursive(true)
@@ -154,7 +154,7 @@ fn make(folder: &Path) -> Result<(), String> {
         .map_err(|error| format!("cannot make {}: {error}", folder.display()))
 }
 
-/// Lines of letters, so many bytes in all, that compress no better than prose does; for each `n` others.
+/// Lines of letters, `bytes` in all, that compress no better than prose; each `n` has others.
 fn letters(bytes: usize, n: usize) -> String {
     let mut random = millrace_stats::random::Random::new(1 + n as u64);
     let letter = |n| match n % 72 {

@@ -1,9 +1,9 @@
-//! wrk, which is told in Lua what its options cannot say.
+//! wrk, which needs a Lua script for some settings.
 
 use super::other_client::{OtherLoad, OtherResult};
 use super::work_folder::WorkFolder;
 
-/// How it is started.
+/// Its command line.
 pub(super) fn words(shop: &WorkFolder<'_>, asked: &OtherLoad<'_>) -> Result<Vec<String>, String> {
     let plan = asked.plan;
     let mut words = vec![
@@ -25,15 +25,15 @@ pub(super) fn words(shop: &WorkFolder<'_>, asked: &OtherLoad<'_>) -> Result<Vec<
     Ok(words)
 }
 
-/// What wrk needs to be told in Lua: targets to choose from, and requests that go out together. Its pipelining is in
-/// batches, each sent when all answers to the one before have come.
+/// A Lua script for wrk's missing options: targets to choose from, and requests that are sent
+/// together. wrk pipelines in batches: each is sent after all responses to the one before.
 fn script(targets: &[String], depth: usize) -> Option<String> {
     if targets.is_empty() && depth == 1 {
         return None;
     }
     let mut list = String::new();
     for target in targets {
-        // Within quotes Lua gives a meaning to these two alone.
+        // Within quotes, only these two characters have a meaning in Lua.
         let target = target.replace('\\', r"\\").replace('"', "\\\"");
         list.push_str(&format!("  \"{target}\",\n"));
     }

@@ -1,4 +1,4 @@
-//! Other ways to a server than a name and TCP.
+//! Addresses of a server other than a name and TCP over IPv4.
 
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::{UnixListener, UnixStream};

@@ -41,9 +41,9 @@ fn levels(server: &Planted) -> Diagnosis {
     diagnose(&plan, None, &AtomicBool::new(false)).unwrap()
 }
 
-/// How often something planted is looked for while other programs have the cores.
+/// Attempts to find a planted limit while other programs use the cores.
 const ATTEMPTS: usize = 4;
-/// Cores that other programs may take, the client and the server left out, and nothing be excused.
+/// Cores that other programs may use without excusing a wrong result.
 const LITTLE: f64 = 0.2;
 
 /// The tests of this file take whole cores, so one at a time.
@@ -52,8 +52,9 @@ fn alone() -> MutexGuard<'static, ()> {
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Measures until `wanted` is what limits most. On a machine that is busy with other things those may be what limits:
-/// only then it is measured again, and at last skipped, which is said. Whatever else is named is an error.
+/// Measures until `wanted` is the first limit. On a busy machine other programs may be the limit:
+/// only then it measures again, and finally skips the test with a message. Any other limit is an
+/// error.
 pub(crate) fn planted<T>(
     wanted: Limit,
     measure: impl Fn() -> T,
@@ -101,8 +102,8 @@ fn summary(run: &Run) -> Option<&Summary> {
     run.probe.as_ref()?.summary.as_ref()
 }
 
-/// Cores that neither the server nor the client took, or that other guests of a hypervisor did: what those take is counted as that of
-/// whoever was running.
+/// Cores that neither the server nor the client used, or that other guests of a hypervisor used:
+/// their time is charged to the process that was running.
 fn others(run: &Run) -> f64 {
     let Some(summary) = summary(run) else {
         return 0.0;
@@ -161,7 +162,8 @@ fn a_disk_that_syncs() {
 #[test]
 fn the_client_itself() {
     let server = Planted::start("fast");
-    // Long pipelines: the server answers all of one in one write, the client has to read each answer.
+    // Long pipelines: the server answers a whole pipeline in one write, while the client has to
+    // parse each response.
     let plan = Plan {
         connections: 2,
         depth: 64,
@@ -219,7 +221,7 @@ fn a_healthy_server_has_no_bottleneck() {
         }),
         ..plan(&server)
     });
-    // On a machine that is busy with other things those are a limit, and no other is there.
+    // On a busy machine other programs are the limit, and no other limit may be found.
     let by_others = |finding: &Finding| finding.name == Limit::Neighbours;
     let excused = others(&run) > LITTLE && found(&run).iter().all(by_others);
     assert!(found(&run).is_empty() || excused, "{:#?}", run.probe);
@@ -342,7 +344,7 @@ impl CpuQuota {
 
 impl Drop for CpuQuota {
     fn drop(&mut self) {
-        // A group can only be removed when nobody is in it.
+        // A group can only be removed when it is empty.
         let _ = fs::write(self.home.join("cgroup.procs"), self.pid.to_string());
         let _ = fs::remove_dir(&self.folder);
     }

@@ -1,4 +1,4 @@
-//! What the client can do by itself, and what a run says of it.
+//! The client's own limits, and what a run reports about them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -1,4 +1,4 @@
-//! Servers that behave: everything that was asked for happens, and nothing else.
+//! Well-behaved servers: all that was requested happens, and nothing else.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};

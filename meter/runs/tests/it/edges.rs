@@ -74,7 +74,7 @@ fn counting(pause: Duration) -> (StubServer, Arc<AtomicU64>) {
 
 #[test]
 fn the_load_goes_on_after_the_measured_part_and_is_counted_by_itself() {
-    // Whatever is due in the last 100 ms is answered in the ramp-down.
+    // Requests due in the last 100 ms are answered in the ramp-down.
     let (server, seen) = counting(ms(100));
     let run = measure(&Plan {
         warmup: ms(100),

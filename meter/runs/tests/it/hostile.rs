@@ -117,7 +117,7 @@ fn no_answer_is_a_timeout() {
 
 #[test]
 fn a_listener_that_never_accepts_is_a_timeout() {
-    // The kernel completes the handshake for the backlog, and nobody ever answers.
+    // The kernel completes the handshake for the backlog, and no program answers.
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap());
     all_end_as("timeout", &short(counted(url, 2, 4)));
@@ -223,7 +223,8 @@ fn a_server_that_dies_is_counted_to_the_end() {
     let server = StubServer::fixed(HELLO);
     let (stop, url) = (AtomicBool::new(false), server.url("/"));
     let mut server = Some(server);
-    // The stub's connections live on; a plan without keep-alive needs new ones, which nobody accepts any more.
+    // The stub's connections stay open; a plan without keep-alive needs new ones, which are not
+    // accepted any more.
     let mut progress = |progress: &millrace_client::Progress| {
         if progress.finished > 0 {
             drop(server.take());

@@ -1,4 +1,5 @@
-//! HTTP/2: many streams on a connection, flow control, and servers that go away, reset, or speak something else.
+//! HTTP/2: many streams on a connection, flow control, and servers that go away, reset, or speak
+//! another protocol.
 
 use std::net::Shutdown;
 use std::sync::Arc;
@@ -32,8 +33,8 @@ fn answer_all(mut frames: Frames) {
     }
 }
 
-/// Waits for so many requests before it answers them: whoever sends fewer at a time gets no answer, and more at a time
-/// are counted.
+/// Waits for `group` requests before it answers them. A client that sends fewer at a time gets no
+/// response; more at a time are counted.
 fn in_groups(streams: u32, group: usize) -> (StubServer, Arc<AtomicUsize>) {
     let most = Arc::new(AtomicUsize::new(0));
     let seen = Arc::clone(&most);
@@ -211,7 +212,8 @@ fn a_connection_that_says_nothing_any_more_is_replaced() {
         ..plan(&server, "/", 2, 8)
     });
     assert_eq!(run.errors.count("timeout"), 8, "{run:?}");
-    // Its settings may come as late as in the time of the first requests; then it is silent in that of the next.
+    // Its settings may arrive during the timeout of the first requests; it is then silent during
+    // that of the next.
     assert!(run.connections.opened >= 2, "{run:?}");
 }
 

@@ -1,4 +1,5 @@
-//! Servers that speak HTTP/2: one by the `h2` crate, and one of single frames, which can do what it should not.
+//! Servers that speak HTTP/2: one uses the `h2` crate, the other sends single frames and can break
+//! the rules.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -92,7 +93,8 @@ pub(crate) fn frames(streams: u32, handle: impl Fn(Frames) + Send + Sync + 'stat
     })
 }
 
-/// Answers each request with the number of bytes that its path says, and reads its body; over TLS if there is a `config`.
+/// Answers each request with the number of bytes in its path, and reads its body; over TLS with a
+/// `config`.
 pub(crate) fn sizes(config: Option<ServerConfig>) -> StubServer {
     let acceptor = config.map(|config| tokio_rustls::TlsAcceptor::from(Arc::new(config)));
     StubServer::start(move |stream| {

@@ -1,5 +1,5 @@
-//! Experiments with the floor as their servers: it answers anything with the same bytes, in as many rounds of work as it is
-//! told.
+//! Experiments with the floor as their servers. It answers every request with the same bytes, after
+//! a given number of rounds of work.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! The client's own account of when it sent, against the null server's of when the requests arrived.
+//! The client's send times, compared with the null server's record of when the requests arrived.
 
 use std::time::Duration;
 
@@ -31,7 +31,8 @@ fn what_the_client_says_of_its_lateness_is_seen_from_outside() {
     // The kernel begins to stamp what comes some moments after it was asked.
     let unstamped = answers.iter().filter(|answer| answer.received_ns.is_none());
     assert!(unstamped.count() < answers.len() / 2);
-    // The requests are sent in the order in which they are due, so the nth to arrive is the nth that was due.
+    // Requests are sent in the order in which they are due, so the nth to arrive is the nth that
+    // was due.
     let mean = |stamp: fn(&NullAnswer) -> u64| {
         let mut stamps: Vec<u64> = answers.iter().map(stamp).collect();
         stamps.sort_unstable();
@@ -50,7 +51,8 @@ fn what_the_client_says_of_its_lateness_is_seen_from_outside() {
     );
     let inside = run.latency_us.send_lag.unwrap().mean;
     let service = run.latency_us.service.unwrap().mean;
-    // The kernel has a request after it was sent, the server after the kernel, and before its answer arrives; three digits may round.
+    // The kernel has a request after it was sent, and the server reads it before its response
+    // arrives; three digits may round.
     let bound = (inside + service) * 1.001;
     assert!(
         inside * 0.999 <= received && received <= arrived && arrived <= bound,

@@ -1,4 +1,4 @@
-//! The open loop: requests are sent when they are due, and everything that was due is accounted for.
+//! The open loop: requests are sent when they are due, and every due request is accounted for.
 
 use std::time::Duration;
 

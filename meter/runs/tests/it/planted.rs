@@ -1,4 +1,4 @@
-//! Servers with a known bottleneck, each a process of its own: this test program, started again as one of them.
+//! Servers with a known bottleneck. Each is a process of its own: this test program, started again.
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read as _, Seek as _, Write as _};
@@ -115,7 +115,8 @@ fn serve() {
     }
 }
 
-/// A file beside the test program, which is on a disk and not in memory. It has no name, and goes with the process.
+/// A file beside the test program, on a disk and not in memory. It has no name and disappears with
+/// the process.
 fn unnamed_file() -> File {
     let folder = std::env::current_exe().unwrap();
     let path = folder.with_file_name(format!("planted-{}", std::process::id()));

@@ -1,4 +1,4 @@
-//! A client that never sleeps finds the same, and is not called busy for it.
+//! A client that spins has the same results, and does not count as busy.
 
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -86,7 +86,8 @@ fn a_server_without_an_answer_is_given_up_after_the_timeout() {
     assert_eq!(run.errors.count("timeout"), 4, "{:?}", run.errors);
 }
 
-/// A run of 400 ms with little to do for the client: two hundred requests a second, or answers that take ten milliseconds.
+/// A run of 400 ms with little work for the client: two hundred requests a second, or responses
+/// that take ten milliseconds.
 fn idle(server: &NullServer, schedule: Option<Schedule>, spin: bool) -> Run {
     measure(&Plan {
         stop: Stop::Duration(ms(400)),
@@ -118,7 +119,7 @@ fn a_client_that_has_little_to_do_is_not_busy_though_its_core_is() {
             let words = run.reasons.join("; ");
             whole > 0.8 && run.client.busiest_thread < 0.3 && !words.contains("of a core")
         }));
-        // So it is with one that sleeps, whose core is free besides.
+        // The same holds for a client that sleeps, whose core is also free.
         assert!(once(|_| {
             let run = idle(&server, schedule.clone(), false);
             run.client.busiest_thread < 0.3

@@ -1,4 +1,5 @@
-//! Connections of limited bandwidth. Times are only compared with what the limit implies, generously.
+//! Connections of limited bandwidth. Times are compared only with what the limit implies, with a
+//! margin.
 
 use std::io::{Read as _, Write as _};
 use std::time::Duration;

@@ -196,7 +196,7 @@ fn a_handshake_that_never_ends_is_given_up() {
     all_end_as("timeout", "handshake", &plan);
 }
 
-/// Reads a request and writes `answer`; then closes with a goodbye or without.
+/// Reads a request and writes `answer`; then closes with or without `close_notify`.
 fn closing(authority: &Authority, answer: &'static [u8], goodbye: bool) -> StubServer {
     start(authority.usual(), move |mut stream: Stream| {
         let mut request = [0; 4096];
@@ -369,7 +369,8 @@ fn a_workload_sees_the_goodbye_that_comes_with_the_answer() {
     const WHOLE: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
     let authority = Authority::new();
     for answer in [UNTIL, WHOLE] {
-        // The goodbye comes in one piece with the answer, and the socket is left open until the client closes.
+        // `close_notify` arrives in one piece with the response, and the socket stays open until
+        // the client closes it.
         let server = start(authority.usual(), move |mut stream: Stream| {
             let mut request = [0; 4096];
             let _ = stream.read(&mut request);

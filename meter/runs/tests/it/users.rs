@@ -31,7 +31,8 @@ fn at(rate: f64) -> Option<Schedule> {
     })
 }
 
-/// What must hold of sessions besides, when `before` of them began in the warm-up: those may end in the measured part.
+/// What also holds for sessions if `before` of them began in the warm-up, because those may end in
+/// the measured part.
 fn check_sessions(run: &Run, length: u64, before: u64) {
     let sessions = run.sessions.unwrap();
     let all = &run.accounting;
@@ -46,7 +47,7 @@ fn check_sessions(run: &Run, length: u64, before: u64) {
 #[test]
 fn with_think_time_littles_law_counts_it() {
     let server = StubServer::fixed(HELLO);
-    // A client that is late, as it does not get the core, is what the law is there to find.
+    // The law reveals a client that is late because it has no core.
     assert!(once(|_| {
         let run = measure(&Plan {
             pace: Pace::Think(Think::Exponential(ms(5))),
@@ -147,8 +148,9 @@ fn each_session_makes_its_requests() {
             (Some(100.0), Some(400.0))
         );
         assert_eq!((sessions.started, sessions.broken_off), (50, 0));
-        // Those that were due after the end are not made; those of sessions from the warm-up are.
-        // Of those that ended, all but the earlier ones made all of theirs here; each of the others made at least one.
+        // Requests due after the end are not made; requests of sessions from the warm-up are. Ended
+        // sessions, except the earlier ones, made all their requests here; each other session made
+        // at least one.
         let (whole, started) = (sessions.completed.saturating_sub(before), sessions.started);
         assert!(
             whole > 0 && all.good >= 4 * whole + (started - whole.min(started)),
@@ -181,7 +183,8 @@ fn a_session_ends_with_the_request_that_fails() {
     assert_eq!(sessions.started, 40);
     let bad = run.errors.count("status_5xx");
     assert_eq!((sessions.broken_off, sessions.completed), (bad, 0));
-    // A good one, a bad one, and three that were not made; one whose second was due after the end has only the first.
+    // A good request, a bad one, and three that were not made; a session whose second was due after
+    // the end has only the first.
     assert!(bad > 0 && all.abandoned >= 3 * bad, "{all:?}");
     assert_eq!(all.issued, 5 * bad + (40 - bad), "{all:?}");
     assert_eq!(all.answered, all.good + bad);

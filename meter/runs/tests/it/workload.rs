@@ -9,7 +9,7 @@ use millrace_runs::{Loop, Run};
 
 use crate::stub::{HELLO, StubServer, counted, measure, serve};
 
-/// A visitor who asks for a token and shows it, and one who only looks.
+/// A visitor who gets a token and shows it, and one who only reads.
 const SHOP: &str = r#"
 [[class]]
 name = "buyer"
@@ -47,7 +47,7 @@ fn answer(body: &str) -> Option<Vec<u8>> {
     Some(format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n{body}").into_bytes())
 }
 
-/// Sells to whoever shows a token; `sold_out` gives none.
+/// Sells to a client that shows a token; `sold_out` gives no token.
 fn shop(sold_out: bool) -> StubServer {
     StubServer::start(move |stream| {
         serve(&stream, |_, head| match head.split(' ').nth(1) {
