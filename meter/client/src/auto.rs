@@ -164,7 +164,7 @@ impl<'a> Director<'a> {
         let (after, width) = (now.saturating_sub(origin), self.pulse.width);
         match (self.start, self.end) {
             (None, _) => {
-                self.warm = warm(&self.pulse.between(0, after));
+                self.warm = is_warm(&self.pulse.between(0, after));
                 if self.warm || after >= nanos(self.auto.max) / 2 {
                     // At the edge of a bin.
                     let start = (after + AHEAD).next_multiple_of(width);
@@ -219,7 +219,7 @@ impl<'a> Director<'a> {
 }
 
 /// Both the rate and the mean time are steady.
-fn warm(bins: &[(f64, f64)]) -> bool {
+fn is_warm(bins: &[(f64, f64)]) -> bool {
     let rates: Vec<f64> = bins.iter().map(|bin| bin.0).collect();
     // A bin without responses has no mean time.
     let times: Vec<f64> = bins
@@ -309,13 +309,13 @@ mod tests {
     }
 
     #[test]
-    fn nothing_at_all_is_not_converged() {
+    fn a_run_without_responses_does_not_converge() {
         assert_eq!(half_widths(&[(0.0, 0.0); 50]), [None, None]);
-        assert!(!warm(&[(0.0, 0.0); 50]));
+        assert!(!is_warm(&[(0.0, 0.0); 50]));
     }
 
     #[test]
-    fn limits_of_what_may_be_asked() {
+    fn settings_have_limits() {
         let auto = Auto::default();
         assert!(auto.check().is_ok());
         for bad in [

@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_check_is_refused() {
+    fn an_invalid_check_is_refused() {
         assert!(BodyCheck::matches("(").is_err());
         let cut = &HELLO[1..];
         for hex in ["", "xyz", cut, &format!("{cut}g"), &format!("{cut}é")] {

@@ -172,10 +172,10 @@ impl ClientConnection {
     }
 
     /// What the connection waits for, if not for a response or for the connection to open.
-    pub(crate) fn awaits(&self) -> Option<&'static str> {
+    pub(crate) fn waiting_reason(&self) -> Option<&'static str> {
         match self.state {
             ConnectionState::Shaking(..) => Some("the TLS handshake did not end in time"),
-            ConnectionState::Open(_) if self.is_greeting() => {
+            ConnectionState::Open(_) if self.awaits_preface() => {
                 Some("the SETTINGS of HTTP/2 did not come in time")
             }
             _ => None,
@@ -187,7 +187,7 @@ impl ClientConnection {
         matches!(
             self.state,
             ConnectionState::Connecting(..) | ConnectionState::Shaking(..)
-        ) || self.is_greeting()
+        ) || self.awaits_preface()
     }
 
     /// The socket, if there is one.
@@ -268,7 +268,7 @@ impl ClientConnection {
     /// A place for a request became free at `now`. If other places were free before, the connection
     /// had room since then: a request that was due and not sent waited for the client, not for this
     /// place.
-    pub(crate) fn freed(&mut self, now: Nanos) {
+    pub(crate) fn note_free_place(&mut self, now: Nanos) {
         if !self.listed {
             self.free_at = now;
         }
@@ -292,7 +292,7 @@ impl ClientConnection {
     /// Drops the socket and the unsent bytes. Pending requests stay; [`rewind`](Self::rewind)
     /// writes them again.
     pub(crate) fn close(&mut self) {
-        self.recall();
+        self.return_to_pending();
         self.state = ConnectionState::Idle;
         self.parser = Parser::new();
         self.out.clear();
@@ -349,16 +349,16 @@ mod tests {
     #[test]
     fn an_answer_makes_room_only_where_there_was_none() {
         let mut connection = ClientConnection::new();
-        connection.freed(5);
+        connection.note_free_place(5);
         assert_eq!(connection.free_at, 5);
         // In the list of places with room.
         connection.listed = true;
-        connection.freed(9);
+        connection.note_free_place(9);
         assert_eq!(connection.free_at, 5);
     }
 
     #[test]
-    fn what_is_pending_can_be_written_again_and_keeps_its_times() {
+    fn pending_requests_can_be_rewritten_and_keep_their_times() {
         let mut connection = ClientConnection::new();
         let request = Pending {
             index: 0,

@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn turns_without_anything_are_no_work() {
+    fn empty_turns_do_not_count_as_work() {
         let mut work = CpuAccount::default();
         assert_eq!(work.cpu(), ThreadCpu::default(), "before it begins");
         work.turn(90, 100, true);
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_sleeps_works_all_its_cpu_time() {
+    fn all_cpu_time_of_a_sleeping_thread_is_work() {
         let mut work = CpuAccount::default();
         work.turn(1, 0, false);
         work.turn(1_000_001, 0, false);

@@ -195,21 +195,21 @@ impl Engine<'_> {
                 }
                 ConnectionState::Open(_) => self.write(id),
                 ConnectionState::Connecting(..) => self.connected(id),
-                ConnectionState::Shaking(..) => self.shake(id),
+                ConnectionState::Shaking(..) => self.continue_handshake(id),
                 ConnectionState::Idle | ConnectionState::Paused(_) => {}
             }
         }
         if !self.starts.is_empty() {
-            self.start_in_turn();
+            self.start_due_connections();
         }
         self.wake_users();
-        self.keep_schedule();
+        self.run_schedule();
         let now = base_clock::now();
         self.resume_paced(now);
         let is_empty = self.spins() && events.is_empty() && now < until;
         self.recorder.turn(now, is_empty);
         let is_over = self.stopped_at.is_none() && self.is_over(now);
-        self.leave_snapshot(now);
+        self.publish_snapshot(now);
         if now >= self.next_sweep || is_over {
             self.sweep(now);
             // The copy's time belongs to this turn, not to the next one, which may be empty.
@@ -220,13 +220,13 @@ impl Engine<'_> {
     }
 
     /// Leaves a copy of the measurements for the live view, if one is due.
-    fn leave_snapshot(&self, now: Nanos) {
+    fn publish_snapshot(&self, now: Nanos) {
         let is_open =
             |connection: &&ClientConnection| matches!(connection.state, ConnectionState::Open(_));
         let connected = || self.connections.iter().filter(is_open).count();
         self.shared
             .snapshots
-            .leave(self.thread, now, &self.recorder, connected);
+            .publish(self.thread, now, &self.recorder, connected);
     }
 
     /// The hot path: reads responses from the socket and sends new requests.
@@ -275,7 +275,7 @@ impl Engine<'_> {
                 .answered(&request, &answer, end, now, self.shared.live);
             self.outstanding -= 1;
             connection.reset_attempts();
-            connection.freed(now);
+            connection.note_free_place(now);
             if let Some(users) = &mut self.users {
                 let (request, good) = (&request, end.is_ok());
                 let ended = Ended { request, good, now };
@@ -316,7 +316,7 @@ impl Engine<'_> {
         if self.users.is_some() {
             return self.write(id);
         }
-        while self.connections[id].has_place(self.shared.plan.depth)
+        while self.connections[id].has_room_for_request(self.shared.plan.depth)
             && self.connections[id].left > 0
             && self.issue(id, now)
         {}

@@ -232,7 +232,7 @@ impl Http2 {
             let mut places = std::mem::take(&mut self.looked_at);
             self.ready.take(&mut places);
             for &at in &places {
-                self.look_at(at, requests, ends);
+                self.poll_stream(at, requests, ends);
             }
             let is_done = places.is_empty();
             self.looked_at = places;
@@ -266,7 +266,7 @@ impl Http2 {
         }
     }
 
-    fn look_at(&mut self, at: usize, requests: &Requests, ends: &mut Vec<StreamEnd>) {
+    fn poll_stream(&mut self, at: usize, requests: &Requests, ends: &mut Vec<StreamEnd>) {
         let place = &mut self.places[at];
         let Some(stream) = &mut place.stream else {
             return;

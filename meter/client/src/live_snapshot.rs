@@ -73,7 +73,7 @@ impl ThreadSnapshots {
 
     /// Called by a client thread in every turn of its loop. Leaves a copy when one is due; only
     /// then `connected` is called.
-    pub(crate) fn leave(
+    pub(crate) fn publish(
         &self,
         thread: usize,
         now: Nanos,
@@ -95,7 +95,7 @@ impl ThreadSnapshots {
     }
 
     /// All threads together.
-    pub(crate) fn look(&self) -> LiveSnapshot {
+    pub(crate) fn merged(&self) -> LiveSnapshot {
         let (mut response, mut service) = (histogram(3), histogram(3));
         let mut errors = [0; FailureKind::ALL.len()];
         let mut snapshot = LiveSnapshot::default();
@@ -152,13 +152,13 @@ mod tests {
     use base_clock::SECOND;
 
     #[test]
-    fn a_copy_is_left_four_times_a_second_and_only_if_somebody_watches() {
+    fn a_copy_is_left_four_times_a_second_and_only_for_a_live_view() {
         let recorder = Recorder::new(0, SECOND, None, false);
-        ThreadSnapshots::new(1, false).leave(0, 1, &recorder, || panic!("nobody watches"));
+        ThreadSnapshots::new(1, false).publish(0, 1, &recorder, || panic!("no live view"));
         let snapshots = ThreadSnapshots::new(1, true);
-        snapshots.leave(0, base_clock::now(), &recorder, || 7);
-        snapshots.leave(0, base_clock::now(), &recorder, || panic!("too early"));
-        let snapshot = snapshots.look();
+        snapshots.publish(0, base_clock::now(), &recorder, || 7);
+        snapshots.publish(0, base_clock::now(), &recorder, || panic!("too early"));
+        let snapshot = snapshots.merged();
         assert_eq!((snapshot.connected, snapshot.service), (7, None));
     }
 

@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_think_time_that_says_nothing_is_refused_with_what_to_write() {
+    fn an_invalid_think_time_is_refused_with_the_right_form() {
         for text in [
             "",
             "5",

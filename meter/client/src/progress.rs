@@ -74,7 +74,7 @@ pub(crate) fn watch(
                 let Some(callback) = progress else { continue };
                 let finished = shared.live.finished.load(Ordering::Relaxed);
                 let rate = (finished - before) as f64 / ((now - last) as f64 / 1e9);
-                callback(&now_is(shared, now, finished, rate));
+                callback(&progress_at(shared, now, finished, rate));
                 (before, last) = (finished, now);
             }
         }
@@ -82,7 +82,7 @@ pub(crate) fn watch(
 }
 
 /// The progress at `now`.
-fn now_is(shared: &RunContext<'_>, now: Nanos, finished: u64, rate: f64) -> Progress {
+fn progress_at(shared: &RunContext<'_>, now: Nanos, finished: u64, rate: f64) -> Progress {
     let plan = shared.plan;
     let times = shared.gate.opened_at().map(|at| match shared.agreed {
         Some(agreed) => agreed.times(),
@@ -129,7 +129,7 @@ fn now_is(shared: &RunContext<'_>, now: Nanos, finished: u64, rate: f64) -> Prog
         remaining: left.map(|left| before.saturating_add(left).saturating_add(after)),
         offered_rate: plan.schedule.as_ref().map(|schedule| schedule.rate),
         connections: plan.connections as u64,
-        so_far: shared.snapshots.look(),
+        so_far: shared.snapshots.merged(),
     }
 }
 

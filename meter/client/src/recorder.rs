@@ -302,7 +302,7 @@ impl Recorder {
             class.answered(answer.bytes, good);
         }
         if let Err((kind, example)) = end {
-            self.bad(request, kind, example, live);
+            self.count_failure(request, kind, example, live);
         }
         self.finished(request, &timing, now, live);
     }
@@ -321,8 +321,8 @@ impl Recorder {
             if let Some(class) = self.classes.get_mut(usize::from(request.class)) {
                 class.failed += 1;
             }
-            self.bad(request, kind, example, live);
-            self.gone(request, now, live);
+            self.count_failure(request, kind, example, live);
+            self.ended_without_response(request, now, live);
         }
     }
 
@@ -333,8 +333,8 @@ impl Recorder {
             if let Some(class) = self.classes.get_mut(usize::from(request.class)) {
                 class.shed += 1;
             }
-            self.bad(request, FailureKind::Shed, None, live);
-            self.gone(request, now, live);
+            self.count_failure(request, FailureKind::Shed, None, live);
+            self.ended_without_response(request, now, live);
         }
     }
 
@@ -346,7 +346,7 @@ impl Recorder {
     }
 
     /// Counts a failure for the run and for the request's class.
-    fn bad(
+    fn count_failure(
         &mut self,
         request: &Pending,
         kind: FailureKind,
@@ -367,7 +367,7 @@ impl Recorder {
     }
 
     /// A request has ended without an answer.
-    fn gone(&mut self, request: &Pending, now: Nanos, live: &Live) {
+    fn ended_without_response(&mut self, request: &Pending, now: Nanos, live: &Live) {
         let timing = Timing::of(
             [request.due, request.sent_at, now],
             false,

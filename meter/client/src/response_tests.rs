@@ -96,7 +96,7 @@ fn an_answer_to_head_has_no_body() {
 }
 
 #[test]
-fn what_could_be_read_two_ways_is_refused() {
+fn ambiguous_responses_are_refused() {
     for bytes in [
         &b"garbage\r\n\r\n"[..],
         b"\x16\x03\x01 tls alert",
@@ -169,7 +169,7 @@ fn a_response_cut_short_is_not_complete() {
 }
 
 #[test]
-fn no_bytes_are_a_panic() {
+fn no_input_causes_a_panic() {
     let good = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n5;a\r\nhello\r\n0\r\nT: v\r\n\r\n";
     let mut state = 7_u64;
     let mut random = move |below: usize| {

@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_stays_unknown() {
+    fn unknown_figures_stay_unknown() {
         let known = SchedulerTimes {
             throttled: Some(5),
             run_delay: Some(9),

@@ -63,7 +63,7 @@ impl Times {
     }
 
     /// Whether a request that is due `at` is measured.
-    fn measure(&self, at: Nanos) -> bool {
+    fn is_measured(&self, at: Nanos) -> bool {
         (self.start..self.end).contains(&at)
     }
 
@@ -155,7 +155,7 @@ impl<'a> Tickets<'a> {
         if due >= times.last || self.is_stopped() {
             return None;
         }
-        self.numbered(times.measure(due))
+        self.numbered(times.is_measured(due))
     }
 
     /// The next ticket of the measured or the other part; `None` once all of a counted run are out.
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sent_after_the_end_is_not_measured() {
+    fn requests_after_the_end_are_not_measured() {
         let stop = AtomicBool::new(false);
         let plan = Plan {
             stop: Stop::Duration(Duration::from_nanos(10)),
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn the_gate_opens_for_the_last_even_if_one_dies() {
+    fn the_gate_opens_even_if_a_thread_panics() {
         let gate = Gate::new(2);
         drop(gate.arrival());
         assert!(gate.opened_at().is_none());

@@ -48,7 +48,7 @@ pub fn calibrate(
     // Each connection has two ends in this process.
     limits::descriptors(2 * plan.connections)?;
     let (server, same_core) = server(plan, response_bytes)?;
-    let shape = shape(plan, &url, &server.url())?;
+    let shape = null_plan(plan, &url, &server.url())?;
     let floor = Plan {
         connections: 1,
         depth: 1,
@@ -165,7 +165,7 @@ fn server(plan: &Plan, response_bytes: u64) -> Result<(NullServer, bool), Error>
 }
 
 /// The same requests on the same number of connections to another server, at full speed.
-fn shape(plan: &Plan, url: &Url, to: &str) -> Result<Plan, Error> {
+fn null_plan(plan: &Plan, url: &Url, to: &str) -> Result<Plan, Error> {
     let mut headers = plan.headers.clone();
     if !headers
         .iter()

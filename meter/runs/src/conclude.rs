@@ -52,14 +52,14 @@ pub(crate) fn conclude(measured: Measured<'_>) -> Run {
     // Spinning while the last responses are awaited belongs to no request.
     let spun = harvests.iter().map(|harvest| harvest.used.cpu.spun);
     let (cpu, spun): (Nanos, Nanos) = (work.sum(), spun.sum());
-    let (throttled, run_delay, waited) = kept(&harvests, duration);
+    let (throttled, run_delay, waited) = kernel_delays(&harvests, duration);
     let turns = harvests.iter().map(|harvest| harvest.used.kept.turns);
     let turns: Option<u64> = turns.sum();
     let never_established = harvests.iter().map(|harvest| harvest.never).sum();
     let connections = connections(plan, &harvests);
     let depth = depth(plan, &harvests);
     let in_flight = harvests.iter().map(|harvest| harvest.in_flight).sum();
-    let all = together(harvests);
+    let all = merged_recorder(harvests);
     let accounting = accounting(&all, in_flight);
     let errors = Errors::new(&all.errors);
     let little = match plan.schedule {
@@ -212,7 +212,7 @@ impl Lengths {
 }
 
 /// What all threads recorded.
-fn together(harvests: Vec<Harvest>) -> Recorder {
+fn merged_recorder(harvests: Vec<Harvest>) -> Recorder {
     let recorders = harvests.into_iter().map(|harvest| harvest.recorder);
     let all = recorders.reduce(|mut all, recorder| {
         all.merge(recorder);
@@ -271,7 +271,10 @@ fn fewer_streams(plan: &Plan, depth: usize) -> Option<String> {
 /// Time that the kernel kept from the client: throttled time, as the last thread to end read it;
 /// the time for which threads waited for a core, summed; and the share of the duration for which
 /// the worst thread waited.
-fn kept(harvests: &[Harvest], duration: Nanos) -> (Option<Nanos>, Option<Nanos>, Option<f64>) {
+fn kernel_delays(
+    harvests: &[Harvest],
+    duration: Nanos,
+) -> (Option<Nanos>, Option<Nanos>, Option<f64>) {
     let throttled = harvests
         .iter()
         .filter_map(|harvest| harvest.used.kept.throttled);

@@ -120,7 +120,7 @@ impl Run {
             return Ok(first.clone());
         }
         let spans = Spans::of(runs);
-        check::alike(runs, &spans)?;
+        check::check_same_settings(runs, &spans)?;
         let seconds = spans.total_s();
         let rate = |of: fn(&Self) -> f64| spans.per_second(runs, |run| Some(of(run)));
         let (verdict, reasons) = judged(runs, &spans);
@@ -246,7 +246,7 @@ fn judged(runs: &[Run], spans: &Spans) -> (Verdict, Vec<String>) {
         };
         reasons.extend(run.reasons.iter().map(named));
     }
-    if let Some(reason) = spans.apart() {
+    if let Some(reason) = spans.overlap_doubt() {
         if verdict == Verdict::Valid {
             verdict = Verdict::Suspect;
         }

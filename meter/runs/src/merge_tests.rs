@@ -241,7 +241,7 @@ fn generators_that_hardly_overlap_are_suspect() {
 }
 
 #[test]
-fn the_worst_verdict_is_that_of_all_and_reasons_say_whose_they_are() {
+fn the_worst_verdict_is_kept_and_reasons_name_their_run() {
     let one = some(500);
     let broken = Run {
         verdict: Verdict::Invalid,
@@ -254,7 +254,7 @@ fn the_worst_verdict_is_that_of_all_and_reasons_say_whose_they_are() {
 }
 
 #[test]
-fn what_is_not_of_the_same_thing_is_not_merged() {
+fn runs_of_different_things_are_not_merged() {
     let one = some(500);
     let refused = |other: Run, word: &str| {
         let error = Run::merge(&[one.clone(), other]).unwrap_err().to_string();
@@ -306,7 +306,7 @@ fn what_is_not_of_the_same_thing_is_not_merged() {
 }
 
 #[test]
-fn clients_that_spin_are_merged_with_what_that_took() {
+fn merged_clients_that_spin_add_up_their_spinning() {
     let spun = |seconds, spun_us| {
         let mut run = later(&some(50), seconds);
         (run.client.spin, run.client.spun_us) = (true, Some(spun_us));
@@ -318,7 +318,7 @@ fn clients_that_spin_are_merged_with_what_that_took() {
 }
 
 #[test]
-fn counts_that_were_made_up_overflow_nothing() {
+fn invented_counts_cause_no_overflow() {
     let huge = |seconds| {
         let mut run = later(&some(50), seconds);
         run.bytes = u64::MAX;
@@ -352,7 +352,7 @@ fn of_old(run: &Run) -> Run {
 }
 
 #[test]
-fn what_an_older_version_did_not_store_is_not_made_up_from_the_others() {
+fn figures_missing_in_older_results_are_not_made_up() {
     let (new, old) = (some(500), of_old(&later(&some(400), 10.0)));
     assert_eq!(old.classes[0].good, new.classes[0].good - 50);
     let both = [new, old];

@@ -135,7 +135,7 @@ mod tests {
     use super::is_here;
 
     #[test]
-    fn only_addresses_of_this_machine_are_here() {
+    fn only_local_addresses_are_on_this_machine() {
         for (address, here) in [
             ("127.0.0.1:80", true),
             // A block for documentation (RFC 5737).

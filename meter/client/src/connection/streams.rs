@@ -10,7 +10,7 @@ use base_clock::Nanos;
 
 impl ClientConnection {
     /// Whether the server's part of the HTTP/2 preface is still missing.
-    pub(crate) fn is_greeting(&self) -> bool {
+    pub(crate) fn awaits_preface(&self) -> bool {
         let http2 = self.http2.as_ref();
         http2.is_some_and(|http2| http2.opening_since().is_some())
     }
@@ -23,13 +23,13 @@ impl ClientConnection {
 
     /// Whether an open connection takes one more request, where `depth` are wanted at a time.
     #[inline]
-    pub(crate) fn has_place(&self, depth: usize) -> bool {
+    pub(crate) fn has_room_for_request(&self, depth: usize) -> bool {
         let depth = self.http2.as_ref().map_or(depth, |http2| http2.room(depth));
         self.in_flight() < depth
     }
 
     /// Makes all requests on streams pending again, because the connection is given up.
-    pub(crate) fn recall(&mut self) {
+    pub(crate) fn return_to_pending(&mut self) {
         if let Some(http2) = self.http2.take() {
             self.pending.extend(http2.into_requests());
         }

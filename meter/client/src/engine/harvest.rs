@@ -37,7 +37,7 @@ impl Engine<'_> {
     pub(super) fn finish(mut self) -> Harvest {
         self.connections
             .iter_mut()
-            .for_each(ClientConnection::recall);
+            .for_each(ClientConnection::return_to_pending);
         let used = self.used();
         let in_flight = self
             .connections

@@ -17,7 +17,7 @@ use base_clock::Nanos;
 impl Engine<'_> {
     /// Begins HTTP/2 on a connection that was begun at `since`; the server has to send its
     /// SETTINGS.
-    pub(super) fn greet(&mut self, id: usize, mut wire: Wire, since: Nanos) {
+    pub(super) fn begin_http2(&mut self, id: usize, mut wire: Wire, since: Nanos) {
         if !wire.is_for_http2() {
             let example = "the server does not choose h2 by ALPN: it does not speak HTTP/2";
             return self.fail(id, FailureKind::Tls, Some(example));
@@ -62,7 +62,7 @@ impl Engine<'_> {
         if let Some(since) = opened {
             self.ready(id, since);
         } else {
-            self.proceed(id);
+            self.continue_connection(id);
         }
         if matches!(&self.connections[id].state, ConnectionState::Open(wire) if wire.is_ended()) {
             // No event will wake the thread for it.
@@ -71,7 +71,7 @@ impl Engine<'_> {
     }
 
     /// Continues after requests have ended, with other requests or another connection.
-    fn proceed(&mut self, id: usize) {
+    fn continue_connection(&mut self, id: usize) {
         let connection = &self.connections[id];
         let Some(http2) = &connection.http2 else {
             return;
@@ -79,7 +79,7 @@ impl Engine<'_> {
         let is_spent = connection.left == 0 || !self.shared.plan.keep_alive;
         if http2.is_draining() && http2.in_flight() == 0 {
             self.replace(id);
-        } else if connection.is_greeting() || !self.started {
+        } else if connection.awaits_preface() || !self.started {
             self.write(id);
         } else if is_spent && connection.in_flight() == 0 {
             self.reopen(id);
@@ -94,7 +94,7 @@ impl Engine<'_> {
         self.count_resent(id);
         self.connections[id].close();
         if self.started {
-            self.begin_again(id, base_clock::now());
+            self.reconnect(id, base_clock::now());
         }
     }
 
@@ -157,7 +157,7 @@ impl Engine<'_> {
     /// The server has closed the connection: requests that it has not processed are sent again.
     pub(super) fn closed_streams(&mut self, id: usize) {
         let connection = &mut self.connections[id];
-        if connection.is_greeting() {
+        if connection.awaits_preface() {
             let example =
                 "closed before the SETTINGS of HTTP/2: the server may only speak HTTP/1.1";
             return self.fail(id, FailureKind::ClosedEarly, Some(example));
@@ -181,7 +181,7 @@ impl Engine<'_> {
         self.settle(id, &mut ends, now);
         self.ends = ends;
         if !is_idle {
-            self.proceed(id);
+            self.continue_connection(id);
         }
     }
 }

@@ -102,7 +102,7 @@ impl Engine<'_> {
     }
 
     /// Starts the connections of a ramp whose time is reached.
-    pub(super) fn start_in_turn(&mut self) {
+    pub(super) fn start_due_connections(&mut self) {
         while let Some(&(at, id)) = self.starts.front()
             && at <= base_clock::now()
         {
@@ -173,19 +173,19 @@ impl Engine<'_> {
             Ok(ConnectedSocket::Open(wire)) => self.opened(id, wire, since),
             Ok(ConnectedSocket::Shaking(session)) => {
                 connection.state = ConnectionState::Shaking(session, since);
-                self.shake(id);
+                self.continue_handshake(id);
             }
             Err((kind, example)) => self.fail(id, kind, example),
         }
     }
 
     /// Continues the TLS handshake.
-    pub(super) fn shake(&mut self, id: usize) {
+    pub(super) fn continue_handshake(&mut self, id: usize) {
         let connection = &mut self.connections[id];
         let ConnectionState::Shaking(session, _) = &mut connection.state else {
             return;
         };
-        match session.shake() {
+        match session.continue_handshake() {
             Ok(HandshakeStep::Done) => {
                 if let ConnectionState::Shaking(session, since) =
                     std::mem::replace(&mut connection.state, ConnectionState::Idle)
@@ -207,7 +207,7 @@ impl Engine<'_> {
     /// A connection that was begun at `since` can carry bytes.
     fn opened(&mut self, id: usize, wire: Wire, since: Nanos) {
         if self.shared.plan.http2 {
-            return self.greet(id, wire, since);
+            return self.begin_http2(id, wire, since);
         }
         self.connections[id].state = ConnectionState::Open(wire);
         self.ready(id, since);
@@ -264,13 +264,13 @@ impl Engine<'_> {
         } else {
             connection.close();
             if self.started {
-                self.begin_again(id, base_clock::now());
+                self.reconnect(id, base_clock::now());
             }
         }
     }
 
     /// Opens the connection again, after a pause if the last attempts failed.
-    pub(super) fn begin_again(&mut self, id: usize, now: Nanos) {
+    pub(super) fn reconnect(&mut self, id: usize, now: Nanos) {
         match self.connections[id].pause() {
             0 => self.begin(id),
             pause => {
@@ -309,8 +309,8 @@ impl Engine<'_> {
     pub(super) fn fail(&mut self, id: usize, kind: FailureKind, example: Option<&'static str>) {
         let now = base_clock::now();
         let connection = &mut self.connections[id];
-        let is_about_connecting = kind.is_about_connecting() || connection.is_greeting();
-        connection.recall();
+        let is_about_connecting = kind.is_about_connecting() || connection.awaits_preface();
+        connection.return_to_pending();
         for request in connection.pending.drain(..) {
             if let Some(pace) = &mut connection.pace {
                 pace.failed(&request);
@@ -335,7 +335,7 @@ impl Engine<'_> {
         if !self.started {
             return;
         }
-        self.begin_again(id, now);
+        self.reconnect(id, now);
     }
 
     /// Gives up requests that waited too long, and ends pauses.
@@ -357,7 +357,7 @@ impl Engine<'_> {
                 _ => {
                     let since = self.connections[id].waits_since();
                     if since.is_some_and(|since| now.saturating_sub(since) >= self.timeout) {
-                        let example = self.connections[id].awaits();
+                        let example = self.connections[id].waiting_reason();
                         self.fail(id, FailureKind::Timeout, example);
                     }
                 }

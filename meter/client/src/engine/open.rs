@@ -93,7 +93,7 @@ impl Open {
 
 impl Engine<'_> {
     /// Takes the due requests and sends what can be sent.
-    pub(super) fn keep_schedule(&mut self) {
+    pub(super) fn run_schedule(&mut self) {
         self.serve_waiting(base_clock::now());
         let mut sent = 0;
         loop {
@@ -102,11 +102,11 @@ impl Engine<'_> {
                 .open
                 .as_ref()
                 .and_then(|open| open.next)
-                .filter(|&due| due <= now || self.is_last_past(due, now))
+                .filter(|&due| due <= now || self.has_no_ticket_left(due, now))
             else {
                 return;
             };
-            self.arrive(due, now);
+            self.add_due_request(due, now);
             self.serve_waiting(now);
             sent += 1;
             if sent == BURST {
@@ -116,7 +116,7 @@ impl Engine<'_> {
     }
 
     /// Whether no ticket is left for a request at `due`, so that waiting is pointless.
-    fn is_last_past(&self, due: Nanos, now: Nanos) -> bool {
+    fn has_no_ticket_left(&self, due: Nanos, now: Nanos) -> bool {
         let last = self.times.last;
         (due >= last && now >= last) || self.shared.tickets.are_out()
     }
@@ -139,7 +139,7 @@ impl Engine<'_> {
         while let Some(due) = self.open.as_ref().and_then(|open| open.next)
             && due <= at
         {
-            self.arrive(due, now);
+            self.add_due_request(due, now);
         }
         if at > self.times.start {
             self.recorder.sample(at, self.outstanding);
@@ -151,7 +151,7 @@ impl Engine<'_> {
     }
 
     /// One request is due.
-    fn arrive(&mut self, due: Nanos, now: Nanos) {
+    fn add_due_request(&mut self, due: Nanos, now: Nanos) {
         let ticket = self.shared.tickets.take_for(due, &self.times);
         let Some(open) = &mut self.open else { return };
         match ticket {
@@ -239,7 +239,9 @@ impl Engine<'_> {
         let plan = self.shared.plan;
         match connection.state {
             ConnectionState::Open(_) => {
-                plan.keep_alive && connection.left > 0 && connection.has_place(plan.depth)
+                plan.keep_alive
+                    && connection.left > 0
+                    && connection.has_room_for_request(plan.depth)
             }
             ConnectionState::Idle => !plan.keep_alive && connection.pending.is_empty(),
             ConnectionState::Connecting(..)
@@ -279,7 +281,7 @@ impl Engine<'_> {
     fn give_up(&mut self, mut request: Pending, session: u64, is_shed: bool, now: Nanos) {
         self.outstanding -= 1;
         if let Some(users) = &mut self.users {
-            users.turned_away(
+            users.session_not_started(
                 &mut request,
                 session,
                 &mut self.recorder,

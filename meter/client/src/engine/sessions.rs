@@ -18,12 +18,12 @@ impl Engine<'_> {
             let Some((due, id)) = self.users.as_mut().and_then(|users| users.due(now)) else {
                 return;
             };
-            self.ask(id, due, now);
+            self.make_request(id, due, now);
         }
     }
 
     /// The user at this place makes the next request.
-    fn ask(&mut self, id: usize, due: Nanos, now: Nanos) {
+    fn make_request(&mut self, id: usize, due: Nanos, now: Nanos) {
         let is_open = self.open.is_some();
         let ticket = if is_open {
             self.shared.tickets.take_for(due, &self.times)
@@ -64,13 +64,13 @@ impl Engine<'_> {
         self.recorder.issue(ticket.measured, due);
         self.outstanding += 1;
         if now.saturating_sub(due) > self.deadline() {
-            return self.ask_too_late(id, &request, now);
+            return self.count_late_request(id, &request, now);
         }
         self.put(id, request);
     }
 
     /// A session's request that the client itself was too late to send.
-    fn ask_too_late(&mut self, id: usize, request: &Pending, now: Nanos) {
+    fn count_late_request(&mut self, id: usize, request: &Pending, now: Nanos) {
         self.recorder.made(request);
         self.outstanding -= 1;
         self.recorder.shed(request, now, self.shared.live);
@@ -160,7 +160,7 @@ impl Engine<'_> {
             return;
         };
         connection.reset_attempts();
-        connection.freed(now);
+        connection.note_free_place(now);
         self.outstanding -= 1;
         let RunContext { plan, requests, .. } = self.shared;
         let end = match &mut self.users {

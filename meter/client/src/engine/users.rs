@@ -248,7 +248,7 @@ impl<'a> Users<'a> {
 
     /// A session that was due was not started: its first `request`, which gets its class here, was
     /// never sent.
-    pub(super) fn turned_away(
+    pub(super) fn session_not_started(
         &mut self,
         request: &mut Pending,
         session: u64,

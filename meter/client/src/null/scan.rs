@@ -45,7 +45,7 @@ impl Scanner {
             };
             let (head, rest) = bytes.split_at(at + END.len());
             *bytes = rest;
-            understand(head)?
+            parse_head(head)?
         } else {
             let before = self.partial.len();
             // The end may have begun in the bytes before.
@@ -58,7 +58,7 @@ impl Scanner {
             };
             let end = from + at + END.len();
             *bytes = &bytes[end - before..];
-            let understood = understand(&self.partial[..end]);
+            let understood = parse_head(&self.partial[..end]);
             self.partial.clear();
             understood?
         };
@@ -77,7 +77,7 @@ impl Scanner {
 }
 
 /// The request of a complete head, and the length of its body.
-fn understand(head: &[u8]) -> Result<(Request, u64), Refused> {
+fn parse_head(head: &[u8]) -> Result<(Request, u64), Refused> {
     let mut lines = head
         .split(|&byte| byte == b'\n')
         .map(<[u8]>::trim_ascii_end);
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn what_it_does_not_understand_is_refused() {
+    fn unsupported_requests_are_refused() {
         let endless = b"GET / HTTP/1.1\r\nX: ".iter().copied();
         let endless: Vec<u8> = endless.chain([b'x'; 2 * LONGEST]).collect();
         for size in [7, 4096, endless.len()] {

@@ -129,7 +129,7 @@ impl Worker {
                     _ => self.advance(token),
                 }
             }
-            self.keep_time();
+            self.answer_due();
         }
         Ok(self.log)
     }
@@ -254,14 +254,14 @@ impl Worker {
         match first_due {
             Some(due) => {
                 self.due.push(Reverse((due, token)));
-                self.settle(token);
+                self.update_interest(token);
             }
             None => self.advance(token),
         }
     }
 
     /// Answers what is due, and begins to accept again after a pause.
-    fn keep_time(&mut self) {
+    fn answer_due(&mut self) {
         while let Some(&Reverse((due, token))) = self.due.peek()
             && due <= base_clock::now()
         {
@@ -298,11 +298,11 @@ impl Worker {
         {
             self.due.push(Reverse((due, token)));
         }
-        self.settle(token);
+        self.update_interest(token);
     }
 
     /// Closes a connection that is done, or registers the events that it needs.
-    fn settle(&mut self, token: u64) {
+    fn update_interest(&mut self, token: u64) {
         let Some(connection) = connection(&mut self.places, token) else {
             return;
         };

@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn what_did_not_pass_is_not_charged() {
+    fn bytes_that_did_not_pass_are_not_charged() {
         let mut line = line();
         let Turn::At(at) = line.ask(1_000, SECOND) else {
             panic!("the line is slow")

@@ -84,7 +84,7 @@ pub(crate) enum HandshakeStep {
 
 impl TlsSession {
     /// Continues the handshake as far as possible.
-    pub(crate) fn shake(&mut self) -> Result<HandshakeStep, Fault> {
+    pub(crate) fn continue_handshake(&mut self) -> Result<HandshakeStep, Fault> {
         let reset = (
             FailureKind::Tls,
             Some("the connection was reset in the handshake"),

@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_foreign_is_written_over() {
+    fn foreign_files_are_not_overwritten() {
         for name in ["plan.toml", "notes.txt", "dir0"] {
             let folder = tempfile::tempdir().unwrap();
             fs::write(folder.path().join(name), "mine").unwrap();

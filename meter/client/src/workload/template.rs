@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn no_value_leaves_its_place() {
+    fn no_value_breaks_out_of_its_position() {
         check(Encoding::Raw, b"a\r\n\"", "a\r\n\"", true);
         check(Encoding::Field, b"a\r\nX: b\tc", "aX: b\tc", false);
         check(Encoding::Field, b"a b", "a b", true);

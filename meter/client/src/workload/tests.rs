@@ -64,7 +64,7 @@ fn a_class_without_steps_is_one_request() {
 }
 
 #[test]
-fn values_are_written_as_their_place_wants() {
+fn values_are_encoded_for_their_position() {
     let workload = parse(
         r#"
         [choice.word]

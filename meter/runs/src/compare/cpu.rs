@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn this_very_process_has_used_some() {
+    fn this_process_has_used_cpu_time() {
         let pids = [std::process::id()];
         let before = ThreadTimes::take(&pids).unwrap();
         let later = ThreadTimes::take(&pids).unwrap();

@@ -163,7 +163,7 @@ pub fn compare(
     let trials = design::carry_out(&blocks, |step| {
         let mut show = |run: &millrace_client::Progress| {
             if let Some(callback) = progress.as_deref_mut() {
-                callback(&how_far(compare, step, *run, began));
+                callback(&progress_of(compare, step, *run, began));
             }
         };
         measure(compare, step, &mut show, stop)
@@ -216,7 +216,7 @@ fn length(stop: Stop) -> Duration {
     }
 }
 
-fn how_far(
+fn progress_of(
     compare: &Compare,
     step: Step,
     run: millrace_client::Progress,

@@ -43,7 +43,7 @@ impl BlockValues {
 
     /// One difference for each repeat in which both have the same runs: if a run is missing, a
     /// drift does not cancel.
-    fn less(&self, other: &Self) -> Vec<f64> {
+    fn differences(&self, other: &Self) -> Vec<f64> {
         let mean = |runs: &BTreeMap<usize, f64>| runs.values().sum::<f64>() / runs.len() as f64;
         let pairs = self.0.iter().filter_map(|(repeat, own)| {
             let other = other.0.get(repeat)?;
@@ -101,7 +101,7 @@ impl PairedFigures {
 
     /// One side as a multiple of the other.
     pub(super) fn ratio(&self) -> Option<Ratio> {
-        ratio(&self.own.logs().less(&self.other.logs()))
+        ratio(&self.own.logs().differences(&self.other.logs()))
     }
 
     /// The other side as a multiple of itself.
@@ -111,7 +111,7 @@ impl PairedFigures {
 
     /// How much greater one side is than the other.
     pub(super) fn difference(&self) -> Option<LabInterval> {
-        difference(&self.own.less(&self.other))
+        difference(&self.own.differences(&self.other))
     }
 
     /// How much greater the other side is than itself.

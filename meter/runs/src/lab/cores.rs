@@ -165,7 +165,7 @@ mod tests {
     const MS: Nanos = 1_000_000;
 
     #[test]
-    fn work_is_of_the_cores_that_are_asked_for() {
+    fn work_is_that_of_the_given_cores() {
         let stat = |idle: u64, iowait: u64, softirq: u64| {
             format!(
                 "cpu 9 9 9 9 9 9 9 9 0 0\ncpu0 7 0 0 {idle} {iowait} 0 {softirq} 0 0 0\ncpu10 1 0 0 1 0 0 0 0 0 0\n"
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_core_that_was_full_for_a_run_is_full_whatever_was_read_around_it() {
+    fn a_core_that_was_full_for_a_run_counts_as_full() {
         // Around a run of 250 ms with 1,000 answers.
         let utilisation = |idle: u64, ms: u64, answers: u64| {
             let reading = |idle: u64, at: Nanos| {
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn looks_within_a_run_count_once_they_are_far_enough_apart() {
+    fn readings_within_a_run_count_only_if_far_enough_apart() {
         let looks = |ms: u64| {
             let at = |idle: u64, at: Nanos| {
                 let ticks = Ticks::read(&format!("cpu0 0 0 0 {idle} 0 0 0 0\n"), &[0], at);

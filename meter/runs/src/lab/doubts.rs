@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_pinned_and_what_has_few_blocks_is_said() {
+    fn unpinned_servers_and_few_blocks_are_doubts() {
         let text = "title = 'x'\nrepeats = 2\norder = 'blocks'\n[workload]\n[[server]]\nname = 'a'\nstart = 'a'\n\
                     [[server]]\nname = 'b'\nstart = 'b'\n[[limit]]\nserver = 'a'\nagainst = 'b'\nmetric = 'cpu'\n\
                     at_most = 1.1\n";

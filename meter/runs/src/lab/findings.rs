@@ -32,7 +32,7 @@ pub(super) fn findings(
 fn conclude(runs: &[&LabRun], base: Option<&[&LabRun]>) -> LabFinding {
     let first = runs[0];
     let counted: Vec<&LabRun> = counting(runs).collect();
-    let own = own(&counted);
+    let own = counted_for_figures(&counted);
     let spread = |value: fn(&LabRun) -> Option<f64>| {
         MedianRange::of(own.iter().filter_map(|run| value(run)))
     };
@@ -67,7 +67,7 @@ fn over_other(run: &LabRun) -> Option<f64> {
 
 /// The runs that make a server's figures. Passes with the other client are longer, so they count
 /// only if there are no others.
-fn own<'a>(counted: &[&'a LabRun]) -> Vec<&'a LabRun> {
+fn counted_for_figures<'a>(counted: &[&'a LabRun]) -> Vec<&'a LabRun> {
     let own = counted.iter().copied().filter(|run| run.pass <= PASSES);
     let own: Vec<&LabRun> = own.collect();
     if own.is_empty() {

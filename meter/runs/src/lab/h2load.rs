@@ -5,7 +5,10 @@ use super::work_folder::WorkFolder;
 
 /// Its command line. Each connection goes through several targets in order, starting with the
 /// first.
-pub(super) fn words(shop: &WorkFolder<'_>, asked: &OtherLoad<'_>) -> Result<Vec<String>, String> {
+pub(super) fn command_line(
+    shop: &WorkFolder<'_>,
+    asked: &OtherLoad<'_>,
+) -> Result<Vec<String>, String> {
     let plan = asked.plan;
     let mut words = vec![
         "h2load".to_owned(),
@@ -65,7 +68,7 @@ mod tests {
     /// Output of h2load 1.52, shortened: two seconds with 32 connections, one second in which every
     /// other target was missing, and a port without a listener.
     #[test]
-    fn what_h2load_prints_is_understood() {
+    fn the_output_of_h2load_is_parsed() {
         let found = |text| read(text).map(|found| (found.requests, found.throughput, found.errors));
         let good = "starting benchmark...\nApplication protocol: http/1.1\n\nfinished in 2.02s, 2538.50 req/s, 20.42MB/s\n\
                     requests: 5077 total, 5109 started, 5077 done, 5077 succeeded, 0 failed, 0 errored, 0 timeout\n\

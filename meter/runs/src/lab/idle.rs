@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_stay_open_is_said() {
+    fn a_connection_that_does_not_stay_open_is_an_error() {
         let stop = AtomicBool::new(false);
         for (answer, sentence) in [
             (

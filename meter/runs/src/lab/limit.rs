@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn clients_are_held_against_each_other_in_the_passes_that_they_share() {
+    fn clients_are_compared_in_the_passes_that_they_share() {
         let even = beside(|_, _| 7.5);
         assert_eq!(even.outcome, LabOutcome::Holds, "{even:?}");
         let found = even.found.unwrap();

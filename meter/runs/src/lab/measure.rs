@@ -78,7 +78,7 @@ pub(super) fn measure(
     }
     let idle = match scene.subject.spec.idle.as_ref().map(Spanned::get_ref) {
         None => None,
-        Some(&count) => match leave_open(scene, &plan, count)? {
+        Some(&count) => match open_idle(scene, &plan, count)? {
             Some(idle) if warm(scene, &plan, show)? => Some(idle),
             _ => return Ok(None),
         },
@@ -162,7 +162,7 @@ fn record(
 
 /// Opens idle connections and waits. Their memory is measured only the first time, because later a
 /// server may reuse the memory of earlier connections.
-fn leave_open(
+fn open_idle(
     scene: &mut LevelRun<'_, '_>,
     plan: &Plan,
     count: usize,
@@ -216,7 +216,7 @@ fn once(
         }
         show();
     };
-    let (run, mut cost) = costing(scene, || {
+    let (run, mut cost) = with_cost(scene, || {
         run(plan, Some(&mut progress), scene.stop).map_err(|error| error.to_string())
     });
     let run = run?;
@@ -239,7 +239,7 @@ fn cross_check(
         return Ok(None);
     };
     let checker = *checker.get_ref();
-    let (found, cost) = costing(scene, || {
+    let (found, cost) = with_cost(scene, || {
         other_client::run(scene.shop, checker, plan, sides(scene), show, scene.stop)
     });
     let found = found?;
@@ -254,7 +254,7 @@ fn cross_check(
 }
 
 /// Runs `work` and returns its cost to the server.
-fn costing<T>(scene: &LevelRun<'_, '_>, work: impl FnOnce() -> T) -> (T, Cost) {
+fn with_cost<T>(scene: &LevelRun<'_, '_>, work: impl FnOnce() -> T) -> (T, Cost) {
     let sides = sides(scene);
     let ticks = sides.ticks();
     let before = reading(scene);

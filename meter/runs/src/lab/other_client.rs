@@ -124,8 +124,8 @@ pub(super) fn run(
         fields: fields(plan)?,
     };
     let words = match checker {
-        OtherProgram::Wrk => wrk::words(shop, &asked)?,
-        OtherProgram::H2load => h2load::words(shop, &asked)?,
+        OtherProgram::Wrk => wrk::command_line(shop, &asked)?,
+        OtherProgram::H2load => h2load::command_line(shop, &asked)?,
     };
     let (name, seconds) = (checker.name(), Duration::from_secs(asked.seconds));
     let mut process = Process::start(&Launch {
@@ -153,7 +153,7 @@ pub(super) fn run(
         if base_clock::now() > deadline {
             return Err(format!(
                 "{name} does not end; {}",
-                process.output().last_words()
+                process.output().last_lines()
             ));
         }
     }
@@ -163,7 +163,7 @@ pub(super) fn run(
         OtherProgram::H2load => h2load::read(&text),
     };
     let mut found =
-        found.ok_or_else(|| format!("{name} failed; {}", process.output().last_words()))?;
+        found.ok_or_else(|| format!("{name} failed; {}", process.output().last_lines()))?;
     let client = used.and_then(|(first, last)| last.since(first, asked.threads, found.throughput));
     let busy = looks.shares();
     found.server_busy = busy.server;

@@ -36,7 +36,7 @@ impl Output {
     }
 
     /// Whether the awaited text appeared.
-    pub(super) fn has_said_it(&self) -> bool {
+    pub(super) fn has_awaited_text(&self) -> bool {
         let told = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         told.seen
     }
@@ -53,12 +53,12 @@ impl Output {
 
     /// All output of a program that has ended, as much as is kept.
     pub(super) fn all_output(&self) -> String {
-        String::from_utf8_lossy(&self.told_within(PATIENCE).tail).into_owned()
+        String::from_utf8_lossy(&self.collected_within(PATIENCE).tail).into_owned()
     }
 
     /// The collected output once the other end is closed, or after `longest`, because another
     /// process may hold the other end.
-    fn told_within(&self, longest: Duration) -> MutexGuard<'_, CollectedOutput> {
+    fn collected_within(&self, longest: Duration) -> MutexGuard<'_, CollectedOutput> {
         let told = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let (told, _) = self
             .more
@@ -68,8 +68,8 @@ impl Output {
     }
 
     /// The last lines of its output, indented, to be set behind an error.
-    pub(super) fn last_words(&self) -> String {
-        let told = self.told_within(LAST_WORDS);
+    pub(super) fn last_lines(&self) -> String {
+        let told = self.collected_within(LAST_WORDS);
         let text = String::from_utf8_lossy(&told.tail);
         let lines: Vec<&str> = text
             .lines()

@@ -256,18 +256,18 @@ mod tests {
     fn wait_for_text(process: &Process, text: &str) {
         process.output().await_text(text);
         let deadline = base_clock::after(Duration::from_secs(30));
-        while !process.output().has_said_it() {
+        while !process.output().has_awaited_text() {
             assert!(
                 base_clock::now() < deadline,
                 "{}",
-                process.output().last_words()
+                process.output().last_lines()
             );
             process.output().wait_for_output(Duration::from_millis(50));
         }
     }
 
     #[test]
-    fn what_a_program_started_ends_with_it() {
+    fn processes_of_a_program_end_with_it() {
         let mut process = start("trap '' TERM; sleep 1000 & sleep 1000 & echo up $WHO; wait; wait");
         wait_for_text(&process, "up me");
         let family = process.pids();
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn output_is_bounded_and_its_end_is_told() {
+    fn output_is_bounded_and_its_end_is_reported() {
         let mut process =
             start("i=0; while [ $i -lt 20000 ]; do echo line $i; i=$((i+1)); done; exit 3");
         assert_eq!(
@@ -306,7 +306,7 @@ mod tests {
             Some(3)
         );
         assert!(process.output().all_output().len() <= TAIL);
-        let words = process.output().last_words();
+        let words = process.output().last_lines();
         assert!(
             words.ends_with("line 19999") && words.lines().count() == 13,
             "{words}"
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_is_not_there_is_named() {
+    fn a_missing_program_is_named() {
         let error = Process::start(&Launch {
             line: CommandLine::Program(vec!["no-such-program-here".to_owned()]),
             cwd: PathBuf::from("/"),

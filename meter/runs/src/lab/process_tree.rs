@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn this_very_process_is_in_its_own_family() {
+    fn this_process_is_in_its_own_family() {
         let own = std::process::id();
         assert!(family(0, own).contains(&own));
     }

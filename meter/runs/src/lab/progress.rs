@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_left_is_told_by_what_the_runs_so_far_took() {
+    fn the_remaining_time_follows_from_the_runs_so_far() {
         let seconds = Duration::from_secs;
         let mut pace = TimeEstimate::begin(seconds(100));
         let at = |pace: &TimeEstimate, s: u64| pace.began + s * 1_000_000_000;

@@ -84,7 +84,7 @@ pub fn lab(
         stop,
     };
     let ended = bench.carry_out();
-    bench.clear_up();
+    bench.stop_all();
     let failure = ended.err();
     match failure {
         Some(sentence) if bench.runs.is_empty() => Err(Error::Plan(sentence)),
@@ -143,7 +143,7 @@ impl<'a> ExperimentRun<'a, '_> {
 
     fn prepare(&mut self, number: usize, step: &'a PrepareStep) -> Result<(), String> {
         let what = format!("step {number} of the preparation");
-        let Some(beside) = self.all_up(&step.with)? else {
+        let Some(beside) = self.start_servers(&step.with)? else {
             return Ok(());
         };
         let mut values = self.shop.values();
@@ -160,13 +160,13 @@ impl<'a> ExperimentRun<'a, '_> {
                 None => self.show(&what, None, 1),
             }
         };
-        beside.into_iter().for_each(|other| self.down(other));
+        beside.into_iter().for_each(|other| self.stop_server(other));
         if status.success() {
             Ok(())
         } else {
             Err(format!(
                 "{what} failed ({status}); {}",
-                process.output().last_words()
+                process.output().last_lines()
             ))
         }
     }
@@ -174,11 +174,11 @@ impl<'a> ExperimentRun<'a, '_> {
     /// Starts a server if it is not up, measures it, and stops it if its turn is over with that.
     fn turn(&mut self, turn: &ServerTurn<'a>) -> Result<(), String> {
         let (spec, repeat) = (turn.server, turn.repeat);
-        let Some(mut beside) = self.all_up(&spec.with)? else {
+        let Some(mut beside) = self.start_servers(&spec.with)? else {
             return Ok(());
         };
         self.show(spec.name.get_ref(), None, repeat);
-        let Some(mut subject) = self.up(spec, &beside)? else {
+        let Some(mut subject) = self.start_server(spec, &beside)? else {
             return Ok(());
         };
         for &level in &turn.levels {
@@ -201,13 +201,13 @@ impl<'a> ExperimentRun<'a, '_> {
             }
             self.pace.end_run(turn.run_time(self.experiment));
         }
-        self.down(subject);
-        beside.into_iter().for_each(|other| self.down(other));
+        self.stop_server(subject);
+        beside.into_iter().for_each(|other| self.stop_server(other));
         Ok(())
     }
 
     /// The servers of these names, up. `None` if it was stopped.
-    fn all_up(
+    fn start_servers(
         &mut self,
         names: &[Spanned<String>],
     ) -> Result<Option<Vec<RunningServer<'a>>>, String> {
@@ -217,7 +217,7 @@ impl<'a> ExperimentRun<'a, '_> {
             let spec = experiment
                 .server(name.get_ref())
                 .ok_or_else(|| format!("there is no server {:?}", name.get_ref()))?;
-            match self.up(spec, &up)? {
+            match self.start_server(spec, &up)? {
                 Some(running) => up.push(running),
                 None => return Ok(None),
             }
@@ -225,7 +225,7 @@ impl<'a> ExperimentRun<'a, '_> {
         Ok(Some(up))
     }
 
-    fn up(
+    fn start_server(
         &mut self,
         spec: &'a ServerSpec,
         beside: &[RunningServer<'a>],
@@ -251,7 +251,7 @@ impl<'a> ExperimentRun<'a, '_> {
         Ok(Some(running))
     }
 
-    fn down(&mut self, running: RunningServer<'a>) {
+    fn stop_server(&mut self, running: RunningServer<'a>) {
         if running.spec.keep || self.experiment.order == Sequence::Blocks {
             self.kept.push(running);
         } else {
@@ -264,13 +264,13 @@ impl<'a> ExperimentRun<'a, '_> {
     fn begin_block(&mut self, repeat: usize) -> Result<(), String> {
         let experiment = self.experiment;
         for spec in experiment.measured() {
-            let Some(beside) = self.all_up(&spec.with)? else {
+            let Some(beside) = self.start_servers(&spec.with)? else {
                 return Ok(());
             };
             self.show(spec.name.get_ref(), None, repeat);
-            let subject = self.up(spec, &beside)?;
+            let subject = self.start_server(spec, &beside)?;
             let up = subject.into_iter().chain(beside);
-            up.for_each(|running| self.down(running));
+            up.for_each(|running| self.stop_server(running));
         }
         Ok(())
     }
@@ -287,7 +287,7 @@ impl<'a> ExperimentRun<'a, '_> {
             .for_each(|running| running.stop(&self.shop));
     }
 
-    fn clear_up(&mut self) {
+    fn stop_all(&mut self) {
         for running in std::mem::take(&mut self.kept) {
             running.stop(&self.shop);
         }

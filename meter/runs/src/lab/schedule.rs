@@ -83,7 +83,7 @@ pub(super) fn turns(experiment: &Experiment) -> Vec<ServerTurn<'_>> {
             .collect(),
         Sequence::Interleaved => repeats
             .flat_map(|repeat| {
-                let pass = over(experiment, repeat.is_multiple_of(2));
+                let pass = ordered_servers(experiment, repeat.is_multiple_of(2));
                 pass.into_iter().map(move |server| whole(server, repeat))
             })
             .collect(),
@@ -105,7 +105,12 @@ fn is_of_client_at(limit: &LimitSpec, server: &ServerSpec, level: &LabLevel) -> 
 
 /// A server's passes with the other client in a block. For a limit on the client they are a block
 /// of their own: the clients go first and last in turn, so the runs of each are A B B A.
-fn checked(experiment: &Experiment, server: &ServerSpec, level: &LabLevel, repeat: usize) -> usize {
+fn passes_with_other(
+    experiment: &Experiment,
+    server: &ServerSpec,
+    level: &LabLevel,
+    repeat: usize,
+) -> usize {
     let mut limits = experiment.limits.iter().map(Spanned::get_ref);
     match experiment.cross_check {
         Some(_) if limits.any(|limit| is_of_client_at(limit, server, level)) => PASSES,
@@ -116,7 +121,7 @@ fn checked(experiment: &Experiment, server: &ServerSpec, level: &LabLevel, repea
 
 /// A server's passes without the other client; none if only the two clients are compared at the
 /// server.
-fn alone(experiment: &Experiment, server: &ServerSpec, level: &LabLevel) -> usize {
+fn passes_alone(experiment: &Experiment, server: &ServerSpec, level: &LabLevel) -> usize {
     let name = server.name.get_ref();
     let is_about = |limit: &&LimitSpec| {
         let against = limit.against.get_ref();
@@ -125,7 +130,7 @@ fn alone(experiment: &Experiment, server: &ServerSpec, level: &LabLevel) -> usiz
     let limits = experiment.limits.iter().map(Spanned::get_ref);
     let mut about = limits.filter(is_about).filter(|limit| is_at(limit, level));
     let is_for_clients = experiment.baseline.is_none()
-        && checked(experiment, server, level, 1) == PASSES
+        && passes_with_other(experiment, server, level, 1) == PASSES
         && about.all(|limit| is_of_client_at(limit, server, level));
     if is_for_clients { 0 } else { PASSES }
 }
@@ -137,7 +142,7 @@ fn alone(experiment: &Experiment, server: &ServerSpec, level: &LabLevel) -> usiz
 fn block(experiment: &Experiment, repeat: usize) -> Vec<ServerTurn<'_>> {
     let mut turns = Vec::new();
     for level in experiment.levels() {
-        let checked = |server| checked(experiment, server, &level, repeat);
+        let checked = |server| passes_with_other(experiment, server, &level, repeat);
         let turn = |server, pass| ServerTurn {
             server,
             repeat,
@@ -147,11 +152,11 @@ fn block(experiment: &Experiment, repeat: usize) -> Vec<ServerTurn<'_>> {
             is_cold: pass == PASSES + 1 && checked(server) > 1,
         };
         for pass in 1..=PASSES {
-            let servers = over(experiment, pass.is_multiple_of(2)).into_iter();
-            let has_pass = |server: &&ServerSpec| pass <= alone(experiment, server, &level);
+            let servers = ordered_servers(experiment, pass.is_multiple_of(2)).into_iter();
+            let has_pass = |server: &&ServerSpec| pass <= passes_alone(experiment, server, &level);
             turns.extend(servers.filter(has_pass).map(|server| turn(server, pass)));
         }
-        for server in over(experiment, repeat.is_multiple_of(2)) {
+        for server in ordered_servers(experiment, repeat.is_multiple_of(2)) {
             let passes = (1..=checked(server)).map(|pass| PASSES + pass);
             turns.extend(passes.map(|pass| turn(server, pass)));
         }
@@ -160,7 +165,7 @@ fn block(experiment: &Experiment, repeat: usize) -> Vec<ServerTurn<'_>> {
 }
 
 /// The servers in the order of the file, or backwards.
-fn over(experiment: &Experiment, is_backwards: bool) -> Vec<&ServerSpec> {
+fn ordered_servers(experiment: &Experiment, is_backwards: bool) -> Vec<&ServerSpec> {
     let mut servers: Vec<&ServerSpec> = experiment.measured().collect();
     if is_backwards {
         servers.reverse();
@@ -231,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn where_only_the_clients_are_held_against_each_other_a_server_has_only_their_passes() {
+    fn a_server_with_only_client_limits_has_no_other_passes() {
         let order = |more: &str| {
             let head = "order = 'blocks'\ncross_check = 'wrk'\n";
             let experiment = experiment(&format!("{head}{more}"));
@@ -262,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_on_the_client_says_nothing_of_other_levels_than_its_own() {
+    fn a_limit_on_the_client_affects_only_its_own_levels() {
         let text = "order = 'blocks'\ncross_check = 'wrk'\nladder = { connections = '1,8' }\nlimit = [{ server = 'a', \
                     against = 'wrk', metric = 'client-cpu', at_most = 1.1, at = [8] }]\n\
                     workload = { duration = '250ms', warmup = '50ms' }";

@@ -49,14 +49,14 @@ impl<'a> RunningServer<'a> {
         let mut running = Self::launch(shop, spec, beside).map_err(of_it)?;
         let ready = running.wait_until_ready(shop, stop).map_err(of_it)?;
         if ready {
-            running.visit(shop, stop).map_err(of_it)?;
+            running.request_each_target(shop, stop).map_err(of_it)?;
         }
         Ok(ready.then_some(running))
     }
 
     /// Requests each of several targets once, so that the server's work for a first request is not
     /// measured.
-    fn visit(&self, shop: &WorkFolder<'_>, stop: &AtomicBool) -> Result<(), String> {
+    fn request_each_target(&self, shop: &WorkFolder<'_>, stop: &AtomicBool) -> Result<(), String> {
         let path = shop.experiment.path(self.spec);
         let targets = shop.experiment.targets(path);
         if targets.is_empty() || !self.spec.measured {
@@ -116,7 +116,7 @@ impl<'a> RunningServer<'a> {
             name: name.clone(),
             about: spec.about.clone(),
             measured: spec.measured,
-            command: shop.shown(&typed(&launch)),
+            command: shop.shown(&shell_line(&launch)),
             version: String::new(),
             cores,
             with: spec
@@ -159,7 +159,7 @@ impl<'a> RunningServer<'a> {
             Some(status) => Err(format!(
                 "server {}: it ended while it was needed ({status}); {}",
                 self.record.name,
-                self.process.output().last_words()
+                self.process.output().last_lines()
             )),
         }
     }
@@ -222,13 +222,13 @@ impl<'a> RunningServer<'a> {
                 return Ok(false);
             }
             let ready = match &self.spec.ready_log {
-                Some(_) => self.process.output().has_said_it(),
+                Some(_) => self.process.output().has_awaited_text(),
                 None => answers(&url, stop, &mut last)?,
             };
             if let Some(status) = self.process.exited() {
                 return Err(format!(
                     "it ended before it was ready ({status}); {}",
-                    self.process.output().last_words()
+                    self.process.output().last_lines()
                 ));
             }
             if ready {
@@ -249,7 +249,7 @@ impl<'a> RunningServer<'a> {
         };
         format!(
             "it is not ready after {seconds} s: {what}; {}",
-            self.process.output().last_words()
+            self.process.output().last_lines()
         )
     }
 }
@@ -288,7 +288,7 @@ fn port(asked: Option<u16>) -> Result<u16, String> {
 }
 
 /// A command as one would type it.
-fn typed(launch: &Launch) -> String {
+fn shell_line(launch: &Launch) -> String {
     match &launch.line {
         CommandLine::Shell(line) => line.clone(),
         CommandLine::Program(words) => words.join(" "),

@@ -169,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn letters_are_as_many_as_asked_for_and_always_the_same() {
+    fn letters_have_the_given_length_and_are_reproducible() {
         assert_eq!(letters(8192, 0).len(), 8192);
         assert_eq!(letters(100, 1), letters(100, 1));
         assert_ne!(letters(100, 1), letters(100, 2));

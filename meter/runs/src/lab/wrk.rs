@@ -4,7 +4,10 @@ use super::other_client::{OtherLoad, OtherResult};
 use super::work_folder::WorkFolder;
 
 /// Its command line.
-pub(super) fn words(shop: &WorkFolder<'_>, asked: &OtherLoad<'_>) -> Result<Vec<String>, String> {
+pub(super) fn command_line(
+    shop: &WorkFolder<'_>,
+    asked: &OtherLoad<'_>,
+) -> Result<Vec<String>, String> {
     let plan = asked.plan;
     let mut words = vec![
         "wrk".to_owned(),
@@ -94,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn what_wrk_prints_is_understood() {
+    fn the_output_of_wrk_is_parsed() {
         let text = "Running 2s test @ http://127.0.0.1:1/\n  1 threads and 32 connections\n  Thread Stats   Avg\n    \
                     Latency     1.33ms\n  58563 requests in 2.00s, 3.00MB read\n  Socket errors: connect 1, read 2, \
                     write 0, timeout 3\n  Non-2xx or 3xx responses: 4\nRequests/sec:  29281.10\nTransfer/sec:      1.5MB\n";

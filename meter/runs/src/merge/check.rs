@@ -9,9 +9,9 @@ const SAME: f64 = 1e-6;
 /// A run of more than thirty years is a mistake.
 const LONGEST_S: f64 = 1e9;
 
-pub(super) fn alike(runs: &[Run], spans: &Spans) -> Result<(), MergeError> {
+pub(super) fn check_same_settings(runs: &[Run], spans: &Spans) -> Result<(), MergeError> {
     for (number, run) in runs.iter().enumerate() {
-        sound(number + 1, run)?;
+        check_consistent(number + 1, run)?;
     }
     let first = &runs[0];
     for (number, run) in runs.iter().enumerate().skip(1) {
@@ -33,7 +33,7 @@ pub(super) fn alike(runs: &[Run], spans: &Spans) -> Result<(), MergeError> {
 }
 
 /// Whether a run has what merging needs, and its figures fit together.
-fn sound(number: usize, run: &Run) -> Result<(), MergeError> {
+fn check_consistent(number: usize, run: &Run) -> Result<(), MergeError> {
     let lacks = |what| Err(MergeError::Lacks { run: number, what });
     let Histograms {
         significant_digits,

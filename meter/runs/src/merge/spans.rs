@@ -101,7 +101,7 @@ impl Spans {
     }
 
     /// Why rates that add up are in doubt: generators that did not run at the same time throughout.
-    pub(super) fn apart(&self) -> Option<String> {
+    pub(super) fn overlap_doubt(&self) -> Option<String> {
         let worst = self
             .groups
             .iter()

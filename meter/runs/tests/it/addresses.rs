@@ -99,7 +99,7 @@ fn a_unix_socket_with_a_full_queue_is_refused() {
 }
 
 #[test]
-fn what_is_no_socket_is_refused_by_name() {
+fn a_path_that_is_no_socket_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("file");
     std::fs::write(&file, "").unwrap();

@@ -58,7 +58,7 @@ fn check_steady(run: &Run) {
 }
 
 #[test]
-fn a_server_that_drifts_is_not_and_the_run_says_so() {
+fn a_server_that_drifts_never_is_steady_and_the_run_says_so() {
     let began = Instant::now();
     let server = StubServer::start(move |stream| {
         serve(&stream, |_, _| {

@@ -79,7 +79,7 @@ fn a_body_until_the_end_of_the_connection_is_checked() {
 }
 
 #[test]
-fn a_bad_status_is_what_is_wrong_whatever_the_body() {
+fn a_bad_status_counts_before_a_bad_body() {
     let server = StubServer::fixed(b"HTTP/1.1 404 Not Found\r\nContent-Length: 2\r\n\r\nno");
     let run = measure(&expression("yes")(counted(server.url("/"), 2, 10)));
     assert_eq!(run.errors.count("status_4xx"), 10, "{:?}", run.errors);
@@ -106,7 +106,7 @@ fn pipelined_answers_are_checked_each_by_itself() {
 }
 
 #[test]
-fn a_check_that_is_none_is_refused() {
+fn an_invalid_check_is_refused() {
     let plan = counted("http://127.0.0.1:1/".into(), 1, 1);
     let stop = std::sync::atomic::AtomicBool::new(false);
     for bad in [

@@ -246,7 +246,7 @@ fn a_quota_of_a_control_group() {
 }
 
 #[test]
-fn a_server_that_dies_is_said() {
+fn a_server_that_dies_is_reported() {
     let mut server = Planted::start("fast");
     let plan = Plan {
         timeout: Duration::from_millis(200),

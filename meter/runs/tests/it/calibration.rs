@@ -157,7 +157,7 @@ fn a_run_above_the_calibration_is_not_suspect_and_one_near_the_floor_says_so() {
 }
 
 #[test]
-fn a_list_of_urls_is_asked_once_each_and_a_silent_server_only_once() {
+fn each_url_of_a_list_is_requested_once_and_a_silent_server_only_once() {
     for silent in [false, true] {
         let asked = Arc::new(AtomicU64::new(0));
         let count = Arc::clone(&asked);

@@ -88,7 +88,7 @@ fn serve_once(mut stream: &TcpStream, answer: &[u8]) {
 }
 
 #[test]
-fn garbage_is_counted_and_said() {
+fn garbage_is_counted_and_reported() {
     for answer in [
         &b"220 mail.example ESMTP\r\n"[..],
         b"\x16\x03\x03\x00\x02\x02\x50",
@@ -172,7 +172,7 @@ fn endless_bodies_end_with_the_timeout() {
 }
 
 #[test]
-fn bytes_that_answer_nothing_are_noticed() {
+fn unsolicited_bytes_are_noticed() {
     let server = StubServer::fixed(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello, and more");
     let run = measure(&counted(server.url("/"), 1, 10));
     assert_eq!(run.requests + run.accounting.failed, 10);

@@ -9,7 +9,7 @@ use crate::stub::{counted, measure};
 const RATE: f64 = 2_000.0;
 
 #[test]
-fn what_the_client_says_of_its_lateness_is_seen_from_outside() {
+fn the_reported_lateness_agrees_with_the_log_of_the_server() {
     let server = NullServer::start(&NullPlan {
         log: 10_000,
         ..NullPlan::default()

@@ -72,7 +72,7 @@ fn random_arrivals_are_the_same_for_the_same_seed() {
 }
 
 #[test]
-fn a_new_connection_for_each_request_is_waited_for_as_the_servers() {
+fn waiting_for_a_new_connection_is_the_servers_time() {
     let server = StubServer::fixed(HELLO);
     let plan = Plan {
         keep_alive: false,
@@ -94,7 +94,7 @@ fn slow(pause: Duration) -> StubServer {
 }
 
 #[test]
-fn what_a_slow_server_holds_up_is_in_the_response_time_and_not_in_the_service_time() {
+fn waiting_for_a_slow_server_is_response_time_and_not_service_time() {
     // One connection and 20 ms for each: 50 a second, where 200 are asked for.
     let server = slow(Duration::from_millis(20));
     let run = measure(&open(server.url("/"), 200.0, 1, Duration::from_millis(300)));
@@ -107,7 +107,7 @@ fn what_a_slow_server_holds_up_is_in_the_response_time_and_not_in_the_service_ti
 }
 
 #[test]
-fn what_is_past_its_deadline_is_shed_and_counts() {
+fn requests_past_their_deadline_are_shed_and_counted() {
     let server = slow(Duration::from_millis(20));
     let plan = open(server.url("/"), 200.0, 1, Duration::from_millis(300));
     let plan = scheduled(plan, |s| s.deadline = Some(Duration::from_millis(50)));
@@ -122,7 +122,7 @@ fn what_is_past_its_deadline_is_shed_and_counts() {
 }
 
 #[test]
-fn what_finds_no_connection_in_time_has_timed_out() {
+fn requests_without_a_connection_time_out() {
     // Answers nothing.
     let server = StubServer::start(|stream| {
         serve(&stream, |_, _| {

@@ -89,7 +89,7 @@ fn a_sweep_over_rates_asks_for_each() {
 }
 
 #[test]
-fn what_there_is_is_kept_when_a_sweep_is_stopped() {
+fn results_so_far_are_kept_when_a_sweep_is_stopped() {
     let server = StubServer::fixed(HELLO);
     let (sweep, seen) = stopped_after(&plan(&server, "1..3"), 1);
     assert_eq!((sweep.steps.len(), seen.len(), sweep.planned), (1, 1, 3));

@@ -164,7 +164,7 @@ fn the_url_names_the_server_wherever_connections_go() {
 }
 
 #[test]
-fn what_is_no_tls_is_told_from_a_bad_certificate() {
+fn a_server_without_tls_is_distinguished_from_a_bad_certificate() {
     let authority = Authority::new();
     for (answer, word) in [
         (&b"HTTP/1.1 400 Bad Request\r\n\r\n"[..], "not TLS"),
@@ -316,7 +316,7 @@ fn an_open_loop_says_why_no_handshake_succeeds() {
 }
 
 #[test]
-fn roots_that_cannot_be_had_end_the_run_before_it_begins() {
+fn unreadable_roots_end_the_run_before_it_begins() {
     let authority = Authority::new();
     let folder = tempfile::tempdir().unwrap();
     let (empty, garbage) = (folder.path().join("empty"), folder.path().join("garbage"));

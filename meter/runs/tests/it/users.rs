@@ -67,7 +67,7 @@ fn with_think_time_littles_law_counts_it() {
 }
 
 #[test]
-fn users_do_not_come_in_step() {
+fn users_do_not_align() {
     let times = Arc::new(Mutex::new(Vec::new()));
     let log = Arc::clone(&times);
     let server = StubServer::start(move |stream| {
@@ -118,7 +118,7 @@ fn a_cycle_counts_from_the_send_and_what_is_late_is_missed() {
 }
 
 #[test]
-fn many_users_make_exactly_the_requests_that_were_asked_for() {
+fn many_users_make_exactly_the_planned_requests() {
     let server = StubServer::fixed(HELLO);
     let run = measure(&Plan {
         pace: Pace::Think(Think::Uniform(ms(100), ms(300))),
@@ -249,7 +249,7 @@ fn sessions_past_their_deadline_are_shed_whole() {
 }
 
 #[test]
-fn users_whom_nobody_lets_in_are_counted() {
+fn users_without_a_connection_are_counted() {
     let closed = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/", closed.local_addr().unwrap());
     drop(closed);
@@ -281,7 +281,7 @@ fn ctrl_c_during_a_long_pause_ends_the_run_at_once() {
 }
 
 #[test]
-fn recorded_arrivals_come_when_they_did_and_end_with_the_file() {
+fn recorded_arrivals_are_replayed_at_their_times_and_end_with_the_file() {
     let server = StubServer::fixed(HELLO);
     let text: String = (0..200)
         .map(|n| format!("{}.{:03}\n", n / 100, n % 100 * 10))

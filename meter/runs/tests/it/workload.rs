@@ -199,7 +199,7 @@ fn a_server_that_never_answers_sheds_and_abandons_by_class() {
 }
 
 #[test]
-fn what_comes_in_pieces_and_without_a_length_is_whole() {
+fn a_body_in_pieces_without_a_length_is_complete() {
     let server = StubServer::start(|stream| {
         use std::io::Write as _;
         serve(&stream, |_, head| {

@@ -106,7 +106,7 @@ impl Counter {
             at = 0;
         }
         if at >= HELD {
-            self.let_go(at - HELD + 1);
+            self.release_counts(at - HELD + 1);
             at = HELD - 1;
         }
         if self.held.len() <= at as usize {
@@ -115,7 +115,7 @@ impl Counter {
         self.held[at as usize] += 1;
     }
 
-    fn let_go(&mut self, seconds: i64) {
+    fn release_counts(&mut self, seconds: i64) {
         let counted = seconds.min(self.held.len() as i64);
         for count in self.held.drain(..counted as usize) {
             self.tally.second(count);
@@ -127,7 +127,7 @@ impl Counter {
     /// The result; `None` without a request.
     pub(super) fn finish(mut self) -> Option<ArrivalPattern> {
         let held = self.held.len() as i64;
-        self.let_go(held);
+        self.release_counts(held);
         let tally = self.tally;
         let dispersion = tally
             .windows
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn rates_are_those_of_the_log_whatever_its_order() {
+    fn rates_do_not_depend_on_the_order_of_the_log() {
         let times = [100, 101, 101, 99, 105, 101, 1009];
         let found = count(times);
         assert_eq!(

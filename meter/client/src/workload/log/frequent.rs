@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_frequent_survives_a_flood_of_others() {
+    fn frequent_keys_survive_a_flood_of_others() {
         let (zipf, mut random) = (Zipf::new(1_000_000, 1.0), Random::new(2));
         let mut table = Frequent::new(1000, 1 << 20);
         let mut truth = [0_u64; 11];

@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_request_is_told_from_what_is_damaged() {
+    fn lines_without_a_request_differ_from_damaged_lines() {
         let with = |request: &str| {
             parse(&format!(
                 "h - - [01/Jan/1970:00:00:00 +0000] \"{request}\" 400 0"

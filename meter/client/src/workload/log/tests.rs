@@ -107,7 +107,7 @@ fn a_packed_log_is_the_same_and_a_cut_one_is_refused() {
 }
 
 #[test]
-fn what_is_no_log_is_refused_with_its_first_line() {
+fn a_file_that_is_no_log_is_refused_with_its_first_line() {
     let error = with(&format!("{}a\nb\n", line(0, "GET /", 200)), |path| {
         Learned::from_log(&path)
     })

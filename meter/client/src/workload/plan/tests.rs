@@ -201,7 +201,7 @@ fn a_plan_may_name_its_server_and_a_command_another() {
 }
 
 #[test]
-fn fields_of_the_command_hold_where_the_plan_says_nothing() {
+fn fields_of_the_command_are_defaults_for_the_plan() {
     let base = Plan {
         headers: vec![("X-A".into(), "1".into()), ("x-b".into(), "2".into())],
         keep_alive: false,
@@ -223,7 +223,7 @@ fn fields_of_the_command_hold_where_the_plan_says_nothing() {
 
 /// The example of the manual is read from the manual, so it is complete.
 #[test]
-fn the_example_of_the_document_is_a_plan() {
+fn the_example_of_the_manual_is_a_plan() {
     let example = example();
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join("users.csv"), "name\nann\n").unwrap();
@@ -244,7 +244,7 @@ fn the_example_of_the_document_is_a_plan() {
 /// Plans damaged at random are read or refused, and a plan that is read makes requests with one
 /// head each.
 #[test]
-fn a_damaged_plan_is_no_disaster() {
+fn a_damaged_plan_causes_no_panic() {
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join("users.csv"), "name\n\"a\r\nb\"\n").unwrap();
     let scraps = [
