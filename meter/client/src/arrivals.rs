@@ -121,7 +121,7 @@ impl Iterator for Arrivals {
                 next,
                 threads,
             } => {
-                // As whole numbers: a float would round times of more than 104 days.
+                // Computed in whole numbers: a float would round times of more than 104 days.
                 let after = *times.get(*next)?;
                 *next += *threads;
                 return Some(self.origin.saturating_add(after));

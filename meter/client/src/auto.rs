@@ -72,13 +72,13 @@ pub struct AutoFigures {
     /// Half the 95 % interval of the mean response time (in a closed loop: service time), as a
     /// share of the mean; `None` if the values drift.
     pub half_width_response: Option<f64>,
-    /// The same of the rate.
+    /// The same for the rate.
     pub half_width_rate: Option<f64>,
     /// Whether the run was steady and both are within the precision.
     pub converged: bool,
 }
 
-/// What all threads count, in bins of equal length from the beginning of the run.
+/// Counts of all threads, in bins of equal length from the beginning of the run.
 pub(crate) struct Pulse {
     origin: AtomicU64,
     width: Nanos,
@@ -118,7 +118,7 @@ impl Pulse {
         }
     }
 
-    /// Answers and the sum of their times in each bin between two times after the beginning.
+    /// Responses and the sum of their times in each bin between two times after the beginning.
     fn between(&self, from: Nanos, to: Nanos) -> Vec<(f64, f64)> {
         let [from, to] = [from, to].map(|time| ((time / self.width) as usize).min(self.bins.len()));
         self.bins[from.min(to)..to]

@@ -16,7 +16,7 @@ const LEAST: usize = 64 << 10;
 /// Length of a SHA-256 digest in bytes.
 const DIGEST: usize = 32;
 
-/// What the body of an answer must be, without the framing of the chunked coding.
+/// A condition on the body of a response, without the framing of the chunked coding.
 #[derive(Clone, Debug)]
 pub(crate) enum BodyCheck {
     /// The expression must match somewhere in the body.
@@ -84,8 +84,8 @@ pub(crate) fn room(connections: usize) -> usize {
     (TOGETHER / connections.max(1)).clamp(LEAST, LONGEST)
 }
 
-/// Takes the body of one answer after another, as far as the checks of each need it, which
-/// [`begin`](Self::begin) says.
+/// Receives the body of one response after another and keeps what its checks need, as set by
+/// [`begin`](Self::begin).
 pub(crate) struct BodySink {
     /// Bytes that are kept at most.
     room: usize,

@@ -131,7 +131,7 @@ mod tests {
     use super::*;
     use crate::sink::Discard;
 
-    /// Feeds in every possible split into two, and byte by byte: the answer must not depend on it.
+    /// Feeds in every possible split into two, and byte by byte: the result must not depend on it.
     fn check(body: &[u8], expected: Option<usize>) {
         for cut in 0..=body.len() {
             let mut chunked = Chunked::new();

@@ -1,4 +1,4 @@
-//! One connection of the client: its socket, what is in flight on it, what is still to be written.
+//! One connection of the client: its socket, its requests in flight, and its unsent bytes.
 
 mod streams;
 
@@ -47,9 +47,9 @@ pub(crate) struct ClientConnection {
     pub(crate) attempted: bool,
     /// Whether it was ever open.
     pub(crate) established: bool,
-    /// Attempts since the last answer.
+    /// Attempts since the last response.
     failed_attempts: u32,
-    /// Takes the bodies of answers, where they are checked.
+    /// Takes the bodies of responses, where they are checked.
     sink: Option<Box<BodySink>>,
     /// Limits of bandwidth.
     pub(crate) pace: Option<Box<BandwidthPace>>,
@@ -153,7 +153,7 @@ impl ClientConnection {
         end
     }
 
-    /// A complete answer counts for the pace of a connection with limited bandwidth.
+    /// A complete response counts for the pace of a connection with limited bandwidth.
     pub(crate) fn count_for_pace(
         &mut self,
         request: &Pending,
@@ -214,7 +214,7 @@ impl ClientConnection {
         self.left = number.map_or(u64::MAX, |number| number.saturating_sub(pending));
     }
 
-    /// Offers what is to be written to the socket.
+    /// Writes the unsent bytes to the socket, as far as it takes them.
     pub(crate) fn flush(&mut self, now: Nanos) -> Result<Flushed, Errno> {
         let ConnectionState::Open(wire) = &mut self.state else {
             return Ok(Flushed::All);

@@ -22,9 +22,9 @@ pub struct ThreadCpu {
 /// The measured part of a thread, so far.
 #[derive(Default)]
 pub struct CpuAccount {
-    /// When it began, and the thread's CPU time then.
+    /// When the measured part began, and the thread's CPU time at that moment.
     began: Option<(Nanos, Nanos)>,
-    /// When the last turn was over.
+    /// When the last turn ended.
     last: Nanos,
     /// Time of turns in which there was nothing to do.
     empty: Nanos,

@@ -37,7 +37,7 @@ pub use usage::ThreadUsage;
 use usage::UsageReadings;
 use users::{Ended, Users};
 
-/// What all threads of a run share.
+/// The data that all threads of a run share.
 pub(crate) struct RunContext<'a> {
     pub plan: &'a Plan,
     pub target: &'a Target,
@@ -45,7 +45,7 @@ pub(crate) struct RunContext<'a> {
     pub tickets: &'a Tickets<'a>,
     pub(crate) gate: &'a Gate,
     pub live: &'a Live,
-    /// The times of a run whose times are decided during the run.
+    /// The run's times, if they are decided during the run.
     pub(crate) agreed: Option<&'a Agreed>,
     pub scheduler_stats: &'a SchedulerStats,
     pub(crate) snapshots: &'a ThreadSnapshots,
@@ -83,7 +83,7 @@ struct Engine<'a> {
     /// When connections of limited bandwidth may continue.
     wakes: LineTimers,
     usage: UsageReadings,
-    /// Which of the threads this is.
+    /// Index of this thread.
     thread: usize,
     /// Requests that every connection may have in flight.
     depth: usize,

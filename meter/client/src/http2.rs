@@ -33,9 +33,9 @@ use stream::{Stream, StreamFailure};
 /// Bytes that a stream may carry before this side has read them. This side reads at once, so the
 /// window covers one round trip.
 const STREAM_WINDOW: u32 = 1 << 20;
-/// The same of all streams of a connection together.
+/// The same for all streams of a connection together.
 const CONNECTION_WINDOW: u32 = 16 << 20;
-/// Longest head of an answer, as for HTTP/1.1.
+/// Longest head of a response, as for HTTP/1.1.
 const HEAD: u32 = 64 * 1024;
 /// Streams given up by this side whose late frames are accepted; a late frame of another stream
 /// breaks the protocol.
@@ -63,7 +63,7 @@ pub(crate) enum StreamEnd {
 struct StreamSlot {
     stream: Option<Stream>,
     waker: Waker,
-    /// Takes the body, where bodies are checked.
+    /// Receives the body, if bodies are checked.
     sink: Option<Box<BodySink>>,
 }
 
@@ -81,11 +81,11 @@ pub(crate) struct Http2 {
     looked_at: Vec<usize>,
     /// Since when it is opening; `None` after the server's SETTINGS arrived.
     opening_since: Option<Nanos>,
-    /// It takes no more requests.
+    /// The connection takes no more requests.
     is_draining: bool,
     /// What this side found wrong with the connection.
     fault: Option<Fault>,
-    /// Bytes received since the last answer.
+    /// Bytes received since the last response.
     received: u64,
     heard_at: Nanos,
 }
@@ -160,7 +160,7 @@ impl Http2 {
         depth.min(self.sender.current_max_send_streams())
     }
 
-    /// Puts a request on a stream of its own; returns it if the connection takes none.
+    /// Puts a request on its own stream; returns the request if the connection takes none.
     pub(crate) fn send(
         &mut self,
         mut request: Pending,
@@ -213,7 +213,7 @@ impl Http2 {
         at
     }
 
-    /// Bytes of the socket, which came `now`.
+    /// Adds bytes that the socket received at `now`.
     pub(crate) fn feed(&mut self, bytes: &[u8], now: Nanos) {
         self.pipe.feed(bytes);
         self.received += bytes.len() as u64;
@@ -310,7 +310,7 @@ impl Http2 {
         }
     }
 
-    /// Writes what is to be sent: whether the socket took all of it.
+    /// Writes the unsent bytes; true if the socket took all.
     pub(crate) fn flush(&mut self, wire: &mut Wire) -> Result<bool, Errno> {
         loop {
             self.poll();
@@ -329,7 +329,7 @@ impl Http2 {
         self.is_draining = true;
     }
 
-    /// What is in flight, when the connection is given up.
+    /// The requests in flight, when the connection is given up.
     pub(crate) fn into_requests(self) -> impl Iterator<Item = Pending> {
         let streams = self.places.into_iter().filter_map(|place| place.stream);
         streams.map(|stream| stream.request)

@@ -8,7 +8,7 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity, set_current_t
 
 use crate::{Error, Plan, Stop};
 
-/// File descriptors beside the connections: epolls, standard streams, what the caller has open.
+/// File descriptors besides the connections: epolls, standard streams, the caller's files.
 const BESIDE: u64 = 256;
 
 /// Raises the limit of file descriptors to what `connections` need.

@@ -24,9 +24,9 @@ const KINDS: usize = 4;
 /// Measurements of all threads of a run, at most a quarter of a second old.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct LiveSnapshot {
-    /// From the scheduled send to the complete answer, of good answers; a closed loop has none.
+    /// From the scheduled send to the complete response, of good responses; a closed loop has none.
     pub response: Option<Latency>,
-    /// From the actual send to the complete answer, of good answers.
+    /// From the actual send to the complete response, of good responses.
     pub service: Option<Latency>,
     /// Connections that are open now.
     pub connected: u64,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// How a request ended other than with a good answer.
+/// How a request ended without a good response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FailureKind {
     /// The server refused the connection.
@@ -15,13 +15,13 @@ pub enum FailureKind {
     NoSourcePort,
     /// The timeout passed.
     Timeout,
-    /// The connection ended before the answer was complete.
+    /// The connection ended before the response was complete.
     ClosedEarly,
     /// The connection was reset.
     Reset,
-    /// The answer was no HTTP.
+    /// The response was no HTTP.
     BadResponse,
-    /// Bytes came that answer no request.
+    /// Bytes arrived that answer no request.
     Unsolicited,
     /// A status from 400 to 499 that was not expected.
     Status4xx,
@@ -35,7 +35,7 @@ pub enum FailureKind {
     Tls,
     /// The status was good and the body failed a check.
     BadBody,
-    /// A value that later requests need was not in the answer.
+    /// A value that later requests need was not in the response.
     NoMatch,
 }
 
@@ -91,7 +91,7 @@ impl FailureKind {
         )
     }
 
-    /// The kind of a complete answer whose status was not expected.
+    /// The kind of a complete response whose status was not expected.
     pub fn of_status(status: u16) -> Self {
         match status {
             400..=499 => Self::Status4xx,
@@ -124,7 +124,7 @@ impl Errors {
         Self { by_kind }
     }
 
-    /// The count of one kind; 0 if there is none of that name.
+    /// The count of one kind; 0 for an unknown name.
     pub fn count(&self, kind: &str) -> u64 {
         self.by_kind.get(kind).copied().unwrap_or(0)
     }

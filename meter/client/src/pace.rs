@@ -1,4 +1,4 @@
-//! How long a client waits between the answer to one request and the next.
+//! How long a client waits between the response to one request and the next.
 
 use std::fmt;
 use std::str::FromStr;
@@ -14,10 +14,10 @@ const LONGEST: Duration = Duration::from_secs(86_400);
 /// The time between the requests of one connection or one session.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Pace {
-    /// Nothing: the next request is sent when the answer to the last is complete.
+    /// No time: the next request is sent when the response to the last is complete.
     #[default]
     AtOnce,
-    /// A pause after each answer.
+    /// A pause after each response.
     Think(Think),
     /// Requests are sent at this distance. If the response before is late, the next request is sent
     /// when that response arrives, and counts as a missed cycle.

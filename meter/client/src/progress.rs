@@ -1,4 +1,4 @@
-//! How far a run is, told while its threads work.
+//! Progress of a run, reported while its threads work.
 
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -14,7 +14,7 @@ use base_clock::Nanos;
 /// How often the progress callback is called.
 const GLANCE: Duration = Duration::from_millis(250);
 
-/// What a run is doing.
+/// The part of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
     /// Connections are being opened.
@@ -27,16 +27,16 @@ pub enum Phase {
     RampDown,
 }
 
-/// How far a run is, for a line on a terminal.
+/// Progress of a run, for a line on a terminal.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Progress {
-    /// What it is doing.
+    /// The current part of the run.
     pub phase: Phase,
     /// Time since its measured part began.
     pub elapsed: Duration,
     /// Measured requests that have ended.
     pub finished: u64,
-    /// Those that ended otherwise than with a good answer.
+    /// Measured requests that ended without a good response.
     pub errors: u64,
     /// Requests that ended in the last quarter of a second, for one second.
     pub rate: f64,
@@ -47,9 +47,9 @@ pub struct Progress {
     pub remaining: Option<Duration>,
     /// Requests a second that the schedule asks for; a closed loop has none.
     pub offered_rate: Option<f64>,
-    /// Connections that are to be open.
+    /// The planned number of connections.
     pub connections: u64,
-    /// What has been measured so far.
+    /// Measurements so far.
     pub so_far: LiveSnapshot,
 }
 

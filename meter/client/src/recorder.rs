@@ -1,4 +1,4 @@
-//! What one thread measures. Nothing here is shared but two counters for the progress line.
+//! The measurements of one thread. Only two counters for the progress line are shared.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -19,21 +19,21 @@ use millrace_stats::timings::Timing;
 pub struct Live {
     /// Measured requests that have ended.
     pub finished: AtomicU64,
-    /// Those that ended otherwise than with a good answer.
+    /// Measured requests that ended without a good response.
     pub errors: AtomicU64,
-    /// Only of a run whose parts are decided while it goes on.
+    /// Only for a run whose parts are decided during the run.
     pub(crate) pulse: Option<Pulse>,
 }
 
 /// One thread's measurements.
 pub struct Recorder {
-    /// Service times of good answers.
+    /// Service times of good responses.
     pub service: Histogram<u64>,
     /// Times that only an open loop has.
     pub open: Option<Box<OpenTimes>>,
     /// Times that connections took to be established.
     pub connect: Histogram<u64>,
-    /// What was no good answer, by kind.
+    /// Failures by kind.
     pub errors: [u64; FailureKind::ALL.len()],
     /// A detail of the first failure of each kind.
     pub examples: [Option<&'static str>; FailureKind::ALL.len()],
@@ -43,29 +43,29 @@ pub struct Recorder {
     pub issued: u64,
     /// Requests issued after the measured part, which nothing else here counts.
     pub after: u64,
-    /// Requests with a complete answer.
+    /// Requests with a complete response.
     pub answered: u64,
-    /// Requests with a good answer.
+    /// Requests with a good response.
     pub good: u64,
     /// Requests that will not be answered.
     pub failed: u64,
     /// Requests that were past their deadline before they could be sent.
     pub shed: u64,
-    /// Answers complete in the measured time, those to requests of the warm-up among them.
+    /// Responses completed in the measured time, including those to requests of the warm-up.
     pub answered_in_time: u64,
-    /// Good answers among these.
+    /// Good responses among these.
     pub good_in_time: u64,
-    /// Bytes of answers, heads included.
+    /// Bytes of responses, heads included.
     pub bytes: u64,
     /// Connections opened, whenever that was.
     pub connects: u64,
     /// Requests sent again because the server closed the connection after an earlier answer.
     pub resent: u64,
-    /// Requests of sessions that ended before their turn came.
+    /// Requests of sessions that were not made, because the session ended early.
     pub abandoned: u64,
     /// Sessions and pauses.
     pub visits: Visits,
-    /// Only where there is more than one class.
+    /// Empty if there is only one class.
     pub classes: Vec<ClassTimes>,
     /// When the last measured request ended.
     pub last: Nanos,
@@ -79,7 +79,7 @@ pub struct Recorder {
 
 /// Times counted from the time at which a request was due.
 pub struct OpenTimes {
-    /// To the complete answer, of good answers.
+    /// To the complete response, of good responses.
     pub response: Histogram<u64>,
     /// To the actual send, of all that were sent.
     pub send_lag: Histogram<u64>,
@@ -133,13 +133,13 @@ pub struct Visits {
     pub pauses: u128,
     /// Requests that had one.
     pub paused: u64,
-    /// Requests after which the next was already due when the answer came.
+    /// Requests whose response arrived after the next request was due.
     pub missed_cycles: u64,
     /// Sessions whose first request was measured.
     pub started: u64,
-    /// Sessions whose last request was measured and had a good answer.
+    /// Sessions whose last request was measured and had a good response.
     pub completed: u64,
-    /// Sessions that ended early with a measured request that had no good answer.
+    /// Sessions that ended early with a measured request that had no good response.
     pub broken_off: u64,
 }
 
@@ -178,7 +178,7 @@ pub struct Pending {
 }
 
 impl Recorder {
-    /// For a measured part from `start` to `end`; `duration` is its length where that is known.
+    /// Records a measured part from `start` to `end`; `duration` is its length, if known.
     pub fn new(start: Nanos, end: Nanos, duration: Option<Nanos>, is_open: bool) -> Self {
         Self {
             service: histogram(3),
@@ -224,7 +224,7 @@ impl Recorder {
         self.after += u64::from(!measured && at >= self.end);
     }
 
-    /// A request of a user, by its pause and its class.
+    /// Counts a user's request, with its pause and its class.
     pub fn made(&mut self, request: &Pending) {
         if !request.measured {
             return;
@@ -269,7 +269,7 @@ impl Recorder {
         self.connect.saturating_record(took.clamp(1, LONGEST));
     }
 
-    /// A complete answer; `end` says whether it is a good one, and if not, why.
+    /// Counts a complete response; `end` says why it is not good, if so.
     pub fn answered(
         &mut self,
         request: &Pending,
@@ -307,7 +307,7 @@ impl Recorder {
         self.finished(request, &timing, now, live);
     }
 
-    /// A request that will not be answered.
+    /// Counts a request that will not be answered.
     pub fn failed(
         &mut self,
         request: &Pending,
@@ -326,7 +326,7 @@ impl Recorder {
         }
     }
 
-    /// A request that was past its deadline before it could be sent.
+    /// Counts a request that was past its deadline before it could be sent.
     pub fn shed(&mut self, request: &Pending, now: Nanos, live: &Live) {
         if request.measured {
             self.shed += 1;
@@ -338,7 +338,7 @@ impl Recorder {
         }
     }
 
-    /// Bytes that no request asked for.
+    /// Counts bytes that answer no request.
     pub fn unsolicited(&mut self, now: Nanos, live: &Live) {
         if (self.start..=self.end).contains(&now) {
             self.error(FailureKind::Unsolicited, None, live);
@@ -366,7 +366,7 @@ impl Recorder {
         live.errors.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// A request has ended without an answer.
+    /// A request has ended without a response.
     fn ended_without_response(&mut self, request: &Pending, now: Nanos, live: &Live) {
         let timing = Timing::of(
             [request.due, request.sent_at, now],

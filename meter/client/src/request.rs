@@ -8,7 +8,7 @@ use millrace_stats::random::mix;
 
 /// All requests of a plan.
 pub struct Requests {
-    /// For HTTP/1.1; over HTTP/2 they are empty, and `prepared` has the requests.
+    /// Bytes of the requests for HTTP/1.1; empty for HTTP/2, whose requests are in `prepared`.
     rendered: Vec<Box<[u8]>>,
     prepared: Vec<Http2Request>,
     order: Order,
@@ -57,12 +57,12 @@ impl Requests {
         index as u32
     }
 
-    /// What the body of a good answer to a request must pass.
+    /// The checks on the body of a response to a request.
     pub(crate) fn checks(&self, _index: u32) -> &[BodyCheck] {
         &self.checks
     }
 
-    /// Whether any answer is checked.
+    /// Whether any response is checked.
     pub(crate) fn has_checks(&self) -> bool {
         !self.checks.is_empty()
     }
@@ -72,13 +72,13 @@ impl Requests {
         &self.rendered[index as usize]
     }
 
-    /// The same for HTTP/2, of a plan that says so.
+    /// The request for HTTP/2; the plan must use HTTP/2.
     pub(crate) fn prepared(&self, index: u32) -> &Http2Request {
         &self.prepared[index as usize]
     }
 }
 
-/// What is asked for, in order.
+/// The request targets, in order.
 fn targets(plan: &Plan, url: &Url) -> Result<Vec<String>, Error> {
     if plan.urls.is_empty() {
         return Ok(vec![url.target.clone()]);

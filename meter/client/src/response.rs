@@ -19,7 +19,7 @@ const INTERIM: u8 = 16;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Malformed(pub &'static str);
 
-/// A complete answer.
+/// A complete response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CompleteResponse {
     /// The status code.
@@ -57,7 +57,7 @@ pub struct ResponseHead<'a> {
     pub bytes: &'a [u8],
 }
 
-/// What a complete head says about what follows.
+/// What a complete head says about the rest of the response.
 struct HeadOutcome {
     length: usize,
     status: u16,

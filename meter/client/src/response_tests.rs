@@ -24,7 +24,7 @@ fn check(bytes: &[u8], expected: &Result<Vec<(u16, bool)>, ()>) {
     );
 }
 
-/// The answers in `pieces`; when all are complete, they must account for every byte.
+/// The responses in `pieces`; when all are complete, they must account for every byte.
 fn run(pieces: &[&[u8]], head: bool) -> Result<Vec<(u16, bool)>, ()> {
     let mut parser = Parser::new();
     let (mut answers, mut bytes, mut whole) = (Vec::new(), 0, true);

@@ -28,7 +28,7 @@ pub struct SchedulerTimes {
 }
 
 impl SchedulerTimes {
-    /// What was added since `start`.
+    /// The increase since `start`.
     pub(crate) fn since(self, start: Self) -> Self {
         let less = |now: Option<u64>, then: Option<u64>| Some(now?.saturating_sub(then?));
         Self {
@@ -47,7 +47,7 @@ impl SchedulerStats {
         }
     }
 
-    /// For the calling thread.
+    /// Reads the totals for the calling thread.
     pub(crate) fn read(&self) -> SchedulerTimes {
         let throttles = self.group.as_ref().and_then(|group| group.sample().ok());
         let kept_us = throttles.map(|all| all.iter().map(|one| one.throttled_us).sum::<u64>());

@@ -4,7 +4,7 @@
 
 use crate::response::ResponseHead;
 
-/// Takes the parts of one response as the parser finds them.
+/// Receives the parts of one response as the parser finds them.
 pub trait Sink {
     /// The head of the final response; interim ones are not handed out.
     fn head(&mut self, head: &ResponseHead<'_>);

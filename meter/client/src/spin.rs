@@ -152,7 +152,7 @@ mod tests {
 
     #[test]
     fn a_server_that_is_known_keeps_a_core() {
-        // This process stands for the server: it may run where the client may.
+        // This process plays the server: it may run on the client's cores.
         let pid = std::process::id();
         let word = "other cores";
         assert!(said(&plan(0), &[pid]).contains(word));

@@ -34,7 +34,7 @@ pub struct Times {
 }
 
 impl Times {
-    /// For a run whose connections are ready `now`.
+    /// Times of a run whose connections are ready at `now`.
     pub fn new(now: Nanos, warmup: std::time::Duration, stop: Stop) -> Self {
         let start = now.saturating_add(nanos(warmup));
         let end = match stop {

@@ -7,7 +7,7 @@ use crate::Error;
 pub struct Url {
     /// The host without brackets, for the resolver.
     pub host: String,
-    /// The port, given or that of the scheme.
+    /// The given port, or the default port of the scheme.
     pub port: u16,
     /// Whether TLS protects it.
     pub secure: bool,

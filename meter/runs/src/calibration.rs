@@ -97,7 +97,7 @@ fn conclude(
     })
 }
 
-/// The mean size of an answer of the subject.
+/// The mean size of a response of the subject.
 fn size_of_answers(plan: &Plan, stop: &AtomicBool) -> Result<Option<u64>, Error> {
     let probe = Plan {
         connections: 1,

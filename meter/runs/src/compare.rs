@@ -44,9 +44,9 @@ pub struct Comparison {
     pub a: Subject,
     /// The server that is compared.
     pub b: Subject,
-    /// What was found, for each metric that was measured.
+    /// The result for each measured metric.
     pub effects: Vec<Effect>,
-    /// Blocks that were asked for, of each phase; the fewest where `detect` is given.
+    /// Requested blocks of each phase; the minimum if `detect` is given.
     pub blocks_asked: usize,
     /// The smallest difference to be detected.
     #[serde(default)]
@@ -76,7 +76,7 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// What was found for the metric that decides.
+    /// The result for the metric that decides.
     pub fn decisive(&self) -> Option<&Effect> {
         self.effects
             .iter()

@@ -20,7 +20,7 @@ use millrace_stats::{Accounting, Latencies, timeline, verdict};
 pub(crate) struct Measured<'a> {
     pub(crate) plan: &'a Plan,
     pub(crate) sent: Sent,
-    /// The caller asked for a stop.
+    /// Whether the caller requested a stop.
     pub(crate) stopped: bool,
     /// The probe of the PostgreSQL server, still running.
     pub(crate) postgres: Option<PgProber>,
@@ -189,7 +189,7 @@ struct Lengths {
     start: Nanos,
     /// While every thread still sent.
     steady: Nanos,
-    /// To its planned end, or to the last answer of a counted run.
+    /// Length to its planned end, or to the last response of a counted run.
     duration: Nanos,
 }
 
@@ -211,7 +211,7 @@ impl Lengths {
     }
 }
 
-/// What all threads recorded.
+/// The records of all threads together.
 fn merged_recorder(harvests: Vec<Harvest>) -> Recorder {
     let recorders = harvests.into_iter().map(|harvest| harvest.recorder);
     let all = recorders.reduce(|mut all, recorder| {

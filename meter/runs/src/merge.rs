@@ -35,7 +35,7 @@ pub enum MergeError {
     Lacks {
         /// Which run.
         run: usize,
-        /// What is not there.
+        /// The missing part.
         what: &'static str,
     },
     /// Two runs are not of the same thing.
@@ -54,7 +54,7 @@ pub enum MergeError {
     Contradiction {
         /// Which run.
         run: usize,
-        /// What does not fit.
+        /// The contradiction.
         what: String,
     },
 }
@@ -95,9 +95,9 @@ pub struct MergedRun {
     pub started_unix_us: u64,
     /// Length of its measured part.
     pub duration_s: f64,
-    /// Its complete answers.
+    /// Its complete responses.
     pub requests: u64,
-    /// Complete answers a second.
+    /// Complete responses a second.
     pub achieved_rate: f64,
     /// Whether to believe it.
     pub verdict: Verdict,
@@ -281,7 +281,7 @@ fn errors<'a>(all: impl Iterator<Item = &'a Errors>) -> Errors {
     Errors { by_kind }
 }
 
-/// Of each kind the first example.
+/// The first example of each kind.
 fn examples(runs: &[Run]) -> BTreeMap<String, String> {
     let all = runs.iter().rev().flat_map(|run| &run.error_examples);
     all.map(|(kind, example)| (kind.clone(), example.clone()))

@@ -196,7 +196,7 @@ fn some(count: u64) -> Run {
     run_of(&(0..count).map(sample).collect::<Vec<_>>())
 }
 
-/// The same run, begun this many seconds later.
+/// The same run, started this many seconds later.
 fn later(run: &Run, seconds: f64) -> Run {
     Run {
         started_unix_us: run.started_unix_us + (seconds * 1e6) as u64,
@@ -220,7 +220,7 @@ fn repeats_one_after_the_other_are_averaged() {
     assert!(merged.series.points.len() <= millrace_stats::series::MOST + 1);
     let last = merged.series.points.last().unwrap();
     assert!(last.at_s < 6.5, "pauses between repeats are left out");
-    // What was merged can be merged again.
+    // A merged run can be merged again.
     let again = Run::merge(&[merged, later(&one, 100.0)]).unwrap();
     assert_eq!((again.requests, again.merged_from.len()), (2000, 4));
 }

@@ -29,7 +29,7 @@ pub struct Probed {
     pub samples: Probe,
 }
 
-/// A probe that runs beside a plan.
+/// A probe that runs while a plan is carried out.
 pub(crate) struct Probing(Prober);
 
 /// Starts the probe that the plan asks for.

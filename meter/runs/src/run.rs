@@ -67,15 +67,15 @@ pub struct Run {
     pub protocol: Protocol,
     /// The requested URL, or the URL of the server for a list.
     pub url: String,
-    /// Length of the measured part: to its planned end, or to the last answer of a counted run.
+    /// Length of the measured part: to its planned end, or to the last response of a counted run.
     pub duration_s: f64,
     /// Length of the warm-up before it, with the ramp.
     pub warmup_s: f64,
-    /// Measured requests with a complete answer, good or not.
+    /// Measured requests with a complete response, good or not.
     pub requests: u64,
     /// The account of every measured request.
     pub accounting: Accounting,
-    /// Requests a second that the schedule asked for; a closed loop has none.
+    /// Requests a second of the schedule; `None` for a closed loop.
     pub offered_rate: Option<f64>,
     /// The backlog that grew during the run, which fails every objective; `None` if the server kept
     /// up, or in a closed loop.
@@ -84,11 +84,11 @@ pub struct Run {
     /// Complete responses a second in the measured part, of any status, whenever their requests
     /// were sent.
     pub achieved_rate: f64,
-    /// Good answers a second.
+    /// Good responses a second.
     pub good_rate: f64,
-    /// Bytes of the answers of measured requests, heads included.
+    /// Bytes of the responses of measured requests, heads included.
     pub bytes: u64,
-    /// What was no good answer, by kind.
+    /// Failures by kind.
     pub errors: Errors,
     /// A detail of some errors, by kind.
     pub error_examples: BTreeMap<String, String>,
@@ -112,7 +112,7 @@ pub struct Run {
     /// The same as a percentile curve.
     pub percentiles: Vec<Quantile>,
 
-    // Only of some runs.
+    // The following are only in some runs.
     /// The classes of a workload, if it has more than one.
     #[serde(default)]
     pub classes: Vec<ClassFigures>,
@@ -131,7 +131,7 @@ pub struct Run {
     /// The PostgreSQL server behind it, where one was watched.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub postgres: Option<Box<Postgres>>,
-    /// What the client could do by itself, if that was measured before.
+    /// The client's own limits, if they were measured before.
     #[serde(default)]
     pub calibration: Option<Calibration>,
     /// Remarks that do not speak against the run.
@@ -159,7 +159,7 @@ pub struct Run {
 /// The connections of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Connections {
-    /// How many were to be open at the same time.
+    /// Planned number of connections that are open at the same time.
     pub asked: u64,
     /// How many of those were open at least once.
     pub established: u64,

@@ -68,7 +68,7 @@ pub(crate) fn classes(plan: &Plan, all: &Recorder) -> Vec<ClassFigures> {
         .collect()
 }
 
-/// As it is reported; a closed loop has service times only.
+/// The reported figures; a closed loop has service times only.
 fn class_figures(class: &ClassTimes, name: &str) -> ClassFigures {
     let Timings {
         service,

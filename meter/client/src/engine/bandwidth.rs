@@ -96,7 +96,8 @@ impl Engine<'_> {
     /// Continues the connections whose lines have carried their portion.
     pub(super) fn resume_paced(&mut self, now: Nanos) {
         while let Some(id) = self.wakes.take(now) {
-            // The connection that asked for this may be gone, and another in its place.
+            // The connection that set this timer may be closed, and another one may be in its
+            // place.
             let connection = &self.connections[id];
             let (ConnectionState::Open(_), Some(pace)) = (&connection.state, &connection.pace)
             else {

@@ -9,7 +9,7 @@ use base_clock::Nanos;
 
 /// The results of one thread.
 pub struct Harvest {
-    /// What the thread measured.
+    /// The thread's measurements.
     pub recorder: Recorder,
     /// Places for a connection that were ever connected.
     pub established: usize,

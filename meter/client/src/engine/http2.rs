@@ -39,7 +39,7 @@ impl Engine<'_> {
         }
     }
 
-    /// Like the hot path, for what came on a connection with streams.
+    /// Like the hot path, for a connection with streams.
     pub(super) fn read_streams(&mut self, id: usize, count: usize, now: Nanos) {
         let requests = self.shared.requests;
         let Some(http2) = &mut self.connections[id].http2 else {

@@ -43,7 +43,7 @@ struct DueRequest {
 }
 
 impl Open {
-    /// For a schedule that begins at `origin`.
+    /// Creates a schedule that begins at `origin`.
     pub(super) fn new(
         schedule: &Schedule,
         origin: Nanos,
@@ -150,7 +150,7 @@ impl Engine<'_> {
         }
     }
 
-    /// One request is due.
+    /// Adds one due request.
     fn add_due_request(&mut self, due: Nanos, now: Nanos) {
         let ticket = self.shared.tickets.take_for(due, &self.times);
         let Some(open) = &mut self.open else { return };

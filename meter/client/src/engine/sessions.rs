@@ -153,7 +153,7 @@ impl Engine<'_> {
         self.refill(id);
     }
 
-    /// The answer to the oldest request of a connection is complete.
+    /// The response to the oldest request of a connection is complete.
     pub(super) fn take_answer(&mut self, id: usize, answer: &CompleteResponse, now: Nanos) {
         let connection = &mut self.connections[id];
         let Some(request) = connection.pending.pop_front() else {

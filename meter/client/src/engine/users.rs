@@ -64,7 +64,7 @@ pub(super) struct Ended<'r> {
 }
 
 impl<'a> Users<'a> {
-    /// For the places of one thread; `None` where connections need no users.
+    /// The users of one thread's places; `None` if connections need no users.
     pub(super) fn new(plan: &'a Plan, thread: usize, places: usize) -> Option<Self> {
         let workload = plan.workload.as_deref();
         if !plan.has_users() {
@@ -95,7 +95,7 @@ impl<'a> Users<'a> {
         })
     }
 
-    /// Whether the contents of answers may be looked at.
+    /// Whether the contents of responses may be needed.
     pub(super) fn has_workload(&self) -> bool {
         self.workload.is_some()
     }
@@ -105,14 +105,14 @@ impl<'a> Users<'a> {
         !matches!(self.list[id].visit, Visit::Absent)
     }
 
-    /// When the next user makes a request.
+    /// Time of the next user's request.
     pub(super) fn next(&self) -> Nanos {
         self.timers
             .peek()
             .map_or(Nanos::MAX, |Reverse((at, _))| *at)
     }
 
-    /// A user whose pause is over, and when it was.
+    /// A user whose pause is over, and the time at which it ended.
     pub(super) fn due(&mut self, now: Nanos) -> Option<(Nanos, usize)> {
         if self.next() > now {
             return None;
@@ -182,7 +182,7 @@ impl<'a> Users<'a> {
         &self.list[id].bytes
     }
 
-    /// Whether the current request was a HEAD, and where the answer's content goes if it is wanted.
+    /// Whether the current request was a HEAD, and the sink for the content if it is needed.
     pub(super) fn content(&mut self, id: usize) -> (bool, Option<&mut Collect>) {
         let user = &mut self.list[id];
         let wanted = user.asked.wants_body || user.asked.wants_fields;

@@ -4,7 +4,7 @@ use h2::{Error, Reason};
 
 use crate::outcome::{FailureKind, Fault};
 
-/// Why a stream ended without an answer.
+/// Why a stream ended without a response.
 pub(super) fn of_stream(error: &Error) -> Fault {
     if !error.is_remote() {
         return of_connection(error);

@@ -17,7 +17,7 @@ const OF_CONNECTIONS: [&str; 2] = ["keep-alive", "proxy-connection"];
 /// A request as `h2` takes it.
 pub(crate) struct Http2Request {
     head: Parts,
-    /// What is sent as DATA; empty is none.
+    /// The DATA to send; empty for no body.
     pub(crate) body: Bytes,
 }
 
@@ -55,7 +55,7 @@ impl Http2Request {
         })
     }
 
-    /// One more to send.
+    /// A copy to send.
     pub(super) fn request(&self) -> Request<()> {
         Request::from_parts(self.head.clone(), ())
     }

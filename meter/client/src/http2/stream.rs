@@ -1,4 +1,4 @@
-//! The answer on one stream, from its request to its end.
+//! The response on one stream, from its request to its end.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};

@@ -13,7 +13,7 @@ use base_clock::Nanos;
 
 /// Requests that wait on one connection, past which no more are read from it.
 const MOST: usize = 4096;
-/// Bytes that are offered to the system at once, if an answer is not longer.
+/// Bytes that are offered to the system at once, if a response is not longer.
 const BATCH: usize = 64 * 1024;
 
 /// The response, repeated so that a batch of responses is one slice. The bytes owed to a connection
@@ -40,7 +40,7 @@ impl RepeatedResponse {
     }
 }
 
-/// The head of an answer with a body of `body` bytes.
+/// The head of a response with a body of `body` bytes.
 pub(super) fn head(body: usize) -> String {
     format!("HTTP/1.1 200 OK\r\nContent-Length: {body}\r\nContent-Type: text/plain\r\n\r\n")
 }
@@ -51,7 +51,7 @@ pub(super) struct NullConnection {
     /// Requests without a response, in the order of their arrival, each with the due time of its
     /// response.
     waiting: VecDeque<QueuedRequest>,
-    /// Bytes of answers that the system has not taken.
+    /// Bytes of responses that the system has not taken.
     owed: usize,
     /// Position of the next owed byte in the response.
     position: usize,
@@ -103,7 +103,7 @@ impl NullConnection {
         self.waiting.len() == 1
     }
 
-    /// When the first answer that waits is due.
+    /// When the first response that waits is due.
     pub(super) fn next_due(&self) -> Option<Nanos> {
         self.waiting.front().map(|waiting| waiting.due)
     }

@@ -10,9 +10,9 @@ use millrace_stats::random::mix;
 /// makes it longer; the log has the actual time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Delay {
-    /// None.
+    /// No delay.
     None,
-    /// The same for all.
+    /// The same delay for all requests.
     Fixed(Duration),
     /// Independent exponentially distributed times.
     Exponential {

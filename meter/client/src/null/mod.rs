@@ -28,7 +28,7 @@ use worker::Worker;
 
 /// Connections that the kernel holds until they are accepted, limited by `net.core.somaxconn`.
 const BACKLOG: i32 = 4096;
-/// The largest answer.
+/// The largest response.
 const LARGEST: usize = 1 << 30;
 
 /// Configuration of a null server.
@@ -36,9 +36,9 @@ const LARGEST: usize = 1 << 30;
 pub struct NullPlan {
     /// Where it listens; port 0 lets the kernel choose.
     pub listen: SocketAddr,
-    /// Bytes of the body of its answers.
+    /// Bytes of the body of its responses.
     pub body: usize,
-    /// How long it waits between reading a request and sending the answer.
+    /// How long it waits between reading a request and sending the response.
     pub delay: Delay,
     /// How long a thread then works on each response, by the clock, one after the other; at most a
     /// second. The rate does not depend on the speed of its core, except for system calls and for
@@ -92,7 +92,7 @@ pub struct NullAnswer {
 /// What a null server did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NullLog {
-    /// The answers in the order in which their requests arrived.
+    /// The responses in the order in which their requests arrived.
     pub answers: Vec<NullAnswer>,
     /// Older answers for which the log had no room.
     pub lost: u64,
@@ -234,7 +234,7 @@ impl Drop for NullServer {
     }
 }
 
-/// The length of the head of an answer with a body of `body` bytes.
+/// The length of the head of a response with a body of `body` bytes.
 pub fn head_length(body: usize) -> usize {
     connection::head(body).len()
 }

@@ -1,4 +1,4 @@
-//! One thread of the null server: an epoll loop with a heap of the answers that are not due yet.
+//! One thread of the null server: an epoll loop with a heap of the responses that are not due yet.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

@@ -8,7 +8,7 @@ use base_clock::{Nanos, SECOND};
 
 /// The bit rate that a conforming connection reaches, in bits a second.
 const CONFORMING: f64 = 320_000.0;
-/// The share of its requests that must have good answers.
+/// The share of its requests that must have good responses.
 const GOOD: f64 = 0.99;
 
 /// The limits of one connection, and what it achieved in the measured part.
@@ -19,7 +19,7 @@ pub(crate) struct BandwidthPace {
     ended: u64,
     good: u64,
     bytes: u64,
-    /// Time in which an answer was awaited.
+    /// Time in which a response was awaited.
     busy: Nanos,
     last: Nanos,
 }

@@ -9,7 +9,7 @@ use super::Bandwidth;
 use super::tls::CIPHERTEXT;
 use base_clock::{MS, Nanos, SECOND};
 
-/// How long the line takes for one portion, where the segments allow.
+/// Time of one portion on the line, if that is at least one segment.
 const PORTION: Nanos = 10 * MS;
 /// The smallest portion: about what one Ethernet frame carries.
 const SEGMENT: f64 = 1_448.0;
@@ -49,7 +49,7 @@ impl PacedLine {
         }
     }
 
-    /// `waiting` bytes, more than none, wait to pass.
+    /// Asks for `waiting` bytes, at least one, to pass.
     pub(crate) fn ask(&mut self, waiting: usize, now: Nanos) -> Turn {
         if self.granted == 0 {
             self.granted = waiting.min(self.portion);

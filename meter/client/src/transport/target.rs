@@ -1,4 +1,4 @@
-//! Where connections go, and how one is begun.
+//! The address of connections, and how to connect.
 
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs as _};
 use std::os::fd::OwnedFd;
@@ -63,7 +63,7 @@ impl Target {
         })
     }
 
-    /// Where connections go.
+    /// The address of connections.
     pub(crate) fn address(&self) -> &SockAddr {
         &self.address
     }
@@ -120,7 +120,7 @@ pub(crate) fn kind_of_connect(errno: Errno) -> Fault {
     }
 }
 
-/// What a line carries in a quarter of a second; the kernel doubles it for its own book-keeping.
+/// Bytes that a line carries in a quarter of a second; the kernel doubles it for its overhead.
 fn receive_buffer(bandwidth: Bandwidth) -> usize {
     (bandwidth.bytes_per_second() / 4.0).clamp(LEAST_BUFFER, MOST_BUFFER) as usize
 }

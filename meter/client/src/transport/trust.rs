@@ -18,17 +18,17 @@ use crate::Error;
 /// Which certificates of an `https://` server are accepted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Trust {
-    /// Those that lead to a root of the system.
+    /// Certificates that lead to a root of the system.
     #[default]
     System,
-    /// Those that lead to a root in this file (PEM), and no other.
+    /// Certificates that lead to a root in this file (PEM), and no others.
     File(PathBuf),
     /// All certificates, for any name.
     Anyone,
 }
 
 impl Trust {
-    /// Goes on with a configuration that needs a verifier.
+    /// Completes a configuration that needs a verifier.
     pub(super) fn apply(
         &self,
         builder: ConfigBuilder<ClientConfig, rustls::WantsVerifier>,

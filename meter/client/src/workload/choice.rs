@@ -13,7 +13,7 @@ pub(crate) struct Choice {
     pub(crate) spread: Skew,
 }
 
-/// What is chosen from.
+/// The values of a choice.
 #[derive(Debug)]
 pub(crate) enum Values {
     List(Vec<Box<[u8]>>),
@@ -21,7 +21,7 @@ pub(crate) enum Values {
     Range(i64, u64),
 }
 
-/// How it is chosen.
+/// The probabilities of the values.
 #[derive(Debug)]
 pub(crate) enum Skew {
     Uniform,

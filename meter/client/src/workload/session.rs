@@ -21,7 +21,7 @@ pub(crate) struct VisitorSession {
     step: u16,
     /// Requests before this one.
     done: u32,
-    /// How often the step is still to be sent, this time included.
+    /// How often the step will still be sent, this time included.
     times: u32,
     slots: Vec<Vec<u8>>,
     jar: Option<Box<Jar>>,

@@ -15,9 +15,10 @@ const LONGEST: usize = 64 * 1024;
 pub(crate) struct RenderedRequest {
     /// The class, as an index into [`Workload::classes`](super::Workload::classes).
     pub(crate) class: u16,
-    /// The method is HEAD: the answer has no body.
+    /// The method is HEAD: the response has no body.
     pub(crate) head: bool,
-    /// The answer's body is wanted by [`VisitorSession::answered`](super::Session::answered).
+    /// [`VisitorSession::answered`](super::VisitorSession::answered) needs the body of the
+    /// response.
     pub(crate) wants_body: bool,
     /// The response's fields are needed too.
     pub(crate) wants_fields: bool,
@@ -26,7 +27,7 @@ pub(crate) struct RenderedRequest {
 /// The verdict on a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ResponseVerdict {
-    /// As expected.
+    /// The response is as expected.
     Good,
     /// Another status than expected.
     BadStatus,
@@ -61,7 +62,7 @@ pub(crate) struct RequestStep {
     pub(crate) extract: Vec<Extract>,
     /// The pause after it.
     pub(crate) think: Option<Think>,
-    /// How often it is sent, from and to.
+    /// The least and greatest number of times that it is sent.
     pub(crate) repeat: (u32, u32),
 }
 
@@ -72,10 +73,10 @@ pub(crate) enum BodyRule {
     Contains(Box<[u8]>),
 }
 
-/// A value taken from an answer.
+/// A value taken from a response.
 #[derive(Debug)]
 pub(crate) struct Extract {
-    /// Where it goes.
+    /// The slot that stores the value.
     pub(crate) slot: usize,
     pub(crate) from: ExtractSource,
 }
@@ -129,7 +130,7 @@ impl BodyRule {
 }
 
 impl Extract {
-    /// The value in this answer, or why there is none.
+    /// The value in this response, or why there is none.
     pub(crate) fn find(&self, fields: &[u8], body: &[u8]) -> Result<Vec<u8>, &'static str> {
         let value = match &self.from {
             ExtractSource::Regex(regex) => {

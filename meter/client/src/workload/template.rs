@@ -34,7 +34,7 @@ pub(crate) enum TemplatePart {
     Value(Value, Encoding),
 }
 
-/// Where a value comes from.
+/// The source of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Value {
     /// The number of the session.
@@ -60,7 +60,7 @@ pub(crate) enum Value {
 /// How a value is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Encoding {
-    /// As it is: in bodies.
+    /// Unchanged: in bodies.
     Raw,
     /// Without control characters: in fields.
     Field,

@@ -177,7 +177,7 @@ mod tests {
         assert!((work.busy_s - 0.4).abs() < 1e-9 && (work.softirq_us - 100_000.0).abs() < 1e-6);
         assert!((work.share().unwrap() - 4.0 / 7.0).abs() < 1e-9);
         assert_eq!(before.since(&before).unwrap().share(), None);
-        // Of two cores, of which one was never idle.
+        // Two cores, one of which was never idle.
         let before = Ticks::read(&stat(50, 1, 2), &[0, 10], 5 * MS).unwrap();
         let after = Ticks::read(&stat(75, 6, 12), &[0, 10], 705 * MS).unwrap();
         assert!((after.since(&before).unwrap().busy_s - 0.55).abs() < 1e-9);

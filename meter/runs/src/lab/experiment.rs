@@ -86,7 +86,7 @@ impl Experiment {
         }
     }
 
-    /// What it is called.
+    /// The title.
     pub fn title(&self) -> &str {
         &self.title
     }
@@ -207,7 +207,7 @@ impl Experiment {
         by_rate.chain(by_count).collect()
     }
 
-    /// The path that is asked of `server`.
+    /// The path that is requested from `server`.
     pub(super) fn path<'a>(&'a self, server: &'a ServerSpec) -> &'a str {
         let own = server.path.as_ref().map(Spanned::get_ref);
         own.unwrap_or_else(|| self.workload.get_ref().path.get_ref())
@@ -248,7 +248,7 @@ impl Experiment {
     }
 }
 
-/// What stands for a number in a path.
+/// The placeholder for a number in a path.
 pub(super) const NUMBER: &str = "{n}";
 
 /// `path` with its number.

@@ -92,7 +92,7 @@ fn verdict(runs: &[&LabRun], counted: &[&LabRun]) -> Verdict {
 }
 
 impl MedianRange {
-    /// Of some values; `None` for none.
+    /// The range of some values; `None` without values.
     pub(super) fn of(values: impl Iterator<Item = f64>) -> Option<Self> {
         let mut values: Vec<f64> = values.collect();
         values.sort_by(f64::total_cmp);

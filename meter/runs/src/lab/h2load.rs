@@ -6,7 +6,7 @@ use super::work_folder::WorkFolder;
 /// Its command line. Each connection goes through several targets in order, starting with the
 /// first.
 pub(super) fn command_line(
-    shop: &WorkFolder<'_>,
+    work_folder: &WorkFolder<'_>,
     asked: &OtherLoad<'_>,
 ) -> Result<Vec<String>, String> {
     let plan = asked.plan;
@@ -26,7 +26,7 @@ pub(super) fn command_line(
     if plan.urls.is_empty() {
         words.push(plan.url.clone());
     } else {
-        let path = shop.write_beside("h2load.uris", &(plan.urls.join("\n") + "\n"))?;
+        let path = work_folder.write_beside("h2load.uris", &(plan.urls.join("\n") + "\n"))?;
         let path = path.to_string_lossy().into_owned();
         words.extend(["-i".to_owned(), path, "-B".to_owned(), plan.url.clone()]);
     }
@@ -81,9 +81,9 @@ mod tests {
         let fast = "finished in 999.86ms, 31030.00 req/s, 249.55MB/s\n\
                     requests: 31030 total, 31062 started, 31030 done, 31030 succeeded, 0 failed, 0 errored, 0 timeout\n";
         assert_eq!(found(fast), Some((31030, 31030.0, 0)));
-        let nobody = "finished in 1.00s, 0.00 req/s, 0B/s\n\
+        let unreachable = "finished in 1.00s, 0.00 req/s, 0B/s\n\
                       requests: 0 total, 0 started, 0 done, 0 succeeded, 0 failed, 0 errored, 0 timeout\n";
-        assert_eq!(found(nobody), None);
+        assert_eq!(found(unreachable), None);
         assert_eq!(found("-n: bad option value\n"), None);
     }
 }

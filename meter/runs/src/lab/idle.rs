@@ -15,7 +15,7 @@ use millrace_client::limits;
 use millrace_client::response::Parser;
 use millrace_client::sink::Discard;
 
-/// The longest wait for an answer.
+/// The longest wait for a response.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Open connections, which are reset when dropped.

@@ -25,26 +25,26 @@ use millrace_stats::Verdict;
 /// With three seconds there is no difference.
 const SETTLING: Duration = Duration::from_secs(3);
 
-/// What is to be measured now.
+/// The current measurement.
 pub(super) struct LevelRun<'a, 'b> {
-    pub(super) shop: &'a WorkFolder<'b>,
+    pub(super) work_folder: &'a WorkFolder<'b>,
     pub(super) subject: &'a mut RunningServer<'b>,
     pub(super) beside: &'a mut [RunningServer<'b>],
     pub(super) level: LabLevel,
     /// From 1.
     pub(super) repeat: usize,
-    /// Which of the server's runs at this level in the repeat.
+    /// Number of the server's run at this level in the repeat.
     pub(super) pass: usize,
     /// How long.
     pub(super) duration: Duration,
     /// Whether the other client runs as well.
     pub(super) is_checked: bool,
-    /// Whether a run that does not count goes before.
+    /// Whether an uncounted run goes first.
     pub(super) is_cold: bool,
     pub(super) stop: &'a AtomicBool,
 }
 
-/// What the server used while something ran.
+/// What the server used during some work.
 struct Cost {
     /// Nanoseconds of run time.
     cpu: Option<u64>,
@@ -64,44 +64,46 @@ impl Cost {
 
 /// Measures; `None` if it was stopped. `show` is called about five times a second.
 pub(super) fn measure(
-    scene: &mut LevelRun<'_, '_>,
+    level_run: &mut LevelRun<'_, '_>,
     show: &mut dyn FnMut(),
 ) -> Result<Option<LabRun>, String> {
-    let experiment = scene.shop.experiment;
-    let path = experiment.path(scene.subject.spec);
-    let url = scene.subject.url(&numbered(path, 0));
-    let mut plan = experiment.plan(url, experiment.targets(path), scene.level);
-    plan.stop = Stop::Duration(scene.duration);
+    let experiment = level_run.work_folder.experiment;
+    let path = experiment.path(level_run.subject.spec);
+    let url = level_run.subject.url(&numbered(path, 0));
+    let mut plan = experiment.plan(url, experiment.targets(path), level_run.level);
+    plan.stop = Stop::Duration(level_run.duration);
     plan.workload = experiment.sessions(&plan)?;
-    if !warm(scene, &plan, show)? || scene.is_cold && once(scene, &plan, show)?.is_none() {
+    if !warm(level_run, &plan, show)?
+        || level_run.is_cold && once(level_run, &plan, show)?.is_none()
+    {
         return Ok(None);
     }
-    let idle = match scene.subject.spec.idle.as_ref().map(Spanned::get_ref) {
+    let idle = match level_run.subject.spec.idle.as_ref().map(Spanned::get_ref) {
         None => None,
-        Some(&count) => match open_idle(scene, &plan, count)? {
-            Some(idle) if warm(scene, &plan, show)? => Some(idle),
+        Some(&count) => match open_idle(level_run, &plan, count)? {
+            Some(idle) if warm(level_run, &plan, show)? => Some(idle),
             _ => return Ok(None),
         },
     };
     // The other client goes first in every second pass, and in the next repeat in the other passes.
-    let is_other_first = (scene.repeat + scene.pass) % 2 == 1;
+    let is_other_first = (level_run.repeat + level_run.pass) % 2 == 1;
     let mut other = None;
     if is_other_first {
-        other = cross_check(scene, &plan, show)?;
+        other = cross_check(level_run, &plan, show)?;
     }
-    let Some((mut ours, mut cost)) = once(scene, &plan, show)? else {
+    let Some((mut ours, mut cost)) = once(level_run, &plan, show)? else {
         return Ok(None);
     };
     let mut again = None;
     if ours.verdict == Verdict::Invalid {
         again = Some(ours.reasons.join("; "));
-        match once(scene, &plan, show)? {
+        match once(level_run, &plan, show)? {
             Some(second) => (ours, cost) = second,
             None => return Ok(None),
         }
     }
     if !is_other_first {
-        other = cross_check(scene, &plan, show)?;
+        other = cross_check(level_run, &plan, show)?;
     }
     if let Some(closed) = idle.as_ref().map(Idle::closed).filter(|closed| *closed > 0) {
         ours.verdict = Verdict::Invalid;
@@ -109,14 +111,14 @@ pub(super) fn measure(
             "the server has closed {closed} of the idle connections"
         ));
     }
-    if scene.stop.load(Ordering::Relaxed) {
+    if level_run.stop.load(Ordering::Relaxed) {
         return Ok(None);
     }
-    Ok(Some(record(scene, &ours, &cost, again, other)))
+    Ok(Some(record(level_run, &ours, &cost, again, other)))
 }
 
 fn record(
-    scene: &LevelRun<'_, '_>,
+    level_run: &LevelRun<'_, '_>,
     ours: &Run,
     cost: &Cost,
     again: Option<String>,
@@ -127,10 +129,10 @@ fn record(
         within.or_else(|| cores?.utilisation(requests, ours.achieved_rate))
     };
     LabRun {
-        server: scene.subject.record.name.clone(),
-        level: scene.level,
-        repeat: scene.repeat,
-        pass: scene.pass,
+        server: level_run.subject.record.name.clone(),
+        level: level_run.level,
+        repeat: level_run.repeat,
+        pass: level_run.pass,
         duration_s: Some(ours.duration_s),
         verdict: ours.verdict,
         reasons: ours.reasons.clone(),
@@ -155,7 +157,7 @@ fn record(
             .map(|turns| turns as f64 / requests as f64),
         client_core_busy: busy(cost.within.client, cost.cores.client).filter(|_| !ours.client.spin),
         client_spin: ours.client.spin,
-        idle_bytes: scene.subject.idle_bytes,
+        idle_bytes: level_run.subject.idle_bytes,
         other,
     }
 }
@@ -163,87 +165,105 @@ fn record(
 /// Opens idle connections and waits. Their memory is measured only the first time, because later a
 /// server may reuse the memory of earlier connections.
 fn open_idle(
-    scene: &mut LevelRun<'_, '_>,
+    level_run: &mut LevelRun<'_, '_>,
     plan: &Plan,
     count: usize,
 ) -> Result<Option<Idle>, String> {
-    let path = numbered(scene.shop.experiment.path(scene.subject.spec), 0);
-    let before = memory::resident(&pids(scene));
+    let path = numbered(
+        level_run
+            .work_folder
+            .experiment
+            .path(level_run.subject.spec),
+        0,
+    );
+    let before = memory::resident(&pids(level_run));
     let opened = Idle::open(
-        scene.subject.port,
+        level_run.subject.port,
         &path,
         count,
         plan.connections,
-        scene.stop,
+        level_run.stop,
     );
-    let of_it = |error: String| format!("server {}: {error}", scene.subject.record.name);
+    let of_it = |error: String| format!("server {}: {error}", level_run.subject.record.name);
     let opened = opened.map_err(of_it)?;
-    must_live(scene)?;
-    let after = memory::resident(&pids(scene));
-    if opened.is_some() && scene.subject.idle_bytes.is_none() {
-        scene.subject.idle_bytes = before
+    must_live(level_run)?;
+    let after = memory::resident(&pids(level_run));
+    if opened.is_some() && level_run.subject.idle_bytes.is_none() {
+        level_run.subject.idle_bytes = before
             .zip(after)
             .map(|(before, after)| (after as f64 - before as f64) / count.max(1) as f64);
     }
-    base_clock::rest(SETTLING, scene.stop);
+    base_clock::rest(SETTLING, level_run.stop);
     Ok(opened)
 }
 
 /// The warm-up is a separate run, so that the cost and the responses of a run belong to the same
 /// requests.
-fn warm(scene: &mut LevelRun<'_, '_>, plan: &Plan, show: &mut dyn FnMut()) -> Result<bool, String> {
-    let warmup = scene.shop.experiment.workload.get_ref().warmup.0;
+fn warm(
+    level_run: &mut LevelRun<'_, '_>,
+    plan: &Plan,
+    show: &mut dyn FnMut(),
+) -> Result<bool, String> {
+    let warmup = level_run.work_folder.experiment.workload.get_ref().warmup.0;
     if !warmup.is_zero() {
         let plan = Plan {
             stop: Stop::Duration(warmup),
             ..plan.clone()
         };
-        run(&plan, Some(&mut |_| show()), scene.stop).map_err(|error| error.to_string())?;
-        must_live(scene)?;
+        run(&plan, Some(&mut |_| show()), level_run.stop).map_err(|error| error.to_string())?;
+        must_live(level_run)?;
     }
-    Ok(!scene.stop.load(Ordering::Relaxed))
+    Ok(!level_run.stop.load(Ordering::Relaxed))
 }
 
 fn once(
-    scene: &mut LevelRun<'_, '_>,
+    level_run: &mut LevelRun<'_, '_>,
     plan: &Plan,
     show: &mut dyn FnMut(),
 ) -> Result<Option<(Run, Cost)>, String> {
-    let (sides, mut looks) = (sides(scene), CoreReadings::default());
+    let (sides, mut looks) = (sides(level_run), CoreReadings::default());
     let mut progress = |progress: &Progress| {
         if progress.phase == Phase::Measuring && progress.fraction < 1.0 {
             looks.look(sides);
         }
         show();
     };
-    let (run, mut cost) = with_cost(scene, || {
-        run(plan, Some(&mut progress), scene.stop).map_err(|error| error.to_string())
+    let (run, mut cost) = with_cost(level_run, || {
+        run(plan, Some(&mut progress), level_run.stop).map_err(|error| error.to_string())
     });
     let run = run?;
     cost.within = looks.shares();
-    if scene.stop.load(Ordering::Relaxed) {
+    if level_run.stop.load(Ordering::Relaxed) {
         return Ok(None);
     }
-    must_live(scene)?;
+    must_live(level_run)?;
     Ok(Some((run, cost)))
 }
 
 fn cross_check(
-    scene: &mut LevelRun<'_, '_>,
+    level_run: &mut LevelRun<'_, '_>,
     plan: &Plan,
     show: &mut dyn FnMut(),
 ) -> Result<Option<CrossCheck>, String> {
-    let checker = scene.shop.experiment.cross_check.as_ref();
-    let Some(checker) = checker.filter(|_| scene.is_checked && !scene.stop.load(Ordering::Relaxed))
+    let checker = level_run.work_folder.experiment.cross_check.as_ref();
+    let Some(checker) =
+        checker.filter(|_| level_run.is_checked && !level_run.stop.load(Ordering::Relaxed))
     else {
         return Ok(None);
     };
     let checker = *checker.get_ref();
-    let (found, cost) = with_cost(scene, || {
-        other_client::run(scene.shop, checker, plan, sides(scene), show, scene.stop)
+    let (found, cost) = with_cost(level_run, || {
+        other_client::run(
+            level_run.work_folder,
+            checker,
+            plan,
+            sides(level_run),
+            show,
+            level_run.stop,
+        )
     });
     let found = found?;
-    must_live(scene)?;
+    must_live(level_run)?;
     Ok(found.map(|found| CrossCheck {
         throughput: found.throughput,
         errors: found.errors,
@@ -254,12 +274,12 @@ fn cross_check(
 }
 
 /// Runs `work` and returns its cost to the server.
-fn with_cost<T>(scene: &LevelRun<'_, '_>, work: impl FnOnce() -> T) -> (T, Cost) {
-    let sides = sides(scene);
+fn with_cost<T>(level_run: &LevelRun<'_, '_>, work: impl FnOnce() -> T) -> (T, Cost) {
+    let sides = sides(level_run);
     let ticks = sides.ticks();
-    let before = reading(scene);
+    let before = reading(level_run);
     let done = work();
-    let (after, ticks_after) = (reading(scene), sides.ticks());
+    let (after, ticks_after) = (reading(level_run), sides.ticks());
     let cost = Cost {
         cpu: after
             .zip(before)
@@ -272,16 +292,16 @@ fn with_cost<T>(scene: &LevelRun<'_, '_>, work: impl FnOnce() -> T) -> (T, Cost)
 
 /// The cores of the server and of the client. The client's only if no server may be on them,
 /// because otherwise their activity would be the server's too.
-fn sides<'a>(scene: &'a LevelRun<'_, '_>) -> CoreSets<'a> {
-    let workload = scene.shop.experiment.workload.get_ref();
+fn sides<'a>(level_run: &'a LevelRun<'_, '_>) -> CoreSets<'a> {
+    let workload = level_run.work_folder.experiment.workload.get_ref();
     let client = workload.cores.as_ref().map(Spanned::get_ref);
     let client = client.map_or(&[] as &[usize], Vec::as_slice);
-    let beside = scene.beside.iter().map(|running| &running.record);
-    let mut servers = [&scene.subject.record].into_iter().chain(beside);
+    let beside = level_run.beside.iter().map(|running| &running.record);
+    let mut servers = [&level_run.subject.record].into_iter().chain(beside);
     let is_apart =
         |cores: &[usize]| !cores.is_empty() && cores.iter().all(|core| !client.contains(core));
     CoreSets {
-        server: &scene.subject.record.cores,
+        server: &level_run.subject.record.cores,
         client: match servers.all(|server| is_apart(&server.cores)) {
             true => client,
             false => &[],
@@ -290,20 +310,20 @@ fn sides<'a>(scene: &'a LevelRun<'_, '_>) -> CoreSets<'a> {
 }
 
 /// Run times of the server and of the servers behind it; `None` if the kernel does not say.
-fn reading(scene: &LevelRun<'_, '_>) -> Option<ThreadTimes> {
+fn reading(level_run: &LevelRun<'_, '_>) -> Option<ThreadTimes> {
     // A process may end between the listing and the reading; then the list is read again.
-    (0..3).find_map(|_| ThreadTimes::take(&pids(scene)).ok())
+    (0..3).find_map(|_| ThreadTimes::take(&pids(level_run)).ok())
 }
 
 /// The processes of the server and of the servers behind it.
-fn pids(scene: &LevelRun<'_, '_>) -> Vec<u32> {
-    let others = scene.beside.iter().flat_map(RunningServer::pids);
-    scene.subject.pids().into_iter().chain(others).collect()
+fn pids(level_run: &LevelRun<'_, '_>) -> Vec<u32> {
+    let others = level_run.beside.iter().flat_map(RunningServer::pids);
+    level_run.subject.pids().into_iter().chain(others).collect()
 }
 
-fn must_live(scene: &mut LevelRun<'_, '_>) -> Result<(), String> {
-    scene.subject.must_live()?;
-    scene
+fn must_live(level_run: &mut LevelRun<'_, '_>) -> Result<(), String> {
+    level_run.subject.must_live()?;
+    level_run
         .beside
         .iter_mut()
         .try_for_each(RunningServer::must_live)

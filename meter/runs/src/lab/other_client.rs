@@ -106,14 +106,14 @@ impl ThreadUse {
 /// Runs the other client with the load of `plan`; `None` if it was stopped. `show` is called about
 /// five times a second.
 pub(super) fn run(
-    shop: &WorkFolder<'_>,
+    work_folder: &WorkFolder<'_>,
     checker: OtherProgram,
     plan: &Plan,
     sides: CoreSets<'_>,
     show: &mut dyn FnMut(),
     stop: &AtomicBool,
 ) -> Result<Option<OtherResult>, String> {
-    let workload = shop.experiment.workload.get_ref();
+    let workload = work_folder.experiment.workload.get_ref();
     let cores = workload.cores.as_ref().map(|cores| cores.get_ref().clone());
     let cores = cores.unwrap_or_default();
     let asked = OtherLoad {
@@ -124,13 +124,13 @@ pub(super) fn run(
         fields: fields(plan)?,
     };
     let words = match checker {
-        OtherProgram::Wrk => wrk::command_line(shop, &asked)?,
-        OtherProgram::H2load => h2load::command_line(shop, &asked)?,
+        OtherProgram::Wrk => wrk::command_line(work_folder, &asked)?,
+        OtherProgram::H2load => h2load::command_line(work_folder, &asked)?,
     };
     let (name, seconds) = (checker.name(), Duration::from_secs(asked.seconds));
     let mut process = Process::start(&Launch {
         line: CommandLine::Program(words),
-        cwd: shop.experiment.here.clone(),
+        cwd: work_folder.experiment.here.clone(),
         env: Vec::new(),
         cores,
     })?;

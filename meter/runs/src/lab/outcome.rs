@@ -25,11 +25,11 @@ pub struct Lab {
     pub baseline: Option<String>,
     /// The servers, in the order of the file.
     pub servers: Vec<LabServer>,
-    /// Where each server was measured.
+    /// The levels at which each server was measured.
     pub levels: Vec<LabLevel>,
-    /// Repeats asked for.
+    /// Requested repeats.
     pub repeats: usize,
-    /// Length of each run that was asked for; [`LabRun::duration_s`] is that of a run.
+    /// Requested length of each run; [`LabRun::duration_s`] is the actual one.
     pub duration_s: f64,
     /// Length of the warm-up before it.
     pub warmup_s: f64,
@@ -42,7 +42,7 @@ pub struct Lab {
     pub client_cores: Vec<usize>,
     /// The figures of each server at each level.
     pub findings: Vec<LabFinding>,
-    /// What the file demands of the figures, and whether it holds.
+    /// The limits of the file, and whether they hold.
     #[serde(default)]
     pub limits: Vec<LabLimit>,
     /// Every run in the order in which it was made.
@@ -88,7 +88,7 @@ pub struct Text {
     pub content: String,
 }
 
-/// Where a server is measured.
+/// A level at which servers are measured.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LabLevel {
     /// Connections, all open at the same time.
@@ -100,9 +100,9 @@ pub struct LabLevel {
 /// One run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LabRun {
-    /// Which server.
+    /// The server.
     pub server: String,
-    /// Where.
+    /// The level.
     pub level: LabLevel,
     /// The repeat, from 1.
     pub repeat: usize,
@@ -120,11 +120,11 @@ pub struct LabRun {
     pub reasons: Vec<String>,
     /// Why the run before it was `INVALID` and made again; `None` if this was the first.
     pub again: Option<String>,
-    /// Complete answers.
+    /// Complete responses.
     pub requests: u64,
-    /// Requests without a good answer.
+    /// Requests without a good response.
     pub errors: u64,
-    /// Good answers a second.
+    /// Good responses a second.
     pub throughput: f64,
     /// Response times, in a closed loop service times.
     pub latency_us: Option<Latency>,
@@ -163,9 +163,9 @@ pub struct LabRun {
 /// A run of the other client with the same connections.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CrossCheck {
-    /// Answers a second.
+    /// Responses a second.
     pub throughput: f64,
-    /// Answers outside 2xx and 3xx, and socket errors.
+    /// Responses outside 2xx and 3xx, and socket errors.
     pub errors: u64,
     /// CPU time of the server for one request.
     pub cpu_us: Option<f64>,
@@ -207,17 +207,17 @@ pub struct MedianRange {
 /// passes with the other client, if there are others.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LabFinding {
-    /// Which server.
+    /// The server.
     pub server: String,
-    /// Where.
+    /// The level.
     pub level: LabLevel,
     /// Runs made.
     pub runs: usize,
-    /// Those that count.
+    /// Runs that count.
     pub counted: usize,
     /// The verdict of most weight among its runs.
     pub verdict: Verdict,
-    /// Good answers a second.
+    /// Good responses a second.
     pub throughput: Option<MedianRange>,
     /// Median response time.
     pub p50_us: Option<MedianRange>,
@@ -262,7 +262,7 @@ fn first() -> usize {
 pub enum LabMetric {
     /// CPU time of the server for one request.
     Cpu,
-    /// Good answers a second.
+    /// Good responses a second.
     Throughput,
     /// Median response time, in a closed loop service time.
     P50,
@@ -272,7 +272,7 @@ pub enum LabMetric {
     Memory,
     /// CPU time of this client for one request, against the other client's.
     ClientCpu,
-    /// Good answers a second that this client had, against the other client's.
+    /// Good responses a second that this client had, against the other client's.
     ClientThroughput,
 }
 
@@ -283,7 +283,7 @@ impl LabMetric {
     }
 }
 
-/// What a limit demands.
+/// The bound of a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LabBound {
@@ -319,7 +319,7 @@ pub struct LabInterval {
     pub low: f64,
     /// Its upper bound.
     pub high: f64,
-    /// Blocks that it comes from.
+    /// Number of blocks.
     pub blocks: usize,
 }
 
@@ -334,7 +334,7 @@ pub struct LabLimit {
     pub best_of: Vec<String>,
     /// The figure.
     pub metric: LabMetric,
-    /// Where.
+    /// The level.
     pub level: LabLevel,
     /// The bound.
     pub bound: LabBound,

@@ -41,7 +41,7 @@ impl Output {
         told.seen
     }
 
-    /// Waits until there is more output, at most so long.
+    /// Waits for more output, at most for `longest`.
     pub(super) fn wait_for_output(&self, longest: Duration) {
         let told = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         // If the program has closed its output, this waits for the whole time.
@@ -51,7 +51,7 @@ impl Output {
             .unwrap_or_else(PoisonError::into_inner);
     }
 
-    /// All output of a program that has ended, as much as is kept.
+    /// The kept output of a program that has ended.
     pub(super) fn all_output(&self) -> String {
         String::from_utf8_lossy(&self.collected_within(PATIENCE).tail).into_owned()
     }

@@ -107,7 +107,7 @@ impl Process {
         self.exited()
     }
 
-    /// What it writes.
+    /// Its output.
     pub(super) fn output(&self) -> &Output {
         &self.output
     }

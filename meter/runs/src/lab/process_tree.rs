@@ -9,7 +9,7 @@ struct ProcessEntry {
     pid: u32,
     parent: u32,
     group: u32,
-    /// It has ended, and only its exit status is left.
+    /// Whether the process has ended and only its exit status is left.
     is_zombie: bool,
 }
 

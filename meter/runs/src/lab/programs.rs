@@ -37,7 +37,7 @@ pub(super) fn search_path() -> String {
     folders.join(":")
 }
 
-/// Where `program` is. One with a slash is a path, taken from `from`.
+/// The path of `program`. A name with a slash is a path relative to `from`.
 pub(super) fn find(program: &str, from: &Path) -> Option<PathBuf> {
     if program.contains('/') {
         return Some(from.join(program)).filter(|path| is_program(path));

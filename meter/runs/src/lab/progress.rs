@@ -8,9 +8,9 @@ use base_clock::Nanos;
 /// How far an experiment is.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LabProgress<'a> {
-    /// What is being done: a server's name, or a step of the preparation.
+    /// The current step: a server's name, or a step of the preparation.
     pub doing: &'a str,
-    /// Where it is measured; `None` while something is prepared or started.
+    /// The level; `None` during preparations and starts.
     pub level: Option<LabLevel>,
     /// The repeat, from 1.
     pub repeat: usize,

@@ -29,9 +29,9 @@ const GLANCE: Duration = Duration::from_millis(200);
 /// The programs of this project that an experiment can start.
 #[derive(Clone, Debug)]
 pub struct Programs {
-    /// What `{millpond}` stands for: the web server.
+    /// The value of `{millpond}`: the web server.
     pub millpond: PathBuf,
-    /// What `{millrace}` stands for: this program.
+    /// The value of `{millrace}`: this program.
     pub millrace: PathBuf,
 }
 
@@ -71,7 +71,7 @@ pub fn lab(
         false => Some(Remover::of(folder.path()).map_err(cannot)?),
     };
     let mut bench = ExperimentRun {
-        shop: WorkFolder::new(experiment, folder.path(), &options.programs),
+        work_folder: WorkFolder::new(experiment, folder.path(), &options.programs),
         experiment,
         levels: experiment.levels(),
         kept: Vec::new(),
@@ -93,7 +93,7 @@ pub fn lab(
 }
 
 struct ExperimentRun<'a, 'p> {
-    shop: WorkFolder<'a>,
+    work_folder: WorkFolder<'a>,
     experiment: &'a Experiment,
     levels: Vec<LabLevel>,
     /// Servers that stay up, between their turns.
@@ -110,15 +110,15 @@ struct ExperimentRun<'a, 'p> {
 
 impl<'a> ExperimentRun<'a, '_> {
     fn carry_out(&mut self) -> Result<(), String> {
-        let files = self.shop.write_shared()?;
+        let files = self.work_folder.write_shared()?;
         let shown = |file: Text| Text {
-            content: self.shop.shown(&file.content),
+            content: self.work_folder.shown(&file.content),
             ..file
         };
         self.files = files.into_iter().map(shown).collect();
         for (number, step) in self.experiment.prepare.iter().enumerate() {
             self.prepare(number + 1, step)?;
-            // What it had up has seen the files of before.
+            // Servers that are already up have read the files before this step.
             self.end_block();
         }
         self.pace = TimeEstimate::begin(schedule::time(self.experiment));
@@ -146,12 +146,12 @@ impl<'a> ExperimentRun<'a, '_> {
         let Some(beside) = self.start_servers(&step.with)? else {
             return Ok(());
         };
-        let mut values = self.shop.values();
+        let mut values = self.work_folder.values();
         for other in &beside {
             let key = format!("port.{}", other.spec.name.get_ref());
             values.set(&key, other.port.to_string());
         }
-        let launch = self.shop.launch(step.run.get_ref(), &values)?;
+        let launch = self.work_folder.launch(step.run.get_ref(), &values)?;
         let mut process = Process::start(&launch).map_err(|error| format!("{what}: {error}"))?;
         let status = loop {
             match process.wait(GLANCE) {
@@ -182,8 +182,8 @@ impl<'a> ExperimentRun<'a, '_> {
             return Ok(());
         };
         for &level in &turn.levels {
-            let scene = LevelRun {
-                shop: &self.shop,
+            let level_run = LevelRun {
+                work_folder: &self.work_folder,
                 subject: &mut subject,
                 beside: &mut beside,
                 level,
@@ -195,7 +195,7 @@ impl<'a> ExperimentRun<'a, '_> {
                 stop: self.stop,
             };
             let place = self.place();
-            match measure_showing(scene, &mut *self.progress, &place)? {
+            match measure_showing(level_run, &mut *self.progress, &place)? {
                 Some(run) => self.runs.push(run),
                 None => break,
             }
@@ -239,13 +239,14 @@ impl<'a> ExperimentRun<'a, '_> {
             running.must_live()?;
             return Ok(Some(running));
         }
-        let Some(mut running) = RunningServer::start(&self.shop, spec, beside, self.stop)? else {
+        let Some(mut running) = RunningServer::start(&self.work_folder, spec, beside, self.stop)?
+        else {
             return Ok(None);
         };
         let name = spec.name.get_ref();
         running.record.version = match self.records.get(name) {
             Some(record) => record.version.clone(),
-            None => running.version(&self.shop),
+            None => running.version(&self.work_folder),
         };
         self.records.insert(name.clone(), running.record.clone());
         Ok(Some(running))
@@ -255,7 +256,7 @@ impl<'a> ExperimentRun<'a, '_> {
         if running.spec.keep || self.experiment.order == Sequence::Blocks {
             self.kept.push(running);
         } else {
-            running.stop(&self.shop);
+            running.stop(&self.work_folder);
         }
     }
 
@@ -284,12 +285,12 @@ impl<'a> ExperimentRun<'a, '_> {
         self.kept = stay;
         let over: Vec<RunningServer<'a>> = over;
         over.into_iter()
-            .for_each(|running| running.stop(&self.shop));
+            .for_each(|running| running.stop(&self.work_folder));
     }
 
     fn stop_all(&mut self) {
         for running in std::mem::take(&mut self.kept) {
-            running.stop(&self.shop);
+            running.stop(&self.work_folder);
         }
     }
 
@@ -358,12 +359,16 @@ impl<'a> ExperimentRun<'a, '_> {
 
 /// Measures, and reports the progress.
 fn measure_showing(
-    mut scene: LevelRun<'_, '_>,
+    mut level_run: LevelRun<'_, '_>,
     progress: &mut dyn FnMut(&LabProgress<'_>),
     place: &LabPosition,
 ) -> Result<Option<LabRun>, String> {
-    let (name, level, repeat) = (scene.subject.record.name.clone(), scene.level, scene.repeat);
-    measure(&mut scene, &mut || {
+    let (name, level, repeat) = (
+        level_run.subject.record.name.clone(),
+        level_run.level,
+        level_run.repeat,
+    );
+    measure(&mut level_run, &mut || {
         progress(&place.progress(&name, Some(level), repeat));
     })
 }

@@ -39,26 +39,32 @@ pub(super) struct RunningServer<'a> {
 impl<'a> RunningServer<'a> {
     /// Starts a server and waits until it is ready. `None` if `stop` was set meanwhile.
     pub(super) fn start(
-        shop: &WorkFolder<'_>,
+        work_folder: &WorkFolder<'_>,
         spec: &'a ServerSpec,
         beside: &[RunningServer<'_>],
         stop: &AtomicBool,
     ) -> Result<Option<Self>, String> {
         let name = spec.name.get_ref();
         let of_it = |error: String| format!("server {name}: {error}");
-        let mut running = Self::launch(shop, spec, beside).map_err(of_it)?;
-        let ready = running.wait_until_ready(shop, stop).map_err(of_it)?;
+        let mut running = Self::launch(work_folder, spec, beside).map_err(of_it)?;
+        let ready = running.wait_until_ready(work_folder, stop).map_err(of_it)?;
         if ready {
-            running.request_each_target(shop, stop).map_err(of_it)?;
+            running
+                .request_each_target(work_folder, stop)
+                .map_err(of_it)?;
         }
         Ok(ready.then_some(running))
     }
 
     /// Requests each of several targets once, so that the server's work for a first request is not
     /// measured.
-    fn request_each_target(&self, shop: &WorkFolder<'_>, stop: &AtomicBool) -> Result<(), String> {
-        let path = shop.experiment.path(self.spec);
-        let targets = shop.experiment.targets(path);
+    fn request_each_target(
+        &self,
+        work_folder: &WorkFolder<'_>,
+        stop: &AtomicBool,
+    ) -> Result<(), String> {
+        let path = work_folder.experiment.path(self.spec);
+        let targets = work_folder.experiment.targets(path);
         if targets.is_empty() || !self.spec.measured {
             return Ok(());
         }
@@ -82,17 +88,17 @@ impl<'a> RunningServer<'a> {
     }
 
     fn launch(
-        shop: &WorkFolder<'_>,
+        work_folder: &WorkFolder<'_>,
         spec: &'a ServerSpec,
         beside: &[RunningServer<'_>],
     ) -> Result<Self, String> {
         let name = spec.name.get_ref();
-        let folder = shop.folder(name)?;
+        let folder = work_folder.folder(name)?;
         let port = port(spec.port)?;
-        let mut values = shop.values();
+        let mut values = work_folder.values();
         values.set("port", port.to_string());
         values.set("dir", folder.to_string_lossy());
-        values.set("path", numbered(shop.experiment.path(spec), 0));
+        values.set("path", numbered(work_folder.experiment.path(spec), 0));
         let cores = spec.cores.as_ref().map(|cores| cores.get_ref().clone());
         let cores = cores.unwrap_or_default();
         if let Some(core) = cores.first() {
@@ -103,7 +109,7 @@ impl<'a> RunningServer<'a> {
             values.set(&key, other.port.to_string());
         }
         let files = work_folder::write(&folder, &spec.files, &values)?;
-        let mut launch = shop.launch(spec.start.get_ref(), &values)?;
+        let mut launch = work_folder.launch(spec.start.get_ref(), &values)?;
         launch.cores.clone_from(&cores);
         if let Some(cwd) = &spec.cwd {
             launch.cwd = launch.cwd.join(values.fill(cwd.get_ref(), false)?);
@@ -116,7 +122,7 @@ impl<'a> RunningServer<'a> {
             name: name.clone(),
             about: spec.about.clone(),
             measured: spec.measured,
-            command: shop.shown(&shell_line(&launch)),
+            command: work_folder.shown(&shell_line(&launch)),
             version: String::new(),
             cores,
             with: spec
@@ -127,7 +133,7 @@ impl<'a> RunningServer<'a> {
             files: files
                 .into_iter()
                 .map(|mut file| {
-                    file.content = shop.shown(&file.content);
+                    file.content = work_folder.shown(&file.content);
                     file
                 })
                 .collect(),
@@ -164,12 +170,12 @@ impl<'a> RunningServer<'a> {
         }
     }
 
-    /// What it prints about its version; nothing if it does not say.
-    pub(super) fn version(&self, shop: &WorkFolder<'_>) -> String {
+    /// The version that it prints; empty if it prints none.
+    pub(super) fn version(&self, work_folder: &WorkFolder<'_>) -> String {
         let Some(line) = &self.spec.version else {
             return String::new();
         };
-        let launched = shop.launch(line.get_ref(), &self.values);
+        let launched = work_folder.launch(line.get_ref(), &self.values);
         let Ok(mut process) = launched.and_then(|launch| Process::start(&launch)) else {
             return String::new();
         };
@@ -182,13 +188,13 @@ impl<'a> RunningServer<'a> {
     }
 
     /// Ends it as its file says, and with force after that.
-    pub(super) fn stop(mut self, shop: &WorkFolder<'_>) {
+    pub(super) fn stop(mut self, work_folder: &WorkFolder<'_>) {
         let ending = self.spec.stop.as_ref().map(toml::Spanned::get_ref);
         let signal = match ending {
             None => Some(Signal::TERM),
             Some(Ending::Signal(signal)) => Some(*signal),
             Some(Ending::Command(line)) => {
-                let launched = shop.launch(line, &self.values);
+                let launched = work_folder.launch(line, &self.values);
                 // If the command cannot be started, a signal stops the server.
                 match launched.and_then(|launch| Process::start(&launch)) {
                     Ok(mut process) => process
@@ -205,13 +211,13 @@ impl<'a> RunningServer<'a> {
     /// `false` if `stop` was set before.
     fn wait_until_ready(
         &mut self,
-        shop: &WorkFolder<'_>,
+        work_folder: &WorkFolder<'_>,
         stop: &AtomicBool,
     ) -> Result<bool, String> {
         let deadline = base_clock::after(self.spec.ready_timeout.0);
         let url = match &self.spec.ready {
             Some(url) => self.values.fill(url.get_ref(), false)?,
-            None => self.url(&numbered(shop.experiment.path(self.spec), 0)),
+            None => self.url(&numbered(work_folder.experiment.path(self.spec), 0)),
         };
         if let Some(text) = &self.spec.ready_log {
             self.process.output().await_text(text);
@@ -254,7 +260,7 @@ impl<'a> RunningServer<'a> {
     }
 }
 
-/// Whether `url` gives a good answer; `last` says what it gives else.
+/// Whether `url` gives a good response; if not, `last` describes the result.
 fn answers(url: &str, stop: &AtomicBool, last: &mut String) -> Result<bool, String> {
     let plan = Plan {
         stop: Stop::Requests(1),

@@ -25,9 +25,9 @@ pub(super) struct ExperimentText {
 #[derive(Debug)]
 struct Included {
     name: String,
-    /// Where the experiment names it.
+    /// Position of its name in the experiment.
     named: Range<usize>,
-    /// Where its text is.
+    /// Position of its text.
     place: Range<usize>,
 }
 

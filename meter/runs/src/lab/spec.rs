@@ -43,7 +43,7 @@ impl OtherProgram {
         }
     }
 
-    /// The same as a server writes it in `needs`.
+    /// The same in the form of `needs`.
     pub(super) fn need(self) -> &'static str {
         match self {
             Self::Wrk => "wrk",

@@ -21,7 +21,7 @@ pub(super) struct WorkFolder<'a> {
 }
 
 impl<'a> WorkFolder<'a> {
-    /// Everything goes into `work`, which exists.
+    /// All files go into the existing folder `work`.
     pub(super) fn new(experiment: &'a Experiment, work: &Path, programs: &Programs) -> Self {
         Self {
             experiment,

@@ -5,7 +5,7 @@ use super::work_folder::WorkFolder;
 
 /// Its command line.
 pub(super) fn command_line(
-    shop: &WorkFolder<'_>,
+    work_folder: &WorkFolder<'_>,
     asked: &OtherLoad<'_>,
 ) -> Result<Vec<String>, String> {
     let plan = asked.plan;
@@ -21,7 +21,7 @@ pub(super) fn command_line(
         words.extend(["-H".to_owned(), field.clone()]);
     }
     if let Some(script) = script(&plan.urls, plan.depth) {
-        let path = shop.write_beside("wrk.lua", &script)?;
+        let path = work_folder.write_beside("wrk.lua", &script)?;
         words.extend(["-s".to_owned(), path.to_string_lossy().into_owned()]);
     }
     words.push(plan.url.clone());

@@ -151,7 +151,7 @@ fn one_thread_that_computes() {
 #[test]
 fn a_disk_that_syncs() {
     let server = Planted::start("sync");
-    // It writes as fast as the disk can, so not for long.
+    // The test is short, because it writes as fast as the disk can.
     let plan = Plan {
         stop: Stop::Duration(Duration::from_millis(800)),
         ..plan(&server)
@@ -191,7 +191,7 @@ fn a_server_that_only_sleeps_waits_for_others() {
 #[test]
 fn connections_past_a_limit() {
     let server = Planted::start("full");
-    // It takes one connection, and two more may wait; of the others it does not even hear.
+    // The server takes one connection, and two more may wait; it never sees the others.
     let plan = Plan {
         connections: 8,
         timeout: Duration::from_millis(400),
@@ -271,7 +271,7 @@ fn a_server_that_dies_is_reported() {
         probed.samples.processes
     );
     assert!(probed.samples.processes[0].ended_ns.is_some());
-    // What was seen of it while it lived is there all the same.
+    // The samples from before its end are still there.
     assert!(probed.summary.unwrap().server.is_some());
 }
 
@@ -286,11 +286,11 @@ fn what_is_not_there_is_an_error_when_asked_for() {
         let error = millrace_runs::run(&plan, None, &AtomicBool::new(false)).unwrap_err();
         error.to_string()
     };
-    let nobody = refused(ProbePlan {
+    let missing = refused(ProbePlan {
         pids: vec![i32::MAX],
         ..probe()
     });
-    assert!(nobody.contains("2147483647"), "{nobody}");
+    assert!(missing.contains("2147483647"), "{missing}");
     let closed = refused(ProbePlan {
         ports: vec![1],
         ..probe()
@@ -303,7 +303,7 @@ fn what_is_not_there_is_an_error_when_asked_for() {
     assert!(fast.contains("100ms"), "{fast}");
 }
 
-/// A control group with a fifth of a core, around one process. It goes when the process has.
+/// A cgroup with a fifth of a core for one process; removed after the process has ended.
 struct CpuQuota {
     folder: PathBuf,
     home: PathBuf,

@@ -35,7 +35,7 @@ fn the_client_has_a_ceiling_and_a_floor() {
         known.floor_us * known.ceiling_per_s > 1e6 / 1_000.0,
         "{known:?}"
     );
-    // The subject was asked once, for the size of its answer.
+    // The subject was asked once, for the size of its response.
     assert_eq!(server.accepted.load(Ordering::Relaxed), 1);
 }
 

@@ -67,7 +67,7 @@ fn more_connections_than_requests_is_fine() {
 
 #[test]
 fn pipelined_requests_are_answered_in_order() {
-    // Each answer is as long as its path says: a mix-up would break the framing.
+    // Each response is as long as its path says: a mix-up would break the framing.
     let server = StubServer::start(|stream| {
         serve(&stream, |_, head| {
             let length: usize = head["GET /".len()..]

@@ -58,7 +58,7 @@ fn a_thread_that_only_waits_for_a_last_answer_was_as_busy_as_before() {
     assert!(share > 0.7, "{share} of the CPU time");
 }
 
-/// A server that takes `pause` for each answer, and how many requests it has seen.
+/// A server that takes `pause` for each response, and how many requests it has seen.
 fn counting(pause: Duration) -> (StubServer, Arc<AtomicU64>) {
     let seen = Arc::new(AtomicU64::new(0));
     let count = Arc::clone(&seen);

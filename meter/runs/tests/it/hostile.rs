@@ -201,7 +201,7 @@ fn one_bad_connection_does_not_spoil_the_others() {
         let bad = first.swap(false, Ordering::Relaxed);
         serve(&stream, |_, _| (!bad).then(|| HELLO.to_vec()));
     });
-    // One thread gives every connection a request before it looks at any answer.
+    // One thread sends a request on every connection before it reads any response.
     let run = measure(&Plan {
         threads: 1,
         ..counted(server.url("/"), 4, 400)

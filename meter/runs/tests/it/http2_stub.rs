@@ -14,7 +14,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::stub::StubServer;
 
-/// What comes before the client's frames (RFC 9113, section 3.4).
+/// The bytes before the client's frames (RFC 9113, section 3.4).
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 pub(crate) const HEADERS: u8 = 1;
 const RST_STREAM: u8 = 3;
@@ -51,7 +51,7 @@ impl Frames {
         frame.extend([kind, flags]);
         frame.extend(stream.to_be_bytes());
         frame.extend(payload);
-        // A client that has gone is seen at the next read.
+        // The next read notices a client that has gone.
         let _ = self.stream.write_all(&frame);
     }
 
@@ -122,7 +122,7 @@ async fn serve(stream: impl AsyncRead + AsyncWrite + Unpin) {
         return;
     };
     while let Some(Ok((request, respond))) = connection.accept().await {
-        // Bodies flow only while the connection is polled, so they are served beside it.
+        // Bodies flow only while the connection is polled, so another task serves them.
         tokio::spawn(answer(request, respond));
     }
 }

@@ -133,7 +133,7 @@ fn limits_are_decided_at_their_levels() {
     }
 }
 
-/// Where the other client is installed: nothing of this project needs it.
+/// Runs only if the other client is installed, because the project does not need it.
 #[test]
 fn the_other_client_runs_beside() {
     let dir = tempfile::tempdir().unwrap();

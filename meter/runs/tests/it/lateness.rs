@@ -28,7 +28,7 @@ fn the_reported_lateness_agrees_with_the_log_of_the_server() {
     let answers = server.stop().unwrap().answers;
     assert_eq!(answers.len() as u64, run.accounting.issued);
     let start = run.client.started_ns;
-    // The kernel begins to stamp what comes some moments after it was asked.
+    // The kernel begins to stamp packets some moments after the request for it.
     let unstamped = answers.iter().filter(|answer| answer.received_ns.is_none());
     assert!(unstamped.count() < answers.len() / 2);
     // Requests are sent in the order in which they are due, so the nth to arrive is the nth that

@@ -83,7 +83,7 @@ fn waiting_for_a_new_connection_is_the_servers_time() {
     assert_eq!(run.latency_us.connect.unwrap().count, 200);
 }
 
-/// A server that takes `pause` for each answer.
+/// A server that takes `pause` for each response.
 fn slow(pause: Duration) -> StubServer {
     StubServer::start(move |stream| {
         serve(&stream, |_, _| {
@@ -95,7 +95,7 @@ fn slow(pause: Duration) -> StubServer {
 
 #[test]
 fn waiting_for_a_slow_server_is_response_time_and_not_service_time() {
-    // One connection and 20 ms for each: 50 a second, where 200 are asked for.
+    // One connection and 20 ms for each: 50 a second, while 200 are scheduled.
     let server = slow(Duration::from_millis(20));
     let run = measure(&open(server.url("/"), 200.0, 1, Duration::from_millis(300)));
     assert_eq!(run.accounting.good, 60, "each is followed to its answer");

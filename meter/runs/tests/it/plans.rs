@@ -1,4 +1,4 @@
-//! Plans and logs against a server: what is sent arrives, what comes back is judged and used.
+//! Plans and logs against a server: requests arrive, and responses are judged and used.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};

@@ -10,7 +10,7 @@ use millrace_client::{Plan, Stop};
 use millrace_runs::{Loop, Run, run};
 use millrace_stats::Hdr;
 
-/// A good answer of five bytes.
+/// A good response of five bytes.
 pub(crate) const HELLO: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
 
 /// A server; its listener ends with it.

@@ -13,7 +13,7 @@ fn rate(text: &str) -> Option<Bandwidth> {
     Some(text.parse().unwrap())
 }
 
-/// A server whose every answer has a body of `size` bytes.
+/// A server whose every response has a body of `size` bytes.
 fn answers(size: usize) -> StubServer {
     StubServer::start(move |stream| serve(&stream, |_, _| Some(answer(size))))
 }
@@ -47,7 +47,7 @@ fn answers_come_no_faster_than_the_line() {
                 ..timed(server.url("/"))
             });
             let found = speed(&run);
-            // The last answers, which are followed to their end, come on top.
+            // The last responses are awaited to their end and add to the total.
             let above = 1.05 + size as f64 * 8.0 / bits / run.duration_s;
             assert!(found < above * bits, "{limit}: {found}");
             // 320 kbit/s is far below the faster lines.
@@ -122,7 +122,7 @@ fn the_window_of_tcp_throttles_the_server() {
         ..counted(server.url("/"), 1, 1)
     });
     assert_eq!(run.errors.count("timeout"), 1, "{run:?}");
-    // What was taken at 50 kB/s, and what the kernel's buffers on both sides hold.
+    // Bytes received at 50 kB/s, plus the content of the kernel's buffers on both sides.
     let sent = receiver.recv().unwrap();
     assert!(sent < SIZE, "{sent}");
 }

@@ -73,7 +73,7 @@ fn littles_law_holds_for_a_steady_server() {
 
 #[test]
 fn requests_in_flight_at_the_end_are_followed_to_their_answers() {
-    // Each answer takes longer than the run: without following, there would be none.
+    // Each response takes longer than the run: without following, there would be none.
     let slow = StubServer::start(|stream| {
         serve(&stream, |_, _| {
             std::thread::park_timeout(Duration::from_millis(150));

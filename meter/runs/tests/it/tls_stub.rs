@@ -34,7 +34,7 @@ impl Authority {
         self.folder.path().join("root.pem")
     }
 
-    /// What a server for `name` needs, with a certificate that `change` has made of a good one.
+    /// Configuration of a server for `name`; `change` modifies a good certificate.
     pub(crate) fn sign(
         &self,
         name: &str,
@@ -58,7 +58,7 @@ impl Authority {
         config
     }
 
-    /// What a server at 127.0.0.1 needs.
+    /// Configuration of a server at 127.0.0.1.
     pub(crate) fn usual(&self) -> ServerConfig {
         self.sign("127.0.0.1", rustls::ALL_VERSIONS, |_| ())
     }

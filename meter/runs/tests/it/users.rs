@@ -308,7 +308,7 @@ fn recorded_arrivals_are_replayed_at_their_times_and_end_with_the_file() {
         ..timed(server.url("/"), 4, ms(305))
     });
     assert_eq!(run.accounting.issued, 31);
-    // And a count that the recording does not reach ends with it too.
+    // A count that the recording does not reach ends with the recording too.
     let run = measure(&Plan {
         schedule: Some(Schedule::recorded(&times, 20.0).unwrap()),
         ..counted(server.url("/"), 4, 1_000)

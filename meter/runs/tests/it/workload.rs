@@ -128,7 +128,7 @@ fn sessions_take_from_answers_what_they_send() {
             (buyer.name.as_str(), looker.name.as_str()),
             ("buyer", "looker")
         );
-        // Of two and of one request, one to three.
+        // Buyers make two requests and lookers one, and there is one buyer to three lookers.
         assert!((100..=220).contains(&buyer.requests), "{buyer:?}");
         let sessions = run.sessions.unwrap();
         assert!(

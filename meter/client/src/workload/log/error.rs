@@ -22,16 +22,16 @@ pub enum LogError {
         path: PathBuf,
         /// The first damaged line, from 1.
         line: u64,
-        /// How many are.
+        /// Number of damaged lines.
         damaged: u64,
-        /// Of how many.
+        /// Number of lines.
         lines: u64,
     },
-    /// It has no request of the wanted kind.
+    /// The log has no request of the wanted kind.
     Nothing {
         /// The log.
         path: PathBuf,
-        /// What was wanted.
+        /// The wanted kind.
         wanted: &'static str,
     },
     /// A replay keeps every request in memory, and there are more than this.

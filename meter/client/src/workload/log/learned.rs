@@ -20,7 +20,7 @@ use crate::{Error, Plan};
 /// Different targets that are kept apart, and their bytes together.
 const TARGETS: usize = 1_000_000;
 const TARGET_BYTES: usize = 256 << 20;
-/// The same for patterns and methods.
+/// The same limit for patterns and methods.
 const PATTERNS: usize = 100_000;
 const PATTERN_BYTES: usize = 32 << 20;
 
@@ -29,7 +29,7 @@ const PATTERN_BYTES: usize = 32 << 20;
 /// Arrivals are learned from all requests.
 #[derive(Debug)]
 pub struct Learned {
-    /// What its lines were.
+    /// Counts of the log's lines.
     pub lines: LogLines,
     /// How requests arrived.
     pub arrivals: ArrivalPattern,

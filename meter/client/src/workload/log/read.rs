@@ -9,7 +9,7 @@ use flate2::bufread::MultiGzDecoder;
 use super::LogError;
 use super::line::{Lines, LogLine};
 
-/// What the lines of a log were.
+/// Counts of the lines of a log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LogLines {
     /// All lines.

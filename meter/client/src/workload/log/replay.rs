@@ -23,7 +23,7 @@ const MOST_METHODS: usize = 32;
 /// The requests of a log, to be sent again.
 #[derive(Debug)]
 pub struct Replay {
-    /// What its lines were.
+    /// Counts of the log's lines.
     pub lines: LogLines,
     /// Requests with an unsafe method, which are left out by default.
     pub unsafe_methods: u64,
@@ -35,7 +35,7 @@ pub struct Replay {
     entries: Vec<Entry>,
 }
 
-/// What is collected while the log is read.
+/// Requests collected while the log is read.
 #[derive(Default)]
 struct Collected {
     targets: HashMap<Box<[u8]>, u32>,
@@ -196,7 +196,7 @@ impl Collected {
     }
 }
 
-/// When requests in these seconds, which are in order, are due.
+/// Due times of requests in these seconds, which are in order.
 fn spread(entries: &[(i64, Entry)]) -> Vec<u64> {
     let first = entries.first().map_or(0, |(second, _)| *second);
     let mut times = Vec::with_capacity(entries.len());

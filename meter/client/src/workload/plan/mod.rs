@@ -30,11 +30,11 @@ struct Names {
     tables: Vec<(String, Vec<String>)>,
     /// Choices, and whether they are paths.
     choices: Vec<(String, bool)>,
-    /// What the class's steps have extracted so far.
+    /// Names of the values that the class's steps extracted so far.
     slots: Vec<String>,
 }
 
-/// What all classes share.
+/// The data that all classes share.
 struct Common<'p> {
     /// The folder of the plan, from which its files are named.
     dir: &'p Path,

@@ -21,7 +21,7 @@ const LARGEST_BODY: u64 = 64 << 20;
 /// Bytes that a compiled regular expression may take.
 const LARGEST_REGEX: usize = 1 << 20;
 
-/// What the steps of a class have from it.
+/// Defaults that the steps of a class get from the class.
 struct Usual<'t> {
     think: Option<Think>,
     headers: Vec<(&'t str, Field<'t>)>,

@@ -1,4 +1,4 @@
-//! Where values come from: tables of CSV files, and choices.
+//! Sources of values: tables of CSV files, and choices.
 
 use std::fs;
 use std::path::Path;
