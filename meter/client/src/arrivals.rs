@@ -9,21 +9,23 @@ use millrace_stats::random::mix;
 
 /// One thread's share of a schedule: the times at which its requests are due, in order.
 ///
-/// Equal distances are computed from the number of the arrival, so that no error adds up: arrival `i` of all threads together is
-/// due at `i / rate`, and belongs to thread `i mod threads`. Poisson arrivals are the sum of one independent process for each
-/// thread (the superposition of Poisson processes is one). Recorded arrivals are dealt out in turn; they alone have an end.
+/// Constant arrivals are computed from the number of the arrival, so rounding errors do not add up:
+/// arrival `i` of all threads is due at `i / rate` and belongs to thread `i mod threads`. Poisson
+/// arrivals: each thread has an independent process, and the superposition of Poisson processes is
+/// a Poisson process. Recorded arrivals are dealt to the threads in turn; only recorded arrivals
+/// have an end.
 ///
-/// During a ramp the rate rises in proportion to the time: the process is the same in a time of its own, of which as
-/// much has passed after `t` of a ramp of length `T` as a steady rate needs, `t² / 2T` (the time change of an
-/// inhomogeneous Poisson process; Lewis and Shedler 1979).
+/// During a ramp the rate rises in proportion to time. After `t` of a ramp of length `T` the
+/// process has advanced by `t² / 2T` of its own time (the time change of an inhomogeneous Poisson
+/// process; Lewis and Shedler 1979).
 pub(crate) struct Arrivals {
     origin: Nanos,
     /// Length of the ramp.
     ramp: f64,
-    kind: Kind,
+    kind: Recurrence,
 }
 
-enum Kind {
+enum Recurrence {
     Constant {
         /// Nanoseconds from one arrival of all threads to the next.
         distance: f64,
@@ -33,7 +35,7 @@ enum Kind {
     Poisson {
         /// Mean distance of this thread's arrivals.
         mean: f64,
-        /// Where the last one was, counted from the origin.
+        /// Time of the last arrival after the origin.
         at: f64,
         seed: u64,
         next: u64,
@@ -55,18 +57,18 @@ impl Arrivals {
     ) -> Self {
         let distance = SECOND as f64 / schedule.rate;
         let kind = match &schedule.process {
-            Process::Constant => Kind::Constant {
+            Process::Constant => Recurrence::Constant {
                 distance,
                 next: thread as u64,
                 threads: threads as u64,
             },
-            Process::Poisson(seed) => Kind::Poisson {
+            Process::Poisson(seed) => Recurrence::Poisson {
                 mean: distance * threads as f64,
                 at: 0.0,
                 seed: mix(*seed, thread as u64),
                 next: 0,
             },
-            Process::Recorded(times) => Kind::Recorded {
+            Process::Recorded(times) => Recurrence::Recorded {
                 times: Arc::clone(times),
                 next: thread,
                 threads,
@@ -79,7 +81,7 @@ impl Arrivals {
         }
     }
 
-    /// When as much of the process's own time has passed as a steady rate needs for `after`.
+    /// The time at which the process has advanced by `after` of its own time.
     fn ramped(&self, after: f64) -> f64 {
         if after < self.ramp / 2.0 {
             (2.0 * self.ramp * after).sqrt()
@@ -94,7 +96,7 @@ impl Iterator for Arrivals {
 
     fn next(&mut self) -> Option<Nanos> {
         let after = match &mut self.kind {
-            Kind::Constant {
+            Recurrence::Constant {
                 distance,
                 next,
                 threads,
@@ -103,7 +105,7 @@ impl Iterator for Arrivals {
                 *next += *threads;
                 after
             }
-            Kind::Poisson {
+            Recurrence::Poisson {
                 mean,
                 at,
                 seed,
@@ -114,12 +116,12 @@ impl Iterator for Arrivals {
                 *next += 1;
                 *at
             }
-            Kind::Recorded {
+            Recurrence::Recorded {
                 times,
                 next,
                 threads,
             } => {
-                // As whole numbers: a float would round times of more than 104 days.
+                // Computed in whole numbers: a float would round times of more than 104 days.
                 let after = *times.get(*next)?;
                 *next += *threads;
                 return Some(self.origin.saturating_add(after));

@@ -1,9 +1,9 @@
 //! A run whose warm-up and length the statistics decide.
 //!
-//! The threads count answers and add up their times in bins of equal length. While the run goes on, the thread that
-//! watches it looks at the bins: when the series is steady, the measured part begins; when both the rate and the mean
-//! time are known as well as was asked for, it ends. Both moments are set a little ahead, so that all threads know them
-//! before they come.
+//! The threads count responses and add up their times in bins of equal length. During the run, the
+//! watching thread reads the bins. When the series is steady, the measured part begins. When the
+//! intervals of the rate and of the mean time are as narrow as requested, the measured part ends.
+//! Both times are set a little ahead, so that all threads know them in advance.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -15,17 +15,18 @@ use crate::tickets::Agreed;
 use base_clock::{MS, Nanos, nanos};
 use millrace_stats::analysis::steady::{half_width, is_steady};
 
-/// How far ahead the threads are told: more than they ever sleep.
+/// How far ahead times are set: longer than any thread sleeps.
 const AHEAD: Nanos = 150 * MS;
-/// Bins of the longest run; and what a bin is at least and at most.
+/// Bins of the longest run, and the least and greatest length of a bin.
 const BINS: u64 = 2_400;
 const BIN: (Nanos, Nanos) = (10 * MS, 250 * MS);
-/// Measured bins before the first look at their interval, and by how much there must be more before the next: looking
-/// all the time would end a run at a moment when it is narrow by chance (Law and Carson, Operations Research 27:5, 1979).
+/// Measured bins before the first look at their interval, and growth before the next look. Looking
+/// at every bin would end a run at a moment when the interval is narrow by chance (Law and Carson,
+/// Operations Research 27:5, 1979).
 const FIRST_LOOK: usize = 100;
 const NEXT_LOOK: f64 = 1.25;
 
-/// When the statistics shall be content.
+/// When the statistics end a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Auto {
     /// Half the 95 % intervals of the mean time and of the rate, as shares of these.
@@ -66,18 +67,18 @@ pub struct AutoFigures {
     pub measured_s: f64,
     /// Whether the warm-up ended because the run was steady, and not because its time was over.
     pub steady: bool,
-    /// What was asked for: half of each interval as a share.
+    /// The requested precision: half of each interval as a share.
     pub precision: f64,
-    /// Half the 95 % interval of the mean response time (in a closed loop service time), as a share of it; `None` where
-    /// the values drift.
+    /// Half the 95 % interval of the mean response time (in a closed loop: service time), as a
+    /// share of the mean; `None` if the values drift.
     pub half_width_response: Option<f64>,
-    /// The same of the rate.
+    /// The same for the rate.
     pub half_width_rate: Option<f64>,
     /// Whether the run was steady and both are within the precision.
     pub converged: bool,
 }
 
-/// What all threads count, in bins of equal length from the beginning of the run.
+/// Counts of all threads, in bins of equal length from the beginning of the run.
 pub(crate) struct Pulse {
     origin: AtomicU64,
     width: Nanos,
@@ -103,12 +104,12 @@ impl Pulse {
         }
     }
 
-    /// The run begins; every thread says the same.
+    /// Begins the run; every thread gives the same time.
     pub(crate) fn begin(&self, at: Nanos) {
         self.origin.store(at, Ordering::Relaxed);
     }
 
-    /// A good answer came `now` and took `time`.
+    /// Counts a good response that arrived at `now` and took `time`.
     pub(crate) fn record(&self, now: Nanos, time: Nanos) {
         let after = now.saturating_sub(self.origin.load(Ordering::Relaxed));
         if let Some(bin) = self.bins.get((after / self.width) as usize) {
@@ -117,7 +118,7 @@ impl Pulse {
         }
     }
 
-    /// Answers and the sum of their times in each bin between two times after the beginning.
+    /// Responses and the sum of their times in each bin between two times after the beginning.
     fn between(&self, from: Nanos, to: Nanos) -> Vec<(f64, f64)> {
         let [from, to] = [from, to].map(|time| ((time / self.width) as usize).min(self.bins.len()));
         self.bins[from.min(to)..to]
@@ -163,7 +164,7 @@ impl<'a> Director<'a> {
         let (after, width) = (now.saturating_sub(origin), self.pulse.width);
         match (self.start, self.end) {
             (None, _) => {
-                self.warm = warm(&self.pulse.between(0, after));
+                self.warm = is_warm(&self.pulse.between(0, after));
                 if self.warm || after >= nanos(self.auto.max) / 2 {
                     // At the edge of a bin.
                     let start = (after + AHEAD).next_multiple_of(width);
@@ -179,7 +180,7 @@ impl<'a> Director<'a> {
                 }
                 self.next_look = (bins.len() as f64 * NEXT_LOOK).ceil() as usize;
                 self.widths = half_widths(&bins);
-                // What drifts may look narrow for a moment.
+                // The interval of a drifting series may be narrow for a moment.
                 if is_last || self.warm && self.is_content() {
                     self.end = Some(after + AHEAD);
                     self.agreed.end(origin + after + AHEAD);
@@ -200,7 +201,7 @@ impl<'a> Director<'a> {
             .all(|width| width.is_some_and(|width| width <= self.auto.precision))
     }
 
-    /// What was decided for a run that began at `origin` and was measured for so long.
+    /// The decisions for a run that began at `origin` and was measured for `measured_s`.
     pub(crate) fn figures(&self, origin: Nanos, measured_s: f64) -> AutoFigures {
         let warmup = self
             .start
@@ -218,9 +219,9 @@ impl<'a> Director<'a> {
 }
 
 /// Both the rate and the mean time are steady.
-fn warm(bins: &[(f64, f64)]) -> bool {
+fn is_warm(bins: &[(f64, f64)]) -> bool {
     let rates: Vec<f64> = bins.iter().map(|bin| bin.0).collect();
-    // A bin without answers says nothing about their time.
+    // A bin without responses has no mean time.
     let times: Vec<f64> = bins
         .iter()
         .filter(|bin| bin.0 > 0.0)
@@ -229,9 +230,9 @@ fn warm(bins: &[(f64, f64)]) -> bool {
     is_steady(&rates) == Some(true) && is_steady(&times) == Some(true)
 }
 
-/// Half the intervals of the mean time and of the rate, as shares of these. The mean time is a ratio of sums, so its
-/// interval is that of the deviations `time − mean × answers` (the classical ratio estimator; Law, "Simulation Modeling and
-/// Analysis", 4th ed., section 9.5.3).
+/// Half the intervals of the mean time and of the rate, as shares of these. The mean time is a
+/// ratio of sums. Its interval is the interval of the deviations `time − mean × responses` (the
+/// classical ratio estimator; Law, "Simulation Modeling and Analysis", 4th ed., section 9.5.3).
 fn half_widths(bins: &[(f64, f64)]) -> [Option<f64>; 2] {
     let count = bins.len() as f64;
     let answers: f64 = bins.iter().map(|bin| bin.0).sum();
@@ -254,8 +255,9 @@ mod tests {
     use base_clock::SECOND;
     use millrace_stats::random::Random;
 
-    /// Goes through a run in virtual time: `time(second)` is what an answer takes, a thousand come in a second, and the
-    /// director looks five times in a second. Its figures, and when it began and ended.
+    /// Simulates a run in virtual time: a response takes `time(second)`, a thousand responses end
+    /// in a second, and the director looks five times in a second. Returns its figures, the start
+    /// and the end.
     fn direct(max: u64, time: impl Fn(f64) -> f64) -> (AutoFigures, Nanos, Nanos) {
         let auto = Auto {
             max: Duration::from_secs(max),
@@ -295,7 +297,7 @@ mod tests {
     fn a_cold_start_is_left_out() {
         let (figures, start, _) = direct(120, |at| 5.0 + 45.0 * (-at / 4.0).exp());
         assert!(figures.converged, "{figures:?}");
-        // After three of its time constants; and as long again is seen of what comes then.
+        // The start is after three time constants, and the look needs the same time again.
         assert!((24..60).contains(&(start / SECOND)), "{start}");
     }
 
@@ -307,13 +309,13 @@ mod tests {
     }
 
     #[test]
-    fn nothing_at_all_is_not_converged() {
+    fn a_run_without_responses_does_not_converge() {
         assert_eq!(half_widths(&[(0.0, 0.0); 50]), [None, None]);
-        assert!(!warm(&[(0.0, 0.0); 50]));
+        assert!(!is_warm(&[(0.0, 0.0); 50]));
     }
 
     #[test]
-    fn limits_of_what_may_be_asked() {
+    fn settings_have_limits() {
         let auto = Auto::default();
         assert!(auto.check().is_ok());
         for bad in [

@@ -1,21 +1,22 @@
-//! What the body of a good answer must be: checked on the way, counted as `bad_body` where it is not.
+//! What the body of a good response must be. Bodies are checked while they arrive; a failure is
+//! counted as `bad_body`.
 
 use regex::bytes::Regex;
 use ring::digest;
 
 use crate::Error;
-use crate::response::Head;
+use crate::response::ResponseHead;
 use crate::sink::{Collect, Sink};
 
-/// Bytes of bodies that are kept to be looked at: of one, and of all connections together.
+/// Bytes of bodies that are kept for checks: of one connection, and of all together.
 const LONGEST: usize = 16 << 20;
 const TOGETHER: usize = 1 << 30;
-/// What every connection may keep, however many there are.
+/// Bytes that every connection may keep, for any number of connections.
 const LEAST: usize = 64 << 10;
 /// Length of a SHA-256 digest in bytes.
 const DIGEST: usize = 32;
 
-/// What the body of an answer must be, without the framing of the chunked coding.
+/// A condition on the body of a response, without the framing of the chunked coding.
 #[derive(Clone, Debug)]
 pub(crate) enum BodyCheck {
     /// The expression must match somewhere in the body.
@@ -51,7 +52,7 @@ impl BodyCheck {
         Ok(Self::Sha256(expected))
     }
 
-    /// Whether a body that is there as a whole passes; if not, why.
+    /// Checks a complete body; the error says why it fails.
     pub(crate) fn judge(&self, body: &[u8]) -> Result<(), &'static str> {
         match self {
             Self::Matches(expression) if expression.is_match(body) => Ok(()),
@@ -78,13 +79,13 @@ fn same(found: &digest::Digest, expected: &[u8; DIGEST]) -> Result<(), &'static 
     }
 }
 
-/// Bytes of a body that each of so many connections keeps at most.
+/// Bytes of a body that each of `connections` may keep at most.
 pub(crate) fn room(connections: usize) -> usize {
     (TOGETHER / connections.max(1)).clamp(LEAST, LONGEST)
 }
 
-/// Takes the body of one answer after another, as far as the checks of each need it, which
-/// [`begin`](Self::begin) says.
+/// Receives the body of one response after another and keeps what its checks need, as set by
+/// [`begin`](Self::begin).
 pub(crate) struct BodySink {
     /// Bytes that are kept at most.
     room: usize,
@@ -115,7 +116,7 @@ impl BodySink {
         self.digest = hashed.then(|| digest::Context::new(&digest::SHA256));
     }
 
-    /// Whether the answer that has ended passes `checks`; if not, why.
+    /// Checks the response that has ended; the error says why it fails.
     pub(crate) fn judge(&mut self, checks: &[BodyCheck]) -> Result<(), &'static str> {
         let digest = self.digest.take().map(digest::Context::finish);
         checks.iter().try_for_each(|check| match check {
@@ -133,7 +134,7 @@ impl BodySink {
 }
 
 impl Sink for BodySink {
-    fn head(&mut self, _head: &Head<'_>) {}
+    fn head(&mut self, _head: &ResponseHead<'_>) {}
 
     fn body(&mut self, bytes: &[u8]) {
         if let Some(kept) = &mut self.kept {
@@ -154,7 +155,7 @@ mod tests {
 
     fn judge(checks: &[BodyCheck], pieces: &[&[u8]]) -> Result<(), &'static str> {
         let mut sink = BodySink::new(room(1));
-        // What came before must not matter.
+        // The response before must not matter.
         for pieces in [&[&b"before"[..]][..], pieces] {
             sink.begin(checks);
             pieces.iter().for_each(|piece| sink.body(piece));
@@ -190,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_check_is_refused() {
+    fn an_invalid_check_is_refused() {
         assert!(BodyCheck::matches("(").is_err());
         let cut = &HELLO[1..];
         for hex in ["", "xyz", cut, &format!("{cut}g"), &format!("{cut}é")] {

@@ -1,4 +1,5 @@
-//! The chunked transfer coding (RFC 9112, section 7.1) as a state machine: bytes in, framing checked, nothing kept.
+//! The chunked transfer coding (RFC 9112, section 7.1) as a state machine. It checks the framing
+//! and keeps no content.
 
 use crate::response::Malformed;
 use crate::sink::Sink;
@@ -9,13 +10,13 @@ const EXTRA: u32 = 16 * 1024;
 /// Where in a chunked body the next byte belongs.
 #[derive(Debug)]
 pub(crate) struct Chunked {
-    state: State,
+    state: ChunkState,
     /// Bytes of extensions or trailers so far.
     extra: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum State {
+enum ChunkState {
     Size { size: u64, digits: u8 },
     Extension { size: u64 },
     SizeLf { size: u64 },
@@ -32,13 +33,13 @@ enum State {
 impl Chunked {
     pub(crate) fn new() -> Self {
         Self {
-            state: State::Size { size: 0, digits: 0 },
+            state: ChunkState::Size { size: 0, digits: 0 },
             extra: 0,
         }
     }
 
-    /// Consumes bytes up to the end of the body; the number consumed, and whether that was the end. `sink` is handed
-    /// what the chunks hold.
+    /// Consumes bytes up to the end of the body. Returns the number consumed, and whether the body
+    /// ended. `sink` receives the content of the chunks.
     pub(crate) fn feed<S: Sink>(
         &mut self,
         bytes: &[u8],
@@ -46,68 +47,70 @@ impl Chunked {
     ) -> Result<(usize, bool), Malformed> {
         let mut at = 0;
         while at < bytes.len() {
-            if let State::Data { left } = self.state {
-                // The one state that takes more than a byte: where the body itself is.
+            if let ChunkState::Data { left } = self.state {
+                // Only this state takes more than one byte: it holds the content.
                 let taken = left.min((bytes.len() - at) as u64);
                 sink.body(&bytes[at..at + taken as usize]);
                 at += taken as usize;
                 self.state = if taken == left {
-                    State::DataCr
+                    ChunkState::DataCr
                 } else {
-                    State::Data { left: left - taken }
+                    ChunkState::Data { left: left - taken }
                 };
                 continue;
             }
             self.state = self.framing(bytes[at])?;
             at += 1;
-            if let State::Done = self.state {
+            if let ChunkState::Done = self.state {
                 return Ok((at, true));
             }
         }
         Ok((at, false))
     }
 
-    fn framing(&mut self, byte: u8) -> Result<State, Malformed> {
+    fn framing(&mut self, byte: u8) -> Result<ChunkState, Malformed> {
         Ok(match (self.state, byte) {
-            (State::Size { size, digits }, _) if byte.is_ascii_hexdigit() => {
+            (ChunkState::Size { size, digits }, _) if byte.is_ascii_hexdigit() => {
                 if digits == 15 {
                     return Err(Malformed("a chunk size of more than 15 digits"));
                 }
                 let digit = char::from(byte).to_digit(16).unwrap_or_default();
-                State::Size {
+                ChunkState::Size {
                     size: size << 4 | u64::from(digit),
                     digits: digits + 1,
                 }
             }
-            (State::Size { digits: 0, .. }, _) => {
+            (ChunkState::Size { digits: 0, .. }, _) => {
                 return Err(Malformed("a chunk size that is not hexadecimal"));
             }
-            (State::Size { size, .. } | State::Extension { size }, b'\r') => State::SizeLf { size },
-            (State::Size { size, .. }, b';' | b' ' | b'\t') => State::Extension { size },
-            (State::Size { .. }, _) => {
+            (ChunkState::Size { size, .. } | ChunkState::Extension { size }, b'\r') => {
+                ChunkState::SizeLf { size }
+            }
+            (ChunkState::Size { size, .. }, b';' | b' ' | b'\t') => ChunkState::Extension { size },
+            (ChunkState::Size { .. }, _) => {
                 return Err(Malformed("a chunk size that is not hexadecimal"));
             }
-            (State::Extension { .. }, b'\n') => {
+            (ChunkState::Extension { .. }, b'\n') => {
                 return Err(Malformed("a bare line feed in a chunk's extension"));
             }
-            (State::Extension { size }, _) => {
+            (ChunkState::Extension { size }, _) => {
                 self.count()?;
-                State::Extension { size }
+                ChunkState::Extension { size }
             }
-            (State::SizeLf { size: 0 }, b'\n') => State::TrailerStart,
-            (State::SizeLf { size }, b'\n') => State::Data { left: size },
-            (State::DataCr, b'\r') => State::DataLf,
-            (State::DataLf, b'\n') => {
+            (ChunkState::SizeLf { size: 0 }, b'\n') => ChunkState::TrailerStart,
+            (ChunkState::SizeLf { size }, b'\n') => ChunkState::Data { left: size },
+            (ChunkState::DataCr, b'\r') => ChunkState::DataLf,
+            (ChunkState::DataLf, b'\n') => {
                 self.extra = 0;
-                State::Size { size: 0, digits: 0 }
+                ChunkState::Size { size: 0, digits: 0 }
             }
-            (State::TrailerStart, b'\r') => State::LastLf,
-            (State::LastLf, b'\n') => State::Done,
-            (State::Trailer, b'\r') => State::TrailerLf,
-            (State::TrailerLf, b'\n') => State::TrailerStart,
-            (State::TrailerStart | State::Trailer, _) if byte != b'\n' => {
+            (ChunkState::TrailerStart, b'\r') => ChunkState::LastLf,
+            (ChunkState::LastLf, b'\n') => ChunkState::Done,
+            (ChunkState::Trailer, b'\r') => ChunkState::TrailerLf,
+            (ChunkState::TrailerLf, b'\n') => ChunkState::TrailerStart,
+            (ChunkState::TrailerStart | ChunkState::Trailer, _) if byte != b'\n' => {
                 self.count()?;
-                State::Trailer
+                ChunkState::Trailer
             }
             _ => return Err(Malformed("a chunk that does not end where its size says")),
         })
@@ -128,7 +131,7 @@ mod tests {
     use super::*;
     use crate::sink::Discard;
 
-    /// Feeds in every possible split into two, and byte by byte: the answer must not depend on it.
+    /// Feeds in every possible split into two, and byte by byte: the result must not depend on it.
     fn check(body: &[u8], expected: Option<usize>) {
         for cut in 0..=body.len() {
             let mut chunked = Chunked::new();

@@ -1,12 +1,12 @@
-//! Measurements of each class of a workload, beside those of the whole run.
+//! Measurements of each class of a workload, in addition to those of the whole run.
 
-use crate::outcome::Kind;
+use crate::outcome::FailureKind;
 use base_clock::Nanos;
 use millrace_stats::hdr::FINE;
 use millrace_stats::series::Series;
 use millrace_stats::timings::{Timing, Timings};
 
-/// What one thread measures of one class.
+/// One thread's measurements of one class.
 pub struct ClassTimes {
     /// The times of its requests.
     pub times: Timings,
@@ -14,17 +14,17 @@ pub struct ClassTimes {
     pub series: Series,
     /// Requests issued.
     pub issued: u64,
-    /// Those with a complete answer.
+    /// Requests with a complete response.
     pub answered: u64,
-    /// Those with a good answer.
+    /// Requests with a good response.
     pub good: u64,
-    /// Those that will not be answered.
+    /// Requests that will not be answered.
     pub failed: u64,
-    /// Those that were past their deadline before they could be sent.
+    /// Requests that were past their deadline before they could be sent.
     pub shed: u64,
-    /// What was no good answer, by kind.
-    pub errors: [u64; Kind::ALL.len()],
-    /// Bytes of the answers, heads included.
+    /// Failures by kind.
+    pub errors: [u64; FailureKind::ALL.len()],
+    /// Bytes of the responses, heads included.
     pub bytes: u64,
 }
 
@@ -39,12 +39,12 @@ impl ClassTimes {
             good: 0,
             failed: 0,
             shed: 0,
-            errors: [0; Kind::ALL.len()],
+            errors: [0; FailureKind::ALL.len()],
             bytes: 0,
         }
     }
 
-    /// A complete answer of `bytes`.
+    /// A complete response of `bytes`.
     pub fn answered(&mut self, bytes: u64, is_good: bool) {
         self.answered += 1;
         self.bytes += bytes;

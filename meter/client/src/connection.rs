@@ -1,4 +1,4 @@
-//! One connection of the client: its socket, what is in flight on it, what is still to be written.
+//! One connection of the client: its socket, its requests in flight, and its unsent bytes.
 
 mod streams;
 
@@ -10,67 +10,68 @@ use rustix::io::Errno;
 use crate::Plan;
 use crate::body::{self, BodySink};
 use crate::http2::Http2;
-use crate::outcome::{Fault, Kind};
+use crate::outcome::{FailureKind, Fault};
 use crate::recorder::Pending;
 use crate::request::Requests;
-use crate::response::{Answer, Malformed, Parser};
+use crate::response::{CompleteResponse, Malformed, Parser};
 use crate::sink::Discard;
-use crate::transport::{Pace, Session, Turn, Wire};
+use crate::transport::{BandwidthPace, TlsSession, Turn, Wire};
 use base_clock::{MS, Nanos};
 
-/// The longest pause before another attempt, when attempts fail in a row.
+/// The longest pause between attempts when attempts fail in a row.
 const LONGEST_PAUSE: Nanos = 250 * MS;
 
 /// A place for one connection; the socket in it may be replaced many times.
-pub(crate) struct Connection {
-    pub(crate) state: State,
+pub(crate) struct ClientConnection {
+    pub(crate) state: ConnectionState,
     pub(crate) parser: Parser,
-    /// HTTP/2, once the socket is open; the parser has nothing to do then.
+    /// HTTP/2, once the socket is open; then the parser is not used.
     pub(crate) http2: Option<Box<Http2>>,
-    /// Requests issued on this connection, in the order of their answers; over HTTP/2 those that have no stream.
+    /// Requests issued on this connection, in the order of their responses; over HTTP/2, the
+    /// requests without a stream.
     pub(crate) pending: VecDeque<Pending>,
     /// Rendered requests that the socket has not taken, from `written` on.
     out: Vec<u8>,
     written: usize,
     /// Requests at the back of `pending` whose first byte has not been offered to the socket.
     unsent: usize,
-    /// Whether epoll watches for room to write.
+    /// Whether epoll reports room to write.
     pub(crate) watches_room: bool,
-    /// Since when the free places of this connection have been free.
+    /// Since when this connection has had room for a request.
     pub(crate) free_at: Nanos,
     /// Requests that may still be put on this connection before it has served its number.
     pub(crate) left: u64,
-    /// Whether an open loop has it in its list of places with room.
+    /// Whether the open loop lists this connection among those with room.
     pub(crate) listed: bool,
-    /// Whether anybody tried to open it.
+    /// Whether an attempt to open the connection was made.
     pub(crate) attempted: bool,
     /// Whether it was ever open.
     pub(crate) established: bool,
-    /// Attempts since the last answer.
-    fruitless: u32,
-    /// Takes the bodies of answers, where they are checked.
+    /// Attempts since the last response.
+    failed_attempts: u32,
+    /// Takes the bodies of responses, where they are checked.
     sink: Option<Box<BodySink>>,
     /// Limits of bandwidth.
-    pub(crate) pace: Option<Box<Pace>>,
+    pub(crate) pace: Option<Box<BandwidthPace>>,
     /// Whether epoll does not watch for input, because the line is busy.
     pub(crate) holds_input: bool,
 }
 
-/// What the place is doing.
-pub(crate) enum State {
-    /// Nothing: the run has not begun, or is over.
+/// State of a connection.
+pub(crate) enum ConnectionState {
+    /// Not used: the run has not begun, or is over.
     Idle,
     /// Pausing until this time after fruitless attempts.
     Paused(Nanos),
     /// Waiting for the server to accept, since this time.
     Connecting(OwnedFd, Nanos),
-    /// In the TLS handshake; since when it was connecting.
-    Shaking(Box<Session>, Nanos),
+    /// In the TLS handshake, and the time at which connecting began.
+    Shaking(Box<TlsSession>, Nanos),
     /// Open.
     Open(Wire),
 }
 
-/// What became of the bytes that were to be written.
+/// Result of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Flushed {
     /// The socket took them.
@@ -81,10 +82,10 @@ pub(crate) enum Flushed {
     At(Nanos),
 }
 
-impl Connection {
+impl ClientConnection {
     pub(crate) fn new() -> Self {
         Self {
-            state: State::Idle,
+            state: ConnectionState::Idle,
             parser: Parser::new(),
             http2: None,
             pending: VecDeque::new(),
@@ -97,20 +98,20 @@ impl Connection {
             listed: false,
             attempted: false,
             established: false,
-            fruitless: 0,
+            failed_attempts: 0,
             sink: None,
             pace: None,
             holds_input: false,
         }
     }
 
-    /// A place as the plan wants it.
+    /// A connection as the plan configures it.
     pub(crate) fn of(plan: &Plan, requests: &Requests) -> Self {
         Self {
             sink: requests
                 .has_checks()
                 .then(|| Box::new(BodySink::new(body::room(plan.connections)))),
-            pace: Pace::of(plan).map(Box::new),
+            pace: BandwidthPace::of(plan).map(Box::new),
             ..Self::new()
         }
     }
@@ -120,7 +121,7 @@ impl Connection {
         &mut self,
         bytes: &[u8],
         requests: &Requests,
-    ) -> Result<(usize, Option<Answer>), Malformed> {
+    ) -> Result<(usize, Option<CompleteResponse>), Malformed> {
         let Some(sink) = &mut self.sink else {
             return self.parser.feed(bytes, requests.head, &mut Discard);
         };
@@ -132,31 +133,31 @@ impl Connection {
         self.parser.feed(bytes, requests.head, &mut **sink)
     }
 
-    /// Whether a complete answer is a good one; if not, why.
+    /// Judges a complete response; the error says why it is not good.
     pub(crate) fn judge(
         &mut self,
         request: &Pending,
-        answer: &Answer,
+        answer: &CompleteResponse,
         plan: &Plan,
         requests: &Requests,
         now: Nanos,
     ) -> Result<(), Fault> {
         let end = match &mut self.sink {
-            _ if !plan.is_good(answer.status) => Err((Kind::of_status(answer.status), None)),
+            _ if !plan.is_good(answer.status) => Err((FailureKind::of_status(answer.status), None)),
             Some(sink) => sink
                 .judge(requests.checks(request.index))
-                .map_err(|why| (Kind::BadBody, Some(why))),
+                .map_err(|why| (FailureKind::BadBody, Some(why))),
             None => Ok(()),
         };
         self.count_for_pace(request, answer, end.is_ok(), now);
         end
     }
 
-    /// A complete answer counts for the pace of a connection with limited bandwidth.
+    /// A complete response counts for the pace of a connection with limited bandwidth.
     pub(crate) fn count_for_pace(
         &mut self,
         request: &Pending,
-        answer: &Answer,
+        answer: &CompleteResponse,
         good: bool,
         now: Nanos,
     ) {
@@ -165,34 +166,37 @@ impl Connection {
         }
     }
 
-    /// Whether it kept SPECweb99's pace; none if its bandwidth is not limited.
+    /// Whether it kept SPECweb99's pace; `None` if its bandwidth is not limited.
     pub(crate) fn conforms(&self) -> Option<bool> {
         self.pace.as_ref().map(|pace| pace.conforms())
     }
 
-    /// What it waits for, where that is more than an answer or an open connection.
-    pub(crate) fn awaits(&self) -> Option<&'static str> {
+    /// What the connection waits for, if not for a response or for the connection to open.
+    pub(crate) fn waiting_reason(&self) -> Option<&'static str> {
         match self.state {
-            State::Shaking(..) => Some("the TLS handshake did not end in time"),
-            State::Open(_) if self.is_greeting() => {
+            ConnectionState::Shaking(..) => Some("the TLS handshake did not end in time"),
+            ConnectionState::Open(_) if self.awaits_preface() => {
                 Some("the SETTINGS of HTTP/2 did not come in time")
             }
             _ => None,
         }
     }
 
-    /// Whether it is on its way to be open.
+    /// Whether the connection is being opened.
     pub(crate) fn is_opening(&self) -> bool {
-        matches!(self.state, State::Connecting(..) | State::Shaking(..)) || self.is_greeting()
+        matches!(
+            self.state,
+            ConnectionState::Connecting(..) | ConnectionState::Shaking(..)
+        ) || self.awaits_preface()
     }
 
     /// The socket, if there is one.
     pub(crate) fn socket(&self) -> Option<BorrowedFd<'_>> {
         match &self.state {
-            State::Connecting(socket, _) => Some(socket.as_fd()),
-            State::Shaking(session, _) => Some(session.as_fd()),
-            State::Open(wire) => Some(wire.as_fd()),
-            State::Idle | State::Paused(_) => None,
+            ConnectionState::Connecting(socket, _) => Some(socket.as_fd()),
+            ConnectionState::Shaking(session, _) => Some(session.as_fd()),
+            ConnectionState::Open(wire) => Some(wire.as_fd()),
+            ConnectionState::Idle | ConnectionState::Paused(_) => None,
         }
     }
 
@@ -204,15 +208,15 @@ impl Connection {
         self.left = self.left.saturating_sub(1);
     }
 
-    /// A new socket takes the place of the last: it may serve `number` requests, what is pending among them.
+    /// Replaces the socket: the new one may serve `number` requests, pending requests included.
     pub(crate) fn renew(&mut self, number: Option<u64>) {
         let pending = self.pending.len() as u64;
         self.left = number.map_or(u64::MAX, |number| number.saturating_sub(pending));
     }
 
-    /// Offers what is to be written to the socket.
+    /// Writes the unsent bytes to the socket, as far as it takes them.
     pub(crate) fn flush(&mut self, now: Nanos) -> Result<Flushed, Errno> {
-        let State::Open(wire) = &mut self.state else {
+        let ConnectionState::Open(wire) = &mut self.state else {
             return Ok(Flushed::All);
         };
         let mut line = self.pace.as_mut().and_then(|pace| pace.up.as_mut());
@@ -252,7 +256,7 @@ impl Connection {
         })
     }
 
-    /// The socket takes no more: what is pending may still be answered.
+    /// Stops writing: the socket takes no more, but pending requests may still be answered.
     pub(crate) fn stop_writing(&mut self) {
         self.out.clear();
         self.written = 0;
@@ -261,34 +265,35 @@ impl Connection {
         }
     }
 
-    /// A place on it has become free. Where there was room before, it has been free since then: a request that was due and not
-    /// sent waited for the client, not for this.
-    pub(crate) fn freed(&mut self, now: Nanos) {
+    /// A place for a request became free at `now`. If other places were free before, the connection
+    /// had room since then: a request that was due and not sent waited for the client, not for this
+    /// place.
+    pub(crate) fn note_free_place(&mut self, now: Nanos) {
         if !self.listed {
             self.free_at = now;
         }
     }
 
-    /// An answer has come: the server is well.
-    pub(crate) fn fruitful(&mut self) {
-        self.fruitless = 0;
+    /// A response arrived: the server works, so the next attempt needs no pause.
+    pub(crate) fn reset_attempts(&mut self) {
+        self.failed_attempts = 0;
     }
 
-    /// Another attempt has failed: how long to pause before the next. The first one is free, then 1 ms and doubling,
-    /// so that a server that is down costs neither the client's CPU nor all source ports.
+    /// Pause after another failed attempt. The first failure costs no pause, later ones 1 ms and
+    /// doubling, so a server that is down costs neither the client's CPU nor all source ports.
     pub(crate) fn pause(&mut self) -> Nanos {
-        self.fruitless = self.fruitless.saturating_add(1);
-        match self.fruitless {
+        self.failed_attempts = self.failed_attempts.saturating_add(1);
+        match self.failed_attempts {
             1 => 0,
             n => (MS << (n - 2).min(10)).min(LONGEST_PAUSE),
         }
     }
 
-    /// Forgets the socket and what was to be written. What is pending stays, and can be written again by
-    /// [`rewind`](Self::rewind).
+    /// Drops the socket and the unsent bytes. Pending requests stay; [`rewind`](Self::rewind)
+    /// writes them again.
     pub(crate) fn close(&mut self) {
-        self.recall();
-        self.state = State::Idle;
+        self.return_to_pending();
+        self.state = ConnectionState::Idle;
         self.parser = Parser::new();
         self.out.clear();
         self.written = 0;
@@ -310,17 +315,19 @@ impl Connection {
         self.unsent = self.pending.len();
     }
 
-    /// Since when the connection waits for what it waits for first: to be accepted, or the oldest answer. A request that
-    /// was not sent has waited since it was due, so that none waits without end.
+    /// Since when the connection waits for its first event: to be accepted, or for the oldest
+    /// response. A request that was not sent has waited since it was due, so every wait has an end.
     pub(crate) fn waits_since(&self) -> Option<Nanos> {
         match &self.state {
-            State::Connecting(_, since) | State::Shaking(_, since) => Some(*since),
-            State::Open(_) if let Some(http2) = &self.http2 => http2.opening_since(),
-            State::Open(_) => self
+            ConnectionState::Connecting(_, since) | ConnectionState::Shaking(_, since) => {
+                Some(*since)
+            }
+            ConnectionState::Open(_) if let Some(http2) = &self.http2 => http2.opening_since(),
+            ConnectionState::Open(_) => self
                 .pending
                 .front()
                 .map(|request| request.sent_at.max(request.due)),
-            State::Idle | State::Paused(_) => None,
+            ConnectionState::Idle | ConnectionState::Paused(_) => None,
         }
     }
 }
@@ -331,28 +338,28 @@ mod tests {
 
     #[test]
     fn pauses_grow_to_a_bound_and_an_answer_ends_them() {
-        let mut connection = Connection::new();
+        let mut connection = ClientConnection::new();
         let pauses: Vec<Nanos> = (0..12).map(|_| connection.pause()).collect();
         assert_eq!(pauses[..4], [0, MS, 2 * MS, 4 * MS]);
         assert_eq!(pauses[11], LONGEST_PAUSE);
-        connection.fruitful();
+        connection.reset_attempts();
         assert_eq!(connection.pause(), 0);
     }
 
     #[test]
     fn an_answer_makes_room_only_where_there_was_none() {
-        let mut connection = Connection::new();
-        connection.freed(5);
+        let mut connection = ClientConnection::new();
+        connection.note_free_place(5);
         assert_eq!(connection.free_at, 5);
         // In the list of places with room.
         connection.listed = true;
-        connection.freed(9);
+        connection.note_free_place(9);
         assert_eq!(connection.free_at, 5);
     }
 
     #[test]
-    fn what_is_pending_can_be_written_again_and_keeps_its_times() {
-        let mut connection = Connection::new();
+    fn pending_requests_can_be_rewritten_and_keep_their_times() {
+        let mut connection = ClientConnection::new();
         let request = Pending {
             index: 0,
             class: 0,

@@ -7,12 +7,12 @@ use std::thread::Scope;
 use socket2::SockAddr;
 
 use crate::auto::{AutoFigures, Director, Pulse};
-use crate::engine::{self, Harvest, Part, Shared};
-use crate::glimpse::Glimpses;
-use crate::own::Own;
+use crate::engine::{self, Harvest, RunContext, ThreadPart};
+use crate::live_snapshot::ThreadSnapshots;
 use crate::progress::{self, Progress};
 use crate::recorder::Live;
 use crate::request::Requests;
+use crate::scheduler_stats::SchedulerStats;
 use crate::tickets::{Agreed, Gate, Tickets};
 use crate::transport::Target;
 use crate::{Error, Plan, limits};
@@ -77,7 +77,7 @@ impl<'a> Prepared<'a> {
     ) -> Result<Sent, Error> {
         let plan = self.plan;
         let threads = threads(plan);
-        let own = Own::find();
+        let scheduler_stats = SchedulerStats::find();
         let (tickets, gate, live) = (
             Tickets::new(plan.stop, stop),
             Gate::new(threads),
@@ -91,17 +91,17 @@ impl<'a> Prepared<'a> {
             .auto
             .zip(live.pulse.as_ref())
             .map(|(auto, pulse)| Director::new(auto, pulse, &agreed));
-        let glimpses = Glimpses::new(threads, progress.is_some());
-        let shared = Shared {
+        let snapshots = ThreadSnapshots::new(threads, progress.is_some());
+        let shared = RunContext {
             plan,
             target: &self.target,
             requests: &self.requests,
-            own: &own,
+            scheduler_stats: &scheduler_stats,
             tickets: &tickets,
             gate: &gate,
             live: &live,
             agreed: director.is_some().then_some(&agreed),
-            glimpses: &glimpses,
+            snapshots: &snapshots,
         };
         let (sender, harvests) = mpsc::channel();
         let results = std::thread::scope(|scope| {
@@ -125,7 +125,7 @@ impl<'a> Prepared<'a> {
 /// Starts all client threads, each with a way to bring home what it found. If one cannot be started, the others end as well.
 fn launch<'scope>(
     scope: &'scope Scope<'scope, '_>,
-    shared: &'scope Shared<'_>,
+    shared: &'scope RunContext<'_>,
     threads: usize,
     sender: &mpsc::Sender<Result<Harvest, Error>>,
 ) {
@@ -159,7 +159,7 @@ pub fn threads(plan: &Plan) -> usize {
 }
 
 /// One client thread; if it cannot do its part, the others end as well.
-fn client(shared: &Shared<'_>, thread: usize, threads: usize) -> Result<Harvest, Error> {
+fn client(shared: &RunContext<'_>, thread: usize, threads: usize) -> Result<Harvest, Error> {
     let arrival = shared.gate.arrival();
     let connections = shared.plan.connections;
     // The first threads take one more where the division leaves a remainder.
@@ -170,7 +170,7 @@ fn client(shared: &Shared<'_>, thread: usize, threads: usize) -> Result<Harvest,
         .as_ref()
         .map_or(Ok(()), |cores| limits::pin(cores[thread % cores.len()]));
     let result = pinned.and_then(|()| {
-        let part = Part {
+        let part = ThreadPart {
             thread,
             threads,
             connections: share,

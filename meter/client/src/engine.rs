@@ -1,17 +1,17 @@
 //! The client engine: one thread, one epoll, its share of the connections.
 //!
-//! The hot path of an answered request is `Engine::readable`: one `recv`, one parse, one `send`, and a clock read
-//! after the first and before the last. How connections come and go is in `lifecycle`, the schedule of an open loop in
-//! `open`; users who pause between requests, or make several that belong together, in `users` and `sessions`. Connections
-//! with streams are in `http2`.
+//! The hot path of an answered request is `Engine::readable`: one `recv`, one parse, one `send`,
+//! and a clock read after the first and before the last. `lifecycle` opens and closes connections.
+//! `open` has the schedule of an open loop. `users` and `sessions` have users who pause between
+//! requests or make several related requests. `http2` has connections with streams.
 
+mod bandwidth;
 mod harvest;
 mod http2;
 mod lifecycle;
 mod open;
-mod pace;
 mod sessions;
-mod spent;
+mod usage;
 mod users;
 mod wait;
 
@@ -19,47 +19,47 @@ use std::collections::VecDeque;
 
 use rustix::event::epoll;
 
-use crate::connection::{Connection, Flushed, State};
-use crate::glimpse::Glimpses;
-use crate::http2::End;
-use crate::outcome::{Fault, Kind};
-use crate::own::Own;
+use crate::connection::{ClientConnection, ConnectionState, Flushed};
+use crate::http2::StreamEnd;
+use crate::live_snapshot::ThreadSnapshots;
+use crate::outcome::{FailureKind, Fault};
 use crate::recorder::{Live, Pending, Recorder};
 use crate::request::Requests;
+use crate::scheduler_stats::SchedulerStats;
 use crate::tickets::{Agreed, Arrival, Gate, Tickets, Times};
 use crate::transport::{Received, Target};
 use crate::{Error, Plan, limits};
+use bandwidth::LineTimers;
 use base_clock::{Nanos, nanos};
 pub use harvest::Harvest;
 use open::Open;
-use pace::Wakes;
-use spent::Spent;
-pub use spent::Used;
+pub use usage::ThreadUsage;
+use usage::UsageReadings;
 use users::{Ended, Users};
 
-/// What all threads of a run share.
-pub(crate) struct Shared<'a> {
+/// The data that all threads of a run share.
+pub(crate) struct RunContext<'a> {
     pub plan: &'a Plan,
     pub target: &'a Target,
     pub requests: &'a Requests,
     pub tickets: &'a Tickets<'a>,
     pub(crate) gate: &'a Gate,
     pub live: &'a Live,
-    /// The times of a run that decides them while it goes on.
+    /// The run's times, if they are decided during the run.
     pub(crate) agreed: Option<&'a Agreed>,
-    pub own: &'a Own,
-    pub(crate) glimpses: &'a Glimpses,
+    pub scheduler_stats: &'a SchedulerStats,
+    pub(crate) snapshots: &'a ThreadSnapshots,
 }
 
-/// Bytes read at once. Also the most that is read of one connection before the others have their turn.
+/// Bytes read at once, and the most that is read of one connection before the other connections.
 const READ: usize = 64 * 1024;
 /// Events taken from epoll at once.
 const EVENTS: usize = 256;
 
 struct Engine<'a> {
-    shared: &'a Shared<'a>,
+    shared: &'a RunContext<'a>,
     epoll: std::os::fd::OwnedFd,
-    connections: Vec<Connection>,
+    connections: Vec<ClientConnection>,
     buffer: Box<[u8]>,
     recorder: Recorder,
     times: Times,
@@ -70,37 +70,41 @@ struct Engine<'a> {
     stopped_at: Option<Nanos>,
     /// Requests issued and not finished, warm-up included.
     outstanding: usize,
-    /// When timeouts and pauses are looked at next.
+    /// When timeouts and pauses are checked next.
     next_sweep: Nanos,
     /// The schedule, if there is one and the gate is open.
     open: Option<Open>,
-    /// Whoever makes the requests, if the plan has pauses or sessions.
+    /// The users that make the requests, if the plan has pauses or sessions.
     users: Option<Users<'a>>,
     /// When the connections of a ramp are opened, in order.
     starts: VecDeque<(Nanos, usize)>,
     /// Why the last attempt to connect failed, if none has succeeded since.
     no_connection: Option<Fault>,
-    /// When lines of limited bandwidth are free again.
-    wakes: Wakes,
-    spent: Spent,
-    /// Which of the threads this is.
+    /// When connections of limited bandwidth may continue.
+    wakes: LineTimers,
+    usage: UsageReadings,
+    /// Index of this thread.
     thread: usize,
-    /// Requests that every connection has had room for at a time.
+    /// Requests that every connection may have in flight.
     depth: usize,
-    /// Requests that have ended on streams; kept for its memory.
-    ends: Vec<End>,
+    /// Requests that have ended on streams; kept to reuse its memory.
+    ends: Vec<StreamEnd>,
 }
 
-/// Which of the threads this is, and what its part is.
+/// Index and share of one thread.
 #[derive(Clone, Copy)]
-pub(crate) struct Part {
+pub(crate) struct ThreadPart {
     pub(crate) thread: usize,
     pub(crate) threads: usize,
     pub(crate) connections: usize,
 }
 
 /// Carries out a thread's part of the plan; `arrival` is given up when its connections are open.
-pub(crate) fn run(shared: &Shared<'_>, part: Part, arrival: Arrival<'_>) -> Result<Harvest, Error> {
+pub(crate) fn run(
+    shared: &RunContext<'_>,
+    part: ThreadPart,
+    arrival: Arrival<'_>,
+) -> Result<Harvest, Error> {
     let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(|errno| Error::System {
         what: "create an epoll",
         source: errno.into(),
@@ -110,7 +114,7 @@ pub(crate) fn run(shared: &Shared<'_>, part: Part, arrival: Arrival<'_>) -> Resu
         shared,
         epoll,
         connections: (0..part.connections)
-            .map(|_| Connection::of(shared.plan, shared.requests))
+            .map(|_| ClientConnection::of(shared.plan, shared.requests))
             .collect(),
         buffer: vec![0; READ].into_boxed_slice(),
         recorder: Recorder::new(never.start, never.end, None, false),
@@ -124,8 +128,8 @@ pub(crate) fn run(shared: &Shared<'_>, part: Part, arrival: Arrival<'_>) -> Resu
         users: None,
         starts: VecDeque::new(),
         no_connection: None,
-        wakes: Wakes::default(),
-        spent: Spent::default(),
+        wakes: LineTimers::default(),
+        usage: UsageReadings::default(),
         thread: part.thread,
         depth: shared.plan.depth,
         ends: Vec::new(),
@@ -149,7 +153,7 @@ pub(crate) fn run(shared: &Shared<'_>, part: Part, arrival: Arrival<'_>) -> Resu
 }
 
 impl Engine<'_> {
-    /// When the thread has something to do although nothing has happened.
+    /// When the thread has something to do without an event.
     fn wake_at(&self) -> Nanos {
         let end = match (&self.open, self.stopped_at) {
             (_, Some(_)) => Nanos::MAX,
@@ -162,7 +166,7 @@ impl Engine<'_> {
         self.next_sweep.min(end).min(user).min(start).min(line)
     }
 
-    /// The run has these times, which may not have been known before.
+    /// Takes over the run's times, which may not have been known before.
     fn adopt(&mut self, times: Times) {
         if self.times != times {
             self.times = times;
@@ -170,11 +174,11 @@ impl Engine<'_> {
         }
     }
 
-    /// Whether nothing more is to be sent although no ticket was refused.
+    /// Whether nothing more is sent although no ticket was refused.
     fn is_over(&self, now: Nanos) -> bool {
         match &self.open {
             Some(open) if !open.is_exhausted() => false,
-            // A user may pause for long before asking for a ticket that is not there.
+            // A user may pause for long before asking for a ticket that does not exist.
             _ => now >= self.times.last || self.users.is_some() && self.shared.tickets.are_out(),
         }
     }
@@ -186,49 +190,52 @@ impl Engine<'_> {
         for event in events.iter() {
             let (id, flags) = (event.data.u64() as usize, event.flags);
             match self.connections[id].state {
-                State::Open(_) if flags.intersects(!epoll::EventFlags::OUT) => self.readable(id),
-                State::Open(_) => self.write(id),
-                State::Connecting(..) => self.connected(id),
-                State::Shaking(..) => self.shake(id),
-                State::Idle | State::Paused(_) => {}
+                ConnectionState::Open(_) if flags.intersects(!epoll::EventFlags::OUT) => {
+                    self.readable(id)
+                }
+                ConnectionState::Open(_) => self.write(id),
+                ConnectionState::Connecting(..) => self.connected(id),
+                ConnectionState::Shaking(..) => self.continue_handshake(id),
+                ConnectionState::Idle | ConnectionState::Paused(_) => {}
             }
         }
         if !self.starts.is_empty() {
-            self.start_in_turn();
+            self.start_due_connections();
         }
         self.wake_users();
-        self.keep_schedule();
+        self.run_schedule();
         let now = base_clock::now();
         self.resume_paced(now);
         let is_empty = self.spins() && events.is_empty() && now < until;
         self.recorder.turn(now, is_empty);
         let is_over = self.stopped_at.is_none() && self.is_over(now);
-        self.glimpse(now);
+        self.publish_snapshot(now);
         if now >= self.next_sweep || is_over {
             self.sweep(now);
-            // What that took belongs to this turn, not to the next one, which may be empty.
+            // The copy's time belongs to this turn, not to the next one, which may be empty.
             self.recorder.work.resume(base_clock::now());
         }
-        self.take_stock(now);
+        self.read_usage_at_edges(now);
         Ok(())
     }
 
-    /// Leaves a copy of what was measured for whoever watches, if one is due.
-    fn glimpse(&self, now: Nanos) {
-        let is_open = |connection: &&Connection| matches!(connection.state, State::Open(_));
+    /// Leaves a copy of the measurements for the live view, if one is due.
+    fn publish_snapshot(&self, now: Nanos) {
+        let is_open =
+            |connection: &&ClientConnection| matches!(connection.state, ConnectionState::Open(_));
         let connected = || self.connections.iter().filter(is_open).count();
         self.shared
-            .glimpses
-            .leave(self.thread, now, &self.recorder, connected);
+            .snapshots
+            .publish(self.thread, now, &self.recorder, connected);
     }
 
-    /// The hot path: answers are taken from the socket and new requests put in their place.
+    /// The hot path: reads responses from the socket and sends new requests.
     fn readable(&mut self, id: usize) {
         let Some(room) = self.reading_room(id) else {
             return;
         };
         let connection = &mut self.connections[id];
-        let State::Open(wire) = &mut connection.state else {
+        let ConnectionState::Open(wire) = &mut connection.state else {
             return;
         };
         let count = match wire.recv(&mut self.buffer, room) {
@@ -254,7 +261,7 @@ impl Engine<'_> {
             }
             let (used, answer) = match connection.feed(bytes, self.shared.requests) {
                 Ok(fed) => fed,
-                Err(why) => return self.fail(id, Kind::BadResponse, Some(why.0)),
+                Err(why) => return self.fail(id, FailureKind::BadResponse, Some(why.0)),
             };
             bytes = &bytes[used..];
             let Some(answer) = answer else { break };
@@ -262,13 +269,13 @@ impl Engine<'_> {
             let Some(request) = connection.pending.pop_front() else {
                 return;
             };
-            let Shared { plan, requests, .. } = self.shared;
+            let RunContext { plan, requests, .. } = self.shared;
             let end = connection.judge(&request, &answer, plan, requests, now);
             self.recorder
                 .answered(&request, &answer, end, now, self.shared.live);
             self.outstanding -= 1;
-            connection.fruitful();
-            connection.freed(now);
+            connection.reset_attempts();
+            connection.note_free_place(now);
             if let Some(users) = &mut self.users {
                 let (request, good) = (&request, end.is_ok());
                 let ended = Ended { request, good, now };
@@ -287,12 +294,12 @@ impl Engine<'_> {
         }
     }
 
-    /// Whether the end of a connection came with what was read of it last.
+    /// Whether the last read found the end of the connection.
     fn is_ended(&self, id: usize) -> bool {
-        matches!(&self.connections[id].state, State::Open(wire) if wire.is_ended())
+        matches!(&self.connections[id].state, ConnectionState::Open(wire) if wire.is_ended())
     }
 
-    /// Takes the end of a connection if it is known: nothing more would wake the thread for it.
+    /// Handles a known end of a connection, because no event will wake the thread for it.
     fn read_end(&mut self, id: usize) {
         if self.is_ended(id) {
             self.readable(id);
@@ -309,7 +316,7 @@ impl Engine<'_> {
         if self.users.is_some() {
             return self.write(id);
         }
-        while self.connections[id].has_place(self.shared.plan.depth)
+        while self.connections[id].has_room_for_request(self.shared.plan.depth)
             && self.connections[id].left > 0
             && self.issue(id, now)
         {}
@@ -345,7 +352,7 @@ impl Engine<'_> {
     fn write(&mut self, id: usize) {
         let connection = &mut self.connections[id];
         let flushed = if connection.http2.is_some() {
-            let Shared { plan, requests, .. } = self.shared;
+            let RunContext { plan, requests, .. } = self.shared;
             connection.flush_streams(requests, plan.depth, base_clock::now())
         } else {
             connection.flush(base_clock::now())
@@ -361,15 +368,16 @@ impl Engine<'_> {
                     self.watch(id);
                 }
             }
-            // An early answer may be waiting to be read before the close: the next event brings it.
+            // An early response may be readable before the close: the next event brings it.
             Err(_) => connection.stop_writing(),
         }
     }
 }
 
-/// What epoll watches for: room to write, and input with its end.
+/// Events that epoll reports: room to write, and input with its end.
 fn interest(room: bool, input: bool) -> epoll::EventFlags {
-    // Errors and the end of both directions are always reported; while there is nothing to be done about them, once.
+    // epoll always reports errors and the end of both directions. If nothing else is watched, they
+    // are reported once.
     let mut flags = match (room, input) {
         (false, false) => epoll::EventFlags::ET,
         _ => epoll::EventFlags::empty(),

@@ -3,12 +3,13 @@
 use std::fmt;
 use std::io;
 
-/// A run that never measured anything. What goes wrong between client and server is no `Error` but counted in the
-/// run's [`Errors`](crate::Errors).
+/// A run that measured nothing. Failures between client and server are not an `Error`; the run
+/// counts them in its [`Errors`](crate::Errors).
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
-    /// The plan contradicts itself or cannot be carried out; the sentence says which part and what to do.
+    /// The plan contradicts itself or cannot be carried out. The sentence says which part, and what
+    /// to do.
     Plan(String),
     /// The host name has no address.
     Resolve {
@@ -40,7 +41,7 @@ pub enum Error {
     },
     /// A client thread panicked: a bug in this crate.
     Thread,
-    /// The PostgreSQL server that is to be watched cannot be.
+    /// The PostgreSQL server to be watched cannot be reached or read.
     Postgres(base_probe::postgres::PgError),
 }
 

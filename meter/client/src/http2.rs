@@ -1,14 +1,15 @@
 //! HTTP/2 (RFC 9113): one connection with its streams, without a socket, a clock or a runtime.
 //!
-//! The protocol is `h2`'s. Its connection is a future over two queues in memory; the engine's loop feeds one queue from the
-//! socket, polls the connection and the streams for which something came, and empties the other queue into the socket.
-//! The server's first SETTINGS are awaited before the first request, so that no more streams are opened than it allows.
+//! The crate `h2` has the protocol. Its connection is a future over two queues in memory. The
+//! engine's loop fills one queue from the socket, polls the connection and the streams with news,
+//! and writes the other queue to the socket. The first request waits for the server's first
+//! SETTINGS, so that no more streams are opened than the server allows.
 
+mod faults;
 mod pipe;
-mod prepared;
-mod ready;
+mod ready_slots;
+mod request;
 mod stream;
-mod words;
 
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -19,48 +20,50 @@ use h2::client;
 use rustix::io::Errno;
 
 use crate::body::BodySink;
-use crate::outcome::{Fault, Kind};
+use crate::outcome::{FailureKind, Fault};
 use crate::recorder::Pending;
 use crate::request::Requests;
 use crate::transport::Wire;
 use base_clock::Nanos;
 use pipe::Pipe;
-pub(crate) use prepared::Prepared;
-use ready::Ready;
-use stream::{Lost, Stream};
+use ready_slots::ReadySlots;
+pub(crate) use request::Http2Request;
+use stream::{Stream, StreamFailure};
 
-/// What a stream may carry before this side has read it. Read is at once, so that it is the round trip that this covers.
+/// Bytes that a stream may carry before this side has read them. This side reads at once, so the
+/// window covers one round trip.
 const STREAM_WINDOW: u32 = 1 << 20;
-/// The same of all streams of a connection together.
+/// The same for all streams of a connection together.
 const CONNECTION_WINDOW: u32 = 16 << 20;
-/// Longest head of an answer, as for HTTP/1.1.
+/// Longest head of a response, as for HTTP/1.1.
 const HEAD: u32 = 64 * 1024;
-/// Streams given up by this side whose late frames are still told from those of a server that breaks the rules.
+/// Streams given up by this side whose late frames are accepted; a late frame of another stream
+/// breaks the protocol.
 const GIVEN_UP: usize = 10_000;
 
-/// How a request ended on a stream.
-pub(crate) enum End {
-    /// With a complete answer.
+/// How a request on a stream ended.
+pub(crate) enum StreamEnd {
+    /// With a complete response.
     Answered {
         request: Pending,
         status: u16,
-        /// What came on the connection since the answer before: heads are compressed together, so that only the sum has a
-        /// meaning for each of them.
+        /// Bytes received on the connection since the response before. Heads are compressed
+        /// together, so only the sum over all responses has a meaning.
         bytes: u64,
         /// Whether the body is what the plan wants it to be.
         body: Result<(), &'static str>,
     },
-    /// Without one.
+    /// Without a response.
     Failed(Pending, Fault),
-    /// Unseen by the server, which is about to close the connection.
+    /// Not processed by the server, which is about to close the connection.
     Unseen(Pending),
 }
 
 /// A place for one stream at a time.
-struct Place {
+struct StreamSlot {
     stream: Option<Stream>,
     waker: Waker,
-    /// Takes the body, where bodies are checked.
+    /// Receives the body, if bodies are checked.
     sink: Option<Box<BodySink>>,
 }
 
@@ -69,27 +72,27 @@ pub(crate) struct Http2 {
     pipe: Pipe,
     connection: client::Connection<Pipe, Bytes>,
     sender: client::SendRequest<Bytes>,
-    places: Vec<Place>,
+    places: Vec<StreamSlot>,
     /// Bytes of each body that are kept for a check at most.
     body_room: usize,
     free: Vec<usize>,
-    ready: Arc<Ready>,
-    /// The places being looked at; kept for its memory.
+    ready: Arc<ReadySlots>,
+    /// The places being polled; kept to reuse its memory.
     looked_at: Vec<usize>,
-    /// Since when it was being opened, until the server's SETTINGS have come.
+    /// Since when it is opening; `None` after the server's SETTINGS arrived.
     opening_since: Option<Nanos>,
-    /// It takes no more requests.
+    /// The connection takes no more requests.
     is_draining: bool,
     /// What this side found wrong with the connection.
     fault: Option<Fault>,
-    /// Bytes received since the last answer.
+    /// Bytes received since the last response.
     received: u64,
     heard_at: Nanos,
 }
 
 impl Http2 {
-    /// A connection that has been opened since `since`; what is to be said first is ready to be flushed. Of a body that is
-    /// checked `body_room` bytes are kept.
+    /// A connection that has been opening since `since`; its first bytes are ready to be flushed.
+    /// `body_room` bytes of a checked body are kept.
     pub(crate) fn begin(since: Nanos, body_room: usize) -> Result<Self, Fault> {
         let pipe = Pipe::default();
         let mut builder = client::Builder::new();
@@ -101,9 +104,12 @@ impl Http2 {
             .max_concurrent_reset_streams(GIVEN_UP)
             .initial_max_send_streams(0);
         let handshake = pin!(builder.handshake::<_, Bytes>(pipe.clone()));
-        // The queue takes the preface at once, and there is nothing else to wait for.
-        let Poll::Ready(Ok((sender, connection))) = handshake.poll(&mut nobody()) else {
-            return Err((Kind::ConnectFailed, Some("HTTP/2 could not be begun")));
+        // The queue takes the preface at once, so the handshake never waits.
+        let Poll::Ready(Ok((sender, connection))) = handshake.poll(&mut noop_context()) else {
+            return Err((
+                FailureKind::ConnectFailed,
+                Some("HTTP/2 could not be begun"),
+            ));
         };
         Ok(Self {
             pipe,
@@ -122,12 +128,13 @@ impl Http2 {
         })
     }
 
-    /// Since when it is being opened, if the server's SETTINGS have not come.
+    /// Since when it is opening, if the server's SETTINGS have not arrived.
     pub(crate) fn opening_since(&self) -> Option<Nanos> {
         self.opening_since
     }
 
-    /// Whether the server's SETTINGS have come since this was asked last: since when it was being opened.
+    /// If the server's SETTINGS arrived since the last call: the time since which the connection
+    /// was opening.
     pub(crate) fn has_opened(&mut self) -> Option<Nanos> {
         if self.sender.current_max_send_streams() == 0 {
             return None;
@@ -140,7 +147,7 @@ impl Http2 {
         self.places.len() - self.free.len()
     }
 
-    /// Whether it takes no more requests: the server has said so, or says nothing any more.
+    /// Whether it takes no more requests: the server said so, or does not answer any more.
     pub(crate) fn is_draining(&self) -> bool {
         self.is_draining
     }
@@ -153,14 +160,17 @@ impl Http2 {
         depth.min(self.sender.current_max_send_streams())
     }
 
-    /// Puts a request on a stream of its own; returns it if the connection takes none.
+    /// Puts a request on its own stream; returns the request if the connection takes none.
     pub(crate) fn send(
         &mut self,
         mut request: Pending,
         requests: &Requests,
         now: Nanos,
     ) -> Result<(), Pending> {
-        if !matches!(self.sender.poll_ready(&mut nobody()), Poll::Ready(Ok(()))) {
+        if !matches!(
+            self.sender.poll_ready(&mut noop_context()),
+            Poll::Ready(Ok(()))
+        ) {
             return Err(request);
         }
         let prepared = requests.prepared(request.index);
@@ -169,7 +179,7 @@ impl Http2 {
             .sender
             .send_request(prepared.request(), body.is_empty())
         else {
-            // The numbers for streams are used up, or the end has come in between.
+            // The stream numbers are used up, or the connection ended in between.
             self.is_draining = true;
             return Err(request);
         };
@@ -188,14 +198,14 @@ impl Http2 {
             sink.begin(requests.checks(request.index));
         }
         place.stream = Some(Stream::new(request, response));
-        // Its first look leaves its waker.
+        // The first poll registers the waker.
         self.ready.add(at);
         Ok(())
     }
 
     fn add_place(&mut self) -> usize {
         let at = self.places.len();
-        self.places.push(Place {
+        self.places.push(StreamSlot {
             stream: None,
             waker: self.ready.waker(at),
             sink: None,
@@ -203,22 +213,26 @@ impl Http2 {
         at
     }
 
-    /// Bytes of the socket, which came `now`.
+    /// Adds bytes that the socket received at `now`.
     pub(crate) fn feed(&mut self, bytes: &[u8], now: Nanos) {
         self.pipe.feed(bytes);
         self.received += bytes.len() as u64;
         self.heard_at = now;
     }
 
-    /// Goes on as far as what was fed allows. Requests that have ended are put into `ends`; an error is the connection's,
-    /// and leaves the other requests without an answer.
-    pub(crate) fn drive(&mut self, requests: &Requests, ends: &mut Vec<End>) -> Result<(), Fault> {
+    /// Advances as far as the fed bytes allow. Requests that have ended are put into `ends`. An
+    /// error concerns the whole connection and leaves its other requests without a response.
+    pub(crate) fn drive(
+        &mut self,
+        requests: &Requests,
+        ends: &mut Vec<StreamEnd>,
+    ) -> Result<(), Fault> {
         loop {
             self.poll();
             let mut places = std::mem::take(&mut self.looked_at);
             self.ready.take(&mut places);
             for &at in &places {
-                self.look_at(at, requests, ends);
+                self.poll_stream(at, requests, ends);
             }
             let is_done = places.is_empty();
             self.looked_at = places;
@@ -226,11 +240,11 @@ impl Http2 {
                 break;
             }
         }
-        let no_more = self.sender.poll_ready(&mut nobody());
+        let no_more = self.sender.poll_ready(&mut noop_context());
         self.is_draining |= matches!(no_more, Poll::Ready(Err(_)));
         match self.fault {
             Some(_) if self.opening_since.is_some() => Err((
-                Kind::BadResponse,
+                FailureKind::BadResponse,
                 Some("what came first is not HTTP/2: the server may only speak HTTP/1.1"),
             )),
             Some(fault) => Err(fault),
@@ -238,21 +252,21 @@ impl Http2 {
         }
     }
 
-    /// Polls the connection itself: frames are taken and made.
+    /// Polls the connection itself, which reads and writes frames.
     fn poll(&mut self) {
-        match Pin::new(&mut self.connection).poll(&mut nobody()) {
+        match Pin::new(&mut self.connection).poll(&mut noop_context()) {
             Poll::Pending => {}
             Poll::Ready(Ok(())) => self.is_draining = true,
-            // A server that goes away leaves it to the streams whether that hurts.
+            // If the server goes away, each stream says whether its request failed.
             Poll::Ready(Err(error)) if error.is_remote() => self.is_draining = true,
             Poll::Ready(Err(error)) => {
                 self.is_draining = true;
-                self.fault = Some(words::of_connection(&error));
+                self.fault = Some(faults::of_connection(&error));
             }
         }
     }
 
-    fn look_at(&mut self, at: usize, requests: &Requests, ends: &mut Vec<End>) {
+    fn poll_stream(&mut self, at: usize, requests: &Requests, ends: &mut Vec<StreamEnd>) {
         let place = &mut self.places[at];
         let Some(stream) = &mut place.stream else {
             return;
@@ -264,7 +278,7 @@ impl Http2 {
         };
         let request = stream.request;
         ends.push(match end {
-            Ok(status) => End::Answered {
+            Ok(status) => StreamEnd::Answered {
                 request,
                 status,
                 bytes: std::mem::take(&mut self.received),
@@ -273,27 +287,30 @@ impl Http2 {
                     None => Ok(()),
                 },
             },
-            Err(Lost::Failed(fault)) => End::Failed(request, fault),
-            Err(Lost::Unseen) => End::Unseen(request),
+            Err(StreamFailure::Failed(fault)) => StreamEnd::Failed(request, fault),
+            Err(StreamFailure::Unseen) => StreamEnd::Unseen(request),
         });
         place.stream = None;
         self.free.push(at);
     }
 
-    /// Gives up the requests that were sent at `before` or earlier. Where nothing at all has come since then, the
-    /// connection takes no more of them.
-    pub(crate) fn expire(&mut self, before: Nanos, ends: &mut Vec<End>) {
+    /// Gives up the requests that were sent at `before` or earlier. If no byte arrived since then,
+    /// the connection takes no more requests.
+    pub(crate) fn expire(&mut self, before: Nanos, ends: &mut Vec<StreamEnd>) {
         for (at, place) in self.places.iter_mut().enumerate() {
             let is_late = |stream: &mut Stream| stream.request.sent_at <= before;
             if let Some(stream) = place.stream.take_if(is_late) {
                 self.is_draining |= self.heard_at <= stream.request.sent_at;
                 self.free.push(at);
-                ends.push(End::Failed(stream.request, (Kind::Timeout, None)));
+                ends.push(StreamEnd::Failed(
+                    stream.request,
+                    (FailureKind::Timeout, None),
+                ));
             }
         }
     }
 
-    /// Writes what is to be sent: whether the socket took all of it.
+    /// Writes the unsent bytes; true if the socket took all.
     pub(crate) fn flush(&mut self, wire: &mut Wire) -> Result<bool, Errno> {
         loop {
             self.poll();
@@ -312,14 +329,14 @@ impl Http2 {
         self.is_draining = true;
     }
 
-    /// What is in flight, when the connection is given up.
+    /// The requests in flight, when the connection is given up.
     pub(crate) fn into_requests(self) -> impl Iterator<Item = Pending> {
         let streams = self.places.into_iter().filter_map(|place| place.stream);
         streams.map(|stream| stream.request)
     }
 }
 
-/// A context in which nobody is woken: the connection is polled whenever anything may have changed.
-fn nobody() -> Context<'static> {
+/// A context that wakes nothing: the connection is polled after every possible change.
+fn noop_context() -> Context<'static> {
     Context::from_waker(Waker::noop())
 }

@@ -1,12 +1,13 @@
-//! The measuring client: sends requests to an HTTP server, validates the responses, and records when each was due, was
-//! sent and was answered.
+//! The measuring client: sends requests to an HTTP server, validates the responses, and records
+//! when each was due, sent and answered.
 //!
-//! It knows sockets, and HTTP/1.1 and HTTP/2 as a client sees them. It must not know any code of the server (a shared bug
-//! would hide itself), nor what its records mean: verdicts and figures of a run are made by `millrace-runs`.
-//! Each thread runs an epoll loop of its own; requests are rendered beforehand; responses are validated in full and kept
-//! only where a workload or a check looks at them. However hostile the server, a connection (of HTTP/2 each stream) holds
-//! at most a head of 64 KiB and, where a body is kept, 16 MiB of it (all connections together 1 GiB, or 64 KiB each); and
-//! a request ends with its timeout.
+//! It knows sockets, and HTTP/1.1 and HTTP/2 from the client's side. It must not use any code of
+//! the server, because a shared bug would hide itself. It must not know what its records mean:
+//! `millrace-runs` makes the verdicts and figures of a run. Each thread runs its own epoll loop.
+//! Requests are rendered before the run. Responses are validated in full, and kept only if a
+//! workload or a check uses them. With any server, a connection (with HTTP/2: each stream) holds at
+//! most a head of 64 KiB and, if a body is kept, 16 MiB of the body (all connections together 1
+//! GiB, or 64 KiB each). A request ends with its timeout.
 
 mod arrivals;
 mod auto;
@@ -14,15 +15,15 @@ mod body;
 mod chunked;
 pub mod classes;
 mod connection;
+pub mod cpu_accounting;
 pub mod driver;
 pub mod engine;
 mod error;
-mod glimpse;
 mod http2;
 pub mod limits;
+mod live_snapshot;
 pub mod null;
 pub mod outcome;
-pub mod own;
 mod pace;
 mod phases;
 mod plan;
@@ -31,17 +32,17 @@ mod recorded;
 pub mod recorder;
 pub mod request;
 pub mod response;
+pub mod scheduler_stats;
 pub mod sink;
 pub mod spin;
 pub mod tickets;
 mod transport;
 pub mod url;
-pub mod work;
 mod workload;
 
 pub use auto::{Auto, AutoFigures};
 pub use error::Error;
-pub use glimpse::Glimpse;
+pub use live_snapshot::LiveSnapshot;
 pub use null::{Delay, NullAnswer, NullLog, NullPlan, NullServer};
 pub use outcome::Errors;
 pub use pace::{Pace, Think};

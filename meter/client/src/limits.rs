@@ -1,4 +1,4 @@
-//! Whether this process may have what the plan needs, and where its threads may run.
+//! Checks that this process may have what the plan needs, and which cores its threads may use.
 
 use std::net::IpAddr;
 use std::num::NonZeroU64;
@@ -8,7 +8,7 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity, set_current_t
 
 use crate::{Error, Plan, Stop};
 
-/// File descriptors beside the connections: epolls, standard streams, what the caller has open.
+/// File descriptors besides the connections: epolls, standard streams, the caller's files.
 const BESIDE: u64 = 256;
 
 /// Raises the limit of file descriptors to what `connections` need.
@@ -38,8 +38,8 @@ pub fn descriptors(connections: usize) -> Result<(), Error> {
 /// How long a closed connection keeps its pair of ports: Linux's `TCP_TIMEWAIT_LEN`, in seconds.
 const TIME_WAIT: f64 = 60.0;
 
-/// Makes sure that there is a source port for each connection to one address. Where the range cannot be read, nothing is
-/// refused: connections that find no port are counted in any case.
+/// Checks that there is a source port for each connection to one address. If the range cannot be
+/// read, nothing is refused; connections without a port are counted anyway.
 pub fn source_ports(connections: usize) -> Result<(), Error> {
     match (connections as u64, ports()) {
         (need, Some(have)) if need > have => Err(Error::SourcePorts { need, have }),
@@ -47,7 +47,8 @@ pub fn source_ports(connections: usize) -> Result<(), Error> {
     }
 }
 
-/// A sentence for a plan whose connections may use up the source ports, as those that are closed wait for a minute.
+/// A warning for a plan whose connections may use up the source ports, because a closed connection
+/// keeps its port for a minute.
 pub(crate) fn source_ports_over_time(plan: &Plan) -> Option<String> {
     if plan.unix_socket.is_some() || (plan.keep_alive && plan.per_connection.is_none()) {
         return None;
@@ -92,7 +93,7 @@ pub fn pin(core: usize) -> Result<(), Error> {
     confine(&[core])
 }
 
-/// Lets the calling thread, and whatever it starts, run on `cores` only.
+/// Lets the calling thread, and the threads that it starts, run on `cores` only.
 pub fn confine(cores: &[usize]) -> Result<(), Error> {
     let cannot =
         |core: usize, why: String| Err(Error::Plan(format!("cannot run on core {core}: {why}")));
@@ -116,13 +117,13 @@ pub fn may_run_on(core: usize) -> bool {
     core < CpuSet::MAX_CPU && sched_getaffinity(None).is_ok_and(|set| set.is_set(core))
 }
 
-/// Lets the calling thread be woken when it asked to be, and not up to 50 µs later. A kernel that refuses leaves it as it was; the
-/// client's lateness is measured in any case.
+/// Makes the kernel wake the calling thread on time instead of up to 50 µs later. If the kernel
+/// refuses, nothing changes; the client's lateness is measured anyway.
 pub(crate) fn precise_timers() {
     let _ = set_current_timer_slack(NonZeroU64::new(1));
 }
 
-/// The cores on which this thread may run, or another process; none where the kernel does not tell.
+/// Cores on which this thread or another process may run; none if the kernel does not say.
 pub fn cores_of(process: Option<Pid>) -> Vec<usize> {
     let Ok(set) = sched_getaffinity(process) else {
         return Vec::new();
@@ -131,7 +132,7 @@ pub fn cores_of(process: Option<Pid>) -> Vec<usize> {
     all.filter(|&core| set.is_set(core)).collect()
 }
 
-/// Whether a server of that name is on this machine, as far as the name tells.
+/// Whether the name says that the server is on this machine.
 pub fn is_local(host: &str) -> bool {
     host == "localhost"
         || host

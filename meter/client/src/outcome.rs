@@ -1,12 +1,12 @@
-//! What can go wrong with a request, and how often it did.
+//! Kinds of failed requests, and their counts.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// How a request ended other than with a good answer.
+/// How a request ended without a good response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum FailureKind {
     /// The server refused the connection.
     ConnectRefused,
     /// The connection failed otherwise.
@@ -15,13 +15,13 @@ pub enum Kind {
     NoSourcePort,
     /// The timeout passed.
     Timeout,
-    /// The connection ended before the answer was complete.
+    /// The connection ended before the response was complete.
     ClosedEarly,
     /// The connection was reset.
     Reset,
-    /// The answer was no HTTP.
+    /// The response was no HTTP.
     BadResponse,
-    /// Bytes came that answer no request.
+    /// Bytes arrived that answer no request.
     Unsolicited,
     /// A status from 400 to 499 that was not expected.
     Status4xx,
@@ -35,14 +35,14 @@ pub enum Kind {
     Tls,
     /// The status was good and the body failed a check.
     BadBody,
-    /// A value that later requests need was not in the answer.
+    /// A value that later requests need was not in the response.
     NoMatch,
 }
 
-/// Why a request had no good answer: the kind, and a word more.
-pub type Fault = (Kind, Option<&'static str>);
+/// Why a request had no good response: the kind, and a detail.
+pub type Fault = (FailureKind, Option<&'static str>);
 
-impl Kind {
+impl FailureKind {
     /// Every kind, in the order in which counts are kept.
     pub const ALL: [Self; 15] = [
         Self::ConnectRefused,
@@ -91,7 +91,7 @@ impl Kind {
         )
     }
 
-    /// The kind of a complete answer whose status was not expected.
+    /// The kind of a complete response whose status was not expected.
     pub fn of_status(status: u16) -> Self {
         match status {
             400..=499 => Self::Status4xx,
@@ -101,28 +101,30 @@ impl Kind {
     }
 }
 
-/// Measured requests that did not end with a good answer, by kind. Every kind is present, also with a count of 0.
+/// Measured requests that did not end with a good response, by kind. Every kind is present, also
+/// with a count of 0.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Errors {
-    /// Counts by kind: `connect_refused`, `connect_failed`, `no_source_port`, `timeout`, `closed_early`, `reset`,
-    /// `bad_response`, `unsolicited` (bytes that answer no request), `status_4xx`, `status_5xx`, `status_other`,
-    /// `shed` (past its deadline before it could be sent), `tls` (a handshake or a record), `bad_body` (a good status
-    /// with a body that fails a check), `no_match` (a value that later requests of a session need was not in the answer).
+    /// Counts by kind: `connect_refused`, `connect_failed`, `no_source_port`, `timeout`,
+    /// `closed_early`, `reset`, `bad_response`, `unsolicited` (bytes that answer no request),
+    /// `status_4xx`, `status_5xx`, `status_other`, `shed` (past its deadline before it could be
+    /// sent), `tls` (a handshake or a record), `bad_body` (a good status with a body that fails a
+    /// check), `no_match` (the response lacks a value that later requests of a session need).
     #[serde(flatten)]
     pub by_kind: BTreeMap<String, u64>,
 }
 
 impl Errors {
-    /// From the counts in the order of [`Kind::ALL`].
-    pub fn new(counts: &[u64; Kind::ALL.len()]) -> Self {
-        let by_kind = Kind::ALL
+    /// From the counts in the order of [`FailureKind::ALL`].
+    pub fn new(counts: &[u64; FailureKind::ALL.len()]) -> Self {
+        let by_kind = FailureKind::ALL
             .iter()
             .map(|kind| (kind.key().to_owned(), counts[*kind as usize]))
             .collect();
         Self { by_kind }
     }
 
-    /// The count of one kind; 0 if there is none of that name.
+    /// The count of one kind; 0 for an unknown name.
     pub fn count(&self, kind: &str) -> u64 {
         self.by_kind.get(kind).copied().unwrap_or(0)
     }

@@ -1,4 +1,4 @@
-//! How long a client waits between the answer to one request and the next.
+//! How long a client waits between the response to one request and the next.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,16 +11,16 @@ use millrace_stats::span;
 /// The longest mean of a pause: a day.
 const LONGEST: Duration = Duration::from_secs(86_400);
 
-/// What lies between the requests of one connection, or of one session.
+/// The time between the requests of one connection or one session.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Pace {
-    /// Nothing: the next request is sent when the answer to the last is complete.
+    /// No time: the next request is sent when the response to the last is complete.
     #[default]
     AtOnce,
-    /// A pause after each answer.
+    /// A pause after each response.
     Think(Think),
-    /// Requests are sent at this distance; one whose predecessor is not answered by then is sent when it is, and
-    /// counts as a missed cycle.
+    /// Requests are sent at this distance. If the response before is late, the next request is sent
+    /// when that response arrives, and counts as a missed cycle.
     Cycle(Duration),
 }
 
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_think_time_that_says_nothing_is_refused_with_what_to_write() {
+    fn an_invalid_think_time_is_refused_with_the_right_form() {
         for text in [
             "",
             "5",

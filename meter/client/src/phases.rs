@@ -25,7 +25,8 @@ impl Plan {
         Some(rate * self.session.unwrap_or(1) as f64)
     }
 
-    /// Whether connections belong to users who pause or make several requests, and not to whatever is due.
+    /// Whether connections belong to users who pause or make several requests, instead of taking
+    /// any due request.
     pub(crate) fn has_users(&self) -> bool {
         self.pace != Pace::AtOnce || self.has_sessions()
     }

@@ -1,12 +1,12 @@
-//! How far a run is, told while its threads work.
+//! Progress of a run, reported while its threads work.
 
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
 use crate::auto::Director;
-use crate::engine::{Harvest, Shared};
-use crate::glimpse::Glimpse;
+use crate::engine::{Harvest, RunContext};
+use crate::live_snapshot::LiveSnapshot;
 use crate::tickets::Times;
 use crate::{Error, Plan, Stop};
 use base_clock::Nanos;
@@ -14,7 +14,7 @@ use base_clock::Nanos;
 /// How often the progress callback is called.
 const GLANCE: Duration = Duration::from_millis(250);
 
-/// What a run is doing.
+/// The part of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
     /// Connections are being opened.
@@ -27,34 +27,35 @@ pub enum Phase {
     RampDown,
 }
 
-/// How far a run is, for a line on a terminal.
+/// Progress of a run, for a line on a terminal.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Progress {
-    /// What it is doing.
+    /// The current part of the run.
     pub phase: Phase,
     /// Time since its measured part began.
     pub elapsed: Duration,
     /// Measured requests that have ended.
     pub finished: u64,
-    /// Those that ended otherwise than with a good answer.
+    /// Measured requests that ended without a good response.
     pub errors: u64,
     /// Requests that ended in the last quarter of a second, for one second.
     pub rate: f64,
     /// Share of the measured part that is done, from 0 to 1.
     pub fraction: f64,
-    /// Time until nothing more is sent, warm-up included; `None` where a number of requests ends it and none has ended yet.
+    /// Time until the last request is sent, warm-up included; `None` if a number of requests ends
+    /// the run and none has ended yet.
     pub remaining: Option<Duration>,
     /// Requests a second that the schedule asks for; a closed loop has none.
     pub offered_rate: Option<f64>,
-    /// Connections that are to be open.
+    /// The planned number of connections.
     pub connections: u64,
-    /// What has been measured so far.
-    pub so_far: Glimpse,
+    /// Measurements so far.
+    pub so_far: LiveSnapshot,
 }
 
-/// Collects what the threads bring home; lets the director look and calls `progress` meanwhile.
+/// Collects the results of the threads; meanwhile lets the director look and calls `progress`.
 pub(crate) fn watch(
-    shared: &Shared<'_>,
+    shared: &RunContext<'_>,
     director: &mut Option<Director<'_>>,
     harvests: &mpsc::Receiver<Result<Harvest, Error>>,
     progress: &mut Option<&mut dyn FnMut(&Progress)>,
@@ -73,7 +74,7 @@ pub(crate) fn watch(
                 let Some(callback) = progress else { continue };
                 let finished = shared.live.finished.load(Ordering::Relaxed);
                 let rate = (finished - before) as f64 / ((now - last) as f64 / 1e9);
-                callback(&now_is(shared, now, finished, rate));
+                callback(&progress_at(shared, now, finished, rate));
                 (before, last) = (finished, now);
             }
         }
@@ -81,7 +82,7 @@ pub(crate) fn watch(
 }
 
 /// The progress at `now`.
-fn now_is(shared: &Shared<'_>, now: Nanos, finished: u64, rate: f64) -> Progress {
+fn progress_at(shared: &RunContext<'_>, now: Nanos, finished: u64, rate: f64) -> Progress {
     let plan = shared.plan;
     let times = shared.gate.opened_at().map(|at| match shared.agreed {
         Some(agreed) => agreed.times(),
@@ -109,7 +110,7 @@ fn now_is(shared: &Shared<'_>, now: Nanos, finished: u64, rate: f64) -> Progress
             };
             let share = finished as f64 / count as f64;
             let left = elapsed.as_secs_f64() * (1.0 / share - 1.0).max(0.0);
-            // Nothing has ended yet, or too little for a time that can be told.
+            // No request has ended yet, or too few for an estimate.
             (share, Duration::try_from_secs_f64(left).ok())
         }
     };
@@ -128,11 +129,12 @@ fn now_is(shared: &Shared<'_>, now: Nanos, finished: u64, rate: f64) -> Progress
         remaining: left.map(|left| before.saturating_add(left).saturating_add(after)),
         offered_rate: plan.schedule.as_ref().map(|schedule| schedule.rate),
         connections: plan.connections as u64,
-        so_far: shared.glimpses.look(),
+        so_far: shared.snapshots.merged(),
     }
 }
 
-/// The length of the measured part, or where the statistics decide the most that it may become; none if requests are counted.
+/// Length of the measured part, or its maximum if the statistics decide it; `None` if requests are
+/// counted.
 fn longest(plan: &Plan) -> Option<Duration> {
     let planned = match (&plan.auto, plan.stop) {
         (Some(auto), _) => auto.max,

@@ -10,11 +10,11 @@ use base_clock::{Nanos, SECOND};
 const LATEST: f64 = 8_640_000.0;
 
 impl Schedule {
-    /// A schedule of recorded arrivals: `times` are nanoseconds from the beginning, in order, and are gone through
-    /// `speed` times as fast. The rate is their mean.
+    /// A schedule of recorded arrivals. `times` are nanoseconds from the beginning, in order; they
+    /// are replayed `speed` times as fast. The rate is the mean rate of the recording.
     ///
     /// # Errors
-    /// There is no time, they are not in order, or the speed is not above 0.
+    /// There is no time, the times are not in order, or the speed is not above 0.
     pub fn recorded(times: &[u64], speed: f64) -> Result<Self, Error> {
         let refuse = |sentence: &str| Err(Error::Plan(sentence.to_owned()));
         if !(speed > 0.0 && speed.is_finite()) {
@@ -38,11 +38,11 @@ impl Schedule {
         })
     }
 
-    /// The times of a text with one time in seconds on a line, in order; empty lines and what follows a `#` are left
-    /// out. They are counted in nanoseconds.
+    /// Parses one time in seconds per line, in order. Empty lines and text after a `#` are ignored.
+    /// The result is in nanoseconds.
     ///
     /// # Errors
-    /// Names the line that is no time, or is before the one above it.
+    /// Names the line that is not a time, or that is earlier than the line above.
     pub fn times_from(text: &str) -> Result<Vec<u64>, Error> {
         let mut times = Vec::new();
         for (number, line) in text.lines().enumerate() {
@@ -66,8 +66,8 @@ impl Schedule {
     }
 }
 
-/// How long a recording lasts: to its last time and a mean distance further, so that as many arrivals fall into it as
-/// its rate says.
+/// Length of a recording: up to its last time plus a mean distance, so that the recording has as
+/// many arrivals as its rate says.
 pub(crate) fn length(times: &[u64]) -> Nanos {
     let (Some(first), Some(last)) = (times.first(), times.last()) else {
         return 0;

@@ -1,4 +1,4 @@
-//! What one thread measures. Nothing here is shared but two counters for the progress line.
+//! The measurements of one thread. Only two counters for the progress line are shared.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -6,10 +6,10 @@ use hdrhistogram::Histogram;
 
 use crate::auto::Pulse;
 use crate::classes::ClassTimes;
-use crate::outcome::{Fault, Kind};
-use crate::response::Answer;
+use crate::cpu_accounting::CpuAccount;
+use crate::outcome::{FailureKind, Fault};
+use crate::response::CompleteResponse;
 use crate::tickets::Times;
-use crate::work::Work;
 use base_clock::Nanos;
 use millrace_stats::series::{LONGEST, Series, histogram};
 use millrace_stats::timings::Timing;
@@ -19,73 +19,73 @@ use millrace_stats::timings::Timing;
 pub struct Live {
     /// Measured requests that have ended.
     pub finished: AtomicU64,
-    /// Those that ended otherwise than with a good answer.
+    /// Measured requests that ended without a good response.
     pub errors: AtomicU64,
-    /// Only of a run whose parts are decided while it goes on.
+    /// Only for a run whose parts are decided during the run.
     pub(crate) pulse: Option<Pulse>,
 }
 
 /// One thread's measurements.
 pub struct Recorder {
-    /// Service times of good answers.
+    /// Service times of good responses.
     pub service: Histogram<u64>,
-    /// What only an open loop has.
+    /// Times that only an open loop has.
     pub open: Option<Box<OpenTimes>>,
     /// Times that connections took to be established.
     pub connect: Histogram<u64>,
-    /// What was no good answer, by kind.
-    pub errors: [u64; Kind::ALL.len()],
-    /// A word more on the first of each kind.
-    pub examples: [Option<&'static str>; Kind::ALL.len()],
+    /// Failures by kind.
+    pub errors: [u64; FailureKind::ALL.len()],
+    /// A detail of the first failure of each kind.
+    pub examples: [Option<&'static str>; FailureKind::ALL.len()],
     /// The measured part over time.
     pub series: Series,
     /// Requests issued.
     pub issued: u64,
     /// Requests issued after the measured part, which nothing else here counts.
     pub after: u64,
-    /// Requests with a complete answer.
+    /// Requests with a complete response.
     pub answered: u64,
-    /// Requests with a good answer.
+    /// Requests with a good response.
     pub good: u64,
     /// Requests that will not be answered.
     pub failed: u64,
     /// Requests that were past their deadline before they could be sent.
     pub shed: u64,
-    /// Answers complete in the measured time, those to requests of the warm-up among them.
+    /// Responses completed in the measured time, including those to requests of the warm-up.
     pub answered_in_time: u64,
-    /// Good answers among these.
+    /// Good responses among these.
     pub good_in_time: u64,
-    /// Bytes of answers, heads included.
+    /// Bytes of responses, heads included.
     pub bytes: u64,
     /// Connections opened, whenever that was.
     pub connects: u64,
     /// Requests sent again because the server closed the connection after an earlier answer.
     pub resent: u64,
-    /// Requests of sessions that ended before their turn came.
+    /// Requests of sessions that were not made, because the session ended early.
     pub abandoned: u64,
     /// Sessions and pauses.
     pub visits: Visits,
-    /// Only where there is more than one class.
+    /// Empty if there is only one class.
     pub classes: Vec<ClassTimes>,
     /// When the last measured request ended.
     pub last: Nanos,
     start: Nanos,
     end: Nanos,
     /// CPU time of the measured part.
-    pub work: Work,
+    pub work: CpuAccount,
     /// When the requests in flight were last counted.
     sampled_at: Nanos,
 }
 
-/// Times that count from when a request was due.
+/// Times counted from the time at which a request was due.
 pub struct OpenTimes {
-    /// To the complete answer, of good answers.
+    /// To the complete response, of good responses.
     pub response: Histogram<u64>,
     /// To the actual send, of all that were sent.
     pub send_lag: Histogram<u64>,
     /// The part of it until a connection was ready.
     pub waiting: Histogram<u64>,
-    /// The rest: the client's own.
+    /// The rest: the client's own lateness.
     pub lateness: Histogram<u64>,
 }
 
@@ -133,13 +133,13 @@ pub struct Visits {
     pub pauses: u128,
     /// Requests that had one.
     pub paused: u64,
-    /// Requests after which the next was already due when the answer came.
+    /// Requests whose response arrived after the next request was due.
     pub missed_cycles: u64,
     /// Sessions whose first request was measured.
     pub started: u64,
-    /// Sessions whose last request was measured and had a good answer.
+    /// Sessions whose last request was measured and had a good response.
     pub completed: u64,
-    /// Sessions that ended early with a measured request that had no good answer.
+    /// Sessions that ended early with a measured request that had no good response.
     pub broken_off: u64,
 }
 
@@ -163,26 +163,29 @@ pub struct Pending {
     pub class: u16,
     /// Warm-up requests are not measured.
     pub measured: bool,
-    /// When it was to be sent: by the schedule, or in a closed loop when its place on a connection became free.
+    /// When the request was due: by the schedule, or in a closed loop when its place on a
+    /// connection became free.
     pub due: Nanos,
-    /// When the place on the connection that it uses became free; for a connection of its own, when that was open.
+    /// When its place on the connection became free; for a connection of its own, when the
+    /// connection was open.
     pub free_at: Nanos,
     /// When its first byte was handed to the system; 0 before.
     pub sent_at: Nanos,
-    /// The planned pause before it, in a closed loop with pauses: with the time from `due` on it is a cycle of its
-    /// connection. What the client adds to the pause by being late is not in it, so that Little's law shows it.
+    /// The planned pause before the request, in a closed loop with pauses. Pause and time from
+    /// `due` on are a cycle of the connection. The client's own lateness is left out, so that
+    /// Little's law reveals it.
     pub pause: Nanos,
 }
 
 impl Recorder {
-    /// For a measured part from `start` to `end`; `duration` is its length where that is known.
+    /// Records a measured part from `start` to `end`; `duration` is its length, if known.
     pub fn new(start: Nanos, end: Nanos, duration: Option<Nanos>, is_open: bool) -> Self {
         Self {
             service: histogram(3),
             open: is_open.then(|| Box::new(OpenTimes::new())),
             connect: histogram(3),
-            errors: [0; Kind::ALL.len()],
-            examples: [None; Kind::ALL.len()],
+            errors: [0; FailureKind::ALL.len()],
+            examples: [None; FailureKind::ALL.len()],
             series: Series::new(duration, is_open),
             issued: 0,
             after: 0,
@@ -201,7 +204,7 @@ impl Recorder {
             last: start,
             start,
             end,
-            work: Work::default(),
+            work: CpuAccount::default(),
             sampled_at: start,
         }
     }
@@ -221,7 +224,7 @@ impl Recorder {
         self.after += u64::from(!measured && at >= self.end);
     }
 
-    /// A request of a user, by its pause and its class.
+    /// Counts a user's request, with its pause and its class.
     pub fn made(&mut self, request: &Pending) {
         if !request.measured {
             return;
@@ -233,7 +236,8 @@ impl Recorder {
         }
     }
 
-    /// There are `in_flight` requests that were due and have not ended; that is taken to have been so since the last sample.
+    /// Records that `in_flight` requests were due and have not ended. The count holds for the time
+    /// since the last sample.
     pub fn sample(&mut self, now: Nanos, in_flight: usize) {
         let until = now.min(self.end);
         if until > self.sampled_at {
@@ -244,7 +248,8 @@ impl Recorder {
         }
     }
 
-    /// Called in every turn of the loop; `is_empty` says that a thread which spins had nothing to do in it.
+    /// Called in every turn of the loop. `is_empty` says that a spinning thread had nothing to do
+    /// in the turn.
     pub fn turn(&mut self, now: Nanos, is_empty: bool) {
         self.work.turn(now, self.start, is_empty);
     }
@@ -258,17 +263,17 @@ impl Recorder {
         }
     }
 
-    /// A connection was established and took so long.
+    /// Records the time that a connection took to be established.
     pub fn connected(&mut self, took: Nanos) {
         self.connects += 1;
         self.connect.saturating_record(took.clamp(1, LONGEST));
     }
 
-    /// A complete answer; `end` says whether it is a good one, and if not, why.
+    /// Counts a complete response; `end` says why it is not good, if so.
     pub fn answered(
         &mut self,
         request: &Pending,
-        answer: &Answer,
+        answer: &CompleteResponse,
         end: Result<(), Fault>,
         now: Nanos,
         live: &Live,
@@ -282,8 +287,8 @@ impl Recorder {
         if let (Some(pulse), Some(time)) = (&live.pulse, timing.main()) {
             pulse.record(now, time);
         }
-        // Whatever was in flight when the measured part began is as much of its throughput as what is in flight at its end
-        // is not.
+        // Responses to requests in flight at the start of the measured part belong to its
+        // throughput, because those in flight at its end do not.
         let in_time = u64::from((self.start..=self.end).contains(&now));
         self.answered_in_time += in_time;
         self.good_in_time += in_time * u64::from(good);
@@ -297,16 +302,16 @@ impl Recorder {
             class.answered(answer.bytes, good);
         }
         if let Err((kind, example)) = end {
-            self.bad(request, kind, example, live);
+            self.count_failure(request, kind, example, live);
         }
         self.finished(request, &timing, now, live);
     }
 
-    /// A request that will not be answered.
+    /// Counts a request that will not be answered.
     pub fn failed(
         &mut self,
         request: &Pending,
-        kind: Kind,
+        kind: FailureKind,
         example: Option<&'static str>,
         now: Nanos,
         live: &Live,
@@ -316,47 +321,53 @@ impl Recorder {
             if let Some(class) = self.classes.get_mut(usize::from(request.class)) {
                 class.failed += 1;
             }
-            self.bad(request, kind, example, live);
-            self.gone(request, now, live);
+            self.count_failure(request, kind, example, live);
+            self.ended_without_response(request, now, live);
         }
     }
 
-    /// A request that was past its deadline before it could be sent.
+    /// Counts a request that was past its deadline before it could be sent.
     pub fn shed(&mut self, request: &Pending, now: Nanos, live: &Live) {
         if request.measured {
             self.shed += 1;
             if let Some(class) = self.classes.get_mut(usize::from(request.class)) {
                 class.shed += 1;
             }
-            self.bad(request, Kind::Shed, None, live);
-            self.gone(request, now, live);
+            self.count_failure(request, FailureKind::Shed, None, live);
+            self.ended_without_response(request, now, live);
         }
     }
 
-    /// Bytes that no request asked for.
+    /// Counts bytes that answer no request.
     pub fn unsolicited(&mut self, now: Nanos, live: &Live) {
         if (self.start..=self.end).contains(&now) {
-            self.error(Kind::Unsolicited, None, live);
+            self.error(FailureKind::Unsolicited, None, live);
         }
     }
 
-    /// What kept a request from a good answer, which is also its class's.
-    fn bad(&mut self, request: &Pending, kind: Kind, example: Option<&'static str>, live: &Live) {
+    /// Counts a failure for the run and for the request's class.
+    fn count_failure(
+        &mut self,
+        request: &Pending,
+        kind: FailureKind,
+        example: Option<&'static str>,
+        live: &Live,
+    ) {
         if let Some(class) = self.classes.get_mut(usize::from(request.class)) {
             class.errors[kind as usize] += 1;
         }
         self.error(kind, example, live);
     }
 
-    fn error(&mut self, kind: Kind, example: Option<&'static str>, live: &Live) {
+    fn error(&mut self, kind: FailureKind, example: Option<&'static str>, live: &Live) {
         self.errors[kind as usize] += 1;
         let slot = &mut self.examples[kind as usize];
         *slot = slot.or(example);
         live.errors.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// A request has ended without an answer.
-    fn gone(&mut self, request: &Pending, now: Nanos, live: &Live) {
+    /// A request has ended without a response.
+    fn ended_without_response(&mut self, request: &Pending, now: Nanos, live: &Live) {
         let timing = Timing::of(
             [request.due, request.sent_at, now],
             false,

@@ -1,19 +1,19 @@
-//! Requests, rendered before the run: on the hot path one is a slice of bytes.
+//! Requests, rendered before the run: on the hot path a request is a slice of bytes.
 
 use crate::body::BodyCheck;
-use crate::http2::Prepared;
+use crate::http2::Http2Request;
 use crate::url::Url;
 use crate::{Error, Order, Plan};
 use millrace_stats::random::mix;
 
 /// All requests of a plan.
 pub struct Requests {
-    /// For HTTP/1.1; over HTTP/2 they are empty, and `prepared` has the requests.
+    /// Bytes of the requests for HTTP/1.1; empty for HTTP/2, whose requests are in `prepared`.
     rendered: Vec<Box<[u8]>>,
-    prepared: Vec<Prepared>,
+    prepared: Vec<Http2Request>,
     order: Order,
     checks: Vec<BodyCheck>,
-    /// Answers to HEAD have no body, whatever their fields say.
+    /// Responses to HEAD have no body, regardless of their fields.
     pub head: bool,
 }
 
@@ -33,7 +33,7 @@ impl Requests {
         let targets = targets(plan, url)?;
         let prepared = if plan.http2 {
             let all = targets.iter();
-            all.map(|target| Prepared::new(plan, url, target))
+            all.map(|target| Http2Request::new(plan, url, target))
                 .collect::<Result<_, _>>()?
         } else {
             Vec::new()
@@ -57,12 +57,12 @@ impl Requests {
         index as u32
     }
 
-    /// What the body of a good answer to a request must pass.
+    /// The checks on the body of a response to a request.
     pub(crate) fn checks(&self, _index: u32) -> &[BodyCheck] {
         &self.checks
     }
 
-    /// Whether any answer is checked.
+    /// Whether any response is checked.
     pub(crate) fn has_checks(&self) -> bool {
         !self.checks.is_empty()
     }
@@ -72,13 +72,13 @@ impl Requests {
         &self.rendered[index as usize]
     }
 
-    /// The same for HTTP/2, of a plan that says so.
-    pub(crate) fn prepared(&self, index: u32) -> &Prepared {
+    /// The request for HTTP/2; the plan must use HTTP/2.
+    pub(crate) fn prepared(&self, index: u32) -> &Http2Request {
         &self.prepared[index as usize]
     }
 }
 
-/// What is asked for, in order.
+/// The request targets, in order.
 fn targets(plan: &Plan, url: &Url) -> Result<Vec<String>, Error> {
     if plan.urls.is_empty() {
         return Ok(vec![url.target.clone()]);
@@ -90,7 +90,7 @@ fn targets(plan: &Plan, url: &Url) -> Result<Vec<String>, Error> {
     targets.collect()
 }
 
-/// Whether the length of the body is said, though it may be none.
+/// Whether the length of the body is sent even if the body is empty.
 pub(crate) fn has_length(plan: &Plan) -> bool {
     !plan.body.is_empty() || matches!(plan.method.as_str(), "POST" | "PUT" | "PATCH")
 }
@@ -120,7 +120,7 @@ fn fields(plan: &Plan, url: &Url) -> Result<String, Error> {
     Ok(text)
 }
 
-/// The fields of every request of a plan, whatever its body.
+/// The fields of every request of a plan, without those that depend on the body.
 pub fn head_fields(plan: &Plan, authority: &str) -> Result<String, String> {
     let given = |name: &str| {
         plan.headers
@@ -153,7 +153,7 @@ pub(crate) fn own_fields(given: impl Fn(&str) -> bool, authority: &str) -> Strin
     text
 }
 
-/// Why this is no method to measure with.
+/// The error says why the method cannot be measured.
 pub(crate) fn check_method(method: &str) -> Result<(), String> {
     if method.is_empty() || !method.bytes().all(is_token) {
         return Err(format!("{method:?} is no request method"));
@@ -164,7 +164,7 @@ pub(crate) fn check_method(method: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Why this field cannot be sent.
+/// The error says why the field cannot be sent.
 pub(crate) fn check_field(name: &str, value: &str) -> Result<(), String> {
     if name.is_empty() || !name.bytes().all(is_token) {
         return Err(format!("{name:?} is no field name"));
@@ -177,7 +177,8 @@ pub(crate) fn check_field(name: &str, value: &str) -> Result<(), String> {
             "the field {name} has a control character in its value"
         ));
     }
-    // The client frames the body and closes the connection itself; a second opinion would desynchronise it.
+    // The client frames the body and closes the connection itself; another value would
+    // desynchronise the connection.
     if [
         "content-length",
         "transfer-encoding",

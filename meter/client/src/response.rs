@@ -1,7 +1,9 @@
-//! Responses (RFC 9112) as a state machine: it is fed what the socket gave and says where an answer ends.
+//! Responses (RFC 9112) as a state machine: it is fed with bytes of the socket and finds where a
+//! response ends.
 //!
-//! It owns no socket and no clock, and at most `HEAD` bytes: a head that came in pieces. Whatever could be read two
-//! ways is refused, because a client that guesses measures something else than it says.
+//! It has no socket and no clock, and holds at most `HEAD` bytes: a head that arrived in pieces. A
+//! response that can be read in two ways is refused, because a client that guesses would measure
+//! something else than it reports.
 
 use crate::chunked::Chunked;
 use crate::sink::Sink;
@@ -13,13 +15,13 @@ const FIELDS: usize = 128;
 /// Most interim (1xx) responses before the real one.
 const INTERIM: u8 = 16;
 
-/// Why a response is none, in a few words.
+/// Why a response is malformed, in a few words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Malformed(pub &'static str);
 
-/// A complete answer.
+/// A complete response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Answer {
+pub struct CompleteResponse {
     /// The status code.
     pub status: u16,
     /// Whether the connection may carry another one.
@@ -31,32 +33,32 @@ pub struct Answer {
 /// One connection's reader of responses.
 #[derive(Debug)]
 pub struct Parser {
-    state: State,
+    state: ParserState,
     /// The beginning of a head whose end has not arrived.
     carry: Vec<u8>,
-    /// Length of `carry` at which a parse is tried though no empty line was seen, so that garbage is noticed early
-    /// and a head that comes byte by byte is not parsed at every byte.
+    /// Length of `carry` at which parsing is tried although no empty line was seen. So garbage is
+    /// noticed early, and a head that arrives byte by byte is not parsed at every byte.
     retry: usize,
     interim: u8,
-    answer: Answer,
+    answer: CompleteResponse,
 }
 
 #[derive(Debug)]
-enum State {
-    Head,
+enum ParserState {
+    ResponseHead,
     Length(u64),
     Chunked(Chunked),
     UntilClose,
 }
 
 /// The head of a response, as a [`Sink`] sees it.
-pub struct Head<'a> {
+pub struct ResponseHead<'a> {
     /// From the status line to the empty line.
     pub bytes: &'a [u8],
 }
 
-/// What a complete head says about what follows.
-struct Next {
+/// What a complete head says about the rest of the response.
+struct HeadOutcome {
     length: usize,
     status: u16,
     reusable: bool,
@@ -79,7 +81,7 @@ impl Parser {
     /// A parser before its first byte.
     pub fn new() -> Self {
         Self {
-            state: State::Head,
+            state: ParserState::ResponseHead,
             carry: Vec::new(),
             retry: 0,
             interim: 0,
@@ -87,30 +89,31 @@ impl Parser {
         }
     }
 
-    /// Takes bytes up to the end of one response: how many were taken, and the answer if it is complete. Without an
-    /// answer all bytes were taken. `head` says that the request was a HEAD; `sink` is handed the content.
+    /// Takes bytes up to the end of one response. Returns how many were taken, and the response if
+    /// it is complete. Without a response all bytes were taken. `head` says that the request was a
+    /// HEAD; `sink` receives the content.
     pub fn feed<S: Sink>(
         &mut self,
         bytes: &[u8],
         head: bool,
         sink: &mut S,
-    ) -> Result<(usize, Option<Answer>), Malformed> {
+    ) -> Result<(usize, Option<CompleteResponse>), Malformed> {
         let mut at = 0;
         loop {
             let rest = &bytes[at..];
             let (used, complete) = match &mut self.state {
-                State::Head => match self.head(rest, head, sink)? {
+                ParserState::ResponseHead => match self.head(rest, head, sink)? {
                     Some((used, complete)) => (used, complete),
                     None => (rest.len(), false),
                 },
-                State::Length(left) => {
+                ParserState::Length(left) => {
                     let used = (*left).min(rest.len() as u64);
                     *left -= used;
                     sink.body(&rest[..used as usize]);
                     (used as usize, *left == 0)
                 }
-                State::Chunked(chunked) => chunked.feed(rest, sink)?,
-                State::UntilClose => {
+                ParserState::Chunked(chunked) => chunked.feed(rest, sink)?,
+                ParserState::UntilClose => {
                     sink.body(rest);
                     (rest.len(), false)
                 }
@@ -126,23 +129,23 @@ impl Parser {
         }
     }
 
-    /// The connection was closed in good order: completes a body that ends with it.
-    pub fn closed(&mut self) -> Option<Answer> {
+    /// The connection was closed cleanly: completes a body that ends with the connection.
+    pub fn closed(&mut self) -> Option<CompleteResponse> {
         self.ends_with_connection().then(|| self.finish())
     }
 
     /// Whether a body has begun that ends with the connection.
     pub(crate) fn ends_with_connection(&self) -> bool {
-        matches!(self.state, State::UntilClose)
+        matches!(self.state, ParserState::UntilClose)
     }
 
-    /// Whether nothing of the next response has come yet.
+    /// Whether no byte of the next response has arrived.
     pub(crate) fn is_at_start(&self) -> bool {
         self.answer.bytes == 0
     }
 
-    fn finish(&mut self) -> Answer {
-        self.state = State::Head;
+    fn finish(&mut self) -> CompleteResponse {
+        self.state = ParserState::ResponseHead;
         self.interim = 0;
         std::mem::replace(&mut self.answer, FRESH)
     }
@@ -158,7 +161,7 @@ impl Parser {
         let parsed = if carried == 0 {
             parse(bytes, request_is_head)?
         } else {
-            // Only bytes up to the limit are looked at, and kept only until the head is complete.
+            // Only bytes up to the limit are read, and kept only until the head is complete.
             let room = HEAD.saturating_sub(carried).min(bytes.len());
             self.carry.extend_from_slice(&bytes[..room]);
             let from = carried.saturating_sub(3);
@@ -183,7 +186,7 @@ impl Parser {
         };
         if head.status >= 200 {
             let whole = if carried == 0 { bytes } else { &self.carry };
-            sink.head(&Head {
+            sink.head(&ResponseHead {
                 bytes: &whole[..head.length],
             });
         }
@@ -192,8 +195,8 @@ impl Parser {
         Ok(Some((used, self.begin(&head)?)))
     }
 
-    /// Starts on the body; whether there is none.
-    fn begin(&mut self, head: &Next) -> Result<bool, Malformed> {
+    /// Starts the body; true if there is none.
+    fn begin(&mut self, head: &HeadOutcome) -> Result<bool, Malformed> {
         if head.status < 200 {
             self.interim += 1;
             if head.status == 101 || self.interim > INTERIM {
@@ -205,15 +208,15 @@ impl Parser {
         self.answer.reusable = head.reusable;
         self.state = match head.body {
             Body::Length(0) => return Ok(true),
-            Body::Length(length) => State::Length(length),
-            Body::Chunked => State::Chunked(Chunked::new()),
-            Body::UntilClose => State::UntilClose,
+            Body::Length(length) => ParserState::Length(length),
+            Body::Chunked => ParserState::Chunked(Chunked::new()),
+            Body::UntilClose => ParserState::UntilClose,
         };
         Ok(false)
     }
 }
 
-const FRESH: Answer = Answer {
+const FRESH: CompleteResponse = CompleteResponse {
     status: 0,
     reusable: false,
     bytes: 0,
@@ -224,8 +227,9 @@ fn ends(bytes: &[u8]) -> bool {
     bytes.windows(2).any(|pair| pair == b"\n\n") || bytes.windows(3).any(|three| three == b"\n\r\n")
 }
 
-/// Parses a head, `None` while it is incomplete, and decides where the body ends (RFC 9112, section 6.3).
-fn parse(bytes: &[u8], request_is_head: bool) -> Result<Option<Next>, Malformed> {
+/// Parses a head and decides where the body ends (RFC 9112, section 6.3); `None` while the head is
+/// incomplete.
+fn parse(bytes: &[u8], request_is_head: bool) -> Result<Option<HeadOutcome>, Malformed> {
     let mut fields = [httparse::EMPTY_HEADER; FIELDS];
     let mut response = httparse::Response::new(&mut fields);
     let length = match response.parse(bytes) {
@@ -247,7 +251,7 @@ fn parse(bytes: &[u8], request_is_head: bool) -> Result<Option<Next>, Malformed>
     }
     let body = framing.body(status, request_is_head)?;
     let reusable = framing.persistent && !framing.close && !matches!(body, Body::UntilClose);
-    Ok(Some(Next {
+    Ok(Some(HeadOutcome {
         length,
         status,
         reusable,
@@ -266,7 +270,7 @@ struct Framing {
 
 impl Framing {
     fn note(&mut self, name: &str, value: &[u8]) -> Result<(), Malformed> {
-        // Most fields are told apart by their length alone.
+        // The length alone distinguishes most fields.
         match name.len() {
             10 if name.eq_ignore_ascii_case("connection") => {
                 for option in value.split(|&byte| byte == b',').map(<[u8]>::trim_ascii) {

@@ -3,7 +3,8 @@
 use super::*;
 use crate::sink::Discard;
 
-/// Feeds `bytes` cut in two at every place, and also byte by byte; the answers must always be the same.
+/// Feeds `bytes` cut in two at every place, and byte by byte; the responses must always be the
+/// same.
 fn check(bytes: &[u8], expected: &Result<Vec<(u16, bool)>, ()>) {
     for cut in 0..=bytes.len() {
         let got = run(&[&bytes[..cut], &bytes[cut..]], false);
@@ -23,7 +24,7 @@ fn check(bytes: &[u8], expected: &Result<Vec<(u16, bool)>, ()>) {
     );
 }
 
-/// The answers in `pieces`; when all are complete, they must account for every byte.
+/// The responses in `pieces`; when all are complete, they must account for every byte.
 fn run(pieces: &[&[u8]], head: bool) -> Result<Vec<(u16, bool)>, ()> {
     let mut parser = Parser::new();
     let (mut answers, mut bytes, mut whole) = (Vec::new(), 0, true);
@@ -95,7 +96,7 @@ fn an_answer_to_head_has_no_body() {
 }
 
 #[test]
-fn what_could_be_read_two_ways_is_refused() {
+fn ambiguous_responses_are_refused() {
     for bytes in [
         &b"garbage\r\n\r\n"[..],
         b"\x16\x03\x01 tls alert",
@@ -168,7 +169,7 @@ fn a_response_cut_short_is_not_complete() {
 }
 
 #[test]
-fn no_bytes_are_a_panic() {
+fn no_input_causes_a_panic() {
     let good = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n5;a\r\nhello\r\n0\r\nT: v\r\n\r\n";
     let mut state = 7_u64;
     let mut random = move |below: usize| {
@@ -192,7 +193,7 @@ fn no_bytes_are_a_panic() {
             }
         }
         let cut = random(bytes.len());
-        // Only that it comes back, and that what it says of lengths is true, which `run` checks.
+        // It must return, and its lengths must be right, which `run` checks.
         let _ = run(&[&bytes[..cut], &bytes[cut..]], random(2) == 0);
     }
 }

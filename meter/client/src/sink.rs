@@ -1,24 +1,23 @@
-//! What is done with the content of a response, beside finding its end: usually nothing.
+//! Where the content of a response goes; usually nowhere.
 //!
-//! The parser is generic over a [`Sink`], so that a run which does not look at contents pays nothing for those that
-//! do.
+//! The parser is generic over a [`Sink`], so a run that does not use contents has no cost for them.
 
-use crate::response::Head;
+use crate::response::ResponseHead;
 
-/// Takes the parts of one response as the parser finds them.
+/// Receives the parts of one response as the parser finds them.
 pub trait Sink {
     /// The head of the final response; interim ones are not handed out.
-    fn head(&mut self, head: &Head<'_>);
+    fn head(&mut self, head: &ResponseHead<'_>);
     /// Bytes of the body in order, without the framing of the chunked coding.
     fn body(&mut self, bytes: &[u8]);
 }
 
-/// Looks at nothing.
+/// Ignores everything.
 pub struct Discard;
 
 impl Sink for Discard {
     #[inline]
-    fn head(&mut self, _head: &Head<'_>) {}
+    fn head(&mut self, _head: &ResponseHead<'_>) {}
     #[inline]
     fn body(&mut self, _bytes: &[u8]) {}
 }
@@ -68,7 +67,7 @@ impl Collect {
 }
 
 impl Sink for Collect {
-    fn head(&mut self, head: &Head<'_>) {
+    fn head(&mut self, head: &ResponseHead<'_>) {
         self.head.extend_from_slice(head.bytes);
     }
 
@@ -84,7 +83,7 @@ mod tests {
     use super::*;
     use crate::response::Parser;
 
-    /// Feeds in every possible split into two: what is kept must not depend on it.
+    /// Feeds in every possible split into two: the kept bytes must not depend on it.
     fn check(interim: &[u8], head: &[u8], framed: &[u8], body: &[u8]) {
         let bytes = [interim, head, framed].concat();
         for cut in 0..=bytes.len() {

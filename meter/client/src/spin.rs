@@ -1,12 +1,14 @@
-//! Clients that spin: which cores that takes, and whether the server has one left.
+//! Clients that spin: which cores they take, and whether the server has a core left.
 //!
-//! A thread that never sleeps in `epoll` is told of an answer without the server's help. The price is its core, all of it, so a
-//! plan whose threads would take cores from each other, or from a server whose place is known, is refused; one that may do so is
-//! noted.
+//! A thread that never sleeps in `epoll` notices a response without the server's help. The price is
+//! its whole core. A plan is refused if its threads would take cores from each other, or from a
+//! server whose cores are known. If they may do so, the run has a note.
 //!
-//! Spinning for a while and sleeping then would be kinder to the machine, but how often such a client sleeps depends on how quick
-//! the server is: two servers would be measured by two kinds of client. So it is always or never. (`SO_BUSY_POLL` is about queues of
-//! network cards. The loopback has none, and it does not keep anyone from sleeping in `epoll` once its time is over.)
+//! Spinning for a while before sleeping would cost less, but how often such a client sleeps depends
+//! on the speed of the server, so two servers would be measured by two kinds of client. Therefore a
+//! client spins always or never. (`SO_BUSY_POLL` concerns queues of network cards. The loopback
+//! interface has none, and the option does not keep a thread from sleeping in `epoll` after its
+//! time.)
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -19,8 +21,8 @@ use crate::{Error, Plan, driver, limits};
 /// Numbers of cores.
 pub type Cores = BTreeSet<usize>;
 
-/// Refuses a plan that spins on more cores than it may use, or on all those of a server whose processes are given here or in the
-/// plan's probe.
+/// Refuses a plan that spins on more cores than it may use, or on all cores of a server whose
+/// processes are given here or in the plan's probe.
 pub fn check(plan: &Plan, pids: &[u32]) -> Result<(), Error> {
     if !plan.spin {
         return Ok(());
@@ -47,7 +49,7 @@ pub fn check(plan: &Plan, pids: &[u32]) -> Result<(), Error> {
     Ok(())
 }
 
-/// A sentence for a plan that spins and seems to leave no core to a server on this machine.
+/// A note for a plan that spins and seems to leave no core to a server on this machine.
 pub fn note(plan: &Plan) -> Option<String> {
     if !plan.spin || !is_here(plan) {
         return None;
@@ -64,17 +66,17 @@ pub fn note(plan: &Plan) -> Option<String> {
     })
 }
 
-/// Where the threads of a plan may run; none if that is not known.
+/// Cores on which the threads of a plan may run; empty if not known.
 fn cores(plan: &Plan) -> Cores {
     match &plan.cores {
-        // They are pinned to these in turn.
+        // The threads are pinned to these cores in turn.
         Some(cores) => cores.iter().copied().take(driver::threads(plan)).collect(),
         None => limits::cores_of(None).into_iter().collect(),
     }
 }
 
-/// How many of the server's cores are left to it when `threads` take a core each, of the client's, and such as the server may not
-/// use first.
+/// How many of the server's cores are left if `threads` take one core each of the client's cores,
+/// first those that the server may not use.
 pub fn left(server: &Cores, client: &Cores, threads: usize) -> usize {
     let elsewhere = client.difference(server).count();
     server
@@ -82,7 +84,7 @@ pub fn left(server: &Cores, client: &Cores, threads: usize) -> usize {
         .saturating_sub(threads.saturating_sub(elsewhere))
 }
 
-/// Whether the server is on this machine, as far as its name tells.
+/// Whether the name says that the server is on this machine.
 fn is_here(plan: &Plan) -> bool {
     if plan.unix_socket.is_some() {
         return true;
@@ -150,7 +152,7 @@ mod tests {
 
     #[test]
     fn a_server_that_is_known_keeps_a_core() {
-        // This process stands for the server: it may run where the client may.
+        // This process plays the server: it may run on the client's cores.
         let pid = std::process::id();
         let word = "other cores";
         assert!(said(&plan(0), &[pid]).contains(word));
@@ -162,7 +164,7 @@ mod tests {
             ..plan(0)
         };
         assert!(said(&probed, &[]).contains(word));
-        // Whoever is gone is no reason.
+        // A process that has ended is no reason to refuse.
         assert_eq!(said(&plan(0), &[u32::MAX]), "");
     }
 

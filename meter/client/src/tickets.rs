@@ -1,7 +1,7 @@
-//! Who may send: the one place that knows when the warm-up ends and when the run does.
+//! Permits to send: the only module that knows when the warm-up and the run end.
 //!
-//! A ticket is the permission to issue one request, numbered over all threads, so that a count is met exactly and a
-//! file of URLs is walked in order whatever the number of threads.
+//! A ticket permits one request. Tickets are numbered over all threads, so a count is met exactly
+//! and a file of URLs is walked in order for any number of threads.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -15,7 +15,7 @@ pub(crate) struct Tickets<'a> {
     measured: AtomicU64,
     limit: u64,
     stop: &'a AtomicBool,
-    /// A thread has failed: the run has no meaning any more.
+    /// A thread has failed, so the run is void.
     aborted: AtomicBool,
     /// Sessions begun, over all threads.
     sessions: AtomicU64,
@@ -26,14 +26,15 @@ pub(crate) struct Tickets<'a> {
 pub struct Times {
     /// The measured part begins.
     pub start: Nanos,
-    /// And ends; the end of time for a run that counts requests.
+    /// The measured part ends; `Nanos::MAX` for a run that counts requests.
     pub end: Nanos,
-    /// No request is issued any more. It is later than `end` where there is a ramp-down, in which nothing is measured.
+    /// After this time no request is issued. It is later than `end` if there is a ramp-down, which
+    /// is not measured.
     pub last: Nanos,
 }
 
 impl Times {
-    /// For a run whose connections are ready `now`.
+    /// Times of a run whose connections are ready at `now`.
     pub fn new(now: Nanos, warmup: std::time::Duration, stop: Stop) -> Self {
         let start = now.saturating_add(nanos(warmup));
         let end = match stop {
@@ -44,8 +45,9 @@ impl Times {
         Self { start, end, last }
     }
 
-    /// For a run of `plan` whose connections are ready `now`: a recording may end before the plan does, and then its last part
-    /// is the ramp-down; where the statistics decide, nothing is known yet.
+    /// Times of a run of `plan` whose connections are ready at `now`. A recording may end before
+    /// the plan does; then its last part is the ramp-down. If the statistics decide the times, they
+    /// are not known yet.
     pub fn of(plan: &Plan, now: Nanos) -> Self {
         if plan.auto.is_some() {
             return Self::NEVER;
@@ -61,7 +63,7 @@ impl Times {
     }
 
     /// Whether a request that is due `at` is measured.
-    fn measure(&self, at: Nanos) -> bool {
+    fn is_measured(&self, at: Nanos) -> bool {
         (self.start..self.end).contains(&at)
     }
 
@@ -78,11 +80,12 @@ impl Times {
     };
 }
 
-/// The times of a run that are decided while it goes on: one thread says them, a little ahead, and all look.
+/// Times of a run that are decided during the run: one thread sets them a little ahead, and all
+/// threads read them.
 pub(crate) struct Agreed {
     start: AtomicU64,
     end: AtomicU64,
-    /// How long requests are issued after that.
+    /// How long requests are issued after the end.
     ramp_down: Nanos,
 }
 
@@ -100,7 +103,7 @@ impl Agreed {
         self.start.store(at, Ordering::Relaxed);
     }
 
-    /// And ends at this one.
+    /// The measured part ends at this time.
     pub(crate) fn end(&self, at: Nanos) {
         self.end.store(at, Ordering::Relaxed);
     }
@@ -152,7 +155,7 @@ impl<'a> Tickets<'a> {
         if due >= times.last || self.is_stopped() {
             return None;
         }
-        self.numbered(times.measure(due))
+        self.numbered(times.is_measured(due))
     }
 
     /// The next ticket of the measured or the other part; `None` once all of a counted run are out.
@@ -167,7 +170,7 @@ impl<'a> Tickets<'a> {
         self.measured.load(Ordering::Relaxed) >= self.limit
     }
 
-    /// Whether someone asked for the end (Ctrl-C).
+    /// Whether the run was stopped (Ctrl-C).
     pub(crate) fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed) || self.aborted.load(Ordering::Relaxed)
     }
@@ -178,7 +181,7 @@ impl<'a> Tickets<'a> {
     }
 }
 
-/// Where threads wait for each other until every connection is open; the last to arrive sets the time of the start.
+/// Threads wait here until every connection is open; the last thread to arrive sets the start time.
 pub(crate) struct Gate {
     state: Mutex<Missing>,
     opened: Condvar,
@@ -200,7 +203,8 @@ impl Gate {
         }
     }
 
-    /// A thread that will arrive when the value is dropped, also when it panics: nobody waits for the dead.
+    /// Arrives at the gate when dropped, also during a panic, so that no thread waits for a thread
+    /// that has panicked.
     pub(crate) fn arrival(&self) -> Arrival<'_> {
         Arrival(self)
     }
@@ -272,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sent_after_the_end_is_not_measured() {
+    fn requests_after_the_end_are_not_measured() {
         let stop = AtomicBool::new(false);
         let plan = Plan {
             stop: Stop::Duration(Duration::from_nanos(10)),
@@ -303,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn the_gate_opens_for_the_last_even_if_one_dies() {
+    fn the_gate_opens_even_if_a_thread_panics() {
         let gate = Gate::new(2);
         drop(gate.arrival());
         assert!(gate.opened_at().is_none());

@@ -1,11 +1,11 @@
-//! What carries the bytes: TCP or a Unix socket, plain or with TLS, at full speed or paced.
+//! The transport of a connection: TCP or a Unix socket, plain or with TLS, at full speed or paced.
 //!
-//! Everything here is driven by the engine's epoll loop and never blocks. A plain connection costs one match more than a
-//! bare socket: one `recv` for an answer, one `send` for a request.
+//! The engine's epoll loop drives everything here, and nothing blocks. A plain connection costs one
+//! match more than a bare socket: one `recv` for a response, one `send` for a request.
 
 mod bandwidth;
-mod line;
-mod pace;
+mod bandwidth_pace;
+mod paced_line;
 mod target;
 mod tls;
 mod trust;
@@ -15,13 +15,13 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags};
 
-use crate::outcome::{Fault, Kind};
+use crate::outcome::{FailureKind, Fault};
 
 pub use bandwidth::Bandwidth;
-pub(crate) use line::{Line, Turn};
-pub(crate) use pace::Pace;
-pub(crate) use target::{Begun, Target, kind_of_connect};
-pub(crate) use tls::{Session, Shaken};
+pub(crate) use bandwidth_pace::BandwidthPace;
+pub(crate) use paced_line::{PacedLine, Turn};
+pub(crate) use target::{ConnectedSocket, Target, kind_of_connect};
+pub(crate) use tls::{HandshakeStep, TlsSession};
 pub use trust::Trust;
 
 /// An open connection.
@@ -29,26 +29,27 @@ pub(crate) enum Wire {
     /// A bare socket.
     Plain(OwnedFd),
     /// A socket under TLS.
-    Tls(Box<Session>),
+    Tls(Box<TlsSession>),
 }
 
-/// What a look at a connection gave.
+/// Result of a read from a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Received {
-    /// So many bytes at the beginning of the buffer.
+    /// This number of bytes at the beginning of the buffer.
     Bytes(usize),
     /// Nothing yet.
     Nothing,
-    /// The server has closed the connection in good order.
+    /// The server has closed the connection cleanly.
     Closed,
-    /// The connection ended without the `close_notify` of TLS: what came may be cut short (RFC 8446, section 6.1).
+    /// The connection ended without the `close_notify` of TLS: the response may be cut short (RFC
+    /// 8446, section 6.1).
     CutOff,
     /// The connection has failed.
     Failed(Fault),
 }
 
 impl Wire {
-    /// Takes what has come, at most `limit` bytes from the socket.
+    /// Reads the available bytes, at most `limit` from the socket.
     #[inline]
     pub(crate) fn recv(&mut self, buffer: &mut [u8], limit: usize) -> Received {
         match self {
@@ -58,14 +59,14 @@ impl Wire {
                     Ok((_, 0)) => Received::Closed,
                     Ok((_, count)) => Received::Bytes(count),
                     Err(Errno::AGAIN | Errno::INTR) => Received::Nothing,
-                    Err(_) => Received::Failed((Kind::Reset, None)),
+                    Err(_) => Received::Failed((FailureKind::Reset, None)),
                 }
             }
             Self::Tls(session) => session.recv(buffer, limit),
         }
     }
 
-    /// Whether the end of the connection is known already, without another look at the socket.
+    /// Whether the end of the connection is known already, without another read.
     #[inline]
     pub(crate) fn is_ended(&self) -> bool {
         match self {
@@ -74,7 +75,7 @@ impl Wire {
         }
     }
 
-    /// Offers bytes to be sent; how many were taken.
+    /// Offers bytes to be sent; returns how many were taken.
     #[inline]
     pub(crate) fn send(&mut self, bytes: &[u8]) -> Result<usize, Errno> {
         match self {
@@ -83,7 +84,7 @@ impl Wire {
         }
     }
 
-    /// Passes on to the socket what was taken by [`send`](Self::send); whether that was all.
+    /// Writes the bytes taken by [`send`](Self::send) to the socket; true if all were written.
     #[inline]
     pub(crate) fn drain(&mut self) -> Result<bool, Errno> {
         match self {
@@ -92,7 +93,7 @@ impl Wire {
         }
     }
 
-    /// Whether both sides have agreed on HTTP/2: in clear text there is nothing to agree on.
+    /// Whether both sides agreed on HTTP/2; always true in clear text.
     pub(crate) fn is_for_http2(&self) -> bool {
         match self {
             Self::Plain(_) => true,
@@ -100,7 +101,7 @@ impl Wire {
         }
     }
 
-    /// Takes what came together with the end of the handshake.
+    /// Takes the bytes that arrived with the end of the handshake.
     pub(crate) fn recv_early(&mut self, buffer: &mut [u8]) -> usize {
         match self {
             Self::Plain(_) => 0,
@@ -108,9 +109,9 @@ impl Wire {
         }
     }
 
-    /// Bytes that the socket holds, TLS not taken off.
+    /// Bytes that the socket holds, with TLS.
     pub(crate) fn waiting(&self) -> usize {
-        // Only fails for what is no socket.
+        // Fails only if the descriptor is not a socket.
         rustix::io::ioctl_fionread(self).map_or(0, |count| count as usize)
     }
 }

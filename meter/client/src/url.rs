@@ -7,7 +7,7 @@ use crate::Error;
 pub struct Url {
     /// The host without brackets, for the resolver.
     pub host: String,
-    /// The port, given or that of the scheme.
+    /// The given port, or the default port of the scheme.
     pub port: u16,
     /// Whether TLS protects it.
     pub secure: bool,
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_http_url_is_refused_with_a_reason() {
+    fn an_invalid_url_is_refused_with_a_reason() {
         for text in [
             "localhost:80",
             "ftp://h/",
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_to_connect_to_has_a_port() {
+    fn an_address_to_connect_to_has_a_port() {
         let parse = |text| host_and_port(text).ok();
         assert_eq!(parse("h:81"), Some(("h".to_owned(), 81)));
         assert_eq!(parse("[::1]:81"), Some(("::1".to_owned(), 81)));

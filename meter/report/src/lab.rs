@@ -1,6 +1,6 @@
 //! An experiment with several servers as a report.
 
-use millrace_runs::{Lab, LabFinding, LabLevel, LabServer, Spread, Text};
+use millrace_runs::{Lab, LabFinding, LabLevel, LabServer, MedianRange, Text};
 use millrace_stats::{Ratio, Verdict};
 
 use crate::measured::sentence;
@@ -238,11 +238,11 @@ fn costs(lab: &Lab, level: LabLevel, found: &[&LabFinding]) -> Table {
     }
 }
 
-fn cell(spread: Option<Spread>, unit: Unit) -> String {
+fn cell(spread: Option<MedianRange>, unit: Unit) -> String {
     spread.map_or_else(none, |spread| unit.format(spread.median))
 }
 
-/// The other client beside this one, with the reason where they differ.
+/// This client's throughput beside the other client's.
 fn cross_check(lab: &Lab) -> Option<Table> {
     let rows: Vec<Vec<String>> = lab
         .findings
@@ -257,10 +257,6 @@ fn cross_check(lab: &Lab) -> Option<Table> {
                 place,
                 format!("{:.3}", ratio.median),
                 format!("{:.3}\u{a0}–\u{a0}{:.3}", ratio.min, ratio.max),
-                finding
-                    .other_difference
-                    .clone()
-                    .unwrap_or_else(|| "within 3\u{a0}%".to_owned()),
             ])
         })
         .collect();
@@ -272,7 +268,6 @@ fn cross_check(lab: &Lab) -> Option<Table> {
             Column::text(""),
             Column::number("median"),
             Column::number("range"),
-            Column::text("why"),
         ],
         rows,
         note: format!(
@@ -362,7 +357,7 @@ fn configuration(server: &LabServer) -> String {
     text
 }
 
-fn with_spread(spread: Spread) -> String {
+fn with_spread(spread: MedianRange) -> String {
     let half = (spread.max - spread.min) / 2.0 / spread.median.max(f64::MIN_POSITIVE);
     format!("{}\u{a0}±\u{a0}{}", rate(spread.median), percent(half))
 }

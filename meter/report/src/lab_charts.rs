@@ -1,6 +1,6 @@
 //! The graphs of an experiment: bars for one level, lines over several.
 
-use millrace_runs::{Lab, LabFinding, LabLevel, Spread};
+use millrace_runs::{Lab, LabFinding, LabLevel, MedianRange};
 
 use crate::{Axis, BarChart, Bars, Line, LineChart, Scale, Unit};
 
@@ -102,6 +102,6 @@ pub(crate) fn lines(lab: &Lab) -> Vec<LineChart> {
     ]
 }
 
-fn median(spread: Option<Spread>) -> Option<f64> {
+fn median(spread: Option<MedianRange>) -> Option<f64> {
     spread.map(|spread| spread.median)
 }

@@ -1,7 +1,8 @@
-//! What the client itself can do: the same plan against the null server, before the run.
+//! The client's own limits: the same plan against the null server, before the run.
 //!
-//! The highest rate against a server that does next to nothing is the client's ceiling, and the time of one request at a
-//! time is its floor: a subject can show no higher rate and no shorter time from here.
+//! The highest rate against a server that does almost nothing is the client's ceiling. The time of
+//! one request at a time is its floor. From this machine no subject can show a higher rate or a
+//! shorter time.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -13,25 +14,28 @@ use millrace_client::url::Url;
 use millrace_client::{Error, NullPlan, NullServer, Order, Plan, Stop, driver, limits};
 use millrace_stats::Calibration;
 
-/// URLs of a list that are asked for to learn the size of the answers.
+/// URLs of a list that are requested to learn the size of the responses.
 const ASKED: u64 = 16;
-/// The largest answer of the null server, whatever the subject's is.
+/// The largest response of the null server, for any size of the subject's responses.
 const LARGEST: u64 = 64 << 20;
-/// Requests instead of a time where connections are renewed often: time would use up the source ports.
+/// Number of requests instead of a time, if connections are renewed often: a time could use up the
+/// source ports.
 const RENEWED: u64 = 5_000;
 /// Requests on one connection below which it is renewed often.
 const OFTEN: u64 = 100;
-/// Share of a core from which a client thread is taken to be what limits it.
+/// Share of a core from which a client thread counts as the limit.
 const BUSY: f64 = 0.9;
 
-/// Measures the client for about `length`: its own part of what `plan` will find. Asks the subject once for each of the
-/// first sixteen URLs, for the size of its answers. `None` if it gave none, or `stop` was set meanwhile.
+/// Measures for about `length` what the client itself adds to the results of `plan`. Requests each
+/// of the first sixteen URLs from the subject once, for the size of its responses. `None` if it
+/// gave none, or if `stop` was set.
 ///
-/// The null server speaks HTTP/1.1 without TLS, so of an encrypted subject the ceiling is higher and the floor lower
-/// than what can be reached.
+/// The null server speaks HTTP/1.1 without TLS. For an encrypted subject the ceiling is therefore
+/// higher and the floor lower than what can be reached.
 ///
 /// # Errors
-/// The plan cannot be carried out, or this process may not have the descriptors and threads of client and server together.
+/// The plan cannot be carried out, or this process may not have the descriptors and threads of
+/// client and server together.
 pub fn calibrate(
     plan: &Plan,
     length: Duration,
@@ -44,7 +48,7 @@ pub fn calibrate(
     // Each connection has two ends in this process.
     limits::descriptors(2 * plan.connections)?;
     let (server, same_core) = server(plan, response_bytes)?;
-    let shape = shape(plan, &url, &server.url())?;
+    let shape = null_plan(plan, &url, &server.url())?;
     let floor = Plan {
         connections: 1,
         depth: 1,
@@ -84,7 +88,7 @@ fn conclude(
         cpu_us_per_request: ceiling.client.cpu_us_per_request?,
         response_bytes,
         same_core,
-        // A subject on this machine takes the cores as well.
+        // A subject on this machine uses the cores too.
         lower_bound: if same_core {
             !is_local
         } else {
@@ -93,7 +97,7 @@ fn conclude(
     })
 }
 
-/// The mean size of an answer of the subject.
+/// The mean size of a response of the subject.
 fn size_of_answers(plan: &Plan, stop: &AtomicBool) -> Result<Option<u64>, Error> {
     let probe = Plan {
         connections: 1,
@@ -116,7 +120,7 @@ fn size_of_answers(plan: &Plan, stop: &AtomicBool) -> Result<Option<u64>, Error>
     let first = run(&probe, None, stop)?;
     let more = plan.urls.get(1..).unwrap_or_default();
     let count = (more.len() as u64).min(ASKED - 1);
-    // A server that gives no answer takes one timeout, not sixteen.
+    // A server without a response costs one timeout, not sixteen.
     if count == 0 || first.requests == 0 {
         return Ok(first.bytes.checked_div(first.requests));
     }
@@ -129,8 +133,8 @@ fn size_of_answers(plan: &Plan, stop: &AtomicBool) -> Result<Option<u64>, Error>
     Ok((first.bytes + others.bytes).checked_div(first.requests + others.requests))
 }
 
-/// A null server with answers of that size, on cores that the client does not use, if there are any; and whether
-/// there are none.
+/// A null server with responses of that size, on cores that the client does not use, if there are
+/// any. The flag says that there are none.
 fn server(plan: &Plan, response_bytes: u64) -> Result<(NullServer, bool), Error> {
     let allowed = limits::cores_of(None);
     let threads = driver::threads(plan);
@@ -160,8 +164,8 @@ fn server(plan: &Plan, response_bytes: u64) -> Result<(NullServer, bool), Error>
     Ok((server, same_core))
 }
 
-/// The same requests on as many connections to another server, as fast as they can be answered.
-fn shape(plan: &Plan, url: &Url, to: &str) -> Result<Plan, Error> {
+/// The same requests on the same number of connections to another server, at full speed.
+fn null_plan(plan: &Plan, url: &Url, to: &str) -> Result<Plan, Error> {
     let mut headers = plan.headers.clone();
     if !headers
         .iter()

@@ -1,9 +1,10 @@
 //! Is B better or worse than A? Decided by paired blocks.
 //!
-//! A machine's speed drifts, so two long runs one after the other compare hours, not servers. Here the run is the
-//! unit, and runs alternate in blocks of four, A B B A: a drift that is linear within a block adds the same to both
-//! sides. Each block gives one log ratio; the interval comes from how the blocks differ. Before it, A is measured
-//! against itself in the same pattern: what that finds is the floor below which nothing can be said.
+//! A machine's speed drifts, so two long runs one after the other compare hours, not servers. Here
+//! the unit is the run, and runs alternate in blocks of four, A B B A: a drift that is linear
+//! within a block adds the same to both sides. Each block gives one log ratio; the interval comes
+//! from the differences between blocks. Before that, A is measured against itself in the same
+//! pattern: its result is the floor below which no difference can be shown.
 
 pub(crate) mod cpu;
 mod subject;
@@ -20,9 +21,9 @@ use millrace_stats::{Aside, Block, Decision, Detect, Effect, Metric, Subject, Ve
 pub struct Comparison {
     /// Whether to believe the rest.
     pub verdict: Verdict,
-    /// What speaks against it; empty for `VALID`.
+    /// Reasons against the result; empty for `VALID`.
     pub reasons: Vec<String>,
-    /// What is to be known beside it, and does not speak against it.
+    /// Remarks that do not speak against the result.
     #[serde(default)]
     pub notes: Vec<String>,
     /// The answer as a sentence.
@@ -31,22 +32,23 @@ pub struct Comparison {
     pub decision: Decision,
     /// How many times worse than A the server B may be.
     pub limit: Option<f64>,
-    /// Whether the upper 95 % bound of "how many times worse" is within the limit; `None` without a limit, or where
-    /// that could not be decided.
+    /// Whether the upper 95 % bound of "how many times worse" is within the limit. `None` without a
+    /// limit, or if it could not be decided.
     pub within_limit: Option<bool>,
     /// Whether all blocks were carried out.
     pub complete: bool,
-    /// The metric that decides. The others are shown beside it, without a correction for looking at several.
+    /// The metric that decides. The others are shown beside it, without a correction for multiple
+    /// comparisons.
     pub metric: Metric,
     /// The server that is compared with.
     pub a: Subject,
     /// The server that is compared.
     pub b: Subject,
-    /// What was found, for each metric that was measured.
+    /// The result for each measured metric.
     pub effects: Vec<Effect>,
-    /// Blocks that were asked for, of each phase; the fewest where `detect` is given.
+    /// Requested blocks of each phase; the minimum if `detect` is given.
     pub blocks_asked: usize,
-    /// The smallest difference that was to be seen.
+    /// The smallest difference to be detected.
     #[serde(default)]
     pub detect: Option<Detect>,
     /// Connections of each run.
@@ -74,7 +76,7 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// What was found for the metric that decides.
+    /// The result for the metric that decides.
     pub fn decisive(&self) -> Option<&Effect> {
         self.effects
             .iter()

@@ -1,15 +1,15 @@
-//! From what the threads brought home to the figures of a run.
+//! Makes the figures of a run from the results of its threads.
 
 use std::collections::BTreeMap;
 
-use crate::run::{Client, Connections, Loop, Protocol, Run};
+use crate::run::{ClientFigures, Connections, Loop, Protocol, Run};
 use crate::{Host, postgres, visits};
 use base_clock::Nanos;
 use base_probe::postgres::PgProber;
 use base_probe::{Moment, Probe};
 use millrace_client::driver::{Decided, Sent};
 use millrace_client::engine::Harvest;
-use millrace_client::outcome::Kind;
+use millrace_client::outcome::FailureKind;
 use millrace_client::recorder::Recorder;
 use millrace_client::{AutoFigures, Errors, Plan, Stop, spin};
 use millrace_stats::hdr::{FINE, Hdr, Histograms};
@@ -20,7 +20,7 @@ use millrace_stats::{Accounting, Latencies, timeline, verdict};
 pub(crate) struct Measured<'a> {
     pub(crate) plan: &'a Plan,
     pub(crate) sent: Sent,
-    /// The caller asked for a stop.
+    /// Whether the caller requested a stop.
     pub(crate) stopped: bool,
     /// The probe of the PostgreSQL server, still running.
     pub(crate) postgres: Option<PgProber>,
@@ -49,17 +49,17 @@ pub(crate) fn conclude(measured: Measured<'_>) -> Run {
         .fold(0.0, f64::max);
     let threads = harvests.len();
     let work = harvests.iter().map(|harvest| harvest.cpu);
-    // While the last answers are awaited it spins on, which belongs to no request.
+    // Spinning while the last responses are awaited belongs to no request.
     let spun = harvests.iter().map(|harvest| harvest.used.cpu.spun);
     let (cpu, spun): (Nanos, Nanos) = (work.sum(), spun.sum());
-    let (throttled, run_delay, waited) = kept(&harvests, duration);
+    let (throttled, run_delay, waited) = kernel_delays(&harvests, duration);
     let turns = harvests.iter().map(|harvest| harvest.used.kept.turns);
     let turns: Option<u64> = turns.sum();
     let never_established = harvests.iter().map(|harvest| harvest.never).sum();
     let connections = connections(plan, &harvests);
     let depth = depth(plan, &harvests);
     let in_flight = harvests.iter().map(|harvest| harvest.in_flight).sum();
-    let all = together(harvests);
+    let all = merged_recorder(harvests);
     let accounting = accounting(&all, in_flight);
     let errors = Errors::new(&all.errors);
     let little = match plan.schedule {
@@ -147,7 +147,7 @@ pub(crate) fn conclude(measured: Measured<'_>) -> Run {
         error_examples: examples(&all.examples),
         latency_us,
         connections,
-        client: Client {
+        client: ClientFigures {
             cpu_us_per_request: (finished > 0).then(|| cpu as f64 / 1000.0 / finished as f64),
             busiest_thread,
             threads: threads as u64,
@@ -184,12 +184,12 @@ pub(crate) fn conclude(measured: Measured<'_>) -> Run {
     run
 }
 
-/// When the measured part was, by the monotonic clock.
+/// Times of the measured part, by the monotonic clock.
 struct Lengths {
     start: Nanos,
     /// While every thread still sent.
     steady: Nanos,
-    /// To its planned end, or to the last answer of a counted run.
+    /// Length to its planned end, or to the last response of a counted run.
     duration: Nanos,
 }
 
@@ -211,8 +211,8 @@ impl Lengths {
     }
 }
 
-/// What all threads recorded.
-fn together(harvests: Vec<Harvest>) -> Recorder {
+/// The records of all threads together.
+fn merged_recorder(harvests: Vec<Harvest>) -> Recorder {
     let recorders = harvests.into_iter().map(|harvest| harvest.recorder);
     let all = recorders.reduce(|mut all, recorder| {
         all.merge(recorder);
@@ -258,7 +258,7 @@ fn depth(plan: &Plan, harvests: &[Harvest]) -> usize {
     depths.min().unwrap_or(plan.depth)
 }
 
-/// What to say where the server allows fewer streams at a time than are asked for.
+/// A note if the server allows fewer streams at a time than requested.
 fn fewer_streams(plan: &Plan, depth: usize) -> Option<String> {
     (depth < plan.depth).then(|| {
         format!(
@@ -268,9 +268,13 @@ fn fewer_streams(plan: &Plan, depth: usize) -> Option<String> {
     })
 }
 
-/// What the kernel kept from the client: throttled time, as the last thread to end saw it; the sum of the times for which
-/// threads waited for a core; and the share of the duration for which the worst of them did.
-fn kept(harvests: &[Harvest], duration: Nanos) -> (Option<Nanos>, Option<Nanos>, Option<f64>) {
+/// Time that the kernel kept from the client: throttled time, as the last thread to end read it;
+/// the time for which threads waited for a core, summed; and the share of the duration for which
+/// the worst thread waited.
+fn kernel_delays(
+    harvests: &[Harvest],
+    duration: Nanos,
+) -> (Option<Nanos>, Option<Nanos>, Option<f64>) {
     let throttled = harvests
         .iter()
         .filter_map(|harvest| harvest.used.kept.throttled);
@@ -298,7 +302,7 @@ fn latencies(all: &Recorder) -> Latencies {
     }
 }
 
-/// Whether the plan was carried out although a stop was asked for: it came when all was done.
+/// Whether the plan was completed although a stop was requested: the stop was too late.
 fn ended_by_itself(plan: &Plan, harvests: &[Harvest]) -> bool {
     let finished: u64 = harvests
         .iter()
@@ -322,17 +326,17 @@ fn ended_by_itself(plan: &Plan, harvests: &[Harvest]) -> bool {
 }
 
 fn examples(found: &[Option<&'static str>]) -> BTreeMap<String, String> {
-    let named = Kind::ALL
+    let named = FailureKind::ALL
         .iter()
         .filter_map(|kind| Some((kind.key().to_owned(), found[*kind as usize]?.to_owned())));
     named.collect()
 }
 
-/// What speaks against a run whose parts the statistics decided.
+/// A doubt about a run whose parts the statistics decided.
 fn auto_doubt(auto: &Decided) -> Option<String> {
     let figures = &auto.figures;
     if !auto.is_decided {
-        // Somebody stopped it, which is said already; whether it drifted was not looked at.
+        // The run was stopped, which another reason says; drift was not checked.
         None
     } else if !figures.steady {
         Some(

@@ -13,22 +13,22 @@ pub struct ClassFigures {
     pub name: String,
     /// Requests issued.
     pub issued: u64,
-    /// Those with a complete answer, good or not.
+    /// Requests with a complete response, good or not.
     pub requests: u64,
-    /// Those with a good one.
+    /// Requests with a good response.
     pub good: u64,
-    /// Those that will not be answered.
+    /// Requests that will not be answered.
     pub failed: u64,
-    /// Those that were past their deadline before they could be sent.
+    /// Requests that were past their deadline before they could be sent.
     pub shed: u64,
-    /// What was no good answer, by kind, without bytes that no request asked for; empty in results that do not say.
+    /// Failed requests by kind, without unsolicited bytes; empty in results of older versions.
     #[serde(default)]
     pub errors: Errors,
-    /// Bytes of the answers, heads included.
+    /// Bytes of the responses, heads included.
     pub bytes: u64,
-    /// From the scheduled send to the complete answer, of good answers; only of an open loop.
+    /// From the scheduled send to the complete response, of good responses; only of an open loop.
     pub response_us: Option<Latency>,
-    /// From the actual send to the complete answer, of good answers.
+    /// From the actual send to the complete response, of good responses.
     pub service_us: Option<Latency>,
     /// From the scheduled to the actual send, of all that were sent; only of an open loop.
     #[serde(default)]
@@ -42,7 +42,8 @@ pub struct ClassFigures {
     /// The times behind `send_lag_us`.
     #[serde(default)]
     pub send_lag: Option<Hdr>,
-    /// The same over time, in intervals that may be longer than the run's; without any in results that do not have them.
+    /// The same over time, in intervals that may be longer than the run's; empty in results of
+    /// older versions.
     #[serde(default)]
     pub series: Timeline,
 }
@@ -50,13 +51,13 @@ pub struct ClassFigures {
 /// The sessions of a run, counted by their measured requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Sessions {
-    /// Sessions a second that the schedule asked for; a closed loop has none.
+    /// Sessions a second of the schedule; `None` for a closed loop.
     pub offered_rate: Option<f64>,
     /// Sessions whose first request was measured.
     pub started: u64,
-    /// Sessions whose last request was measured and had a good answer.
+    /// Sessions whose last request was measured and had a good response.
     pub completed: u64,
-    /// Sessions that ended early with a measured request that had no good answer.
+    /// Sessions that ended early with a measured request that had no good response.
     pub broken_off: u64,
 }
 
@@ -72,10 +73,10 @@ pub struct RampDown {
 /// The pauses between requests.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Pauses {
-    /// What was asked for, in words.
+    /// The requested pauses, in words.
     pub asked: String,
     /// Mean of the pauses before measured requests, as they were planned.
     pub mean_us: f64,
-    /// Measured requests after which the next was already due when the answer came; only of cycles.
+    /// Measured requests whose response arrived after the next request was due; only of cycles.
     pub missed_cycles: u64,
 }

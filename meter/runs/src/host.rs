@@ -1,8 +1,8 @@
-//! The machine that the client runs on. Its name is nobody's business.
+//! The machine on which the client runs. Its name is private and not stored.
 
 use serde::{Deserialize, Serialize};
 
-/// What a figure needs beside it to be compared with another machine's.
+/// Facts that are needed to compare a figure with another machine's.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Host {
     /// The processor's model, empty if the kernel does not say.

@@ -1,12 +1,12 @@
-//! Experiments as files: several servers, how each is started, pinned and stopped, one workload, and one report.
+//! Experiments as files: several servers, how each is started, pinned and stopped, one workload,
+//! and one report.
 //!
-//! A server runs only while it is measured (or asked to stay up), in a process group of its own, and is ended with
-//! everything that it started: when its turn is over, when the experiment fails or panics, and when this very process
-//! is killed. What is measured is the same for all: the client's run, the server's CPU time from the run times of
-//! all its threads, and what else happened on its cores.
+//! A server runs only while it is measured (or for the whole experiment if the file says so), in
+//! its own process group. It is ended with all processes that it started: after its turn, when the
+//! experiment fails or panics, and when this process is killed. Every server is measured alike: the
+//! client's run, the server's CPU time from the run times of all its threads, and the other
+//! activity on its cores.
 
-mod asked;
-mod beside;
 mod blocks;
 mod check;
 mod check_limits;
@@ -18,35 +18,35 @@ mod cores;
 mod doubts;
 mod experiment;
 mod fault;
-mod fill;
 mod findings;
-mod form;
 mod h2load;
 mod idle;
-mod interrupts;
 mod limit;
 mod measure;
 mod memory;
-mod other;
+mod other_client;
 mod outcome;
 mod output;
+mod placeholders;
 mod process;
+mod process_tree;
 mod programs;
 mod progress;
+mod requests;
 mod runner;
+mod schedule;
 mod server;
 mod source;
 mod spec;
-mod tree;
-mod turns;
-mod workshop;
+mod spec_values;
+mod work_folder;
 mod wrk;
 
 pub use experiment::Experiment;
 pub use fault::Fault;
 pub use outcome::{
     CrossCheck, Lab, LabBound, LabFinding, LabInterval, LabLevel, LabLimit, LabMetric, LabOutcome,
-    LabRun, LabServer, OtherClient, Spread, Text,
+    LabRun, LabServer, MedianRange, OtherClient, Text,
 };
 pub use programs::Missing;
 pub use progress::LabProgress;

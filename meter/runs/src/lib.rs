@@ -1,8 +1,9 @@
-//! Runs and what is made of them: sweeps, searches for a capacity, diagnoses, comparisons, merged runs and experiments.
+//! Runs and their results: sweeps, capacity searches, diagnoses, comparisons, merged runs and
+//! experiments.
 //!
-//! It knows how a run is measured (by `millrace-client`), what is concluded from it (by `millrace-stats`), what is probed
-//! beside it, and the formats in which results are stored. It must not know any code of the server, nor how results are
-//! drawn or what the command line is.
+//! It knows how a run is measured (by `millrace-client`), what follows from it (by
+//! `millrace-stats`), what is probed during it, and the formats in which results are stored. It
+//! must not know any code of the server, how results are drawn, or what the command line is.
 //!
 //! ```no_run
 //! use std::sync::atomic::AtomicBool;
@@ -47,15 +48,15 @@ pub use figures::{ClassFigures, Pauses, RampDown, Sessions};
 pub use host::Host;
 pub use lab::{
     CrossCheck, Experiment, Fault, Lab, LabBound, LabFinding, LabInterval, LabLevel, LabLimit,
-    LabMetric, LabOptions, LabOutcome, LabProgress, LabRun, LabServer, Missing, OtherClient,
-    Programs, Spread, Text, lab,
+    LabMetric, LabOptions, LabOutcome, LabProgress, LabRun, LabServer, MedianRange, Missing,
+    OtherClient, Programs, Text, lab,
 };
 pub use ladder::Ladder;
 pub use measure::run;
-pub use merge::{MergeError, Part};
+pub use merge::{MergeError, MergedRun};
 pub use postgres::Postgres;
 pub use probe::Probed;
-pub use run::{Client, Connections, Loop, Protocol, Run};
+pub use run::{ClientFigures, Connections, Loop, Protocol, Run};
 pub use sweep::{
     Attained, By, Crossing, Direction, Edge, Hysteresis, Judged, LevelPower, LevelRange, News,
     Power, Step, Sweep, SweepPlan, SweepProgress, TopRate, sweep,

@@ -1,4 +1,5 @@
-//! What limits a server, from runs at several levels of load: what a diagnosis, a sweep and a search for the capacity have in common.
+//! What limits a server, from runs at several levels of load. A diagnosis, a sweep and a capacity
+//! search share this.
 
 use crate::{Run, Summary};
 use millrace_stats::analysis::bottleneck::{Finding, LevelSigns, across, are_far_apart, findings};
@@ -6,30 +7,31 @@ use millrace_stats::analysis::demand::{Demands, LEAST};
 
 /// A run at one level.
 pub(crate) struct Seen<'a> {
-    /// Requests in flight all the time; `None` where that changes, as in an open loop or with pauses.
+    /// Requests that are in flight all the time; `None` if the number changes, as in an open loop
+    /// or with pauses.
     pub(crate) in_flight: Option<f64>,
     pub(crate) run: &'a Run,
 }
 
-/// What the levels say together.
+/// The conclusion from all levels.
 #[derive(Debug, Default)]
 pub(crate) struct Told {
     /// The likeliest first.
     pub(crate) bottleneck: Vec<Finding>,
-    /// Of one request, at the level with the highest throughput.
+    /// Demands of one request, at the level with the highest throughput.
     pub(crate) demands: Option<Demands>,
-    /// What could not be told, in sentences without a full stop.
+    /// What could not be concluded, as sentences without a full stop.
     pub(crate) remarks: Vec<String>,
 }
 
 impl Told {
-    /// What shows at single levels; they are in order, the lowest first.
+    /// The conclusion from single levels, which are in order, the lowest first.
     pub(crate) fn of(levels: &[Seen<'_>]) -> Self {
         let highest = highest(levels.iter().map(|level| level.run));
         let fastest = levels
             .iter()
             .max_by(|a, b| a.run.achieved_rate.total_cmp(&b.run.achieved_rate));
-        // What is full is told where it is fullest; the lower levels of the same throughput see it less clearly.
+        // A full resource is shown most clearly at the level at which it is fullest.
         let bottleneck = levels
             .iter()
             .rev()
@@ -46,7 +48,7 @@ impl Told {
         }
     }
 
-    /// Adds what only a comparison of the levels tells, where none of them shows a limit by itself.
+    /// Adds the conclusion from comparing the levels, if no single level shows a limit.
     pub(crate) fn compare(&mut self, levels: &[Seen<'_>]) {
         if !self.bottleneck.is_empty() || !self.remarks.is_empty() {
             return;
@@ -63,7 +65,7 @@ pub(crate) fn highest<'a>(runs: impl Iterator<Item = &'a Run>) -> f64 {
     runs.map(|run| run.achieved_rate).fold(0.0, f64::max)
 }
 
-/// What a request took in a run, if its throughput is near enough to the `highest`.
+/// The demands of a request in a run, if its throughput is near enough to the `highest`.
 pub(crate) fn demands(run: &Run, highest: f64) -> Option<Demands> {
     let share = run.achieved_rate / highest;
     Demands::of(summary(run)?, run.client_side(), Some(share))
@@ -73,7 +75,7 @@ fn summary(run: &Run) -> Option<&Summary> {
     run.probe.as_ref()?.summary.as_ref()
 }
 
-/// The signs of every level, or why the levels cannot be held against each other.
+/// The signs of every level, or why the levels cannot be compared.
 fn signs(levels: &[Seen<'_>]) -> Result<Vec<LevelSigns>, &'static str> {
     let in_flight: Option<Vec<f64>> = levels.iter().map(|level| level.in_flight).collect();
     let Some(in_flight) = in_flight else {
@@ -94,7 +96,8 @@ fn signs(levels: &[Seen<'_>]) -> Result<Vec<LevelSigns>, &'static str> {
     signs.ok_or("without the server's processes a lock cannot be told from a busy processor")
 }
 
-/// What is held against the other levels; `None` if the server's processes were not seen, or nothing was answered.
+/// The signs to compare with the other levels; `None` if the server's processes were not probed, or
+/// no request was answered.
 fn signs_of(run: &Run, in_flight: f64) -> Option<LevelSigns> {
     let summary = summary(run)?;
     let server = summary.server?;

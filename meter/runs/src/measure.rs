@@ -8,11 +8,12 @@ use millrace_client::Progress;
 use millrace_client::driver::Prepared;
 use millrace_client::{Error, Plan};
 
-/// Measures what `plan` says and returns when it is done, or soon after `stop` is set with what there is by then.
-/// `progress` is called about four times a second from the calling thread.
+/// Carries out `plan`, and returns when it is done, or soon after `stop` is set with the results so
+/// far. `progress` is called about four times a second from the calling thread.
 ///
 /// # Errors
-/// The plan cannot be carried out. What goes wrong between client and server is counted in [`Run::errors`] instead.
+/// The plan cannot be carried out. Failures between client and server are counted in
+/// [`Run::errors`] instead.
 pub fn run(
     plan: &Plan,
     progress: Option<&mut dyn FnMut(&Progress)>,

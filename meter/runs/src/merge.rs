@@ -1,9 +1,11 @@
-//! Several runs as one: generators that ran at the same time on several machines, or repeats one after the other.
+//! Several runs as one: generators that ran at the same time on several machines, or repeats one
+//! after the other.
 //!
-//! Counts and histograms add up, so the merged run is the run of all samples together, histogram for histogram;
-//! percentiles are computed anew from the sum. Rates are counts over the time in which at least one of the runs was measuring:
-//! those of generators at the same time add up, those of repeats are averaged by their length. Which of the two it was
-//! follows from the wall-clock time at which each run began.
+//! Counts and histograms add up, so the merged run is the run of all samples together, histogram
+//! for histogram; percentiles are computed again from the sum. Rates are counts over the time in
+//! which at least one run was measuring: rates of generators at the same time add up, rates of
+//! repeats are averaged by their length. The wall-clock start times of the runs decide which case
+//! it is.
 
 mod check;
 mod spans;
@@ -16,7 +18,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::Host;
-use crate::run::{Client, Connections, Loop, Run};
+use crate::run::{ClientFigures, Connections, Loop, Run};
 use millrace_client::Errors;
 use millrace_stats::hdr::Histograms;
 use millrace_stats::latency::{buckets, quantiles};
@@ -33,7 +35,7 @@ pub enum MergeError {
     Lacks {
         /// Which run.
         run: usize,
-        /// What is not there.
+        /// The missing part.
         what: &'static str,
     },
     /// Two runs are not of the same thing.
@@ -48,11 +50,11 @@ pub enum MergeError {
         /// Which runs.
         runs: (usize, usize),
     },
-    /// A run contradicts itself: somebody has changed it.
+    /// A run contradicts itself, so its file was changed.
     Contradiction {
         /// Which run.
         run: usize,
-        /// What does not fit.
+        /// The contradiction.
         what: String,
     },
 }
@@ -86,16 +88,16 @@ impl std::error::Error for MergeError {}
 
 /// One of the runs that were merged.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Part {
+pub struct MergedRun {
     /// Its command line.
     pub command: String,
     /// When its measured part began, in microseconds since 1970 (UTC), by its machine's clock.
     pub started_unix_us: u64,
     /// Length of its measured part.
     pub duration_s: f64,
-    /// Its complete answers.
+    /// Its complete responses.
     pub requests: u64,
-    /// Complete answers a second.
+    /// Complete responses a second.
     pub achieved_rate: f64,
     /// Whether to believe it.
     pub verdict: Verdict,
@@ -107,8 +109,9 @@ impl Run {
     /// One run of the samples of several, in any order.
     ///
     /// # Errors
-    /// The runs cannot be merged: they have different URLs, loops, warm-ups or kinds of connection, or one after the other
-    /// different rates or numbers of connections; a run lacks its histograms or its time, or is given twice.
+    /// The runs cannot be merged: they have different URLs, loops, warm-ups or kinds of connection;
+    /// repeats have different rates or numbers of connections; or a run lacks its histograms or its
+    /// time, or is given twice.
     pub fn merge(runs: &[Self]) -> Result<Self, MergeError> {
         let [first, rest @ ..] = runs else {
             return Err(MergeError::Nothing);
@@ -117,7 +120,7 @@ impl Run {
             return Ok(first.clone());
         }
         let spans = Spans::of(runs);
-        check::alike(runs, &spans)?;
+        check::check_same_settings(runs, &spans)?;
         let seconds = spans.total_s();
         let rate = |of: fn(&Self) -> f64| spans.per_second(runs, |run| Some(of(run)));
         let (verdict, reasons) = judged(runs, &spans);
@@ -170,7 +173,7 @@ impl Run {
                 .unwrap_or(0),
             histograms,
             merged_from: runs.iter().flat_map(parts).collect(),
-            // The machines and moments of several probes are not one; each stands with its own run.
+            // Probes of different machines and times do not merge; each stays with its own run.
             probe: None,
             postgres: None,
             bottleneck: None,
@@ -178,7 +181,7 @@ impl Run {
             sessions: visits::sessions(runs, &spans),
             pauses: visits::pauses(runs),
             ramp_down: visits::ramp_down(runs),
-            // A decision and a ceiling of each client; no sum of them is either.
+            // Decisions and ceilings belong to one client; they do not add up.
             auto: None,
             calibration: None,
             notes: notes(runs),
@@ -186,23 +189,23 @@ impl Run {
     }
 }
 
-/// The sum over all runs. What was stored may hold any number; a sum past the greatest stays there.
+/// The sum over all runs. Stored numbers may be of any size, so the sum saturates.
 fn sum(runs: &[Run], of: impl Fn(&Run) -> u64) -> u64 {
     runs.iter().map(of).fold(0, u64::saturating_add)
 }
 
-/// The same of what a run may lack, if none does.
+/// The same for an optional figure, if every run has it.
 fn all_of(runs: &[Run], of: impl Fn(&Run) -> Option<u64>) -> Option<u64> {
     runs.iter()
         .try_fold(0, |sum: u64, run| Some(sum.saturating_add(of(run)?)))
 }
 
 /// A run that was merged before gives its own parts.
-fn parts(run: &Run) -> Vec<Part> {
+fn parts(run: &Run) -> Vec<MergedRun> {
     if !run.merged_from.is_empty() {
         return run.merged_from.clone();
     }
-    vec![Part {
+    vec![MergedRun {
         command: run.command.clone(),
         started_unix_us: run.started_unix_us,
         duration_s: run.duration_s,
@@ -221,7 +224,7 @@ fn notes(runs: &[Run]) -> Vec<String> {
     runs.iter().enumerate().flat_map(named).collect()
 }
 
-/// The worst verdict, with every reason and whose it is.
+/// The worst verdict, with every reason and the number of its run.
 fn judged(runs: &[Run], spans: &Spans) -> (Verdict, Vec<String>) {
     let rank = |verdict: Verdict| match verdict {
         Verdict::Valid => 0,
@@ -243,7 +246,7 @@ fn judged(runs: &[Run], spans: &Spans) -> (Verdict, Vec<String>) {
         };
         reasons.extend(run.reasons.iter().map(named));
     }
-    if let Some(reason) = spans.apart() {
+    if let Some(reason) = spans.overlap_doubt() {
         if verdict == Verdict::Valid {
             verdict = Verdict::Suspect;
         }
@@ -278,14 +281,14 @@ fn errors<'a>(all: impl Iterator<Item = &'a Errors>) -> Errors {
     Errors { by_kind }
 }
 
-/// Of each kind the first example.
+/// The first example of each kind.
 fn examples(runs: &[Run]) -> BTreeMap<String, String> {
     let all = runs.iter().rev().flat_map(|run| &run.error_examples);
     all.map(|(kind, example)| (kind.clone(), example.clone()))
         .collect()
 }
 
-/// Connections at the same time add up; of repeats it is the most that there were.
+/// Connections at the same time add up; for repeats it is the greatest number.
 fn connections(runs: &[Run], spans: &Spans) -> Connections {
     let most = |of: fn(&Connections) -> u64| spans.most(|run| of(&runs[run].connections));
     let first = &runs[0].connections;
@@ -299,7 +302,7 @@ fn connections(runs: &[Run], spans: &Spans) -> Connections {
     }
 }
 
-fn client(runs: &[Run], spans: &Spans) -> Client {
+fn client(runs: &[Run], spans: &Spans) -> ClientFigures {
     let finished = |run: &Run| (run.accounting.answered + run.accounting.failed) as f64;
     let all: f64 = runs.iter().map(finished).sum();
     let cpu: Option<f64> = runs
@@ -307,7 +310,7 @@ fn client(runs: &[Run], spans: &Spans) -> Client {
         .filter(|run| finished(run) > 0.0)
         .map(|run| Some(run.client.cpu_us_per_request? * finished(run)))
         .sum();
-    Client {
+    ClientFigures {
         cpu_us_per_request: cpu.filter(|_| all > 0.0).map(|cpu| cpu / all),
         busiest_thread: runs
             .iter()
@@ -324,8 +327,8 @@ fn client(runs: &[Run], spans: &Spans) -> Client {
     }
 }
 
-/// Both sides of the law as time-weighted sums, if every run has it. Tolerances are added, which is what they are where all
-/// errors go the same way.
+/// Both sides of Little's law as time-weighted sums, if every run has them. Tolerances are added,
+/// which is right if all errors have the same direction.
 fn little(runs: &[Run], spans: &Spans) -> Option<Little> {
     let weigh = |of: fn(&Little) -> f64| spans.per_second(runs, |run| run.little.as_ref().map(of));
     Some(Little {

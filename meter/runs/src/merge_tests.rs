@@ -11,10 +11,10 @@ use crate::conclude::{Measured, conclude};
 use base_clock::{MS, SECOND};
 use millrace_client::classes::ClassTimes;
 use millrace_client::driver::Sent;
-use millrace_client::engine::{Harvest, Used};
-use millrace_client::outcome::Kind;
+use millrace_client::engine::{Harvest, ThreadUsage};
+use millrace_client::outcome::FailureKind;
 use millrace_client::recorder::{Live, Pending, Recorder};
-use millrace_client::response::Answer;
+use millrace_client::response::CompleteResponse;
 use millrace_client::tickets::Times;
 use millrace_client::{Plan, Process, Schedule, Stop, Workload};
 use millrace_stats::series::Series;
@@ -73,17 +73,17 @@ fn run_of(samples: &[Sample]) -> Run {
         let now = request.sent_at + sample.took;
         recorder.issued += 1;
         recorder.made(&request);
-        let answer = |status| Answer {
+        let answer = |status| CompleteResponse {
             status,
             reusable: true,
             bytes: 100,
         };
         match sample.end {
-            0 => recorder.failed(&request, Kind::Timeout, Some("slow"), now, &live),
+            0 => recorder.failed(&request, FailureKind::Timeout, Some("slow"), now, &live),
             1 => recorder.answered(
                 &request,
                 &answer(500),
-                Err((Kind::of_status(500), None)),
+                Err((FailureKind::of_status(500), None)),
                 now,
                 &live,
             ),
@@ -98,7 +98,7 @@ fn run_of(samples: &[Sample]) -> Run {
         conforming: None,
         in_flight: 0,
         cpu: MS,
-        used: Used::default(),
+        used: ThreadUsage::default(),
         depth: 1,
         times: Times {
             start: START,
@@ -150,7 +150,8 @@ proptest! {
             .map(|part| {
                 let mine = dealt.iter().filter(|(_, to)| *to == part);
                 let mut run = run_of(&mine.map(|(sample, _)| *sample).collect::<Vec<_>>());
-                // Generators are never in step to the microsecond; two without a sample are not one and the same.
+                // Generators never start in the same microsecond; two runs without a sample are not
+                // the same run.
                 run.started_unix_us += part as u64;
                 run
             })
@@ -195,7 +196,7 @@ fn some(count: u64) -> Run {
     run_of(&(0..count).map(sample).collect::<Vec<_>>())
 }
 
-/// The same run, begun this many seconds later.
+/// The same run, started this many seconds later.
 fn later(run: &Run, seconds: f64) -> Run {
     Run {
         started_unix_us: run.started_unix_us + (seconds * 1e6) as u64,
@@ -219,7 +220,7 @@ fn repeats_one_after_the_other_are_averaged() {
     assert!(merged.series.points.len() <= millrace_stats::series::MOST + 1);
     let last = merged.series.points.last().unwrap();
     assert!(last.at_s < 6.5, "pauses between repeats are left out");
-    // What was merged can be merged again.
+    // A merged run can be merged again.
     let again = Run::merge(&[merged, later(&one, 100.0)]).unwrap();
     assert_eq!((again.requests, again.merged_from.len()), (2000, 4));
 }
@@ -240,7 +241,7 @@ fn generators_that_hardly_overlap_are_suspect() {
 }
 
 #[test]
-fn the_worst_verdict_is_that_of_all_and_reasons_say_whose_they_are() {
+fn the_worst_verdict_is_kept_and_reasons_name_their_run() {
     let one = some(500);
     let broken = Run {
         verdict: Verdict::Invalid,
@@ -253,7 +254,7 @@ fn the_worst_verdict_is_that_of_all_and_reasons_say_whose_they_are() {
 }
 
 #[test]
-fn what_is_not_of_the_same_thing_is_not_merged() {
+fn runs_of_different_things_are_not_merged() {
     let one = some(500);
     let refused = |other: Run, word: &str| {
         let error = Run::merge(&[one.clone(), other]).unwrap_err().to_string();
@@ -305,7 +306,7 @@ fn what_is_not_of_the_same_thing_is_not_merged() {
 }
 
 #[test]
-fn clients_that_spin_are_merged_with_what_that_took() {
+fn merged_clients_that_spin_add_up_their_spinning() {
     let spun = |seconds, spun_us| {
         let mut run = later(&some(50), seconds);
         (run.client.spin, run.client.spun_us) = (true, Some(spun_us));
@@ -317,7 +318,7 @@ fn clients_that_spin_are_merged_with_what_that_took() {
 }
 
 #[test]
-fn counts_that_were_made_up_overflow_nothing() {
+fn invented_counts_cause_no_overflow() {
     let huge = |seconds| {
         let mut run = later(&some(50), seconds);
         run.bytes = u64::MAX;
@@ -332,7 +333,8 @@ fn counts_that_were_made_up_overflow_nothing() {
     );
 }
 
-/// The run as a version wrote it that had one histogram for each interval, and no errors and send lags of classes.
+/// The run as an older version wrote it, with one histogram per interval and without errors and
+/// send lags of classes.
 fn of_old(run: &Run) -> Run {
     let mut json = serde_json::to_value(run).unwrap();
     let mut without = |place: &str, names: &[&str]| {
@@ -350,7 +352,7 @@ fn of_old(run: &Run) -> Run {
 }
 
 #[test]
-fn what_an_older_version_did_not_store_is_not_made_up_from_the_others() {
+fn figures_missing_in_older_results_are_not_made_up() {
     let (new, old) = (some(500), of_old(&later(&some(400), 10.0)));
     assert_eq!(old.classes[0].good, new.classes[0].good - 50);
     let both = [new, old];

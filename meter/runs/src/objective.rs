@@ -5,7 +5,7 @@ use millrace_stats::objective::Observed;
 use millrace_stats::{Met, Objective, Verdict};
 
 impl Run {
-    /// Holds the run against an objective.
+    /// Compares the run with an objective.
     pub fn meets(&self, objective: &Objective) -> Met {
         let latency = &self.latency_us;
         objective.judge(&Observed {
@@ -30,7 +30,7 @@ mod tests {
 
     #[test]
     fn percentiles_decide_where_they_are_known() {
-        // 10,000 good answers: median 1 ms, 99 % 5 ms, longest 20 ms.
+        // 10,000 good responses: median 1 ms, 99 % 5 ms, longest 20 ms.
         let run = sample_run(10.0, 1000.0);
         assert_eq!(judged("99% < 5.1ms", &run), Met::Yes);
         assert_eq!(judged("99% < 5ms", &run), Met::No);

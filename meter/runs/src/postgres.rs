@@ -1,4 +1,5 @@
-//! The PostgreSQL server behind the one that is measured: watched during a run, and held against its requests.
+//! The PostgreSQL server behind the measured server: watched during a run, and related to its
+//! requests.
 
 use base_probe::postgres::{PgProbe, PgProber, PgSummary};
 use serde::{Deserialize, Serialize};
@@ -7,7 +8,7 @@ use base_clock::Nanos;
 use millrace_client::{Error, Plan};
 use millrace_stats::Timeline;
 
-/// What was seen of a PostgreSQL server during a run.
+/// Measurements of a PostgreSQL server during a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Postgres {
     /// The measured part.
@@ -23,7 +24,8 @@ pub(crate) fn watch(plan: &Plan) -> Result<Option<PgProber>, Error> {
     prober.transpose().map_err(Error::Postgres)
 }
 
-/// Ends it, after a run whose measured part began at `start`, had this series, and lasted so long in seconds.
+/// Ends the probe, after a run whose measured part began at `start`, had this series, and lasted
+/// this many seconds.
 pub(crate) fn finish(
     prober: PgProber,
     start: Nanos,
@@ -32,7 +34,8 @@ pub(crate) fn finish(
 ) -> Box<Postgres> {
     let probe = prober.finish(start);
     let ended = |from, to| ended(series, from, to);
-    // Without a warm-up nothing was asked before the measured part, and the sample before it is its beginning.
+    // Without a warm-up no request precedes the measured part, and the sample before it is its
+    // beginning.
     let from = if warmup_s > 0.0 {
         0.0
     } else {

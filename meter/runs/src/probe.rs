@@ -1,4 +1,5 @@
-//! The host probe of a run: started before it, cut to its measured part, and turned into demands and a bottleneck.
+//! The host probe of a run: started before it, cut to its measured part, and turned into demands
+//! and a bottleneck.
 
 use std::net::{SocketAddr, UdpSocket};
 
@@ -15,20 +16,20 @@ use millrace_stats::Verdict;
 use millrace_stats::analysis::bottleneck::findings;
 use millrace_stats::analysis::demand::{ClientSide, Demands};
 
-/// What a probe says of a run.
+/// The results of a probe for a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Probed {
     /// The measured part; `None` if it has fewer than two samples.
     pub summary: Option<Summary>,
     /// What one request took of each resource.
     pub demands: Option<Demands>,
-    /// When the measured part began, by the clock that `samples` are held against.
+    /// When the measured part began, by the clock of `samples`.
     pub began_ns: u64,
     /// Everything that was sampled.
     pub samples: Probe,
 }
 
-/// A probe that runs beside a plan.
+/// A probe that runs while a plan is carried out.
 pub(crate) struct Probing(Prober);
 
 /// Starts the probe that the plan asks for.
@@ -57,13 +58,14 @@ pub(crate) fn start(plan: &Plan, address: &SockAddr) -> Result<Option<Probing>, 
     Ok(Some(Probing(prober)))
 }
 
-/// Whether an address is one of this machine's: only those can be bound to.
+/// Whether an address belongs to this machine: only then can a socket be bound to it.
 fn is_here(address: &SocketAddr) -> bool {
     UdpSocket::bind((address.ip(), 0)).is_ok()
 }
 
 impl Probing {
-    /// Ends the probe. The measured part is from the start of the last thread to the first refused request.
+    /// Ends the probe. The measured part lasts from the start of the last thread to the first
+    /// refused request.
     pub(crate) fn finish(self, harvests: &[Harvest]) -> (Probe, Nanos, Nanos) {
         let starts = harvests.iter().map(|harvest| harvest.times.start);
         let ends = harvests.iter().map(|harvest| harvest.stopped_at);
@@ -76,8 +78,9 @@ impl Probing {
 }
 
 impl Run {
-    /// Puts a probe beside the run and names what its measured part, from `start` to `end`, shows. For a probe of
-    /// another machine that is [`Moment::Wall`]; the clocks of the two machines must agree to a fraction of a second.
+    /// Adds a probe to the run and names the bottleneck in its measured part, from `start` to
+    /// `end`. For a probe of another machine these are [`Moment::Wall`]; the clocks of the two
+    /// machines must agree to a fraction of a second.
     pub fn attach_probe(&mut self, probe: Probe, start: Moment, end: Moment) {
         let summary = probe.within(start, end);
         if let Some(summary) = summary.as_ref().filter(|_| self.client.spin) {
@@ -96,7 +99,7 @@ impl Run {
         });
     }
 
-    /// A server that was found only while it was measured may have had no core for itself.
+    /// A server that was found only during the run may have had no core of its own.
     fn doubt_spinning(&mut self, summary: &Summary) {
         let set = |cores: &[usize]| cores.iter().copied().collect::<spin::Cores>();
         let (server, own) = (set(&summary.server_cores), set(&summary.own_cores));
@@ -132,7 +135,7 @@ mod tests {
     use super::is_here;
 
     #[test]
-    fn only_addresses_of_this_machine_are_here() {
+    fn only_local_addresses_are_on_this_machine() {
         for (address, here) in [
             ("127.0.0.1:80", true),
             // A block for documentation (RFC 5737).

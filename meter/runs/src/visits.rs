@@ -1,4 +1,4 @@
-//! The figures of users, sessions and classes, from what the threads brought home.
+//! The figures of users, sessions and classes, from the results of the threads.
 
 use hdrhistogram::Histogram;
 
@@ -17,8 +17,8 @@ use millrace_stats::timeline::timeline;
 use millrace_stats::timings::Timings;
 use millrace_stats::{Backlog, backlog, stationary};
 
-/// Requests a second that were asked for. Where a workload says how long a session is, or the arrivals are recorded, it
-/// is what was due in the `steady` part.
+/// Requests a second that the schedule offered. If a workload defines the length of a session, or
+/// the arrivals are recorded, it is the rate of requests that were due in the `steady` part.
 pub(crate) fn offered_rate(plan: &Plan, all: &Recorder, steady: Nanos) -> Option<f64> {
     let offered = plan.offered()?;
     let counted = plan.workload.is_some() || plan.recording().is_some();
@@ -29,7 +29,8 @@ pub(crate) fn offered_rate(plan: &Plan, all: &Recorder, steady: Nanos) -> Option
     })
 }
 
-/// The backlog that grew in an open loop, if one did. Sessions that have just begun to arrive are fewer than those after them.
+/// The backlog that grew in an open loop, if any. Sessions that have just begun to arrive are fewer
+/// than the later ones.
 pub(crate) fn backlog(plan: &Plan, all: &Recorder, steady: Nanos) -> Option<Backlog> {
     let schedule = plan.schedule.as_ref().filter(|_| steady > 0)?;
     let rate = all.issued as f64 * 1e9 / steady as f64;
@@ -38,7 +39,8 @@ pub(crate) fn backlog(plan: &Plan, all: &Recorder, steady: Nanos) -> Option<Back
     backlog::judge(&all.series, steady, rate, is_even)
 }
 
-/// Why an open loop was not stationary. Recorded arrivals need not be: only more and more requests in flight speak against those.
+/// Why an open loop was not stationary. Recorded arrivals need not be: only a growing number of
+/// requests in flight counts against those.
 pub(crate) fn unsteady(
     plan: &Plan,
     series: &Series,
@@ -66,7 +68,7 @@ pub(crate) fn classes(plan: &Plan, all: &Recorder) -> Vec<ClassFigures> {
         .collect()
 }
 
-/// As it is reported; a closed loop has service times only.
+/// The reported figures; a closed loop has service times only.
 fn class_figures(class: &ClassTimes, name: &str) -> ClassFigures {
     let Timings {
         service,
@@ -130,7 +132,8 @@ pub(crate) fn ramp_down(plan: &Plan, all: &Recorder) -> Option<RampDown> {
 }
 
 impl Run {
-    /// Whether connections paused between requests, so that fewer requests are in flight than there are connections.
+    /// Whether connections paused between requests, so that fewer requests are in flight than there
+    /// are connections.
     pub(crate) fn has_pauses(&self) -> bool {
         let pauses = self.pauses.as_ref();
         pauses.is_some_and(|pauses| pauses.mean_us > 0.0)

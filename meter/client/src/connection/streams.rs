@@ -1,16 +1,16 @@
-//! What of a connection is different when it has streams: requests are pending until they have one, and end in any order.
+//! Connections with streams: requests are pending until they have a stream, and end in any order.
 
 use rustix::io::Errno;
 
-use super::{Connection, Flushed, State};
-use crate::http2::End;
-use crate::outcome::Kind;
+use super::{ClientConnection, ConnectionState, Flushed};
+use crate::http2::StreamEnd;
+use crate::outcome::FailureKind;
 use crate::request::Requests;
 use base_clock::Nanos;
 
-impl Connection {
-    /// Whether the server's part of the HTTP/2 preface is awaited.
-    pub(crate) fn is_greeting(&self) -> bool {
+impl ClientConnection {
+    /// Whether the server's part of the HTTP/2 preface is still missing.
+    pub(crate) fn awaits_preface(&self) -> bool {
         let http2 = self.http2.as_ref();
         http2.is_some_and(|http2| http2.opening_since().is_some())
     }
@@ -23,26 +23,27 @@ impl Connection {
 
     /// Whether an open connection takes one more request, where `depth` are wanted at a time.
     #[inline]
-    pub(crate) fn has_place(&self, depth: usize) -> bool {
+    pub(crate) fn has_room_for_request(&self, depth: usize) -> bool {
         let depth = self.http2.as_ref().map_or(depth, |http2| http2.room(depth));
         self.in_flight() < depth
     }
 
-    /// Makes everything on streams pending again: the connection is given up.
-    pub(crate) fn recall(&mut self) {
+    /// Makes all requests on streams pending again, because the connection is given up.
+    pub(crate) fn return_to_pending(&mut self) {
         if let Some(http2) = self.http2.take() {
             self.pending.extend(http2.into_requests());
         }
     }
 
-    /// Puts what is pending on streams, as far as the server allows, and offers what is to be written to the socket.
+    /// Puts pending requests on streams, as far as the server allows, and offers the bytes to the
+    /// socket.
     pub(crate) fn flush_streams(
         &mut self,
         requests: &Requests,
         depth: usize,
         now: Nanos,
     ) -> Result<Flushed, Errno> {
-        let (State::Open(wire), Some(http2)) = (&mut self.state, &mut self.http2) else {
+        let (ConnectionState::Open(wire), Some(http2)) = (&mut self.state, &mut self.http2) else {
             return Ok(Flushed::All);
         };
         while http2.in_flight() < http2.room(depth)
@@ -61,15 +62,16 @@ impl Connection {
         })
     }
 
-    /// Gives up what was sent over HTTP/2 at `before` or earlier, on a connection that may be gone since.
-    pub(crate) fn expire_streams(&mut self, before: Nanos, ends: &mut Vec<End>) {
+    /// Gives up requests sent over HTTP/2 at `before` or earlier; the connection itself may be
+    /// closed already.
+    pub(crate) fn expire_streams(&mut self, before: Nanos, ends: &mut Vec<StreamEnd>) {
         if let Some(http2) = &mut self.http2 {
             http2.expire(before, ends);
         }
         self.pending.retain(|request| {
             let is_late = request.sent_at != 0 && request.sent_at <= before;
             if is_late {
-                ends.push(End::Failed(*request, (Kind::Timeout, None)));
+                ends.push(StreamEnd::Failed(*request, (FailureKind::Timeout, None)));
             }
             !is_late
         });

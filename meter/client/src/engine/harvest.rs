@@ -1,31 +1,32 @@
-//! What a thread brings home when the run is over.
+//! The results of one thread at the end of a run.
 
 use super::open::Open;
-use super::{Engine, Used};
-use crate::connection::Connection;
+use super::{Engine, ThreadUsage};
+use crate::connection::ClientConnection;
 use crate::recorder::Recorder;
 use crate::tickets::Times;
 use base_clock::Nanos;
 
-/// What a thread brings home.
+/// The results of one thread.
 pub struct Harvest {
-    /// What the thread measured.
+    /// The thread's measurements.
     pub recorder: Recorder,
     /// Places for a connection that were ever connected.
     pub established: usize,
-    /// Places for a connection that never succeeded, however often they tried.
+    /// Places for a connection whose attempts all failed.
     pub never: usize,
     /// Places that kept SPECweb99's pace, where bandwidth was limited.
     pub conforming: Option<u64>,
     /// Measured requests without an end, because the run was stopped.
     pub in_flight: u64,
-    /// CPU time of its work from the beginning of the measured part to the last answer, or to the beginning of a ramp-down.
+    /// CPU time of its work from the start of the measured part to the last response, or to the
+    /// start of a ramp-down.
     pub cpu: Nanos,
-    /// What it used of a core while requests could be issued.
-    pub used: Used,
+    /// Its use of a core while requests could be issued.
+    pub used: ThreadUsage,
     /// When the parts of the run began and ended.
     pub times: Times,
-    /// Requests that its connections had room for at a time, each.
+    /// Requests that each of its connections could have in flight.
     pub depth: usize,
     /// When the first measured request could not be issued any more.
     pub stopped_at: Nanos,
@@ -34,7 +35,9 @@ pub struct Harvest {
 impl Engine<'_> {
     /// The run is over for this thread.
     pub(super) fn finish(mut self) -> Harvest {
-        self.connections.iter_mut().for_each(Connection::recall);
+        self.connections
+            .iter_mut()
+            .for_each(ClientConnection::return_to_pending);
         let used = self.used();
         let in_flight = self
             .connections
@@ -56,11 +59,12 @@ impl Engine<'_> {
             conforming: self
                 .connections
                 .iter()
-                .filter_map(Connection::conforms)
+                .filter_map(ClientConnection::conforms)
                 .fold(None, |count, conforms| {
                     Some(count.unwrap_or(0) + u64::from(conforms))
                 }),
-            // A ramp-down's work is no measured request's. Its beginning cuts off as much as that of the measured part adds.
+            // The work of a ramp-down belongs to no measured request. Cutting at its start loses as
+            // much as the start of the measured part adds.
             cpu: match self.times.has_ramp_down() {
                 true => used.cpu.work,
                 false => self.recorder.work.cpu().work,

@@ -1,25 +1,26 @@
-//! Connections with streams: HTTP/2 is taken further by what comes, and its requests end one by one.
+//! Connections with streams: input drives HTTP/2, and requests end one by one.
 //!
-//! The connection stays when a request fails: its stream is reset. After a GOAWAY, or a timeout in which nothing at all
-//! came, it takes no more requests; when the last one on it has ended, another takes its place, with the requests that
-//! the server has not looked at.
+//! The connection stays when a request fails: its stream is reset. After a GOAWAY, or after a
+//! timeout without any input, the connection takes no more requests. When its last request has
+//! ended, another connection takes its place, with the requests that the server has not processed.
 
 use super::Engine;
 use crate::body;
-use crate::connection::State;
-use crate::http2::{End, Http2};
-use crate::outcome::{Fault, Kind};
+use crate::connection::ConnectionState;
+use crate::http2::{Http2, StreamEnd};
+use crate::outcome::{FailureKind, Fault};
 use crate::recorder::Pending;
-use crate::response::Answer;
+use crate::response::CompleteResponse;
 use crate::transport::Wire;
 use base_clock::Nanos;
 
 impl Engine<'_> {
-    /// Begins HTTP/2 on a connection that was begun at `since`: the server is to answer with its SETTINGS.
-    pub(super) fn greet(&mut self, id: usize, mut wire: Wire, since: Nanos) {
+    /// Begins HTTP/2 on a connection that was begun at `since`; the server has to send its
+    /// SETTINGS.
+    pub(super) fn begin_http2(&mut self, id: usize, mut wire: Wire, since: Nanos) {
         if !wire.is_for_http2() {
             let example = "the server does not choose h2 by ALPN: it does not speak HTTP/2";
-            return self.fail(id, Kind::Tls, Some(example));
+            return self.fail(id, FailureKind::Tls, Some(example));
         }
         let plan = self.shared.plan;
         let room = body::room(plan.connections * plan.depth);
@@ -29,7 +30,7 @@ impl Engine<'_> {
         };
         let early = wire.recv_early(&mut self.buffer);
         let connection = &mut self.connections[id];
-        connection.state = State::Open(wire);
+        connection.state = ConnectionState::Open(wire);
         connection.http2 = Some(Box::new(http2));
         if early > 0 {
             self.read_streams(id, early, base_clock::now());
@@ -38,7 +39,7 @@ impl Engine<'_> {
         }
     }
 
-    /// Like the hot path, for what came on a connection with streams.
+    /// Like the hot path, for a connection with streams.
     pub(super) fn read_streams(&mut self, id: usize, count: usize, now: Nanos) {
         let requests = self.shared.requests;
         let Some(http2) = &mut self.connections[id].http2 else {
@@ -49,7 +50,7 @@ impl Engine<'_> {
         let driven = http2.drive(requests, &mut ends);
         let opened = http2.has_opened();
         self.depth = match self.depth.min(http2.room(self.depth)) {
-            // It takes none any more.
+            // A connection that is draining takes no request.
             0 => self.depth,
             room => room,
         };
@@ -61,16 +62,16 @@ impl Engine<'_> {
         if let Some(since) = opened {
             self.ready(id, since);
         } else {
-            self.proceed(id);
+            self.continue_connection(id);
         }
-        if matches!(&self.connections[id].state, State::Open(wire) if wire.is_ended()) {
-            // Nothing more will wake the thread for it.
+        if matches!(&self.connections[id].state, ConnectionState::Open(wire) if wire.is_ended()) {
+            // No event will wake the thread for it.
             self.readable(id);
         }
     }
 
-    /// Goes on after some requests have ended: with others, or another connection.
-    fn proceed(&mut self, id: usize) {
+    /// Continues after requests have ended, with other requests or another connection.
+    fn continue_connection(&mut self, id: usize) {
         let connection = &self.connections[id];
         let Some(http2) = &connection.http2 else {
             return;
@@ -78,7 +79,7 @@ impl Engine<'_> {
         let is_spent = connection.left == 0 || !self.shared.plan.keep_alive;
         if http2.is_draining() && http2.in_flight() == 0 {
             self.replace(id);
-        } else if connection.is_greeting() || !self.started {
+        } else if connection.awaits_preface() || !self.started {
             self.write(id);
         } else if is_spent && connection.in_flight() == 0 {
             self.reopen(id);
@@ -87,39 +88,42 @@ impl Engine<'_> {
         }
     }
 
-    /// The server has gone away: another connection takes the place, after a pause if that happens again and again.
+    /// The server has gone away: opens another connection, after a pause if this happens
+    /// repeatedly.
     fn replace(&mut self, id: usize) {
         self.count_resent(id);
         self.connections[id].close();
         if self.started {
-            self.begin_again(id, base_clock::now());
+            self.reconnect(id, base_clock::now());
         }
     }
 
     /// Counts requests that have ended on streams.
-    fn settle(&mut self, id: usize, ends: &mut Vec<End>, now: Nanos) {
+    fn settle(&mut self, id: usize, ends: &mut Vec<StreamEnd>, now: Nanos) {
         for end in ends.drain(..) {
             match end {
-                End::Answered {
+                StreamEnd::Answered {
                     request,
                     status,
                     bytes,
                     body,
                 } => {
                     let end = if self.shared.plan.is_good(status) {
-                        body.map_err(|why| (Kind::BadBody, Some(why)))
+                        body.map_err(|why| (FailureKind::BadBody, Some(why)))
                     } else {
-                        Err((Kind::of_status(status), None))
+                        Err((FailureKind::of_status(status), None))
                     };
-                    let answer = Answer {
+                    let answer = CompleteResponse {
                         status,
                         reusable: true,
                         bytes,
                     };
                     self.answered_on_stream(id, &request, &answer, end, now);
                 }
-                End::Failed(request, fault) => self.failed_on_stream(id, &request, fault, now),
-                End::Unseen(request) => self.connections[id].pending.push_back(request),
+                StreamEnd::Failed(request, fault) => {
+                    self.failed_on_stream(id, &request, fault, now)
+                }
+                StreamEnd::Unseen(request) => self.connections[id].pending.push_back(request),
             }
         }
     }
@@ -128,12 +132,12 @@ impl Engine<'_> {
         &mut self,
         id: usize,
         request: &Pending,
-        answer: &Answer,
+        answer: &CompleteResponse,
         end: Result<(), Fault>,
         now: Nanos,
     ) {
         let connection = &mut self.connections[id];
-        connection.fruitful();
+        connection.reset_attempts();
         connection.free_at = now;
         self.outstanding -= 1;
         self.recorder
@@ -150,24 +154,25 @@ impl Engine<'_> {
         self.request_ended(id, request, false, now);
     }
 
-    /// The server has closed the connection: what it has not looked at is sent again.
+    /// The server has closed the connection: requests that it has not processed are sent again.
     pub(super) fn closed_streams(&mut self, id: usize) {
         let connection = &mut self.connections[id];
-        if connection.is_greeting() {
+        if connection.awaits_preface() {
             let example =
                 "closed before the SETTINGS of HTTP/2: the server may only speak HTTP/1.1";
-            return self.fail(id, Kind::ClosedEarly, Some(example));
+            return self.fail(id, FailureKind::ClosedEarly, Some(example));
         }
         let now = base_clock::now();
         if let Some(http2) = connection.http2.take() {
             for request in http2.into_requests() {
-                self.failed_on_stream(id, &request, (Kind::ClosedEarly, None), now);
+                self.failed_on_stream(id, &request, (FailureKind::ClosedEarly, None), now);
             }
         }
         self.replace(id);
     }
 
-    /// Gives up the requests of a connection whose time is over, whatever has become of it.
+    /// Gives up the requests of a connection whose timeout has passed, in any state of the
+    /// connection.
     pub(super) fn expire_streams(&mut self, id: usize, now: Nanos) {
         let before = now.saturating_sub(self.timeout);
         let mut ends = std::mem::take(&mut self.ends);
@@ -176,7 +181,7 @@ impl Engine<'_> {
         self.settle(id, &mut ends, now);
         self.ends = ends;
         if !is_idle {
-            self.proceed(id);
+            self.continue_connection(id);
         }
     }
 }

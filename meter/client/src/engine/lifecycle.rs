@@ -5,26 +5,26 @@ use rustix::net::sockopt::socket_error;
 
 use super::open::Open;
 use super::users::{Ended, Users};
-use super::{Engine, Part, interest};
+use super::{Engine, ThreadPart, interest};
 use crate::Error;
 use crate::Stop;
 use crate::classes::ClassTimes;
-use crate::connection::State;
-use crate::outcome::Kind;
+use crate::connection::ConnectionState;
+use crate::outcome::FailureKind;
 use crate::recorder::Recorder;
 use crate::tickets::Times;
-use crate::transport::{Begun, Received, Shaken, Wire, kind_of_connect};
+use crate::transport::{ConnectedSocket, HandshakeStep, Received, Wire, kind_of_connect};
 use base_clock::{MS, Nanos, nanos};
 use millrace_stats::series::Series;
 
-/// Connections that a thread opens at the same time before the run: less than the usual listen backlog, past which
-/// the kernel would wait a second before it tries again.
+/// Connections that a thread opens at the same time before the run. Fewer than the usual listen
+/// backlog, because the kernel waits a second before it retries when the backlog is full.
 const OPENING: usize = 64;
 
 impl Engine<'_> {
-    /// Opens all connections before the first request, so that connecting is no part of what is measured. Without
-    /// keep-alive there is nothing to open, for each request brings its own connection; and with a ramp each connection
-    /// is opened when its turn has come.
+    /// Opens all connections before the first request, so that connecting is not measured. Without
+    /// keep-alive nothing is opened here, because each request opens its own connection. With a
+    /// ramp each connection is opened at its own time.
     pub(super) fn open_all(&mut self, events: &mut Vec<epoll::Event>) -> Result<(), Error> {
         if !self.shared.plan.keep_alive || self.starts_one_by_one() {
             return Ok(());
@@ -58,11 +58,11 @@ impl Engine<'_> {
         self.shared.plan.schedule.is_none() && !self.shared.plan.ramp_up.is_zero()
     }
 
-    /// All threads are ready: sends the first requests.
-    pub(super) fn start(&mut self, times: Times, opened_at: Nanos, part: Part) {
+    /// Sends the first requests, when all threads are ready.
+    pub(super) fn start(&mut self, times: Times, opened_at: Nanos, part: ThreadPart) {
         let plan = self.shared.plan;
         let duration = match plan.stop {
-            // The statistics may decide that it is much shorter.
+            // The statistics may make it much shorter.
             Stop::Duration(duration) if plan.auto.is_none() => Some(nanos(duration)),
             Stop::Duration(_) | Stop::Requests(_) => None,
         };
@@ -89,20 +89,20 @@ impl Engine<'_> {
         let (is_closed, one_by_one) = (self.open.is_none(), self.starts_one_by_one());
         for id in 0..self.connections.len() {
             self.connections[id].free_at = base_clock::now();
-            // The places of all threads come in turn.
+            // Places are numbered over all threads in turn.
             let place = (id * part.threads + part.thread) as f64 / plan.connections as f64;
             let start = opened_at + (ramp as f64 * place) as Nanos;
             match (&mut self.users, &self.connections[id].state) {
                 (Some(users), _) if is_closed => users.arm_first(id, start),
                 _ if one_by_one => self.starts.push_back((start, id)),
-                (_, State::Open(_)) => self.refill(id),
+                (_, ConnectionState::Open(_)) => self.refill(id),
                 _ => self.begin(id),
             }
         }
     }
 
-    /// Starts the connections of a ramp whose turn has come.
-    pub(super) fn start_in_turn(&mut self) {
+    /// Starts the connections of a ramp whose time is reached.
+    pub(super) fn start_due_connections(&mut self) {
         while let Some(&(at, id)) = self.starts.front()
             && at <= base_clock::now()
         {
@@ -112,7 +112,8 @@ impl Engine<'_> {
         }
     }
 
-    /// Opens a connection for what is pending on this place, or for a new request; rests when the run is over.
+    /// Opens a connection for the pending requests of this place, or for a new request; rests when
+    /// the run is over.
     pub(super) fn begin(&mut self, id: usize) {
         let now = base_clock::now();
         if self.connections[id].pending.is_empty() {
@@ -145,12 +146,12 @@ impl Engine<'_> {
                 if epoll::add(&self.epoll, &socket, data, interest(true, true)).is_err() {
                     return self.fail(
                         id,
-                        Kind::ConnectFailed,
+                        FailureKind::ConnectFailed,
                         Some("the kernel's limit of watched sockets is reached"),
                     );
                 }
                 self.connections[id].watches_room = true;
-                self.connections[id].state = State::Connecting(socket, now);
+                self.connections[id].state = ConnectionState::Connecting(socket, now);
             }
             Err((kind, example)) => self.fail(id, kind, example),
         }
@@ -159,8 +160,8 @@ impl Engine<'_> {
     /// The attempt to connect has ended.
     pub(super) fn connected(&mut self, id: usize) {
         let connection = &mut self.connections[id];
-        let State::Connecting(socket, since) =
-            std::mem::replace(&mut connection.state, State::Idle)
+        let ConnectionState::Connecting(socket, since) =
+            std::mem::replace(&mut connection.state, ConnectionState::Idle)
         else {
             return;
         };
@@ -169,31 +170,31 @@ impl Engine<'_> {
             return self.fail(id, kind, example);
         }
         match self.shared.target.begin(socket) {
-            Ok(Begun::Open(wire)) => self.opened(id, wire, since),
-            Ok(Begun::Shaking(session)) => {
-                connection.state = State::Shaking(session, since);
-                self.shake(id);
+            Ok(ConnectedSocket::Open(wire)) => self.opened(id, wire, since),
+            Ok(ConnectedSocket::Shaking(session)) => {
+                connection.state = ConnectionState::Shaking(session, since);
+                self.continue_handshake(id);
             }
             Err((kind, example)) => self.fail(id, kind, example),
         }
     }
 
-    /// Takes the TLS handshake further.
-    pub(super) fn shake(&mut self, id: usize) {
+    /// Continues the TLS handshake.
+    pub(super) fn continue_handshake(&mut self, id: usize) {
         let connection = &mut self.connections[id];
-        let State::Shaking(session, _) = &mut connection.state else {
+        let ConnectionState::Shaking(session, _) = &mut connection.state else {
             return;
         };
-        match session.shake() {
-            Ok(Shaken::Done) => {
-                if let State::Shaking(session, since) =
-                    std::mem::replace(&mut connection.state, State::Idle)
+        match session.continue_handshake() {
+            Ok(HandshakeStep::Done) => {
+                if let ConnectionState::Shaking(session, since) =
+                    std::mem::replace(&mut connection.state, ConnectionState::Idle)
                 {
                     self.opened(id, Wire::Tls(session), since);
                 }
             }
             Ok(state) => {
-                let wants_room = state == Shaken::WantsRoom;
+                let wants_room = state == HandshakeStep::WantsRoom;
                 if connection.watches_room != wants_room {
                     connection.watches_room = wants_room;
                     self.watch(id);
@@ -203,12 +204,12 @@ impl Engine<'_> {
         }
     }
 
-    /// A connection that was begun at `since` carries bytes.
+    /// A connection that was begun at `since` can carry bytes.
     fn opened(&mut self, id: usize, wire: Wire, since: Nanos) {
         if self.shared.plan.http2 {
-            return self.greet(id, wire, since);
+            return self.begin_http2(id, wire, since);
         }
-        self.connections[id].state = State::Open(wire);
+        self.connections[id].state = ConnectionState::Open(wire);
         self.ready(id, since);
     }
 
@@ -220,14 +221,15 @@ impl Engine<'_> {
         let now = base_clock::now();
         if self.open.is_some() {
             connection.free_at = now;
-            // What waited for this connection waited for the server.
+            // Requests that waited for this connection waited for the server.
             for request in connection.pending.iter_mut().filter(|r| r.sent_at == 0) {
                 request.free_at = now;
             }
         }
         self.recorder.connected(now.saturating_sub(since));
         if self.open.is_some() || !self.started {
-            // What is pending comes before what waits: under TLS nothing else may ever wake the thread for it.
+            // Pending requests go before waiting ones: under TLS no other event may wake the thread
+            // for them.
             self.write(id);
         }
         if self.started {
@@ -235,7 +237,7 @@ impl Engine<'_> {
         }
     }
 
-    /// The connection has come to an end.
+    /// The connection has ended.
     pub(super) fn ended(&mut self, id: usize, end: Received) {
         match end {
             Received::Closed | Received::CutOff if self.connections[id].http2.is_some() => {
@@ -244,7 +246,7 @@ impl Engine<'_> {
             Received::Failed((kind, example)) => self.fail(id, kind, example),
             Received::CutOff if self.connections[id].parser.ends_with_connection() => self.fail(
                 id,
-                Kind::ClosedEarly,
+                FailureKind::ClosedEarly,
                 Some("a body that may be cut short: the connection ended without close_notify"),
             ),
             _ => self.closed(id),
@@ -258,57 +260,57 @@ impl Engine<'_> {
             self.take_answer(id, &answer, base_clock::now());
             self.reopen(id);
         } else if !connection.pending.is_empty() {
-            self.fail(id, Kind::ClosedEarly, None);
+            self.fail(id, FailureKind::ClosedEarly, None);
         } else {
             connection.close();
             if self.started {
-                self.begin_again(id, base_clock::now());
+                self.reconnect(id, base_clock::now());
             }
         }
     }
 
-    /// Begins anew, after a pause if that has been fruitless before.
-    pub(super) fn begin_again(&mut self, id: usize, now: Nanos) {
+    /// Opens the connection again, after a pause if the last attempts failed.
+    pub(super) fn reconnect(&mut self, id: usize, now: Nanos) {
         match self.connections[id].pause() {
             0 => self.begin(id),
             pause => {
-                self.connections[id].state = State::Paused(now + pause);
+                self.connections[id].state = ConnectionState::Paused(now + pause);
                 self.next_sweep = self.next_sweep.min(now + pause);
             }
         }
     }
 
-    /// A connection has had its last answer: a new one takes its place, with the requests that were sent after that
-    /// answer and that the server will not look at.
+    /// A connection has had its last response. A new connection takes its place, with the requests
+    /// that were sent after that response and that the server will not process.
     pub(super) fn reopen(&mut self, id: usize) {
         self.count_resent(id);
         self.connections[id].close();
         self.begin(id);
     }
 
-    /// Counts the requests that were sent and are pending on the connection that takes another's place.
+    /// Counts the requests that were already sent and are sent again on the new connection.
     pub(super) fn count_resent(&mut self, id: usize) {
         let pending = self.connections[id].pending.iter();
         let resent = pending.filter(|request| request.measured && request.sent_at != 0);
         self.recorder.resent += resent.count() as u64;
     }
 
-    /// Bytes came that answer nothing: whatever follows cannot be told apart from an answer.
+    /// Bytes arrived that answer no request: later bytes cannot be told from a response.
     pub(super) fn unsolicited(&mut self, id: usize, now: Nanos) {
         self.recorder.unsolicited(now, self.shared.live);
         self.fail(
             id,
-            Kind::BadResponse,
+            FailureKind::BadResponse,
             Some("bytes before the request was sent"),
         );
     }
 
     /// Gives up a connection with all that is pending on it.
-    pub(super) fn fail(&mut self, id: usize, kind: Kind, example: Option<&'static str>) {
+    pub(super) fn fail(&mut self, id: usize, kind: FailureKind, example: Option<&'static str>) {
         let now = base_clock::now();
         let connection = &mut self.connections[id];
-        let is_about_connecting = kind.is_about_connecting() || connection.is_greeting();
-        connection.recall();
+        let is_about_connecting = kind.is_about_connecting() || connection.awaits_preface();
+        connection.return_to_pending();
         for request in connection.pending.drain(..) {
             if let Some(pace) = &mut connection.pace {
                 pace.failed(&request);
@@ -333,10 +335,10 @@ impl Engine<'_> {
         if !self.started {
             return;
         }
-        self.begin_again(id, now);
+        self.reconnect(id, now);
     }
 
-    /// Looks for what has waited too long, and for pauses that are over.
+    /// Gives up requests that waited too long, and ends pauses.
     pub(super) fn sweep(&mut self, now: Nanos) {
         self.next_sweep = now + (self.timeout / 8).clamp(MS, 50 * MS);
         if self.open.is_some() {
@@ -350,13 +352,13 @@ impl Engine<'_> {
                 self.expire_streams(id, now);
             }
             match &self.connections[id].state {
-                State::Paused(until) if *until <= now => self.begin(id),
-                State::Paused(until) => self.next_sweep = self.next_sweep.min(*until),
+                ConnectionState::Paused(until) if *until <= now => self.begin(id),
+                ConnectionState::Paused(until) => self.next_sweep = self.next_sweep.min(*until),
                 _ => {
                     let since = self.connections[id].waits_since();
                     if since.is_some_and(|since| now.saturating_sub(since) >= self.timeout) {
-                        let example = self.connections[id].awaits();
-                        self.fail(id, Kind::Timeout, example);
+                        let example = self.connections[id].waiting_reason();
+                        self.fail(id, FailureKind::Timeout, example);
                     }
                 }
             }

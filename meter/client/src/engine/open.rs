@@ -1,23 +1,24 @@
-//! The open loop: requests are sent when they are due, whatever the server does.
+//! The open loop: requests are sent when they are due, regardless of the server.
 //!
-//! What is due waits in order for a connection with room. A thread looks at its schedule after each round of events and sleeps no
-//! longer than until the next request is due.
+//! Due requests wait in order for a connection with room. A thread checks its schedule after each
+//! round of events, and sleeps until the next request is due at most.
 
 use std::collections::VecDeque;
 
 use super::Engine;
 use crate::arrivals::Arrivals;
-use crate::connection::State;
-use crate::outcome::Kind;
+use crate::connection::ConnectionState;
+use crate::outcome::FailureKind;
 use crate::plan::Schedule;
 use crate::recorder::Pending;
 use crate::tickets::Ticket;
 use base_clock::{MS, Nanos};
 use millrace_stats::random::mix;
 
-/// The requests in flight are counted every 2 to 7 ms, at random, so that the count does not keep step with the schedule.
+/// The requests in flight are counted at random intervals of 2 to 7 ms, so that counting does not
+/// align with the schedule.
 const SAMPLE: (Nanos, Nanos) = (2 * MS, 5 * MS);
-/// Requests sent before the answers have their turn again: a client that is behind must not stop listening.
+/// Requests sent before responses are read again: a client that is behind must not stop reading.
 pub(super) const BURST: usize = 64;
 
 /// A thread's part of the schedule.
@@ -26,15 +27,15 @@ pub(super) struct Open {
     /// When the next request is due; none after the last.
     next: Option<Nanos>,
     /// Requests that are due and have no connection yet, the oldest first.
-    waiting: VecDeque<Waiting>,
-    /// Places for a connection that have room, by number; they are looked at again when they are taken.
+    waiting: VecDeque<DueRequest>,
+    /// Indices of connections that may have room; room is checked again when one is taken.
     free: VecDeque<usize>,
     deadline: Nanos,
     next_sample: Nanos,
     samples: u64,
 }
 
-struct Waiting {
+struct DueRequest {
     due: Nanos,
     ticket: Ticket,
     /// The number of the session that begins with it, where there are sessions.
@@ -42,7 +43,7 @@ struct Waiting {
 }
 
 impl Open {
-    /// For a schedule that begins at `origin`.
+    /// Creates a schedule that begins at `origin`.
     pub(super) fn new(
         schedule: &Schedule,
         origin: Nanos,
@@ -61,7 +62,8 @@ impl Open {
         }
     }
 
-    /// When the thread must be awake again in a run that issues requests until `end` and has not been stopped.
+    /// When the thread must be awake again, in a run that issues requests until `end` and was not
+    /// stopped.
     pub(super) fn wake_at(&self, end: Nanos) -> Nanos {
         self.next
             .unwrap_or(Nanos::MAX)
@@ -69,7 +71,7 @@ impl Open {
             .min(end)
     }
 
-    /// Whether nothing more will be due: recorded arrivals have an end.
+    /// Whether no more request will be due: recorded arrivals have an end.
     pub(super) fn is_exhausted(&self) -> bool {
         self.next.is_none()
     }
@@ -90,8 +92,8 @@ impl Open {
 }
 
 impl Engine<'_> {
-    /// Takes up what is due and sends what can be sent.
-    pub(super) fn keep_schedule(&mut self) {
+    /// Takes the due requests and sends what can be sent.
+    pub(super) fn run_schedule(&mut self) {
         self.serve_waiting(base_clock::now());
         let mut sent = 0;
         loop {
@@ -100,11 +102,11 @@ impl Engine<'_> {
                 .open
                 .as_ref()
                 .and_then(|open| open.next)
-                .filter(|&due| due <= now || self.is_last_past(due, now))
+                .filter(|&due| due <= now || self.has_no_ticket_left(due, now))
             else {
                 return;
             };
-            self.arrive(due, now);
+            self.add_due_request(due, now);
             self.serve_waiting(now);
             sent += 1;
             if sent == BURST {
@@ -113,17 +115,19 @@ impl Engine<'_> {
         }
     }
 
-    /// Whether there will be no ticket for what is `due`, so that there is nothing to wait for.
-    fn is_last_past(&self, due: Nanos, now: Nanos) -> bool {
+    /// Whether no ticket is left for a request at `due`, so that waiting is pointless.
+    fn has_no_ticket_left(&self, due: Nanos, now: Nanos) -> bool {
         let last = self.times.last;
         (due >= last && now >= last) || self.shared.tickets.are_out()
     }
 
-    /// Counts the requests in flight from time to time. To be called before the round's events are looked at: an answer that has
-    /// come and has not been read is still in flight, as its end is when it is read.
+    /// Counts the requests in flight from time to time. Called before the round's events are
+    /// handled: a response that arrived and was not read is still in flight, because its end is the
+    /// time of the read.
     ///
-    /// What counts is the moment for which the thread asked to be woken, not the one at which it was: whatever became due
-    /// between the two was certain to find the thread asleep, and would be counted too often.
+    /// The sample belongs to the time for which the thread asked to be woken, not to the time at
+    /// which it woke. A request that became due between the two always finds the thread asleep, and
+    /// would be counted too often.
     pub(super) fn sample(&mut self) {
         let Some(at) = self.open.as_ref().map(|open| open.next_sample) else {
             return;
@@ -135,7 +139,7 @@ impl Engine<'_> {
         while let Some(due) = self.open.as_ref().and_then(|open| open.next)
             && due <= at
         {
-            self.arrive(due, now);
+            self.add_due_request(due, now);
         }
         if at > self.times.start {
             self.recorder.sample(at, self.outstanding);
@@ -146,20 +150,21 @@ impl Engine<'_> {
         }
     }
 
-    /// One request is due.
-    fn arrive(&mut self, due: Nanos, now: Nanos) {
+    /// Adds one due request.
+    fn add_due_request(&mut self, due: Nanos, now: Nanos) {
         let ticket = self.shared.tickets.take_for(due, &self.times);
         let Some(open) = &mut self.open else { return };
         match ticket {
             Some(ticket) => {
                 self.recorder.issue(ticket.measured, due);
                 self.outstanding += 1;
-                // In the order in which they are due: recorded sessions belong to their times.
+                // Numbered in the order in which they are due: recorded sessions belong to their
+                // times.
                 let session = match &self.users {
                     Some(_) => self.shared.tickets.session(),
                     None => 0,
                 };
-                open.waiting.push_back(Waiting {
+                open.waiting.push_back(DueRequest {
                     due,
                     ticket,
                     session,
@@ -173,10 +178,11 @@ impl Engine<'_> {
         }
     }
 
-    /// Gives what waits to connections with room, the oldest first; what has waited too long is given up.
+    /// Assigns waiting requests to connections with room, the oldest first, and gives up those that
+    /// waited too long.
     pub(super) fn serve_waiting(&mut self, now: Nanos) {
         while let Some(open) = &mut self.open {
-            let Some(Waiting { due, .. }) = open.waiting.front() else {
+            let Some(DueRequest { due, .. }) = open.waiting.front() else {
                 return;
             };
             let waited = now.saturating_sub(*due);
@@ -189,7 +195,7 @@ impl Engine<'_> {
             let Some(waiting) = open.waiting.pop_front() else {
                 return;
             };
-            let Waiting {
+            let DueRequest {
                 due,
                 ticket,
                 session,
@@ -214,7 +220,7 @@ impl Engine<'_> {
         self.open.as_ref().map_or(Nanos::MAX, |open| open.deadline)
     }
 
-    /// A place whose connection has room, or that may open one for a request of its own.
+    /// A place whose connection has room, or that may open a connection for one request.
     fn take_place(&mut self) -> Option<usize> {
         loop {
             let id = self.open.as_mut()?.free.pop_front()?;
@@ -232,11 +238,15 @@ impl Engine<'_> {
         let connection = &self.connections[id];
         let plan = self.shared.plan;
         match connection.state {
-            State::Open(_) => {
-                plan.keep_alive && connection.left > 0 && connection.has_place(plan.depth)
+            ConnectionState::Open(_) => {
+                plan.keep_alive
+                    && connection.left > 0
+                    && connection.has_room_for_request(plan.depth)
             }
-            State::Idle => !plan.keep_alive && connection.pending.is_empty(),
-            State::Connecting(..) | State::Shaking(..) | State::Paused(_) => false,
+            ConnectionState::Idle => !plan.keep_alive && connection.pending.is_empty(),
+            ConnectionState::Connecting(..)
+            | ConnectionState::Shaking(..)
+            | ConnectionState::Paused(_) => false,
         }
     }
 
@@ -260,7 +270,7 @@ impl Engine<'_> {
             return self.put(id, request);
         }
         connection.push(request, self.shared.requests.bytes(request.index));
-        if matches!(connection.state, State::Idle) {
+        if matches!(connection.state, ConnectionState::Idle) {
             self.begin(id);
         } else {
             self.write(id);
@@ -271,7 +281,7 @@ impl Engine<'_> {
     fn give_up(&mut self, mut request: Pending, session: u64, is_shed: bool, now: Nanos) {
         self.outstanding -= 1;
         if let Some(users) = &mut self.users {
-            users.turned_away(
+            users.session_not_started(
                 &mut request,
                 session,
                 &mut self.recorder,
@@ -281,14 +291,15 @@ impl Engine<'_> {
         if is_shed {
             self.recorder.shed(&request, now, self.shared.live);
         } else {
-            let (kind, example) = self.no_connection.unwrap_or((Kind::Timeout, None));
+            let (kind, example) = self.no_connection.unwrap_or((FailureKind::Timeout, None));
             let example = example.or(Some("no connection had room in time"));
             self.recorder
                 .failed(&request, kind, example, now, self.shared.live);
         }
     }
 
-    /// A place without a connection, in an open loop: opens one to be ready, or waits for a request to open it for.
+    /// In an open loop, a place without a connection opens one in advance, or waits for a request
+    /// that needs one.
     pub(super) fn rest(&mut self, id: usize, now: Nanos) {
         if self.shared.plan.keep_alive && !self.open.as_ref().is_some_and(Open::is_over) {
             self.connect(id, now);

@@ -1,12 +1,12 @@
-//! What users do: their pauses end, their requests are sent, the contents of answers are looked at.
+//! What users do: pauses end, requests are sent, the contents of responses are checked.
 
 use super::open::BURST;
 use super::users::Ended;
-use super::{Engine, Shared};
-use crate::connection::State;
-use crate::outcome::Kind;
+use super::{Engine, RunContext};
+use crate::connection::ConnectionState;
+use crate::outcome::FailureKind;
 use crate::recorder::Pending;
-use crate::response::Answer;
+use crate::response::CompleteResponse;
 use crate::sink::Discard;
 use base_clock::Nanos;
 
@@ -18,12 +18,12 @@ impl Engine<'_> {
             let Some((due, id)) = self.users.as_mut().and_then(|users| users.due(now)) else {
                 return;
             };
-            self.ask(id, due, now);
+            self.make_request(id, due, now);
         }
     }
 
-    /// The user at this place makes the next request, which is due.
-    fn ask(&mut self, id: usize, due: Nanos, now: Nanos) {
+    /// The user at this place makes the next request.
+    fn make_request(&mut self, id: usize, due: Nanos, now: Nanos) {
         let is_open = self.open.is_some();
         let ticket = if is_open {
             self.shared.tickets.take_for(due, &self.times)
@@ -40,8 +40,9 @@ impl Engine<'_> {
             users.enter(id, self.shared.tickets.session());
             self.recorder.visits.started += u64::from(ticket.measured);
         }
-        // The client's own delay counts against it in an open loop. In a closed one there is no schedule that it could
-        // be late for; it is left out of the cycle, which then is too short for Little's law.
+        // In an open loop the client's own delay counts against the client. A closed loop has no
+        // schedule, so nothing can be late. The delay is left out of the cycle, which is then too
+        // short for Little's law.
         let due = if is_open { due } else { now };
         let since_start = due.saturating_sub(self.times.start);
         let pause = if is_open {
@@ -63,13 +64,13 @@ impl Engine<'_> {
         self.recorder.issue(ticket.measured, due);
         self.outstanding += 1;
         if now.saturating_sub(due) > self.deadline() {
-            return self.ask_too_late(id, &request, now);
+            return self.count_late_request(id, &request, now);
         }
         self.put(id, request);
     }
 
-    /// The request of a session that the client itself did not get to in time.
-    fn ask_too_late(&mut self, id: usize, request: &Pending, now: Nanos) {
+    /// A session's request that the client itself was too late to send.
+    fn count_late_request(&mut self, id: usize, request: &Pending, now: Nanos) {
         self.recorder.made(request);
         self.outstanding -= 1;
         self.recorder.shed(request, now, self.shared.live);
@@ -77,7 +78,8 @@ impl Engine<'_> {
         self.offer_place(id);
     }
 
-    /// Puts a request of the user at this place on its connection, which is opened if there is none.
+    /// Puts a request of the user at this place on its connection, and opens the connection if
+    /// needed.
     pub(super) fn put(&mut self, id: usize, mut request: Pending) {
         let Some(users) = &mut self.users else { return };
         let class = users.render(id);
@@ -90,10 +92,12 @@ impl Engine<'_> {
         let connection = &mut self.connections[id];
         connection.push(request, bytes);
         match connection.state {
-            State::Idle => self.begin(id),
-            State::Open(_) => self.write(id),
-            // It is written when the connection is there.
-            State::Connecting(..) | State::Shaking(..) | State::Paused(_) => {}
+            ConnectionState::Idle => self.begin(id),
+            ConnectionState::Open(_) => self.write(id),
+            // The request is written when the connection is open.
+            ConnectionState::Connecting(..)
+            | ConnectionState::Shaking(..)
+            | ConnectionState::Paused(_) => {}
         }
     }
 
@@ -105,7 +109,8 @@ impl Engine<'_> {
         }
     }
 
-    /// A closed loop's place without a connection and without a request: is made ready for the next one.
+    /// A closed loop's place without a connection and without a request is prepared for the next
+    /// request.
     pub(super) fn prepare(&mut self, id: usize, now: Nanos) {
         if self.shared.plan.keep_alive && self.stopped_at.is_none() {
             self.connect(id, now);
@@ -114,7 +119,7 @@ impl Engine<'_> {
         }
     }
 
-    /// Like the hot path, for answers whose content a workload may want.
+    /// Like the hot path, for responses whose content a workload may use.
     pub(super) fn read_content(&mut self, id: usize, count: usize, now: Nanos) {
         let connection = &mut self.connections[id];
         let Some(users) = &mut self.users else { return };
@@ -133,7 +138,7 @@ impl Engine<'_> {
         let (used, answer) = match fed {
             Ok((_, None)) => return self.read_end(id),
             Ok((used, Some(answer))) => (used, answer),
-            Err(why) => return self.fail(id, Kind::BadResponse, Some(why.0)),
+            Err(why) => return self.fail(id, FailureKind::BadResponse, Some(why.0)),
         };
         self.take_answer(id, &answer, now);
         if used < count {
@@ -148,16 +153,16 @@ impl Engine<'_> {
         self.refill(id);
     }
 
-    /// The answer to the oldest request of a connection is complete.
-    pub(super) fn take_answer(&mut self, id: usize, answer: &Answer, now: Nanos) {
+    /// The response to the oldest request of a connection is complete.
+    pub(super) fn take_answer(&mut self, id: usize, answer: &CompleteResponse, now: Nanos) {
         let connection = &mut self.connections[id];
         let Some(request) = connection.pending.pop_front() else {
             return;
         };
-        connection.fruitful();
-        connection.freed(now);
+        connection.reset_attempts();
+        connection.note_free_place(now);
         self.outstanding -= 1;
-        let Shared { plan, requests, .. } = self.shared;
+        let RunContext { plan, requests, .. } = self.shared;
         let end = match &mut self.users {
             Some(users) if users.has_workload() => {
                 let end = users.judge(id, answer.status);

@@ -1,18 +1,19 @@
-//! Users: whoever makes the requests of a connection, where they pause between them or make several in a row.
+//! Users: they make the requests of a connection if a plan has pauses or several requests in a row.
 //!
-//! A user has a place for a connection. In a closed loop every place has one for the whole run; in an open loop one comes
-//! with each session and leaves with it. When a user makes the next request is in a heap of timers, so that ten thousand
-//! of them cost a comparison or two each. Nothing here does IO.
+//! A user has a place for a connection. In a closed loop every place has one user for the whole
+//! run. In an open loop a user arrives with each session and leaves with it. A heap of timers has
+//! the time of each user's next request, so ten thousand users cost a comparison or two each. This
+//! module does no IO.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use crate::outcome::{Fault, Kind};
+use crate::outcome::{FailureKind, Fault};
 use crate::pace::unit;
 use crate::recorder::{Pending, Recorder};
 use crate::sink::Collect;
 use crate::tickets::Tickets;
-use crate::workload::{Asked, Judged, Session, Workload};
+use crate::workload::{RenderedRequest, ResponseVerdict, VisitorSession, Workload};
 use crate::{Pace, Plan, Think};
 use base_clock::{Nanos, nanos};
 use millrace_stats::random::mix;
@@ -35,24 +36,24 @@ pub(super) struct Users<'a> {
 
 struct User {
     visit: Visit,
-    /// The planned pause before the request that is next, or under way.
+    /// The planned pause before the current or next request.
     pause: Nanos,
-    /// What a workload's current request is, and what has come in answer to it.
-    asked: Asked,
+    /// The current request of a workload, and what was received in response.
+    asked: RenderedRequest,
     bytes: Vec<u8>,
     content: Collect,
 }
 
-/// What brings a user to a place.
+/// Why a user is at a place.
 enum Visit {
-    /// There is none.
+    /// No user.
     Absent,
     /// The closed loop: one request after the other until the run ends.
     Endless,
-    /// So many requests more after the current one.
+    /// This number of requests after the current one.
     Counted(u64),
-    /// What a workload says.
-    Planned(Box<Session>),
+    /// The requests of a workload's session.
+    Planned(Box<VisitorSession>),
 }
 
 /// How a request ended, for the user who made it.
@@ -63,7 +64,7 @@ pub(super) struct Ended<'r> {
 }
 
 impl<'a> Users<'a> {
-    /// For the places of one thread; `None` where connections need no users.
+    /// The users of one thread's places; `None` if connections need no users.
     pub(super) fn new(plan: &'a Plan, thread: usize, places: usize) -> Option<Self> {
         let workload = plan.workload.as_deref();
         if !plan.has_users() {
@@ -73,7 +74,7 @@ impl<'a> Users<'a> {
         let user = || User {
             visit: Visit::Absent,
             pause: 0,
-            asked: Asked {
+            asked: RenderedRequest {
                 class: 0,
                 head: plan.method == "HEAD",
                 wants_body: false,
@@ -94,7 +95,7 @@ impl<'a> Users<'a> {
         })
     }
 
-    /// Whether the contents of answers may be looked at.
+    /// Whether the contents of responses may be needed.
     pub(super) fn has_workload(&self) -> bool {
         self.workload.is_some()
     }
@@ -104,14 +105,14 @@ impl<'a> Users<'a> {
         !matches!(self.list[id].visit, Visit::Absent)
     }
 
-    /// When the next user makes a request.
+    /// Time of the next user's request.
     pub(super) fn next(&self) -> Nanos {
         self.timers
             .peek()
             .map_or(Nanos::MAX, |Reverse((at, _))| *at)
     }
 
-    /// A user whose pause is over, and when it was.
+    /// A user whose pause is over, and the time at which it ended.
     pub(super) fn due(&mut self, now: Nanos) -> Option<(Nanos, usize)> {
         if self.next() > now {
             return None;
@@ -119,12 +120,13 @@ impl<'a> Users<'a> {
         self.timers.pop().map(|Reverse(timer)| timer)
     }
 
-    /// The first request of a closed loop's user: after a part of a pause from `at` on, so that they do not come in step.
+    /// Arms the first request of a closed loop's user: after a random part of a pause from `at`, so
+    /// that users do not align.
     pub(super) fn arm_first(&mut self, id: usize, at: Nanos) {
         let part = unit(self.random());
         let pause = match self.pace {
             Pace::AtOnce => 0,
-            // What is left of it at any moment is distributed like the whole.
+            // The rest of an exponential pause has the distribution of the whole.
             Pace::Think(think @ Think::Exponential(_)) => think.draw(self.random()),
             Pace::Think(think) => (think.draw(self.random()) as f64 * part) as Nanos,
             Pace::Cycle(cycle) => (nanos(cycle) as f64 * part) as Nanos,
@@ -142,12 +144,12 @@ impl<'a> Users<'a> {
         mix(self.seed, self.draws)
     }
 
-    /// The planned pause before the request that is to be made now.
+    /// The planned pause before the request that is made now.
     pub(super) fn pause(&self, id: usize) -> Nanos {
         self.list[id].pause
     }
 
-    /// A user comes to the place, with the session of this number.
+    /// A user arrives at the place, with the session of this number.
     pub(super) fn enter(&mut self, id: usize, session: u64) {
         let visit = match self.workload {
             Some(workload) => Visit::Planned(Box::new(workload.session(session))),
@@ -163,7 +165,7 @@ impl<'a> Users<'a> {
         self.list[id].pause = 0;
     }
 
-    /// Renders the user's current request, if a workload says what it is: its class.
+    /// Renders the user's current request, if there is a workload; returns its class.
     pub(super) fn render(&mut self, id: usize) -> Option<u16> {
         let user = &mut self.list[id];
         let (Some(workload), Visit::Planned(session)) = (self.workload, &mut user.visit) else {
@@ -180,14 +182,14 @@ impl<'a> Users<'a> {
         &self.list[id].bytes
     }
 
-    /// Whether the current request was a HEAD, and where the answer's content goes if it is wanted.
+    /// Whether the current request was a HEAD, and the sink for the content if it is needed.
     pub(super) fn content(&mut self, id: usize) -> (bool, Option<&mut Collect>) {
         let user = &mut self.list[id];
         let wanted = user.asked.wants_body || user.asked.wants_fields;
         (user.asked.head, wanted.then_some(&mut user.content))
     }
 
-    /// Whether a workload finds the answer to the current request good; if not, why.
+    /// Judges the response by the workload; the error says why it is not good.
     pub(super) fn judge(&mut self, id: usize, status: u16) -> Result<(), Fault> {
         let user = &mut self.list[id];
         let (Some(workload), Visit::Planned(session)) = (self.workload, &mut user.visit) else {
@@ -196,15 +198,18 @@ impl<'a> Users<'a> {
         let too_long = user.asked.wants_body && user.content.is_truncated();
         let (fields, body) = (user.content.head(), user.content.content());
         match session.answered(workload, status, fields, body) {
-            Judged::BadStatus => Err((Kind::of_status(status), None)),
-            _ if too_long => Err((Kind::BadBody, Some("longer than what is kept of a body"))),
-            Judged::Good => Ok(()),
-            Judged::BadBody(why) => Err((Kind::BadBody, Some(why))),
-            Judged::NoMatch(why) => Err((Kind::NoMatch, Some(why))),
+            ResponseVerdict::BadStatus => Err((FailureKind::of_status(status), None)),
+            _ if too_long => Err((
+                FailureKind::BadBody,
+                Some("longer than what is kept of a body"),
+            )),
+            ResponseVerdict::Good => Ok(()),
+            ResponseVerdict::BadBody(why) => Err((FailureKind::BadBody, Some(why))),
+            ResponseVerdict::NoMatch(why) => Err((FailureKind::NoMatch, Some(why))),
         }
     }
 
-    /// The user's request has ended: goes on to the next, or leaves.
+    /// The user's request has ended: the user makes the next request, or leaves.
     pub(super) fn ended(
         &mut self,
         id: usize,
@@ -241,8 +246,9 @@ impl<'a> Users<'a> {
         }
     }
 
-    /// A session that was due came to nothing: its first `request`, which is given its class, was never sent.
-    pub(super) fn turned_away(
+    /// A session that was due was not started: its first `request`, which gets its class here, was
+    /// never sent.
+    pub(super) fn session_not_started(
         &mut self,
         request: &mut Pending,
         session: u64,
@@ -279,7 +285,7 @@ impl<'a> Users<'a> {
         count_abandoned(left, measured, recorder, tickets);
     }
 
-    /// Goes on to the session's next request: the pause before it.
+    /// Advances to the session's next request and returns the pause before it.
     fn advance(&mut self, id: usize) -> Option<Nanos> {
         match (&mut self.list[id].visit, self.workload) {
             (Visit::Planned(session), Some(workload)) => session.advance(workload).map(nanos),
@@ -325,7 +331,7 @@ impl<'a> Users<'a> {
 }
 
 /// Requests that a session would still make after its current one.
-fn remaining(session: &mut Session, workload: &Workload) -> u64 {
+fn remaining(session: &mut VisitorSession, workload: &Workload) -> u64 {
     let mut left = 0;
     while left < LONGEST_SESSION && session.advance(workload).is_some() {
         left += 1;
@@ -344,5 +350,5 @@ fn count_abandoned(left: u64, measured: bool, recorder: &mut Recorder, tickets: 
     }
 }
 
-/// From which the random pauses of all threads are made.
+/// Seed of the random pauses of all threads.
 const SEED: u64 = 0x7468_696e_6b00;

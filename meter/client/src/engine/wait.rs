@@ -1,4 +1,5 @@
-//! How a turn of the loop waits: asleep until something happens or is due, or, where the plan says so, without sleeping at all.
+//! How a turn of the loop waits: it sleeps until an event or a due time, or it spins if the plan
+//! says so.
 
 use std::time::Duration;
 
@@ -12,20 +13,21 @@ use base_clock::{MS, Nanos};
 
 /// The longest sleep, so that a stop is noticed.
 const LONGEST: Nanos = 100 * MS;
-/// A look at what has happened, without a wait.
+/// Polls without a wait.
 const NO_TIME: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 0,
 };
 
 impl Engine<'_> {
-    /// Whether this thread looks for events again and again instead of sleeping. While connections are opened before the run
-    /// there is nothing to be gained by it.
+    /// Whether this thread polls for events without sleeping. Spinning would gain nothing while
+    /// connections are opened before the run.
     pub(super) fn spins(&self) -> bool {
         self.started && self.shared.plan.spin
     }
 
-    /// Takes the events that there are; without any it waits for some, at most until `until`, unless it spins.
+    /// Takes the available events. If there are none, waits until `until` at most, unless the
+    /// thread spins.
     pub(super) fn wait(&self, events: &mut Vec<epoll::Event>, until: Nanos) -> Result<(), Error> {
         let patience = if self.spins() {
             NO_TIME

@@ -1,5 +1,5 @@
-//! Two queues of bytes in memory, where `h2` expects a socket: the engine fills one from the real socket and empties the
-//! other into it.
+//! Two queues of bytes in memory, used by `h2` as its socket. The engine fills one from the real
+//! socket and writes the other to it.
 
 use std::cell::RefCell;
 use std::io::{self, IoSlice};
@@ -12,7 +12,8 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::transport::Wire;
 
-/// Bytes to be sent from which on `h2` has to wait: a large request body stays where it is until the socket has room.
+/// Unsent bytes from which on `h2` has to wait: a large request body is not copied before the
+/// socket has room.
 const FULL: usize = 256 * 1024;
 
 /// One handle of the queues; there are two, `h2`'s and the engine's, both on the engine's thread.
@@ -21,10 +22,10 @@ pub(super) struct Pipe(Rc<RefCell<Queues>>);
 
 #[derive(Default)]
 struct Queues {
-    /// What has come, from `read` on not yet taken.
+    /// Received bytes; those from `read` on are not taken yet.
     inbox: Vec<u8>,
     read: usize,
-    /// What is to be sent, from `sent` on not yet taken by the socket.
+    /// Bytes to be sent; those from `sent` on are not taken by the socket yet.
     outbox: Vec<u8>,
     sent: usize,
     /// `h2` waits for room in the outbox.
@@ -39,7 +40,7 @@ impl Pipe {
         self.0.borrow_mut().inbox.extend_from_slice(bytes);
     }
 
-    /// Hands what is to be sent to the socket: whether that was all.
+    /// Writes the outbox to the socket; true if all was written.
     pub(super) fn drain(&self, wire: &mut Wire) -> Result<bool, Errno> {
         let mut queues = self.0.borrow_mut();
         let queues = &mut *queues;
@@ -61,7 +62,7 @@ impl Pipe {
         std::mem::take(&mut self.0.borrow_mut().stalled)
     }
 
-    /// The socket takes no more: whatever is to be sent is forgotten.
+    /// The socket takes no more bytes: drops all unsent bytes.
     pub(super) fn stop_writing(&self) {
         let mut queues = self.0.borrow_mut();
         queues.broken = true;
@@ -87,7 +88,7 @@ impl Queues {
 }
 
 impl AsyncRead for Pipe {
-    /// Never the end: the engine sees that of the socket, and knows better which requests it ends.
+    /// Never the end: the engine sees the end of the socket, and which requests it ends.
     fn poll_read(
         self: Pin<&mut Self>,
         _: &mut Context<'_>,

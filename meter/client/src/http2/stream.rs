@@ -1,4 +1,4 @@
-//! The answer on one stream, from its request to its end.
+//! The response on one stream, from its request to its end.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -8,35 +8,36 @@ use h2::client::ResponseFuture;
 use http::header::CONTENT_LENGTH;
 use http::{HeaderMap, StatusCode};
 
-use super::words;
+use super::faults;
 use crate::body::BodySink;
-use crate::outcome::{Fault, Kind};
+use crate::outcome::{FailureKind, Fault};
 use crate::recorder::Pending;
 use crate::sink::Sink as _;
 
-/// A request on its way, and as much of its answer as has come. Dropped before its end, it is cancelled with RST_STREAM.
+/// A request in flight, and the received part of its response. If dropped before its end, it is
+/// cancelled with RST_STREAM.
 pub(super) struct Stream {
     pub(super) request: Pending,
-    part: Part,
+    part: ResponsePhase,
     status: StatusCode,
-    /// What `content-length` says, where a body has to be that long.
+    /// `content-length`, if a body must have that length.
     announced: Option<u64>,
     /// Bytes of DATA so far.
     length: u64,
 }
 
-enum Part {
-    /// The head is to come.
+enum ResponsePhase {
+    /// Waiting for the head.
     Head(ResponseFuture),
-    /// The rest is.
+    /// Waiting for the body.
     Body(RecvStream),
 }
 
-/// How a stream ended without an answer.
-pub(super) enum Lost {
-    /// It is an error of this kind.
+/// How a stream ended without a response.
+pub(super) enum StreamFailure {
+    /// With this fault.
     Failed(Fault),
-    /// The server has not looked at the request (RFC 9113, section 6.8): it may be sent again.
+    /// The server has not processed the request (RFC 9113, section 6.8): it may be sent again.
     Unseen,
 }
 
@@ -44,23 +45,24 @@ impl Stream {
     pub(super) fn new(request: Pending, response: ResponseFuture) -> Self {
         Self {
             request,
-            part: Part::Head(response),
+            part: ResponsePhase::Head(response),
             status: StatusCode::OK,
             announced: None,
             length: 0,
         }
     }
 
-    /// Takes what has come, and gives its room in the windows back to the server: the status once the answer is complete.
+    /// Reads the received data and gives the flow-control windows back to the server. Returns the
+    /// status once the response is complete.
     pub(super) fn poll(
         &mut self,
         context: &mut Context<'_>,
         is_head: bool,
         mut sink: Option<&mut BodySink>,
-    ) -> Poll<Result<u16, Lost>> {
+    ) -> Poll<Result<u16, StreamFailure>> {
         loop {
             match &mut self.part {
-                Part::Head(response) => {
+                ResponsePhase::Head(response) => {
                     let response = match ready!(Pin::new(response).poll(context)) {
                         Ok(response) => response,
                         Err(error) => return Poll::Ready(Err(self.lost(&error))),
@@ -69,9 +71,9 @@ impl Stream {
                     self.status = head.status;
                     self.announced =
                         announced(&head.headers).filter(|_| !is_head && !self.is_empty());
-                    self.part = Part::Body(body);
+                    self.part = ResponsePhase::Body(body);
                 }
-                Part::Body(body) => {
+                ResponsePhase::Body(body) => {
                     let data = match ready!(body.poll_data(context)) {
                         Some(Ok(data)) => data,
                         Some(Err(error)) => return Poll::Ready(Err(self.lost(&error))),
@@ -82,7 +84,7 @@ impl Stream {
                             };
                         }
                     };
-                    // Only fails for more than has come.
+                    // Fails only for more bytes than were received.
                     let _ = body.flow_control().release_capacity(data.len());
                     self.length += data.len() as u64;
                     if let Some(sink) = &mut sink {
@@ -93,7 +95,7 @@ impl Stream {
         }
     }
 
-    /// Whether an answer of this status has no body, whatever its fields say.
+    /// Whether a response with this status has no body, regardless of its fields.
     fn is_empty(&self) -> bool {
         matches!(
             self.status,
@@ -101,28 +103,28 @@ impl Stream {
         )
     }
 
-    fn complete(&self) -> Result<u16, Lost> {
+    fn complete(&self) -> Result<u16, StreamFailure> {
         match self.announced {
             Some(announced) if announced != self.length => Err(OTHER_LENGTH),
             _ => Ok(self.status.as_u16()),
         }
     }
 
-    fn lost(&self, error: &h2::Error) -> Lost {
+    fn lost(&self, error: &h2::Error) -> StreamFailure {
         if error.is_go_away() && error.is_remote() {
-            return Lost::Unseen;
+            return StreamFailure::Unseen;
         }
-        // `h2` counts as well, and says no more than that a rule was broken.
+        // `h2` checks the length too, but only reports a protocol error.
         let counted = error.is_library() && error.is_reset();
         match self.announced {
             Some(announced) if counted && announced != self.length => OTHER_LENGTH,
-            _ => Lost::Failed(words::of_stream(error)),
+            _ => StreamFailure::Failed(faults::of_stream(error)),
         }
     }
 }
 
-const OTHER_LENGTH: Lost = Lost::Failed((
-    Kind::BadResponse,
+const OTHER_LENGTH: StreamFailure = StreamFailure::Failed((
+    FailureKind::BadResponse,
     Some("DATA of another length than content-length says"),
 ));
 

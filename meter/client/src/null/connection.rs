@@ -1,4 +1,4 @@
-//! One connection of the null server: what waits for its time, and what is still to be written.
+//! One connection of the null server: requests that wait for their time, and unsent bytes.
 
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
@@ -13,20 +13,20 @@ use base_clock::Nanos;
 
 /// Requests that wait on one connection, past which no more are read from it.
 const MOST: usize = 4096;
-/// Bytes that are offered to the system at once, if an answer is not longer.
+/// Bytes that are offered to the system at once, if a response is not longer.
 const BATCH: usize = 64 * 1024;
 
-/// The answer, repeated so that a batch of answers is one slice. The bytes that are owed to a connection are a stretch of
-/// this with a period of one answer.
-pub(super) struct Answer {
+/// The response, repeated so that a batch of responses is one slice. The bytes owed to a connection
+/// are a stretch of this slice, with a period of one response.
+pub(super) struct RepeatedResponse {
     repeated: Box<[u8]>,
     length: usize,
     head: usize,
-    /// How long the thread is busy with each.
+    /// How long the thread works on each response.
     work: Nanos,
 }
 
-impl Answer {
+impl RepeatedResponse {
     pub(super) fn new(body: usize, work: Nanos) -> Self {
         let mut one = head(body).into_bytes();
         let head = one.len();
@@ -40,36 +40,37 @@ impl Answer {
     }
 }
 
-/// The head of an answer with a body of `body` bytes.
+/// The head of a response with a body of `body` bytes.
 pub(super) fn head(body: usize) -> String {
     format!("HTTP/1.1 200 OK\r\nContent-Length: {body}\r\nContent-Type: text/plain\r\n\r\n")
 }
 
-pub(super) struct Connection {
+pub(super) struct NullConnection {
     pub socket: OwnedFd,
     pub(super) scanner: Scanner,
-    /// Requests without an answer, in the order in which they came, each with when its answer is due.
-    waiting: VecDeque<Waiting>,
-    /// Bytes of answers that the system has not taken.
+    /// Requests without a response, in the order of their arrival, each with the due time of its
+    /// response.
+    waiting: VecDeque<QueuedRequest>,
+    /// Bytes of responses that the system has not taken.
     owed: usize,
-    /// Where in the answer the next of them is.
+    /// Position of the next owed byte in the response.
     position: usize,
-    /// Whether they are heads only.
+    /// Whether the owed responses are heads only.
     heads: bool,
-    /// No more is read; the connection is closed when all is written.
+    /// No more is read, and the connection is closed when all is written.
     pub ending: bool,
-    /// What epoll watches for.
+    /// Events that epoll reports.
     pub(super) watched: (bool, bool),
 }
 
-struct Waiting {
+struct QueuedRequest {
     received: Option<Nanos>,
     arrived: Nanos,
     due: Nanos,
     request: Request,
 }
 
-impl Connection {
+impl NullConnection {
     pub(super) fn new(socket: OwnedFd) -> Self {
         Self {
             socket,
@@ -83,7 +84,8 @@ impl Connection {
         }
     }
 
-    /// A request has arrived, which the kernel had `received` then if it says so; whether it is the first that waits.
+    /// Adds a request, with the time at which the kernel `received` it if known; true if it is the
+    /// first that waits.
     pub(super) fn push(
         &mut self,
         request: Request,
@@ -91,7 +93,7 @@ impl Connection {
         arrived: Nanos,
         due: Nanos,
     ) -> bool {
-        self.waiting.push_back(Waiting {
+        self.waiting.push_back(QueuedRequest {
             received,
             arrived,
             due,
@@ -101,13 +103,13 @@ impl Connection {
         self.waiting.len() == 1
     }
 
-    /// When the first answer that waits is due.
+    /// When the first response that waits is due.
     pub(super) fn next_due(&self) -> Option<Nanos> {
         self.waiting.front().map(|waiting| waiting.due)
     }
 
-    /// What epoll should watch for: something to read, room to write.
-    pub(super) fn wishes(&self) -> (bool, bool) {
+    /// Events that epoll should report: something to read, room to write.
+    pub(super) fn wanted_events(&self) -> (bool, bool) {
         (!self.ending && self.waiting.len() < MOST, self.owed > 0)
     }
 
@@ -116,11 +118,12 @@ impl Connection {
         self.ending && self.waiting.is_empty() && self.owed == 0
     }
 
-    /// Does the work for what is due at `now` and sends it, as far as the system takes it: what takes work one by one, so that none waits
-    /// for the work of the next. Once `stop` is set it is no work any more.
+    /// Does the work for the responses due at `now` and sends them, as far as the system takes
+    /// them. Responses with work are sent one by one, so none waits for the work of the next. Once
+    /// `stop` is set, no work is done.
     pub(super) fn advance(
         &mut self,
-        answer: &Answer,
+        answer: &RepeatedResponse,
         mut now: Nanos,
         stop: &AtomicBool,
         mut log: impl FnMut(NullAnswer),
@@ -153,8 +156,8 @@ impl Connection {
         }
     }
 
-    /// Offers what is owed; whether all of it was taken.
-    fn flush(&mut self, answer: &Answer) -> Result<bool, Errno> {
+    /// Sends the owed bytes; true if the socket took all.
+    fn flush(&mut self, answer: &RepeatedResponse) -> Result<bool, Errno> {
         let (bytes, period) = if self.heads {
             (&answer.repeated[..answer.head], answer.head)
         } else {

@@ -6,13 +6,13 @@ use std::time::Duration;
 use base_clock::{Nanos, nanos};
 use millrace_stats::random::mix;
 
-/// The time between reading a request and sending its answer. A thread that is busy or woken late makes it longer; the
-/// log has the time that it really was.
+/// The time between reading a request and sending its response. A busy thread or a late wake-up
+/// makes it longer; the log has the actual time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Delay {
-    /// None.
+    /// No delay.
     None,
-    /// The same for all.
+    /// The same delay for all requests.
     Fixed(Duration),
     /// Independent exponentially distributed times.
     Exponential {
@@ -21,8 +21,8 @@ pub enum Delay {
         /// The same seed gives the same times.
         seed: u64,
     },
-    /// These, in nanoseconds, in the order in which requests are read over all threads, and again from the beginning
-    /// after the last.
+    /// These times, in nanoseconds, in the order in which requests are read over all threads. After
+    /// the last, they begin again.
     Listed(Arc<[u64]>),
 }
 

@@ -1,14 +1,15 @@
 //! The null server: the least that an HTTP server can do, for measuring the client.
 //!
-//! It answers every request with the same bytes, at once, after delays or after work that it is told, and can log when each request
-//! was received by the kernel, when it was read and when its answer was sent. What a client finds against it is the client's own: its highest rate, its
-//! shortest time, and, against the log, the error of its percentiles. The heads of requests are searched for their end
-//! and three fields, not validated: it is no server for anything else.
+//! It answers every request with the same bytes: at once, after a given delay, or after given work.
+//! It can log when the kernel received each request, when it was read, and when its response was
+//! sent. What a client measures against it is the client's own: its highest rate, its shortest
+//! time, and, with the log, the error of its percentiles. It searches heads for their end and three
+//! fields and does not validate them, so it is no server for other purposes.
 
 mod connection;
 mod delay;
 mod scan;
-mod stamps;
+mod timestamps;
 mod worker;
 
 use std::net::SocketAddr;
@@ -25,37 +26,40 @@ use crate::Error;
 pub use delay::Delay;
 use worker::Worker;
 
-/// Connections that the kernel holds until they are accepted; it takes no more than `net.core.somaxconn`.
+/// Connections that the kernel holds until they are accepted, limited by `net.core.somaxconn`.
 const BACKLOG: i32 = 4096;
-/// The largest answer.
+/// The largest response.
 const LARGEST: usize = 1 << 30;
 
-/// What a null server is to be.
+/// Configuration of a null server.
 #[derive(Clone, Debug)]
 pub struct NullPlan {
     /// Where it listens; port 0 lets the kernel choose.
     pub listen: SocketAddr,
-    /// Bytes of the body of its answers.
+    /// Bytes of the body of its responses.
     pub body: usize,
-    /// How long it waits between reading a request and sending the answer.
+    /// How long it waits between reading a request and sending the response.
     pub delay: Delay,
-    /// How long a thread is then busy with each answer, by the clock, one after the other. So many it makes in a second however slow its
-    /// core is, but for the system calls and for the time in which the core is taken away. What it has not come to read yet waits in
-    /// the kernel. At most a second.
+    /// How long a thread then works on each response, by the clock, one after the other; at most a
+    /// second. The rate does not depend on the speed of its core, except for system calls and for
+    /// time in which the core is taken away. Requests that are not read yet wait in the kernel.
     pub work: Duration,
     /// Threads, each with an epoll loop and its share of the connections; at least 1.
     pub threads: usize,
     /// Cores to pin the threads to, in turn; empty is none.
     pub cores: Vec<usize>,
-    /// Whether they never sleep: what comes is read then, and not when the core has woken up. Takes the cores wholly.
+    /// Whether the threads never sleep. They then read a request on arrival, without waiting for a
+    /// core to wake up, and use their cores fully.
     pub spin: bool,
-    /// Answers that each thread keeps in its log, 32 bytes each; the newest replace the oldest. With a log the kernel is asked to stamp
-    /// what comes, which it then does for all sockets of the machine.
+    /// Responses that each thread keeps in its log, 32 bytes each; the newest replace the oldest.
+    /// With a log the kernel is asked for timestamps of received packets, which it then makes for
+    /// all sockets of the machine.
     pub log: usize,
 }
 
 impl Default for NullPlan {
-    /// An empty body from one thread at once, on a port of 127.0.0.1 that the kernel chooses, without a log.
+    /// An empty body at once, from one thread, on a port of 127.0.0.1 that the kernel chooses,
+    /// without a log.
     fn default() -> Self {
         Self {
             listen: SocketAddr::from(([127, 0, 0, 1], 0)),
@@ -70,22 +74,25 @@ impl Default for NullPlan {
     }
 }
 
-/// One answer of a null server. Times are nanoseconds of `CLOCK_MONOTONIC`, which all processes of a machine share.
+/// One response of a null server. Times are nanoseconds of `CLOCK_MONOTONIC`, which all processes
+/// of a machine share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct NullAnswer {
     /// When the end of the request's head had been read.
     pub arrived_ns: u64,
-    /// When the answer was handed to the system. The delay that was really made is the difference, which has the work in it.
+    /// When the response was handed to the system. The actual delay, work included, is the
+    /// difference to `arrived_ns`.
     pub answered_ns: u64,
-    /// When the kernel had received the last packet that was read with it, whatever the server's thread did: over loopback on the sender's
-    /// core. None for what came before it had begun to say so, which it does some moments after the server was started.
+    /// When the kernel received the last packet of the read, independent of the server's thread;
+    /// over loopback this is on the sender's core. `None` before the kernel has begun to stamp
+    /// packets, some moments after the server's start.
     pub received_ns: Option<u64>,
 }
 
 /// What a null server did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NullLog {
-    /// The answers in the order in which their requests arrived.
+    /// The responses in the order in which their requests arrived.
     pub answers: Vec<NullAnswer>,
     /// Older answers for which the log had no room.
     pub lost: u64,
@@ -95,29 +102,29 @@ pub struct NullLog {
 #[derive(Debug)]
 pub struct NullServer {
     address: SocketAddr,
-    shared: Arc<Shared>,
+    shared: Arc<NullShared>,
     workers: Vec<JoinHandle<Result<NullLog, Error>>>,
 }
 
 /// What the threads of one server share.
 #[derive(Debug)]
-struct Shared {
+struct NullShared {
     stop: AtomicBool,
     /// Requests that have had their delay.
     number: AtomicU64,
-    doors: Vec<Door>,
+    mailboxes: Vec<Mailbox>,
 }
 
-/// How a thread is given connections, and told to look.
+/// Hands connections to a thread and wakes it.
 #[derive(Debug)]
-struct Door {
+struct Mailbox {
     wake: OwnedFd,
     inbox: Mutex<Vec<OwnedFd>>,
 }
 
-impl Door {
-    fn knock(&self) {
-        // Fails only if the counter is full, and then the thread has reason to look already.
+impl Mailbox {
+    fn wake_thread(&self) {
+        // Fails only if the counter is full, and then the thread is already woken.
         let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
     }
 }
@@ -126,7 +133,8 @@ impl NullServer {
     /// Starts a server; it listens when this returns.
     ///
     /// # Errors
-    /// The plan cannot be carried out, or the system refuses the address, a core, a thread or a descriptor.
+    /// The plan cannot be carried out, or the system refuses the address, a core, a thread or a
+    /// descriptor.
     pub fn start(plan: &NullPlan) -> Result<Self, Error> {
         let refuse = |sentence: &str| Err(Error::Plan(sentence.to_owned()));
         if plan.threads == 0 || plan.threads > 1024 {
@@ -143,14 +151,14 @@ impl NullServer {
         }
         let listener = listen(plan.listen)?;
         if plan.log > 0 {
-            stamps::ask(&listener).map_err(failed("have the kernel stamp what comes"))?;
+            timestamps::enable(&listener).map_err(failed("have the kernel stamp what comes"))?;
         }
         let address = listener.local_addr().map_err(failed("ask for the port"))?;
-        let doors = (0..plan.threads).map(|_| door());
-        let shared = Arc::new(Shared {
+        let mailboxes = (0..plan.threads).map(|_| mailbox());
+        let shared = Arc::new(NullShared {
             stop: AtomicBool::new(false),
             number: AtomicU64::new(0),
-            doors: doors.collect::<Result<_, _>>()?,
+            mailboxes: mailboxes.collect::<Result<_, _>>()?,
         });
         let mut server = Self {
             address,
@@ -166,7 +174,7 @@ impl NullServer {
             let body = move || {
                 let result = core.map_or(Ok(()), crate::limits::pin);
                 let is_pinned = result.is_ok();
-                // Whoever starts the server waits for this.
+                // `start` waits for this result.
                 let _ = pinned.send(result);
                 drop(pinned);
                 if is_pinned {
@@ -207,7 +215,7 @@ impl NullServer {
 
     fn end(&mut self) -> Result<NullLog, Error> {
         self.shared.stop.store(true, Ordering::Relaxed);
-        self.shared.doors.iter().for_each(Door::knock);
+        self.shared.mailboxes.iter().for_each(Mailbox::wake_thread);
         let mut log = NullLog::default();
         for worker in self.workers.drain(..) {
             let part = worker.join().map_err(|_| Error::Thread)??;
@@ -221,12 +229,12 @@ impl NullServer {
 
 impl Drop for NullServer {
     fn drop(&mut self) {
-        // Nobody is left to be told of a thread that failed.
+        // No caller is left to receive the error of a thread.
         let _ = self.end();
     }
 }
 
-/// The length of the head of an answer with a body of `body` bytes.
+/// The length of the head of a response with a body of `body` bytes.
 pub fn head_length(body: usize) -> usize {
     connection::head(body).len()
 }
@@ -248,9 +256,9 @@ fn listen(address: SocketAddr) -> Result<std::net::TcpListener, Error> {
     open().map_err(cannot)
 }
 
-fn door() -> Result<Door, Error> {
+fn mailbox() -> Result<Mailbox, Error> {
     let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
-    Ok(Door {
+    Ok(Mailbox {
         wake: wake
             .map_err(std::io::Error::from)
             .map_err(failed("create an eventfd"))?,

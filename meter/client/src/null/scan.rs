@@ -1,4 +1,4 @@
-//! Where a request ends, and the little that its answer depends on.
+//! Finds the end of a request, and the few facts on which the response depends.
 
 use memchr::memmem;
 
@@ -15,7 +15,7 @@ pub(super) struct Scanner {
     body: u64,
 }
 
-/// What the answer depends on.
+/// The facts on which the response depends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Request {
     /// The method is HEAD.
@@ -24,13 +24,14 @@ pub(super) struct Request {
     pub close: bool,
 }
 
-/// A request that a null server does not understand: its head is too long, or its body has no Content-Length.
+/// A request that a null server does not support: its head is too long, or its body has no
+/// Content-Length.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Refused;
 
 impl Scanner {
-    /// The next request whose head is complete. Takes what it needs from the front of `bytes`; they are all taken when
-    /// there is none.
+    /// The next request whose head is complete. Takes the needed bytes from the front of `bytes`.
+    /// Without a complete head it takes all bytes and returns `None`.
     pub(super) fn next(&mut self, bytes: &mut &[u8]) -> Result<Option<Request>, Refused> {
         let skipped = self.body.min(bytes.len() as u64);
         self.body -= skipped;
@@ -44,10 +45,10 @@ impl Scanner {
             };
             let (head, rest) = bytes.split_at(at + END.len());
             *bytes = rest;
-            understand(head)?
+            parse_head(head)?
         } else {
             let before = self.partial.len();
-            // The end may have begun in what was there.
+            // The end may have begun in the bytes before.
             let from = before.saturating_sub(END.len() - 1);
             let fits = bytes.len().min(LONGEST);
             self.partial.extend_from_slice(&bytes[..fits]);
@@ -57,7 +58,7 @@ impl Scanner {
             };
             let end = from + at + END.len();
             *bytes = &bytes[end - before..];
-            let understood = understand(&self.partial[..end]);
+            let understood = parse_head(&self.partial[..end]);
             self.partial.clear();
             understood?
         };
@@ -76,7 +77,7 @@ impl Scanner {
 }
 
 /// The request of a complete head, and the length of its body.
-fn understand(head: &[u8]) -> Result<(Request, u64), Refused> {
+fn parse_head(head: &[u8]) -> Result<(Request, u64), Refused> {
     let mut lines = head
         .split(|&byte| byte == b'\n')
         .map(<[u8]>::trim_ascii_end);
@@ -88,7 +89,7 @@ fn understand(head: &[u8]) -> Result<(Request, u64), Refused> {
     };
     let mut body = 0;
     for line in lines {
-        // Of all fields few begin with these letters.
+        // Few fields begin with these letters.
         if !matches!(line.first(), Some(b'c' | b'C' | b't' | b'T')) {
             continue;
         }
@@ -146,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn what_it_does_not_understand_is_refused() {
+    fn unsupported_requests_are_refused() {
         let endless = b"GET / HTTP/1.1\r\nX: ".iter().copied();
         let endless: Vec<u8> = endless.chain([b'x'; 2 * LONGEST]).collect();
         for size in [7, 4096, endless.len()] {

@@ -1,4 +1,4 @@
-//! One thread of the null server: an epoll loop with a heap of the answers that are not due yet.
+//! One thread of the null server: an epoll loop with a heap of the responses that are not due yet.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -12,9 +12,9 @@ use rustix::event::{Timespec, epoll};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SocketFlags, accept_with, sockopt};
 
-use super::connection::{Answer, Connection};
-use super::stamps::Stamped;
-use super::{Delay, NullAnswer, NullLog, NullPlan, Shared, failed};
+use super::connection::{NullConnection, RepeatedResponse};
+use super::timestamps::Stamped;
+use super::{Delay, NullAnswer, NullLog, NullPlan, NullShared, failed};
 use crate::Error;
 use base_clock::{MS, Nanos, nanos};
 
@@ -22,23 +22,23 @@ use base_clock::{MS, Nanos, nanos};
 const EVENTS: usize = 256;
 /// Bytes read at once.
 const READ: usize = 64 * 1024;
-/// The tokens of what is no connection.
+/// Tokens of descriptors that are not connections.
 const WAKE: u64 = u64::MAX;
 const LISTENER: u64 = u64::MAX - 1;
-/// How long nothing is accepted when the process has no descriptor left.
+/// Pause of accepting when the process has no descriptor left.
 const PAUSE: Nanos = 50 * MS;
 
 pub(super) struct Worker {
-    shared: Arc<Shared>,
+    shared: Arc<NullShared>,
     thread: usize,
     epoll: OwnedFd,
     listener: Option<OwnedFd>,
-    /// Which thread has the next connection.
+    /// The thread that gets the next connection.
     turn: usize,
-    answer: Answer,
+    answer: RepeatedResponse,
     delay: Delay,
     spin: bool,
-    places: Vec<Place>,
+    places: Vec<ConnectionSlot>,
     free: Vec<u32>,
     /// Connections by when their next answer is due.
     due: BinaryHeap<Reverse<(Nanos, u64)>>,
@@ -50,23 +50,23 @@ pub(super) struct Worker {
     oldest: usize,
 }
 
-/// A place for a connection. What refers to an earlier one has another generation.
-struct Place {
+/// A place for a connection. A token of an earlier connection has another generation.
+struct ConnectionSlot {
     generation: u32,
-    connection: Option<Connection>,
+    connection: Option<NullConnection>,
 }
 
 impl Worker {
     pub(super) fn new(
         plan: &NullPlan,
-        shared: &Arc<Shared>,
+        shared: &Arc<NullShared>,
         thread: usize,
         listener: Option<OwnedFd>,
     ) -> Result<Self, Error> {
         let watch = || {
             let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
             let readable = epoll::EventFlags::IN;
-            let wake = &shared.doors[thread].wake;
+            let wake = &shared.mailboxes[thread].wake;
             epoll::add(&epoll, wake, epoll::EventData::new_u64(WAKE), readable)?;
             if let Some(listener) = &listener {
                 epoll::add(
@@ -87,7 +87,7 @@ impl Worker {
             epoll,
             listener,
             turn: 0,
-            answer: Answer::new(plan.body, nanos(plan.work)),
+            answer: RepeatedResponse::new(plan.body, nanos(plan.work)),
             delay: plan.delay.clone(),
             spin: plan.spin,
             places: Vec::new(),
@@ -110,53 +110,57 @@ impl Worker {
         let mut buffer = vec![0; READ].into_boxed_slice();
         let mut events = Vec::with_capacity(EVENTS);
         while !self.shared.stop.load(Ordering::Relaxed) {
-            let patience = self.patience();
+            let poll_timeout = self.poll_timeout();
             events.clear();
-            match epoll::wait(&self.epoll, spare_capacity(&mut events), patience.as_ref()) {
+            match epoll::wait(
+                &self.epoll,
+                spare_capacity(&mut events),
+                poll_timeout.as_ref(),
+            ) {
                 Ok(_) | Err(Errno::INTR) => {}
                 Err(errno) => return Err(failed("wait for events")(errno.into())),
             }
             for event in &events {
                 let (token, flags) = (event.data.u64(), event.flags);
                 match token {
-                    WAKE => self.look(),
+                    WAKE => self.take_connections(),
                     LISTENER => self.accept(),
                     _ if flags.intersects(!epoll::EventFlags::OUT) => self.read(token, &mut buffer),
                     _ => self.advance(token),
                 }
             }
-            self.keep_time();
+            self.answer_due();
         }
         Ok(self.log)
     }
 
-    /// How long to wait for events; none: for ever.
-    fn patience(&self) -> Option<Timespec> {
+    /// Longest wait for events; `None` waits for ever.
+    fn poll_timeout(&self) -> Option<Timespec> {
         if self.spin {
             return Some(Timespec::default());
         }
         let Reverse((due, _)) = self.due.peek()?;
         let left = Duration::from_nanos(due.saturating_sub(base_clock::now()));
-        // More seconds than fit are as good as for ever, which ends with the next event.
+        // A time that does not fit is replaced by the longest wait; the next event ends it.
         Some(Timespec::try_from(left).unwrap_or(Timespec {
             tv_sec: i64::MAX,
             tv_nsec: 0,
         }))
     }
 
-    /// Somebody knocked: takes the connections that were left.
-    fn look(&mut self) {
+    /// Takes the connections that another thread left, after it woke this thread.
+    fn take_connections(&mut self) {
         let shared = Arc::clone(&self.shared);
-        let door = &shared.doors[self.thread];
-        // Nothing to read is no error: the knock before told it already.
-        let _ = rustix::io::read(&door.wake, &mut [0_u8; 8]);
-        let mut inbox = door.inbox.lock().unwrap_or_else(PoisonError::into_inner);
+        let mailbox = &shared.mailboxes[self.thread];
+        // Nothing to read is no error: an earlier read has emptied the counter.
+        let _ = rustix::io::read(&mailbox.wake, &mut [0_u8; 8]);
+        let mut inbox = mailbox.inbox.lock().unwrap_or_else(PoisonError::into_inner);
         let sockets = std::mem::take(&mut *inbox);
         drop(inbox);
         sockets.into_iter().for_each(|socket| self.admit(socket));
     }
 
-    /// Accepts what has come and deals it out, one to each thread in turn.
+    /// Accepts all waiting connections and assigns them to the threads in turn.
     fn accept(&mut self) {
         while let Some(listener) = &self.listener {
             let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
@@ -164,10 +168,11 @@ impl Worker {
                 Ok(socket) => {
                     // Where Nagle's algorithm cannot be turned off there is none.
                     let _ = sockopt::set_tcp_nodelay(&socket, true);
-                    self.deal(socket);
+                    self.assign(socket);
                 }
                 Err(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM) => {
-                    // The listener stays readable, so it must not be watched until there may be room again.
+                    // The listener stays readable, so it is not watched until there may be room
+                    // again.
                     let _ = epoll::delete(&self.epoll, listener);
                     self.due
                         .push(Reverse((base_clock::now() + PAUSE, LISTENER)));
@@ -180,23 +185,23 @@ impl Worker {
         }
     }
 
-    fn deal(&mut self, socket: OwnedFd) {
+    fn assign(&mut self, socket: OwnedFd) {
         let shared = Arc::clone(&self.shared);
-        let to = self.turn % shared.doors.len();
+        let to = self.turn % shared.mailboxes.len();
         self.turn += 1;
         if to == self.thread {
             return self.admit(socket);
         }
-        let door = &shared.doors[to];
-        let mut inbox = door.inbox.lock().unwrap_or_else(PoisonError::into_inner);
+        let mailbox = &shared.mailboxes[to];
+        let mut inbox = mailbox.inbox.lock().unwrap_or_else(PoisonError::into_inner);
         inbox.push(socket);
         drop(inbox);
-        door.knock();
+        mailbox.wake_thread();
     }
 
     fn admit(&mut self, socket: OwnedFd) {
         let index = self.free.pop().unwrap_or_else(|| {
-            self.places.push(Place {
+            self.places.push(ConnectionSlot {
                 generation: 0,
                 connection: None,
             });
@@ -206,7 +211,7 @@ impl Worker {
         let data = epoll::EventData::new_u64(token(index, place.generation));
         // A connection that cannot be watched is closed.
         match epoll::add(&self.epoll, &socket, data, interest((true, false))) {
-            Ok(()) => place.connection = Some(Connection::new(socket)),
+            Ok(()) => place.connection = Some(NullConnection::new(socket)),
             Err(_) => self.free.push(index),
         }
     }
@@ -249,14 +254,14 @@ impl Worker {
         match first_due {
             Some(due) => {
                 self.due.push(Reverse((due, token)));
-                self.settle(token);
+                self.update_interest(token);
             }
             None => self.advance(token),
         }
     }
 
     /// Answers what is due, and begins to accept again after a pause.
-    fn keep_time(&mut self) {
+    fn answer_due(&mut self) {
         while let Some(&Reverse((due, token))) = self.due.peek()
             && due <= base_clock::now()
         {
@@ -286,30 +291,30 @@ impl Worker {
         if result.is_err() {
             return self.close(token);
         }
-        // A due time in the past waits for room to write, of which epoll tells.
+        // A due time in the past waits for room to write, which epoll reports.
         if let Some(due) = connection.next_due()
             && before != Some(due)
             && due > now
         {
             self.due.push(Reverse((due, token)));
         }
-        self.settle(token);
+        self.update_interest(token);
     }
 
-    /// Closes a connection that is done, or lets epoll watch for what it wishes.
-    fn settle(&mut self, token: u64) {
+    /// Closes a connection that is done, or registers the events that it needs.
+    fn update_interest(&mut self, token: u64) {
         let Some(connection) = connection(&mut self.places, token) else {
             return;
         };
-        let wishes = connection.wishes();
-        if !connection.is_done() && wishes == connection.watched {
+        let wanted = connection.wanted_events();
+        if !connection.is_done() && wanted == connection.watched {
             return;
         }
-        connection.watched = wishes;
+        connection.watched = wanted;
         let data = epoll::EventData::new_u64(token);
         // A connection that cannot be watched is closed.
         if connection.is_done()
-            || epoll::modify(&self.epoll, &connection.socket, data, interest(wishes)).is_err()
+            || epoll::modify(&self.epoll, &connection.socket, data, interest(wanted)).is_err()
         {
             self.close(token);
         }
@@ -327,7 +332,7 @@ impl Worker {
 }
 
 /// The connection of a token, if it is still there.
-fn connection(places: &mut [Place], token: u64) -> Option<&mut Connection> {
+fn connection(places: &mut [ConnectionSlot], token: u64) -> Option<&mut NullConnection> {
     let place = places.get_mut(token as u32 as usize)?;
     (u64::from(place.generation) == token >> 32)
         .then_some(place.connection.as_mut())
@@ -348,7 +353,7 @@ fn record(log: &mut NullLog, oldest: &mut usize, capacity: usize, answer: NullAn
 }
 
 fn token(index: u32, generation: u32) -> u64 {
-    // The highest generations belong to WAKE and LISTENER only together with indices that no process can reach.
+    // The highest generations equal WAKE and LISTENER only with indices that no process can reach.
     u64::from(generation) << 32 | u64::from(index)
 }
 

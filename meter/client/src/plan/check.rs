@@ -156,7 +156,7 @@ mod tests {
                 ..good.clone()
             },
             Plan {
-                trust: Trust::Everybody,
+                trust: Trust::Anyone,
                 ..good.clone()
             },
             Plan {

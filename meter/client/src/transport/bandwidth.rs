@@ -1,4 +1,4 @@
-//! Bandwidths as one writes them: `50K` bytes, `400kbit`.
+//! Bandwidths as text: `50K` bytes, `400kbit`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,7 +7,7 @@ use crate::Error;
 
 /// The least bandwidth: with less, one segment would take more than a second.
 const LEAST: f64 = 1_000.0;
-/// The most; past it there is nothing to pace.
+/// The greatest bandwidth: with more, pacing has no effect.
 const MOST: f64 = 1e11;
 
 /// Bytes a second, in one direction of a connection.
@@ -15,7 +15,7 @@ const MOST: f64 = 1e11;
 pub struct Bandwidth(f64);
 
 impl Bandwidth {
-    /// For so many bytes a second.
+    /// A bandwidth of `bytes_per_second`.
     ///
     /// # Errors
     /// It is under 1,000 or over 100 thousand million.
@@ -35,8 +35,8 @@ impl Bandwidth {
     }
 }
 
-/// A number of bytes a second with `K`, `M` or `G`, or of bits with `kbit`, `Mbit` or `Gbit`; each is a thousand of the one
-/// before, as on every network. Case does not matter.
+/// Bytes per second with `K`, `M` or `G`, or bits per second with `kbit`, `Mbit` or `Gbit`; each is
+/// a thousand of the one before, as in networks. Case does not matter.
 impl FromStr for Bandwidth {
     type Err = Error;
 

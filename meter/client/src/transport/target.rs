@@ -1,4 +1,4 @@
-//! Where connections go, and how one is begun.
+//! The address of connections, and how to connect.
 
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs as _};
 use std::os::fd::OwnedFd;
@@ -9,9 +9,9 @@ use std::time::Duration;
 use rustix::io::Errno;
 use socket2::{Domain, SockAddr, Socket, Type};
 
-use super::tls::Client;
-use super::{Bandwidth, Session, Wire};
-use crate::outcome::{Fault, Kind};
+use super::tls::TlsConnector;
+use super::{Bandwidth, TlsSession, Wire};
+use crate::outcome::{FailureKind, Fault};
 use crate::url::Url;
 use crate::{Error, Plan, limits};
 
@@ -20,24 +20,25 @@ const LEAST_BUFFER: f64 = 8.0 * 1024.0;
 /// The most: more would not be throttled by TCP's window before it is read.
 const MOST_BUFFER: f64 = 256.0 * 1024.0;
 
-/// What a connected socket is at first.
-pub(crate) enum Begun {
+/// The first state of a connected socket.
+pub(crate) enum ConnectedSocket {
     /// An open connection.
     Open(Wire),
-    /// A handshake that is to be made.
-    Shaking(Box<Session>),
+    /// A TLS handshake is to be made.
+    Shaking(Box<TlsSession>),
 }
 
 /// The other end of every connection of a run.
 pub(crate) struct Target {
     address: SockAddr,
-    tls: Option<Client>,
+    tls: Option<TlsConnector>,
     /// The kernel's receive buffer in bytes, where TCP's window must throttle the server.
     receive_buffer: Option<usize>,
 }
 
 impl Target {
-    /// Finds the server of a plan that was checked, and makes sure that it can be reached by so many connections.
+    /// Resolves the server of a checked plan, and checks that the plan's number of connections can
+    /// reach it.
     pub(crate) fn find(plan: &Plan, url: &Url) -> Result<Self, Error> {
         let address = match (&plan.unix_socket, &plan.connect_to) {
             (Some(path), _) => unix(path)?,
@@ -51,7 +52,7 @@ impl Target {
             limits::source_ports(plan.connections)?;
         }
         let tls = if url.secure {
-            Some(Client::new(&plan.trust, &url.host, plan.http2)?)
+            Some(TlsConnector::new(&plan.trust, &url.host, plan.http2)?)
         } else {
             None
         };
@@ -62,18 +63,18 @@ impl Target {
         })
     }
 
-    /// Where connections go.
+    /// The address of connections.
     pub(crate) fn address(&self) -> &SockAddr {
         &self.address
     }
 
     /// Begins to connect.
     pub(crate) fn connect(&self) -> Result<OwnedFd, Fault> {
-        let failed = |_| (Kind::ConnectFailed, None);
+        let failed = |_| (FailureKind::ConnectFailed, None);
         let kind = Type::STREAM.nonblocking().cloexec();
         let socket = Socket::new(Domain::from(i32::from(self.address.family())), kind, None)
             .map_err(failed)?;
-        // Where Nagle's algorithm cannot be turned off there is none.
+        // A socket that cannot turn off Nagle's algorithm does not use it.
         let _ = socket.set_tcp_nodelay(true);
         if let Some(bytes) = self.receive_buffer {
             // Before connecting, as the window is announced with the first segment.
@@ -84,16 +85,16 @@ impl Target {
             Err(error) => match Errno::from_io_error(&error) {
                 Some(Errno::INPROGRESS) => Ok(socket.into()),
                 Some(errno) => Err(kind_of_connect(errno)),
-                None => Err((Kind::ConnectFailed, None)),
+                None => Err((FailureKind::ConnectFailed, None)),
             },
         }
     }
 
-    /// Goes on with a socket that is connected.
-    pub(crate) fn begin(&self, socket: OwnedFd) -> Result<Begun, Fault> {
+    /// Continues with a connected socket: opens the connection or begins the handshake.
+    pub(crate) fn begin(&self, socket: OwnedFd) -> Result<ConnectedSocket, Fault> {
         Ok(match &self.tls {
-            None => Begun::Open(Wire::Plain(socket)),
-            Some(client) => Begun::Shaking(Box::new(client.begin(socket)?)),
+            None => ConnectedSocket::Open(Wire::Plain(socket)),
+            Some(client) => ConnectedSocket::Shaking(Box::new(client.begin(socket)?)),
         })
     }
 }
@@ -101,24 +102,25 @@ impl Target {
 /// How a failed attempt to connect is counted.
 pub(crate) fn kind_of_connect(errno: Errno) -> Fault {
     match errno {
-        Errno::CONNREFUSED => (Kind::ConnectRefused, None),
-        Errno::ADDRNOTAVAIL | Errno::ADDRINUSE => (Kind::NoSourcePort, None),
-        Errno::TIMEDOUT => (Kind::Timeout, None),
-        // Only a Unix socket says this at once; over TCP it shows as connections that are not accepted.
+        Errno::CONNREFUSED => (FailureKind::ConnectRefused, None),
+        Errno::ADDRNOTAVAIL | Errno::ADDRINUSE => (FailureKind::NoSourcePort, None),
+        Errno::TIMEDOUT => (FailureKind::Timeout, None),
+        // Only a Unix socket reports this at once; over TCP the connections are not accepted
+        // instead.
         Errno::AGAIN => (
-            Kind::ConnectRefused,
+            FailureKind::ConnectRefused,
             Some("the socket's queue of connections to be accepted is full"),
         ),
         Errno::ACCESS => (
-            Kind::ConnectFailed,
+            FailureKind::ConnectFailed,
             Some("no permission to connect to the socket"),
         ),
-        Errno::NOENT => (Kind::ConnectFailed, Some("the socket is gone")),
-        _ => (Kind::ConnectFailed, None),
+        Errno::NOENT => (FailureKind::ConnectFailed, Some("the socket is gone")),
+        _ => (FailureKind::ConnectFailed, None),
     }
 }
 
-/// What a line carries in a quarter of a second; the kernel doubles it for its own book-keeping.
+/// Bytes that a line carries in a quarter of a second; the kernel doubles it for its overhead.
 fn receive_buffer(bandwidth: Bandwidth) -> usize {
     (bandwidth.bytes_per_second() / 4.0).clamp(LEAST_BUFFER, MOST_BUFFER) as usize
 }

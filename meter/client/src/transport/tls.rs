@@ -1,7 +1,7 @@
-//! TLS 1.2 and 1.3 without an own loop: rustls between the socket and the parser.
+//! TLS 1.2 and 1.3 without a loop of its own: rustls between the socket and the parser.
 //!
-//! One look at the socket is one `recv`; all that it makes readable is handed out at once, so nothing readable is ever left
-//! behind for which epoll would not wake the thread.
+//! One read of the socket is one `recv`. All plaintext that it yields is handed out at once, so no
+//! readable data is left for which epoll would not wake the thread.
 
 use std::io::{self, IoSlice, Read as _, Write as _};
 use std::mem::MaybeUninit;
@@ -15,24 +15,25 @@ use rustls::{AlertDescription, CertificateError, ClientConfig, ClientConnection}
 
 use super::{Received, Trust};
 use crate::Error;
-use crate::outcome::{Fault, Kind};
+use crate::outcome::{FailureKind, Fault};
 
-/// Bytes of ciphertext taken at once. With a record that came in pieces before it, it opens to less than the engine's
-/// buffer of 64 KiB.
+/// Bytes of ciphertext taken at once. Together with a partial record from before, its plaintext is
+/// shorter than the engine's buffer of 64 KiB.
 pub(super) const CIPHERTEXT: usize = 32 * 1024;
 /// Plaintext sealed at once: one record.
 const RECORD: usize = 16 * 1024;
 /// HTTP/2 by ALPN (RFC 9113, section 3.1).
 const HTTP2: &[u8] = b"h2";
 
-/// What is needed to begin a session with the server.
-pub(super) struct Client {
+/// Configuration of TLS connections to the server.
+pub(super) struct TlsConnector {
     config: Arc<ClientConfig>,
     name: ServerName<'static>,
 }
 
-impl Client {
-    /// For a server that must prove to be `host`. All threads share what is needed to resume a session.
+impl TlsConnector {
+    /// For a server that must prove to be `host`. All threads share the data for session
+    /// resumption.
     pub(super) fn new(trust: &Trust, host: &str, http2: bool) -> Result<Self, Error> {
         let wrong = |why: &dyn std::fmt::Display| {
             Error::Plan(format!("TLS cannot be set up for {host}: {why}"))
@@ -50,11 +51,11 @@ impl Client {
         })
     }
 
-    /// The socket is connected: what comes next is the handshake.
-    pub(super) fn begin(&self, socket: OwnedFd) -> Result<Session, Fault> {
+    /// Begins the handshake on a connected socket.
+    pub(super) fn begin(&self, socket: OwnedFd) -> Result<TlsSession, Fault> {
         let tls = ClientConnection::new(Arc::clone(&self.config), self.name.clone())
             .map_err(|error| fault(&error))?;
-        Ok(Session {
+        Ok(TlsSession {
             socket,
             tls,
             end: None,
@@ -63,16 +64,16 @@ impl Client {
 }
 
 /// A connection under TLS.
-pub(crate) struct Session {
+pub(crate) struct TlsSession {
     socket: OwnedFd,
     tls: ClientConnection,
-    /// How it ended; told after the bytes that came before.
+    /// How it ended; reported after the bytes before the end.
     end: Option<Received>,
 }
 
-/// How far a handshake is.
+/// Progress of a handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Shaken {
+pub(crate) enum HandshakeStep {
     /// Both sides have agreed.
     Done,
     /// It is the server's turn.
@@ -81,23 +82,26 @@ pub(crate) enum Shaken {
     WantsRoom,
 }
 
-impl Session {
-    /// Takes the handshake as far as it goes for now.
-    pub(crate) fn shake(&mut self) -> Result<Shaken, Fault> {
-        let reset = (Kind::Tls, Some("the connection was reset in the handshake"));
+impl TlsSession {
+    /// Continues the handshake as far as possible.
+    pub(crate) fn continue_handshake(&mut self) -> Result<HandshakeStep, Fault> {
+        let reset = (
+            FailureKind::Tls,
+            Some("the connection was reset in the handshake"),
+        );
         if !self.drain().map_err(|_| reset)? {
-            return Ok(Shaken::WantsRoom);
+            return Ok(HandshakeStep::WantsRoom);
         }
         let mut raw = [MaybeUninit::uninit(); CIPHERTEXT];
         match rustix::net::recv(&self.socket, &mut raw[..], RecvFlags::empty()) {
             Ok((([], _), _)) => {
                 return Err((
-                    Kind::Tls,
+                    FailureKind::Tls,
                     Some("the server closed the connection in the handshake"),
                 ));
             }
             Ok(((bytes, _), _)) => self.open(bytes, &mut []).1.map_err(|error| {
-                // The alert that says why; whether it arrives makes no difference here.
+                // Sends the alert with the reason; whether it arrives does not matter here.
                 let _ = self.drain();
                 fault(&error)
             })?,
@@ -106,11 +110,11 @@ impl Session {
         }
         let drained = self.drain().map_err(|_| reset)?;
         Ok(if !self.tls.is_handshaking() {
-            Shaken::Done
+            HandshakeStep::Done
         } else if drained {
-            Shaken::Waits
+            HandshakeStep::Waits
         } else {
-            Shaken::WantsRoom
+            HandshakeStep::WantsRoom
         })
     }
 
@@ -128,7 +132,7 @@ impl Session {
             }
             Ok(((bytes, _), _)) => bytes,
             Err(Errno::AGAIN | Errno::INTR) => return Received::Nothing,
-            Err(_) => return Received::Failed((Kind::Reset, None)),
+            Err(_) => return Received::Failed((FailureKind::Reset, None)),
         };
         let (count, opened) = self.open(ciphertext, buffer);
         if let Err(error) = opened {
@@ -142,7 +146,8 @@ impl Session {
         }
     }
 
-    /// Opens ciphertext into `plaintext`: how many bytes came out, and whether all went well.
+    /// Decrypts into `plaintext`; returns how many bytes it yielded, and whether there was an
+    /// error.
     fn open(
         &mut self,
         mut ciphertext: &[u8],
@@ -176,7 +181,7 @@ impl Session {
         self.tls.alpn_protocol() == Some(HTTP2)
     }
 
-    /// Plaintext that was opened with the last messages of the handshake, where the server speaks first.
+    /// Plaintext that arrived with the last messages of the handshake, if the server speaks first.
     pub(super) fn recv_early(&mut self, buffer: &mut [u8]) -> usize {
         let mut count = 0;
         while let Ok(more @ 1..) = self.tls.reader().read(&mut buffer[count..]) {
@@ -214,14 +219,15 @@ impl Session {
     }
 }
 
-impl AsFd for Session {
+impl AsFd for TlsSession {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
 }
 
-impl Drop for Session {
-    /// Says goodbye, as far as the socket takes it at once: a server need not take the end for an attack.
+impl Drop for TlsSession {
+    /// Sends `close_notify` if the socket takes it at once, so that the server does not take the
+    /// end for an attack.
     fn drop(&mut self) {
         self.tls.send_close_notify();
         let _ = self.drain();
@@ -254,7 +260,7 @@ impl io::Write for Raw<'_> {
     }
 }
 
-/// An error of rustls in the words of a report.
+/// An error of rustls as text for a report.
 fn fault(error: &rustls::Error) -> Fault {
     use rustls::Error as Tls;
     let example = match error {
@@ -283,7 +289,7 @@ fn fault(error: &rustls::Error) -> Fault {
         Tls::DecryptError => "a record that cannot be decrypted",
         _ => "TLS failed",
     };
-    (Kind::Tls, Some(example))
+    (FailureKind::Tls, Some(example))
 }
 
 fn certificate(error: &CertificateError) -> &'static str {
@@ -292,7 +298,7 @@ fn certificate(error: &CertificateError) -> &'static str {
         Bad::NotValidForName | Bad::NotValidForNameContext { .. } => {
             "the certificate is not valid for this name"
         }
-        // A root of the same name with another key signs as little as none.
+        // A root with the same name and another key proves nothing.
         Bad::UnknownIssuer | Bad::BadSignature => {
             "the certificate is signed by nobody who is trusted"
         }

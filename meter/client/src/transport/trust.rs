@@ -1,4 +1,4 @@
-//! Whose certificates a server may show.
+//! Which certificates a server may show.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,20 +15,20 @@ use rustls::{
 
 use crate::Error;
 
-/// Which certificates are accepted of an `https://` server.
+/// Which certificates of an `https://` server are accepted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Trust {
-    /// Those that lead to a root of the system.
+    /// Certificates that lead to a root of the system.
     #[default]
     System,
-    /// Those that lead to a root in this file (PEM), and no other.
+    /// Certificates that lead to a root in this file (PEM), and no others.
     File(PathBuf),
-    /// All, whoever shows them and for whatever name.
-    Everybody,
+    /// All certificates, for any name.
+    Anyone,
 }
 
 impl Trust {
-    /// Goes on with a configuration that needs a verifier.
+    /// Completes a configuration that needs a verifier.
     pub(super) fn apply(
         &self,
         builder: ConfigBuilder<ClientConfig, rustls::WantsVerifier>,
@@ -37,7 +37,7 @@ impl Trust {
         Ok(match self {
             Self::System => builder.with_root_certificates(system()?),
             Self::File(path) => builder.with_root_certificates(from_file(path)?),
-            Self::Everybody => builder
+            Self::Anyone => builder
                 .dangerous()
                 .with_custom_certificate_verifier(Arc::new(AcceptAll {
                     algorithms: provider.signature_verification_algorithms,
@@ -49,7 +49,8 @@ impl Trust {
 fn system() -> Result<RootCertStore, Error> {
     let found = rustls_native_certs::load_native_certs();
     let mut roots = RootCertStore::empty();
-    // Single certificates that cannot be read are of old authorities; a handshake that needs one says so.
+    // Unreadable certificates belong to old authorities; a handshake that needs one fails with a
+    // message.
     roots.add_parsable_certificates(found.certs);
     if roots.is_empty() {
         let why = found
@@ -78,7 +79,8 @@ fn from_file(path: &Path) -> Result<RootCertStore, Error> {
     Ok(roots)
 }
 
-/// Accepts every certificate. That the server holds its key is still proven, so a handshake costs what it costs.
+/// Accepts every certificate. The server still proves that it holds its key, so the cost of a
+/// handshake is unchanged.
 #[derive(Debug)]
 struct AcceptAll {
     algorithms: WebPkiSupportedAlgorithms,

@@ -1,19 +1,20 @@
-//! A choice by weights in constant time: the alias method (A. J. Walker, ACM TOMS 3:3, 1977), built in linear time by M.
-//! D. Vose's way (IEEE TSE 17:9, 1991).
+//! A choice by weights in constant time: the alias method (A. J. Walker, ACM TOMS 3:3, 1977), built
+//! in linear time as M. D. Vose does (IEEE TSE 17:9, 1991).
 
 use millrace_stats::random::Random;
 
 /// A table of weights to draw from; 12 bytes for each.
 #[derive(Clone, Debug)]
 pub(crate) struct Alias {
-    /// The share of a column that is its own.
+    /// The share of a column that belongs to its own index.
     own: Vec<f64>,
-    /// Whose the rest is.
+    /// The index that has the rest of a column.
     other: Vec<u32>,
 }
 
 impl Alias {
-    /// Weights are finite, not negative, fewer than 2³² and one of them is above 0: the caller has checked.
+    /// The caller has checked the weights: finite, not negative, fewer than 2³², and at least one
+    /// is above 0.
     pub(crate) fn new(weights: &[f64]) -> Self {
         let count = weights.len();
         // Divided by the greatest first, so that no sum overflows.
@@ -35,7 +36,8 @@ impl Alias {
                 small.push(much);
             }
         }
-        // What is left is 1 but for rounding; a weight of 0 that rounding left over must stay unreachable.
+        // The rest is 1 except for rounding. A weight of 0 that rounding left over must stay
+        // unreachable.
         for column in small.into_iter().chain(large) {
             if weights[column as usize] > 0.0 {
                 own[column as usize] = 1.0;

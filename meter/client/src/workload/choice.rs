@@ -10,10 +10,10 @@ use millrace_stats::random::Random;
 #[derive(Debug)]
 pub(crate) struct Choice {
     pub(crate) values: Values,
-    pub(crate) spread: Spread,
+    pub(crate) spread: Skew,
 }
 
-/// What is chosen from.
+/// The values of a choice.
 #[derive(Debug)]
 pub(crate) enum Values {
     List(Vec<Box<[u8]>>),
@@ -21,9 +21,9 @@ pub(crate) enum Values {
     Range(i64, u64),
 }
 
-/// How it is chosen.
+/// The probabilities of the values.
 #[derive(Debug)]
-pub(crate) enum Spread {
+pub(crate) enum Skew {
     Uniform,
     Zipf(Zipf),
     Weighted(Alias),
@@ -38,7 +38,7 @@ impl Values {
     }
 }
 
-impl Spread {
+impl Skew {
     /// An index below `count`.
     pub(crate) fn pick(&self, count: u64, random: &mut Random) -> u64 {
         match self {

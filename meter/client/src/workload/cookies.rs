@@ -1,8 +1,8 @@
 //! Cookies of one session (RFC 6265), as far as one host needs them.
 //!
-//! A run talks to one host, so `Domain` says nothing new: a cookie for another host is not kept, and one for this host or a
-//! parent of it is sent to this host. `Secure` and `HttpOnly` do not matter to a client that runs no scripts and was told
-//! which server to ask.
+//! A run requests from one host only. A cookie with a `Domain` of another host is not kept; a
+//! cookie for this host or for a parent is sent to this host. `Secure` and `HttpOnly` do not matter
+//! to a client without scripts and with a given server.
 
 /// Cookies that a jar keeps at most; RFC 6265, section 6.1 asks for at least 50.
 const MOST: usize = 100;
@@ -23,7 +23,8 @@ struct Cookie {
 }
 
 impl Jar {
-    /// Takes what an answer sets. `target` is the target that was asked for, `host` the server's name without a port.
+    /// Stores the cookies that a response sets. `target` is the requested target, `host` the
+    /// server's name without a port.
     pub(crate) fn take(&mut self, fields: &[u8], target: &[u8], host: &str) {
         for value in field_values(fields, "set-cookie") {
             self.set(value, target, host);
@@ -60,7 +61,7 @@ impl Jar {
         }
         self.cookies
             .retain(|cookie| cookie.name != name || cookie.path != path);
-        // Max-Age has the last word (section 5.3, step 3).
+        // Max-Age overrides Expires (section 5.3, step 3).
         if !max_age.unwrap_or(expired) && self.cookies.len() < MOST {
             self.cookies.push(Cookie {
                 name: name.to_vec(),
@@ -70,7 +71,8 @@ impl Jar {
         }
     }
 
-    /// Appends a `Cookie` field if there is a cookie for `target`, the ones with longer paths first (section 5.4).
+    /// Appends a `Cookie` field if there is a cookie for `target`; cookies with longer paths first
+    /// (section 5.4).
     pub(crate) fn put(&mut self, target: &[u8], out: &mut Vec<u8>) {
         let path = path_of(target);
         self.cookies
@@ -109,7 +111,7 @@ fn split(text: &[u8], at: u8) -> Option<(&[u8], &[u8])> {
     Some((text[..at].trim_ascii(), text[at + 1..].trim_ascii()))
 }
 
-/// What could end a field or frame something else.
+/// Whether the text has a control character, which could end a field.
 fn has_control(text: &[u8]) -> bool {
     text.iter().any(|&byte| byte < 0x20 || byte == 0x7f)
 }
@@ -141,7 +143,7 @@ fn is_over(value: &[u8]) -> Option<bool> {
     is_number.then(|| value != digits || digits.iter().all(|&digit| digit == b'0'))
 }
 
-/// Whether `Expires` is a date that has gone by. What is no date does not count (section 5.2.1).
+/// Whether `Expires` is a past date. An invalid date is ignored (section 5.2.1).
 fn is_past(value: &[u8]) -> bool {
     let text = std::str::from_utf8(value)
         .unwrap_or_default()

@@ -1,9 +1,11 @@
-//! The file set of SPECweb96, and a plan that asks for it as SPECweb96 does.
+//! The file set of SPECweb96, and a plan that requests it as SPECweb96 does.
 //!
-//! Sizes and the mix of classes are from "The Workload for the SPECweb96 Benchmark" (Standard Performance Evaluation
-//! Corporation, <https://www.spec.org/osg/web96/workload.html>): four classes of nine files in each directory, 35, 50, 14 and
-//! 1 % of the requests, and a directory chosen uniformly. Within a class it names a Poisson distribution around the
-//! middle file but gives no table; here it is the Poisson distribution with mean 5, cut to the files 1 to 9.
+//! Sizes and the mix of classes are from "The Workload for the SPECweb96 Benchmark" (Standard
+//! Performance Evaluation Corporation, <https://www.spec.org/osg/web96/workload.html>): four
+//! classes of nine files in each directory with 35, 50, 14 and 1 % of the requests, and a directory
+//! chosen uniformly. Within a class the document names a Poisson distribution around the middle
+//! file but gives no table. Here it is the Poisson distribution with mean 5, cut to the files 1 to
+//! 9.
 
 use std::fmt;
 use std::fs::{self, File};
@@ -16,7 +18,8 @@ use millrace_stats::random::{Random, mix};
 const MIX: [u32; 4] = [35, 50, 14, 1];
 /// Files of each class in a directory.
 const FILES: u32 = 9;
-/// Bytes of the files in one directory: (1 + … + 9) × (0.1 + 1 + 10 + 100) KiB, rounded down file by file.
+/// Bytes of the files in one directory: (1 + … + 9) × (0.1 + 1 + 10 + 100) KiB, each file rounded
+/// down.
 pub const DIRECTORY_BYTES: u64 = 5_119_484;
 /// Directories that a set has at most: 50 GB.
 pub const MOST_DIRECTORIES: u32 = 10_000;
@@ -26,7 +29,7 @@ const PLAN: &str = "plan.toml";
 /// A file set to be written.
 #[derive(Clone, Debug)]
 pub struct FileSet {
-    /// The folder that it is written to: a new or empty one, or one that holds this file set already.
+    /// The folder to write to: new, empty, or with this file set already in it.
     pub folder: PathBuf,
     /// Directories with 36 files each, from 1 to [`MOST_DIRECTORIES`].
     pub directories: u32,
@@ -38,7 +41,7 @@ pub struct FileSet {
 pub enum FileSetError {
     /// The number of directories is 0 or too large.
     Directories(u32),
-    /// The folder holds this, which is not of the file set: nothing was written.
+    /// The folder holds this foreign file; nothing was written.
     Foreign(PathBuf),
     /// A file could not be written.
     Write {
@@ -50,12 +53,13 @@ pub enum FileSetError {
 }
 
 impl FileSet {
-    /// Writes what is missing and the plan; `each` is called after each directory with the number of those that are done.
-    /// The same files have the same bytes on every machine.
+    /// Writes the missing files and the plan. `each` is called after each directory with the number
+    /// of finished directories. The files have the same bytes on every machine.
     ///
     /// # Errors
     ///
-    /// See [`FileSetError`]. What was written before an error stays, and is taken up when it is called again.
+    /// See [`FileSetError`]. Files written before an error stay, and the next call continues after
+    /// them.
     pub fn write(&self, mut each: impl FnMut(u32)) -> Result<(), FileSetError> {
         if self.directories == 0 || self.directories > MOST_DIRECTORIES {
             return Err(FileSetError::Directories(self.directories));
@@ -117,7 +121,7 @@ expect = [200]
         text
     }
 
-    /// Looks for what this would write over or stand beside, before anything is written.
+    /// Refuses a folder with foreign files, before anything is written.
     fn refuse_foreign(&self) -> Result<(), FileSetError> {
         let entries = match fs::read_dir(&self.folder) {
             Ok(entries) => entries,
@@ -154,7 +158,7 @@ expect = [200]
     }
 }
 
-/// The plan's first line, by which it is known again.
+/// The plan's first line, which identifies a folder as a file set.
 const FIRST_LINE: &str = "# The SPECweb96 file set, written by millrace load fileset.";
 /// The end of the name of a file that is being written.
 const PART: &str = ".millpond-part";
@@ -215,7 +219,7 @@ fn write_file(path: &Path, size: u64, seed: u64) -> Result<(), FileSetError> {
     })
 }
 
-/// Writes a file beside its place and moves it there, so that a half-written one is never taken for a whole one.
+/// Writes a temporary file and renames it, so that a half-written file never has the final name.
 fn replace(
     path: &Path,
     write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
@@ -320,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_foreign_is_written_over() {
+    fn foreign_files_are_not_overwritten() {
         for name in ["plan.toml", "notes.txt", "dir0"] {
             let folder = tempfile::tempdir().unwrap();
             fs::write(folder.path().join(name), "mine").unwrap();

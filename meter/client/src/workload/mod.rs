@@ -1,11 +1,13 @@
-//! Workloads: what is asked for, in which order and with which pauses, and what a good answer is.
+//! Workloads: which requests are sent, in which order and with which pauses, and which responses
+//! are good.
 //!
-//! A workload is classes with weights; a class is a sequence of steps. A *session* goes through one class: it is given its
-//! number, renders one request after the other and judges the answers. Everything random in it comes from the workload's
-//! seed and the session's number, so that a run can be repeated, whatever the number of threads. Nothing here knows a
-//! socket or a clock.
+//! A workload has classes with weights; a class is a sequence of steps. A *session* goes through
+//! one class: it gets a number, renders one request after the other and judges the responses. All
+//! random choices come from the workload's seed and the session's number, so a run can be repeated
+//! with any number of threads. This module has no socket and no clock.
 //!
-//! A workload is made from a plan in TOML ([`Workload::parse`]) or learned from an access log ([`Learned`](crate::Learned)).
+//! A workload is made from a plan in TOML ([`Workload::parse`]) or learned from an access log
+//! ([`Learned`](crate::Learned)).
 
 mod alias;
 mod choice;
@@ -24,22 +26,23 @@ mod zipf;
 pub use fileset::{DIRECTORY_BYTES, FileSet, FileSetError, MOST_DIRECTORIES};
 pub use log::{ArrivalKind, ArrivalPattern, Learned, LearnedClass, LogError, LogLines, Replay};
 pub use plan::PlanError;
-pub(crate) use session::Session;
-pub(crate) use step::{Asked, Judged};
+pub(crate) use session::VisitorSession;
+pub(crate) use step::{RenderedRequest, ResponseVerdict};
 
 use alias::Alias;
 use choice::Choice;
 use step::Class;
 use table::Table;
 
-/// What is asked for: classes of sessions, and the data that they draw from. It is read once and shared by all threads.
+/// Classes of sessions, and the data for their requests. A workload is read once and shared by all
+/// threads.
 #[derive(Debug)]
 pub struct Workload {
     seed: u64,
     url: String,
     /// The server's name without a port, for the domains of cookies.
     host: String,
-    /// Scheme, name and port of the server, as a link to it begins.
+    /// Scheme, name and port of the server, with which an absolute link begins.
     origin: String,
     /// The names of the classes, in their order.
     names: Vec<String>,
@@ -73,7 +76,7 @@ struct Entry {
 struct Recorded<'w> {
     method: &'w [u8],
     target: &'w [u8],
-    /// The status that it had: good if it comes back.
+    /// The recorded status, which is a good one.
     status: u16,
     class: u16,
 }
@@ -84,7 +87,7 @@ impl Workload {
         &self.url
     }
 
-    /// The same workload, whose random choices come from this seed and not from the one that the plan says.
+    /// The same workload with another seed than the one in the plan.
     #[must_use]
     pub fn with_seed(self, seed: u64) -> Self {
         Self { seed, ..self }
@@ -96,8 +99,8 @@ impl Workload {
     }
 
     /// The session with this number, the same one every time.
-    pub(crate) fn session(&self, number: u64) -> Session {
-        Session::new(self, number)
+    pub(crate) fn session(&self, number: u64) -> VisitorSession {
+        VisitorSession::new(self, number)
     }
 
     /// How a link to the server of `url` begins.

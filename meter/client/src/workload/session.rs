@@ -5,23 +5,23 @@ use std::time::Duration;
 
 use super::Workload;
 use super::cookies::Jar;
-use super::step::{Asked, Judged, Step};
-use super::template::{Part, Template, Value};
+use super::step::{RenderedRequest, RequestStep, ResponseVerdict};
+use super::template::{Template, TemplatePart, Value};
 use millrace_stats::random::{Random, mix};
 
-/// The state of one session. It stands at one request until [`advance`](Self::advance) is called; the order of calls is
-/// `render`, `answered`, `advance`.
+/// The state of one session. It stays at one request until [`advance`](Self::advance) is called.
+/// The order of calls is `render`, `answered`, `advance`.
 #[derive(Debug)]
-pub(crate) struct Session {
+pub(crate) struct VisitorSession {
     number: u64,
-    /// From which everything random in the session is made.
+    /// Seed of all random choices of the session.
     key: u64,
     random: Random,
     class: u16,
     step: u16,
     /// Requests before this one.
     done: u32,
-    /// How often the step is still to be sent, this time included.
+    /// How often the step will still be sent, this time included.
     times: u32,
     slots: Vec<Vec<u8>>,
     jar: Option<Box<Jar>>,
@@ -29,11 +29,11 @@ pub(crate) struct Session {
     target: Vec<u8>,
     /// The body while its length is not known.
     body: Vec<u8>,
-    /// Why the current request is not the one that the plan means.
+    /// Why the current request differs from the plan.
     flaw: Option<&'static str>,
 }
 
-impl Session {
+impl VisitorSession {
     pub(crate) fn new(workload: &Workload, number: u64) -> Self {
         let key = mix(workload.seed, number);
         let mut random = Random::new(key);
@@ -61,7 +61,7 @@ impl Session {
     }
 
     /// Appends the current request to `out`, head and body.
-    pub(crate) fn render(&mut self, workload: &Workload, out: &mut Vec<u8>) -> Asked {
+    pub(crate) fn render(&mut self, workload: &Workload, out: &mut Vec<u8>) -> RenderedRequest {
         let step = self.step(workload);
         let recorded = workload
             .recorded(self.number)
@@ -83,7 +83,7 @@ impl Session {
             jar.put(&self.target, out);
         }
         self.put_body(workload, step, method, out);
-        Asked {
+        RenderedRequest {
             class: self.class,
             head: method == b"HEAD",
             wants_body: step.wants_body(),
@@ -91,15 +91,16 @@ impl Session {
         }
     }
 
-    /// Judges the answer to the current request and takes from it what later ones need. `fields` are the lines of its head,
-    /// with or without the status line, and `body` its content; each may be empty if it was not wanted.
+    /// Judges the response to the current request and takes values for later requests from it.
+    /// `fields` are the lines of its head, with or without the status line, and `body` its content;
+    /// each may be empty if it was not wanted.
     pub(crate) fn answered(
         &mut self,
         workload: &Workload,
         status: u16,
         fields: &[u8],
         body: &[u8],
-    ) -> Judged {
+    ) -> ResponseVerdict {
         if let Some(jar) = &mut self.jar {
             jar.take(fields, &self.target, &workload.host);
         }
@@ -108,24 +109,24 @@ impl Session {
             .recorded(self.number)
             .map(|recorded| recorded.status);
         if !step.expects(status, recorded) {
-            return Judged::BadStatus;
+            return ResponseVerdict::BadStatus;
         }
         if let Some(flaw) = self.flaw {
-            return Judged::NoMatch(flaw);
+            return ResponseVerdict::NoMatch(flaw);
         }
         if let Some(fault) = step.check.as_ref().and_then(|check| check.fault(body)) {
-            return Judged::BadBody(fault);
+            return ResponseVerdict::BadBody(fault);
         }
         for extract in &step.extract {
             match extract.find(fields, body) {
                 Ok(value) => self.slots[extract.slot] = value,
-                Err(why) => return Judged::NoMatch(why),
+                Err(why) => return ResponseVerdict::NoMatch(why),
             }
         }
-        Judged::Good
+        ResponseVerdict::Good
     }
 
-    /// Goes on to the next request: the pause before it, `None` when the session is over.
+    /// Advances to the next request and returns the pause before it; `None` ends the session.
     pub(crate) fn advance(&mut self, workload: &Workload) -> Option<Duration> {
         let pause = self.rest(workload);
         if self.times > 1 {
@@ -140,8 +141,8 @@ impl Session {
         Some(pause)
     }
 
-    /// The pause after the current request. In a closed loop it is also taken before the next session begins: it is the same
-    /// visitor who comes again.
+    /// The pause after the current request. In a closed loop the pause also separates the session
+    /// from the next one, because it is the same visitor.
     pub(crate) fn rest(&mut self, workload: &Workload) -> Duration {
         let think = self.step(workload).think;
         think.map_or(Duration::ZERO, |think| {
@@ -149,7 +150,7 @@ impl Session {
         })
     }
 
-    /// Makes a path of a target, from `begin` on, that is a link with the server's name.
+    /// Turns an absolute link to the server, from `begin` on, into a path.
     fn keep_to_server(&mut self, workload: &Workload, begin: usize, out: &mut Vec<u8>) {
         if out.get(begin) == Some(&b'/') {
             return;
@@ -166,17 +167,23 @@ impl Session {
         }
     }
 
-    fn step<'w>(&self, workload: &'w Workload) -> &'w Step {
+    fn step<'w>(&self, workload: &'w Workload) -> &'w RequestStep {
         &workload.classes[usize::from(self.class)].steps[usize::from(self.step)]
     }
 
-    fn repeats(&mut self, step: &Step) -> u32 {
+    fn repeats(&mut self, step: &RequestStep) -> u32 {
         let (least, most) = step.repeat;
         least + self.random.below((most - least) as usize + 1) as u32
     }
 
     /// Appends the length, the end of the head, and the body.
-    fn put_body(&mut self, workload: &Workload, step: &Step, method: &[u8], out: &mut Vec<u8>) {
+    fn put_body(
+        &mut self,
+        workload: &Workload,
+        step: &RequestStep,
+        method: &[u8],
+        out: &mut Vec<u8>,
+    ) {
         let mut body = std::mem::take(&mut self.body);
         body.clear();
         if let Some(template) = &step.body {
@@ -195,8 +202,8 @@ impl Session {
     fn put(&mut self, workload: &Workload, template: &Template, out: &mut Vec<u8>) {
         for part in &template.parts {
             match part {
-                Part::Text(text) => out.extend_from_slice(text),
-                Part::Value(value, encoding) => {
+                TemplatePart::Text(text) => out.extend_from_slice(text),
+                TemplatePart::Value(value, encoding) => {
                     let whole = self.with(workload, *value, |bytes| encoding.put(bytes, out));
                     if !whole {
                         self.flaw =
@@ -225,7 +232,7 @@ impl Session {
                 return use_it(workload.tables[table].value(column, self.number, &mut random));
             }
             Value::Choice(choice) => {
-                // The same wherever it stands in one request, and another one in the next.
+                // The same value everywhere in one request, and another value in the next request.
                 let place = u64::from(self.done) << 32 | choice as u64;
                 let mut random = Random::new(mix(self.key ^ CHOICES, place));
                 return workload.choices[choice].pick(&mut random, use_it);

@@ -1,4 +1,4 @@
-//! Classes and their steps: what is sent, what a good answer is, what is taken from it.
+//! Classes and their steps: the request, the good responses, and the values taken from them.
 
 use regex::bytes::Regex;
 
@@ -10,27 +10,28 @@ use crate::body::BodyCheck;
 /// Bytes of an extracted value at most.
 const LONGEST: usize = 64 * 1024;
 
-/// What was rendered, and what the answer is wanted for.
+/// A rendered request, and which parts of its response are needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Asked {
-    /// The class, by its place in [`Workload::classes`](super::Workload::classes).
+pub(crate) struct RenderedRequest {
+    /// The class, as an index into [`Workload::classes`](super::Workload::classes).
     pub(crate) class: u16,
-    /// The method is HEAD: the answer has no body.
+    /// The method is HEAD: the response has no body.
     pub(crate) head: bool,
-    /// The answer's body is wanted by [`Session::answered`](super::Session::answered).
+    /// [`VisitorSession::answered`](super::VisitorSession::answered) needs the body of the
+    /// response.
     pub(crate) wants_body: bool,
-    /// The answer's fields are.
+    /// The response's fields are needed too.
     pub(crate) wants_fields: bool,
 }
 
-/// What an answer is worth.
+/// The verdict on a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Judged {
-    /// As expected.
+pub(crate) enum ResponseVerdict {
+    /// The response is as expected.
     Good,
     /// Another status than expected.
     BadStatus,
-    /// The body is not what it should be, for this reason.
+    /// The body fails a check, for this reason.
     BadBody(&'static str),
     /// A value that later steps need was not found, or cannot be sent.
     NoMatch(&'static str),
@@ -39,7 +40,7 @@ pub(crate) enum Judged {
 /// One kind of session.
 #[derive(Debug)]
 pub(crate) struct Class {
-    pub(crate) steps: Vec<Step>,
+    pub(crate) steps: Vec<RequestStep>,
     /// Whether its sessions keep cookies.
     pub(crate) cookies: bool,
     /// How many values its steps extract.
@@ -48,41 +49,41 @@ pub(crate) struct Class {
 
 /// One request of a session, sent once or several times in a row.
 #[derive(Debug)]
-pub(crate) struct Step {
-    /// The method; `None` is the one that was recorded.
+pub(crate) struct RequestStep {
+    /// The method; `None` is the recorded one.
     pub(crate) method: Option<Box<[u8]>>,
     pub(crate) target: Template,
     /// The fields up to the cookies and the length, which depend on the session.
     pub(crate) fields: Template,
     pub(crate) body: Option<Template>,
-    /// Statuses that are good; empty is 200 to 399, and the one that was recorded.
+    /// Good statuses; if empty, 200 to 399 and the recorded status.
     pub(crate) expect: Vec<u16>,
-    pub(crate) check: Option<Check>,
+    pub(crate) check: Option<BodyRule>,
     pub(crate) extract: Vec<Extract>,
     /// The pause after it.
     pub(crate) think: Option<Think>,
-    /// How often it is sent, from and to.
+    /// The least and greatest number of times that it is sent.
     pub(crate) repeat: (u32, u32),
 }
 
-/// What the body of a good answer is.
+/// A condition on the body of a good response.
 #[derive(Debug)]
-pub(crate) enum Check {
+pub(crate) enum BodyRule {
     Body(BodyCheck),
     Contains(Box<[u8]>),
 }
 
-/// A value taken from an answer.
+/// A value taken from a response.
 #[derive(Debug)]
 pub(crate) struct Extract {
-    /// Where it goes.
+    /// The slot that stores the value.
     pub(crate) slot: usize,
-    pub(crate) from: From,
+    pub(crate) from: ExtractSource,
 }
 
-/// Where in an answer a value stands.
+/// Where in a response a value is found.
 #[derive(Debug)]
-pub(crate) enum From {
+pub(crate) enum ExtractSource {
     /// The first group of the first match in the body; without groups the whole match.
     Regex(Box<Regex>),
     /// A place in a JSON body (RFC 6901).
@@ -91,19 +92,19 @@ pub(crate) enum From {
     Field(String),
 }
 
-impl Step {
+impl RequestStep {
     pub(crate) fn wants_body(&self) -> bool {
         self.check.is_some()
             || self
                 .extract
                 .iter()
-                .any(|extract| !matches!(extract.from, From::Field(_)))
+                .any(|extract| !matches!(extract.from, ExtractSource::Field(_)))
     }
 
     pub(crate) fn wants_fields(&self) -> bool {
         self.extract
             .iter()
-            .any(|extract| matches!(extract.from, From::Field(_)))
+            .any(|extract| matches!(extract.from, ExtractSource::Field(_)))
     }
 
     /// Whether `status` is good, for a request that had the status `recorded` before.
@@ -116,7 +117,7 @@ impl Step {
     }
 }
 
-impl Check {
+impl BodyRule {
     /// Why `body` is wrong, if it is.
     pub(crate) fn fault(&self, body: &[u8]) -> Option<&'static str> {
         match self {
@@ -129,10 +130,10 @@ impl Check {
 }
 
 impl Extract {
-    /// The value in this answer, or why there is none.
+    /// The value in this response, or why there is none.
     pub(crate) fn find(&self, fields: &[u8], body: &[u8]) -> Result<Vec<u8>, &'static str> {
         let value = match &self.from {
-            From::Regex(regex) => {
+            ExtractSource::Regex(regex) => {
                 let found = regex
                     .captures(body)
                     .ok_or("an extraction's regex found nothing")?;
@@ -144,8 +145,8 @@ impl Extract {
                     .as_bytes()
                     .to_vec()
             }
-            From::Pointer(pointer) => pointed(body, pointer)?,
-            From::Field(name) => {
+            ExtractSource::Pointer(pointer) => pointed(body, pointer)?,
+            ExtractSource::Field(name) => {
                 let value = field_values(fields, name).next();
                 value
                     .ok_or("a field to extract is not in the answer")?

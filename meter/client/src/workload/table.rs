@@ -1,22 +1,23 @@
-//! Rows of a CSV file, of which each session has one.
+//! Rows of a CSV file; each session has one.
 
-use super::choice::Spread;
+use super::choice::Skew;
 use millrace_stats::random::Random;
 
-/// The rows, and how a session comes to its own.
+/// The rows, and how a session gets its row.
 #[derive(Debug)]
 pub(crate) struct Table {
     rows: Vec<csv::ByteRecord>,
-    pick: Option<Spread>,
+    pick: Option<Skew>,
 }
 
 impl Table {
-    /// At least one row. `pick` is how a session comes to its row: `None` is in turn.
-    pub(crate) fn new(rows: Vec<csv::ByteRecord>, pick: Option<Spread>) -> Self {
+    /// At least one row. `pick` chooses the row of a session; `None` takes rows in turn.
+    pub(crate) fn new(rows: Vec<csv::ByteRecord>, pick: Option<Skew>) -> Self {
         Self { rows, pick }
     }
 
-    /// The value in a column of the row of session `number`, whose random numbers for this table are `random`.
+    /// The value of a column in the row of session `number`. `random` has this table's random
+    /// numbers for the session.
     pub(crate) fn value(&self, column: usize, number: u64, random: &mut Random) -> &[u8] {
         let count = self.rows.len() as u64;
         let row = match &self.pick {

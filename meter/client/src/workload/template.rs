@@ -3,7 +3,7 @@
 /// A compiled template.
 #[derive(Debug, Default)]
 pub(crate) struct Template {
-    pub(crate) parts: Vec<Part>,
+    pub(crate) parts: Vec<TemplatePart>,
 }
 
 impl Template {
@@ -11,8 +11,8 @@ impl Template {
     pub(crate) fn push_text(&mut self, text: &[u8]) {
         match self.parts.last_mut() {
             _ if text.is_empty() => {}
-            Some(Part::Text(last)) => last.extend_from_slice(text),
-            _ => self.parts.push(Part::Text(text.to_vec())),
+            Some(TemplatePart::Text(last)) => last.extend_from_slice(text),
+            _ => self.parts.push(TemplatePart::Text(text.to_vec())),
         }
     }
 
@@ -20,8 +20,8 @@ impl Template {
     pub(crate) fn append(&mut self, other: Self) {
         for part in other.parts {
             match part {
-                Part::Text(text) => self.push_text(&text),
-                value @ Part::Value(..) => self.parts.push(value),
+                TemplatePart::Text(text) => self.push_text(&text),
+                value @ TemplatePart::Value(..) => self.parts.push(value),
             }
         }
     }
@@ -29,12 +29,12 @@ impl Template {
 
 /// A piece of a template.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Part {
+pub(crate) enum TemplatePart {
     Text(Vec<u8>),
     Value(Value, Encoding),
 }
 
-/// Where a value comes from.
+/// The source of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Value {
     /// The number of the session.
@@ -60,20 +60,21 @@ pub(crate) enum Value {
 /// How a value is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Encoding {
-    /// As it is: in bodies.
+    /// Unchanged: in bodies.
     Raw,
     /// Without control characters: in fields.
     Field,
     /// Percent-encoded but for unreserved characters (RFC 3986, section 2.3): in targets.
     Percent,
-    /// A target that is ready: percent-encoded where a request line could not hold it, and without a fragment.
+    /// A complete target: percent-encoded where a request line could not hold it, and without a
+    /// fragment.
     Target,
     /// As a JSON string with its quotes.
     Json,
 }
 
 impl Encoding {
-    /// Appends `value`; false if something had to be left out.
+    /// Appends `value`; false if characters had to be left out.
     pub(crate) fn put(self, value: &[u8], out: &mut Vec<u8>) -> bool {
         match self {
             Self::Raw => out.extend_from_slice(value),
@@ -150,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn no_value_leaves_its_place() {
+    fn no_value_breaks_out_of_its_position() {
         check(Encoding::Raw, b"a\r\n\"", "a\r\n\"", true);
         check(Encoding::Field, b"a\r\nX: b\tc", "aX: b\tc", false);
         check(Encoding::Field, b"a b", "a b", true);

@@ -16,7 +16,10 @@ pub(super) fn parse_in(dir: &Path, text: &str) -> Result<Workload, PlanError> {
     Workload::parse(text, &dir.join("plan.toml"), &Plan::new("http://h:81/"))
 }
 
-pub(super) fn render(session: &mut Session, workload: &Workload) -> (String, Asked) {
+pub(super) fn render(
+    session: &mut VisitorSession,
+    workload: &Workload,
+) -> (String, RenderedRequest) {
     let mut out = Vec::new();
     let asked = session.render(workload, &mut out);
     (String::from_utf8(out).unwrap(), asked)
@@ -42,23 +45,26 @@ fn a_class_without_steps_is_one_request() {
         "{request}"
     );
     assert!(request.ends_with("\r\n\r\n"));
-    let expected = Asked {
+    let expected = RenderedRequest {
         class: 0,
         head: false,
         wants_body: false,
         wants_fields: false,
     };
     assert_eq!(asked, expected);
-    assert_eq!(session.answered(&workload, 200, b"", b""), Judged::Good);
+    assert_eq!(
+        session.answered(&workload, 200, b"", b""),
+        ResponseVerdict::Good
+    );
     assert_eq!(
         session.answered(&workload, 404, b"", b""),
-        Judged::BadStatus
+        ResponseVerdict::BadStatus
     );
     assert_eq!(session.advance(&workload), None);
 }
 
 #[test]
-fn values_are_written_as_their_place_wants() {
+fn values_are_encoded_for_their_position() {
     let workload = parse(
         r#"
         [choice.word]
@@ -88,7 +94,7 @@ fn values_are_written_as_their_place_wants() {
             && body.ends_with(r#""b": "{{"}"#)
     );
     assert!(
-        matches!(session.answered(&workload, 200, b"", b""), Judged::NoMatch(why) if why.contains("control")),
+        matches!(session.answered(&workload, 200, b"", b""), ResponseVerdict::NoMatch(why) if why.contains("control")),
         "what was left out is said"
     );
 }
@@ -201,26 +207,29 @@ fn values_are_taken_from_answers_and_pauses_kept() {
     assert!(asked.wants_body && asked.wants_fields);
     let fields = b"ETag: \"x1\"\r\nSet-Cookie: s=42; Path=/\r\n";
     let body = b"<form><input name=\"t\" value=\"q&r\">";
-    assert_eq!(session.answered(&workload, 200, fields, body), Judged::Good);
+    assert_eq!(
+        session.answered(&workload, 200, fields, body),
+        ResponseVerdict::Good
+    );
     assert_eq!(session.advance(&workload), Some(Duration::from_millis(10)));
     let (request, _) = render(&mut session, &workload);
     assert!(request.starts_with("PUT /api ") && request.contains("\r\nIf-Match: \"x1\"\r\n"));
     assert!(request.ends_with("Cookie: s=42\r\nContent-Length: 0\r\n\r\n"));
     assert_eq!(
         session.answered(&workload, 200, b"", b"{}"),
-        Judged::BadStatus
+        ResponseVerdict::BadStatus
     );
     assert!(matches!(
         session.answered(&workload, 201, b"", b"{}"),
-        Judged::NoMatch(_)
+        ResponseVerdict::NoMatch(_)
     ));
     assert!(matches!(
         session.answered(&workload, 201, b"", b"<"),
-        Judged::NoMatch(_)
+        ResponseVerdict::NoMatch(_)
     ));
     assert_eq!(
         session.answered(&workload, 201, b"", b"{\"items\": [{\"id\": 7}]}"),
-        Judged::Good
+        ResponseVerdict::Good
     );
     assert_eq!(session.advance(&workload), Some(Duration::from_millis(20)));
     assert_eq!(
@@ -245,16 +254,19 @@ fn bodies_are_checked() {
         workload.session(0).answered(&workload, 200, b"", body)
     };
     let hello = "sha256 = '2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824'";
-    assert_eq!(check(hello, b"hello"), Judged::Good);
-    assert!(matches!(check(hello, b"hallo"), Judged::BadBody(_)));
-    assert_eq!(check("regex = '^h.l+o$'", b"hello"), Judged::Good);
+    assert_eq!(check(hello, b"hello"), ResponseVerdict::Good);
+    assert!(matches!(
+        check(hello, b"hallo"),
+        ResponseVerdict::BadBody(_)
+    ));
+    assert_eq!(check("regex = '^h.l+o$'", b"hello"), ResponseVerdict::Good);
     assert!(matches!(
         check("regex = '^h.l+o$'", b"\xffhello"),
-        Judged::BadBody(_)
+        ResponseVerdict::BadBody(_)
     ));
     assert!(matches!(
         check("contains = 'x'", b"hello"),
-        Judged::BadBody(_)
+        ResponseVerdict::BadBody(_)
     ));
 }
 
@@ -276,11 +288,14 @@ fn a_value_that_is_a_link_can_be_followed() {
         let page = format!("<a href=\"{link}\">");
         assert_eq!(
             session.answered(&workload, 200, b"", page.as_bytes()),
-            Judged::Good
+            ResponseVerdict::Good
         );
         session.advance(&workload);
         assert_eq!(target(&render(&mut session, &workload).0), expected);
-        assert_eq!(session.answered(&workload, 200, b"", b""), Judged::Good);
+        assert_eq!(
+            session.answered(&workload, 200, b"", b""),
+            ResponseVerdict::Good
+        );
     }
     for elsewhere in ["http://h:810/", "https://h:81/", "http://other/"] {
         let mut session = workload.session(0);
@@ -291,7 +306,7 @@ fn a_value_that_is_a_link_can_be_followed() {
         let judged = session.answered(&workload, 200, b"", b"");
         assert_eq!(
             judged,
-            Judged::NoMatch("a target is a link to another server")
+            ResponseVerdict::NoMatch("a target is a link to another server")
         );
     }
 }

@@ -1,7 +1,8 @@
 //! Zipf's law: the kth of n things is chosen with a probability proportional to k⁻ˢ.
 //!
-//! By rejection inversion (W. Hörmann and G. Derflinger, "Rejection-inversion to generate variates from monotone
-//! discrete distributions", ACM TOMACS 6:3, 1996): no table, whatever the n, and less than two tries on average.
+//! By rejection inversion (W. Hörmann and G. Derflinger, "Rejection-inversion to generate variates
+//! from monotone discrete distributions", ACM TOMACS 6:3, 1996): no table for any n, and less than
+//! two tries on average.
 
 use millrace_stats::random::Random;
 
@@ -14,12 +15,12 @@ pub(crate) struct Zipf {
     first: f64,
     /// The integral at the right end of the last rank.
     last: f64,
-    /// A rank this near above its point is taken without a look at the density.
+    /// A rank this near above its point is accepted without computing the density.
     near: f64,
 }
 
 impl Zipf {
-    /// `n` at least 1, `s` above 0 and finite: the caller has checked.
+    /// The caller has checked: `n` is at least 1, `s` is above 0 and finite.
     pub(crate) fn new(n: u64, s: f64) -> Self {
         let n = n.max(1) as f64;
         Self {

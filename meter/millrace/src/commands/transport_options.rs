@@ -45,7 +45,7 @@ impl TransportOptions {
             connect_to: self.connect_to.clone(),
             trust: match &self.cacert {
                 Some(path) => Trust::File(path.clone()),
-                None if self.insecure => Trust::Everybody,
+                None if self.insecure => Trust::Anyone,
                 None => Trust::System,
             },
             throttle_down: self.throttle_down,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use millrace_client::{Glimpse, Phase};
+use millrace_client::{LiveSnapshot, Phase};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 
@@ -45,7 +45,7 @@ fn view(with_steps: bool) -> View {
             remaining: Some(Duration::from_secs(6)),
             offered_rate: Some(1200.0),
             connections: 64,
-            so_far: Glimpse {
+            so_far: LiveSnapshot {
                 response: Some(latency),
                 service: Some(latency),
                 connected: 63,

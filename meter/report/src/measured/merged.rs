@@ -1,6 +1,6 @@
 //! The runs that a run was merged from.
 
-use millrace_runs::{Part, Run};
+use millrace_runs::{MergedRun, Run};
 
 use super::none;
 use crate::number::{count, rate};
@@ -13,7 +13,7 @@ pub(super) fn merged(run: &Run) -> Option<Table> {
         .iter()
         .map(|part| part.started_unix_us)
         .min()?;
-    let row = |(number, part): (usize, &Part)| {
+    let row = |(number, part): (usize, &MergedRun)| {
         let host = &part.host;
         let machine = match (host.cpu.as_str(), host.machine.as_str()) {
             ("", "") => none(),

@@ -8,7 +8,7 @@ use millrace_report::{
     Axis, BarChart, Bars, Column, Figure, Line, LineChart, Report, Scale, Section, Table, Unit,
     run_report, run_sections, run_table, text_table,
 };
-use millrace_runs::{Client, Connections, Host, Run};
+use millrace_runs::{ClientFigures, Connections, Host, Run};
 use millrace_stats::{Accounting, Latencies, Latency, Little, Point, Quantile, Timeline, Verdict};
 
 const HOSTILE: &str = "<script>alert(1)</script>\"'&\u{1b}";
@@ -90,11 +90,11 @@ fn run() -> Run {
             depth: 1,
             conforming: None,
         },
-        client: Client {
+        client: ClientFigures {
             cpu_us_per_request: Some(11.4),
             busiest_thread: 0.93,
             threads: 1,
-            ..Client::default()
+            ..ClientFigures::default()
         },
         little: Some(Little {
             expected: 10.0,

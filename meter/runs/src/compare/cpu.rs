@@ -11,9 +11,9 @@ type Times = BTreeMap<(u32, u32), u64>;
 
 /// Run times of all threads at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Reading(Times);
+pub(crate) struct ThreadTimes(Times);
 
-impl Reading {
+impl ThreadTimes {
     /// Reads all threads of `pids`; nothing for none.
     pub(crate) fn take(pids: &[u32]) -> Result<Self, Error> {
         let mut times = Times::new();
@@ -33,14 +33,14 @@ impl Reading {
         Ok(Self(times))
     }
 
-    /// Nanoseconds from an earlier reading to this one. `None` if a thread ended between them: its last part is
-    /// nowhere to be read.
+    /// Nanoseconds from an earlier reading to this one. `None` if a thread ended between them,
+    /// because its last part cannot be read.
     pub(crate) fn since(&self, earlier: &Self) -> Option<u64> {
         if earlier.0.is_empty() || earlier.0.keys().any(|thread| !self.0.contains_key(thread)) {
             return None;
         }
         let spent = self.0.iter().map(|(thread, &time)| {
-            // A new thread began at zero.
+            // A new thread starts at zero.
             time.saturating_sub(earlier.0.get(thread).copied().unwrap_or(0))
         });
         Some(spent.sum())
@@ -51,8 +51,8 @@ impl Reading {
 mod tests {
     use super::*;
 
-    fn reading(threads: &[(u32, u64)]) -> Reading {
-        Reading(
+    fn reading(threads: &[(u32, u64)]) -> ThreadTimes {
+        ThreadTimes(
             threads
                 .iter()
                 .map(|&(thread, time)| ((1, thread), time))
@@ -68,23 +68,23 @@ mod tests {
             Some(37)
         );
         assert_eq!(reading(&[(1, 130), (3, 7)]).since(&before), None);
-        assert_eq!(Reading::default().since(&Reading::default()), None);
+        assert_eq!(ThreadTimes::default().since(&ThreadTimes::default()), None);
     }
 
     #[test]
-    fn this_very_process_has_used_some() {
+    fn this_process_has_used_cpu_time() {
         let pids = [std::process::id()];
-        let before = Reading::take(&pids).unwrap();
-        let later = Reading::take(&pids).unwrap();
+        let before = ThreadTimes::take(&pids).unwrap();
+        let later = ThreadTimes::take(&pids).unwrap();
         assert!(!later.0.is_empty());
-        // Other tests' threads come and go; this one's time never runs backwards.
+        // Threads of other tests start and end; the time of this thread never falls.
         assert!(
             before
                 .0
                 .iter()
                 .all(|(thread, time)| later.0.get(thread).is_none_or(|new| new >= time))
         );
-        let text = Reading::take(&[u32::MAX]).unwrap_err().to_string();
+        let text = ThreadTimes::take(&[u32::MAX]).unwrap_err().to_string();
         assert!(text.contains("no CPU time of process 4294967295"), "{text}");
     }
 }

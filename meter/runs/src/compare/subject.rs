@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use super::Comparison;
-use super::cpu::Reading;
+use super::cpu::ThreadTimes;
 use crate::{Host, Run, run};
 use base_clock::Nanos;
 use millrace_client::{Error, Plan, Stop, Workload, spin};
@@ -23,17 +23,18 @@ pub struct Compare {
     pub a: Subject,
     /// The server that is compared.
     pub b: Subject,
-    /// One run; its URL is replaced by those of the servers. A warm-up is a run of its own before each measured one, so
-    /// that the CPU time and the answers of a run are of the same requests.
+    /// One run; its URL is replaced by those of the servers. A warm-up is a separate run before
+    /// each measured run, so that the CPU time and the responses of a run belong to the same
+    /// requests.
     pub plan: Plan,
-    /// What is asked of A and of B instead of their URLs: the same workload, made for either server.
+    /// Workloads for A and B instead of their URLs: the same workload, made for each server.
     pub workloads: Option<[Arc<Workload>; 2]>,
     /// Blocks of each phase, at least `FEWEST_BLOCKS`; the fewest where `detect` is given.
     pub blocks: usize,
-    /// The smallest difference that is to be seen: each phase goes on until it could see it.
+    /// The smallest difference to be detected: each phase continues until it could detect it.
     pub detect: Option<Detect>,
-    /// The metric that decides. `None`: server CPU where both servers have processes, else throughput in a closed loop
-    /// and the median in an open one.
+    /// The metric that decides. `None`: server CPU if both servers have processes, otherwise
+    /// throughput in a closed loop and the median in an open one.
     pub metric: Option<Metric>,
     /// How many times worse than A the server B may be.
     pub limit: Option<f64>,
@@ -54,9 +55,9 @@ pub struct CompareProgress {
     pub done: usize,
     /// Runs in all, as far as is known.
     pub runs: usize,
-    /// What is left, by the time that the runs so far took.
+    /// Time that is left, estimated from the runs so far.
     pub remaining: Duration,
-    /// How far the run is that is being made.
+    /// Progress of the current run.
     pub run: millrace_client::Progress,
 }
 
@@ -138,12 +139,13 @@ fn refuse<T>(sentence: &str) -> Result<T, Error> {
     Err(Error::Plan(sentence.to_owned()))
 }
 
-/// Compares two servers: A against itself, then A and B in blocks. It ends early, with what there is by then, when
-/// `stop` is set and after a run that is `INVALID`; but a block that only the client has spoilt is measured again, one in
-/// ten of them. `progress` is called about four times a second.
+/// Compares two servers: A against itself, then A and B in blocks. It ends early, with the results
+/// so far, when `stop` is set and after an `INVALID` run. But a block that only the client has
+/// spoilt is measured again, up to one in ten blocks. `progress` is called about four times a
+/// second.
 ///
 /// # Errors
-/// The plan cannot be carried out, or a process that was named cannot be read at the beginning of a run.
+/// The plan cannot be carried out, or a given process cannot be read at the start of a run.
 pub fn compare(
     compare: &Compare,
     mut progress: Option<&mut dyn FnMut(&CompareProgress)>,
@@ -161,7 +163,7 @@ pub fn compare(
     let trials = design::carry_out(&blocks, |step| {
         let mut show = |run: &millrace_client::Progress| {
             if let Some(callback) = progress.as_deref_mut() {
-                callback(&how_far(compare, step, *run, began));
+                callback(&progress_of(compare, step, *run, began));
             }
         };
         measure(compare, step, &mut show, stop)
@@ -206,7 +208,7 @@ pub fn compare(
     })
 }
 
-/// The planned length of a run; nobody knows that of a counted one.
+/// The planned length of a run; zero for a run that counts requests.
 fn length(stop: Stop) -> Duration {
     match stop {
         Stop::Duration(duration) => duration,
@@ -214,14 +216,14 @@ fn length(stop: Stop) -> Duration {
     }
 }
 
-fn how_far(
+fn progress_of(
     compare: &Compare,
     step: ComparisonStep,
     run: millrace_client::Progress,
     began: Nanos,
 ) -> CompareProgress {
     let planned = compare.plan.warmup + length(compare.plan.stop);
-    // The runs so far know better than the plan what a run takes beside its measured part.
+    // The runs so far show better than the plan how long a run takes besides its measured part.
     let each = match u32::try_from(step.number) {
         Ok(done) if done >= PATTERN.len() as u32 => {
             (base_clock::since(began) / (done + 1)).max(planned)
@@ -241,8 +243,8 @@ fn how_far(
     }
 }
 
-/// How long to leave the machine to what disturbs the client, which has spoilt a block so often in a row: a second, then twice as
-/// long each time.
+/// How long to wait for a disturbance of the client to end, after `spoilt` blocks spoilt in a row:
+/// one second, then twice as long each time.
 fn pause_after(spoilt: u32) -> Duration {
     const LONGEST: Duration = Duration::from_secs(30);
     Duration::from_secs(1 << spoilt.saturating_sub(1).min(5)).min(LONGEST)
@@ -273,13 +275,14 @@ fn measure(
     if stop.load(Ordering::Relaxed) {
         return Ok(None);
     }
-    let before = Reading::take(&subject.pids)?;
+    let before = ThreadTimes::take(&subject.pids)?;
     let run = run(&plan, Some(show), stop)?;
     if stop.load(Ordering::Relaxed) {
         return Ok(None);
     }
-    // A server that died during the run has made it INVALID, which says more than a process that is gone.
-    let spent = Reading::take(&subject.pids)
+    // A server that died during the run has made the run INVALID, which says more than a missing
+    // process.
+    let spent = ThreadTimes::take(&subject.pids)
         .ok()
         .and_then(|after| after.since(&before));
     Ok(Some(Trial {
@@ -291,7 +294,7 @@ fn measure(
     }))
 }
 
-/// The figures of a run, and of the nanoseconds that the server spent on it.
+/// The figures of a run for which the server spent this many nanoseconds.
 fn sample(run: &Run, spent: Option<u64>) -> Sample {
     let latency = run.latency_us.response.or(run.latency_us.service);
     let answered = run.accounting.answered;

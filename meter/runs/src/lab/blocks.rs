@@ -1,8 +1,9 @@
-//! What the repeats say about two servers, about one beside itself, and about two clients.
+//! What the repeats say about two servers, about one server against itself, and about two clients.
 //!
-//! A repeat is a block: each server's runs in it, at one level, give one value. Runs go forwards and backwards over the
-//! servers, so a drift that is linear within a block adds the same to all of them. The two clients take turns first and last
-//! in four passes of their own, for the same reason.
+//! A repeat is a block: each server's runs in it, at one level, give one value. Runs go forwards
+//! and backwards over the servers, so a drift that is linear within a block adds the same to all
+//! servers. For the same reason the two clients take turns first and last in four passes of their
+//! own.
 
 use std::collections::BTreeMap;
 
@@ -15,11 +16,11 @@ use millrace_stats::{FEWEST_BLOCKS, Ratio, Verdict};
 /// A figure of a run.
 pub(super) type Figure = fn(&LabRun) -> Option<f64>;
 
-/// A figure of one server's runs at one level that count, by repeat and place in the block.
-struct Values(BTreeMap<usize, BTreeMap<usize, f64>>);
+/// A figure of one server's counted runs at one level, by repeat and place in the block.
+struct BlockValues(BTreeMap<usize, BTreeMap<usize, f64>>);
 
-impl Values {
-    /// `place` says which of a block's runs one is, from 1; `None` if it is no part of the pattern.
+impl BlockValues {
+    /// `place` is a run's place in its block, from 1; `None` if the run is no part of the pattern.
     fn of(runs: &[&LabRun], place: fn(&LabRun) -> Option<usize>, figure: Figure) -> Self {
         let mut values = BTreeMap::<usize, BTreeMap<usize, f64>>::new();
         for run in runs.iter().filter(|run| run.verdict != Verdict::Invalid) {
@@ -40,8 +41,9 @@ impl Values {
         Self(values)
     }
 
-    /// One difference for each repeat in which both have the same runs: with one missing, a drift would not cancel.
-    fn less(&self, other: &Self) -> Vec<f64> {
+    /// One difference for each repeat in which both have the same runs: if a run is missing, a
+    /// drift does not cancel.
+    fn differences(&self, other: &Self) -> Vec<f64> {
         let mean = |runs: &BTreeMap<usize, f64>| runs.values().sum::<f64>() / runs.len() as f64;
         let pairs = self.0.iter().filter_map(|(repeat, own)| {
             let other = other.0.get(repeat)?;
@@ -50,9 +52,11 @@ impl Values {
         pairs.collect()
     }
 
-    /// The outer runs of each whole block less the inner ones: A B B A with one server in both places. Either side has two runs, where of two
-    /// servers each has four, so what runs differ by from one to the next is √2 times as much in it (variances add). Divided by
-    /// that, it is what two equal servers would be found to differ by, as the half of A against itself is in `compare`.
+    /// The outer runs of each whole block less the inner runs: A B B A with one server in both
+    /// places. Each side has two runs, while each of two servers has four, so the random difference
+    /// between runs is √2 times as large (variances add). Divided by √2, the result is the
+    /// difference that two equal servers would show, like the half of A against itself in
+    /// `compare`.
     fn outer_less_inner(&self) -> Vec<f64> {
         let halves = self.0.values().filter(|runs| runs.len() == PASSES);
         let half = |runs: &BTreeMap<usize, f64>, passes: [usize; 2]| {
@@ -70,34 +74,34 @@ impl Values {
 }
 
 /// A figure on two sides of the same blocks.
-pub(super) struct Sides {
-    own: Values,
-    other: Values,
+pub(super) struct PairedFigures {
+    own: BlockValues,
+    other: BlockValues,
 }
 
-impl Sides {
-    /// Two servers. A further pass, with the other client beside, is no part of the pattern.
+impl PairedFigures {
+    /// Two servers. Passes with the other client are no part of the pattern.
     pub(super) fn of_servers(runs: &[&LabRun], base: &[&LabRun], figure: Figure) -> Self {
         let place = |run: &LabRun| (run.pass <= PASSES).then_some(run.pass);
         Self {
-            own: Values::of(runs, place, figure),
-            other: Values::of(base, place, figure),
+            own: BlockValues::of(runs, place, figure),
+            other: BlockValues::of(base, place, figure),
         }
     }
 
-    /// This client and the other, in the passes in which it stood beside. Both have the runs of the same turns, so in a
-    /// block that lacks one a drift would not cancel.
+    /// This client and the other, in the passes in which the other client ran. Both clients have
+    /// runs of the same turns, so in a block that lacks one a drift does not cancel.
     pub(super) fn of_clients(runs: &[&LabRun], own: Figure, other: Figure) -> Self {
         let place = |run: &LabRun| run.pass.checked_sub(PASSES).filter(|place| *place > 0);
         Self {
-            own: Values::of(runs, place, own).only_whole_blocks(),
-            other: Values::of(runs, place, other).only_whole_blocks(),
+            own: BlockValues::of(runs, place, own).only_whole_blocks(),
+            other: BlockValues::of(runs, place, other).only_whole_blocks(),
         }
     }
 
     /// One side as a multiple of the other.
     pub(super) fn ratio(&self) -> Option<Ratio> {
-        ratio(&self.own.logs().less(&self.other.logs()))
+        ratio(&self.own.logs().differences(&self.other.logs()))
     }
 
     /// The other side as a multiple of itself.
@@ -107,7 +111,7 @@ impl Sides {
 
     /// How much greater one side is than the other.
     pub(super) fn difference(&self) -> Option<LabInterval> {
-        difference(&self.own.less(&self.other))
+        difference(&self.own.differences(&self.other))
     }
 
     /// How much greater the other side is than itself.
@@ -118,12 +122,12 @@ impl Sides {
 
 /// A figure of `runs` as a multiple of that of `base`.
 pub(super) fn ratio_to(runs: &[&LabRun], base: &[&LabRun], figure: Figure) -> Option<Ratio> {
-    Sides::of_servers(runs, base, figure).ratio()
+    PairedFigures::of_servers(runs, base, figure).ratio()
 }
 
 /// A figure of `runs` as a multiple of itself.
 pub(super) fn ratio_to_itself(runs: &[&LabRun], figure: Figure) -> Option<Ratio> {
-    Sides::of_servers(&[], runs, figure).other_over_itself()
+    PairedFigures::of_servers(&[], runs, figure).other_over_itself()
 }
 
 fn difference(values: &[f64]) -> Option<LabInterval> {

@@ -1,4 +1,4 @@
-//! What can be seen to be wrong with an experiment before anything is started.
+//! Mistakes of an experiment that can be found before anything is started.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -8,10 +8,10 @@ use toml::Spanned;
 
 use super::experiment::{Experiment, NUMBER, numbered};
 use super::fault::Fault;
-use super::fill::Values;
-use super::form::{Ending, Line};
-use super::source::Source;
-use super::spec::{BEST, Levels, Server, Written};
+use super::placeholders::Placeholders;
+use super::source::ExperimentText;
+use super::spec::{BEST, FileSpec, LadderSpec, ServerSpec};
+use super::spec_values::{CommandLine, Ending};
 use super::{check_limits, check_other, check_spin, programs};
 use millrace_client::{Plan, limits};
 
@@ -25,9 +25,9 @@ const RESERVED: [&str; 9] = [
     "work", "here", "millpond", "millrace", "path", "port", "dir", "core", "n",
 ];
 
-/// Everything that is wrong, in the order of the file.
-pub(super) fn faults(experiment: &Experiment, source: &Source) -> Vec<Fault> {
-    let mut check = Check {
+/// All mistakes, in the order of the file.
+pub(super) fn faults(experiment: &Experiment, source: &ExperimentText) -> Vec<Fault> {
+    let mut check = ExperimentCheck {
         experiment,
         found: Vec::new(),
     };
@@ -48,13 +48,13 @@ pub(super) fn faults(experiment: &Experiment, source: &Source) -> Vec<Fault> {
         .collect()
 }
 
-struct Check<'a> {
+struct ExperimentCheck<'a> {
     experiment: &'a Experiment,
     found: Vec<(Range<usize>, String)>,
 }
 
-impl Check<'_> {
-    fn say(&mut self, place: Range<usize>, message: impl Into<String>) {
+impl ExperimentCheck<'_> {
+    fn report(&mut self, place: Range<usize>, message: impl Into<String>) {
         self.found.push((place, message.into()));
     }
 
@@ -67,7 +67,7 @@ impl Check<'_> {
             if !name.get_ref().starts_with(|c: char| c.is_ascii_lowercase())
                 || !name.get_ref().chars().all(fine)
             {
-                self.say(
+                self.report(
                     name.span(),
                     format!(
                         "{:?} is no name for a server: small letters, digits, - _ and . after a letter are",
@@ -76,26 +76,26 @@ impl Check<'_> {
                 );
             }
             if name.get_ref() == BEST {
-                self.say(
+                self.report(
                     name.span(),
                     "`best` means the others in a limit, and is no name",
                 );
             }
             if !seen.insert(name.get_ref()) {
-                self.say(
+                self.report(
                     name.span(),
                     format!("a second server is called {:?}", name.get_ref()),
                 );
             }
         }
         if experiment.measured().next().is_none() {
-            self.say(0..0, "there is no [[server]] to be measured");
+            self.report(0..0, "there is no [[server]] to be measured");
         }
         if let Some(baseline) = &experiment.baseline
             && !experiment.names().any(|name| name == baseline.get_ref())
         {
             let names: Vec<&str> = experiment.names().collect();
-            self.say(
+            self.report(
                 baseline.span(),
                 format!(
                     "the baseline {:?} is no server that is measured; they are {}",
@@ -116,7 +116,7 @@ impl Check<'_> {
                     .chars()
                     .all(|c| letter(c) || c.is_ascii_digit() || c == '_' || c == '-');
             if !is_name || RESERVED.contains(&name.as_str()) {
-                self.say(
+                self.report(
                     value.span(),
                     format!(
                         "{name:?} is no name for a value: small letters, digits, - and _ after a letter are, but {}",
@@ -130,7 +130,7 @@ impl Check<'_> {
     fn numbers(&mut self) {
         let experiment = self.experiment;
         if !(1..=MOST).contains(experiment.repeats.get_ref()) {
-            self.say(
+            self.report(
                 experiment.repeats.span(),
                 format!("repeats must be from 1 to {MOST}"),
             );
@@ -140,15 +140,15 @@ impl Check<'_> {
         }
     }
 
-    fn ladder(&mut self, ladder: &Spanned<Levels>) {
+    fn ladder(&mut self, ladder: &Spanned<LadderSpec>) {
         let levels = ladder.get_ref();
         match (&levels.connections, &levels.rates) {
             (Some(_), Some(_)) | (None, None) => {
-                self.say(ladder.span(), "a ladder has either connections or rates");
+                self.report(ladder.span(), "a ladder has either connections or rates");
             }
             (Some(connections), None) => {
                 if let Err(error) = connections.whole() {
-                    self.say(ladder.span(), error.to_string());
+                    self.report(ladder.span(), error.to_string());
                 }
             }
             (None, Some(_)) => {}
@@ -162,7 +162,7 @@ impl Check<'_> {
         self.count(&inner.path, inner.count);
         for field in &inner.headers {
             if !field.get_ref().contains(':') {
-                self.say(
+                self.report(
                     field.span(),
                     "a request field is written as \"Name: value\"",
                 );
@@ -184,8 +184,8 @@ impl Check<'_> {
         let base = Plan::new(url.clone());
         let sessions = match (self.experiment.sessions(&base), &workload.get_ref().plan) {
             (Ok(sessions), _) => sessions,
-            (Err(mistake), Some(plan)) => return self.say(plan.span(), mistake),
-            (Err(mistake), None) => return self.say(workload.span(), mistake),
+            (Err(mistake), Some(plan)) => return self.report(plan.span(), mistake),
+            (Err(mistake), None) => return self.report(workload.span(), mistake),
         };
         for level in self.experiment.levels() {
             let plan = Plan {
@@ -193,7 +193,7 @@ impl Check<'_> {
                 ..self.experiment.plan(url.clone(), Vec::new(), level)
             };
             if let Err(error) = plan.check() {
-                self.say(workload.span(), error.to_string());
+                self.report(workload.span(), error.to_string());
                 break;
             }
         }
@@ -211,7 +211,7 @@ impl Check<'_> {
         }
     }
 
-    fn server(&mut self, server: &Server) {
+    fn server(&mut self, server: &ServerSpec) {
         self.with(&server.with, Some(server));
         self.needs(&server.needs);
         if let Some(cores) = &server.cores {
@@ -225,13 +225,13 @@ impl Check<'_> {
         if let Some(idle) = &server.idle
             && !(1..=MOST_NUMBERS).contains(idle.get_ref())
         {
-            self.say(
+            self.report(
                 idle.span(),
                 format!("idle connections are from 1 to {MOST_NUMBERS}"),
             );
         }
         if let (Some(ready), Some(_)) = (&server.ready, &server.ready_log) {
-            self.say(ready.span(), "a server has either `ready` or `ready_log`");
+            self.report(ready.span(), "a server has either `ready` or `ready_log`");
         }
         let values = self.experiment.placeholders(Some(server), &server.with);
         self.line(&server.start, server.start.get_ref(), &values);
@@ -254,14 +254,14 @@ impl Check<'_> {
         self.files(&server.files, &values);
     }
 
-    fn files(&mut self, files: &[Written], values: &Values) {
+    fn files(&mut self, files: &[FileSpec], values: &Placeholders) {
         for file in files {
             let path = Path::new(file.path.get_ref());
             let inside = path
                 .components()
                 .all(|part| matches!(part, Component::Normal(_)));
             if !inside || path.as_os_str().is_empty() {
-                self.say(
+                self.report(
                     file.path.span(),
                     "a file's path stays within its folder: it neither begins with / nor has .. in it",
                 );
@@ -270,35 +270,35 @@ impl Check<'_> {
             match (&file.content, file.bytes) {
                 (Some(content), None) => self.text(content, values),
                 (None, Some(bytes)) if bytes <= 1 << 30 => {}
-                (None, Some(_)) => self.say(file.path.span(), "a file has at most 1 GiB"),
+                (None, Some(_)) => self.report(file.path.span(), "a file has at most 1 GiB"),
                 (Some(_), Some(_)) | (None, None) => {
-                    self.say(file.path.span(), "a file has either `content` or `bytes`");
+                    self.report(file.path.span(), "a file has either `content` or `bytes`");
                 }
             }
         }
     }
 
-    fn line<T>(&mut self, place: &Spanned<T>, line: &Line, values: &Values) {
+    fn line<T>(&mut self, place: &Spanned<T>, line: &CommandLine, values: &Placeholders) {
         for text in line.texts() {
             if let Err(error) = values.fill(text, false) {
-                self.say(place.span(), error);
+                self.report(place.span(), error);
             }
         }
     }
 
-    fn text(&mut self, text: &Spanned<String>, values: &Values) {
+    fn text(&mut self, text: &Spanned<String>, values: &Placeholders) {
         if let Err(error) = values.fill(text.get_ref(), false) {
-            self.say(text.span(), error);
+            self.report(text.span(), error);
         }
     }
 
-    /// A path that stands for several.
+    /// A path with `{n}`, which stands for several paths.
     fn count(&mut self, path: &Spanned<String>, count: Option<usize>) {
         let has_number = path.get_ref().contains(NUMBER);
         if count.is_some_and(|count| !(1..=MOST_NUMBERS).contains(&count)) {
-            self.say(path.span(), format!("`count` is from 1 to {MOST_NUMBERS}"));
+            self.report(path.span(), format!("`count` is from 1 to {MOST_NUMBERS}"));
         } else if has_number != count.is_some() {
-            self.say(
+            self.report(
                 path.span(),
                 format!("`count` goes with {NUMBER} in the path, which stands for the number"),
             );
@@ -307,24 +307,24 @@ impl Check<'_> {
 
     fn path(&mut self, path: &Spanned<String>) {
         if !path.get_ref().starts_with('/') {
-            self.say(path.span(), "a path begins with /");
+            self.report(path.span(), "a path begins with /");
         }
     }
 
-    fn with(&mut self, with: &[Spanned<String>], user: Option<&Server>) {
+    fn with(&mut self, with: &[Spanned<String>], user: Option<&ServerSpec>) {
         for (position, name) in with.iter().enumerate() {
             let place = name.span();
             let before = &with[..position];
             let is_up =
                 |needed: &Spanned<String>| before.iter().any(|up| up.get_ref() == needed.get_ref());
             match self.experiment.server(name.get_ref()) {
-                None => self.say(place, format!("there is no server {:?}", name.get_ref())),
+                None => self.report(place, format!("there is no server {:?}", name.get_ref())),
                 Some(other) if user.is_some_and(|user| user.name == other.name) => {
-                    self.say(place, "a server does not stand behind itself");
+                    self.report(place, "a server does not stand behind itself");
                 }
-                // What is started is all in one list, in its order: so there are no circles.
+                // Servers start in the order of one list, so there are no cycles.
                 Some(other) if !other.with.iter().all(is_up) => {
-                    self.say(
+                    self.report(
                         place,
                         format!(
                             "{:?} needs others itself; name them here too, before it",
@@ -339,11 +339,11 @@ impl Check<'_> {
 
     fn cores(&mut self, cores: &Spanned<Vec<usize>>) {
         if cores.get_ref().is_empty() {
-            self.say(cores.span(), "the list of cores is empty");
+            self.report(cores.span(), "the list of cores is empty");
         }
         for &core in cores.get_ref() {
             if !limits::may_run_on(core) {
-                self.say(
+                self.report(
                     cores.span(),
                     format!("this process may not run on core {core}, or there is none"),
                 );
@@ -360,7 +360,7 @@ impl Check<'_> {
                 || package.starts_with('-')
                 || !need.get_ref().replacen(':', "", 1).chars().all(fine)
             {
-                self.say(
+                self.report(
                     need.span(),
                     "what is needed is written as \"PROGRAM\", or \"PROGRAM:PACKAGE\" where Debian's package has another name",
                 );

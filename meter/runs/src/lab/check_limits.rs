@@ -1,4 +1,4 @@
-//! What can be seen to be wrong with the limits of an experiment.
+//! Mistakes in the limits of an experiment.
 
 use std::ops::Range;
 
@@ -7,18 +7,18 @@ use toml::Spanned;
 use super::experiment::Experiment;
 use super::limit::{bound, others, place};
 use super::outcome::{LabBound, LabMetric};
-use super::spec::{BEST, Limited, Sequence, Server};
+use super::spec::{BEST, LimitSpec, Sequence, ServerSpec};
 
 /// A mistake and its place.
 type Mistake = (Range<usize>, String);
 
-/// Everything that is wrong with the limits.
+/// All mistakes in the limits.
 pub(super) fn mistakes(experiment: &Experiment) -> Vec<Mistake> {
     let limits = experiment.limits.iter();
     limits.flat_map(|limit| of_one(experiment, limit)).collect()
 }
 
-fn of_one(experiment: &Experiment, limit: &Spanned<Limited>) -> Vec<Mistake> {
+fn of_one(experiment: &Experiment, limit: &Spanned<LimitSpec>) -> Vec<Mistake> {
     let (place, limit) = (limit.span(), limit.get_ref());
     let mut found = servers(experiment, limit);
     if experiment.order != Sequence::Blocks {
@@ -54,7 +54,7 @@ fn has_micros(metric: LabMetric) -> bool {
     }
 }
 
-fn servers(experiment: &Experiment, limit: &Limited) -> Vec<Mistake> {
+fn servers(experiment: &Experiment, limit: &LimitSpec) -> Vec<Mistake> {
     let names: Vec<&str> = experiment.names().collect();
     let mut found = Vec::new();
     let is_of_client = limit.metric.is_of_client();
@@ -92,8 +92,8 @@ fn servers(experiment: &Experiment, limit: &Limited) -> Vec<Mistake> {
     found
 }
 
-/// A figure of the client is held against the client that stands beside.
-fn other_client(experiment: &Experiment, limit: &Limited) -> Option<Mistake> {
+/// A figure of this client is compared with the other client.
+fn other_client(experiment: &Experiment, limit: &LimitSpec) -> Option<Mistake> {
     let against = &limit.against;
     let sentence = match &experiment.cross_check {
         None => {
@@ -109,12 +109,12 @@ fn other_client(experiment: &Experiment, limit: &Limited) -> Option<Mistake> {
     Some((against.span(), sentence))
 }
 
-/// Whether connections are open to it that ask for nothing.
-fn is_left_alone(server: &Server) -> bool {
+/// Whether the server has idle connections.
+fn is_left_alone(server: &ServerSpec) -> bool {
     server.idle.is_some()
 }
 
-fn levels(experiment: &Experiment, limit: &Limited) -> Vec<Mistake> {
+fn levels(experiment: &Experiment, limit: &LimitSpec) -> Vec<Mistake> {
     let places: Vec<f64> = experiment.levels().iter().map(place).collect();
     let unknown = limit.at.iter().filter(|at| !places.contains(at.get_ref()));
     let words: Vec<String> = places.iter().map(f64::to_string).collect();

@@ -1,10 +1,11 @@
-//! What another client cannot be asked for: what the two find is worth comparing only where both ask for the same.
+//! Options that another client does not support: the two clients can only be compared if both send
+//! the same requests.
 
 use std::ops::Range;
 
 use super::experiment::Experiment;
 
-/// What is wrong, with its places.
+/// All mistakes, with their places.
 pub(super) fn mistakes(experiment: &Experiment) -> Vec<(Range<usize>, String)> {
     let Some(checker) = &experiment.cross_check else {
         return Vec::new();
@@ -27,7 +28,7 @@ pub(super) fn mistakes(experiment: &Experiment) -> Vec<(Range<usize>, String)> {
     }
     let mut names: Vec<&str> = Vec::new();
     for field in &workload.headers {
-        // Without a colon it is no field, which is said elsewhere.
+        // Text without a colon is not a field; another check reports it.
         let Some((name, value)) = field.get_ref().split_once(':') else {
             continue;
         };

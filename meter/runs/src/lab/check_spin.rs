@@ -1,13 +1,14 @@
-//! A client that spins needs cores that no server is on: in an experiment all of that is known beforehand.
+//! A client that spins needs cores without a server; in an experiment all cores are known in
+//! advance.
 
 use std::ops::Range;
 
 use toml::Spanned;
 
 use super::experiment::Experiment;
-use super::spec::Server;
+use super::spec::ServerSpec;
 
-/// What is wrong, with its places.
+/// All mistakes, with their places.
 pub(super) fn mistakes(experiment: &Experiment) -> Vec<(Range<usize>, String)> {
     let workload = experiment.workload.get_ref();
     let Some(spin) = workload.spin.as_ref().filter(|_| workload.spins()) else {
@@ -24,7 +25,7 @@ pub(super) fn mistakes(experiment: &Experiment) -> Vec<(Range<usize>, String)> {
         .collect()
 }
 
-fn mistake(server: &Server, client: &[usize]) -> Option<(Range<usize>, String)> {
+fn mistake(server: &ServerSpec, client: &[usize]) -> Option<(Range<usize>, String)> {
     let name = server.name.get_ref();
     match &server.cores {
         Some(cores) => {

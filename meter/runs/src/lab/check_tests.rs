@@ -42,7 +42,7 @@ fn the_experiments_of_the_project_are_in_order() {
 }
 
 #[test]
-fn what_a_server_needs_is_up_before_it() {
+fn needed_servers_come_before_the_server() {
     let found = |with: &str| {
         let text = format!(
             "title = 'x'\n[workload]\n[[server]]\nname = 'database'\nstart = 'x'\n\
@@ -62,7 +62,7 @@ fn what_a_server_needs_is_up_before_it() {
 }
 
 #[test]
-fn hostile_files_are_mistakes_and_no_panic() {
+fn hostile_files_give_mistakes_and_no_panic() {
     let server = "[workload]\n[[server]]\nname = 'a'\nstart = 'x'\n";
     let beside = |headers: &str| {
         let workload = format!("]\nheaders = [{headers}]\n[[");
@@ -150,7 +150,7 @@ fn blocks(more: &str) -> String {
 }
 
 #[test]
-fn limits_that_cannot_be_asked_about_are_mistakes() {
+fn limits_that_cannot_be_decided_are_mistakes() {
     let good = "[[limit]]\nserver = 'b'\nagainst = 'a'\nmetric = 'cpu'\nat = [8]\nat_most = 1.1\n";
     assert_eq!(faults(&blocks(good)), []);
     for (from, to, sentence) in [
@@ -232,7 +232,7 @@ fn numbers_idle_connections_and_values_have_their_bounds() {
 }
 
 #[test]
-fn what_is_included_belongs_to_it_and_its_mistakes_have_both_places() {
+fn an_included_file_is_part_of_the_experiment_and_its_mistakes_have_both_places() {
     let dir = tempfile::tempdir().unwrap();
     let text =
         "title = 'x'\ninclude = ['more.toml']\n[workload]\n[[server]]\nname = 'a'\nstart = 'x'";
@@ -269,7 +269,7 @@ fn what_is_included_belongs_to_it_and_its_mistakes_have_both_places() {
 }
 
 #[test]
-fn a_limit_of_the_client_is_against_the_other_one() {
+fn a_limit_on_the_client_refers_to_the_other_client() {
     let good = "[[limit]]\nserver = 'b'\nagainst = 'wrk'\nmetric = 'client-cpu'\nat_most = 1.1\n";
     let found = |limit: &str| {
         let text = blocks(limit).replacen("order", "cross_check = 'wrk'\norder", 1);
@@ -308,7 +308,7 @@ fn a_limit_of_the_client_is_against_the_other_one() {
 }
 
 #[test]
-fn what_is_left_out_takes_its_limits_with_it() {
+fn removing_a_server_removes_its_limits() {
     let limit = |against: &str| {
         format!("[[limit]]\nserver = 'b'\nagainst = '{against}'\nmetric = 'cpu'\nat_most = 1.1\n")
     };
@@ -363,7 +363,7 @@ fn a_plan_is_read_and_its_mistakes_have_both_places() {
 }
 
 #[test]
-fn a_client_that_spins_has_cores_that_no_server_is_on() {
+fn a_spinning_client_needs_cores_without_a_server() {
     let found = |workload: &str, server: &str| {
         let text = format!(
             "title = 'x'\n[workload]\n{workload}\n[[server]]\nname = 'a'\nstart = 'x'\n{server}\n[[server]]\nname = 'b'\n\

@@ -1,7 +1,7 @@
-//! What speaks against a whole experiment, whatever its runs are.
+//! Doubts about a whole experiment that do not come from its runs.
 
 use super::experiment::Experiment;
-use super::spec::Server;
+use super::spec::ServerSpec;
 use millrace_stats::BLOCKS;
 
 /// The doubts, as sentences. `complete` says that every run was made.
@@ -19,10 +19,10 @@ pub(super) fn doubts(experiment: &Experiment, complete: bool) -> Vec<String> {
     doubts
 }
 
-/// Servers that may run where the client does.
+/// Servers that may run on the client's cores.
 fn shared_cores(experiment: &Experiment) -> Vec<String> {
     let client = experiment.workload.get_ref().cores.as_ref();
-    let shares = |server: &&Server| match (&server.cores, client) {
+    let shares = |server: &&ServerSpec| match (&server.cores, client) {
         (Some(own), Some(client)) => own
             .get_ref()
             .iter()
@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_pinned_and_what_has_few_blocks_is_said() {
+    fn unpinned_servers_and_few_blocks_are_doubts() {
         let text = "title = 'x'\nrepeats = 2\norder = 'blocks'\n[workload]\n[[server]]\nname = 'a'\nstart = 'a'\n\
                     [[server]]\nname = 'b'\nstart = 'b'\n[[limit]]\nserver = 'a'\nagainst = 'b'\nmetric = 'cpu'\n\
                     at_most = 1.1\n";

@@ -9,16 +9,20 @@ use serde::de::IgnoredAny;
 use toml::Spanned;
 
 use super::fault::Fault;
-use super::form::Time;
 use super::outcome::{LabLevel, Text};
 use super::programs::{self, Missing};
-use super::source::Source;
-use super::spec::{BEST, Checker, Levels, Limited, Prepare, Sequence, Server, Workload, Written};
-use super::{check, fill::Values};
+use super::source::ExperimentText;
+use super::spec::{
+    BEST, FileSpec, LadderSpec, LimitSpec, OtherProgram, PrepareStep, Sequence, ServerSpec,
+    WorkloadSpec,
+};
+use super::spec_values::Time;
+use super::{check, placeholders::Placeholders};
 use crate::Ladder;
 use millrace_client::Error;
 
-/// An experiment, read and checked; nothing of it has been started. Its format is in `docs/reference/experiments.md`.
+/// An experiment, read and checked; nothing is started yet. Its format is in
+/// `docs/reference/experiments.md`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Experiment {
@@ -30,23 +34,23 @@ pub struct Experiment {
     pub(super) repeats: Spanned<usize>,
     #[serde(default)]
     pub(super) order: Sequence,
-    pub(super) cross_check: Option<Spanned<Checker>>,
-    /// [`Source`] has put the texts of these files behind this one's.
+    pub(super) cross_check: Option<Spanned<OtherProgram>>,
+    /// [`ExperimentText`] has put the texts of these files behind this one's.
     #[serde(default, rename = "include")]
     _include: IgnoredAny,
     /// Placeholders of its own.
     #[serde(default)]
     pub(super) values: BTreeMap<String, Spanned<String>>,
-    pub(super) workload: Spanned<Workload>,
-    pub(super) ladder: Option<Spanned<Levels>>,
+    pub(super) workload: Spanned<WorkloadSpec>,
+    pub(super) ladder: Option<Spanned<LadderSpec>>,
     #[serde(default, rename = "file")]
-    pub(super) files: Vec<Written>,
+    pub(super) files: Vec<FileSpec>,
     #[serde(default)]
-    pub(super) prepare: Vec<Prepare>,
+    pub(super) prepare: Vec<PrepareStep>,
     #[serde(default, rename = "server")]
-    pub(super) servers: Vec<Spanned<Server>>,
+    pub(super) servers: Vec<Spanned<ServerSpec>>,
     #[serde(default, rename = "limit")]
-    pub(super) limits: Vec<Spanned<Limited>>,
+    pub(super) limits: Vec<Spanned<LimitSpec>>,
     /// The folder of the file.
     #[serde(skip)]
     pub(super) here: PathBuf,
@@ -60,13 +64,13 @@ fn five() -> Spanned<usize> {
 }
 
 impl Experiment {
-    /// Reads an experiment from the text of its file, which lies in the folder `here`.
+    /// Reads an experiment from the text of its file, which is in the folder `here`.
     ///
     /// # Errors
-    /// Everything that is wrong with it and can be seen without starting anything; a text that is no TOML, or has a
-    /// wrong key, gives only its first mistake.
+    /// All mistakes that can be found without starting anything. A text that is not TOML, or that
+    /// has a wrong key, gives only its first mistake.
     pub fn read(text: &str, here: &Path) -> Result<Self, Vec<Fault>> {
-        let source = Source::gather(text, here).map_err(|fault| vec![fault])?;
+        let source = ExperimentText::gather(text, here).map_err(|fault| vec![fault])?;
         let read: Result<Self, toml::de::Error> = toml::from_str(source.text());
         let mut experiment = read.map_err(|error| {
             let place = error.span().unwrap_or(0..0);
@@ -82,7 +86,7 @@ impl Experiment {
         }
     }
 
-    /// What it is called.
+    /// The title.
     pub fn title(&self) -> &str {
         &self.title
     }
@@ -123,13 +127,13 @@ impl Experiment {
     /// Its ladder is one of rates, or a level is no whole number.
     pub fn set_connections(&mut self, connections: Ladder) -> Result<(), Error> {
         connections.whole()?;
-        let by_rate = |levels: &Spanned<Levels>| levels.get_ref().rates.is_some();
+        let by_rate = |levels: &Spanned<LadderSpec>| levels.get_ref().rates.is_some();
         if self.ladder.as_ref().is_some_and(by_rate) {
             return Err(Error::Plan(
                 "the levels of this experiment are rates, not connections".to_owned(),
             ));
         }
-        let levels = Levels {
+        let levels = LadderSpec {
             connections: Some(connections),
             rates: None,
         };
@@ -137,8 +141,8 @@ impl Experiment {
         Ok(())
     }
 
-    /// Leaves only the servers for which `wanted` holds, and those that they need. Without its baseline the experiment
-    /// has no ratios, and limits on servers that are left out are not asked about.
+    /// Keeps only the servers for which `wanted` holds, and those that they need. Without its
+    /// baseline the experiment has no ratios, and limits on removed servers are not checked.
     pub fn retain(&mut self, wanted: impl Fn(&str) -> bool) {
         for server in &mut self.servers {
             let server = server.get_mut();
@@ -168,12 +172,12 @@ impl Experiment {
         });
     }
 
-    pub(super) fn measured(&self) -> impl Iterator<Item = &Server> {
+    pub(super) fn measured(&self) -> impl Iterator<Item = &ServerSpec> {
         let servers = self.servers.iter().map(Spanned::get_ref);
         servers.filter(|server| server.measured)
     }
 
-    pub(super) fn server(&self, name: &str) -> Option<&Server> {
+    pub(super) fn server(&self, name: &str) -> Option<&ServerSpec> {
         let mut servers = self.servers.iter().map(Spanned::get_ref);
         servers.find(|server| server.name.get_ref() == name)
     }
@@ -203,8 +207,8 @@ impl Experiment {
         by_rate.chain(by_count).collect()
     }
 
-    /// The path that is asked of `server`.
-    pub(super) fn path<'a>(&'a self, server: &'a Server) -> &'a str {
+    /// The path that is requested from `server`.
+    pub(super) fn path<'a>(&'a self, server: &'a ServerSpec) -> &'a str {
         let own = server.path.as_ref().map(Spanned::get_ref);
         own.unwrap_or_else(|| self.workload.get_ref().path.get_ref())
     }
@@ -216,9 +220,13 @@ impl Experiment {
         (0..count).map(|n| numbered(path, n)).collect()
     }
 
-    /// The values of a server's placeholders that are known before anything runs: names without their values.
-    pub(super) fn placeholders(&self, server: Option<&Server>, with: &[Spanned<String>]) -> Values {
-        let mut values = Values::default();
+    /// The placeholders of a server that are known before anything runs: names without values.
+    pub(super) fn placeholders(
+        &self,
+        server: Option<&ServerSpec>,
+        with: &[Spanned<String>],
+    ) -> Placeholders {
+        let mut values = Placeholders::default();
         let own = self.values.keys().map(String::as_str);
         for name in ["work", "here", "millpond", "millrace", "path"]
             .into_iter()
@@ -240,7 +248,7 @@ impl Experiment {
     }
 }
 
-/// What stands for a number in a path.
+/// The placeholder for a number in a path.
 pub(super) const NUMBER: &str = "{n}";
 
 /// `path` with its number.

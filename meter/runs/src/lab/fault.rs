@@ -1,9 +1,10 @@
-//! What is wrong with an experiment, and where it stands in its file.
+//! A mistake in an experiment, with its position in the file.
 
 use std::fmt;
 use std::ops::Range;
 
-/// One mistake in an experiment. It is written as `LINE:COLUMN: sentence`, to be set behind the name of the file.
+/// One mistake in an experiment, displayed as `LINE:COLUMN: sentence`, to be put after the name of
+/// the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
     /// From 1.
@@ -17,7 +18,7 @@ pub struct Fault {
 impl Fault {
     /// The mistake at a place of `text`, in bytes.
     pub(super) fn at(text: &str, place: &Range<usize>, message: impl Into<String>) -> Self {
-        // A place past the end, or within a character, is taken for the last one before it.
+        // A position past the end or within a character is moved back to the last valid one.
         let end = (0..=place.start.min(text.len()))
             .rev()
             .find(|&end| text.is_char_boundary(end));

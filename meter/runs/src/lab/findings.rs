@@ -1,18 +1,16 @@
-//! From single runs to the figures of each server at each level, and what to think of them.
+//! The figures and the verdict of each server at each level, from its runs.
 
-use super::beside::{difference, is_far, over_other};
 use super::blocks::{ratio_to, ratio_to_itself};
-use super::outcome::{LabFinding, LabLevel, LabRun, Spread};
+use super::outcome::{LabFinding, LabLevel, LabRun, MedianRange};
 use super::spec::PASSES;
 use millrace_stats::Verdict;
 
-/// The figures of every server at every level that was measured. `other` is the name of the other client.
+/// The figures of every server at every level that was measured.
 pub(super) fn findings(
     runs: &[LabRun],
     servers: &[&str],
     levels: &[LabLevel],
     baseline: Option<&str>,
-    other: &str,
 ) -> Vec<LabFinding> {
     let places = levels
         .iter()
@@ -25,20 +23,19 @@ pub(super) fn findings(
         };
         let own = of(server);
         let base = baseline.filter(|base| *base != server).map(of);
-        (!own.is_empty()).then(|| conclude(&own, base.as_deref(), other))
+        (!own.is_empty()).then(|| conclude(&own, base.as_deref()))
     };
     places.filter_map(finding).collect()
 }
 
 /// The figures of the runs of one server at one level; there is at least one.
-fn conclude(runs: &[&LabRun], base: Option<&[&LabRun]>, other: &str) -> LabFinding {
+fn conclude(runs: &[&LabRun], base: Option<&[&LabRun]>) -> LabFinding {
     let first = runs[0];
     let counted: Vec<&LabRun> = counting(runs).collect();
-    let own = own(&counted);
-    let spread =
-        |value: fn(&LabRun) -> Option<f64>| Spread::of(own.iter().filter_map(|run| value(run)));
-    let other_ratio = Spread::of(counted.iter().filter_map(|run| over_other(run)));
-    let far = other_ratio.is_some_and(|ratio| is_far(ratio.median));
+    let own = counted_for_figures(&counted);
+    let spread = |value: fn(&LabRun) -> Option<f64>| {
+        MedianRange::of(own.iter().filter_map(|run| value(run)))
+    };
     LabFinding {
         server: first.server.clone(),
         level: first.level,
@@ -58,15 +55,19 @@ fn conclude(runs: &[&LabRun], base: Option<&[&LabRun]>, other: &str) -> LabFindi
         cpu_itself: ratio_to_itself(runs, |run| run.cpu_us),
         throughput_itself: ratio_to_itself(runs, |run| Some(run.throughput)),
         idle_bytes: spread(|run| run.idle_bytes),
-        other_ratio,
-        other_difference: other_ratio
-            .filter(|_| far)
-            .map(|ratio| difference(&counted, ratio.median, other)),
+        other_ratio: MedianRange::of(counted.iter().filter_map(|run| over_other(run))),
     }
 }
 
-/// Those by which a server's figures are told: passes beside the other client are longer, so they count where there are no others.
-fn own<'a>(counted: &[&'a LabRun]) -> Vec<&'a LabRun> {
+/// Throughput as a multiple of the other client's, of a run beside which the other client ran.
+fn over_other(run: &LabRun) -> Option<f64> {
+    let other = run.other.filter(|other| other.throughput > 0.0)?;
+    Some(run.throughput / other.throughput)
+}
+
+/// The runs that make a server's figures. Passes with the other client are longer, so they count
+/// only if there are no others.
+fn counted_for_figures<'a>(counted: &[&'a LabRun]) -> Vec<&'a LabRun> {
     let own = counted.iter().copied().filter(|run| run.pass <= PASSES);
     let own: Vec<&LabRun> = own.collect();
     if own.is_empty() {
@@ -90,8 +91,8 @@ fn verdict(runs: &[&LabRun], counted: &[&LabRun]) -> Verdict {
     }
 }
 
-impl Spread {
-    /// Of some values; `None` for none.
+impl MedianRange {
+    /// The range of some values; `None` without values.
     pub(super) fn of(values: impl Iterator<Item = f64>) -> Option<Self> {
         let mut values: Vec<f64> = values.collect();
         values.sort_by(f64::total_cmp);
@@ -106,7 +107,7 @@ impl Spread {
     }
 }
 
-/// What speaks against the findings, the gravest first, and the verdict of all.
+/// Reasons against the findings, the gravest first, and the verdict of all.
 pub(super) fn judge(findings: &[LabFinding], runs: &[LabRun]) -> (Verdict, Vec<String>) {
     let (mut bad, mut doubts) = (Vec::new(), Vec::new());
     for finding in findings {
@@ -183,7 +184,6 @@ pub(super) fn run_of(server: &str, repeat: usize, cpu: f64) -> LabRun {
         client_busy: 0.5,
         client_turns: None,
         client_core_busy: None,
-        client_interrupts: None,
         client_spin: false,
         idle_bytes: None,
         other: Some(super::outcome::CrossCheck {
@@ -192,7 +192,6 @@ pub(super) fn run_of(server: &str, repeat: usize, cpu: f64) -> LabRun {
             cpu_us: Some(cpu),
             core_busy: Some(0.9),
             client: None,
-            interrupts: None,
         }),
     }
 }
@@ -216,7 +215,7 @@ mod tests {
     #[test]
     fn ratios_are_of_pairs_and_invalid_runs_do_not_count() {
         let mut runs = Vec::new();
-        // The machine gets slower throughout; in pairs it does not matter.
+        // The machine gets slower all the time, which does not matter in pairs.
         for repeat in 1..=4 {
             let drift = repeat as f64;
             runs.push(run("floor", repeat, 5.0 * drift, Verdict::Valid));
@@ -228,7 +227,6 @@ mod tests {
             &["floor", "it", "unmeasured"],
             &[LEVEL],
             Some("floor"),
-            "wrk",
         );
         assert_eq!(found.len(), 2);
         assert!(found[0].cpu_ratio.is_none(), "itself");
@@ -238,25 +236,21 @@ mod tests {
         assert_eq!((it.runs, it.counted, it.verdict), (5, 4, Verdict::Suspect));
         assert_eq!(
             it.cpu_us.unwrap(),
-            Spread {
+            MedianRange {
                 median: 25.0,
                 min: 10.0,
                 max: 40.0
             }
         );
         assert!((it.other_ratio.unwrap().median - 1.0 / 0.9).abs() < 1e-9);
-        let why = it.other_difference.as_deref().unwrap();
-        let idle =
-            "the server had time left under wrk: the server’s cores 100 % busy, under wrk 90 %";
-        assert!(why.starts_with(idle), "{why}");
-        // Longer passes beside the other client count where there are no others.
+        // Longer passes with the other client count if there are no others.
         let beside = |repeat, cpu| LabRun {
             pass: PASSES + 1,
             ..run("it", repeat, cpu, Verdict::Valid)
         };
         let median = |runs: &[LabRun]| {
             let runs: Vec<&LabRun> = runs.iter().collect();
-            conclude(&runs, None, "wrk").cpu_us.unwrap().median
+            conclude(&runs, None).cpu_us.unwrap().median
         };
         let alone = [beside(1, 90.0)];
         let both = [run("it", 1, 10.0, Verdict::Valid), beside(1, 90.0)];
@@ -271,10 +265,10 @@ mod tests {
 
     #[test]
     fn without_runs_there_is_nothing() {
-        assert_eq!(findings(&[], &["a"], &[LEVEL], None, ""), []);
+        assert_eq!(findings(&[], &["a"], &[LEVEL], None), []);
         assert_eq!(judge(&[], &[]), (Verdict::Valid, Vec::new()));
         let only = [run("a", 1, 1.0, Verdict::Invalid)];
-        let found = findings(&only, &["a"], &[LEVEL], Some("a"), "");
+        let found = findings(&only, &["a"], &[LEVEL], Some("a"));
         assert!(found[0].throughput.is_none());
         assert_eq!(judge(&found, &only).0, Verdict::Invalid);
     }

@@ -1,14 +1,18 @@
-//! h2load, which is told everything by its options: <https://nghttp2.org/documentation/h2load.1.html>.
+//! h2load, which takes all settings as options: <https://nghttp2.org/documentation/h2load.1.html>.
 
-use super::other::{Asked, Found};
-use super::workshop::Workshop;
+use super::other_client::{OtherLoad, OtherResult};
+use super::work_folder::WorkFolder;
 
-/// How it is started. It goes through several targets in their order, each connection from the first on.
-pub(super) fn words(shop: &Workshop<'_>, asked: &Asked<'_>) -> Result<Vec<String>, String> {
+/// Its command line. Each connection goes through several targets in order, starting with the
+/// first.
+pub(super) fn command_line(
+    work_folder: &WorkFolder<'_>,
+    asked: &OtherLoad<'_>,
+) -> Result<Vec<String>, String> {
     let plan = asked.plan;
     let mut words = vec![
         "h2load".to_owned(),
-        // HTTP/1.1, which its word for requests in flight then is about.
+        // HTTP/1.1; without this, the option for requests in flight means streams.
         "--h1".to_owned(),
         format!("-t{}", asked.threads),
         format!("-c{}", plan.connections),
@@ -22,15 +26,16 @@ pub(super) fn words(shop: &Workshop<'_>, asked: &Asked<'_>) -> Result<Vec<String
     if plan.urls.is_empty() {
         words.push(plan.url.clone());
     } else {
-        let path = shop.write_beside("h2load.uris", &(plan.urls.join("\n") + "\n"))?;
+        let path = work_folder.write_beside("h2load.uris", &(plan.urls.join("\n") + "\n"))?;
         let path = path.to_string_lossy().into_owned();
         words.extend(["-i".to_owned(), path, "-B".to_owned(), plan.url.clone()]);
     }
     Ok(words)
 }
 
-/// Reads what h2load 1 prints. A server that it does not reach is no failure to it, but nothing is done then.
-pub(super) fn read(text: &str) -> Option<Found> {
+/// Reads what h2load 1 prints. h2load does not report an unreachable server as a failure, but then
+/// no request is done.
+pub(super) fn read(text: &str) -> Option<OtherResult> {
     let (mut counts, mut throughput) = (None, None);
     for line in text.lines() {
         if let Some(rest) = line.strip_prefix("finished in ") {
@@ -42,12 +47,12 @@ pub(super) fn read(text: &str) -> Option<Found> {
                 let number = parts.find_map(|part| part.strip_suffix(name))?;
                 number.trim().parse::<u64>().ok()
             };
-            // A status of 400 or more, a broken connection and a timeout are all among the failed.
+            // "failed" includes statuses from 400 on, broken connections and timeouts.
             counts = count("done").zip(count("failed"));
         }
     }
     let (requests, errors) = counts.filter(|(done, _)| *done > 0)?;
-    Some(Found {
+    Some(OtherResult {
         requests,
         throughput: throughput?,
         errors,
@@ -60,10 +65,10 @@ pub(super) fn read(text: &str) -> Option<Found> {
 mod tests {
     use super::*;
 
-    /// What h2load 1.52 printed of two seconds with 32 connections, of a second of which every other target was missing, and of
-    /// a port that nobody listened on; shortened.
+    /// Output of h2load 1.52, shortened: two seconds with 32 connections, one second in which every
+    /// other target was missing, and a port without a listener.
     #[test]
-    fn what_h2load_prints_is_understood() {
+    fn the_output_of_h2load_is_parsed() {
         let found = |text| read(text).map(|found| (found.requests, found.throughput, found.errors));
         let good = "starting benchmark...\nApplication protocol: http/1.1\n\nfinished in 2.02s, 2538.50 req/s, 20.42MB/s\n\
                     requests: 5077 total, 5109 started, 5077 done, 5077 succeeded, 0 failed, 0 errored, 0 timeout\n\
@@ -76,9 +81,9 @@ mod tests {
         let fast = "finished in 999.86ms, 31030.00 req/s, 249.55MB/s\n\
                     requests: 31030 total, 31062 started, 31030 done, 31030 succeeded, 0 failed, 0 errored, 0 timeout\n";
         assert_eq!(found(fast), Some((31030, 31030.0, 0)));
-        let nobody = "finished in 1.00s, 0.00 req/s, 0B/s\n\
+        let unreachable = "finished in 1.00s, 0.00 req/s, 0B/s\n\
                       requests: 0 total, 0 started, 0 done, 0 succeeded, 0 failed, 0 errored, 0 timeout\n";
-        assert_eq!(found(nobody), None);
+        assert_eq!(found(unreachable), None);
         assert_eq!(found("-n: bad option value\n"), None);
     }
 }

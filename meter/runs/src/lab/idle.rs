@@ -1,7 +1,8 @@
-//! Connections that are open and ask for nothing.
+//! Idle connections: open without requests.
 //!
-//! Each asks once, so that the server has done with it all that it does for a client that comes, and is then left alone. They
-//! are closed by a reset: ten thousand that are closed in order would hold their source ports for a minute.
+//! Each sends one request, so that the server does all its work for a new client, and is then left
+//! idle. The connections are closed by a reset: ten thousand connections that are closed cleanly
+//! would hold their source ports for a minute.
 
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::TcpStream;
@@ -14,16 +15,17 @@ use millrace_client::limits;
 use millrace_client::response::Parser;
 use millrace_client::sink::Discard;
 
-/// The longest wait for an answer.
+/// The longest wait for a response.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Open connections; dropped, they are reset.
+/// Open connections, which are reset when dropped.
 #[derive(Debug)]
 pub(super) struct Idle(Vec<TcpStream>);
 
 impl Idle {
-    /// Opens `count` connections to the server at `port` and asks for `path` on each. `beside` are other connections of this
-    /// process meanwhile. `None` if `stop` was set before all were open.
+    /// Opens `count` connections to the server at `port` and requests `path` on each. `beside` is
+    /// the number of other connections of this process. `None` if `stop` was set before all were
+    /// open.
     pub(super) fn open(
         port: u16,
         path: &str,
@@ -49,7 +51,7 @@ impl Idle {
         Ok(Some(Self(open)))
     }
 
-    /// How many the server has closed by now.
+    /// Number of connections that the server has closed.
     pub(super) fn closed(&self) -> usize {
         let is_closed = |stream: &&TcpStream| {
             let waits = stream
@@ -61,7 +63,7 @@ impl Idle {
     }
 }
 
-/// A connection on which one request was answered well, and which stays open.
+/// Opens a connection and waits for a good response to one request.
 fn ask(port: u16, request: &[u8]) -> Result<TcpStream, String> {
     let words = |error: std::io::Error| error.to_string();
     let mut stream = TcpStream::connect(("127.0.0.1", port)).map_err(words)?;
@@ -98,7 +100,7 @@ mod tests {
 
     use super::*;
 
-    /// A server that answers one request on each of `count` connections, and gives them back.
+    /// A server that answers one request on each of `count` connections, and returns them.
     fn server(answer: &'static str, count: usize) -> (u16, thread::JoinHandle<Vec<TcpStream>>) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -131,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_stay_open_is_said() {
+    fn a_connection_that_does_not_stay_open_is_an_error() {
         let stop = AtomicBool::new(false);
         for (answer, sentence) in [
             (

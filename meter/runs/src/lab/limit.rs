@@ -1,18 +1,18 @@
-//! Whether what an experiment demands of its servers holds.
+//! Whether the limits of an experiment hold.
 //!
-//! A limit holds where the whole 95 % interval of what was found is within it. It is not decided where the server (or the client)
-//! that it is held against differs from itself by as much: its interval against itself reaches further than the limit, and further
-//! than what was found.
+//! A limit holds if the whole 95 % interval of the result is within it. It is not decided if the
+//! reference (a server or the other client) differs from itself by as much: if its interval against
+//! itself reaches further than the limit, and further than the result.
 
-use super::blocks::{Figure, Sides};
+use super::blocks::{Figure, PairedFigures};
 use super::outcome::{
     CrossCheck, LabBound, LabInterval, LabLevel, LabLimit, LabMetric, LabOutcome, LabRun,
 };
-use super::spec::{BEST, Limited};
+use super::spec::{BEST, LimitSpec};
 
-/// Every limit at every level where it is asked about and all its servers were measured.
+/// Every limit at each of its levels at which all its servers were measured.
 pub(super) fn limits<'a>(
-    asked: impl Iterator<Item = &'a Limited>,
+    asked: impl Iterator<Item = &'a LimitSpec>,
     runs: &[LabRun],
     servers: &[&str],
     baseline: Option<&str>,
@@ -25,7 +25,7 @@ pub(super) fn limits<'a>(
             let each = others
                 .iter()
                 .filter_map(|other| decide(limit, other, *level, runs));
-            // The one that is furthest from holding speaks for all.
+            // The comparison that is furthest from holding decides.
             let hardest = each.max_by(|a, b| excess(a).total_cmp(&excess(b)));
             found.extend(hardest.map(|hardest| LabLimit {
                 best_of: match limit.against.get_ref().as_str() {
@@ -39,9 +39,9 @@ pub(super) fn limits<'a>(
     found
 }
 
-/// The servers that a limit is held against. The baseline is no peer: it does nothing but answer.
+/// The servers that a limit refers to. `best` leaves out the baseline, which does no work.
 pub(super) fn others<'s>(
-    limit: &'s Limited,
+    limit: &'s LimitSpec,
     servers: &[&'s str],
     baseline: Option<&str>,
 ) -> Vec<&'s str> {
@@ -57,19 +57,19 @@ pub(super) fn others<'s>(
     }
 }
 
-/// Where a level stands on its ladder.
+/// The position of a level on its ladder.
 pub(super) fn place(level: &LabLevel) -> f64 {
     level.rate.unwrap_or(level.connections as f64)
 }
 
-/// Whether a limit is to hold at a level: at all, unless it names some.
-pub(super) fn is_at(limit: &Limited, level: &LabLevel) -> bool {
+/// Whether a limit applies at a level: at all levels, unless it names some.
+pub(super) fn is_at(limit: &LimitSpec, level: &LabLevel) -> bool {
     let mut places = limit.at.iter();
     limit.at.is_empty() || places.any(|at| *at.get_ref() == place(level))
 }
 
 /// The bound that a limit has; `check` has seen that there is exactly one.
-pub(super) fn bound(limit: &Limited) -> Option<LabBound> {
+pub(super) fn bound(limit: &LimitSpec) -> Option<LabBound> {
     let most = limit.at_most.map(LabBound::AtMost);
     let least = limit.at_least.map(LabBound::AtLeast);
     let more = limit.more_at_most_us.map(LabBound::MoreAtMostUs);
@@ -77,15 +77,15 @@ pub(super) fn bound(limit: &Limited) -> Option<LabBound> {
     bounds.next().filter(|_| bounds.next().is_none())
 }
 
-/// What a metric holds against each other.
-enum Compared {
+/// The two figures that a metric compares.
+enum ComparedFigures {
     Servers(Figure),
     /// This client's figure and the other's, at one server.
     Clients(Figure, Figure),
 }
 
-fn compared(metric: LabMetric) -> Compared {
-    use Compared::{Clients, Servers};
+fn compared(metric: LabMetric) -> ComparedFigures {
+    use ComparedFigures::{Clients, Servers};
     match metric {
         LabMetric::Cpu => Servers(|run| run.cpu_us),
         LabMetric::Throughput => Servers(|run| Some(run.throughput)),
@@ -103,13 +103,14 @@ fn compared(metric: LabMetric) -> Compared {
     }
 }
 
-/// What the other client found, if no answer failed it: its rates count those too.
+/// The other client's result if it had no errors, because its rates count errors too.
 fn good(run: &LabRun) -> Option<CrossCheck> {
     run.other.filter(|other| other.errors == 0)
 }
 
-/// A limit against one server, or the other client, at one level; `None` if one of the two was not measured there.
-fn decide(limit: &Limited, other: &str, level: LabLevel, runs: &[LabRun]) -> Option<LabLimit> {
+/// A limit against one server, or the other client, at one level; `None` if one of the two was not
+/// measured there.
+fn decide(limit: &LimitSpec, other: &str, level: LabLevel, runs: &[LabRun]) -> Option<LabLimit> {
     let of = |name: &str| -> Vec<&LabRun> {
         let at = |run: &&LabRun| run.server == name && run.level == level;
         runs.iter().filter(at).collect()
@@ -117,8 +118,10 @@ fn decide(limit: &Limited, other: &str, level: LabLevel, runs: &[LabRun]) -> Opt
     let known = |runs: Vec<_>| Some(runs).filter(|runs| !runs.is_empty());
     let own = known(of(limit.server.get_ref()))?;
     let sides = match compared(limit.metric) {
-        Compared::Servers(figure) => Sides::of_servers(&own, &known(of(other))?, figure),
-        Compared::Clients(ours, theirs) => Sides::of_clients(&own, ours, theirs),
+        ComparedFigures::Servers(figure) => {
+            PairedFigures::of_servers(&own, &known(of(other))?, figure)
+        }
+        ComparedFigures::Clients(ours, theirs) => PairedFigures::of_clients(&own, ours, theirs),
     };
     let bound = bound(limit)?;
     let (found, itself) = match bound {
@@ -176,7 +179,7 @@ fn reach(bound: LabBound, value: f64) -> f64 {
     }
 }
 
-/// How far the worse end of the interval is beyond the limit; nothing is worse than not to know.
+/// How far the worse end of the interval is beyond the limit; an unknown interval is worst.
 fn excess(limit: &LabLimit) -> f64 {
     let Some(found) = limit
         .found
@@ -208,7 +211,7 @@ mod tests {
     }
 
     fn check(limit: &str, runs: &[LabRun]) -> LabLimit {
-        let limit: Limited = toml::from_str(limit).unwrap();
+        let limit: LimitSpec = toml::from_str(limit).unwrap();
         let servers = ["floor", "it", "near", "far"];
         let levels = [runs[0].level];
         let found = limits([&limit].into_iter(), runs, &servers, Some("floor"), &levels);
@@ -254,7 +257,7 @@ mod tests {
             at("floor", "more_at_most_us = 50.0").outcome,
             LabOutcome::Holds
         );
-        let elsewhere: Limited = toml::from_str(
+        let elsewhere: LimitSpec = toml::from_str(
             "server = 'it'\nagainst = 'floor'\nmetric = 'cpu'\nat = [99]\nat_most = 1.0",
         )
         .unwrap();
@@ -271,7 +274,8 @@ mod tests {
         );
     }
 
-    /// What the other client takes for a request where this one takes 8 µs, and what becomes of a limit of 1.1.
+    /// Compares clients where this one takes 8 µs per request and the other `theirs`, with a limit
+    /// of 1.1.
     fn beside(theirs: impl Fn(usize, usize) -> f64) -> LabLimit {
         let mut all = runs("it", |_, _| 10.0);
         for repeat in 1..=10 {
@@ -297,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn clients_are_held_against_each_other_in_the_passes_that_they_share() {
+    fn clients_are_compared_in_the_passes_that_they_share() {
         let even = beside(|_, _| 7.5);
         assert_eq!(even.outcome, LabOutcome::Holds, "{even:?}");
         let found = even.found.unwrap();
@@ -309,7 +313,7 @@ mod tests {
             _ => 5.0,
         };
         assert_eq!(beside(restless).outcome, LabOutcome::NotDecided);
-        // Without the other client's own figure nothing is known.
+        // Without the other client's own figure the limit is not decided.
         let text = "server = 'it'\nagainst = 'wrk'\nmetric = 'client-cpu'\nat_most = 1.1";
         let none = check(text, &runs("it", |_, _| 10.0));
         assert_eq!((none.outcome, none.found), (LabOutcome::NotDecided, None));

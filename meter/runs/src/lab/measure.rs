@@ -1,57 +1,57 @@
-//! One server at one level: a warm-up, the run, and what it cost.
+//! One server at one level: a warm-up, the run, and its cost.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use toml::Spanned;
 
-use super::cores::{Both, Looks, Sides, Work};
+use super::cores::{CoreReadings, CoreSets, CoreWork, PerSide};
 use super::experiment::numbered;
 use super::idle::Idle;
 use super::memory;
+use super::other_client;
 use super::outcome::{CrossCheck, LabLevel, LabRun};
-use super::server::Running;
-use super::workshop::Workshop;
-use super::{interrupts, other};
-use crate::compare::cpu::Reading;
+use super::server::RunningServer;
+use super::work_folder::WorkFolder;
+use crate::compare::cpu::ThreadTimes;
 use crate::{Run, run};
 use millrace_client::{Phase, Plan, Progress, Stop};
 use millrace_stats::Verdict;
 
-/// What the kernel does after so many connections were opened is no cost of those that are idle, and those of the run before may
-/// have been closed right before. After a second, one more beside 10,000 was served 8 % less often than alone: in the runs that came straight
-/// after another such run, 12 % less often, in the others as often. After three there is no difference between them.
+/// Pause after idle connections were opened. The kernel's work after opening many connections is no
+/// cost of idle connections, and those of the run before may have been closed just now. With a
+/// pause of one second, one busy connection beside 10,000 idle ones was served 8 % less often than
+/// alone: 12 % less often in runs directly after another such run, and equally often in the others.
+/// With three seconds there is no difference.
 const SETTLING: Duration = Duration::from_secs(3);
 
-/// What is to be measured now.
-pub(super) struct Scene<'a, 'b> {
-    pub(super) shop: &'a Workshop<'b>,
-    pub(super) subject: &'a mut Running<'b>,
-    pub(super) beside: &'a mut [Running<'b>],
+/// The current measurement.
+pub(super) struct LevelRun<'a, 'b> {
+    pub(super) work_folder: &'a WorkFolder<'b>,
+    pub(super) subject: &'a mut RunningServer<'b>,
+    pub(super) beside: &'a mut [RunningServer<'b>],
     pub(super) level: LabLevel,
     /// From 1.
     pub(super) repeat: usize,
-    /// Which of the server's runs at this level in the repeat.
+    /// Number of the server's run at this level in the repeat.
     pub(super) pass: usize,
     /// How long.
     pub(super) duration: Duration,
-    /// Whether the other client is to run as well.
+    /// Whether the other client runs as well.
     pub(super) is_checked: bool,
-    /// Whether a run that does not count goes before.
+    /// Whether an uncounted run goes first.
     pub(super) is_cold: bool,
     pub(super) stop: &'a AtomicBool,
 }
 
-/// What the server used while something ran.
+/// What the server used during some work.
 struct Cost {
     /// Nanoseconds of run time.
     cpu: Option<u64>,
-    /// What its cores did, and those of the client.
-    cores: Both<Work>,
-    /// How busy they were in the middle of it, if it was long enough.
-    within: Both<f64>,
-    /// Interrupts of the client's cores by others.
-    interrupts: Option<u64>,
+    /// Activity of the server's and the client's cores.
+    cores: PerSide<CoreWork>,
+    /// How busy the cores were in the middle of the run, if it was long enough.
+    within: PerSide<f64>,
 }
 
 impl Cost {
@@ -60,54 +60,50 @@ impl Cost {
             .filter(|_| requests > 0)
             .map(|nanos| nanos as f64 / 1000.0 / requests as f64)
     }
-
-    /// Of the client's cores, for one request.
-    fn interrupts(&self, requests: u64) -> Option<f64> {
-        let count = self.interrupts.filter(|_| requests > 0)?;
-        Some(count as f64 / requests as f64)
-    }
 }
 
 /// Measures; `None` if it was stopped. `show` is called about five times a second.
 pub(super) fn measure(
-    scene: &mut Scene<'_, '_>,
+    level_run: &mut LevelRun<'_, '_>,
     show: &mut dyn FnMut(),
 ) -> Result<Option<LabRun>, String> {
-    let experiment = scene.shop.experiment;
-    let path = experiment.path(scene.subject.spec);
-    let url = scene.subject.url(&numbered(path, 0));
-    let mut plan = experiment.plan(url, experiment.targets(path), scene.level);
-    plan.stop = Stop::Duration(scene.duration);
+    let experiment = level_run.work_folder.experiment;
+    let path = experiment.path(level_run.subject.spec);
+    let url = level_run.subject.url(&numbered(path, 0));
+    let mut plan = experiment.plan(url, experiment.targets(path), level_run.level);
+    plan.stop = Stop::Duration(level_run.duration);
     plan.workload = experiment.sessions(&plan)?;
-    if !warm(scene, &plan, show)? || scene.is_cold && once(scene, &plan, show)?.is_none() {
+    if !warm(level_run, &plan, show)?
+        || level_run.is_cold && once(level_run, &plan, show)?.is_none()
+    {
         return Ok(None);
     }
-    let idle = match scene.subject.spec.idle.as_ref().map(Spanned::get_ref) {
+    let idle = match level_run.subject.spec.idle.as_ref().map(Spanned::get_ref) {
         None => None,
-        Some(&count) => match leave_open(scene, &plan, count)? {
-            Some(idle) if warm(scene, &plan, show)? => Some(idle),
+        Some(&count) => match open_idle(level_run, &plan, count)? {
+            Some(idle) if warm(level_run, &plan, show)? => Some(idle),
             _ => return Ok(None),
         },
     };
-    // The other client goes first in every second pass, and then in those that it did not in the repeat before.
-    let is_other_first = (scene.repeat + scene.pass) % 2 == 1;
+    // The other client goes first in every second pass, and in the next repeat in the other passes.
+    let is_other_first = (level_run.repeat + level_run.pass) % 2 == 1;
     let mut other = None;
     if is_other_first {
-        other = cross_check(scene, &plan, show)?;
+        other = cross_check(level_run, &plan, show)?;
     }
-    let Some((mut ours, mut cost)) = once(scene, &plan, show)? else {
+    let Some((mut ours, mut cost)) = once(level_run, &plan, show)? else {
         return Ok(None);
     };
     let mut again = None;
     if ours.verdict == Verdict::Invalid {
         again = Some(ours.reasons.join("; "));
-        match once(scene, &plan, show)? {
+        match once(level_run, &plan, show)? {
             Some(second) => (ours, cost) = second,
             None => return Ok(None),
         }
     }
     if !is_other_first {
-        other = cross_check(scene, &plan, show)?;
+        other = cross_check(level_run, &plan, show)?;
     }
     if let Some(closed) = idle.as_ref().map(Idle::closed).filter(|closed| *closed > 0) {
         ours.verdict = Verdict::Invalid;
@@ -115,28 +111,28 @@ pub(super) fn measure(
             "the server has closed {closed} of the idle connections"
         ));
     }
-    if scene.stop.load(Ordering::Relaxed) {
+    if level_run.stop.load(Ordering::Relaxed) {
         return Ok(None);
     }
-    Ok(Some(record(scene, &ours, &cost, again, other)))
+    Ok(Some(record(level_run, &ours, &cost, again, other)))
 }
 
 fn record(
-    scene: &Scene<'_, '_>,
+    level_run: &LevelRun<'_, '_>,
     ours: &Run,
     cost: &Cost,
     again: Option<String>,
     other: Option<CrossCheck>,
 ) -> LabRun {
     let requests = ours.accounting.answered;
-    let busy = |within: Option<f64>, cores: Option<Work>| {
+    let busy = |within: Option<f64>, cores: Option<CoreWork>| {
         within.or_else(|| cores?.utilisation(requests, ours.achieved_rate))
     };
     LabRun {
-        server: scene.subject.record.name.clone(),
-        level: scene.level,
-        repeat: scene.repeat,
-        pass: scene.pass,
+        server: level_run.subject.record.name.clone(),
+        level: level_run.level,
+        repeat: level_run.repeat,
+        pass: level_run.pass,
         duration_s: Some(ours.duration_s),
         verdict: ours.verdict,
         reasons: ours.reasons.clone(),
@@ -160,139 +156,152 @@ fn record(
             .filter(|_| requests > 0)
             .map(|turns| turns as f64 / requests as f64),
         client_core_busy: busy(cost.within.client, cost.cores.client).filter(|_| !ours.client.spin),
-        client_interrupts: cost.interrupts(requests),
         client_spin: ours.client.spin,
-        idle_bytes: scene.subject.idle_bytes,
+        idle_bytes: level_run.subject.idle_bytes,
         other,
     }
 }
 
-/// Opens connections that ask for nothing, and leaves them alone for a while. What they cost in memory is seen the first time only: later a server may use again
-/// what it had for those before.
-fn leave_open(
-    scene: &mut Scene<'_, '_>,
+/// Opens idle connections and waits. Their memory is measured only the first time, because later a
+/// server may reuse the memory of earlier connections.
+fn open_idle(
+    level_run: &mut LevelRun<'_, '_>,
     plan: &Plan,
     count: usize,
 ) -> Result<Option<Idle>, String> {
-    let path = numbered(scene.shop.experiment.path(scene.subject.spec), 0);
-    let before = memory::resident(&pids(scene));
+    let path = numbered(
+        level_run
+            .work_folder
+            .experiment
+            .path(level_run.subject.spec),
+        0,
+    );
+    let before = memory::resident(&pids(level_run));
     let opened = Idle::open(
-        scene.subject.port,
+        level_run.subject.port,
         &path,
         count,
         plan.connections,
-        scene.stop,
+        level_run.stop,
     );
-    let of_it = |error: String| format!("server {}: {error}", scene.subject.record.name);
+    let of_it = |error: String| format!("server {}: {error}", level_run.subject.record.name);
     let opened = opened.map_err(of_it)?;
-    must_live(scene)?;
-    let after = memory::resident(&pids(scene));
-    if opened.is_some() && scene.subject.idle_bytes.is_none() {
-        scene.subject.idle_bytes = before
+    must_live(level_run)?;
+    let after = memory::resident(&pids(level_run));
+    if opened.is_some() && level_run.subject.idle_bytes.is_none() {
+        level_run.subject.idle_bytes = before
             .zip(after)
             .map(|(before, after)| (after as f64 - before as f64) / count.max(1) as f64);
     }
-    base_clock::rest(SETTLING, scene.stop);
+    base_clock::rest(SETTLING, level_run.stop);
     Ok(opened)
 }
 
-/// The warm-up is a run of its own, so that the cost and the answers of a run are of the same requests.
-fn warm(scene: &mut Scene<'_, '_>, plan: &Plan, show: &mut dyn FnMut()) -> Result<bool, String> {
-    let warmup = scene.shop.experiment.workload.get_ref().warmup.0;
+/// The warm-up is a separate run, so that the cost and the responses of a run belong to the same
+/// requests.
+fn warm(
+    level_run: &mut LevelRun<'_, '_>,
+    plan: &Plan,
+    show: &mut dyn FnMut(),
+) -> Result<bool, String> {
+    let warmup = level_run.work_folder.experiment.workload.get_ref().warmup.0;
     if !warmup.is_zero() {
         let plan = Plan {
             stop: Stop::Duration(warmup),
             ..plan.clone()
         };
-        run(&plan, Some(&mut |_| show()), scene.stop).map_err(|error| error.to_string())?;
-        must_live(scene)?;
+        run(&plan, Some(&mut |_| show()), level_run.stop).map_err(|error| error.to_string())?;
+        must_live(level_run)?;
     }
-    Ok(!scene.stop.load(Ordering::Relaxed))
+    Ok(!level_run.stop.load(Ordering::Relaxed))
 }
 
 fn once(
-    scene: &mut Scene<'_, '_>,
+    level_run: &mut LevelRun<'_, '_>,
     plan: &Plan,
     show: &mut dyn FnMut(),
 ) -> Result<Option<(Run, Cost)>, String> {
-    let (sides, mut looks) = (sides(scene), Looks::default());
+    let (sides, mut looks) = (sides(level_run), CoreReadings::default());
     let mut progress = |progress: &Progress| {
         if progress.phase == Phase::Measuring && progress.fraction < 1.0 {
             looks.look(sides);
         }
         show();
     };
-    let (run, mut cost) = costing(scene, || {
-        run(plan, Some(&mut progress), scene.stop).map_err(|error| error.to_string())
+    let (run, mut cost) = with_cost(level_run, || {
+        run(plan, Some(&mut progress), level_run.stop).map_err(|error| error.to_string())
     });
     let run = run?;
     cost.within = looks.shares();
-    if scene.stop.load(Ordering::Relaxed) {
+    if level_run.stop.load(Ordering::Relaxed) {
         return Ok(None);
     }
-    must_live(scene)?;
+    must_live(level_run)?;
     Ok(Some((run, cost)))
 }
 
 fn cross_check(
-    scene: &mut Scene<'_, '_>,
+    level_run: &mut LevelRun<'_, '_>,
     plan: &Plan,
     show: &mut dyn FnMut(),
 ) -> Result<Option<CrossCheck>, String> {
-    let checker = scene.shop.experiment.cross_check.as_ref();
-    let Some(checker) = checker.filter(|_| scene.is_checked && !scene.stop.load(Ordering::Relaxed))
+    let checker = level_run.work_folder.experiment.cross_check.as_ref();
+    let Some(checker) =
+        checker.filter(|_| level_run.is_checked && !level_run.stop.load(Ordering::Relaxed))
     else {
         return Ok(None);
     };
     let checker = *checker.get_ref();
-    let (found, cost) = costing(scene, || {
-        other::run(scene.shop, checker, plan, sides(scene), show, scene.stop)
+    let (found, cost) = with_cost(level_run, || {
+        other_client::run(
+            level_run.work_folder,
+            checker,
+            plan,
+            sides(level_run),
+            show,
+            level_run.stop,
+        )
     });
     let found = found?;
-    must_live(scene)?;
+    must_live(level_run)?;
     Ok(found.map(|found| CrossCheck {
         throughput: found.throughput,
         errors: found.errors,
         cpu_us: cost.cpu_us(found.requests),
         core_busy: found.server_busy,
         client: found.client,
-        interrupts: cost.interrupts(found.requests),
     }))
 }
 
-/// Does something and says what it cost the server.
-fn costing<T>(scene: &Scene<'_, '_>, work: impl FnOnce() -> T) -> (T, Cost) {
-    let sides = sides(scene);
-    // The longest reading is the outermost, so that it is no part of what the cores are seen to do.
-    let (interrupted, ticks) = (interrupts::taken(sides.client), sides.ticks());
-    let before = reading(scene);
+/// Runs `work` and returns its cost to the server.
+fn with_cost<T>(level_run: &LevelRun<'_, '_>, work: impl FnOnce() -> T) -> (T, Cost) {
+    let sides = sides(level_run);
+    let ticks = sides.ticks();
+    let before = reading(level_run);
     let done = work();
-    let (after, ticks_after) = (reading(scene), sides.ticks());
-    let interrupted_after = interrupts::taken(sides.client);
+    let (after, ticks_after) = (reading(level_run), sides.ticks());
     let cost = Cost {
         cpu: after
             .zip(before)
             .and_then(|(after, before)| after.since(&before)),
         cores: ticks_after.since(ticks),
-        within: Looks::default().shares(),
-        interrupts: interrupted_after
-            .zip(interrupted)
-            .and_then(|(after, before)| after.checked_sub(before)),
+        within: CoreReadings::default().shares(),
     };
     (done, cost)
 }
 
-/// The cores of the server and of the client, these only where no server may be on them: what happens there would be its doing too.
-fn sides<'a>(scene: &'a Scene<'_, '_>) -> Sides<'a> {
-    let workload = scene.shop.experiment.workload.get_ref();
+/// The cores of the server and of the client. The client's only if no server may be on them,
+/// because otherwise their activity would be the server's too.
+fn sides<'a>(level_run: &'a LevelRun<'_, '_>) -> CoreSets<'a> {
+    let workload = level_run.work_folder.experiment.workload.get_ref();
     let client = workload.cores.as_ref().map(Spanned::get_ref);
     let client = client.map_or(&[] as &[usize], Vec::as_slice);
-    let beside = scene.beside.iter().map(|running| &running.record);
-    let mut servers = [&scene.subject.record].into_iter().chain(beside);
+    let beside = level_run.beside.iter().map(|running| &running.record);
+    let mut servers = [&level_run.subject.record].into_iter().chain(beside);
     let is_apart =
         |cores: &[usize]| !cores.is_empty() && cores.iter().all(|core| !client.contains(core));
-    Sides {
-        server: &scene.subject.record.cores,
+    CoreSets {
+        server: &level_run.subject.record.cores,
         client: match servers.all(|server| is_apart(&server.cores)) {
             true => client,
             false => &[],
@@ -300,19 +309,22 @@ fn sides<'a>(scene: &'a Scene<'_, '_>) -> Sides<'a> {
     }
 }
 
-/// Run times of the server and of what stands behind it. `None` where the kernel does not tell.
-fn reading(scene: &Scene<'_, '_>) -> Option<Reading> {
-    // A process may end between the listing and the reading; then it is listed again.
-    (0..3).find_map(|_| Reading::take(&pids(scene)).ok())
+/// Run times of the server and of the servers behind it; `None` if the kernel does not say.
+fn reading(level_run: &LevelRun<'_, '_>) -> Option<ThreadTimes> {
+    // A process may end between the listing and the reading; then the list is read again.
+    (0..3).find_map(|_| ThreadTimes::take(&pids(level_run)).ok())
 }
 
-/// The processes of the server and of what stands behind it.
-fn pids(scene: &Scene<'_, '_>) -> Vec<u32> {
-    let others = scene.beside.iter().flat_map(Running::pids);
-    scene.subject.pids().into_iter().chain(others).collect()
+/// The processes of the server and of the servers behind it.
+fn pids(level_run: &LevelRun<'_, '_>) -> Vec<u32> {
+    let others = level_run.beside.iter().flat_map(RunningServer::pids);
+    level_run.subject.pids().into_iter().chain(others).collect()
 }
 
-fn must_live(scene: &mut Scene<'_, '_>) -> Result<(), String> {
-    scene.subject.must_live()?;
-    scene.beside.iter_mut().try_for_each(Running::must_live)
+fn must_live(level_run: &mut LevelRun<'_, '_>) -> Result<(), String> {
+    level_run.subject.must_live()?;
+    level_run
+        .beside
+        .iter_mut()
+        .try_for_each(RunningServer::must_live)
 }

@@ -2,10 +2,11 @@
 
 use std::fs;
 
-/// Resident bytes of all of `pids`, summed; what two of them share counts twice. `None` where the kernel does not tell.
+/// Resident bytes of all of `pids`, summed; shared pages count for each process. `None` if the
+/// kernel does not say.
 pub(super) fn resident(pids: &[u32]) -> Option<u64> {
     let one = |pid: &u32| {
-        // Exact, where the counters of /proc/PID/statm lag behind by some pages for each thread.
+        // Exact, unlike /proc/PID/statm, whose counters lag by some pages per thread.
         let rollup = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?;
         read(&rollup)
     };

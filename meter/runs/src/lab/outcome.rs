@@ -1,54 +1,55 @@
-//! What an experiment found, as it is stored and shown.
+//! The result of an experiment, as it is stored and shown.
 
 use serde::{Deserialize, Serialize};
 
 use crate::Host;
 use millrace_stats::{Latency, Ratio, Verdict};
 
-/// A whole experiment. Its JSON is the format of `millrace lab run --json`; times are in the unit of their name.
+/// A whole experiment. Its JSON is the format of `millrace lab run --json`; times are in the unit
+/// of their name.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Lab {
-    /// Whether to believe the rest: the worst of what holds for a whole level of a server.
+    /// Whether to trust the result: the worst verdict of any server at any level.
     pub verdict: Verdict,
-    /// What speaks against it; empty for `VALID`.
+    /// Reasons against it; empty for `VALID`.
     pub reasons: Vec<String>,
     /// Whether every run was made.
     pub complete: bool,
-    /// What ended the experiment before its time, with the last output of the server that failed.
+    /// What ended the experiment early, with the last output of the server that failed.
     pub failure: Option<String>,
-    /// What it is called.
+    /// The title.
     pub title: String,
-    /// What it is to find out.
+    /// The question that it answers.
     pub question: String,
     /// The server to which the others are compared.
     pub baseline: Option<String>,
     /// The servers, in the order of the file.
     pub servers: Vec<LabServer>,
-    /// Where each server was measured.
+    /// The levels at which each server was measured.
     pub levels: Vec<LabLevel>,
-    /// Repeats asked for.
+    /// Requested repeats.
     pub repeats: usize,
-    /// Length of each run that was asked for; [`LabRun::duration_s`] is that of a run.
+    /// Requested length of each run; [`LabRun::duration_s`] is the actual one.
     pub duration_s: f64,
     /// Length of the warm-up before it.
     pub warmup_s: f64,
     /// Requests in flight on one connection.
     pub depth: usize,
-    /// The other client that stood beside, if one did: `wrk` or `h2load`.
+    /// The other client, if one ran: `wrk` or `h2load`.
     #[serde(default)]
     pub cross_check: Option<String>,
     /// Cores of the client; empty where it was not pinned.
     pub client_cores: Vec<usize>,
     /// The figures of each server at each level.
     pub findings: Vec<LabFinding>,
-    /// What the file demands of the figures, and whether it holds.
+    /// The limits of the file, and whether they hold.
     #[serde(default)]
     pub limits: Vec<LabLimit>,
     /// Every run in the order in which it was made.
     pub runs: Vec<LabRun>,
     /// Texts that all servers share.
     pub files: Vec<Text>,
-    /// The plan whose sessions were asked for, if it was one: then rates are of sessions.
+    /// The plan whose sessions were sent, if there was one; then rates are of sessions.
     #[serde(default)]
     pub plan: Option<Text>,
     /// The machine.
@@ -64,17 +65,17 @@ pub struct LabServer {
     pub name: String,
     /// A word about it; may be empty.
     pub about: String,
-    /// Whether it was measured itself, or only stood behind others.
+    /// Whether it was measured itself, or only served other servers.
     pub measured: bool,
-    /// The command that started it, as it was at last.
+    /// The command of its last start.
     pub command: String,
-    /// What it says about its version; may be empty.
+    /// Its version as it prints it; may be empty.
     pub version: String,
     /// Its cores; empty where it was not pinned.
     pub cores: Vec<usize>,
     /// Servers that were up with it; their CPU time counts as its own.
     pub with: Vec<String>,
-    /// Its configuration files, as they were at last.
+    /// Its configuration files at its last start.
     pub files: Vec<Text>,
 }
 
@@ -87,7 +88,7 @@ pub struct Text {
     pub content: String,
 }
 
-/// Where a server is measured.
+/// A level at which servers are measured.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LabLevel {
     /// Connections, all open at the same time.
@@ -99,63 +100,62 @@ pub struct LabLevel {
 /// One run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LabRun {
-    /// Which server.
+    /// The server.
     pub server: String,
-    /// Where.
+    /// The level.
     pub level: LabLevel,
     /// The repeat, from 1.
     pub repeat: usize,
-    /// Which of the server's runs at this level in the repeat: from 1; in blocks those beside the other client from 5.
+    /// The pass at this level in the repeat, from 1; in blocks, passes with the other client are
+    /// numbered from 5.
     #[serde(default = "first")]
     pub pass: usize,
-    /// Whether to believe it.
+    /// The verdict on the run.
     pub verdict: Verdict,
-    /// Its length. Passes of their own beside the other client are as long as its runs, which last whole seconds.
+    /// Its length. Separate passes with the other client are as long as that client's runs, in
+    /// whole seconds.
     #[serde(default)]
     pub duration_s: Option<f64>,
-    /// What speaks against it.
+    /// Reasons against the run.
     pub reasons: Vec<String>,
     /// Why the run before it was `INVALID` and made again; `None` if this was the first.
     pub again: Option<String>,
-    /// Complete answers.
+    /// Complete responses.
     pub requests: u64,
-    /// Requests without a good answer.
+    /// Requests without a good response.
     pub errors: u64,
-    /// Good answers a second.
+    /// Good responses a second.
     pub throughput: f64,
     /// Response times, in a closed loop service times.
     pub latency_us: Option<Latency>,
     /// CPU time of the server for one request: run times of all threads of all its processes.
     pub cpu_us: Option<f64>,
-    /// Time in software interrupts on the server's cores for one request, which nobody's run time has. Counted in ticks
-    /// of 10 ms.
+    /// Time in software interrupts on the server's cores for one request, which is in no thread's
+    /// run time. Counted in ticks of 10 ms.
     pub softirq_us: Option<f64>,
-    /// Share of time for which the server's cores were busy, with anything. Counted in ticks of 10 ms, so that a short run can come
-    /// out a tick above 1.
+    /// Share of time for which the server's cores were busy, with any work. Counted in ticks of 10
+    /// ms, so a short run can be a tick above 1.
     pub core_busy: Option<f64>,
     /// CPU time of the client for one request.
     pub client_cpu_us: Option<f64>,
     /// Share of a core that the busiest client thread used.
     pub client_busy: f64,
-    /// How often client threads got a core, for one request: about so often they slept, unless `client_spin` says that they
-    /// never do.
+    /// How often client threads got a core, for one request. That is about how often they slept,
+    /// unless `client_spin` says that they never do.
     #[serde(default)]
     pub client_turns: Option<f64>,
-    /// How often other cores interrupted the client's, for one request: most of it to wake the client. `None` where its cores are
-    /// not given.
-    #[serde(default)]
-    pub client_interrupts: Option<f64>,
-    /// Share of time for which the client's cores were busy, with anything. `None` where its cores are not given or a server shares
-    /// them, and where client threads did not sleep.
+    /// Share of time for which the client's cores were busy, with any work. `None` if its cores are
+    /// not given, if a server shares them, or if client threads did not sleep.
     #[serde(default)]
     pub client_core_busy: Option<f64>,
-    /// Whether client threads did not sleep. `client_cpu_us` and `client_busy` are without the time in which they had nothing to do.
+    /// Whether client threads spun. `client_cpu_us` and `client_busy` are without the time in which
+    /// they had nothing to do.
     #[serde(default)]
     pub client_spin: bool,
-    /// Memory that the server's processes took (resident, summed) for each connection that is open and asks for nothing.
+    /// Memory of the server's processes (resident, summed) for each idle connection.
     #[serde(default)]
     pub idle_bytes: Option<f64>,
-    /// What the other client found directly before or after.
+    /// The other client's result directly before or after.
     #[serde(alias = "wrk")]
     pub other: Option<CrossCheck>,
 }
@@ -163,23 +163,21 @@ pub struct LabRun {
 /// A run of the other client with the same connections.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CrossCheck {
-    /// Answers a second.
+    /// Responses a second.
     pub throughput: f64,
-    /// Answers outside 2xx and 3xx, and socket errors.
+    /// Responses outside 2xx and 3xx, and socket errors.
     pub errors: u64,
     /// CPU time of the server for one request.
     pub cpu_us: Option<f64>,
-    /// Share of time for which the server's cores were busy, counted in ticks too; of the middle of the run.
+    /// Share of time for which the server's cores were busy in the middle of the run, counted in
+    /// ticks.
     pub core_busy: Option<f64>,
-    /// What the other client itself did meanwhile.
+    /// What the other client itself used.
     #[serde(default)]
     pub client: Option<OtherClient>,
-    /// How often other cores interrupted that client's, for one request.
-    #[serde(default)]
-    pub interrupts: Option<f64>,
 }
 
-/// What another client used while it measured.
+/// What another client used during its run.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OtherClient {
     /// CPU time for one request.
@@ -188,14 +186,15 @@ pub struct OtherClient {
     pub busy: f64,
     /// How often its threads got a core, for one request.
     pub turns: f64,
-    /// Share of time for which its cores were busy, with anything: also with interrupts, which some kernels charge no thread for.
+    /// Share of time for which its cores were busy with any work, including interrupts, which some
+    /// kernels charge to no thread.
     #[serde(default)]
     pub core_busy: Option<f64>,
 }
 
 /// The median of some runs, with the smallest and the largest.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Spread {
+pub struct MedianRange {
     /// Half of the runs are above.
     pub median: f64,
     /// The smallest.
@@ -204,68 +203,66 @@ pub struct Spread {
     pub max: f64,
 }
 
-/// The figures of a server at a level: of its runs that are not `INVALID`, in blocks without the passes beside the other client if there
-/// are others.
+/// The figures of a server at a level, from its runs that are not `INVALID`; in blocks without the
+/// passes with the other client, if there are others.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LabFinding {
-    /// Which server.
+    /// The server.
     pub server: String,
-    /// Where.
+    /// The level.
     pub level: LabLevel,
     /// Runs made.
     pub runs: usize,
-    /// Those that count.
+    /// Runs that count.
     pub counted: usize,
     /// The verdict of most weight among its runs.
     pub verdict: Verdict,
-    /// Good answers a second.
-    pub throughput: Option<Spread>,
+    /// Good responses a second.
+    pub throughput: Option<MedianRange>,
     /// Median response time.
-    pub p50_us: Option<Spread>,
+    pub p50_us: Option<MedianRange>,
     /// 99th percentile.
-    pub p99_us: Option<Spread>,
+    pub p99_us: Option<MedianRange>,
     /// CPU time of the server for one request.
-    pub cpu_us: Option<Spread>,
+    pub cpu_us: Option<MedianRange>,
     /// Software interrupts on its cores for one request.
-    pub softirq_us: Option<Spread>,
+    pub softirq_us: Option<MedianRange>,
     /// Share of time for which its cores were busy.
-    pub core_busy: Option<Spread>,
+    pub core_busy: Option<MedianRange>,
     /// CPU time of the client for one request.
-    pub client_cpu_us: Option<Spread>,
+    pub client_cpu_us: Option<MedianRange>,
     /// Share of a core that the client's busiest thread used.
-    pub client_busy: Option<Spread>,
+    pub client_busy: Option<MedianRange>,
     /// CPU time for one request as a multiple of the baseline's, from pairs of the same repeat.
     pub cpu_ratio: Option<Ratio>,
     /// Throughput as a multiple of the baseline's.
     pub throughput_ratio: Option<Ratio>,
-    /// CPU time for one request over itself: outer runs of each block over inner ones, in the pattern A B B A.
+    /// CPU time for one request over itself: outer runs of each block over inner ones, in the
+    /// pattern A B B A.
     #[serde(default)]
     pub cpu_itself: Option<Ratio>,
-    /// Throughput over itself, alike.
+    /// Throughput over itself, in the same way.
     #[serde(default)]
     pub throughput_itself: Option<Ratio>,
     /// Memory for each idle connection.
     #[serde(default)]
-    pub idle_bytes: Option<Spread>,
+    pub idle_bytes: Option<MedianRange>,
     /// This client's throughput over the other's, from pairs of the same turn.
     #[serde(alias = "wrk_ratio")]
-    pub other_ratio: Option<Spread>,
-    /// Why the two differ, where they do by more than 3 %.
-    #[serde(alias = "wrk_difference")]
-    pub other_difference: Option<String>,
+    pub other_ratio: Option<MedianRange>,
 }
 
 fn first() -> usize {
     1
 }
 
-/// A figure that is limited.
+/// A figure that a limit is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LabMetric {
     /// CPU time of the server for one request.
     Cpu,
-    /// Good answers a second.
+    /// Good responses a second.
     Throughput,
     /// Median response time, in a closed loop service time.
     P50,
@@ -275,18 +272,18 @@ pub enum LabMetric {
     Memory,
     /// CPU time of this client for one request, against the other client's.
     ClientCpu,
-    /// Good answers a second that this client had, against the other client's.
+    /// Good responses a second that this client had, against the other client's.
     ClientThroughput,
 }
 
 impl LabMetric {
-    /// Whether it is a figure of this client, which is held against the other one.
+    /// Whether it is a figure of this client, which is compared with the other client's.
     pub fn is_of_client(self) -> bool {
         matches!(self, Self::ClientCpu | Self::ClientThroughput)
     }
 }
 
-/// What a limit demands.
+/// The bound of a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LabBound {
@@ -294,11 +291,11 @@ pub enum LabBound {
     AtMost(f64),
     /// The ratio of the figures is at least this.
     AtLeast(f64),
-    /// The figure is at most so many microseconds above the other.
+    /// The figure is at most this many microseconds above the other.
     MoreAtMostUs(f64),
 }
 
-/// What became of a limit.
+/// The outcome of a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LabOutcome {
@@ -308,11 +305,12 @@ pub enum LabOutcome {
     NotShown,
     /// The whole interval is beyond it.
     Missed,
-    /// A server differs from itself by as much as what is asked about, or there are too few blocks.
+    /// The reference differs from itself by as much as the limit, or there are too few blocks.
     NotDecided,
 }
 
-/// A mean over the blocks with its 95 % interval (Student): a ratio, or a difference in microseconds.
+/// A mean over the blocks with its 95 % interval (Student): a ratio, or a difference in
+/// microseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LabInterval {
     /// The mean; of ratios the geometric one.
@@ -321,29 +319,29 @@ pub struct LabInterval {
     pub low: f64,
     /// Its upper bound.
     pub high: f64,
-    /// Blocks that it comes from.
+    /// Number of blocks.
     pub blocks: usize,
 }
 
-/// A limit at one level, and what was found.
+/// A limit at one level, and the result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LabLimit {
-    /// The server that is limited, or at which the client is.
+    /// The server that the limit is about, or at which the clients were compared.
     pub server: String,
-    /// The server that it is held against, or the other client.
+    /// The server that it is compared with, or the other client.
     pub against: String,
-    /// If that is the hardest of several that the limit is about: all of these.
+    /// All servers of the limit, if `against` is the hardest of several.
     pub best_of: Vec<String>,
     /// The figure.
     pub metric: LabMetric,
-    /// Where.
+    /// The level.
     pub level: LabLevel,
-    /// What is demanded.
+    /// The bound.
     pub bound: LabBound,
-    /// What was found: `server` over (or less) `against`.
+    /// The result: `server` over (or minus) `against`.
     pub found: Option<LabInterval>,
-    /// What `against` is beside itself in the same pattern.
+    /// `against` compared with itself in the same pattern.
     pub itself: Option<LabInterval>,
-    /// What became of it.
+    /// The outcome.
     pub outcome: LabOutcome,
 }

@@ -1,4 +1,4 @@
-//! What a program writes: the end of it, for errors, and a text that is waited for.
+//! The output of a program: its end, for errors, and a text that is awaited.
 
 use std::io::{self, PipeReader, Read as _};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -6,20 +6,21 @@ use std::time::Duration;
 
 /// Output that is kept, in bytes: the last of it.
 pub(super) const TAIL: usize = 16 * 1024;
-/// How long the last output of a program that has ended is waited for.
+/// The longest wait for the last output of an ended program.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// And before an error tells of them, where the program may still run: what it wrote before it ended is read by another thread.
+/// Wait for the last output before an error reports it: the program may still run, and another
+/// thread reads its output.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
 /// The last output of a program.
 #[derive(Debug, Default)]
 pub(super) struct Output {
-    state: Mutex<Told>,
+    state: Mutex<CollectedOutput>,
     more: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct Told {
+struct CollectedOutput {
     tail: Vec<u8>,
     awaited: Option<String>,
     seen: bool,
@@ -27,36 +28,37 @@ struct Told {
 }
 
 impl Output {
-    /// From now on, `text` in its output is looked for.
+    /// Begins to search the output for `text`.
     pub(super) fn await_text(&self, text: &str) {
         let mut told = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         told.awaited = Some(text.to_owned());
         told.look();
     }
 
-    /// Whether that text has come.
-    pub(super) fn has_said_it(&self) -> bool {
+    /// Whether the awaited text appeared.
+    pub(super) fn has_awaited_text(&self) -> bool {
         let told = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         told.seen
     }
 
-    /// Waits until there is more output, at most so long.
+    /// Waits for more output, at most for `longest`.
     pub(super) fn wait_for_output(&self, longest: Duration) {
         let told = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        // One that has closed its output says no more; the time still passes.
+        // If the program has closed its output, this waits for the whole time.
         let _ = self
             .more
             .wait_timeout(told, longest)
             .unwrap_or_else(PoisonError::into_inner);
     }
 
-    /// All output of a program that has ended, as much as is kept.
+    /// The kept output of a program that has ended.
     pub(super) fn all_output(&self) -> String {
-        String::from_utf8_lossy(&self.told_within(PATIENCE).tail).into_owned()
+        String::from_utf8_lossy(&self.collected_within(PATIENCE).tail).into_owned()
     }
 
-    /// What was told once the other end is closed, which somebody else may still hold: after that time at the latest.
-    fn told_within(&self, longest: Duration) -> MutexGuard<'_, Told> {
+    /// The collected output once the other end is closed, or after `longest`, because another
+    /// process may hold the other end.
+    fn collected_within(&self, longest: Duration) -> MutexGuard<'_, CollectedOutput> {
         let told = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let (told, _) = self
             .more
@@ -66,8 +68,8 @@ impl Output {
     }
 
     /// The last lines of its output, indented, to be set behind an error.
-    pub(super) fn last_words(&self) -> String {
-        let told = self.told_within(LAST_WORDS);
+    pub(super) fn last_lines(&self) -> String {
+        let told = self.collected_within(LAST_WORDS);
         let text = String::from_utf8_lossy(&told.tail);
         let lines: Vec<&str> = text
             .lines()
@@ -105,8 +107,9 @@ impl Output {
     }
 }
 
-impl Told {
-    /// Whether what is waited for has come. Called for each 4 KiB before older output is dropped.
+impl CollectedOutput {
+    /// Updates whether the awaited text appeared. Called for each 4 KiB, before older output is
+    /// dropped.
     fn look(&mut self) {
         if let Some(awaited) = self.awaited.as_deref().filter(|_| !self.seen) {
             self.seen = String::from_utf8_lossy(&self.tail).contains(awaited);

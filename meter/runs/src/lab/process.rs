@@ -1,4 +1,4 @@
-//! A program that an experiment starts: on given cores, in a group of its own, and ended whatever happens.
+//! A program that an experiment starts: on given cores, in its own group, and always ended.
 
 use std::ffi::OsStr;
 use std::io;
@@ -12,31 +12,33 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 
-use super::form::Line;
 use super::output::Output;
-use super::{programs, tree};
+use super::spec_values::CommandLine;
+use super::{process_tree, programs};
 use base_clock::Nanos;
 use millrace_client::limits;
 
 /// How long a program may take to end before it is killed.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Kills its own group when this process ends in a way that runs no more code: its end of the pipe closes then. It is there
-/// before the program, so there is no moment in which nobody watches.
+/// Kills its own process group when this process ends without running any more code, because then
+/// its pipe is closed. The guard starts before the program, so the program is guarded from its
+/// first moment.
 const KILLER: &str = "read -r _; kill -s KILL 0";
-/// Removes a folder in that same case, again if somebody who is being killed still wrote into it.
+/// Removes a folder in the same case; a second time if a process that is being killed still wrote
+/// into it.
 const REMOVER: &str = r#"read -r _; rm -rf -- "$1" || rm -rf -- "$1""#;
 
 /// What to start. All placeholders are filled.
 #[derive(Clone, Debug)]
 pub(super) struct Launch {
-    pub(super) line: Line,
+    pub(super) line: CommandLine,
     pub(super) cwd: PathBuf,
     pub(super) env: Vec<(String, String)>,
-    /// Empty: wherever this process may run.
+    /// Empty: all cores of this process.
     pub(super) cores: Vec<usize>,
 }
 
-/// A running program with all that it started. Dropped, it is killed.
+/// A running program and all its processes, which are killed when it is dropped.
 #[derive(Debug)]
 pub(super) struct Process {
     child: Child,
@@ -46,7 +48,7 @@ pub(super) struct Process {
 }
 
 impl Process {
-    /// Starts a program; the text of an error says which and why.
+    /// Starts a program; the error names the program and the cause.
     pub(super) fn start(launch: &Launch) -> Result<Self, String> {
         let mut command = command(launch)?;
         let shown = command.get_program().to_string_lossy().into_owned();
@@ -67,7 +69,7 @@ impl Process {
             let _ = guard.wait();
             cannot(error)
         })?;
-        // The ends of the pipe that `command` holds would keep it open.
+        // `command` holds ends of the pipe, which would keep the pipe open.
         drop(command);
         let output = Arc::<Output>::default();
         let collector = Arc::clone(&output);
@@ -80,13 +82,13 @@ impl Process {
             status: None,
             output,
         };
-        // Where there is no thread, the process is dropped, and so ended.
+        // Without a thread the process is dropped, and so ended.
         collected.map(|_| process).map_err(cannot)
     }
 
     /// All its processes.
     pub(super) fn pids(&self) -> Vec<u32> {
-        tree::family(self.guard.id(), self.child.id())
+        process_tree::family(self.guard.id(), self.child.id())
     }
 
     /// How it ended, if it has.
@@ -97,7 +99,7 @@ impl Process {
         self.status
     }
 
-    /// Waits at most so long for its end.
+    /// Waits for its end, at most for `longest`.
     pub(super) fn wait(&mut self, longest: Duration) -> Option<ExitStatus> {
         if self.exited().is_none() {
             wait_for(&[self.child.id()], base_clock::after(longest));
@@ -105,7 +107,7 @@ impl Process {
         self.exited()
     }
 
-    /// What it writes.
+    /// Its output.
     pub(super) fn output(&self) -> &Output {
         &self.output
     }
@@ -144,12 +146,12 @@ impl Drop for Process {
 
 fn command(launch: &Launch) -> Result<Command, String> {
     match &launch.line {
-        Line::Shell(line) => {
+        CommandLine::Shell(line) => {
             let mut command = Command::new("/bin/sh");
             command.arg("-c").arg(line);
             Ok(command)
         }
-        Line::Program(words) => {
+        CommandLine::Program(words) => {
             let (name, arguments) = words.split_first().ok_or("the command is empty")?;
             let program = programs::find(name, &launch.cwd)
                 .ok_or_else(|| format!("there is no program {name}"))?;
@@ -160,8 +162,8 @@ fn command(launch: &Launch) -> Result<Command, String> {
     }
 }
 
-/// Starts `command` on `cores`. A child inherits where its parent thread may run, and hands it on to its own children: so
-/// a thread that is bound to the cores starts it.
+/// Starts `command` on `cores`. A child inherits the cores of its parent thread and passes them on
+/// to its own children, so a thread that is bound to the cores starts it.
 fn spawn(command: &mut Command, cores: &[usize]) -> io::Result<Child> {
     std::thread::scope(|scope| {
         let body = || {
@@ -177,7 +179,7 @@ fn spawn(command: &mut Command, cores: &[usize]) -> io::Result<Child> {
     })
 }
 
-/// Does what `script` says, for `argument`, when this process has ended.
+/// Runs `script` with `argument` when this process has ended.
 fn guard(script: &str, argument: &OsStr) -> io::Result<Child> {
     Command::new("/bin/sh")
         .args(["-c", script, "sh"])
@@ -185,12 +187,12 @@ fn guard(script: &str, argument: &OsStr) -> io::Result<Child> {
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
-        // Ctrl-C on the terminal is not for it.
+        // Ctrl-C on the terminal must not reach it.
         .process_group(0)
         .spawn()
 }
 
-/// Removes a folder if this process is killed before it can do so itself.
+/// Removes a folder if this process is killed before it does so itself.
 #[derive(Debug)]
 pub(super) struct Remover(Child);
 
@@ -210,17 +212,17 @@ impl Drop for Remover {
 
 fn send(pids: &[u32], signal: Signal) {
     for pid in pids.iter().filter_map(|&pid| Pid::from_raw(pid as i32)) {
-        // One that has just ended needs no signal.
+        // A process that has just ended needs no signal.
         let _ = kill_process(pid, signal);
     }
 }
 
-/// Waits until all have ended; `false` if some have not by then.
+/// Waits until all have ended; `false` if some have not at `deadline`.
 fn wait_for(pids: &[u32], deadline: Nanos) -> bool {
     pids.iter().all(|&pid| {
         let opened =
             Pid::from_raw(pid as i32).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
-        // One that cannot be opened has ended.
+        // A process that cannot be opened has ended.
         opened.is_none_or(|process| ended(&process, deadline))
     })
 }
@@ -243,7 +245,7 @@ mod tests {
 
     fn start(script: &str) -> Process {
         Process::start(&Launch {
-            line: Line::Shell(script.to_owned()),
+            line: CommandLine::Shell(script.to_owned()),
             cwd: std::env::temp_dir(),
             env: vec![("WHO".to_owned(), "me".to_owned())],
             cores: Vec::new(),
@@ -254,29 +256,29 @@ mod tests {
     fn wait_for_text(process: &Process, text: &str) {
         process.output().await_text(text);
         let deadline = base_clock::after(Duration::from_secs(30));
-        while !process.output().has_said_it() {
+        while !process.output().has_awaited_text() {
             assert!(
                 base_clock::now() < deadline,
                 "{}",
-                process.output().last_words()
+                process.output().last_lines()
             );
             process.output().wait_for_output(Duration::from_millis(50));
         }
     }
 
     #[test]
-    fn what_a_program_started_ends_with_it() {
+    fn processes_of_a_program_end_with_it() {
         let mut process = start("trap '' TERM; sleep 1000 & sleep 1000 & echo up $WHO; wait; wait");
         wait_for_text(&process, "up me");
         let family = process.pids();
         assert_eq!(family.len(), 3, "{family:?}");
-        // Nothing here may wait for the patience to end: the children obey, and the shell goes with the kill.
+        // Nothing here may wait for `PATIENCE`: the children obey, and the kill ends the shell.
         send(&family, Signal::KILL);
         process.stop(Some(Signal::TERM));
         assert!(
             family
                 .iter()
-                .all(|&pid| !tree::family(0, pid).contains(&pid))
+                .all(|&pid| !process_tree::family(0, pid).contains(&pid))
         );
         assert!(process.exited().is_some());
     }
@@ -291,12 +293,12 @@ mod tests {
         assert!(
             family
                 .iter()
-                .all(|&pid| !tree::family(0, pid).contains(&pid))
+                .all(|&pid| !process_tree::family(0, pid).contains(&pid))
         );
     }
 
     #[test]
-    fn output_is_bounded_and_its_end_is_told() {
+    fn output_is_bounded_and_its_end_is_reported() {
         let mut process =
             start("i=0; while [ $i -lt 20000 ]; do echo line $i; i=$((i+1)); done; exit 3");
         assert_eq!(
@@ -304,7 +306,7 @@ mod tests {
             Some(3)
         );
         assert!(process.output().all_output().len() <= TAIL);
-        let words = process.output().last_words();
+        let words = process.output().last_lines();
         assert!(
             words.ends_with("line 19999") && words.lines().count() == 13,
             "{words}"
@@ -312,9 +314,9 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_is_not_there_is_named() {
+    fn a_missing_program_is_named() {
         let error = Process::start(&Launch {
-            line: Line::Program(vec!["no-such-program-here".to_owned()]),
+            line: CommandLine::Program(vec!["no-such-program-here".to_owned()]),
             cwd: PathBuf::from("/"),
             env: Vec::new(),
             cores: Vec::new(),

@@ -1,4 +1,4 @@
-//! Programs that an experiment needs, and the packages that bring them.
+//! Programs that an experiment needs, and their packages.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt as _;
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::experiment::Experiment;
 
-/// Where Debian keeps servers, which the search path of a user does not have.
+/// Folders of servers in Debian, which are not in a user's search path.
 const SYSTEM: [&str; 3] = ["/usr/local/sbin", "/usr/sbin", "/sbin"];
 
 /// A program that is not installed.
@@ -16,11 +16,11 @@ pub struct Missing {
     pub program: String,
     /// The Debian package that has it.
     pub package: String,
-    /// The servers that need it; empty where the whole experiment does.
+    /// The servers that need it; empty if the whole experiment needs it.
     pub servers: Vec<String>,
 }
 
-/// A program and its Debian package: `PROGRAM`, or `PROGRAM:PACKAGE` where they are called differently.
+/// A program and its Debian package: `PROGRAM`, or `PROGRAM:PACKAGE` if the names differ.
 pub(super) fn need(text: &str) -> (&str, &str) {
     text.split_once(':').unwrap_or((text, text))
 }
@@ -37,7 +37,7 @@ pub(super) fn search_path() -> String {
     folders.join(":")
 }
 
-/// Where `program` is. One with a slash is a path, taken from `from`.
+/// The path of `program`. A name with a slash is a path relative to `from`.
 pub(super) fn find(program: &str, from: &Path) -> Option<PathBuf> {
     if program.contains('/') {
         return Some(from.join(program)).filter(|path| is_program(path));
@@ -48,7 +48,8 @@ pub(super) fn find(program: &str, from: &Path) -> Option<PathBuf> {
         .find(|path| is_program(path))
 }
 
-/// Whether what is needed is installed: a program, or, with a slash in its name, any file, such as a module.
+/// Whether a need is installed: a program, or, with a slash in its name, any file, such as a
+/// module.
 fn is_here(needed: &str, from: &Path) -> bool {
     find(needed, from).is_some() || (needed.contains('/') && from.join(needed).is_file())
 }
@@ -58,7 +59,7 @@ fn is_program(path: &Path) -> bool {
         .is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o111 != 0)
 }
 
-/// What `experiment` needs and is not here.
+/// Programs that `experiment` needs and that are not installed.
 pub(super) fn missing(experiment: &Experiment) -> Vec<Missing> {
     let mut found: BTreeMap<(String, String), Vec<String>> = BTreeMap::new();
     let mut look = |text: &str, server: Option<&str>| {
@@ -94,18 +95,18 @@ pub(super) fn missing(experiment: &Experiment) -> Vec<Missing> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::spec::Checker;
+    use super::super::spec::OtherProgram;
     use super::*;
 
     #[test]
     fn the_other_client_is_needed_too() {
-        let missing = |checker: Checker| {
+        let missing = |checker: OtherProgram| {
             let (program, package) = need(checker.need());
             assert_eq!(program, checker.name());
             package
         };
-        assert_eq!(missing(Checker::Wrk), "wrk");
-        assert_eq!(missing(Checker::H2load), "nghttp2-client");
+        assert_eq!(missing(OtherProgram::Wrk), "wrk");
+        assert_eq!(missing(OtherProgram::H2load), "nghttp2-client");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! How far an experiment is, and what is left of it.
+//! Progress of an experiment, and the time that is left.
 
 use std::time::Duration;
 
@@ -8,9 +8,9 @@ use base_clock::Nanos;
 /// How far an experiment is.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LabProgress<'a> {
-    /// What is being done: a server's name, or a step of the preparation.
+    /// The current step: a server's name, or a step of the preparation.
     pub doing: &'a str,
-    /// Where it is measured; `None` while something is prepared or started.
+    /// The level; `None` during preparations and starts.
     pub level: Option<LabLevel>,
     /// The repeat, from 1.
     pub repeat: usize,
@@ -20,24 +20,25 @@ pub struct LabProgress<'a> {
     pub done: usize,
     /// Runs in all.
     pub runs: usize,
-    /// What is left, by the time that the runs so far took.
+    /// Time that is left, estimated from the runs so far.
     pub remaining: Duration,
 }
 
-/// How long runs take beside what is planned for them: starts of servers and of other clients come to it.
+/// How long runs take compared with their planned times: starting servers and other clients takes
+/// more time.
 #[derive(Clone, Copy)]
-pub(super) struct Pace {
+pub(super) struct TimeEstimate {
     /// Planned for all runs.
     whole: Duration,
     /// Planned for those that are done.
     done: Duration,
-    /// When the first one began, and when the last one that is done ended.
+    /// When the first run began, and when the last finished run ended.
     began: Nanos,
     ended: Nanos,
 }
 
-impl Pace {
-    /// Of runs for which so much is planned, the first of which begins now.
+impl TimeEstimate {
+    /// For runs with a planned time of `whole`, the first of which begins now.
     pub(super) fn begin(whole: Duration) -> Self {
         let now = base_clock::now();
         Self {
@@ -48,13 +49,14 @@ impl Pace {
         }
     }
 
-    /// One is done for which so much was planned.
+    /// A run with this planned time has ended.
     pub(super) fn end_run(&mut self, planned: Duration) {
         self.done += planned;
         self.ended = base_clock::now();
     }
 
-    /// What is left at a moment, if the others take as much longer than planned as those that are done.
+    /// Time that is left at a moment, if the other runs exceed their planned times as the finished
+    /// ones did.
     fn remaining(&self, now: Nanos) -> Duration {
         let left = self.whole.saturating_sub(self.done).as_secs_f64();
         let took = self.ended.saturating_sub(self.began) as f64 / 1e9;
@@ -67,16 +69,16 @@ impl Pace {
     }
 }
 
-/// Where an experiment stands.
-pub(super) struct Place {
+/// The current position in an experiment.
+pub(super) struct LabPosition {
     pub(super) repeats: usize,
     pub(super) runs: usize,
     pub(super) done: usize,
-    pub(super) pace: Pace,
+    pub(super) pace: TimeEstimate,
 }
 
-impl Place {
-    /// What is being done, and what is left by the time that the runs so far took.
+impl LabPosition {
+    /// The current step, and the time that is left, estimated from the runs so far.
     pub(super) fn progress<'d>(
         &self,
         doing: &'d str,
@@ -100,14 +102,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_left_is_told_by_what_the_runs_so_far_took() {
+    fn the_remaining_time_follows_from_the_runs_so_far() {
         let seconds = Duration::from_secs;
-        let mut pace = Pace::begin(seconds(100));
-        let at = |pace: &Pace, s: u64| pace.began + s * 1_000_000_000;
+        let mut pace = TimeEstimate::begin(seconds(100));
+        let at = |pace: &TimeEstimate, s: u64| pace.began + s * 1_000_000_000;
         assert_eq!(pace.remaining(at(&pace, 0)), seconds(100));
         assert_eq!(pace.remaining(at(&pace, 3)), seconds(97));
         assert_eq!(pace.remaining(at(&pace, 300)), seconds(0));
-        // Long runs first, with another client beside, then short ones: each counts for what is planned for it.
+        // Long runs with another client first, then short ones: each counts with its planned time.
         pace.end_run(seconds(60));
         pace.ended = at(&pace, 90);
         assert_eq!(pace.remaining(at(&pace, 90)), seconds(60));

@@ -11,27 +11,27 @@ use super::doubts::doubts;
 use super::experiment::Experiment;
 use super::findings::{findings, judge};
 use super::limit::limits;
-use super::measure::{Scene, measure};
+use super::measure::{LevelRun, measure};
 use super::outcome::{Lab, LabLevel, LabRun, LabServer, Text};
 use super::process::{Process, Remover};
-use super::progress::{LabProgress, Pace, Place};
-use super::server::Running;
-use super::spec::{Prepare, Sequence, Server};
-use super::turns::{self, Turn, turns};
-use super::workshop::Workshop;
+use super::progress::{LabPosition, LabProgress, TimeEstimate};
+use super::schedule::{self, ServerTurn, turns};
+use super::server::RunningServer;
+use super::spec::{PrepareStep, Sequence, ServerSpec};
+use super::work_folder::WorkFolder;
 use crate::Host;
 use millrace_client::Error;
 use millrace_stats::Verdict;
 
-/// Between two looks at a step of the preparation.
+/// Time between two checks of a step of the preparation.
 const GLANCE: Duration = Duration::from_millis(200);
 
 /// The programs of this project that an experiment can start.
 #[derive(Clone, Debug)]
 pub struct Programs {
-    /// What `{millpond}` stands for: the web server.
+    /// The value of `{millpond}`: the web server.
     pub millpond: PathBuf,
-    /// What `{millrace}` stands for: this program.
+    /// The value of `{millrace}`: this program.
     pub millrace: PathBuf,
 }
 
@@ -44,12 +44,12 @@ pub struct LabOptions {
     pub keep: bool,
 }
 
-/// Carries out an experiment. It ends early, with what there is by then, when `stop` is set or a server fails; no server
-/// is left. `progress` is called about five times a second.
+/// Carries out an experiment. It ends early, with the results so far, when `stop` is set or a
+/// server fails; no server keeps running. `progress` is called about five times a second.
 ///
 /// # Errors
-/// Something went wrong before the first run was complete: there is nothing to show. The sentence names the server or the
-/// step, and has the end of its output.
+/// A failure before the first run was complete, so there is no result. The sentence names the
+/// server or the step, and has the end of its output.
 pub fn lab(
     experiment: &Experiment,
     options: &LabOptions,
@@ -61,7 +61,7 @@ pub fn lab(
         source,
     };
     let mut builder = tempfile::Builder::new();
-    // Servers that give up their rights read in there.
+    // Servers that drop their privileges read in this folder.
     let permissions = std::os::unix::fs::PermissionsExt::from_mode(0o755);
     builder.prefix("millrace-lab-").permissions(permissions);
     let mut folder = builder.tempdir().map_err(cannot)?;
@@ -70,21 +70,21 @@ pub fn lab(
         true => None,
         false => Some(Remover::of(folder.path()).map_err(cannot)?),
     };
-    let mut bench = Bench {
-        shop: Workshop::new(experiment, folder.path(), &options.programs),
+    let mut bench = ExperimentRun {
+        work_folder: WorkFolder::new(experiment, folder.path(), &options.programs),
         experiment,
         levels: experiment.levels(),
         kept: Vec::new(),
         records: BTreeMap::new(),
         files: Vec::new(),
         runs: Vec::new(),
-        planned: turns::runs(experiment),
-        pace: Pace::begin(turns::time(experiment)),
+        planned: schedule::runs(experiment),
+        pace: TimeEstimate::begin(schedule::time(experiment)),
         progress,
         stop,
     };
     let ended = bench.carry_out();
-    bench.clear_up();
+    bench.stop_all();
     let failure = ended.err();
     match failure {
         Some(sentence) if bench.runs.is_empty() => Err(Error::Plan(sentence)),
@@ -92,36 +92,36 @@ pub fn lab(
     }
 }
 
-struct Bench<'a, 'p> {
-    shop: Workshop<'a>,
+struct ExperimentRun<'a, 'p> {
+    work_folder: WorkFolder<'a>,
     experiment: &'a Experiment,
     levels: Vec<LabLevel>,
     /// Servers that stay up, between their turns.
-    kept: Vec<Running<'a>>,
+    kept: Vec<RunningServer<'a>>,
     records: BTreeMap<String, LabServer>,
     files: Vec<Text>,
     runs: Vec<LabRun>,
     /// Runs to be made.
     planned: usize,
-    pace: Pace,
+    pace: TimeEstimate,
     progress: &'p mut dyn FnMut(&LabProgress<'_>),
     stop: &'a AtomicBool,
 }
 
-impl<'a> Bench<'a, '_> {
+impl<'a> ExperimentRun<'a, '_> {
     fn carry_out(&mut self) -> Result<(), String> {
-        let files = self.shop.write_shared()?;
+        let files = self.work_folder.write_shared()?;
         let shown = |file: Text| Text {
-            content: self.shop.shown(&file.content),
+            content: self.work_folder.shown(&file.content),
             ..file
         };
         self.files = files.into_iter().map(shown).collect();
         for (number, step) in self.experiment.prepare.iter().enumerate() {
             self.prepare(number + 1, step)?;
-            // What it had up has seen the files of before.
+            // Servers that are already up have read the files before this step.
             self.end_block();
         }
-        self.pace = Pace::begin(turns::time(self.experiment));
+        self.pace = TimeEstimate::begin(schedule::time(self.experiment));
         let mut repeat = 0;
         for turn in turns(self.experiment) {
             if turn.repeat != repeat && self.experiment.order == Sequence::Blocks {
@@ -141,17 +141,17 @@ impl<'a> Bench<'a, '_> {
         self.stop.load(Ordering::Relaxed)
     }
 
-    fn prepare(&mut self, number: usize, step: &'a Prepare) -> Result<(), String> {
+    fn prepare(&mut self, number: usize, step: &'a PrepareStep) -> Result<(), String> {
         let what = format!("step {number} of the preparation");
-        let Some(beside) = self.all_up(&step.with)? else {
+        let Some(beside) = self.start_servers(&step.with)? else {
             return Ok(());
         };
-        let mut values = self.shop.values();
+        let mut values = self.work_folder.values();
         for other in &beside {
             let key = format!("port.{}", other.spec.name.get_ref());
             values.set(&key, other.port.to_string());
         }
-        let launch = self.shop.launch(step.run.get_ref(), &values)?;
+        let launch = self.work_folder.launch(step.run.get_ref(), &values)?;
         let mut process = Process::start(&launch).map_err(|error| format!("{what}: {error}"))?;
         let status = loop {
             match process.wait(GLANCE) {
@@ -160,30 +160,30 @@ impl<'a> Bench<'a, '_> {
                 None => self.show(&what, None, 1),
             }
         };
-        beside.into_iter().for_each(|other| self.down(other));
+        beside.into_iter().for_each(|other| self.stop_server(other));
         if status.success() {
             Ok(())
         } else {
             Err(format!(
                 "{what} failed ({status}); {}",
-                process.output().last_words()
+                process.output().last_lines()
             ))
         }
     }
 
     /// Starts a server if it is not up, measures it, and stops it if its turn is over with that.
-    fn turn(&mut self, turn: &Turn<'a>) -> Result<(), String> {
+    fn turn(&mut self, turn: &ServerTurn<'a>) -> Result<(), String> {
         let (spec, repeat) = (turn.server, turn.repeat);
-        let Some(mut beside) = self.all_up(&spec.with)? else {
+        let Some(mut beside) = self.start_servers(&spec.with)? else {
             return Ok(());
         };
         self.show(spec.name.get_ref(), None, repeat);
-        let Some(mut subject) = self.up(spec, &beside)? else {
+        let Some(mut subject) = self.start_server(spec, &beside)? else {
             return Ok(());
         };
         for &level in &turn.levels {
-            let scene = Scene {
-                shop: &self.shop,
+            let level_run = LevelRun {
+                work_folder: &self.work_folder,
                 subject: &mut subject,
                 beside: &mut beside,
                 level,
@@ -195,26 +195,29 @@ impl<'a> Bench<'a, '_> {
                 stop: self.stop,
             };
             let place = self.place();
-            match measure_showing(scene, &mut *self.progress, &place)? {
+            match measure_showing(level_run, &mut *self.progress, &place)? {
                 Some(run) => self.runs.push(run),
                 None => break,
             }
             self.pace.end_run(turn.run_time(self.experiment));
         }
-        self.down(subject);
-        beside.into_iter().for_each(|other| self.down(other));
+        self.stop_server(subject);
+        beside.into_iter().for_each(|other| self.stop_server(other));
         Ok(())
     }
 
     /// The servers of these names, up. `None` if it was stopped.
-    fn all_up(&mut self, names: &[Spanned<String>]) -> Result<Option<Vec<Running<'a>>>, String> {
+    fn start_servers(
+        &mut self,
+        names: &[Spanned<String>],
+    ) -> Result<Option<Vec<RunningServer<'a>>>, String> {
         let experiment = self.experiment;
         let mut up = Vec::new();
         for name in names {
             let spec = experiment
                 .server(name.get_ref())
                 .ok_or_else(|| format!("there is no server {:?}", name.get_ref()))?;
-            match self.up(spec, &up)? {
+            match self.start_server(spec, &up)? {
                 Some(running) => up.push(running),
                 None => return Ok(None),
             }
@@ -222,11 +225,11 @@ impl<'a> Bench<'a, '_> {
         Ok(Some(up))
     }
 
-    fn up(
+    fn start_server(
         &mut self,
-        spec: &'a Server,
-        beside: &[Running<'a>],
-    ) -> Result<Option<Running<'a>>, String> {
+        spec: &'a ServerSpec,
+        beside: &[RunningServer<'a>],
+    ) -> Result<Option<RunningServer<'a>>, String> {
         let kept = self
             .kept
             .iter()
@@ -236,56 +239,58 @@ impl<'a> Bench<'a, '_> {
             running.must_live()?;
             return Ok(Some(running));
         }
-        let Some(mut running) = Running::start(&self.shop, spec, beside, self.stop)? else {
+        let Some(mut running) = RunningServer::start(&self.work_folder, spec, beside, self.stop)?
+        else {
             return Ok(None);
         };
         let name = spec.name.get_ref();
         running.record.version = match self.records.get(name) {
             Some(record) => record.version.clone(),
-            None => running.version(&self.shop),
+            None => running.version(&self.work_folder),
         };
         self.records.insert(name.clone(), running.record.clone());
         Ok(Some(running))
     }
 
-    fn down(&mut self, running: Running<'a>) {
+    fn stop_server(&mut self, running: RunningServer<'a>) {
         if running.spec.keep || self.experiment.order == Sequence::Blocks {
             self.kept.push(running);
         } else {
-            running.stop(&self.shop);
+            running.stop(&self.work_folder);
         }
     }
 
-    /// Starts every server before the first turn of a block, so that no turn takes longer than another.
+    /// Starts every server before the first turn of a block, so that no turn takes longer than the
+    /// others.
     fn begin_block(&mut self, repeat: usize) -> Result<(), String> {
         let experiment = self.experiment;
         for spec in experiment.measured() {
-            let Some(beside) = self.all_up(&spec.with)? else {
+            let Some(beside) = self.start_servers(&spec.with)? else {
                 return Ok(());
             };
             self.show(spec.name.get_ref(), None, repeat);
-            let subject = self.up(spec, &beside)?;
+            let subject = self.start_server(spec, &beside)?;
             let up = subject.into_iter().chain(beside);
-            up.for_each(|running| self.down(running));
+            up.for_each(|running| self.stop_server(running));
         }
         Ok(())
     }
 
-    /// Stops what was up for one block. The next one has new processes: what differs from one start of a server to another
-    /// is then part of what differs between blocks.
+    /// Stops the servers of one block. The next block has new processes, so differences between
+    /// starts of a server are part of the differences between blocks.
     fn end_block(&mut self) {
         let (stay, over) = std::mem::take(&mut self.kept)
             .into_iter()
             .partition(|running| running.spec.keep);
         self.kept = stay;
-        let over: Vec<Running<'a>> = over;
+        let over: Vec<RunningServer<'a>> = over;
         over.into_iter()
-            .for_each(|running| running.stop(&self.shop));
+            .for_each(|running| running.stop(&self.work_folder));
     }
 
-    fn clear_up(&mut self) {
+    fn stop_all(&mut self) {
         for running in std::mem::take(&mut self.kept) {
-            running.stop(&self.shop);
+            running.stop(&self.work_folder);
         }
     }
 
@@ -294,8 +299,8 @@ impl<'a> Bench<'a, '_> {
         (self.progress)(&place.progress(doing, level, repeat));
     }
 
-    fn place(&self) -> Place {
-        Place {
+    fn place(&self) -> LabPosition {
+        LabPosition {
             repeats: self.experiment.repeats(),
             runs: self.planned,
             done: self.runs.len(),
@@ -311,7 +316,7 @@ impl<'a> Bench<'a, '_> {
         let base = baseline.map(String::as_str);
         let checker = experiment.cross_check.as_ref();
         let other = checker.map_or("", |checker| checker.get_ref().name());
-        let findings = findings(&self.runs, &names, &self.levels, base, other);
+        let findings = findings(&self.runs, &names, &self.levels, base);
         let asked = experiment.limits.iter().map(Spanned::get_ref);
         let limits = limits(asked, &self.runs, &names, base, &self.levels);
         let (mut verdict, mut reasons) = judge(&findings, &self.runs);
@@ -352,14 +357,18 @@ impl<'a> Bench<'a, '_> {
     }
 }
 
-/// Measures, and says meanwhile how far it is.
+/// Measures, and reports the progress.
 fn measure_showing(
-    mut scene: Scene<'_, '_>,
+    mut level_run: LevelRun<'_, '_>,
     progress: &mut dyn FnMut(&LabProgress<'_>),
-    place: &Place,
+    place: &LabPosition,
 ) -> Result<Option<LabRun>, String> {
-    let (name, level, repeat) = (scene.subject.record.name.clone(), scene.level, scene.repeat);
-    measure(&mut scene, &mut || {
+    let (name, level, repeat) = (
+        level_run.subject.record.name.clone(),
+        level_run.level,
+        level_run.repeat,
+    );
+    measure(&mut level_run, &mut || {
         progress(&place.progress(&name, Some(level), repeat));
     })
 }

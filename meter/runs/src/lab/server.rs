@@ -8,56 +8,63 @@ use std::time::Duration;
 use rustix::process::Signal;
 
 use super::experiment::numbered;
-use super::fill::Values;
-use super::form::{Ending, Line};
 use super::outcome::LabServer;
+use super::placeholders::Placeholders;
 use super::process::{Launch, Process};
-use super::spec::Server;
-use super::workshop::{self, Workshop};
+use super::spec::ServerSpec;
+use super::spec_values::{CommandLine, Ending};
+use super::work_folder::{self, WorkFolder};
 use crate::run;
 use millrace_client::{Order, Plan, Stop};
 
-/// Between two questions whether a server is ready.
+/// Time between two checks whether a server is ready.
 const GLANCE: Duration = Duration::from_millis(20);
-/// Longest wait for the answer to such a question, and for a program that prints a version or stops a server.
+/// The longest wait for the response to such a check, and for a program that prints a version or
+/// stops a server.
 const ASK: Duration = Duration::from_secs(5);
 
 /// A server that is up.
 #[derive(Debug)]
-pub(super) struct Running<'a> {
-    pub(super) spec: &'a Server,
+pub(super) struct RunningServer<'a> {
+    pub(super) spec: &'a ServerSpec,
     /// How it was started, for the report.
     pub(super) record: LabServer,
     pub(super) port: u16,
-    /// Memory that each connection took that asks for nothing, once such were opened.
+    /// Memory of each idle connection, once idle connections were opened.
     pub(super) idle_bytes: Option<f64>,
     process: Process,
-    values: Values,
+    values: Placeholders,
 }
 
-impl<'a> Running<'a> {
+impl<'a> RunningServer<'a> {
     /// Starts a server and waits until it is ready. `None` if `stop` was set meanwhile.
     pub(super) fn start(
-        shop: &Workshop<'_>,
-        spec: &'a Server,
-        beside: &[Running<'_>],
+        work_folder: &WorkFolder<'_>,
+        spec: &'a ServerSpec,
+        beside: &[RunningServer<'_>],
         stop: &AtomicBool,
     ) -> Result<Option<Self>, String> {
         let name = spec.name.get_ref();
         let of_it = |error: String| format!("server {name}: {error}");
-        let mut running = Self::launch(shop, spec, beside).map_err(of_it)?;
-        let ready = running.wait_until_ready(shop, stop).map_err(of_it)?;
+        let mut running = Self::launch(work_folder, spec, beside).map_err(of_it)?;
+        let ready = running.wait_until_ready(work_folder, stop).map_err(of_it)?;
         if ready {
-            running.visit(shop, stop).map_err(of_it)?;
+            running
+                .request_each_target(work_folder, stop)
+                .map_err(of_it)?;
         }
         Ok(ready.then_some(running))
     }
 
-    /// Asks for each of several targets once: what a server reads or makes when it is asked for the first time is no part of
-    /// what is measured.
-    fn visit(&self, shop: &Workshop<'_>, stop: &AtomicBool) -> Result<(), String> {
-        let path = shop.experiment.path(self.spec);
-        let targets = shop.experiment.targets(path);
+    /// Requests each of several targets once, so that the server's work for a first request is not
+    /// measured.
+    fn request_each_target(
+        &self,
+        work_folder: &WorkFolder<'_>,
+        stop: &AtomicBool,
+    ) -> Result<(), String> {
+        let path = work_folder.experiment.path(self.spec);
+        let targets = work_folder.experiment.targets(path);
         if targets.is_empty() || !self.spec.measured {
             return Ok(());
         }
@@ -81,17 +88,17 @@ impl<'a> Running<'a> {
     }
 
     fn launch(
-        shop: &Workshop<'_>,
-        spec: &'a Server,
-        beside: &[Running<'_>],
+        work_folder: &WorkFolder<'_>,
+        spec: &'a ServerSpec,
+        beside: &[RunningServer<'_>],
     ) -> Result<Self, String> {
         let name = spec.name.get_ref();
-        let folder = shop.folder(name)?;
+        let folder = work_folder.folder(name)?;
         let port = port(spec.port)?;
-        let mut values = shop.values();
+        let mut values = work_folder.values();
         values.set("port", port.to_string());
         values.set("dir", folder.to_string_lossy());
-        values.set("path", numbered(shop.experiment.path(spec), 0));
+        values.set("path", numbered(work_folder.experiment.path(spec), 0));
         let cores = spec.cores.as_ref().map(|cores| cores.get_ref().clone());
         let cores = cores.unwrap_or_default();
         if let Some(core) = cores.first() {
@@ -101,8 +108,8 @@ impl<'a> Running<'a> {
             let key = format!("port.{}", other.spec.name.get_ref());
             values.set(&key, other.port.to_string());
         }
-        let files = workshop::write(&folder, &spec.files, &values)?;
-        let mut launch = shop.launch(spec.start.get_ref(), &values)?;
+        let files = work_folder::write(&folder, &spec.files, &values)?;
+        let mut launch = work_folder.launch(spec.start.get_ref(), &values)?;
         launch.cores.clone_from(&cores);
         if let Some(cwd) = &spec.cwd {
             launch.cwd = launch.cwd.join(values.fill(cwd.get_ref(), false)?);
@@ -115,7 +122,7 @@ impl<'a> Running<'a> {
             name: name.clone(),
             about: spec.about.clone(),
             measured: spec.measured,
-            command: shop.shown(&typed(&launch)),
+            command: work_folder.shown(&shell_line(&launch)),
             version: String::new(),
             cores,
             with: spec
@@ -126,7 +133,7 @@ impl<'a> Running<'a> {
             files: files
                 .into_iter()
                 .map(|mut file| {
-                    file.content = shop.shown(&file.content);
+                    file.content = work_folder.shown(&file.content);
                     file
                 })
                 .collect(),
@@ -141,7 +148,7 @@ impl<'a> Running<'a> {
         })
     }
 
-    /// What is asked of it, from the path on.
+    /// The URL of a path on this server.
     pub(super) fn url(&self, path: &str) -> String {
         format!("http://127.0.0.1:{}{path}", self.port)
     }
@@ -158,17 +165,17 @@ impl<'a> Running<'a> {
             Some(status) => Err(format!(
                 "server {}: it ended while it was needed ({status}); {}",
                 self.record.name,
-                self.process.output().last_words()
+                self.process.output().last_lines()
             )),
         }
     }
 
-    /// What it prints about its version; nothing if it does not say.
-    pub(super) fn version(&self, shop: &Workshop<'_>) -> String {
+    /// The version that it prints; empty if it prints none.
+    pub(super) fn version(&self, work_folder: &WorkFolder<'_>) -> String {
         let Some(line) = &self.spec.version else {
             return String::new();
         };
-        let launched = shop.launch(line.get_ref(), &self.values);
+        let launched = work_folder.launch(line.get_ref(), &self.values);
         let Ok(mut process) = launched.and_then(|launch| Process::start(&launch)) else {
             return String::new();
         };
@@ -181,14 +188,14 @@ impl<'a> Running<'a> {
     }
 
     /// Ends it as its file says, and with force after that.
-    pub(super) fn stop(mut self, shop: &Workshop<'_>) {
+    pub(super) fn stop(mut self, work_folder: &WorkFolder<'_>) {
         let ending = self.spec.stop.as_ref().map(toml::Spanned::get_ref);
         let signal = match ending {
             None => Some(Signal::TERM),
             Some(Ending::Signal(signal)) => Some(*signal),
             Some(Ending::Command(line)) => {
-                let launched = shop.launch(line, &self.values);
-                // Where the command cannot do it, the signal does.
+                let launched = work_folder.launch(line, &self.values);
+                // If the command cannot be started, a signal stops the server.
                 match launched.and_then(|launch| Process::start(&launch)) {
                     Ok(mut process) => process
                         .wait(ASK)
@@ -202,11 +209,15 @@ impl<'a> Running<'a> {
     }
 
     /// `false` if `stop` was set before.
-    fn wait_until_ready(&mut self, shop: &Workshop<'_>, stop: &AtomicBool) -> Result<bool, String> {
+    fn wait_until_ready(
+        &mut self,
+        work_folder: &WorkFolder<'_>,
+        stop: &AtomicBool,
+    ) -> Result<bool, String> {
         let deadline = base_clock::after(self.spec.ready_timeout.0);
         let url = match &self.spec.ready {
             Some(url) => self.values.fill(url.get_ref(), false)?,
-            None => self.url(&numbered(shop.experiment.path(self.spec), 0)),
+            None => self.url(&numbered(work_folder.experiment.path(self.spec), 0)),
         };
         if let Some(text) = &self.spec.ready_log {
             self.process.output().await_text(text);
@@ -217,13 +228,13 @@ impl<'a> Running<'a> {
                 return Ok(false);
             }
             let ready = match &self.spec.ready_log {
-                Some(_) => self.process.output().has_said_it(),
+                Some(_) => self.process.output().has_awaited_text(),
                 None => answers(&url, stop, &mut last)?,
             };
             if let Some(status) = self.process.exited() {
                 return Err(format!(
                     "it ended before it was ready ({status}); {}",
-                    self.process.output().last_words()
+                    self.process.output().last_lines()
                 ));
             }
             if ready {
@@ -244,12 +255,12 @@ impl<'a> Running<'a> {
         };
         format!(
             "it is not ready after {seconds} s: {what}; {}",
-            self.process.output().last_words()
+            self.process.output().last_lines()
         )
     }
 }
 
-/// Whether `url` gives a good answer; `last` says what it gives else.
+/// Whether `url` gives a good response; if not, `last` describes the result.
 fn answers(url: &str, stop: &AtomicBool, last: &mut String) -> Result<bool, String> {
     let plan = Plan {
         stop: Stop::Requests(1),
@@ -267,7 +278,7 @@ fn answers(url: &str, stop: &AtomicBool, last: &mut String) -> Result<bool, Stri
     Ok(run.accounting.good > 0)
 }
 
-/// A free port, or the one that is asked for.
+/// A free port, or the requested one.
 fn port(asked: Option<u16>) -> Result<u16, String> {
     let listener = TcpListener::bind(("127.0.0.1", asked.unwrap_or(0)));
     let address = listener.and_then(|listener| listener.local_addr());
@@ -283,9 +294,9 @@ fn port(asked: Option<u16>) -> Result<u16, String> {
 }
 
 /// A command as one would type it.
-fn typed(launch: &Launch) -> String {
+fn shell_line(launch: &Launch) -> String {
     match &launch.line {
-        Line::Shell(line) => line.clone(),
-        Line::Program(words) => words.join(" "),
+        CommandLine::Shell(line) => line.clone(),
+        CommandLine::Program(words) => words.join(" "),
     }
 }

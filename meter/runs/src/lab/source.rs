@@ -1,7 +1,8 @@
 //! The text of an experiment with the files that it includes.
 //!
-//! What is included is put behind the experiment's own text, which TOML allows where it has only tables in it: so several
-//! experiments can have the same servers. Places are then places in the whole; they are told in the file that has them.
+//! Included texts are appended to the experiment's own text, which TOML allows if they have only
+//! tables. So several experiments can share servers. Positions are positions in the whole text;
+//! they are reported for the file that has them.
 
 use std::fs;
 use std::ops::Range;
@@ -14,7 +15,7 @@ use super::fault::Fault;
 
 /// An experiment's text and what is behind it.
 #[derive(Debug)]
-pub(super) struct Source {
+pub(super) struct ExperimentText {
     text: String,
     /// Bytes of the experiment's own text.
     own: usize,
@@ -24,23 +25,23 @@ pub(super) struct Source {
 #[derive(Debug)]
 struct Included {
     name: String,
-    /// Where the experiment names it.
+    /// Position of its name in the experiment.
     named: Range<usize>,
-    /// Where its text is.
+    /// Position of its text.
     place: Range<usize>,
 }
 
-/// What is known of an experiment before its parts are there.
+/// The keys of an experiment that are read before its includes.
 #[derive(Deserialize)]
-struct Head {
+struct Preamble {
     #[serde(default)]
     include: Vec<Spanned<String>>,
 }
 
-impl Source {
+impl ExperimentText {
     /// Reads the files that `text` includes, from the folder `here`.
     pub(super) fn gather(text: &str, here: &Path) -> Result<Self, Fault> {
-        let head: Head = toml::from_str(text).map_err(|error| {
+        let head: Preamble = toml::from_str(text).map_err(|error| {
             let place = error.span().unwrap_or(0..0);
             Fault::at(text, &place, error.message())
         })?;
@@ -72,7 +73,7 @@ impl Source {
         &self.text
     }
 
-    /// The mistake at a place of the text. One in an included file stands where that is named.
+    /// The mistake at a position of the text. In an included file it is reported at the include.
     pub(super) fn fault(&self, place: &Range<usize>, message: impl Into<String>) -> Fault {
         let own = &self.text[..self.own];
         let mut parts = self.included.iter();

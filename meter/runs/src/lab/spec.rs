@@ -7,34 +7,34 @@ use serde::Deserialize;
 use serde::de::{self, Deserializer};
 use toml::Spanned;
 
-use super::form::{Ending, Line, Time};
 use super::outcome::LabMetric;
+use super::spec_values::{CommandLine, Ending, Time};
 use crate::Ladder;
 
 /// In which order the servers are measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Sequence {
-    /// Forwards, then backwards, and so on: A B B A. What drifts on the machine meets all alike.
+    /// Forwards, then backwards, and so on: A B B A. A drift of the machine affects all alike.
     #[default]
     Interleaved,
     /// All repeats of one server after another.
     #[serde(rename = "sequence")]
     OneByOne,
-    /// In each repeat all servers are started and stay up; at each level they have their turns forwards, backwards,
-    /// forwards and backwards, close together. What limits are decided by.
+    /// In each repeat all servers are started and stay up. At each level they have their turns
+    /// forwards, backwards, forwards and backwards, close together. Limits need this order.
     Blocks,
 }
 
-/// The other client that stands beside.
+/// The program of the other client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Checker {
+pub(super) enum OtherProgram {
     Wrk,
     H2load,
 }
 
-impl Checker {
+impl OtherProgram {
     /// The name of the program.
     pub(super) fn name(self) -> &'static str {
         match self {
@@ -43,7 +43,7 @@ impl Checker {
         }
     }
 
-    /// The same as a server writes it in `needs`.
+    /// The same in the form of `needs`.
     pub(super) fn need(self) -> &'static str {
         match self {
             Self::Wrk => "wrk",
@@ -52,15 +52,17 @@ impl Checker {
     }
 }
 
-/// Passes over the servers in a block: with four, the outer two of a server's runs can be held against the inner two.
+/// Passes over the servers in a block: with four, the outer two runs of a server can be compared
+/// with the inner two.
 pub(super) const PASSES: usize = 4;
 
-/// What a server's figure may be beside another's, or this client's beside the other's.
+/// A limit on a server's figure against another server, or on this client's against the other.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Limited {
+pub(super) struct LimitSpec {
     pub(super) server: Spanned<String>,
-    /// A server, or `best`: every other one but the baseline. For a figure of the client the other client.
+    /// A server, or `best`: every other server except the baseline. For a figure of the client: the
+    /// other client.
     pub(super) against: Spanned<String>,
     pub(super) metric: LabMetric,
     /// Connections, or with a ladder of rates these; every level if there are none.
@@ -74,18 +76,18 @@ pub(super) struct Limited {
     pub(super) more_at_most_us: Option<f64>,
 }
 
-/// What a limit names instead of a server to mean each of the others.
+/// The word in `against` for each of the other servers.
 pub(super) const BEST: &str = "best";
 
-/// What is asked of every server.
+/// The requests to every server.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Workload {
+pub(super) struct WorkloadSpec {
     #[serde(default = "root")]
     pub(super) path: Spanned<String>,
-    /// So many paths, whose `{n}` is a number from 0, chosen uniformly at random.
+    /// Number of paths; their `{n}` is a number from 0, chosen uniformly at random.
     pub(super) count: Option<usize>,
-    /// A file of sessions, which are asked for instead of the path.
+    /// A plan file, whose sessions are sent instead of requests for the path.
     pub(super) plan: Option<Spanned<String>>,
     #[serde(default = "one")]
     pub(super) connections: usize,
@@ -93,7 +95,7 @@ pub(super) struct Workload {
     pub(super) depth: usize,
     pub(super) rate: Option<f64>,
     #[serde(default)]
-    pub(super) arrivals: Arrivals,
+    pub(super) arrivals: ArrivalSpec,
     #[serde(default = "second")]
     pub(super) warmup: Time,
     #[serde(default = "five_seconds")]
@@ -110,7 +112,7 @@ pub(super) struct Workload {
     pub(super) spin: Option<Spanned<bool>>,
 }
 
-impl Workload {
+impl WorkloadSpec {
     pub(super) fn spins(&self) -> bool {
         self.spin.as_ref().is_some_and(|spin| *spin.get_ref())
     }
@@ -119,7 +121,7 @@ impl Workload {
 /// How arrivals of an open loop are spread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Arrivals {
+pub(super) enum ArrivalSpec {
     #[default]
     Constant,
     Poisson,
@@ -128,7 +130,7 @@ pub(super) enum Arrivals {
 /// The levels at which each server is measured.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Levels {
+pub(super) struct LadderSpec {
     #[serde(default, deserialize_with = "ladder")]
     pub(super) connections: Option<Ladder>,
     #[serde(default, deserialize_with = "ladder")]
@@ -138,21 +140,21 @@ pub(super) struct Levels {
 /// A file that is written before the experiment, or before a server starts.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Written {
+pub(super) struct FileSpec {
     /// Within the folder that it belongs to.
     pub(super) path: Spanned<String>,
     pub(super) content: Option<Spanned<String>>,
-    /// So many bytes of letters instead of a text.
+    /// Length of generated text, instead of `text`.
     pub(super) bytes: Option<usize>,
-    /// So many such files, whose `{n}` in the path is a number from 0.
+    /// Number of such files; the `{n}` in their path is a number from 0.
     pub(super) count: Option<usize>,
 }
 
 /// A step that is done once before anything is measured.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Prepare {
-    pub(super) run: Spanned<Line>,
+pub(super) struct PrepareStep {
+    pub(super) run: Spanned<CommandLine>,
     /// Servers that are up while it runs.
     #[serde(default)]
     pub(super) with: Vec<Spanned<String>>,
@@ -163,15 +165,15 @@ pub(super) struct Prepare {
 /// One server.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Server {
+pub(super) struct ServerSpec {
     pub(super) name: Spanned<String>,
     /// A word for the report.
     #[serde(default)]
     pub(super) about: String,
-    pub(super) start: Spanned<Line>,
-    /// Asked for until it answers; the workload's URL if neither this nor `ready_log` is given.
+    pub(super) start: Spanned<CommandLine>,
+    /// URL that is requested until it answers; by default the workload's URL, without `ready_log`.
     pub(super) ready: Option<Spanned<String>>,
-    /// Waited for in its output.
+    /// Text in its output that says that it is ready.
     pub(super) ready_log: Option<String>,
     #[serde(default = "half_a_minute")]
     pub(super) ready_timeout: Time,
@@ -180,17 +182,17 @@ pub(super) struct Server {
     #[serde(default)]
     pub(super) env: BTreeMap<String, Spanned<String>>,
     #[serde(default)]
-    pub(super) files: Vec<Written>,
+    pub(super) files: Vec<FileSpec>,
     pub(super) cores: Option<Spanned<Vec<usize>>>,
     #[serde(default)]
     pub(super) needs: Vec<Spanned<String>>,
     /// Prints its version.
-    pub(super) version: Option<Spanned<Line>>,
+    pub(super) version: Option<Spanned<CommandLine>>,
     /// Instead of the kernel's choice.
     pub(super) port: Option<u16>,
     /// Instead of the workload's.
     pub(super) path: Option<Spanned<String>>,
-    /// Connections that are open meanwhile and ask for nothing.
+    /// Idle connections that are open during the runs.
     pub(super) idle: Option<Spanned<usize>>,
     /// Stays up throughout.
     #[serde(default)]
@@ -198,7 +200,7 @@ pub(super) struct Server {
     /// Servers that are up while it is.
     #[serde(default)]
     pub(super) with: Vec<Spanned<String>>,
-    /// `false` for what only stands behind others.
+    /// `false` for a server that only serves other servers.
     #[serde(default = "yes")]
     pub(super) measured: bool,
 }

@@ -1,10 +1,13 @@
-//! wrk, which is told in Lua what its options cannot say.
+//! wrk, which needs a Lua script for some settings.
 
-use super::other::{Asked, Found};
-use super::workshop::Workshop;
+use super::other_client::{OtherLoad, OtherResult};
+use super::work_folder::WorkFolder;
 
-/// How it is started.
-pub(super) fn words(shop: &Workshop<'_>, asked: &Asked<'_>) -> Result<Vec<String>, String> {
+/// Its command line.
+pub(super) fn command_line(
+    work_folder: &WorkFolder<'_>,
+    asked: &OtherLoad<'_>,
+) -> Result<Vec<String>, String> {
     let plan = asked.plan;
     let mut words = vec![
         "wrk".to_owned(),
@@ -18,22 +21,22 @@ pub(super) fn words(shop: &Workshop<'_>, asked: &Asked<'_>) -> Result<Vec<String
         words.extend(["-H".to_owned(), field.clone()]);
     }
     if let Some(script) = script(&plan.urls, plan.depth) {
-        let path = shop.write_beside("wrk.lua", &script)?;
+        let path = work_folder.write_beside("wrk.lua", &script)?;
         words.extend(["-s".to_owned(), path.to_string_lossy().into_owned()]);
     }
     words.push(plan.url.clone());
     Ok(words)
 }
 
-/// What wrk needs to be told in Lua: targets to choose from, and requests that go out together. Its pipelining is in
-/// batches, each sent when all answers to the one before have come.
+/// A Lua script for wrk's missing options: targets to choose from, and requests that are sent
+/// together. wrk pipelines in batches: each is sent after all responses to the one before.
 fn script(targets: &[String], depth: usize) -> Option<String> {
     if targets.is_empty() && depth == 1 {
         return None;
     }
     let mut list = String::new();
     for target in targets {
-        // Within quotes Lua gives a meaning to these two alone.
+        // Within quotes, only these two characters have a meaning in Lua.
         let target = target.replace('\\', r"\\").replace('"', "\\\"");
         list.push_str(&format!("  \"{target}\",\n"));
     }
@@ -49,7 +52,7 @@ fn script(targets: &[String], depth: usize) -> Option<String> {
 }
 
 /// Reads what wrk 4 prints.
-pub(super) fn read(text: &str) -> Option<Found> {
+pub(super) fn read(text: &str) -> Option<OtherResult> {
     let mut errors = 0;
     let (mut requests, mut throughput) = (None, None);
     for line in text.lines().map(str::trim) {
@@ -67,7 +70,7 @@ pub(super) fn read(text: &str) -> Option<Found> {
             errors += rest.trim().parse::<u64>().ok()?;
         }
     }
-    Some(Found {
+    Some(OtherResult {
         requests: requests?,
         throughput: throughput?,
         errors,
@@ -94,13 +97,13 @@ mod tests {
     }
 
     #[test]
-    fn what_wrk_prints_is_understood() {
+    fn the_output_of_wrk_is_parsed() {
         let text = "Running 2s test @ http://127.0.0.1:1/\n  1 threads and 32 connections\n  Thread Stats   Avg\n    \
                     Latency     1.33ms\n  58563 requests in 2.00s, 3.00MB read\n  Socket errors: connect 1, read 2, \
                     write 0, timeout 3\n  Non-2xx or 3xx responses: 4\nRequests/sec:  29281.10\nTransfer/sec:      1.5MB\n";
         assert_eq!(
             read(text),
-            Some(Found {
+            Some(OtherResult {
                 requests: 58563,
                 throughput: 29281.10,
                 errors: 10,

@@ -1,4 +1,4 @@
-//! Whether runs are of the same thing.
+//! Whether runs measure the same thing.
 
 use super::{MergeError, spans::Spans};
 use crate::Run;
@@ -6,12 +6,12 @@ use millrace_stats::hdr::{FINE, Histograms};
 
 /// Relative difference up to which two settings are the same.
 const SAME: f64 = 1e-6;
-/// A run of thirty years is none.
+/// A run of more than thirty years is a mistake.
 const LONGEST_S: f64 = 1e9;
 
-pub(super) fn alike(runs: &[Run], spans: &Spans) -> Result<(), MergeError> {
+pub(super) fn check_same_settings(runs: &[Run], spans: &Spans) -> Result<(), MergeError> {
     for (number, run) in runs.iter().enumerate() {
-        sound(number + 1, run)?;
+        check_consistent(number + 1, run)?;
     }
     let first = &runs[0];
     for (number, run) in runs.iter().enumerate().skip(1) {
@@ -33,7 +33,7 @@ pub(super) fn alike(runs: &[Run], spans: &Spans) -> Result<(), MergeError> {
 }
 
 /// Whether a run has what merging needs, and its figures fit together.
-fn sound(number: usize, run: &Run) -> Result<(), MergeError> {
+fn check_consistent(number: usize, run: &Run) -> Result<(), MergeError> {
     let lacks = |what| Err(MergeError::Lacks { run: number, what });
     let Histograms {
         significant_digits,
@@ -61,7 +61,7 @@ fn sound(number: usize, run: &Run) -> Result<(), MergeError> {
     Ok(())
 }
 
-/// What must be the same however runs stand in time.
+/// A difference that is not allowed, whether runs overlap in time or not.
 fn difference(one: &Run, other: &Run) -> Option<String> {
     let differ = |what: &str, one: String, other: String| {
         (one != other).then(|| format!("{what} {one} and {other}"))
@@ -121,7 +121,7 @@ fn difference(one: &Run, other: &Run) -> Option<String> {
         })
 }
 
-/// Repeats must have asked for the same; generators at the same time may share the work as they like.
+/// Repeats must have the same settings; generators at the same time may divide the load in any way.
 fn repeats(runs: &[Run], spans: &Spans) -> Result<(), MergeError> {
     let sum = |group: &[usize], of: fn(&Run) -> f64| -> f64 {
         group.iter().map(|&run| of(&runs[run])).sum()

@@ -2,10 +2,10 @@
 
 use crate::Run;
 
-/// Share of the shorter of two runs by which they may overlap and still be one after the other: the last answers of one may
-/// come while the next begins.
+/// Share of the shorter of two runs by which they may overlap and still count as one after the
+/// other: the last responses of one may arrive while the next begins.
 const EDGE: f64 = 0.01;
-/// Share of their time from which runs at the same time are taken to be so throughout.
+/// Share of overlap from which runs count as running at the same time throughout.
 const TOGETHER: f64 = 0.9;
 
 /// Runs that were measuring at the same time.
@@ -84,7 +84,8 @@ impl Spans {
         self.groups.iter().map(|group| group.runs.as_slice())
     }
 
-    /// What each run had per second, over the time of all: runs at the same time add up. `None` if one has none.
+    /// Each run's figure per second, over the time of all runs: runs at the same time add up.
+    /// `None` if a run lacks it.
     pub(super) fn per_second(&self, runs: &[Run], of: impl Fn(&Run) -> Option<f64>) -> Option<f64> {
         let total: Option<f64> = runs.iter().map(|run| Some(of(run)? * run.duration_s)).sum();
         let seconds = self.total_s();
@@ -100,7 +101,7 @@ impl Spans {
     }
 
     /// Why rates that add up are in doubt: generators that did not run at the same time throughout.
-    pub(super) fn apart(&self) -> Option<String> {
+    pub(super) fn overlap_doubt(&self) -> Option<String> {
         let worst = self
             .groups
             .iter()

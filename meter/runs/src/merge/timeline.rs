@@ -16,8 +16,9 @@ struct Bin<'a> {
     send_lag: Vec<&'a Hdr>,
 }
 
-/// Of each run one. Intervals as long as the longest of any, or longer where there would be too many. An interval of a run goes where its middle
-/// lies, so a count may be early or late by one interval.
+/// Merges one timeline of each run. Intervals are as long as the longest of any run, or longer if
+/// there would be too many. An interval is assigned by its middle, so a count may be early or late
+/// by one interval.
 pub(super) fn merge(all: &[&Timeline], spans: &Spans) -> Timeline {
     let longest = all
         .iter()
@@ -31,7 +32,7 @@ pub(super) fn merge(all: &[&Timeline], spans: &Spans) -> Timeline {
     if longest <= 0.0 || !longest.is_finite() {
         return Timeline::default();
     }
-    // A little off each end, so that sums of fractions do not make an interval more.
+    // Tolerates rounding, so that sums of fractions do not add an interval.
     let together = (end / longest / MOST as f64 - 1e-6).ceil().max(1.0);
     // Whole nanoseconds, as a run counts them.
     let interval = (longest * together * 1e9).round();
@@ -58,8 +59,8 @@ pub(super) fn merge(all: &[&Timeline], spans: &Spans) -> Timeline {
     summed(&bins, interval, have_all(all))
 }
 
-/// Whether each run has in each of its intervals all times of an open loop. Where one lacks some, as results of an older version do,
-/// the sum of the others' would not be that of all samples.
+/// Whether each run has all times of an open loop in each of its intervals. If one lacks some, as
+/// results of older versions do, the sum of the others is not the sum of all samples.
 fn have_all(all: &[&Timeline]) -> bool {
     all.iter().all(|series| {
         let count = series.histograms.len();

@@ -25,7 +25,7 @@ fn class(runs: &[Run], place: usize, name: &str, spans: &Spans) -> ClassFigures 
         times(|class| class.response.as_ref()),
         times(|class| class.service.as_ref()),
     );
-    // A run of an older version has neither. The sum of the others' would pass for that of all.
+    // A run of an older version has neither. The sum of the others would look like the sum of all.
     let send_lag = match each().all(|class| class.response.is_none() || class.send_lag.is_some()) {
         true => times(|class| class.send_lag.as_ref()),
         false => None,

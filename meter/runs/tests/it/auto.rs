@@ -6,7 +6,7 @@ use millrace_client::{Auto, Plan, Process, Schedule, Stop};
 use millrace_runs::Run;
 use millrace_stats::Verdict;
 
-use crate::stub::{HELLO, Server, counted, measure, once, serve};
+use crate::stub::{HELLO, StubServer, counted, measure, once, serve};
 
 fn auto(url: String, precision: f64) -> Plan {
     let max = Duration::from_secs(3);
@@ -24,7 +24,7 @@ fn auto(url: String, precision: f64) -> Plan {
 
 #[test]
 fn a_steady_server_is_known_before_the_time_is_over() {
-    let server = Server::start(|stream| {
+    let server = StubServer::start(|stream| {
         serve(&stream, |_, _| {
             std::thread::park_timeout(Duration::from_millis(5));
             Some(HELLO.to_vec())
@@ -37,11 +37,11 @@ fn a_steady_server_is_known_before_the_time_is_over() {
     }));
 }
 
-/// What was decided, and what was measured, of a run of `auto` with a precision of a quarter.
+/// Checks decisions and measurements of a run of `auto` with a precision of a quarter.
 fn check_steady(run: &Run) {
     let figures = run.auto.unwrap();
     assert!((run.warmup_s - figures.warmup_s).abs() < 1e-9);
-    // What was measured is what was due in the measured part.
+    // The measured requests are those due in the measured part.
     let due = figures.measured_s * 500.0;
     assert!(
         (run.accounting.issued as f64 - due).abs() <= 2.0,
@@ -58,9 +58,9 @@ fn check_steady(run: &Run) {
 }
 
 #[test]
-fn a_server_that_drifts_is_not_and_the_run_says_so() {
+fn a_server_that_drifts_never_is_steady_and_the_run_says_so() {
     let began = Instant::now();
-    let server = Server::start(move |stream| {
+    let server = StubServer::start(move |stream| {
         serve(&stream, |_, _| {
             // A millisecond more every fifth of a second.
             std::thread::park_timeout(began.elapsed() / 200);
@@ -76,7 +76,7 @@ fn a_server_that_drifts_is_not_and_the_run_says_so() {
         reasons.contains("steady") || reasons.contains("asked for"),
         "{reasons}"
     );
-    // It ends nevertheless.
+    // It still ends.
     assert!(
         (2.9..6.0).contains(&(figures.warmup_s + figures.measured_s)),
         "{figures:?}"

@@ -2,12 +2,12 @@
 
 use millrace_client::{Error, Plan};
 
-use crate::stub::{HELLO, Server, counted, measure, serve};
+use crate::stub::{HELLO, StubServer, counted, measure, serve};
 
 const DIGEST: &str = "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824";
 
 fn check(answer: &'static [u8], good: bool, word: &str, change: impl Fn(Plan) -> Plan) {
-    let server = Server::fixed(answer);
+    let server = StubServer::fixed(answer);
     let run = measure(&change(counted(server.url("/"), 2, 20)));
     let expected = if good { (20, 0) } else { (0, 20) };
     assert_eq!(
@@ -59,7 +59,7 @@ fn the_framing_of_a_body_is_no_part_of_it() {
 
 #[test]
 fn a_body_until_the_end_of_the_connection_is_checked() {
-    let server = Server::start(|stream| {
+    let server = StubServer::start(|stream| {
         serve(&stream, |number, _| {
             (number == 0).then(|| b"HTTP/1.0 200 OK\r\n\r\nhello".to_vec())
         });
@@ -79,8 +79,8 @@ fn a_body_until_the_end_of_the_connection_is_checked() {
 }
 
 #[test]
-fn a_bad_status_is_what_is_wrong_whatever_the_body() {
-    let server = Server::fixed(b"HTTP/1.1 404 Not Found\r\nContent-Length: 2\r\n\r\nno");
+fn a_bad_status_counts_before_a_bad_body() {
+    let server = StubServer::fixed(b"HTTP/1.1 404 Not Found\r\nContent-Length: 2\r\n\r\nno");
     let run = measure(&expression("yes")(counted(server.url("/"), 2, 10)));
     assert_eq!(run.errors.count("status_4xx"), 10, "{:?}", run.errors);
     assert_eq!(run.errors.count("bad_body"), 0, "{:?}", run.errors);
@@ -88,7 +88,7 @@ fn a_bad_status_is_what_is_wrong_whatever_the_body() {
 
 #[test]
 fn pipelined_answers_are_checked_each_by_itself() {
-    let server = Server::start(|stream| {
+    let server = StubServer::start(|stream| {
         serve(&stream, |number, _| {
             let word = if number % 2 == 0 { "hello" } else { "other" };
             Some(format!("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n{word}").into_bytes())
@@ -106,7 +106,7 @@ fn pipelined_answers_are_checked_each_by_itself() {
 }
 
 #[test]
-fn a_check_that_is_none_is_refused() {
+fn an_invalid_check_is_refused() {
     let plan = counted("http://127.0.0.1:1/".into(), 1, 1);
     let stop = std::sync::atomic::AtomicBool::new(false);
     for bad in [

@@ -41,9 +41,9 @@ fn levels(server: &Planted) -> Diagnosis {
     diagnose(&plan, None, &AtomicBool::new(false)).unwrap()
 }
 
-/// How often something planted is looked for while other programs have the cores.
+/// Attempts to find a planted limit while other programs use the cores.
 const ATTEMPTS: usize = 4;
-/// Cores that other programs may take, the client and the server left out, and nothing be excused.
+/// Cores that other programs may use without excusing a wrong result.
 const LITTLE: f64 = 0.2;
 
 /// The tests of this file take whole cores, so one at a time.
@@ -52,8 +52,9 @@ fn alone() -> MutexGuard<'static, ()> {
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Measures until `wanted` is what limits most. On a machine that is busy with other things those may be what limits:
-/// only then it is measured again, and at last skipped, which is said. Whatever else is named is an error.
+/// Measures until `wanted` is the first limit. On a busy machine other programs may be the limit:
+/// only then it measures again, and finally skips the test with a message. Any other limit is an
+/// error.
 pub(crate) fn planted<T>(
     wanted: Limit,
     measure: impl Fn() -> T,
@@ -101,8 +102,8 @@ fn summary(run: &Run) -> Option<&Summary> {
     run.probe.as_ref()?.summary.as_ref()
 }
 
-/// Cores that neither the server nor the client took, or that other guests of a hypervisor did: what those take is counted as that of
-/// whoever was running.
+/// Cores that neither the server nor the client used, or that other guests of a hypervisor used:
+/// their time is charged to the process that was running.
 fn others(run: &Run) -> f64 {
     let Some(summary) = summary(run) else {
         return 0.0;
@@ -150,7 +151,7 @@ fn one_thread_that_computes() {
 #[test]
 fn a_disk_that_syncs() {
     let server = Planted::start("sync");
-    // It writes as fast as the disk can, so not for long.
+    // The test is short, because it writes as fast as the disk can.
     let plan = Plan {
         stop: Stop::Duration(Duration::from_millis(800)),
         ..plan(&server)
@@ -161,7 +162,8 @@ fn a_disk_that_syncs() {
 #[test]
 fn the_client_itself() {
     let server = Planted::start("fast");
-    // Long pipelines: the server answers all of one in one write, the client has to read each answer.
+    // Long pipelines: the server answers a whole pipeline in one write, while the client has to
+    // parse each response.
     let plan = Plan {
         connections: 2,
         depth: 64,
@@ -189,7 +191,7 @@ fn a_server_that_only_sleeps_waits_for_others() {
 #[test]
 fn connections_past_a_limit() {
     let server = Planted::start("full");
-    // It takes one connection, and two more may wait; of the others it does not even hear.
+    // The server takes one connection, and two more may wait; it never sees the others.
     let plan = Plan {
         connections: 8,
         timeout: Duration::from_millis(400),
@@ -219,7 +221,7 @@ fn a_healthy_server_has_no_bottleneck() {
         }),
         ..plan(&server)
     });
-    // On a machine that is busy with other things those are a limit, and no other is there.
+    // On a busy machine other programs are the limit, and no other limit may be found.
     let by_others = |finding: &Finding| finding.name == Limit::Neighbours;
     let excused = others(&run) > LITTLE && found(&run).iter().all(by_others);
     assert!(found(&run).is_empty() || excused, "{:#?}", run.probe);
@@ -228,7 +230,7 @@ fn a_healthy_server_has_no_bottleneck() {
 #[test]
 fn a_quota_of_a_control_group() {
     let server = Planted::start("spin");
-    let group = match Group::around(server.pid()) {
+    let group = match CpuQuota::around(server.pid()) {
         Ok(group) => group,
         Err(why) => {
             eprintln!("skipped, because no control group can be made here: {why}");
@@ -244,7 +246,7 @@ fn a_quota_of_a_control_group() {
 }
 
 #[test]
-fn a_server_that_dies_is_said() {
+fn a_server_that_dies_is_reported() {
     let mut server = Planted::start("fast");
     let plan = Plan {
         timeout: Duration::from_millis(200),
@@ -269,7 +271,7 @@ fn a_server_that_dies_is_said() {
         probed.samples.processes
     );
     assert!(probed.samples.processes[0].ended_ns.is_some());
-    // What was seen of it while it lived is there all the same.
+    // The samples from before its end are still there.
     assert!(probed.summary.unwrap().server.is_some());
 }
 
@@ -284,11 +286,11 @@ fn what_is_not_there_is_an_error_when_asked_for() {
         let error = millrace_runs::run(&plan, None, &AtomicBool::new(false)).unwrap_err();
         error.to_string()
     };
-    let nobody = refused(ProbePlan {
+    let missing = refused(ProbePlan {
         pids: vec![i32::MAX],
         ..probe()
     });
-    assert!(nobody.contains("2147483647"), "{nobody}");
+    assert!(missing.contains("2147483647"), "{missing}");
     let closed = refused(ProbePlan {
         ports: vec![1],
         ..probe()
@@ -301,14 +303,14 @@ fn what_is_not_there_is_an_error_when_asked_for() {
     assert!(fast.contains("100ms"), "{fast}");
 }
 
-/// A control group with a fifth of a core, around one process. It goes when the process has.
-struct Group {
+/// A cgroup with a fifth of a core for one process; removed after the process has ended.
+struct CpuQuota {
     folder: PathBuf,
     home: PathBuf,
     pid: u32,
 }
 
-impl Group {
+impl CpuQuota {
     fn around(pid: u32) -> Result<Self, String> {
         let named = format!("millpond-planted-{pid}");
         let v1 = PathBuf::from("/sys/fs/cgroup/cpu");
@@ -340,9 +342,9 @@ impl Group {
     }
 }
 
-impl Drop for Group {
+impl Drop for CpuQuota {
     fn drop(&mut self) {
-        // A group can only be removed when nobody is in it.
+        // A group can only be removed when it is empty.
         let _ = fs::write(self.home.join("cgroup.procs"), self.pid.to_string());
         let _ = fs::remove_dir(&self.folder);
     }

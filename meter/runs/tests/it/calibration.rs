@@ -1,4 +1,4 @@
-//! What the client can do by itself, and what a run says of it.
+//! The client's own limits, and what a run reports about them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -8,7 +8,7 @@ use millrace_client::{NullPlan, NullServer, Plan, Stop};
 use millrace_runs::calibrate;
 use millrace_stats::Calibration;
 
-use crate::stub::{HELLO, Server, counted, measure, serve};
+use crate::stub::{HELLO, StubServer, counted, measure, serve};
 
 const SHORT: Duration = Duration::from_millis(120);
 
@@ -18,7 +18,7 @@ fn calibrated(plan: &Plan) -> Option<Calibration> {
 
 #[test]
 fn the_client_has_a_ceiling_and_a_floor() {
-    let server = Server::fixed(HELLO);
+    let server = StubServer::fixed(HELLO);
     let plan = Plan {
         depth: 4,
         ..counted(server.url("/"), 8, 1)
@@ -35,13 +35,13 @@ fn the_client_has_a_ceiling_and_a_floor() {
         known.floor_us * known.ceiling_per_s > 1e6 / 1_000.0,
         "{known:?}"
     );
-    // The subject was asked once, for the size of its answer.
+    // The subject was asked once, for the size of its response.
     assert_eq!(server.accepted.load(Ordering::Relaxed), 1);
 }
 
 #[test]
 fn every_shape_of_a_plan_can_be_calibrated() {
-    let server = Server::fixed(HELLO);
+    let server = StubServer::fixed(HELLO);
     let plan = counted(server.url("/a?b=c"), 3, 1);
     for plan in [
         Plan {
@@ -89,7 +89,7 @@ fn without_an_answer_there_is_nothing_to_calibrate_for() {
     let url = format!("http://{}/", closed.local_addr().unwrap());
     drop(closed);
     assert_eq!(calibrated(&counted(url, 2, 1)), None);
-    let server = Server::fixed(HELLO);
+    let server = StubServer::fixed(HELLO);
     let stopped = AtomicBool::new(true);
     let plan = counted(server.url("/"), 2, 1);
     assert_eq!(calibrate(&plan, SHORT, &stopped).unwrap(), None);
@@ -157,11 +157,11 @@ fn a_run_above_the_calibration_is_not_suspect_and_one_near_the_floor_says_so() {
 }
 
 #[test]
-fn a_list_of_urls_is_asked_once_each_and_a_silent_server_only_once() {
+fn each_url_of_a_list_is_requested_once_and_a_silent_server_only_once() {
     for silent in [false, true] {
         let asked = Arc::new(AtomicU64::new(0));
         let count = Arc::clone(&asked);
-        let server = Server::start(move |stream| {
+        let server = StubServer::start(move |stream| {
             serve(&stream, |_, _| {
                 count.fetch_add(1, Ordering::Relaxed);
                 if silent {

@@ -1,4 +1,4 @@
-//! Servers that behave: everything that was asked for happens, and nothing else.
+//! Well-behaved servers: all that was requested happens, and nothing else.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,11 +9,11 @@ use millrace_client::{Error, Order, Plan, Stop};
 use millrace_runs::run;
 use millrace_stats::Verdict;
 
-use crate::stub::{HELLO, Server, check, counted, measure, serve};
+use crate::stub::{HELLO, StubServer, check, counted, measure, serve};
 
 #[test]
 fn a_counted_run_counts_exactly() {
-    let server = Server::fixed(HELLO);
+    let server = StubServer::fixed(HELLO);
     let run = measure(&counted(server.url("/"), 4, 1000));
     assert_eq!(
         (run.requests, run.accounting.good, run.errors.total()),
@@ -38,7 +38,7 @@ fn a_counted_run_counts_exactly() {
 
 #[test]
 fn without_keep_alive_each_request_has_its_connection() {
-    let server = Server::fixed(HELLO);
+    let server = StubServer::fixed(HELLO);
     let run = measure(&Plan {
         keep_alive: false,
         ..counted(server.url("/"), 3, 100)
@@ -55,7 +55,7 @@ fn without_keep_alive_each_request_has_its_connection() {
 
 #[test]
 fn more_connections_than_requests_is_fine() {
-    let server = Server::fixed(HELLO);
+    let server = StubServer::fixed(HELLO);
     for keep_alive in [true, false] {
         let run = measure(&Plan {
             keep_alive,
@@ -67,8 +67,8 @@ fn more_connections_than_requests_is_fine() {
 
 #[test]
 fn pipelined_requests_are_answered_in_order() {
-    // Each answer is as long as its path says: a mix-up would break the framing.
-    let server = Server::start(|stream| {
+    // Each response is as long as its path says: a mix-up would break the framing.
+    let server = StubServer::start(|stream| {
         serve(&stream, |_, head| {
             let length: usize = head["GET /".len()..]
                 .split(' ')
@@ -94,7 +94,7 @@ fn pipelined_requests_are_answered_in_order() {
 
 #[test]
 fn a_server_may_close_after_any_answer_and_pipelined_requests_are_sent_again() {
-    let server = Server::start(|stream| {
+    let server = StubServer::start(|stream| {
         serve(&stream, |number, _| match number {
             0..4 => Some(HELLO.to_vec()),
             4 => {
@@ -118,7 +118,7 @@ fn a_server_may_close_after_any_answer_and_pipelined_requests_are_sent_again() {
 fn urls_are_taken_in_order_or_at_random() {
     let seen = Arc::new(Mutex::new(BTreeMap::<String, u64>::new()));
     let log = Arc::clone(&seen);
-    let server = Server::start(move |stream| {
+    let server = StubServer::start(move |stream| {
         serve(&stream, |_, head| {
             let target = head.split(' ').nth(1).unwrap().to_owned();
             *log.lock().unwrap().entry(target).or_default() += 1;
@@ -158,13 +158,13 @@ fn bodies_of_every_framing_are_read() {
         b"HTTP/1.1 204 No Content\r\n\r\n",
         b"HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
     ] {
-        let server = Server::fixed(answer);
+        let server = StubServer::fixed(answer);
         let run = measure(&counted(server.url("/"), 2, 50));
         assert_eq!((run.requests, run.errors.total(), run.bytes), (50, 0, 50 * answer.len() as u64));
         assert_eq!(run.connections.opened, 2);
     }
     let until_close: &[u8] = b"HTTP/1.1 200 OK\r\n\r\nall there is";
-    let server = Server::start(move |stream| {
+    let server = StubServer::start(move |stream| {
         serve(&stream, |number, _| {
             (number == 0).then(|| until_close.to_vec())
         });
@@ -181,13 +181,13 @@ fn bodies_of_every_framing_are_read() {
 
 #[test]
 fn head_and_post_are_sent_and_understood() {
-    let server = Server::fixed(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n");
+    let server = StubServer::fixed(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n");
     let run = measure(&Plan {
         method: "HEAD".into(),
         ..counted(server.url("/"), 1, 20)
     });
     assert_eq!((run.requests, run.errors.total()), (20, 0));
-    let server = Server::fixed(HELLO);
+    let server = StubServer::fixed(HELLO);
     // More than the buffers between client and server hold: the body goes out in pieces.
     let body = vec![b'x'; 8_000_000];
     let run = measure(&Plan {
@@ -200,7 +200,7 @@ fn head_and_post_are_sent_and_understood() {
 
 #[test]
 fn statuses_are_errors_unless_expected() {
-    let server = Server::start(|stream| {
+    let server = StubServer::start(|stream| {
         serve(&stream, |number, _| {
             let status = [200, 404, 500, 302][number as usize % 4];
             Some(format!("HTTP/1.1 {status} x\r\nContent-Length: 0\r\n\r\n").into_bytes())
@@ -234,7 +234,7 @@ fn statuses_are_errors_unless_expected() {
 
 #[test]
 fn a_timed_run_has_its_length_and_a_warm_up_of_its_own() {
-    let server = Server::fixed(HELLO);
+    let server = StubServer::fixed(HELLO);
     let (warmup, length) = (Duration::from_millis(50), Duration::from_millis(300));
     let run = measure(&Plan {
         stop: Stop::Duration(length),
@@ -252,7 +252,7 @@ fn ipv6_works() {
     if std::net::TcpListener::bind("[::1]:0").is_err() {
         return;
     }
-    let server = Server::bind("[::1]:0", |stream| {
+    let server = StubServer::bind("[::1]:0", |stream| {
         serve(&stream, |_, _| Some(HELLO.to_vec()));
     });
     assert!(server.url("/").contains("[::1]"));
@@ -264,7 +264,7 @@ fn ipv6_works() {
 
 #[test]
 fn a_stop_ends_a_run_and_keeps_what_there_is() {
-    let server = Server::fixed(HELLO);
+    let server = StubServer::fixed(HELLO);
     let stop = AtomicBool::new(false);
     let mut calls = 0;
     let mut progress = |progress: &millrace_client::Progress| {
@@ -324,7 +324,7 @@ fn a_bad_plan_is_refused_before_anything_is_sent() {
 
 #[test]
 fn a_thread_can_be_pinned() {
-    let server = Server::fixed(HELLO);
+    let server = StubServer::fixed(HELLO);
     let core = (0..1024)
         .find(|&core| {
             rustix::thread::sched_getaffinity(None)
@@ -343,7 +343,7 @@ fn a_thread_can_be_pinned() {
 #[test]
 fn a_connection_is_replaced_when_it_has_served_its_number() {
     for depth in [1, 4] {
-        let server = Server::fixed(HELLO);
+        let server = StubServer::fixed(HELLO);
         let plan = Plan {
             per_connection: Some(10),
             depth,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use millrace_client::{Pace, Plan, Process, Schedule, Stop, Think};
 
-use crate::stub::{HELLO, Server, counted, measure, serve};
+use crate::stub::{HELLO, StubServer, counted, measure, serve};
 
 fn ms(ms: u64) -> Duration {
     Duration::from_millis(ms)
@@ -14,7 +14,7 @@ fn ms(ms: u64) -> Duration {
 
 #[test]
 fn the_rate_counts_what_was_in_flight_when_the_measured_part_began() {
-    let server = Server::start(|stream| {
+    let server = StubServer::start(|stream| {
         serve(&stream, |_, _| {
             std::thread::park_timeout(ms(200));
             Some(HELLO.to_vec())
@@ -36,7 +36,7 @@ fn the_rate_counts_what_was_in_flight_when_the_measured_part_began() {
 #[test]
 fn a_thread_that_only_waits_for_a_last_answer_was_as_busy_as_before() {
     let accepted = AtomicU64::new(0);
-    let stuck = Server::start(move |stream| {
+    let stuck = StubServer::start(move |stream| {
         let is_first = accepted.fetch_add(1, Ordering::Relaxed) == 0;
         serve(&stream, |_, _| {
             if is_first {
@@ -58,11 +58,11 @@ fn a_thread_that_only_waits_for_a_last_answer_was_as_busy_as_before() {
     assert!(share > 0.7, "{share} of the CPU time");
 }
 
-/// A server that takes `pause` for each answer, and how many requests it has seen.
-fn counting(pause: Duration) -> (Server, Arc<AtomicU64>) {
+/// A server that takes `pause` for each response, and how many requests it has seen.
+fn counting(pause: Duration) -> (StubServer, Arc<AtomicU64>) {
     let seen = Arc::new(AtomicU64::new(0));
     let count = Arc::clone(&seen);
-    let server = Server::start(move |stream| {
+    let server = StubServer::start(move |stream| {
         serve(&stream, |_, _| {
             count.fetch_add(1, Ordering::Relaxed);
             std::thread::park_timeout(pause);
@@ -74,7 +74,7 @@ fn counting(pause: Duration) -> (Server, Arc<AtomicU64>) {
 
 #[test]
 fn the_load_goes_on_after_the_measured_part_and_is_counted_by_itself() {
-    // Whatever is due in the last 100 ms is answered in the ramp-down.
+    // Requests due in the last 100 ms are answered in the ramp-down.
     let (server, seen) = counting(ms(100));
     let run = measure(&Plan {
         warmup: ms(100),

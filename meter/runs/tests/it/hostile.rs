@@ -9,7 +9,7 @@ use millrace_client::Plan;
 use millrace_runs::{Run, run};
 use millrace_stats::Verdict;
 
-use crate::stub::{HELLO, Server, check, counted, measure, serve};
+use crate::stub::{HELLO, StubServer, check, counted, measure, serve};
 
 /// Every request ends as `kind`.
 fn all_end_as(kind: &str, plan: &Plan) -> Run {
@@ -32,8 +32,8 @@ fn short(plan: Plan) -> Plan {
 }
 
 /// Answers the first request with `bytes` and closes in good order once the client has.
-fn answer_and_wait(bytes: &'static [u8]) -> Server {
-    Server::start(move |mut stream| {
+fn answer_and_wait(bytes: &'static [u8]) -> StubServer {
+    StubServer::start(move |mut stream| {
         let mut request = [0; 1024];
         let _ = stream.read(&mut request);
         let _ = stream.write_all(bytes);
@@ -76,7 +76,7 @@ fn a_close_in_the_middle_of_a_body_is_counted() {
         b"HTTP/1.1 200 OK\r\nContent-",
         b"",
     ] {
-        let server = Server::start(move |stream| serve_once(&stream, answer));
+        let server = StubServer::start(move |stream| serve_once(&stream, answer));
         all_end_as("closed_early", &counted(server.url("/"), 2, 10));
     }
 }
@@ -88,7 +88,7 @@ fn serve_once(mut stream: &TcpStream, answer: &[u8]) {
 }
 
 #[test]
-fn garbage_is_counted_and_said() {
+fn garbage_is_counted_and_reported() {
     for answer in [
         &b"220 mail.example ESMTP\r\n"[..],
         b"\x16\x03\x03\x00\x02\x02\x50",
@@ -117,15 +117,15 @@ fn no_answer_is_a_timeout() {
 
 #[test]
 fn a_listener_that_never_accepts_is_a_timeout() {
-    // The kernel completes the handshake for the backlog, and nobody ever answers.
+    // The kernel completes the handshake for the backlog, and no program answers.
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap());
     all_end_as("timeout", &short(counted(url, 2, 4)));
 }
 
 /// Writes `first`, and then `again` until the client has had enough.
-fn endless(first: &'static [u8], again: &'static [u8]) -> Server {
-    Server::start(move |mut stream| {
+fn endless(first: &'static [u8], again: &'static [u8]) -> StubServer {
+    StubServer::start(move |mut stream| {
         let mut request = [0; 1024];
         let _ = stream.read(&mut request);
         let mut written = stream.write_all(first);
@@ -172,8 +172,8 @@ fn endless_bodies_end_with_the_timeout() {
 }
 
 #[test]
-fn bytes_that_answer_nothing_are_noticed() {
-    let server = Server::fixed(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello, and more");
+fn unsolicited_bytes_are_noticed() {
+    let server = StubServer::fixed(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello, and more");
     let run = measure(&counted(server.url("/"), 1, 10));
     assert_eq!(run.requests + run.accounting.failed, 10);
     assert!(
@@ -185,7 +185,7 @@ fn bytes_that_answer_nothing_are_noticed() {
 
 #[test]
 fn a_banner_before_the_request_is_noticed() {
-    let server = Server::start(|mut stream| {
+    let server = StubServer::start(|mut stream| {
         let _ = stream.write_all(HELLO);
         let _ = stream.read(&mut [0; 1024]);
     });
@@ -197,11 +197,11 @@ fn a_banner_before_the_request_is_noticed() {
 #[test]
 fn one_bad_connection_does_not_spoil_the_others() {
     let first = AtomicBool::new(true);
-    let server = Server::start(move |stream| {
+    let server = StubServer::start(move |stream| {
         let bad = first.swap(false, Ordering::Relaxed);
         serve(&stream, |_, _| (!bad).then(|| HELLO.to_vec()));
     });
-    // One thread gives every connection a request before it looks at any answer.
+    // One thread sends a request on every connection before it reads any response.
     let run = measure(&Plan {
         threads: 1,
         ..counted(server.url("/"), 4, 400)
@@ -220,10 +220,11 @@ fn one_bad_connection_does_not_spoil_the_others() {
 
 #[test]
 fn a_server_that_dies_is_counted_to_the_end() {
-    let server = Server::fixed(HELLO);
+    let server = StubServer::fixed(HELLO);
     let (stop, url) = (AtomicBool::new(false), server.url("/"));
     let mut server = Some(server);
-    // The stub's connections live on; a plan without keep-alive needs new ones, which nobody accepts any more.
+    // The stub's connections stay open; a plan without keep-alive needs new ones, which are not
+    // accepted any more.
     let mut progress = |progress: &millrace_client::Progress| {
         if progress.finished > 0 {
             drop(server.take());

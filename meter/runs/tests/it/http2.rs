@@ -1,4 +1,5 @@
-//! HTTP/2: many streams on a connection, flow control, and servers that go away, reset, or speak something else.
+//! HTTP/2: many streams on a connection, flow control, and servers that go away, reset, or speak
+//! another protocol.
 
 use std::net::Shutdown;
 use std::sync::Arc;
@@ -11,14 +12,14 @@ use millrace_runs::{Protocol, Run};
 use millrace_stats::Verdict;
 
 use crate::http2_stub::{END_STREAM, Frames, frames, sizes};
-use crate::stub::{HELLO, Server, counted, measure};
+use crate::stub::{HELLO, StubServer, counted, measure};
 use crate::tls_stub::{Authority, fixed};
 
 /// Enough streams for every test.
 const MANY: u32 = 100;
 const DATA: u8 = 0;
 
-fn plan(server: &Server, path: &str, depth: usize, count: u64) -> Plan {
+fn plan(server: &StubServer, path: &str, depth: usize, count: u64) -> Plan {
     Plan {
         http2: true,
         depth,
@@ -32,9 +33,9 @@ fn answer_all(mut frames: Frames) {
     }
 }
 
-/// Waits for so many requests before it answers them: whoever sends fewer at a time gets no answer, and more at a time
-/// are counted.
-fn in_groups(streams: u32, group: usize) -> (Server, Arc<AtomicUsize>) {
+/// Waits for `group` requests before it answers them. A client that sends fewer at a time gets no
+/// response; more at a time are counted.
+fn in_groups(streams: u32, group: usize) -> (StubServer, Arc<AtomicUsize>) {
     let most = Arc::new(AtomicUsize::new(0));
     let seen = Arc::clone(&most);
     let server = frames(streams, move |mut frames| {
@@ -211,7 +212,8 @@ fn a_connection_that_says_nothing_any_more_is_replaced() {
         ..plan(&server, "/", 2, 8)
     });
     assert_eq!(run.errors.count("timeout"), 8, "{run:?}");
-    // Its settings may come as late as in the time of the first requests; then it is silent in that of the next.
+    // Its settings may arrive during the timeout of the first requests; it is then silent during
+    // that of the next.
     assert!(run.connections.opened >= 2, "{run:?}");
 }
 
@@ -244,15 +246,15 @@ fn all_end_as(kind: &str, word: &str, plan: &Plan) -> Run {
 
 #[test]
 fn a_server_that_only_speaks_http1_is_named() {
-    let server = Server::fixed(HELLO);
+    let server = StubServer::fixed(HELLO);
     all_end_as("bad_response", "HTTP/1.1", &plan(&server, "/", 1, 4));
-    let closing = Server::start(|mut stream| {
+    let closing = StubServer::start(|mut stream| {
         stream.shutdown(Shutdown::Write).unwrap();
         // Unread bytes would make a reset of it.
         let _ = std::io::copy(&mut stream, &mut std::io::sink());
     });
     all_end_as("closed_early", "HTTP/1.1", &plan(&closing, "/", 1, 4));
-    let silent = Server::start(|mut stream| {
+    let silent = StubServer::start(|mut stream| {
         // Until the client closes.
         let _ = std::io::copy(&mut stream, &mut std::io::sink());
     });

@@ -1,4 +1,5 @@
-//! Servers that speak HTTP/2: one by the `h2` crate, and one of single frames, which can do what it should not.
+//! Servers that speak HTTP/2: one uses the `h2` crate, the other sends single frames and can break
+//! the rules.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -11,9 +12,9 @@ use http::{Request, Response};
 use rustls::ServerConfig;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use crate::stub::Server;
+use crate::stub::StubServer;
 
-/// What comes before the client's frames (RFC 9113, section 3.4).
+/// The bytes before the client's frames (RFC 9113, section 3.4).
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 pub(crate) const HEADERS: u8 = 1;
 const RST_STREAM: u8 = 3;
@@ -50,7 +51,7 @@ impl Frames {
         frame.extend([kind, flags]);
         frame.extend(stream.to_be_bytes());
         frame.extend(payload);
-        // A client that has gone is seen at the next read.
+        // The next read notices a client that has gone.
         let _ = self.stream.write_all(&frame);
     }
 
@@ -77,8 +78,8 @@ impl Frames {
 }
 
 /// Calls `handle` with every connection after its preface; `streams` may be open at a time.
-pub(crate) fn frames(streams: u32, handle: impl Fn(Frames) + Send + Sync + 'static) -> Server {
-    Server::start(move |mut stream| {
+pub(crate) fn frames(streams: u32, handle: impl Fn(Frames) + Send + Sync + 'static) -> StubServer {
+    StubServer::start(move |mut stream| {
         let mut preface = [0; PREFACE.len()];
         if stream.read_exact(&mut preface).is_err() {
             return;
@@ -92,10 +93,11 @@ pub(crate) fn frames(streams: u32, handle: impl Fn(Frames) + Send + Sync + 'stat
     })
 }
 
-/// Answers each request with the number of bytes that its path says, and reads its body; over TLS if there is a `config`.
-pub(crate) fn sizes(config: Option<ServerConfig>) -> Server {
+/// Answers each request with the number of bytes in its path, and reads its body; over TLS with a
+/// `config`.
+pub(crate) fn sizes(config: Option<ServerConfig>) -> StubServer {
     let acceptor = config.map(|config| tokio_rustls::TlsAcceptor::from(Arc::new(config)));
-    Server::start(move |stream| {
+    StubServer::start(move |stream| {
         stream.set_nonblocking(true).unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_io()
@@ -120,7 +122,7 @@ async fn serve(stream: impl AsyncRead + AsyncWrite + Unpin) {
         return;
     };
     while let Some(Ok((request, respond))) = connection.accept().await {
-        // Bodies flow only while the connection is polled, so they are served beside it.
+        // Bodies flow only while the connection is polled, so another task serves them.
         tokio::spawn(answer(request, respond));
     }
 }

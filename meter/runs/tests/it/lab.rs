@@ -1,5 +1,5 @@
-//! Experiments with the floor as their servers: it answers anything with the same bytes, in as many rounds of work as it is
-//! told.
+//! Experiments with the floor as their servers. It answers every request with the same bytes, after
+//! a given number of rounds of work.
 
 use std::fs;
 use std::path::Path;
@@ -133,7 +133,7 @@ fn limits_are_decided_at_their_levels() {
     }
 }
 
-/// Where the other client is installed: nothing of this project needs it.
+/// Runs only if the other client is installed, because the project does not need it.
 #[test]
 fn the_other_client_runs_beside() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! The client's own account of when it sent, against the null server's of when the requests arrived.
+//! The client's send times, compared with the null server's record of when the requests arrived.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::stub::{counted, measure};
 const RATE: f64 = 2_000.0;
 
 #[test]
-fn what_the_client_says_of_its_lateness_is_seen_from_outside() {
+fn the_reported_lateness_agrees_with_the_log_of_the_server() {
     let server = NullServer::start(&NullPlan {
         log: 10_000,
         ..NullPlan::default()
@@ -28,10 +28,11 @@ fn what_the_client_says_of_its_lateness_is_seen_from_outside() {
     let answers = server.stop().unwrap().answers;
     assert_eq!(answers.len() as u64, run.accounting.issued);
     let start = run.client.started_ns;
-    // The kernel begins to stamp what comes some moments after it was asked.
+    // The kernel begins to stamp packets some moments after the request for it.
     let unstamped = answers.iter().filter(|answer| answer.received_ns.is_none());
     assert!(unstamped.count() < answers.len() / 2);
-    // The requests are sent in the order in which they are due, so the nth to arrive is the nth that was due.
+    // Requests are sent in the order in which they are due, so the nth to arrive is the nth that
+    // was due.
     let mean = |stamp: fn(&NullAnswer) -> u64| {
         let mut stamps: Vec<u64> = answers.iter().map(stamp).collect();
         stamps.sort_unstable();
@@ -50,7 +51,8 @@ fn what_the_client_says_of_its_lateness_is_seen_from_outside() {
     );
     let inside = run.latency_us.send_lag.unwrap().mean;
     let service = run.latency_us.service.unwrap().mean;
-    // The kernel has a request after it was sent, the server after the kernel, and before its answer arrives; three digits may round.
+    // The kernel has a request after it was sent, and the server reads it before its response
+    // arrives; three digits may round.
     let bound = (inside + service) * 1.001;
     assert!(
         inside * 0.999 <= received && received <= arrived && arrived <= bound,

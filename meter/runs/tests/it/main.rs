@@ -5,6 +5,7 @@
     reason = "tests read the clock to give up waiting"
 )]
 
+mod addresses;
 mod auto;
 mod bodies;
 mod bottleneck;
@@ -22,7 +23,6 @@ mod open;
 mod plans;
 mod planted;
 mod postgres;
-mod reaching;
 mod spin;
 mod stub;
 mod sweep;

@@ -1,4 +1,4 @@
-//! The null server: answers to everything, after the delays that it was told, with a log of those that it made.
+//! The null server: it answers every request after the given delay, and logs its delays.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, TcpStream};
@@ -174,7 +174,8 @@ fn an_answer_does_not_wait_for_the_work_of_the_next() {
     // All of them are twenty minutes of work, and the first is there after its own.
     assert!(stream.read(&mut [0; 4096]).unwrap() > 0);
     assert!(begun.elapsed() >= work);
-    // The server is in the middle of the second, or about to begin it, and does not work on when it is to stop.
+    // The server is in its second of work, or about to begin it, and does not continue when it has
+    // to stop.
     let (ended, end) = mpsc::channel();
     std::thread::spawn(move || {
         drop(server);
@@ -247,15 +248,16 @@ fn a_plan_that_cannot_be_carried_out_says_why() {
     }
 }
 
-/// The reported percentiles against the delays that were really made, rank by rank: a service time is a delay with what the
-/// kernel takes to bring the request and the answer.
+/// The reported percentiles against the actual delays, rank by rank. A service time is a delay plus
+/// the time for which the kernel carries the request and the response.
 #[test]
 fn percentiles_are_those_of_the_delays_that_were_made() {
     // A service time also has what a busy machine adds.
     assert!(once(|_| most_added() <= 5_000.0));
 }
 
-/// Microseconds that a percentile has at most above that of the delays that were made, of a run of a second; none is below.
+/// The most microseconds by which a percentile of a run of one second is above that of the actual
+/// delays; none is below.
 fn most_added() -> f64 {
     let server = start(&NullPlan {
         delay: Delay::Exponential {

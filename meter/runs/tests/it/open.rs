@@ -1,11 +1,11 @@
-//! The open loop: requests are sent when they are due, and everything that was due is accounted for.
+//! The open loop: requests are sent when they are due, and every due request is accounted for.
 
 use std::time::Duration;
 
 use millrace_client::{Plan, Process, Schedule, Stop};
 use millrace_stats::Verdict;
 
-use crate::stub::{HELLO, Server, counted, measure, serve};
+use crate::stub::{HELLO, StubServer, counted, measure, serve};
 
 fn open(url: String, rate: f64, connections: usize, length: Duration) -> Plan {
     Plan {
@@ -27,7 +27,7 @@ fn scheduled(plan: Plan, change: impl FnOnce(&mut Schedule)) -> Plan {
 
 #[test]
 fn as_many_requests_are_due_as_the_schedule_says() {
-    let server = Server::fixed(HELLO);
+    let server = StubServer::fixed(HELLO);
     let length = Duration::from_millis(500);
     for threads in [1, 2] {
         let plan = Plan {
@@ -59,7 +59,7 @@ fn as_many_requests_are_due_as_the_schedule_says() {
 
 #[test]
 fn random_arrivals_are_the_same_for_the_same_seed() {
-    let server = Server::fixed(HELLO);
+    let server = StubServer::fixed(HELLO);
     let count = |seed| {
         let plan = open(server.url("/"), 3_000.0, 4, Duration::from_millis(300));
         let plan = scheduled(plan, |s| s.process = Process::Poisson(seed));
@@ -72,8 +72,8 @@ fn random_arrivals_are_the_same_for_the_same_seed() {
 }
 
 #[test]
-fn a_new_connection_for_each_request_is_waited_for_as_the_servers() {
-    let server = Server::fixed(HELLO);
+fn waiting_for_a_new_connection_is_the_servers_time() {
+    let server = StubServer::fixed(HELLO);
     let plan = Plan {
         keep_alive: false,
         ..open(server.url("/"), 500.0, 16, Duration::from_millis(400))
@@ -83,9 +83,9 @@ fn a_new_connection_for_each_request_is_waited_for_as_the_servers() {
     assert_eq!(run.latency_us.connect.unwrap().count, 200);
 }
 
-/// A server that takes `pause` for each answer.
-fn slow(pause: Duration) -> Server {
-    Server::start(move |stream| {
+/// A server that takes `pause` for each response.
+fn slow(pause: Duration) -> StubServer {
+    StubServer::start(move |stream| {
         serve(&stream, |_, _| {
             std::thread::park_timeout(pause);
             Some(HELLO.to_vec())
@@ -94,8 +94,8 @@ fn slow(pause: Duration) -> Server {
 }
 
 #[test]
-fn what_a_slow_server_holds_up_is_in_the_response_time_and_not_in_the_service_time() {
-    // One connection and 20 ms for each: 50 a second, where 200 are asked for.
+fn waiting_for_a_slow_server_is_response_time_and_not_service_time() {
+    // One connection and 20 ms for each: 50 a second, while 200 are scheduled.
     let server = slow(Duration::from_millis(20));
     let run = measure(&open(server.url("/"), 200.0, 1, Duration::from_millis(300)));
     assert_eq!(run.accounting.good, 60, "each is followed to its answer");
@@ -107,7 +107,7 @@ fn what_a_slow_server_holds_up_is_in_the_response_time_and_not_in_the_service_ti
 }
 
 #[test]
-fn what_is_past_its_deadline_is_shed_and_counts() {
+fn requests_past_their_deadline_are_shed_and_counted() {
     let server = slow(Duration::from_millis(20));
     let plan = open(server.url("/"), 200.0, 1, Duration::from_millis(300));
     let plan = scheduled(plan, |s| s.deadline = Some(Duration::from_millis(50)));
@@ -122,9 +122,9 @@ fn what_is_past_its_deadline_is_shed_and_counts() {
 }
 
 #[test]
-fn what_finds_no_connection_in_time_has_timed_out() {
+fn requests_without_a_connection_time_out() {
     // Answers nothing.
-    let server = Server::start(|stream| {
+    let server = StubServer::start(|stream| {
         serve(&stream, |_, _| {
             std::thread::park_timeout(Duration::from_secs(60));
             None
@@ -166,7 +166,7 @@ fn a_server_that_is_not_there_refuses_what_was_due() {
 
 #[test]
 fn a_run_does_not_wait_for_requests_that_are_due_after_its_end() {
-    let server = Server::fixed(HELLO);
+    let server = StubServer::fixed(HELLO);
     // The second request of the one thread is due an hour after the first.
     let plan = Plan {
         threads: 1,

@@ -1,4 +1,4 @@
-//! Plans and logs against a server: what is sent arrives, what comes back is judged and used.
+//! Plans and logs against a server: requests arrive, and responses are judged and used.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -6,15 +6,15 @@ use std::sync::{Arc, Mutex};
 use millrace_client::{Learned, Plan, Replay, Schedule, Stop, Workload};
 use millrace_runs::Run;
 
-use crate::stub::{Server, counted, measure, serve};
+use crate::stub::{StubServer, counted, measure, serve};
 
 /// A server that keeps the first line and the cookies of each request, and answers by its path.
 fn recording(
     answer: impl Fn(&str) -> String + Send + Sync + Clone + 'static,
-) -> (Server, Arc<Mutex<Vec<String>>>) {
+) -> (StubServer, Arc<Mutex<Vec<String>>>) {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let log = Arc::clone(&seen);
-    let server = Server::start(move |stream| {
+    let server = StubServer::start(move |stream| {
         serve(&stream, |_, head| {
             let line = head.lines().next().unwrap_or_default().to_owned();
             let cookie = head.lines().find(|line| line.starts_with("Cookie: "));

@@ -1,4 +1,4 @@
-//! Servers with a known bottleneck, each a process of its own: this test program, started again as one of them.
+//! Servers with a known bottleneck. Each is a process of its own: this test program, started again.
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read as _, Seek as _, Write as _};
@@ -8,12 +8,12 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
 use std::time::Duration;
 
-/// Which server the process is to be.
+/// The variable that says which server the process becomes.
 const KIND: &str = "MILLPOND_PLANTED";
 const HELLO: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
 /// Bytes that a request writes, past the page cache: so the disk has most of the work.
 const WRITE: usize = 1 << 19;
-/// What such writes must be aligned to, on every disk.
+/// Alignment of such writes that every disk accepts.
 const ALIGN: usize = 4096;
 /// Before the port, on a line of standard output.
 const MARK: &str = "listening on ";
@@ -73,7 +73,7 @@ fn serve() {
     let Ok(kind) = std::env::var(KIND) else {
         return;
     };
-    // The parent's end takes the server with it, however it comes.
+    // The server ends with its parent in every case.
     std::thread::spawn(|| {
         let _ = std::io::stdin().read_to_end(&mut Vec::new());
         std::process::exit(0);
@@ -115,7 +115,8 @@ fn serve() {
     }
 }
 
-/// A file beside the test program, which is on a disk and not in memory. It has no name, and goes with the process.
+/// A file beside the test program, on a disk and not in memory. It has no name and disappears with
+/// the process.
 fn unnamed_file() -> File {
     let folder = std::env::current_exe().unwrap();
     let path = folder.with_file_name(format!("planted-{}", std::process::id()));

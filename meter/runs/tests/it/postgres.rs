@@ -9,7 +9,7 @@ use millrace_runs::run;
 use millrace_stats::Verdict;
 use postgres::{Client, NoTls};
 
-use crate::stub::{HELLO, Server, measure, serve};
+use crate::stub::{HELLO, StubServer, measure, serve};
 
 #[test]
 fn a_request_that_costs_the_database_something_is_charged_for_it() {
@@ -18,7 +18,7 @@ fn a_request_that_costs_the_database_something_is_charged_for_it() {
     client.batch_execute("create table t (n int)").unwrap();
     drop(client);
     let url = database.url();
-    let server = Server::start(move |stream| {
+    let server = StubServer::start(move |stream| {
         let mut client = Client::connect(&url, NoTls).unwrap();
         serve(&stream, |_, _| {
             let statement = "insert into t select n from generate_series(1, 100) n";
@@ -60,7 +60,7 @@ fn a_database_that_is_killed_spoils_its_own_figures_and_not_the_run() {
     let database = Postgres::start().unwrap();
     let url = database.url();
     let database = Mutex::new(Some(database));
-    let server = Server::start(move |stream| {
+    let server = StubServer::start(move |stream| {
         serve(&stream, |number, _| {
             if number == 50
                 && let Some(mut database) = database.lock().unwrap().take()
@@ -84,7 +84,7 @@ fn a_database_that_is_killed_spoils_its_own_figures_and_not_the_run() {
 
 #[test]
 fn a_database_that_cannot_be_watched_is_said_before_the_first_request() {
-    let server = Server::fixed(HELLO);
+    let server = StubServer::fixed(HELLO);
     for (url, word) in [
         ("http://127.0.0.1/", "postgres://user@host"),
         ("postgres://postgres@127.0.0.1:1/postgres", "refused"),

@@ -1,4 +1,4 @@
-//! A client that never sleeps finds the same, and is not called busy for it.
+//! A client that spins has the same results, and does not count as busy.
 
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use millrace_client::{Auto, Delay, NullPlan, NullServer, Plan, Process, Schedule
 use millrace_runs::{Compare, Run, calibrate, compare};
 use millrace_stats::{Subject, Verdict};
 
-use crate::stub::{HELLO, Server, counted, measure, once, serve};
+use crate::stub::{HELLO, StubServer, counted, measure, once, serve};
 
 fn ms(ms: u64) -> Duration {
     Duration::from_millis(ms)
@@ -32,7 +32,7 @@ fn constant(rate: f64) -> Option<Schedule> {
 
 #[test]
 fn every_kind_of_loop_counts_the_same() {
-    let server = Server::fixed(HELLO);
+    let server = StubServer::fixed(HELLO);
     let closed = spinning(server.url("/"), 4, 300);
     let shapes = [
         closed.clone(),
@@ -73,7 +73,7 @@ fn every_kind_of_loop_counts_the_same() {
 
 #[test]
 fn a_server_without_an_answer_is_given_up_after_the_timeout() {
-    let server = Server::start(|stream| {
+    let server = StubServer::start(|stream| {
         serve(&stream, |_, _| {
             std::thread::park_timeout(Duration::from_secs(60));
             None
@@ -86,7 +86,8 @@ fn a_server_without_an_answer_is_given_up_after_the_timeout() {
     assert_eq!(run.errors.count("timeout"), 4, "{:?}", run.errors);
 }
 
-/// A run of 400 ms with little to do for the client: two hundred requests a second, or answers that take ten milliseconds.
+/// A run of 400 ms with little work for the client: two hundred requests a second, or responses
+/// that take ten milliseconds.
 fn idle(server: &NullServer, schedule: Option<Schedule>, spin: bool) -> Run {
     measure(&Plan {
         stop: Stop::Duration(ms(400)),
@@ -118,7 +119,7 @@ fn a_client_that_has_little_to_do_is_not_busy_though_its_core_is() {
             let words = run.reasons.join("; ");
             whole > 0.8 && run.client.busiest_thread < 0.3 && !words.contains("of a core")
         }));
-        // So it is with one that sleeps, whose core is free besides.
+        // The same holds for a client that sleeps, whose core is also free.
         assert!(once(|_| {
             let run = idle(&server, schedule.clone(), false);
             run.client.busiest_thread < 0.3
@@ -145,7 +146,7 @@ fn the_verdict_is_of_the_same_kind() {
 
 #[test]
 fn the_client_is_calibrated_as_it_will_measure() {
-    let server = Server::fixed(HELLO);
+    let server = StubServer::fixed(HELLO);
     let plan = spinning(server.url("/"), 4, 1);
     let known = calibrate(&plan, ms(120), &AtomicBool::new(false)).unwrap();
     let known = known.unwrap();
@@ -157,7 +158,7 @@ fn the_client_is_calibrated_as_it_will_measure() {
 
 #[test]
 fn a_run_whose_length_is_decided_meanwhile_ends() {
-    let server = Server::fixed(HELLO);
+    let server = StubServer::fixed(HELLO);
     let max = ms(2_000);
     let run = measure(&Plan {
         stop: Stop::Duration(max),

@@ -10,18 +10,18 @@ use millrace_client::{Plan, Stop};
 use millrace_runs::{Loop, Run, run};
 use millrace_stats::Hdr;
 
-/// A good answer of five bytes.
+/// A good response of five bytes.
 pub(crate) const HELLO: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
 
 /// A server; its listener ends with it.
-pub(crate) struct Server {
+pub(crate) struct StubServer {
     pub(crate) address: SocketAddr,
     /// Connections accepted so far.
     pub(crate) accepted: Arc<AtomicU64>,
     stop: Arc<AtomicBool>,
 }
 
-impl Server {
+impl StubServer {
     /// Calls `handle` with every connection, each on a thread of its own.
     pub(crate) fn start(handle: impl Fn(TcpStream) + Send + Sync + 'static) -> Self {
         Self::bind("127.0.0.1:0", handle)
@@ -64,14 +64,15 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for StubServer {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         let _ = TcpStream::connect(self.address);
     }
 }
 
-/// Reads requests and writes what `answer` says of the request's number and head; `None` closes the connection.
+/// Reads requests and writes the response that `answer` makes from the request's number and head;
+/// `None` closes the connection.
 pub(crate) fn serve(mut stream: &TcpStream, mut answer: impl FnMut(u64, &str) -> Option<Vec<u8>>) {
     let mut reader = BufReader::new(stream);
     let _ = stream.set_nodelay(true);
@@ -128,8 +129,8 @@ pub(crate) fn measure(plan: &Plan) -> Run {
     run
 }
 
-/// Whether `attempt` succeeds once in a few times: the turns of other programs on the cores are in every measured time, but not
-/// for ever.
+/// Whether `attempt` succeeds once in a few tries: every measured time includes turns of other
+/// programs on the cores, but not for ever.
 pub(crate) fn once(attempt: impl FnMut(usize) -> bool) -> bool {
     (0..4).any(attempt)
 }
@@ -178,7 +179,7 @@ pub(crate) fn check(run: &Run) {
     check_series(run, is_open);
 }
 
-/// The histograms of the intervals have every sample of the run, and a closed loop has one of them only.
+/// The histograms of the intervals have every sample of the run; a closed loop has only one kind.
 fn check_series(run: &Run, is_open: bool) {
     let series = &run.series;
     let samples = |times: &[Option<Hdr>]| -> u64 { times.iter().flatten().map(Hdr::samples).sum() };

@@ -7,9 +7,9 @@ use millrace_client::{Pace, Plan, Process, Stop, Think};
 use millrace_runs::{By, News, Sweep, SweepPlan, sweep};
 use millrace_stats::{Met, Verdict};
 
-use crate::stub::{HELLO, Server};
+use crate::stub::{HELLO, StubServer};
 
-fn plan(server: &Server, ladder: &str) -> SweepPlan {
+fn plan(server: &StubServer, ladder: &str) -> SweepPlan {
     SweepPlan {
         plan: Plan {
             stop: Stop::Duration(Duration::from_millis(100)),
@@ -45,7 +45,7 @@ fn stopped_after(plan: &SweepPlan, steps: usize) -> (Sweep, Vec<f64>) {
 
 #[test]
 fn every_level_is_run_with_its_connections() {
-    let server = Server::fixed(HELLO);
+    let server = StubServer::fixed(HELLO);
     let (sweep, seen) = stopped_after(&plan(&server, "1..3"), usize::MAX);
     assert_eq!(seen, [1.0, 2.0, 3.0]);
     let asked = sweep.steps.iter().map(|step| step.run.connections.asked);
@@ -67,7 +67,7 @@ fn every_level_is_run_with_its_connections() {
 
 #[test]
 fn a_sweep_over_rates_asks_for_each() {
-    let server = Server::fixed(HELLO);
+    let server = StubServer::fixed(HELLO);
     let plan = SweepPlan {
         by: By::Rate,
         ..plan(&server, "200..400/200")
@@ -89,8 +89,8 @@ fn a_sweep_over_rates_asks_for_each() {
 }
 
 #[test]
-fn what_there_is_is_kept_when_a_sweep_is_stopped() {
-    let server = Server::fixed(HELLO);
+fn results_so_far_are_kept_when_a_sweep_is_stopped() {
+    let server = StubServer::fixed(HELLO);
     let (sweep, seen) = stopped_after(&plan(&server, "1..3"), 1);
     assert_eq!((sweep.steps.len(), seen.len(), sweep.planned), (1, 1, 3));
     assert_ne!(sweep.verdict, Verdict::Valid);
@@ -99,7 +99,7 @@ fn what_there_is_is_kept_when_a_sweep_is_stopped() {
 
 #[test]
 fn a_sweep_over_rates_of_sessions_asks_for_more_requests() {
-    let server = Server::fixed(HELLO);
+    let server = StubServer::fixed(HELLO);
     let mut plan = SweepPlan {
         by: By::Rate,
         ..plan(&server, "50,100")
@@ -118,7 +118,7 @@ fn a_sweep_over_rates_of_sessions_asks_for_more_requests() {
 
 #[test]
 fn connections_that_pause_are_no_requests_in_flight() {
-    let server = Server::fixed(HELLO);
+    let server = StubServer::fixed(HELLO);
     let mut plan = plan(&server, "1..3");
     plan.plan.pace = Pace::Think(Think::Constant(Duration::from_millis(5)));
     let (sweep, _) = stopped_after(&plan, usize::MAX);

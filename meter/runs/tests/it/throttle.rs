@@ -1,20 +1,21 @@
-//! Connections of limited bandwidth. Times are only compared with what the limit implies, generously.
+//! Connections of limited bandwidth. Times are compared only with what the limit implies, with a
+//! margin.
 
 use std::io::{Read as _, Write as _};
 use std::time::Duration;
 
 use millrace_client::{Bandwidth, Plan, Stop, Trust};
 
-use crate::stub::{HELLO, Server, counted, measure, once, serve};
+use crate::stub::{HELLO, StubServer, counted, measure, once, serve};
 use crate::tls_stub::{Authority, Stream, start};
 
 fn rate(text: &str) -> Option<Bandwidth> {
     Some(text.parse().unwrap())
 }
 
-/// A server whose every answer has a body of `size` bytes.
-fn answers(size: usize) -> Server {
-    Server::start(move |stream| serve(&stream, |_, _| Some(answer(size))))
+/// A server whose every response has a body of `size` bytes.
+fn answers(size: usize) -> StubServer {
+    StubServer::start(move |stream| serve(&stream, |_, _| Some(answer(size))))
 }
 
 fn answer(size: usize) -> Vec<u8> {
@@ -46,7 +47,7 @@ fn answers_come_no_faster_than_the_line() {
                 ..timed(server.url("/"))
             });
             let found = speed(&run);
-            // The last answers, which are followed to their end, come on top.
+            // The last responses are awaited to their end and add to the total.
             let above = 1.05 + size as f64 * 8.0 / bits / run.duration_s;
             assert!(found < above * bits, "{limit}: {found}");
             // 320 kbit/s is far below the faster lines.
@@ -83,7 +84,7 @@ fn a_slow_line_does_not_conform() {
 
 #[test]
 fn a_server_with_errors_has_no_conforming_connections() {
-    let server = Server::start(|stream| {
+    let server = StubServer::start(|stream| {
         serve(&stream, |number, _| {
             // The first of each connection, however many it has.
             Some(if number % 10 == 0 {
@@ -104,7 +105,7 @@ fn a_server_with_errors_has_no_conforming_connections() {
 fn the_window_of_tcp_throttles_the_server() {
     const SIZE: usize = 8 << 20;
     let (sender, receiver) = std::sync::mpsc::channel();
-    let server = Server::start(move |mut stream| {
+    let server = StubServer::start(move |mut stream| {
         let mut request = [0; 4096];
         let _ = stream.read(&mut request);
         let _ = write!(stream, "HTTP/1.1 200 OK\r\nContent-Length: {SIZE}\r\n\r\n");
@@ -121,14 +122,14 @@ fn the_window_of_tcp_throttles_the_server() {
         ..counted(server.url("/"), 1, 1)
     });
     assert_eq!(run.errors.count("timeout"), 1, "{run:?}");
-    // What was taken at 50 kB/s, and what the kernel's buffers on both sides hold.
+    // Bytes received at 50 kB/s, plus the content of the kernel's buffers on both sides.
     let sent = receiver.recv().unwrap();
     assert!(sent < SIZE, "{sent}");
 }
 
 #[test]
 fn requests_leave_no_faster_than_the_line() {
-    let server = Server::fixed(HELLO);
+    let server = StubServer::fixed(HELLO);
     let run = measure(&Plan {
         method: "POST".into(),
         body: vec![b'y'; 10_000],
@@ -178,7 +179,7 @@ fn tls_is_paced_as_well() {
 
 #[test]
 fn a_peer_that_goes_away_while_the_line_is_busy_is_noticed() {
-    let server = Server::start(|mut stream| {
+    let server = StubServer::start(|mut stream| {
         let mut request = [0; 4096];
         let _ = stream.read(&mut request);
         let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 9000\r\n\r\n");

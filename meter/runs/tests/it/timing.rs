@@ -1,24 +1,27 @@
-//! What is said of time, against servers that know what they did.
+//! Reported times, compared with servers that record their delays.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use millrace_client::{Plan, Stop};
 
-use crate::stub::{HELLO, Server, counted, measure, serve};
+use crate::stub::{HELLO, StubServer, counted, measure, serve};
 
-/// Delays that a server has made, in nanoseconds, from the request read to the answer about to be written.
+/// Delays that a server made, in nanoseconds, from reading the request to just before writing the
+/// response.
 type Delays = Arc<Mutex<Vec<u64>>>;
 
-/// A server whose answers take from 0 to `most` microseconds, evenly spread, and who writes down what they took.
-fn delaying(most: u64) -> (Server, Delays) {
+/// A server whose responses take from 0 to `most` microseconds, uniformly, and that records its
+/// delays.
+fn delaying(most: u64) -> (StubServer, Delays) {
     let delays = Delays::default();
     let log = Arc::clone(&delays);
-    let server = Server::start(move |stream| {
+    let server = StubServer::start(move |stream| {
         serve(&stream, |number, _| {
             let begin = Instant::now();
             let delay = Duration::from_micros((number * 7919) % most);
-            // Waits by the clock, so that the delay is what was written down, and not what a timer made of it.
+            // Waits by the clock, so that the delay equals the recorded one and has no error of a
+            // timer.
             while begin.elapsed() < delay {
                 std::thread::yield_now();
             }
@@ -40,8 +43,8 @@ fn no_latency_is_shorter_than_what_the_server_did() {
     delays.sort_unstable();
     let service = run.latency_us.service.unwrap();
     let at = |share: f64| delays[(share * delays.len() as f64).ceil() as usize - 1] as f64 / 1000.0;
-    // Each latency is the server's delay and the way there and back, so each percentile is at least the delays';
-    // three digits may round it down.
+    // Each latency is the server's delay plus the way there and back, so each percentile is at
+    // least that of the delays. Three digits may round it down.
     for (name, share, found) in [
         ("p50", 0.5, service.p50),
         ("p90", 0.9, service.p90),
@@ -60,7 +63,7 @@ fn no_latency_is_shorter_than_what_the_server_did() {
 #[test]
 fn littles_law_holds_for_a_steady_server() {
     let (server, _) = delaying(500);
-    // Long enough that a thread which the machine lets wait at the end of the run is no large part of it.
+    // Long enough that a thread that has to wait for a core at the end is a small part of the run.
     let run = measure(&counted(server.url("/"), 4, 12_000));
     let law = run
         .little
@@ -70,8 +73,8 @@ fn littles_law_holds_for_a_steady_server() {
 
 #[test]
 fn requests_in_flight_at_the_end_are_followed_to_their_answers() {
-    // Each answer takes longer than the run: without following, there would be none.
-    let slow = Server::start(|stream| {
+    // Each response takes longer than the run: without following, there would be none.
+    let slow = StubServer::start(|stream| {
         serve(&stream, |_, _| {
             std::thread::park_timeout(Duration::from_millis(150));
             Some(HELLO.to_vec())

@@ -7,10 +7,10 @@ use millrace_client::{Plan, Stop, Trust};
 use millrace_runs::Run;
 use millrace_stats::Verdict;
 
-use crate::stub::{HELLO, Server, counted, measure};
+use crate::stub::{HELLO, StubServer, counted, measure};
 use crate::tls_stub::{Authority, Stream, fixed, start};
 
-fn secure(server: &Server, authority: &Authority, count: u64) -> Plan {
+fn secure(server: &StubServer, authority: &Authority, count: u64) -> Plan {
     Plan {
         trust: Trust::File(authority.root()),
         ..counted(format!("https://{}/", server.address), 4, count)
@@ -137,7 +137,7 @@ fn certificates_that_are_not_good_are_refused_and_named() {
         let run = all_end_as("tls", word, &plan);
         assert_eq!(run.connections.established, 0);
         let blind = Plan {
-            trust: Trust::Everybody,
+            trust: Trust::Anyone,
             ..plan
         };
         assert_eq!(measure(&blind).accounting.good, 10, "{word}");
@@ -164,7 +164,7 @@ fn the_url_names_the_server_wherever_connections_go() {
 }
 
 #[test]
-fn what_is_no_tls_is_told_from_a_bad_certificate() {
+fn a_server_without_tls_is_distinguished_from_a_bad_certificate() {
     let authority = Authority::new();
     for (answer, word) in [
         (&b"HTTP/1.1 400 Bad Request\r\n\r\n"[..], "not TLS"),
@@ -173,7 +173,7 @@ fn what_is_no_tls_is_told_from_a_bad_certificate() {
         (b"\x15\x03\x03\x00\x02\x02\x28", "no parameters in common"),
         (b"", "closed"),
     ] {
-        let server = Server::start(move |mut stream| {
+        let server = StubServer::start(move |mut stream| {
             let mut hello = [0; 4096];
             let _ = stream.read(&mut hello);
             let _ = stream.write_all(answer);
@@ -185,7 +185,7 @@ fn what_is_no_tls_is_told_from_a_bad_certificate() {
 #[test]
 fn a_handshake_that_never_ends_is_given_up() {
     let authority = Authority::new();
-    let server = Server::start(|mut stream| {
+    let server = StubServer::start(|mut stream| {
         let mut bytes = [0; 4096];
         while stream.read(&mut bytes).is_ok_and(|count| count > 0) {}
     });
@@ -196,8 +196,8 @@ fn a_handshake_that_never_ends_is_given_up() {
     all_end_as("timeout", "handshake", &plan);
 }
 
-/// Reads a request and writes `answer`; then closes with a goodbye or without.
-fn closing(authority: &Authority, answer: &'static [u8], goodbye: bool) -> Server {
+/// Reads a request and writes `answer`; then closes with or without `close_notify`.
+fn closing(authority: &Authority, answer: &'static [u8], goodbye: bool) -> StubServer {
     start(authority.usual(), move |mut stream: Stream| {
         let mut request = [0; 4096];
         let _ = stream.read(&mut request);
@@ -316,7 +316,7 @@ fn an_open_loop_says_why_no_handshake_succeeds() {
 }
 
 #[test]
-fn roots_that_cannot_be_had_end_the_run_before_it_begins() {
+fn unreadable_roots_end_the_run_before_it_begins() {
     let authority = Authority::new();
     let folder = tempfile::tempdir().unwrap();
     let (empty, garbage) = (folder.path().join("empty"), folder.path().join("garbage"));
@@ -369,7 +369,8 @@ fn a_workload_sees_the_goodbye_that_comes_with_the_answer() {
     const WHOLE: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
     let authority = Authority::new();
     for answer in [UNTIL, WHOLE] {
-        // The goodbye comes in one piece with the answer, and the socket is left open until the client closes.
+        // `close_notify` arrives in one piece with the response, and the socket stays open until
+        // the client closes it.
         let server = start(authority.usual(), move |mut stream: Stream| {
             let mut request = [0; 4096];
             let _ = stream.read(&mut request);

@@ -9,7 +9,7 @@ use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair}
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ServerConfig, ServerConnection, StreamOwned, SupportedProtocolVersion};
 
-use crate::stub::Server;
+use crate::stub::StubServer;
 
 pub(crate) type Stream = StreamOwned<ServerConnection, TcpStream>;
 
@@ -34,7 +34,7 @@ impl Authority {
         self.folder.path().join("root.pem")
     }
 
-    /// What a server for `name` needs, with a certificate that `change` has made of a good one.
+    /// Configuration of a server for `name`; `change` modifies a good certificate.
     pub(crate) fn sign(
         &self,
         name: &str,
@@ -58,7 +58,7 @@ impl Authority {
         config
     }
 
-    /// What a server at 127.0.0.1 needs.
+    /// Configuration of a server at 127.0.0.1.
     pub(crate) fn usual(&self) -> ServerConfig {
         self.sign("127.0.0.1", rustls::ALL_VERSIONS, |_| ())
     }
@@ -66,7 +66,7 @@ impl Authority {
 
 /// What a server saw of its connections.
 #[derive(Clone, Default)]
-pub(crate) struct Seen {
+pub(crate) struct SeenConnections {
     /// Whether each handshake resumed a session.
     pub(crate) resumed: Arc<Mutex<Vec<bool>>>,
     /// The name that each client asked for.
@@ -76,8 +76,8 @@ pub(crate) struct Seen {
 }
 
 /// Answers every request with the same bytes.
-pub(crate) fn fixed(config: ServerConfig, answer: &'static [u8]) -> (Server, Seen) {
-    let seen = Seen::default();
+pub(crate) fn fixed(config: ServerConfig, answer: &'static [u8]) -> (StubServer, SeenConnections) {
+    let seen = SeenConnections::default();
     let note = seen.clone();
     let server = start(config, move |mut stream| {
         let mut last = [0; 4];
@@ -113,9 +113,9 @@ pub(crate) fn fixed(config: ServerConfig, answer: &'static [u8]) -> (Server, See
 pub(crate) fn start(
     config: ServerConfig,
     handle: impl Fn(Stream) + Send + Sync + 'static,
-) -> Server {
+) -> StubServer {
     let config = Arc::new(config);
-    Server::start(move |socket| {
+    StubServer::start(move |socket| {
         let _ = socket.set_nodelay(true);
         let session = ServerConnection::new(Arc::clone(&config)).unwrap();
         handle(StreamOwned::new(session, socket));

@@ -10,7 +10,7 @@ use millrace_client::{Pace, Plan, Process, Schedule, Stop, Think};
 use millrace_runs::{Run, run};
 use millrace_stats::Verdict;
 
-use crate::stub::{HELLO, Server, check, counted, measure, once, serve};
+use crate::stub::{HELLO, StubServer, check, counted, measure, once, serve};
 
 fn ms(ms: u64) -> Duration {
     Duration::from_millis(ms)
@@ -31,7 +31,8 @@ fn at(rate: f64) -> Option<Schedule> {
     })
 }
 
-/// What must hold of sessions besides, when `before` of them began in the warm-up: those may end in the measured part.
+/// What also holds for sessions if `before` of them began in the warm-up, because those may end in
+/// the measured part.
 fn check_sessions(run: &Run, length: u64, before: u64) {
     let sessions = run.sessions.unwrap();
     let all = &run.accounting;
@@ -45,8 +46,8 @@ fn check_sessions(run: &Run, length: u64, before: u64) {
 
 #[test]
 fn with_think_time_littles_law_counts_it() {
-    let server = Server::fixed(HELLO);
-    // A client that is late, as it does not get the core, is what the law is there to find.
+    let server = StubServer::fixed(HELLO);
+    // The law reveals a client that is late because it has no core.
     assert!(once(|_| {
         let run = measure(&Plan {
             pace: Pace::Think(Think::Exponential(ms(5))),
@@ -66,10 +67,10 @@ fn with_think_time_littles_law_counts_it() {
 }
 
 #[test]
-fn users_do_not_come_in_step() {
+fn users_do_not_align() {
     let times = Arc::new(Mutex::new(Vec::new()));
     let log = Arc::clone(&times);
-    let server = Server::start(move |stream| {
+    let server = StubServer::start(move |stream| {
         serve(&stream, |number, _| {
             if number == 0 {
                 log.lock().unwrap().push(Instant::now());
@@ -90,7 +91,7 @@ fn users_do_not_come_in_step() {
 
 #[test]
 fn a_cycle_counts_from_the_send_and_what_is_late_is_missed() {
-    let fast = Server::fixed(HELLO);
+    let fast = StubServer::fixed(HELLO);
     let run = measure(&Plan {
         pace: Pace::Cycle(ms(20)),
         threads: 1,
@@ -102,7 +103,7 @@ fn a_cycle_counts_from_the_send_and_what_is_late_is_missed() {
         "{:?}",
         run.accounting
     );
-    let slow = Server::start(|stream| {
+    let slow = StubServer::start(|stream| {
         serve(&stream, |_, _| {
             std::thread::park_timeout(ms(30));
             Some(HELLO.to_vec())
@@ -117,8 +118,8 @@ fn a_cycle_counts_from_the_send_and_what_is_late_is_missed() {
 }
 
 #[test]
-fn many_users_make_exactly_the_requests_that_were_asked_for() {
-    let server = Server::fixed(HELLO);
+fn many_users_make_exactly_the_planned_requests() {
+    let server = StubServer::fixed(HELLO);
     let run = measure(&Plan {
         pace: Pace::Think(Think::Uniform(ms(100), ms(300))),
         ..counted(server.url("/"), 300, 1_000)
@@ -128,7 +129,7 @@ fn many_users_make_exactly_the_requests_that_were_asked_for() {
 
 #[test]
 fn each_session_makes_its_requests() {
-    let server = Server::fixed(HELLO);
+    let server = StubServer::fixed(HELLO);
     for keep_alive in [true, false] {
         let plan = Plan {
             schedule: at(100.0),
@@ -147,8 +148,9 @@ fn each_session_makes_its_requests() {
             (Some(100.0), Some(400.0))
         );
         assert_eq!((sessions.started, sessions.broken_off), (50, 0));
-        // Those that were due after the end are not made; those of sessions from the warm-up are.
-        // Of those that ended, all but the earlier ones made all of theirs here; each of the others made at least one.
+        // Requests due after the end are not made; requests of sessions from the warm-up are. Ended
+        // sessions, except the earlier ones, made all their requests here; each other session made
+        // at least one.
         let (whole, started) = (sessions.completed.saturating_sub(before), sessions.started);
         assert!(
             whole > 0 && all.good >= 4 * whole + (started - whole.min(started)),
@@ -161,7 +163,7 @@ fn each_session_makes_its_requests() {
 #[test]
 fn a_session_ends_with_the_request_that_fails() {
     // Every second answer of a connection is bad.
-    let server = Server::start(|stream| {
+    let server = StubServer::start(|stream| {
         serve(&stream, |number, _| {
             Some(if number % 2 == 0 {
                 HELLO.to_vec()
@@ -181,7 +183,8 @@ fn a_session_ends_with_the_request_that_fails() {
     assert_eq!(sessions.started, 40);
     let bad = run.errors.count("status_5xx");
     assert_eq!((sessions.broken_off, sessions.completed), (bad, 0));
-    // A good one, a bad one, and three that were not made; one whose second was due after the end has only the first.
+    // A good request, a bad one, and three that were not made; a session whose second was due after
+    // the end has only the first.
     assert!(bad > 0 && all.abandoned >= 3 * bad, "{all:?}");
     assert_eq!(all.issued, 5 * bad + (40 - bad), "{all:?}");
     assert_eq!(all.answered, all.good + bad);
@@ -190,10 +193,10 @@ fn a_session_ends_with_the_request_that_fails() {
 
 #[test]
 fn a_server_that_closes_or_freezes_loses_no_request() {
-    let closing = Server::start(|stream| {
+    let closing = StubServer::start(|stream| {
         serve(&stream, |number, _| (number == 0).then(|| HELLO.to_vec()));
     });
-    let frozen = Server::start(|mut stream| {
+    let frozen = StubServer::start(|mut stream| {
         let _ = stream.read(&mut [0; 4096]);
         std::thread::park_timeout(Duration::from_secs(60));
     });
@@ -222,7 +225,7 @@ fn a_server_that_closes_or_freezes_loses_no_request() {
 
 #[test]
 fn sessions_past_their_deadline_are_shed_whole() {
-    let slow = Server::start(|stream| {
+    let slow = StubServer::start(|stream| {
         serve(&stream, |_, _| {
             std::thread::park_timeout(ms(20));
             Some(HELLO.to_vec())
@@ -246,7 +249,7 @@ fn sessions_past_their_deadline_are_shed_whole() {
 }
 
 #[test]
-fn users_whom_nobody_lets_in_are_counted() {
+fn users_without_a_connection_are_counted() {
     let closed = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/", closed.local_addr().unwrap());
     drop(closed);
@@ -266,7 +269,7 @@ fn users_whom_nobody_lets_in_are_counted() {
 
 #[test]
 fn ctrl_c_during_a_long_pause_ends_the_run_at_once() {
-    let server = Server::fixed(HELLO);
+    let server = StubServer::fixed(HELLO);
     let plan = Plan {
         pace: Pace::Think(Think::Constant(Duration::from_secs(3_600))),
         ..timed(server.url("/"), 3, Duration::from_secs(3_600))
@@ -278,8 +281,8 @@ fn ctrl_c_during_a_long_pause_ends_the_run_at_once() {
 }
 
 #[test]
-fn recorded_arrivals_come_when_they_did_and_end_with_the_file() {
-    let server = Server::fixed(HELLO);
+fn recorded_arrivals_are_replayed_at_their_times_and_end_with_the_file() {
+    let server = StubServer::fixed(HELLO);
     let text: String = (0..200)
         .map(|n| format!("{}.{:03}\n", n / 100, n % 100 * 10))
         .collect();
@@ -305,7 +308,7 @@ fn recorded_arrivals_come_when_they_did_and_end_with_the_file() {
         ..timed(server.url("/"), 4, ms(305))
     });
     assert_eq!(run.accounting.issued, 31);
-    // And a count that the recording does not reach ends with it too.
+    // A count that the recording does not reach ends with the recording too.
     let run = measure(&Plan {
         schedule: Some(Schedule::recorded(&times, 20.0).unwrap()),
         ..counted(server.url("/"), 4, 1_000)
@@ -315,7 +318,7 @@ fn recorded_arrivals_come_when_they_did_and_end_with_the_file() {
 
 #[test]
 fn a_ramp_opens_connections_one_after_the_other_and_raises_the_rate() {
-    let server = Server::fixed(HELLO);
+    let server = StubServer::fixed(HELLO);
     let first = AtomicU64::new(u64::MAX);
     for pace in [Pace::AtOnce, Pace::Think(Think::Constant(ms(2)))] {
         let plan = Plan {

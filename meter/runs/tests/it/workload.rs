@@ -7,9 +7,9 @@ use std::time::Duration;
 use millrace_client::{Plan, Process, Schedule, Stop, Workload};
 use millrace_runs::{Loop, Run};
 
-use crate::stub::{HELLO, Server, counted, measure, serve};
+use crate::stub::{HELLO, StubServer, counted, measure, serve};
 
-/// A visitor who asks for a token and shows it, and one who only looks.
+/// A visitor who gets a token and shows it, and one who only reads.
 const SHOP: &str = r#"
 [[class]]
 name = "buyer"
@@ -47,9 +47,9 @@ fn answer(body: &str) -> Option<Vec<u8>> {
     Some(format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n{body}").into_bytes())
 }
 
-/// Sells to whoever shows a token; `sold_out` gives none.
-fn shop(sold_out: bool) -> Server {
-    Server::start(move |stream| {
+/// Sells to a client that shows a token; `sold_out` gives no token.
+fn shop(sold_out: bool) -> StubServer {
+    StubServer::start(move |stream| {
         serve(&stream, |_, head| match head.split(' ').nth(1) {
             Some("/token") if sold_out => answer("sold out"),
             Some("/token") => answer("token=abc123"),
@@ -128,7 +128,7 @@ fn sessions_take_from_answers_what_they_send() {
             (buyer.name.as_str(), looker.name.as_str()),
             ("buyer", "looker")
         );
-        // Of two and of one request, one to three.
+        // Buyers make two requests and lookers one, and there is one buyer to three lookers.
         assert!((100..=220).contains(&buyer.requests), "{buyer:?}");
         let sessions = run.sessions.unwrap();
         assert!(
@@ -170,7 +170,7 @@ fn without_the_value_a_session_is_over() {
 
 #[test]
 fn a_server_that_never_answers_sheds_and_abandons_by_class() {
-    let server = Server::start(|stream| {
+    let server = StubServer::start(|stream| {
         serve(&stream, |_, _| {
             std::thread::park_timeout(Duration::from_secs(60));
             None
@@ -199,8 +199,8 @@ fn a_server_that_never_answers_sheds_and_abandons_by_class() {
 }
 
 #[test]
-fn what_comes_in_pieces_and_without_a_length_is_whole() {
-    let server = Server::start(|stream| {
+fn a_body_in_pieces_without_a_length_is_complete() {
+    let server = StubServer::start(|stream| {
         use std::io::Write as _;
         serve(&stream, |_, head| {
             let body = if head.contains("/token") {
@@ -242,7 +242,7 @@ fn bytes_after_an_answer_and_bodies_without_end_are_no_panic() {
     let trailing: &[u8] =
         b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhelloHTTP/1.1 200 OK\r\n\r\n";
     for answer in [trailing, &HELLO[..HELLO.len() - 1]] {
-        let server = Server::fixed(answer);
+        let server = StubServer::fixed(answer);
         let run = measure(&Plan {
             timeout: Duration::from_millis(100),
             ..with(SHOP, counted(server.url("/"), 2, 10))
@@ -256,7 +256,7 @@ fn bytes_after_an_answer_and_bodies_without_end_are_no_panic() {
 fn recorded_arrivals_begin_the_sessions_in_their_order() {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let log = Arc::clone(&seen);
-    let server = Server::start(move |stream| {
+    let server = StubServer::start(move |stream| {
         serve(&stream, |_, head| {
             let target = head.split(' ').nth(1).unwrap_or_default().to_owned();
             log.lock().unwrap().push(target);

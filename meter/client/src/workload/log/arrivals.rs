@@ -1,10 +1,11 @@
-//! How the requests of a log came: rates, and whether they came in bursts.
+//! How the requests of a log arrived: rates, and whether they arrived in bursts.
 
 use std::collections::VecDeque;
 
-/// Seconds for which counts are held back: a log is written when requests end, so its lines are not quite in order.
+/// Seconds for which counts are held back. A log is written when requests end, so its lines are not
+/// quite in order.
 const HELD: i64 = 600;
-/// Windows without which an index of dispersion says nothing.
+/// The fewest windows for an index of dispersion.
 const WINDOWS: u64 = 10;
 
 /// Counts requests by the second.
@@ -13,14 +14,14 @@ pub(super) struct Counter {
     /// The second of the first count that is held, and the counts from there on.
     begin: i64,
     held: VecDeque<u64>,
-    /// Requests that came later than what is held; counted in the oldest second there is.
+    /// Requests older than the held seconds; counted in the oldest held second.
     late: u64,
-    tally: Tally,
+    tally: SecondSums,
 }
 
 /// Sums over seconds in order.
 #[derive(Debug)]
-struct Tally {
+struct SecondSums {
     seconds: u64,
     requests: u64,
     peak: u64,
@@ -47,8 +48,8 @@ pub struct ArrivalPattern {
     pub mean_rate: f64,
     /// Requests in the second with the most.
     pub peak_rate: u64,
-    /// For windows of so many seconds the index of dispersion, variance / mean of the counts: 1 for independent visitors
-    /// at a steady rate. `None` with fewer than ten windows.
+    /// For windows of this many seconds, the index of dispersion: variance / mean of the counts, 1
+    /// for independent visitors at a steady rate. `None` with fewer than ten windows.
     pub dispersion: [(u64, Option<f64>); 3],
     /// Requests that were logged more than ten minutes after others that came later.
     pub out_of_order: u64,
@@ -75,7 +76,7 @@ impl Counter {
             begin: 0,
             held: VecDeque::new(),
             late: 0,
-            tally: Tally {
+            tally: SecondSums {
                 seconds: 0,
                 requests: 0,
                 peak: 0,
@@ -89,7 +90,8 @@ impl Counter {
         if self.held.is_empty() {
             self.begin = time;
         }
-        // Nothing has been let go while the log is younger than what is held: it may begin with its second line.
+        // No count was released while the log is younger than the held time: it may begin with its
+        // second line.
         while time < self.begin
             && self.tally.seconds == 0
             && self.held.len() < HELD as usize
@@ -104,7 +106,7 @@ impl Counter {
             at = 0;
         }
         if at >= HELD {
-            self.let_go(at - HELD + 1);
+            self.release_counts(at - HELD + 1);
             at = HELD - 1;
         }
         if self.held.len() <= at as usize {
@@ -113,7 +115,7 @@ impl Counter {
         self.held[at as usize] += 1;
     }
 
-    fn let_go(&mut self, seconds: i64) {
+    fn release_counts(&mut self, seconds: i64) {
         let counted = seconds.min(self.held.len() as i64);
         for count in self.held.drain(..counted as usize) {
             self.tally.second(count);
@@ -122,10 +124,10 @@ impl Counter {
         self.begin = self.begin.saturating_add(seconds);
     }
 
-    /// What was found; `None` without a request.
+    /// The result; `None` without a request.
     pub(super) fn finish(mut self) -> Option<ArrivalPattern> {
         let held = self.held.len() as i64;
-        self.let_go(held);
+        self.release_counts(held);
         let tally = self.tally;
         let dispersion = tally
             .windows
@@ -142,7 +144,7 @@ impl Counter {
     }
 }
 
-impl Tally {
+impl SecondSums {
     fn second(&mut self, count: u64) {
         self.seconds += 1;
         self.requests += count;
@@ -195,7 +197,8 @@ impl Window {
         Some(variance * count / sum)
     }
 
-    /// How far from 1 the index of a Poisson process may be by chance (three standard errors), or without being of note.
+    /// How far from 1 the index of a Poisson process may be by chance (three standard errors), or
+    /// without significance.
     fn allowance(&self) -> f64 {
         (3.0 * (2.0 / (self.windows as f64 - 1.0)).sqrt()).max(0.5)
     }
@@ -230,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn rates_are_those_of_the_log_whatever_its_order() {
+    fn rates_do_not_depend_on_the_order_of_the_log() {
         let times = [100, 101, 101, 99, 105, 101, 1009];
         let found = count(times);
         assert_eq!(

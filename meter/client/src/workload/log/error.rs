@@ -15,22 +15,23 @@ pub enum LogError {
         /// Why.
         source: io::Error,
     },
-    /// At least half of its lines are damaged: it is no access log in the common or combined format.
+    /// At least half of the lines are damaged: the file is not an access log in the common or
+    /// combined format.
     Damaged {
         /// The log.
         path: PathBuf,
         /// The first damaged line, from 1.
         line: u64,
-        /// How many are.
+        /// Number of damaged lines.
         damaged: u64,
-        /// Of how many.
+        /// Number of lines.
         lines: u64,
     },
-    /// It has no request of the wanted kind.
+    /// The log has no request of the wanted kind.
     Nothing {
         /// The log.
         path: PathBuf,
-        /// What was wanted.
+        /// The wanted kind.
         wanted: &'static str,
     },
     /// A replay keeps every request in memory, and there are more than this.

@@ -1,9 +1,9 @@
-//! Counts of what is frequent in a long stream, in bounded memory.
+//! Counts of the frequent keys in a long stream, in bounded memory.
 //!
-//! Exact until the table is full; then the median of all counts is taken from each, and what has nothing left is
-//! forgotten (D. Anderson et al., "A high-performance algorithm for identifying frequent items in data streams", IMC
-//! 2017, after J. Misra and D. Gries, 1982). No count is ever too high, and none is lower than the truth by more than
-//! [`missing`](Frequent::missing).
+//! Counts are exact until the table is full. Then the median of all counts is subtracted from each,
+//! and keys without a count are removed (D. Anderson et al., "A high-performance algorithm for
+//! identifying frequent items in data streams", IMC 2017, after J. Misra and D. Gries, 1982). No
+//! count is ever too high, and none is too low by more than [`missing`](Frequent::missing).
 
 use std::collections::HashMap;
 
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_frequent_survives_a_flood_of_others() {
+    fn frequent_keys_survive_a_flood_of_others() {
         let (zipf, mut random) = (Zipf::new(1_000_000, 1.0), Random::new(2));
         let mut table = Frequent::new(1000, 1 << 20);
         let mut truth = [0_u64; 11];

@@ -1,4 +1,5 @@
-//! What a log says about its visitors: the mix of classes, how popular each target is, how requests arrive.
+//! What a log says about its visitors: the mix of classes, the popularity of each target, the
+//! arrivals of requests.
 
 use std::fmt;
 use std::path::Path;
@@ -12,26 +13,27 @@ use super::{LogError, class};
 use crate::url::Url;
 use crate::workload::Workload;
 use crate::workload::alias::Alias;
-use crate::workload::choice::{Choice, Spread, Values};
+use crate::workload::choice::{Choice, Skew, Values};
 use crate::workload::template::Value;
 use crate::{Error, Plan};
 
 /// Different targets that are kept apart, and their bytes together.
 const TARGETS: usize = 1_000_000;
 const TARGET_BYTES: usize = 256 << 20;
-/// The same for patterns and methods.
+/// The same limit for patterns and methods.
 const PATTERNS: usize = 100_000;
 const PATTERN_BYTES: usize = 32 << 20;
 
-/// What was learned from an access log. Only GETs with a status from 200 to 399 say what to ask for: a log holds no bodies, and
-/// what failed then is expected to fail again. The arrivals are those of all requests.
+/// What was learned from an access log. Targets are learned only from GETs with a status from 200
+/// to 399, because a log has no bodies and a request that failed then probably fails again.
+/// Arrivals are learned from all requests.
 #[derive(Debug)]
 pub struct Learned {
-    /// What its lines were.
+    /// Counts of the log's lines.
     pub lines: LogLines,
     /// How requests arrived.
     pub arrivals: ArrivalPattern,
-    /// Requests that say what to ask for.
+    /// Requests from which targets were learned.
     pub used: u64,
     /// GETs with another status.
     pub failed: u64,
@@ -39,7 +41,8 @@ pub struct Learned {
     pub other_methods: u64,
     /// The classes with their shares, the greatest first.
     pub classes: Vec<LearnedClass>,
-    /// By how much the count of a target may be too low: 0 if all are exact, else rare targets are left out.
+    /// By how much the count of a target may be too low; 0 if all are exact, otherwise rare targets
+    /// are left out.
     pub missing: u64,
 }
 
@@ -64,8 +67,9 @@ impl LearnedClass {
 }
 
 impl Learned {
-    /// Reads a log in the common or combined format, packed if its name ends in `.gz`. The memory that it takes is bounded,
-    /// whatever the length of the log: beyond a million different targets rare ones are left out.
+    /// Reads a log in the common or combined format, compressed if its name ends in `.gz`. Memory
+    /// is bounded for a log of any length: beyond a million different targets, rare ones are left
+    /// out.
     ///
     /// # Errors
     ///
@@ -107,8 +111,8 @@ impl Learned {
         })
     }
 
-    /// A workload that asks as the log's visitors did: classes by their shares, targets by their counts. URL, fields,
-    /// keep-alive and expected statuses are those of `base`.
+    /// A workload that requests as the log's visitors did: classes by their shares, targets by
+    /// their counts. URL, fields, keep-alive and expected statuses are those of `base`.
     ///
     /// # Errors
     ///
@@ -144,7 +148,7 @@ impl Learned {
                 .unzip();
             workload.choices.push(Choice {
                 values: Values::List(targets),
-                spread: Spread::Weighted(Alias::new(&counts)),
+                spread: Skew::Weighted(Alias::new(&counts)),
             });
         }
         Ok(workload)
@@ -171,7 +175,7 @@ fn classes(patterns: Frequent, targets: Frequent) -> Vec<LearnedClass> {
         let place = kinds.of(&pattern(&target));
         all[usize::from(place)].targets.push((target, count));
     }
-    // A class of rare targets only may have none that was kept.
+    // A class with only rare targets may have no kept target.
     all.retain(|class| class.requests > 0 && !class.targets.is_empty());
     for class in &mut all {
         let counts: Vec<u64> = class.targets.iter().map(|(_, count)| *count).collect();

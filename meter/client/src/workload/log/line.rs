@@ -14,12 +14,12 @@ const FORMAT: &[BorrowedFormatItem<'static>] = format_description!(
     "[day]/[month repr:short]/[year]:[hour]:[minute]:[second] [offset_hour sign:mandatory][offset_minute]"
 );
 
-/// What a line says.
+/// The content of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Line<'l> {
+pub(super) struct LogLine<'l> {
     /// Seconds since 1970.
     pub(super) time: i64,
-    /// Method and target; none if the request was not one that could be asked again.
+    /// Method and target; `None` if the request cannot be repeated.
     pub(super) request: Option<(&'l [u8], &'l [u8])>,
     pub(super) status: u16,
 }
@@ -34,7 +34,10 @@ pub(super) struct Lines {
 
 impl Lines {
     /// The next line of `input`: `None` at the end, `Some(None)` if it is damaged.
-    pub(super) fn next(&mut self, input: &mut dyn BufRead) -> io::Result<Option<Option<Line<'_>>>> {
+    pub(super) fn next(
+        &mut self,
+        input: &mut dyn BufRead,
+    ) -> io::Result<Option<Option<LogLine<'_>>>> {
         self.line.clear();
         let length = (&mut *input)
             .take(LONGEST)
@@ -50,7 +53,7 @@ impl Lines {
     }
 
     /// `host ident user [time] "request" status …`
-    fn parse(&mut self) -> Option<Line<'_>> {
+    fn parse(&mut self) -> Option<LogLine<'_>> {
         let line = self.line.trim_ascii();
         let at = memchr::memmem::find(line, b" [")? + 2;
         let (stamp, rest) = line[at..].split_at_checked(STAMP)?;
@@ -70,7 +73,7 @@ impl Lines {
             return None;
         }
         let digit = |n: usize| u16::from(status[n] - b'0');
-        Some(Line {
+        Some(LogLine {
             time: self.time,
             request: split(request),
             status: 100 * digit(0) + 10 * digit(1) + digit(2),
@@ -93,7 +96,7 @@ fn split(request: &[u8]) -> Option<(&[u8], &[u8])> {
     let mut words = request.split(|&byte| byte == b' ');
     let (method, target) = (words.next()?, words.next()?);
     let is_method = !method.is_empty() && method.iter().all(u8::is_ascii_uppercase);
-    // A version is missing only in HTTP/0.9; more words are a target with spaces, which no client may send.
+    // Only HTTP/0.9 has no version. More words are a target with spaces, which no client may send.
     let ends = words
         .next()
         .is_none_or(|version| version.starts_with(b"HTTP/"))
@@ -134,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_request_is_told_from_what_is_damaged() {
+    fn lines_without_a_request_differ_from_damaged_lines() {
         let with = |request: &str| {
             parse(&format!(
                 "h - - [01/Jan/1970:00:00:00 +0000] \"{request}\" 400 0"

@@ -1,4 +1,5 @@
-//! Learning from access logs: what is asked for how often, and how requests arrive; or a replay of the log itself.
+//! Learning from access logs: how often each target is requested and how requests arrive; or a
+//! replay of the log.
 
 mod arrivals;
 mod class;
@@ -18,12 +19,12 @@ pub use learned::{Learned, LearnedClass};
 pub use read::LogLines;
 pub use replay::Replay;
 
-use super::step::{Class, Step};
-use super::template::{Encoding, Part, Template, Value};
+use super::step::{Class, RequestStep};
+use super::template::{Encoding, Template, TemplatePart, Value};
 use crate::url::Url;
 use crate::{Error, Plan};
 
-/// A class that asks once for a target that is ready.
+/// A class that requests a given target once.
 fn class(plan: &Plan, url: &Url, target: Value) -> Result<Class, Error> {
     let mut fields = Template::default();
     fields.push_text(
@@ -32,10 +33,10 @@ fn class(plan: &Plan, url: &Url, target: Value) -> Result<Class, Error> {
             .as_bytes(),
     );
     let target = Template {
-        parts: vec![Part::Value(target, Encoding::Target)],
+        parts: vec![TemplatePart::Value(target, Encoding::Target)],
     };
     Ok(Class {
-        steps: vec![Step {
+        steps: vec![RequestStep {
             method: None,
             target,
             fields,

@@ -1,11 +1,12 @@
-//! How unequal a popularity is: the exponent of Zipf's law that fits counts in the order of their ranks.
+//! How unequal a popularity is: the exponent of Zipf's law that fits counts in the order of their
+//! ranks.
 
 /// Ranks that are summed one by one; the rest is an integral.
 const SUMMED: usize = 256;
 
-/// The exponent of Zipf's law over `counts.len()` ranks under which these counts, the greatest first, are most likely. `None`
-/// with fewer than five ranks or two hundred requests. Ranks that are taken from the counts themselves are sorted by chance too,
-/// so a small sample looks a little steeper than it is.
+/// The exponent of Zipf's law over `counts.len()` ranks for which these counts, the greatest first,
+/// are most likely. `None` with fewer than five ranks or two hundred requests. The ranks are taken
+/// from the counts, so chance sorts them too: a small sample looks a little steeper than it is.
 pub(super) fn exponent(counts: &[u64]) -> Option<f64> {
     let total: u64 = counts.iter().sum();
     if counts.len() < 5 || total < 200 {

@@ -7,9 +7,9 @@ use std::path::Path;
 use flate2::bufread::MultiGzDecoder;
 
 use super::LogError;
-use super::line::{Line, Lines};
+use super::line::{Lines, LogLine};
 
-/// What the lines of a log were.
+/// Counts of the lines of a log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LogLines {
     /// All lines.
@@ -18,14 +18,14 @@ pub struct LogLines {
     pub damaged: u64,
     /// The first of those, from 1.
     pub first_damaged: Option<u64>,
-    /// Lines without a request that could be asked again: the client sent no HTTP, or asked for no path.
+    /// Lines without a request that can be repeated: the client sent no HTTP, or requested no path.
     pub no_request: u64,
 }
 
-/// Calls `each` with the lines of a log that are in order. A file whose name ends in `.gz` is unpacked on the way.
+/// Calls `each` with the valid lines of a log. A file whose name ends in `.gz` is decompressed.
 pub(super) fn read(
     path: &Path,
-    mut each: impl FnMut(Line<'_>) -> Result<(), LogError>,
+    mut each: impl FnMut(LogLine<'_>) -> Result<(), LogError>,
 ) -> Result<LogLines, LogError> {
     let cannot = |source| LogError::Read {
         path: path.to_owned(),

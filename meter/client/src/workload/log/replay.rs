@@ -23,9 +23,9 @@ const MOST_METHODS: usize = 32;
 /// The requests of a log, to be sent again.
 #[derive(Debug)]
 pub struct Replay {
-    /// What its lines were.
+    /// Counts of the log's lines.
     pub lines: LogLines,
-    /// Requests whose method changes something, which are left out unless they are asked for.
+    /// Requests with an unsafe method, which are left out by default.
     pub unsafe_methods: u64,
     /// When each request is due, in nanoseconds from the first one; in order.
     pub times: Vec<u64>,
@@ -35,7 +35,7 @@ pub struct Replay {
     entries: Vec<Entry>,
 }
 
-/// What is collected while the log is read.
+/// Requests collected while the log is read.
 #[derive(Default)]
 struct Collected {
     targets: HashMap<Box<[u8]>, u32>,
@@ -45,14 +45,16 @@ struct Collected {
 }
 
 impl Replay {
-    /// Reads a log as [`Learned::from_log`](super::Learned::from_log) does. Every request is kept in memory, 20 bytes each and
-    /// each target once. A log has a resolution of 1 s: the requests of a second
-    /// are spread evenly over it, in the order of the log. Other methods than GET and HEAD are left out unless `with_unsafe`, and
-    /// then have no body, since a log has none.
+    /// Reads a log as [`Learned::from_log`](super::Learned::from_log) does. It keeps every request
+    /// in memory with 20 bytes, and each target once. A log has a resolution of 1 s; the requests
+    /// of a second are spread evenly over it, in the order of the log. Methods other than GET and
+    /// HEAD are left out unless `with_unsafe`, and are then sent without a body, because a log has
+    /// no bodies.
     ///
     /// # Errors
     ///
-    /// A file that cannot be read, that is no access log, that has no request to replay or too many.
+    /// A file that cannot be read, that is no access log, that has no request to replay or too
+    /// many.
     pub fn from_log(path: &Path, with_unsafe: bool) -> Result<Self, LogError> {
         let mut collected = Collected::default();
         let mut unsafe_methods = 0;
@@ -79,7 +81,8 @@ impl Replay {
                 wanted: "request to replay",
             });
         }
-        // Lines are written when requests end, so that they are nearly in order; those of one second keep their order.
+        // Lines are written when requests end, so they are nearly in order. Lines of one second
+        // keep their order.
         collected.entries.sort_by_key(|(time, _)| *time);
         let times = spread(&collected.entries);
         let mut targets = vec![Box::default(); collected.targets.len()];
@@ -100,8 +103,8 @@ impl Replay {
         })
     }
 
-    /// The workload whose session `n` is request `n` of the log, and when each is due. A status counts as good if it is what
-    /// `base` expects, or the one that is in the log.
+    /// The workload whose session `n` is request `n` of the log, and when each is due. A status is
+    /// good if `base` expects it, or if the log has it for this request.
     ///
     /// # Errors
     ///
@@ -149,7 +152,7 @@ impl Replay {
 }
 
 impl Collected {
-    /// Keeps a request; the limit that it would pass otherwise.
+    /// Keeps a request; the error is the limit that the request would exceed.
     fn add(
         &mut self,
         time: i64,
@@ -193,7 +196,7 @@ impl Collected {
     }
 }
 
-/// When requests in these seconds, which are in order, are due.
+/// Due times of requests in these seconds, which are in order.
 fn spread(entries: &[(i64, Entry)]) -> Vec<u64> {
     let first = entries.first().map_or(0, |(second, _)| *second);
     let mut times = Vec::with_capacity(entries.len());

@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::path::PathBuf;
 
 use super::*;
-use crate::workload::{Judged, Workload};
+use crate::workload::{ResponseVerdict, Workload};
 
 /// A line in the given second of a day.
 fn line(second: u32, request: &str, status: u16) -> String {
@@ -107,7 +107,7 @@ fn a_packed_log_is_the_same_and_a_cut_one_is_refused() {
 }
 
 #[test]
-fn what_is_no_log_is_refused_with_its_first_line() {
+fn a_file_that_is_no_log_is_refused_with_its_first_line() {
     let error = with(&format!("{}a\nb\n", line(0, "GET /", 200)), |path| {
         Learned::from_log(&path)
     })
@@ -166,9 +166,9 @@ fn a_replay_keeps_order_times_and_statuses() {
             .session(number)
             .answered(&workload, status, b"", b"")
     };
-    assert_eq!(judge(1, 404), Judged::Good, "as in the log");
-    assert_eq!(judge(1, 200), Judged::Good);
-    assert_eq!(judge(0, 404), Judged::BadStatus);
+    assert_eq!(judge(1, 404), ResponseVerdict::Good, "as in the log");
+    assert_eq!(judge(1, 200), ResponseVerdict::Good);
+    assert_eq!(judge(0, 404), ResponseVerdict::BadStatus);
     let all = with(&text, |path| Replay::from_log(&path, true)).unwrap();
     let (workload, times) = all.workload(&Plan::new("http://h/")).unwrap();
     assert_eq!(times.len(), 6);

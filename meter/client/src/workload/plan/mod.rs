@@ -18,7 +18,7 @@ use super::Workload;
 use super::alias::Alias;
 use crate::Plan;
 use crate::url::Url;
-use section::{Field, Section, Source};
+use section::{Field, PlanText, Section};
 
 /// Classes that a plan has at most.
 const MOST_CLASSES: usize = 1000;
@@ -30,11 +30,11 @@ struct Names {
     tables: Vec<(String, Vec<String>)>,
     /// Choices, and whether they are paths.
     choices: Vec<(String, bool)>,
-    /// What the class's steps have extracted so far.
+    /// Names of the values that the class's steps extracted so far.
     slots: Vec<String>,
 }
 
-/// What all classes share.
+/// The data that all classes share.
 struct Common<'p> {
     /// The folder of the plan, from which its files are named.
     dir: &'p Path,
@@ -45,14 +45,15 @@ struct Common<'p> {
 }
 
 impl Workload {
-    /// Reads the plan in `text`. Files that it names are taken from the folder of `file`. The URL of `base` goes before
-    /// the plan's own; its fields, keep-alive and expected statuses hold where the plan does not say otherwise.
+    /// Reads the plan in `text`. Names of files are relative to the folder of `file`. The URL of
+    /// `base` overrides the plan's URL; its fields, keep-alive and expected statuses are defaults
+    /// for the plan.
     ///
     /// # Errors
     ///
     /// The first mistake in the plan, or in a file that it names, with line and column.
     pub fn parse(text: &str, file: &Path, base: &Plan) -> Result<Self, PlanError> {
-        let source = Source { file, text };
+        let source = PlanText { file, text };
         let table = DeTable::parse(text).map_err(|error| {
             let offset = error.span().map_or(text.len(), |span| span.start);
             source.error(
@@ -96,7 +97,7 @@ impl Workload {
     }
 }
 
-/// The server: the one that was asked for, or the plan's.
+/// The server of `base`, or the plan's server.
 fn server(top: &mut Section<'_>, base: &Plan) -> Result<(String, Url), PlanError> {
     let written = top.find("url");
     let own = written.map(|field| field.text()).transpose()?;

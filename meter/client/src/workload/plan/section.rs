@@ -1,4 +1,5 @@
-//! Tables of a TOML file, read key by key. What is left at the end was not known; every error has its place.
+//! Tables of a TOML file, read key by key. Keys that were not read are unknown; every error has a
+//! position.
 
 use std::borrow::Cow;
 use std::ops::RangeInclusive;
@@ -11,12 +12,12 @@ use super::PlanError;
 
 /// A file's text and name, for errors.
 #[derive(Clone, Copy)]
-pub(super) struct Source<'t> {
+pub(super) struct PlanText<'t> {
     pub(super) file: &'t Path,
     pub(super) text: &'t str,
 }
 
-impl Source<'_> {
+impl PlanText<'_> {
     /// A mistake at a byte of the text.
     pub(super) fn error(&self, offset: usize, message: impl Into<String>) -> PlanError {
         PlanError::at(self.file, self.text, offset, message)
@@ -25,7 +26,7 @@ impl Source<'_> {
 
 /// A table that is being read.
 pub(super) struct Section<'t> {
-    source: Source<'t>,
+    source: PlanText<'t>,
     title: String,
     table: &'t DeTable<'t>,
     at: usize,
@@ -36,13 +37,13 @@ pub(super) struct Section<'t> {
 /// A value in a table, with its key.
 #[derive(Clone, Copy)]
 pub(super) struct Field<'t> {
-    source: Source<'t>,
+    source: PlanText<'t>,
     value: &'t Spanned<DeValue<'t>>,
 }
 
 impl<'t> Section<'t> {
     /// The table of a whole file.
-    pub(super) fn whole(source: Source<'t>, table: &'t DeTable<'t>) -> Self {
+    pub(super) fn whole(source: PlanText<'t>, table: &'t DeTable<'t>) -> Self {
         Self {
             source,
             title: "the plan".to_owned(),
@@ -62,7 +63,7 @@ impl<'t> Section<'t> {
         })
     }
 
-    /// The value of `key`, without which the table says nothing.
+    /// The value of `key`, which must exist.
     pub(super) fn need(&mut self, key: &'static str) -> Result<Field<'t>, PlanError> {
         let title = self.title.clone();
         self.find(key)
@@ -109,7 +110,7 @@ impl<'t> Section<'t> {
         self.source.error(self.at, message)
     }
 
-    /// Refuses keys that nobody asked for.
+    /// Refuses keys that were not read.
     pub(super) fn finish(self) -> Result<(), PlanError> {
         let unknown = self
             .entries()
@@ -135,7 +136,7 @@ impl<'t> Field<'t> {
     pub(super) fn error_at_brace(&self, nth: usize, message: impl Into<String>) -> PlanError {
         let span = self.value.span();
         let written = self.source.text.get(span.clone()).unwrap_or_default();
-        // Escapes and line ends make the text and what is written differ in length; braces are written as they are.
+        // Escapes and line ends change the length of a text, but braces are written as they are.
         let at = written.match_indices("{{").nth(nth).map_or(0, |(at, _)| at);
         self.source.error(span.start + at, message)
     }

@@ -11,8 +11,8 @@ use crate::Think;
 use crate::body::BodyCheck;
 use crate::request::{check_field, check_method, own_fields};
 
-use crate::workload::step::{Check, Class, Extract, From, Step};
-use crate::workload::template::{Encoding, Part, Template};
+use crate::workload::step::{BodyRule, Class, Extract, ExtractSource, RequestStep};
+use crate::workload::template::{Encoding, Template, TemplatePart};
 
 /// Steps that a class has at most.
 const MOST_STEPS: usize = 10_000;
@@ -21,7 +21,7 @@ const LARGEST_BODY: u64 = 64 << 20;
 /// Bytes that a compiled regular expression may take.
 const LARGEST_REGEX: usize = 1 << 20;
 
-/// What the steps of a class have from it.
+/// Defaults that the steps of a class get from the class.
 struct Usual<'t> {
     think: Option<Think>,
     headers: Vec<(&'t str, Field<'t>)>,
@@ -72,7 +72,7 @@ fn step(
     usual: &Usual<'_>,
     common: &Common<'_>,
     names: &mut Names,
-) -> Result<Step, PlanError> {
+) -> Result<RequestStep, PlanError> {
     let target = target(section.need("target")?, names)?;
     let body = body(section, common, names)?;
     let written = section.find("method");
@@ -94,7 +94,7 @@ fn step(
     let check = section.find("check").map(check).transpose()?;
     let written = section.find("extract");
     let extract = written.map_or(Ok(Vec::new()), |field| extract(field, names))?;
-    let step = Step {
+    let step = RequestStep {
         method: Some(method.as_bytes().into()),
         target,
         fields,
@@ -116,7 +116,7 @@ fn target(field: Field<'_>, names: &Names) -> Result<Template, PlanError> {
     let mut template = Template::default();
     for (place, part) in compiled.parts.into_iter().enumerate() {
         match part {
-            Part::Text(text) => {
+            TemplatePart::Text(text) => {
                 if place == 0 && !text.starts_with(b"/") {
                     return Err(field.error(
                         "a target begins with / or with a value; the server is said once, by url",
@@ -133,7 +133,7 @@ fn target(field: Field<'_>, names: &Names) -> Result<Template, PlanError> {
                 Encoding::Target.put(&text, &mut encoded);
                 template.push_text(&encoded);
             }
-            value @ Part::Value(..) => template.parts.push(value),
+            value @ TemplatePart::Value(..) => template.parts.push(value),
         }
     }
     if template.parts.is_empty() {
@@ -271,7 +271,7 @@ fn expect(field: Field<'_>) -> Result<Vec<u16>, PlanError> {
         .collect()
 }
 
-fn check(field: Field<'_>) -> Result<Check, PlanError> {
+fn check(field: Field<'_>) -> Result<BodyRule, PlanError> {
     let mut section = field.section("check")?;
     let (key, value) = section.one_of(&["regex", "contains", "sha256"])?;
     section.finish()?;
@@ -279,10 +279,10 @@ fn check(field: Field<'_>) -> Result<Check, PlanError> {
     let check = match key {
         "regex" => BodyCheck::matches(text),
         "sha256" => BodyCheck::sha256(text),
-        _ => return Ok(Check::Contains(text.as_bytes().into())),
+        _ => return Ok(BodyRule::Contains(text.as_bytes().into())),
     };
     check
-        .map(Check::Body)
+        .map(BodyRule::Body)
         .map_err(|why| value.error(one_line(&why)))
 }
 
@@ -298,10 +298,10 @@ fn extract(field: Field<'_>, names: &mut Names) -> Result<Vec<Extract>, PlanErro
         section.finish()?;
         let text = value.text()?.to_owned();
         let from = match key {
-            "regex" => From::Regex(Box::new(regex(value)?)),
-            "pointer" if text.is_empty() || text.starts_with('/') => From::Pointer(text),
+            "regex" => ExtractSource::Regex(Box::new(regex(value)?)),
+            "pointer" if text.is_empty() || text.starts_with('/') => ExtractSource::Pointer(text),
             "pointer" => return Err(value.error("a JSON pointer (RFC 6901) begins with /")),
-            _ => From::Field(text),
+            _ => ExtractSource::Field(text),
         };
         let slot = names
             .slots

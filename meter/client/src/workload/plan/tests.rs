@@ -1,4 +1,5 @@
-//! Plans as they are written: the document's example, what the command says, and which mistakes are told.
+//! Plans as they are written: the example of the manual, defaults from the command line, and
+//! mistakes with their messages.
 
 use std::fs;
 use std::path::Path;
@@ -6,10 +7,10 @@ use std::path::Path;
 use super::PlanError;
 use crate::Plan;
 use crate::workload::tests::{first, parse_in, render};
-use crate::workload::{Judged, Workload};
+use crate::workload::{ResponseVerdict, Workload};
 use millrace_stats::random::Random;
 
-/// The example of the document.
+/// The example of the manual.
 fn example() -> &'static str {
     let document = include_str!("../../../../../docs/reference/plans.md");
     let example = document.split("```toml\n").nth(1).unwrap();
@@ -200,7 +201,7 @@ fn a_plan_may_name_its_server_and_a_command_another() {
 }
 
 #[test]
-fn fields_of_the_command_hold_where_the_plan_says_nothing() {
+fn fields_of_the_command_are_defaults_for_the_plan() {
     let base = Plan {
         headers: vec![("X-A".into(), "1".into()), ("x-b".into(), "2".into())],
         keep_alive: false,
@@ -216,13 +217,13 @@ fn fields_of_the_command_hold_where_the_plan_says_nothing() {
     );
     assert_eq!(
         workload.session(0).answered(&workload, 418, b"", b""),
-        Judged::Good
+        ResponseVerdict::Good
     );
 }
 
-/// The document's example is complete: it is read as it stands there.
+/// The example of the manual is read from the manual, so it is complete.
 #[test]
-fn the_example_of_the_document_is_a_plan() {
+fn the_example_of_the_manual_is_a_plan() {
     let example = example();
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join("users.csv"), "name\nann\n").unwrap();
@@ -240,9 +241,10 @@ fn the_example_of_the_document_is_a_plan() {
     }
 }
 
-/// Plans that were damaged at random are read or refused, and whatever is read makes requests of one head each.
+/// Plans damaged at random are read or refused, and a plan that is read makes requests with one
+/// head each.
 #[test]
-fn a_damaged_plan_is_no_disaster() {
+fn a_damaged_plan_causes_no_panic() {
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join("users.csv"), "name\n\"a\r\nb\"\n").unwrap();
     let scraps = [

@@ -1,16 +1,17 @@
-//! Templates as they are written: `{{ }}` and what may stand in it.
+//! The text of templates: `{{ }}` and its content.
 
 use super::section::{Field, did_you_mean};
 use super::{Names, PlanError};
 use crate::workload::session::MOST_HEX;
-use crate::workload::template::{Encoding, Part, Template, Value};
+use crate::workload::template::{Encoding, Template, TemplatePart, Value};
 
-/// What has a meaning of its own in `{{ }}`.
+/// Words with a meaning of their own in `{{ }}`.
 pub(super) const RESERVED: [&str; 8] = [
     "counter", "step", "random", "uuid", "hex", "data", "json", "raw",
 ];
 
-/// Compiles the template in `field`; values are written in `encoding` unless the template says otherwise.
+/// Compiles the template in `field`. Values are written in `encoding` unless the template names
+/// another one.
 pub(super) fn compile(
     field: Field<'_>,
     encoding: Encoding,
@@ -49,7 +50,7 @@ fn quoted(text: &str) -> Option<(&str, &str)> {
     Some((literal, after.trim_start().strip_prefix("}}")?))
 }
 
-fn part(inside: &str, encoding: Encoding, names: &Names) -> Result<Part, String> {
+fn part(inside: &str, encoding: Encoding, names: &Names) -> Result<TemplatePart, String> {
     let mut words: Vec<&str> = inside.split_whitespace().collect();
     let mut encoding = encoding;
     let told = match words.first() {
@@ -75,7 +76,7 @@ fn part(inside: &str, encoding: Encoding, names: &Names) -> Result<Part, String>
     {
         encoding = Encoding::Target;
     }
-    Ok(Part::Value(value, encoding))
+    Ok(TemplatePart::Value(value, encoding))
 }
 
 fn value(words: &[&str], names: &Names) -> Result<Value, String> {

@@ -1,4 +1,4 @@
-//! Where values come from: tables of CSV files, and choices.
+//! Sources of values: tables of CSV files, and choices.
 
 use std::fs;
 use std::path::Path;
@@ -7,7 +7,7 @@ use super::section::{Field, Section};
 use super::text::RESERVED;
 use super::{Names, PlanError};
 use crate::workload::alias::Alias;
-use crate::workload::choice::{Choice, Spread, Values};
+use crate::workload::choice::{Choice, Skew, Values};
 use crate::workload::table::Table;
 use crate::workload::template::Encoding;
 use crate::workload::zipf::Zipf;
@@ -32,7 +32,7 @@ pub(super) fn tables(
             None => None,
             Some(field) => match field.text()? {
                 "sequence" => None,
-                "random" => Some(Spread::Uniform),
+                "random" => Some(Skew::Uniform),
                 text => Some(zipf(text, rows.len() as u64).ok_or_else(|| {
                     field.error(format!(
                         "{text:?} is none of \"sequence\", \"random\" and \"zipf:0.9\""
@@ -121,7 +121,7 @@ fn named<'t>(
     Ok(all)
 }
 
-/// Refuses what a template could not call by its name.
+/// Refuses a name that a template could not use.
 pub(super) fn check_name(name: &str, field: &Field<'_>) -> Result<(), PlanError> {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
     if name.is_empty() || !name.bytes().all(is_plain) {
@@ -174,7 +174,7 @@ fn files(field: Field<'_>, dir: &Path) -> Result<Vec<Box<[u8]>>, PlanError> {
             let entry = entry.map_err(|error| cannot(&folder, error.to_string()))?;
             let mut path = prefix.clone();
             Encoding::Percent.put(entry.file_name().as_encoded_bytes(), &mut path);
-            // A link's own type: what it leads to may lead back.
+            // The type of the link itself: its target may lead back.
             let kind = entry
                 .file_type()
                 .map_err(|error| cannot(&entry.path(), error.to_string()))?;
@@ -196,13 +196,13 @@ fn files(field: Field<'_>, dir: &Path) -> Result<Vec<Box<[u8]>>, PlanError> {
     Ok(found)
 }
 
-fn spread(section: &mut Section<'_>, count: u64) -> Result<Spread, PlanError> {
+fn spread(section: &mut Section<'_>, count: u64) -> Result<Skew, PlanError> {
     let (distribution, weights) = (section.find("distribution"), section.find("weights"));
     match (distribution, weights) {
         (Some(_), Some(weights)) => Err(weights.error("either distribution or weights, not both")),
-        (None, None) => Ok(Spread::Uniform),
+        (None, None) => Ok(Skew::Uniform),
         (Some(field), None) => match field.text()? {
-            "uniform" => Ok(Spread::Uniform),
+            "uniform" => Ok(Skew::Uniform),
             text => zipf(text, count).ok_or_else(|| {
                 field.error(format!("{text:?} is neither \"uniform\" nor \"zipf:0.9\""))
             }),
@@ -219,13 +219,13 @@ fn spread(section: &mut Section<'_>, count: u64) -> Result<Spread, PlanError> {
             if weights.iter().all(|weight| *weight == 0.0) {
                 return Err(field.error("every weight is 0: nothing would be chosen"));
             }
-            Ok(Spread::Weighted(Alias::new(&weights)))
+            Ok(Skew::Weighted(Alias::new(&weights)))
         }
     }
 }
 
 /// `zipf:S` over `count` ranks.
-fn zipf(text: &str, count: u64) -> Option<Spread> {
+fn zipf(text: &str, count: u64) -> Option<Skew> {
     let s: f64 = text.strip_prefix("zipf:")?.trim().parse().ok()?;
-    (s > 0.0 && s <= 20.0).then(|| Spread::Zipf(Zipf::new(count, s)))
+    (s > 0.0 && s <= 20.0).then(|| Skew::Zipf(Zipf::new(count, s)))
 }

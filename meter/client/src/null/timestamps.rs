@@ -1,7 +1,8 @@
-//! When the kernel had what is read: its own stamp on the packet that came (SO_TIMESTAMPNS, socket(7)).
+//! Receive times from the kernel: its timestamp of a packet (SO_TIMESTAMPNS, socket(7)).
 //!
-//! A server says when it has read a request, which is later by whatever kept its thread from reading: the core was asleep, or the
-//! hypervisor had taken it. The kernel stamps a packet when it is received, whatever the server does; over loopback that is on the
+//! A server knows only when it has read a request. That is later if its thread was kept from
+//! reading, because the core was asleep or the hypervisor had taken it. The kernel stamps a packet
+//! when it receives the packet, independent of the server. Over loopback that happens on the
 //! sender's core, within its send.
 
 use std::io::IoSliceMut;
@@ -17,13 +18,13 @@ use base_clock::Nanos;
 ///
 /// # Errors
 /// The kernel refuses.
-pub(super) fn ask(listener: &impl AsFd) -> std::io::Result<()> {
+pub(super) fn enable(listener: &impl AsFd) -> std::io::Result<()> {
     Ok(setsockopt(listener, sockopt::ReceiveTimestampns, &true)?)
 }
 
 /// Reads with the kernel's stamps.
 pub(super) struct Stamped {
-    /// Room for what the kernel says besides the bytes.
+    /// Buffer for the control message with the timestamp.
     beside: Vec<u8>,
 }
 
@@ -34,8 +35,8 @@ impl Stamped {
         }
     }
 
-    /// Reads from `socket`: how many bytes, and when the kernel had the last of them, on the monotonic clock. The kernel begins to stamp
-    /// some moments after it was asked.
+    /// Reads from `socket`. Returns the number of bytes, and when the kernel received the last of
+    /// them, on the monotonic clock. The kernel begins to stamp some moments after it was asked.
     ///
     /// # Errors
     /// Those of `recvmsg`.

@@ -1,4 +1,4 @@
-//! What an experiment asks for: one path, or the sessions of a plan.
+//! The requests of an experiment: one path, or the sessions of a plan.
 
 use std::fs;
 use std::path::PathBuf;
@@ -7,14 +7,14 @@ use std::sync::Arc;
 use super::experiment::Experiment;
 use super::fault::Fault;
 use super::outcome::{LabLevel, Text};
-use super::source::Source;
-use super::spec::Arrivals;
+use super::source::ExperimentText;
+use super::spec::ArrivalSpec;
 use millrace_client::{Order, Plan, Process, Schedule, Stop, Workload};
 
 impl Experiment {
-    /// Reads the plan that the workload names, in the folder of the experiment's file; `source` knows the place of a
-    /// mistake.
-    pub(super) fn read_plan(&mut self, source: &Source) -> Result<(), Fault> {
+    /// Reads the plan that the workload names, from the folder of the experiment's file. `source`
+    /// gives the position of a mistake.
+    pub(super) fn read_plan(&mut self, source: &ExperimentText) -> Result<(), Fault> {
         let Some(name) = &self.workload.get_ref().plan else {
             return Ok(());
         };
@@ -43,8 +43,8 @@ impl Experiment {
         Ok(Some(Arc::new(workload)))
     }
 
-    /// The run of one level against `url`, or `targets` there if there are any, without its warm-up and the sessions of a
-    /// plan.
+    /// The run of one level against `url`, or against `targets` there if there are any, without its
+    /// warm-up and without the sessions of a plan.
     pub(super) fn plan(&self, url: String, targets: Vec<String>, level: LabLevel) -> Plan {
         let workload = self.workload.get_ref();
         let field = |field: &toml::Spanned<String>| {
@@ -65,8 +65,8 @@ impl Experiment {
             schedule: level.rate.map(|rate| Schedule {
                 rate,
                 process: match workload.arrivals {
-                    Arrivals::Constant => Process::Constant,
-                    Arrivals::Poisson => Process::Poisson(1),
+                    ArrivalSpec::Constant => Process::Constant,
+                    ArrivalSpec::Poisson => Process::Poisson(1),
                 },
                 deadline: None,
             }),

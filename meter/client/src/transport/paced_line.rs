@@ -1,24 +1,25 @@
-//! A line of limited bandwidth: what is on it arrives when the line has carried it.
+//! A line of limited bandwidth: bytes arrive when the line has carried them.
 //!
-//! One direction of a connection is paced in portions. A portion is granted when there is something to carry, and
-//! passes when the line would have carried it to its end, so the last byte of an answer comes as late as over a real
-//! line, whatever its size. While a portion waits nobody looks at the socket: the kernel's buffer fills, and TCP's
-//! window stops the peer.
+//! One direction of a connection is paced in portions. A portion is granted when there are bytes to
+//! carry, and passes when the line would have carried it to its end. So the last byte of a response
+//! of any size arrives as late as over a real line. While a portion waits, the socket is not read:
+//! the kernel's buffer fills, and TCP's window stops the peer.
 
 use super::Bandwidth;
 use super::tls::CIPHERTEXT;
 use base_clock::{MS, Nanos, SECOND};
 
-/// How long the line takes for one portion, where the segments allow.
+/// Time of one portion on the line, if that is at least one segment.
 const PORTION: Nanos = 10 * MS;
 /// The smallest portion: about what one Ethernet frame carries.
 const SEGMENT: f64 = 1_448.0;
-/// A line that was busy until so short a time ago counts as never having stopped: the client was only woken late.
+/// A line that was busy within this time counts as never having stopped, because the client only
+/// woke late.
 const LATE: Nanos = 2 * MS;
 
 /// One direction of a connection.
 #[derive(Debug)]
-pub(crate) struct Line {
+pub(crate) struct PacedLine {
     bandwidth: f64,
     portion: usize,
     /// When the line has carried all that was granted.
@@ -27,16 +28,16 @@ pub(crate) struct Line {
     granted: usize,
 }
 
-/// What the line says to bytes that wait to pass.
+/// Answer of the line to bytes that wait to pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Turn {
-    /// So many may pass now, and then [`Line::passed`] is to be called.
+    /// This number of bytes may pass now; then call [`PacedLine::passed`].
     Now(usize),
     /// Ask again at this time.
     At(Nanos),
 }
 
-impl Line {
+impl PacedLine {
     pub(crate) fn new(bandwidth: Bandwidth) -> Self {
         let bandwidth = bandwidth.bytes_per_second();
         let portion = bandwidth * PORTION as f64 / SECOND as f64;
@@ -48,7 +49,7 @@ impl Line {
         }
     }
 
-    /// `waiting` bytes, more than none, wait to pass.
+    /// Asks for `waiting` bytes, at least one, to pass.
     pub(crate) fn ask(&mut self, waiting: usize, now: Nanos) -> Turn {
         if self.granted == 0 {
             self.granted = waiting.min(self.portion);
@@ -64,13 +65,13 @@ impl Line {
         }
     }
 
-    /// So many bytes of those that were granted have passed.
+    /// Records that `count` of the granted bytes have passed.
     pub(crate) fn passed(&mut self, count: usize) {
         self.free_at -= self.time_of(self.granted.saturating_sub(count));
         self.granted = 0;
     }
 
-    /// A new connection: what was granted is no longer there.
+    /// A new connection: the granted portion is void.
     pub(crate) fn reset(&mut self) {
         self.passed(0);
     }
@@ -89,8 +90,8 @@ impl Line {
 mod tests {
     use super::*;
 
-    /// When `bytes` that are there at once have passed; each turn is taken `late` after its time.
-    fn carry(line: &mut Line, bytes: usize, begin: Nanos, late: Nanos) -> Nanos {
+    /// When `bytes` that wait from the start have passed; each turn is taken `late` after its time.
+    fn carry(line: &mut PacedLine, bytes: usize, begin: Nanos, late: Nanos) -> Nanos {
         let (mut left, mut now) = (bytes, begin);
         while left > 0 {
             match line.ask(left, now) {
@@ -107,8 +108,8 @@ mod tests {
         now - begin
     }
 
-    fn line() -> Line {
-        Line::new(Bandwidth::new(50_000.0).unwrap())
+    fn line() -> PacedLine {
+        PacedLine::new(Bandwidth::new(50_000.0).unwrap())
     }
 
     #[test]
@@ -135,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn what_did_not_pass_is_not_charged() {
+    fn bytes_that_did_not_pass_are_not_charged() {
         let mut line = line();
         let Turn::At(at) = line.ask(1_000, SECOND) else {
             panic!("the line is slow")

@@ -5,38 +5,38 @@ use std::fs;
 
 /// One line of the process table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Entry {
+struct ProcessEntry {
     pid: u32,
     parent: u32,
     group: u32,
-    /// It has ended, and only its exit status is left.
+    /// Whether the process has ended and only its exit status is left.
     is_zombie: bool,
 }
 
-/// The living processes of the group that `guard` leads but itself, and all descendants of `first` (a daemon may leave the
-/// group).
+/// The living processes of the group of `guard`, except `guard`, and all descendants of `first` (a
+/// daemon may leave the group).
 pub(super) fn family(guard: u32, first: u32) -> Vec<u32> {
     select(&table(), guard, first)
 }
 
-fn table() -> Vec<Entry> {
+fn table() -> Vec<ProcessEntry> {
     let Ok(folder) = fs::read_dir("/proc") else {
         return Vec::new();
     };
     let pid = |name: &std::ffi::OsStr| name.to_str()?.parse().ok();
     folder
         .filter_map(|entry| pid(&entry.ok()?.file_name()))
-        // A process that has gone since the folder was listed is none.
+        // A process that ended since the folder was listed is left out.
         .filter_map(|pid: u32| entry(pid, &fs::read_to_string(format!("/proc/{pid}/stat")).ok()?))
         .collect()
 }
 
 /// `PID (NAME) STATE PPID PGRP …`; a name may hold anything, also brackets.
-fn entry(pid: u32, stat: &str) -> Option<Entry> {
+fn entry(pid: u32, stat: &str) -> Option<ProcessEntry> {
     let (_, rest) = stat.rsplit_once(')')?;
     let mut words = rest.split_whitespace();
     let state = words.next()?;
-    Some(Entry {
+    Some(ProcessEntry {
         pid,
         parent: words.next()?.parse().ok()?,
         group: words.next()?.parse().ok()?,
@@ -44,7 +44,7 @@ fn entry(pid: u32, stat: &str) -> Option<Entry> {
     })
 }
 
-fn select(table: &[Entry], guard: u32, first: u32) -> Vec<u32> {
+fn select(table: &[ProcessEntry], guard: u32, first: u32) -> Vec<u32> {
     let mut family = BTreeSet::from([first]);
     loop {
         let before = family.len();
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn this_very_process_is_in_its_own_family() {
+    fn this_process_is_in_its_own_family() {
         let own = std::process::id();
         assert!(family(0, own).contains(&own));
     }

@@ -1,4 +1,4 @@
-//! Requests for HTTP/2, made before the run: on the hot path one is a copy of its fields.
+//! Requests for HTTP/2, made before the run: the hot path only copies the fields.
 
 use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, HOST, USER_AGENT};
@@ -10,18 +10,19 @@ use crate::request::{OWN_USER_AGENT, check_field, has_length};
 use crate::url::Url;
 use crate::{Error, Plan};
 
-/// Fields about one connection, which HTTP/2 does not have (RFC 9113, section 8.2.2); `te` may say `trailers`.
+/// Fields about one connection, which HTTP/2 does not have (RFC 9113, section 8.2.2). `te` is
+/// allowed with the value `trailers`.
 const OF_CONNECTIONS: [&str; 2] = ["keep-alive", "proxy-connection"];
 
 /// A request as `h2` takes it.
-pub(crate) struct Prepared {
+pub(crate) struct Http2Request {
     head: Parts,
-    /// What is sent as DATA; empty is none.
+    /// The DATA to send; empty for no body.
     pub(crate) body: Bytes,
 }
 
-impl Prepared {
-    /// The request for one target of a plan. A `Host` field names the authority, as it does in HTTP/1.1.
+impl Http2Request {
+    /// The request for one target of a plan. A `Host` field sets the authority, as in HTTP/1.1.
     pub(crate) fn new(plan: &Plan, url: &Url, target: &str) -> Result<Self, Error> {
         let (fields, host) = fields(plan).map_err(Error::Plan)?;
         let authority = host.as_deref().unwrap_or(&url.authority);
@@ -54,13 +55,13 @@ impl Prepared {
         })
     }
 
-    /// One more to send.
+    /// A copy to send.
     pub(super) fn request(&self) -> Request<()> {
         Request::from_parts(self.head.clone(), ())
     }
 }
 
-/// The fields of every request of a plan, and what a `Host` field said.
+/// The fields of every request of a plan, and the value of a `Host` field.
 fn fields(plan: &Plan) -> Result<(HeaderMap, Option<String>), String> {
     let mut fields = HeaderMap::new();
     let mut host = None;
@@ -95,9 +96,9 @@ fn fields(plan: &Plan) -> Result<(HeaderMap, Option<String>), String> {
 mod tests {
     use super::*;
 
-    fn prepare(plan: &Plan) -> Result<Prepared, Error> {
+    fn prepare(plan: &Plan) -> Result<Http2Request, Error> {
         let url = Url::parse(&plan.url)?;
-        Prepared::new(plan, &url, &url.target)
+        Http2Request::new(plan, &url, &url.target)
     }
 
     fn with(name: &str, value: &str) -> Plan {

@@ -1,15 +1,15 @@
 //! Placeholders: `{port}` in a command or a configuration file becomes its value.
 //!
-//! Only a name in braces without a space is one, so the blocks of configuration files stand as they are. `{{port}}`
-//! is `{port}` itself.
+//! Only a name in braces without spaces is a placeholder, so blocks in configuration files stay
+//! unchanged. `{{port}}` becomes `{port}`.
 
 use std::collections::BTreeMap;
 
 /// The values by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Values(BTreeMap<String, String>);
+pub(super) struct Placeholders(BTreeMap<String, String>);
 
-impl Values {
+impl Placeholders {
     pub(super) fn set(&mut self, name: &str, value: impl Into<String>) {
         self.0.insert(name.to_owned(), value.into());
     }
@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn names_in_braces_become_their_values_and_blocks_stay() {
-        let mut values = Values::default();
+        let mut values = Placeholders::default();
         values.set("port", "8080");
         values.set("port.a-b", "1");
         values.set("dir", "/tmp/it's");

@@ -1,4 +1,5 @@
-//! Connections with limited bandwidth: a direction whose line is busy is left alone until it has carried its portion.
+//! Connections with limited bandwidth: a direction is not used until its line has carried the last
+//! portion.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -6,16 +7,16 @@ use std::collections::BinaryHeap;
 use rustix::event::epoll;
 
 use super::{Engine, interest};
-use crate::connection::State;
-use crate::outcome::Kind;
+use crate::connection::ConnectionState;
+use crate::outcome::FailureKind;
 use crate::transport::Turn;
 use base_clock::Nanos;
 
-/// When lines will have carried a portion, the next first, and whose they are.
+/// Times at which connections may continue, the next first, with the connection's index.
 #[derive(Default)]
-pub(super) struct Wakes(BinaryHeap<Reverse<(Nanos, usize)>>);
+pub(super) struct LineTimers(BinaryHeap<Reverse<(Nanos, usize)>>);
 
-impl Wakes {
+impl LineTimers {
     /// When the thread must be awake again.
     pub(super) fn next(&self) -> Nanos {
         self.0.peek().map_or(Nanos::MAX, |Reverse((at, _))| *at)
@@ -35,7 +36,7 @@ impl Wakes {
 }
 
 impl Engine<'_> {
-    /// Most bytes that may be read of an open connection now; `None` while its line is busy.
+    /// Bytes that may be read from an open connection now; `None` while its line is busy.
     #[inline]
     pub(super) fn reading_room(&mut self, id: usize) -> Option<usize> {
         if self.connections[id].pace.is_none() {
@@ -46,11 +47,12 @@ impl Engine<'_> {
 
     fn paced_room(&mut self, id: usize) -> Option<usize> {
         let connection = &mut self.connections[id];
-        let (State::Open(wire), Some(pace)) = (&connection.state, &mut connection.pace) else {
+        let (ConnectionState::Open(wire), Some(pace)) = (&connection.state, &mut connection.pace)
+        else {
             return Some(usize::MAX);
         };
         let (Some(line), waiting @ 1..) = (&mut pace.down, wire.waiting()) else {
-            // Not limited, or there is only an end or an error to be read.
+            // Not limited, or only an end or an error is readable.
             return Some(usize::MAX);
         };
         match line.ask(waiting, base_clock::now()) {
@@ -76,7 +78,7 @@ impl Engine<'_> {
         }
     }
 
-    /// Tells epoll what the connection waits for.
+    /// Registers with epoll what the connection waits for.
     pub(super) fn watch(&mut self, id: usize) {
         let connection = &self.connections[id];
         let Some(socket) = connection.socket() else {
@@ -85,23 +87,25 @@ impl Engine<'_> {
         let data = epoll::EventData::new_u64(id as u64);
         let flags = interest(connection.watches_room, !connection.holds_input);
         if let Err(errno) = epoll::modify(&self.epoll, socket, data, flags) {
-            // Cannot fail for a socket that is registered; if it does, the connection is of no more use.
+            // Cannot fail for a registered socket. If it does, the connection is of no more use.
             debug_assert!(false, "epoll_ctl: {errno}");
-            self.fail(id, Kind::ConnectFailed, None);
+            self.fail(id, FailureKind::ConnectFailed, None);
         }
     }
 
-    /// Takes up the connections whose lines have carried their portion.
+    /// Continues the connections whose lines have carried their portion.
     pub(super) fn resume_paced(&mut self, now: Nanos) {
         while let Some(id) = self.wakes.take(now) {
-            // The connection that asked for this may be gone, and another in its place.
+            // The connection that set this timer may be closed, and another one may be in its
+            // place.
             let connection = &self.connections[id];
-            let (State::Open(_), Some(pace)) = (&connection.state, &connection.pace) else {
+            let (ConnectionState::Open(_), Some(pace)) = (&connection.state, &connection.pace)
+            else {
                 continue;
             };
             let is_ready = |line: &Option<_>| {
                 line.as_ref()
-                    .is_some_and(|line: &crate::transport::Line| !line.is_busy(now))
+                    .is_some_and(|line: &crate::transport::PacedLine| !line.is_busy(now))
             };
             let (down, up) = (
                 connection.holds_input && is_ready(&pace.down),

@@ -1,27 +1,27 @@
-//! Where an experiment works: its temporary folder, and the files in it.
+//! The temporary folder of an experiment, and the files in it.
 
 use std::fs;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 use super::experiment::{Experiment, numbered};
-use super::fill::Values;
-use super::form::Line;
 use super::outcome::Text;
+use super::placeholders::Placeholders;
 use super::process::Launch;
 use super::runner::Programs;
-use super::spec::Written;
+use super::spec::FileSpec;
+use super::spec_values::CommandLine;
 
 /// An experiment with its folder.
 #[derive(Debug)]
-pub(super) struct Workshop<'a> {
+pub(super) struct WorkFolder<'a> {
     pub(super) experiment: &'a Experiment,
     work: PathBuf,
     programs: Programs,
 }
 
-impl<'a> Workshop<'a> {
-    /// Everything goes into `work`, which exists.
+impl<'a> WorkFolder<'a> {
+    /// All files go into the existing folder `work`.
     pub(super) fn new(experiment: &'a Experiment, work: &Path, programs: &Programs) -> Self {
         Self {
             experiment,
@@ -31,8 +31,8 @@ impl<'a> Workshop<'a> {
     }
 
     /// The values that every text may use.
-    pub(super) fn values(&self) -> Values {
-        let mut values = Values::default();
+    pub(super) fn values(&self) -> Placeholders {
+        let mut values = Placeholders::default();
         values.set("work", self.work.to_string_lossy());
         values.set("here", self.experiment.here.to_string_lossy());
         values.set("millpond", self.programs.millpond.to_string_lossy());
@@ -68,12 +68,16 @@ impl<'a> Workshop<'a> {
     }
 
     /// A command with its values, run in the folder of the experiment's file.
-    pub(super) fn launch(&self, line: &Line, values: &Values) -> Result<Launch, String> {
+    pub(super) fn launch(
+        &self,
+        line: &CommandLine,
+        values: &Placeholders,
+    ) -> Result<Launch, String> {
         let line = match line {
-            Line::Shell(text) => Line::Shell(values.fill(text, true)?),
-            Line::Program(words) => {
+            CommandLine::Shell(text) => CommandLine::Shell(values.fill(text, true)?),
+            CommandLine::Program(words) => {
                 let words = words.iter().map(|word| values.fill(word, false));
-                Line::Program(words.collect::<Result<_, _>>()?)
+                CommandLine::Program(words.collect::<Result<_, _>>()?)
             }
         };
         Ok(Launch {
@@ -95,7 +99,7 @@ impl<'a> Workshop<'a> {
         ];
         for (path, name) in names {
             let path = path.to_string_lossy();
-            // A folder as short as / or . would be found everywhere.
+            // A folder as short as / or . would match everywhere.
             if path.len() > 2 {
                 shown = shown.replace(&*path, name);
             }
@@ -107,8 +111,8 @@ impl<'a> Workshop<'a> {
 /// Writes `files` below `folder`.
 pub(super) fn write(
     folder: &Path,
-    files: &[Written],
-    values: &Values,
+    files: &[FileSpec],
+    values: &Placeholders,
 ) -> Result<Vec<Text>, String> {
     let mut texts = Vec::new();
     for file in files {
@@ -141,7 +145,7 @@ pub(super) fn write(
     Ok(texts)
 }
 
-/// Servers that give up their rights must still be able to read what is in there.
+/// Servers that drop their privileges must still be able to read the folder.
 fn make(folder: &Path) -> Result<(), String> {
     fs::DirBuilder::new()
         .recursive(true)
@@ -150,7 +154,7 @@ fn make(folder: &Path) -> Result<(), String> {
         .map_err(|error| format!("cannot make {}: {error}", folder.display()))
 }
 
-/// Lines of letters, so many bytes in all, that compress no better than prose does; for each `n` others.
+/// Lines of letters, `bytes` in all, that compress no better than prose; each `n` has others.
 fn letters(bytes: usize, n: usize) -> String {
     let mut random = millrace_stats::random::Random::new(1 + n as u64);
     let letter = |n| match n % 72 {
@@ -165,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn letters_are_as_many_as_asked_for_and_always_the_same() {
+    fn letters_have_the_given_length_and_are_reproducible() {
         assert_eq!(letters(8192, 0).len(), 8192);
         assert_eq!(letters(100, 1), letters(100, 1));
         assert_ne!(letters(100, 1), letters(100, 2));

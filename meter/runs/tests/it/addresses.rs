@@ -1,4 +1,4 @@
-//! Other ways to a server than a name and TCP.
+//! Addresses of a server other than a name and TCP over IPv4.
 
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -9,15 +9,15 @@ use std::sync::{Arc, Mutex};
 use millrace_client::{Error, Plan};
 use millrace_runs::run;
 
-use crate::stub::{HELLO, Server, counted, measure, serve};
+use crate::stub::{HELLO, StubServer, counted, measure, serve};
 
 /// A server behind a Unix socket, for as long as it lives.
-struct Behind {
+struct UnixServer {
     path: PathBuf,
     folder: tempfile::TempDir,
 }
 
-impl Behind {
+impl UnixServer {
     fn start(handle: impl Fn(UnixStream) + Send + Sync + 'static) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("socket");
@@ -48,7 +48,7 @@ fn through(path: &Path, count: u64) -> Plan {
 fn a_unix_socket_carries_requests_for_any_host() {
     let heads = Arc::new(Mutex::new(String::new()));
     let seen = Arc::clone(&heads);
-    let server = Behind::start(move |mut stream| {
+    let server = UnixServer::start(move |mut stream| {
         let mut bytes = [0; 4096];
         while let Ok(count @ 1..) = stream.read(&mut bytes) {
             *seen.lock().unwrap() = String::from_utf8_lossy(&bytes[..count]).into_owned();
@@ -99,7 +99,7 @@ fn a_unix_socket_with_a_full_queue_is_refused() {
 }
 
 #[test]
-fn what_is_no_socket_is_refused_by_name() {
+fn a_path_that_is_no_socket_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("file");
     std::fs::write(&file, "").unwrap();
@@ -127,7 +127,7 @@ fn an_ipv6_literal_is_a_host() {
         // A machine without IPv6 has nothing to test.
         return;
     }
-    let server = Server::bind("[::1]:0", |stream| {
+    let server = StubServer::bind("[::1]:0", |stream| {
         serve(&stream, |_, head| {
             head.contains("Host: [::1]:").then(|| HELLO.to_vec())
         });
@@ -140,7 +140,7 @@ fn an_ipv6_literal_is_a_host() {
 
 #[test]
 fn connections_go_elsewhere_and_the_host_stays() {
-    let server = Server::start(|stream| {
+    let server = StubServer::start(|stream| {
         serve(&stream, |_, head| {
             head.contains("Host: example.test:99\r\n")
                 .then(|| HELLO.to_vec())

@@ -6,29 +6,30 @@ use toml::Spanned;
 
 use super::experiment::Experiment;
 use super::limit::is_at;
-use super::other::whole_seconds;
+use super::other_client::whole_seconds;
 use super::outcome::LabLevel;
-use super::spec::{BEST, Limited, PASSES, Sequence, Server};
+use super::spec::{BEST, LimitSpec, PASSES, Sequence, ServerSpec};
 
 /// A server's turn.
 #[derive(Debug)]
-pub(super) struct Turn<'a> {
-    pub(super) server: &'a Server,
+pub(super) struct ServerTurn<'a> {
+    pub(super) server: &'a ServerSpec,
     /// From 1.
     pub(super) repeat: usize,
-    /// Those without the other client from 1, in blocks those with it from [`PASSES`] + 1.
+    /// Passes without the other client from 1; in blocks, passes with it from [`PASSES`] + 1.
     pub(super) pass: usize,
-    /// Where it is measured, one after the other.
+    /// The levels at which it is measured, one after the other.
     pub(super) levels: Vec<LabLevel>,
-    /// Whether the other client stands beside.
+    /// Whether the other client runs too.
     pub(super) is_checked: bool,
-    /// Whether a run that does not count goes before it: others of the server follow at once, which it would have warmed.
+    /// Whether an uncounted run goes first: in a turn of several levels, the first run would warm
+    /// the server for the others.
     pub(super) is_cold: bool,
 }
 
-impl Turn<'_> {
-    /// How long this client measures: in a pass of its own beside the other one, as long as that does, which evens out as much of what
-    /// disturbs them.
+impl ServerTurn<'_> {
+    /// Length of this client's runs. In a separate pass with the other client they are as long as
+    /// that client's runs, so that both average over the same disturbances.
     pub(super) fn duration(&self, experiment: &Experiment) -> Duration {
         let asked = experiment.workload.get_ref().duration.0;
         match self.pass > PASSES {
@@ -37,7 +38,7 @@ impl Turn<'_> {
         }
     }
 
-    /// What is planned for each of its runs.
+    /// Planned time of each of its runs.
     pub(super) fn run_time(&self, experiment: &Experiment) -> Duration {
         let workload = experiment.workload.get_ref();
         let own = self.duration(experiment) * (1 + u32::from(self.is_cold));
@@ -46,9 +47,9 @@ impl Turn<'_> {
     }
 }
 
-/// What is planned for the runs of all turns.
+/// Planned time of the runs of all turns.
 pub(super) fn time(experiment: &Experiment) -> Duration {
-    let time = |turn: &Turn| {
+    let time = |turn: &ServerTurn| {
         let runs = u32::try_from(turn.levels.len()).unwrap_or(u32::MAX);
         turn.run_time(experiment).saturating_mul(runs)
     };
@@ -65,9 +66,9 @@ pub(super) fn runs(experiment: &Experiment) -> usize {
 }
 
 /// Every turn of an experiment.
-pub(super) fn turns(experiment: &Experiment) -> Vec<Turn<'_>> {
+pub(super) fn turns(experiment: &Experiment) -> Vec<ServerTurn<'_>> {
     let repeats = 1..=experiment.repeats();
-    let whole = |server, repeat| Turn {
+    let whole = |server, repeat| ServerTurn {
         server,
         repeat,
         pass: 1,
@@ -82,7 +83,7 @@ pub(super) fn turns(experiment: &Experiment) -> Vec<Turn<'_>> {
             .collect(),
         Sequence::Interleaved => repeats
             .flat_map(|repeat| {
-                let pass = over(experiment, repeat.is_multiple_of(2));
+                let pass = ordered_servers(experiment, repeat.is_multiple_of(2));
                 pass.into_iter().map(move |server| whole(server, repeat))
             })
             .collect(),
@@ -92,19 +93,24 @@ pub(super) fn turns(experiment: &Experiment) -> Vec<Turn<'_>> {
     }
 }
 
-/// Repeats in which the other client has a pass of its own, where no limit asks for more: it knows whole seconds only, which blocks
-/// have not.
+/// Repeats in which the other client has a separate pass, if no limit needs more. The other client
+/// takes whole seconds only, which are longer than runs of blocks.
 const CHECKED: usize = 4;
 
 /// Whether a limit is on this client's figures at a server and level.
-fn is_of_client_at(limit: &Limited, server: &Server, level: &LabLevel) -> bool {
+fn is_of_client_at(limit: &LimitSpec, server: &ServerSpec, level: &LabLevel) -> bool {
     let is_at_server = limit.server.get_ref() == server.name.get_ref();
     is_at_server && limit.metric.is_of_client() && is_at(limit, level)
 }
 
-/// A server's passes in a block with the other client beside. For a limit on the client they are a block in themselves: with the
-/// clients first and last in turn, each one's runs are A B B A.
-fn checked(experiment: &Experiment, server: &Server, level: &LabLevel, repeat: usize) -> usize {
+/// A server's passes with the other client in a block. For a limit on the client they are a block
+/// of their own: the clients go first and last in turn, so the runs of each are A B B A.
+fn passes_with_other(
+    experiment: &Experiment,
+    server: &ServerSpec,
+    level: &LabLevel,
+    repeat: usize,
+) -> usize {
     let mut limits = experiment.limits.iter().map(Spanned::get_ref);
     match experiment.cross_check {
         Some(_) if limits.any(|limit| is_of_client_at(limit, server, level)) => PASSES,
@@ -113,29 +119,31 @@ fn checked(experiment: &Experiment, server: &Server, level: &LabLevel, repeat: u
     }
 }
 
-/// A server's passes without the other client: none where all that is asked is what the two clients find at it.
-fn alone(experiment: &Experiment, server: &Server, level: &LabLevel) -> usize {
+/// A server's passes without the other client; none if only the two clients are compared at the
+/// server.
+fn passes_alone(experiment: &Experiment, server: &ServerSpec, level: &LabLevel) -> usize {
     let name = server.name.get_ref();
-    let is_about = |limit: &&Limited| {
+    let is_about = |limit: &&LimitSpec| {
         let against = limit.against.get_ref();
         limit.server.get_ref() == name || against == name || against == BEST
     };
     let limits = experiment.limits.iter().map(Spanned::get_ref);
     let mut about = limits.filter(is_about).filter(|limit| is_at(limit, level));
     let is_for_clients = experiment.baseline.is_none()
-        && checked(experiment, server, level, 1) == PASSES
+        && passes_with_other(experiment, server, level, 1) == PASSES
         && about.all(|limit| is_of_client_at(limit, server, level));
     if is_for_clients { 0 } else { PASSES }
 }
 
-/// One block: at each level forwards, backwards, forwards, backwards. The times of a server's outer runs then sum up to those of
-/// its inner ones, and all four to those of every other server. The passes with the other client are none of them; a server's follow one
-/// another, as no other server's are held against them.
-fn block(experiment: &Experiment, repeat: usize) -> Vec<Turn<'_>> {
+/// One block: at each level forwards, backwards, forwards, backwards. Then the times of a server's
+/// outer runs sum up to the same as those of its inner runs, and all four to the same as those of
+/// every other server. Passes with the other client are not part of the pattern; a server's passes
+/// follow each other directly, because they are compared with no other server.
+fn block(experiment: &Experiment, repeat: usize) -> Vec<ServerTurn<'_>> {
     let mut turns = Vec::new();
     for level in experiment.levels() {
-        let checked = |server| checked(experiment, server, &level, repeat);
-        let turn = |server, pass| Turn {
+        let checked = |server| passes_with_other(experiment, server, &level, repeat);
+        let turn = |server, pass| ServerTurn {
             server,
             repeat,
             pass,
@@ -144,11 +152,11 @@ fn block(experiment: &Experiment, repeat: usize) -> Vec<Turn<'_>> {
             is_cold: pass == PASSES + 1 && checked(server) > 1,
         };
         for pass in 1..=PASSES {
-            let servers = over(experiment, pass.is_multiple_of(2)).into_iter();
-            let has_pass = |server: &&Server| pass <= alone(experiment, server, &level);
+            let servers = ordered_servers(experiment, pass.is_multiple_of(2)).into_iter();
+            let has_pass = |server: &&ServerSpec| pass <= passes_alone(experiment, server, &level);
             turns.extend(servers.filter(has_pass).map(|server| turn(server, pass)));
         }
-        for server in over(experiment, repeat.is_multiple_of(2)) {
+        for server in ordered_servers(experiment, repeat.is_multiple_of(2)) {
             let passes = (1..=checked(server)).map(|pass| PASSES + pass);
             turns.extend(passes.map(|pass| turn(server, pass)));
         }
@@ -157,8 +165,8 @@ fn block(experiment: &Experiment, repeat: usize) -> Vec<Turn<'_>> {
 }
 
 /// The servers in the order of the file, or backwards.
-fn over(experiment: &Experiment, is_backwards: bool) -> Vec<&Server> {
-    let mut servers: Vec<&Server> = experiment.measured().collect();
+fn ordered_servers(experiment: &Experiment, is_backwards: bool) -> Vec<&ServerSpec> {
+    let mut servers: Vec<&ServerSpec> = experiment.measured().collect();
     if is_backwards {
         servers.reverse();
     }
@@ -213,7 +221,7 @@ mod tests {
             let turns = turns(&experiment);
             let checked = |repeat, server| {
                 let turns = turns.iter();
-                let of_it = |turn: &&Turn<'_>| {
+                let of_it = |turn: &&ServerTurn<'_>| {
                     turn.is_checked && turn.repeat == repeat && turn.server.name.get_ref() == server
                 };
                 let passes: Vec<usize> = turns.filter(of_it).map(|turn| turn.pass).collect();
@@ -228,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn where_only_the_clients_are_held_against_each_other_a_server_has_only_their_passes() {
+    fn a_server_with_only_client_limits_has_no_other_passes() {
         let order = |more: &str| {
             let head = "order = 'blocks'\ncross_check = 'wrk'\n";
             let experiment = experiment(&format!("{head}{more}"));
@@ -259,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_on_the_client_says_nothing_of_other_levels_than_its_own() {
+    fn a_limit_on_the_client_affects_only_its_own_levels() {
         let text = "order = 'blocks'\ncross_check = 'wrk'\nladder = { connections = '1,8' }\nlimit = [{ server = 'a', \
                     against = 'wrk', metric = 'client-cpu', at_most = 1.1, at = [8] }]\n\
                     workload = { duration = '250ms', warmup = '50ms' }";
@@ -274,7 +282,8 @@ mod tests {
         };
         assert_eq!(passes(1, 1), [1, 2, 3, 4, 5]);
         assert_eq!(passes(1, 8), [5, 6, 7, 8]);
-        // In each of two repeats twelve short runs, seven with the other client and as long as its own, and one that does not count.
+        // Each of two repeats has twelve short runs, seven with the other client as long as its
+        // own, and one uncounted run.
         let [warmup, short, long] = [50, 250, 1000].map(Duration::from_millis);
         let planned = warmup * 19 + short * 12 + long * (7 + 1 + 7);
         assert_eq!(time(&experiment), planned * 2);

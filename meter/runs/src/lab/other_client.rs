@@ -1,52 +1,54 @@
-//! The same load by another client, run beside: a second opinion about throughput.
+//! The same load by another client, as a second opinion about throughput.
 
 use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use super::cores::{Looks, Sides};
-use super::form::Line;
+use super::cores::{CoreReadings, CoreSets};
 use super::outcome::OtherClient;
 use super::process::{Launch, Process};
-use super::spec::Checker;
-use super::workshop::Workshop;
+use super::spec::OtherProgram;
+use super::spec_values::CommandLine;
+use super::work_folder::WorkFolder;
 use super::{h2load, wrk};
 use base_clock::Nanos;
 use millrace_client::Plan;
-use millrace_client::own::schedule;
 use millrace_client::request::head_fields;
+use millrace_client::scheduler_stats::schedule;
 
-/// Between two looks at whether it is done.
+/// Time between two checks whether the client has ended.
 const GLANCE: Duration = Duration::from_millis(200);
-/// What it may take beyond its time.
+/// How much longer than its run the client may take.
 const GRACE: Duration = Duration::from_secs(30);
 
-/// The length that the other client is asked for, in the seconds that it knows.
+/// The length of the other client's run, which takes whole seconds.
 pub(super) fn whole_seconds(time: Duration) -> u64 {
     time.as_secs_f64().ceil().max(1.0) as u64
 }
 
-/// What is asked of the other client.
-pub(super) struct Asked<'a> {
+/// The load for the other client.
+pub(super) struct OtherLoad<'a> {
     pub(super) plan: &'a Plan,
     pub(super) threads: usize,
-    /// It knows whole seconds only.
+    /// Length of the run; the other client takes whole seconds only.
     pub(super) seconds: u64,
     pub(super) timeout_s: u64,
-    /// The fields of each request as this client sends them, but for `Host`, which either adds itself.
+    /// The fields of each request as this client sends them, except `Host`, which each client adds
+    /// itself.
     pub(super) fields: Vec<String>,
 }
 
-/// The fields that the other client is to be told: a server must parse the same request of both, and this client has a name.
+/// The fields that the other client has to send: the server must parse the same request,
+/// `User-Agent` included.
 fn fields(plan: &Plan) -> Result<Vec<String>, String> {
     let text = head_fields(plan, "")?;
     let fields = text.lines().filter(|field| *field != "Host: ");
     Ok(fields.map(str::to_owned).collect())
 }
 
-/// What it found.
+/// The other client's result.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Found {
+pub(super) struct OtherResult {
     pub(super) requests: u64,
     pub(super) throughput: f64,
     pub(super) errors: u64,
@@ -55,16 +57,16 @@ pub(super) struct Found {
     pub(super) server_busy: Option<f64>,
 }
 
-/// What all threads of some processes have had up to a moment.
+/// Use of the cores by all threads of some processes, up to a moment.
 #[derive(Clone, Copy)]
-struct Use {
+struct ThreadUse {
     at: Nanos,
     on_core: Nanos,
     turns: u64,
     threads: usize,
 }
 
-impl Use {
+impl ThreadUse {
     fn of(pids: &[u32]) -> Option<Self> {
         let mut all = Self {
             at: base_clock::now(),
@@ -84,7 +86,7 @@ impl Use {
         Some(all)
     }
 
-    /// What was used between two looks at the same threads, of which `working` have something to do.
+    /// Usage between two readings of the same threads, of which `working` are active.
     fn since(self, first: Self, working: usize, throughput: f64) -> Option<OtherClient> {
         let seconds = self.at.checked_sub(first.at)? as f64 / 1e9;
         let requests = throughput * seconds;
@@ -101,19 +103,20 @@ impl Use {
     }
 }
 
-/// Runs the other client with what `plan` asks for; `None` if it was stopped. `show` is called about five times a second.
+/// Runs the other client with the load of `plan`; `None` if it was stopped. `show` is called about
+/// five times a second.
 pub(super) fn run(
-    shop: &Workshop<'_>,
-    checker: Checker,
+    work_folder: &WorkFolder<'_>,
+    checker: OtherProgram,
     plan: &Plan,
-    sides: Sides<'_>,
+    sides: CoreSets<'_>,
     show: &mut dyn FnMut(),
     stop: &AtomicBool,
-) -> Result<Option<Found>, String> {
-    let workload = shop.experiment.workload.get_ref();
+) -> Result<Option<OtherResult>, String> {
+    let workload = work_folder.experiment.workload.get_ref();
     let cores = workload.cores.as_ref().map(|cores| cores.get_ref().clone());
     let cores = cores.unwrap_or_default();
-    let asked = Asked {
+    let asked = OtherLoad {
         plan,
         threads: cores.len().max(1).min(plan.connections),
         seconds: whole_seconds(workload.duration.0),
@@ -121,23 +124,24 @@ pub(super) fn run(
         fields: fields(plan)?,
     };
     let words = match checker {
-        Checker::Wrk => wrk::words(shop, &asked)?,
-        Checker::H2load => h2load::words(shop, &asked)?,
+        OtherProgram::Wrk => wrk::command_line(work_folder, &asked)?,
+        OtherProgram::H2load => h2load::command_line(work_folder, &asked)?,
     };
     let (name, seconds) = (checker.name(), Duration::from_secs(asked.seconds));
     let mut process = Process::start(&Launch {
-        line: Line::Program(words),
-        cwd: shop.experiment.here.clone(),
+        line: CommandLine::Program(words),
+        cwd: work_folder.experiment.here.clone(),
         env: Vec::new(),
         cores,
     })?;
     let began = base_clock::now();
     let deadline = base_clock::after(seconds + GRACE);
-    let (mut used, mut looks): (Option<(Use, Use)>, _) = (None, Looks::default());
+    let (mut used, mut looks): (Option<(ThreadUse, ThreadUse)>, _) =
+        (None, CoreReadings::default());
     while process.wait(GLANCE).is_none() {
-        // In its last moments it may be done already.
+        // In its last moments the client may have ended already.
         if base_clock::since(began) + GLANCE / 2 < seconds
-            && let Some(now) = Use::of(&process.pids())
+            && let Some(now) = ThreadUse::of(&process.pids())
         {
             used = Some((used.map_or(now, |(first, _)| first), now));
             looks.look(sides);
@@ -149,17 +153,17 @@ pub(super) fn run(
         if base_clock::now() > deadline {
             return Err(format!(
                 "{name} does not end; {}",
-                process.output().last_words()
+                process.output().last_lines()
             ));
         }
     }
     let text = process.output().all_output();
     let found = match checker {
-        Checker::Wrk => wrk::read(&text),
-        Checker::H2load => h2load::read(&text),
+        OtherProgram::Wrk => wrk::read(&text),
+        OtherProgram::H2load => h2load::read(&text),
     };
     let mut found =
-        found.ok_or_else(|| format!("{name} failed; {}", process.output().last_words()))?;
+        found.ok_or_else(|| format!("{name} failed; {}", process.output().last_lines()))?;
     let client = used.and_then(|(first, last)| last.since(first, asked.threads, found.throughput));
     let busy = looks.shares();
     found.server_busy = busy.server;

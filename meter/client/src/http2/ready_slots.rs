@@ -1,35 +1,37 @@
-//! Which streams have news: a waker for each place on a connection writes its number down.
+//! Streams with news: the waker of each place on a connection records the place's index.
 //!
-//! A connection with a hundred streams then polls the few that something came for, and not all of them for every read.
+//! A connection with a hundred streams then polls only the streams with news, and not all streams
+//! for every read.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Wake, Waker};
 
-/// The numbers of the places with news, in the order of the news.
+/// Indices of the places with news, in the order of the news.
 #[derive(Default)]
-pub(super) struct Ready(Mutex<Vec<usize>>);
+pub(super) struct ReadySlots(Mutex<Vec<usize>>);
 
-/// Wakes one place. A waker must be fit for other threads; this one only ever sees its own, and the lock is free.
-struct Bell {
+/// Wakes one place. A `Waker` must work across threads; this one is used on one thread only, so its
+/// lock is always free.
+struct SlotWaker {
     place: usize,
-    ready: Arc<Ready>,
+    ready: Arc<ReadySlots>,
 }
 
-impl Ready {
+impl ReadySlots {
     /// The waker of a place.
     pub(super) fn waker(self: &Arc<Self>, place: usize) -> Waker {
-        Waker::from(Arc::new(Bell {
+        Waker::from(Arc::new(SlotWaker {
             place,
             ready: Arc::clone(self),
         }))
     }
 
-    /// A place is to be looked at.
+    /// Marks a place to be polled.
     pub(super) fn add(&self, place: usize) {
         self.list().push(place);
     }
 
-    /// Exchanges what has come together for an empty list.
+    /// Exchanges the collected indices for an empty list.
     pub(super) fn take(&self, places: &mut Vec<usize>) {
         places.clear();
         std::mem::swap(&mut *self.list(), places);
@@ -40,7 +42,7 @@ impl Ready {
     }
 }
 
-impl Wake for Bell {
+impl Wake for SlotWaker {
     fn wake(self: Arc<Self>) {
         self.ready.add(self.place);
     }

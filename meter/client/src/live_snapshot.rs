@@ -1,15 +1,16 @@
-//! What can be seen of a run while it runs, for a live view.
+//! A snapshot of a run's measurements during the run, for a live view.
 //!
-//! Each client thread leaves a copy of its histograms for whoever watches, four times a second and only if somebody does. It
-//! never waits: where the watcher is just reading, it comes again in its next turn. A copy takes some fifteen
-//! microseconds, the first two some hundreds more, for memory.
+//! If a live view is open, each client thread leaves a copy of its histograms four times a second.
+//! The thread never waits: while the view reads the last copy, the thread tries again in its next
+//! turn. A copy takes about fifteen microseconds; the first two take some hundred microseconds
+//! more, to allocate memory.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use hdrhistogram::Histogram;
 
-use crate::outcome::Kind;
+use crate::outcome::FailureKind;
 use crate::recorder::Recorder;
 use base_clock::{MS, Nanos};
 use millrace_stats::latency::{Latency, summary};
@@ -17,15 +18,15 @@ use millrace_stats::series::histogram;
 
 /// Time between two copies of a thread.
 const PAUSE: Nanos = 250 * MS;
-/// Kinds of error that a glimpse names.
+/// Kinds of error that a snapshot names.
 const KINDS: usize = 4;
 
-/// What all threads of a run have measured so far, at most a quarter of a second ago.
+/// Measurements of all threads of a run, at most a quarter of a second old.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Glimpse {
-    /// From the scheduled send to the complete answer, of good answers; a closed loop has none.
+pub struct LiveSnapshot {
+    /// From the scheduled send to the complete response, of good responses; a closed loop has none.
     pub response: Option<Latency>,
-    /// From the actual send to the complete answer, of good answers.
+    /// From the actual send to the complete response, of good responses.
     pub service: Option<Latency>,
     /// Connections that are open now.
     pub connected: u64,
@@ -35,33 +36,33 @@ pub struct Glimpse {
     pub busiest_thread: f64,
 }
 
-/// The copies of all threads; none if nobody watches.
-pub(crate) struct Glimpses(Vec<Place>);
+/// The copies of all threads; empty without a live view.
+pub(crate) struct ThreadSnapshots(Vec<SnapshotSlot>);
 
-/// One thread's place.
-struct Place {
+/// One thread's slot.
+struct SnapshotSlot {
     /// When the next copy is due.
     due: AtomicU64,
-    copy: Mutex<Copied>,
+    copy: Mutex<ThreadCopy>,
 }
 
-struct Copied {
+struct ThreadCopy {
     response: Histogram<u64>,
     service: Histogram<u64>,
-    errors: [u64; Kind::ALL.len()],
+    errors: [u64; FailureKind::ALL.len()],
     connected: u64,
     busy: f64,
 }
 
-impl Glimpses {
-    /// Places for `threads` threads, if somebody watches.
+impl ThreadSnapshots {
+    /// Slots for `threads` threads, if there is a live view.
     pub(crate) fn new(threads: usize, is_watched: bool) -> Self {
-        let place = |_| Place {
+        let place = |_| SnapshotSlot {
             due: AtomicU64::new(0),
-            copy: Mutex::new(Copied {
+            copy: Mutex::new(ThreadCopy {
                 response: histogram(3),
                 service: histogram(3),
-                errors: [0; Kind::ALL.len()],
+                errors: [0; FailureKind::ALL.len()],
                 connected: 0,
                 busy: 0.0,
             }),
@@ -70,8 +71,9 @@ impl Glimpses {
         Self((0..threads).map(place).collect())
     }
 
-    /// Called by a client thread in every turn of its loop; leaves a copy when one is due. `connected` is asked for only then.
-    pub(crate) fn leave(
+    /// Called by a client thread in every turn of its loop. Leaves a copy when one is due; only
+    /// then `connected` is called.
+    pub(crate) fn publish(
         &self,
         thread: usize,
         now: Nanos,
@@ -93,10 +95,10 @@ impl Glimpses {
     }
 
     /// All threads together.
-    pub(crate) fn look(&self) -> Glimpse {
+    pub(crate) fn merged(&self) -> LiveSnapshot {
         let (mut response, mut service) = (histogram(3), histogram(3));
-        let mut errors = [0; Kind::ALL.len()];
-        let mut glimpse = Glimpse::default();
+        let mut errors = [0; FailureKind::ALL.len()];
+        let mut snapshot = LiveSnapshot::default();
         for place in &self.0 {
             let copy = place.copy.lock().unwrap_or_else(PoisonError::into_inner);
             // All have the same bounds, so nothing can fall outside.
@@ -105,21 +107,21 @@ impl Glimpses {
             for (sum, count) in errors.iter_mut().zip(copy.errors) {
                 *sum += count;
             }
-            glimpse.connected += copy.connected;
-            glimpse.busiest_thread = glimpse.busiest_thread.max(copy.busy);
+            snapshot.connected += copy.connected;
+            snapshot.busiest_thread = snapshot.busiest_thread.max(copy.busy);
         }
-        Glimpse {
+        LiveSnapshot {
             response: summary(&response),
             service: summary(&service),
             errors: most_frequent(&errors),
-            ..glimpse
+            ..snapshot
         }
     }
 }
 
-impl Copied {
+impl ThreadCopy {
     fn take(&mut self, recorder: &Recorder, connected: u64) {
-        // A copy of memory; to empty the old one and to add would be several times slower.
+        // A copy of memory; clearing the old copy and adding would be several times slower.
         if let Some(open) = &recorder.open {
             self.response = open.response.clone();
         }
@@ -130,8 +132,8 @@ impl Copied {
     }
 }
 
-fn most_frequent(counts: &[u64; Kind::ALL.len()]) -> [Option<(&'static str, u64)>; KINDS] {
-    let mut kinds: Vec<(&'static str, u64)> = Kind::ALL
+fn most_frequent(counts: &[u64; FailureKind::ALL.len()]) -> [Option<(&'static str, u64)>; KINDS] {
+    let mut kinds: Vec<(&'static str, u64)> = FailureKind::ALL
         .iter()
         .map(|kind| (kind.key(), counts[*kind as usize]))
         .filter(|(_, count)| *count > 0)
@@ -150,21 +152,21 @@ mod tests {
     use base_clock::SECOND;
 
     #[test]
-    fn a_copy_is_left_four_times_a_second_and_only_if_somebody_watches() {
+    fn a_copy_is_left_four_times_a_second_and_only_for_a_live_view() {
         let recorder = Recorder::new(0, SECOND, None, false);
-        Glimpses::new(1, false).leave(0, 1, &recorder, || panic!("nobody watches"));
-        let glimpses = Glimpses::new(1, true);
-        glimpses.leave(0, base_clock::now(), &recorder, || 7);
-        glimpses.leave(0, base_clock::now(), &recorder, || panic!("too early"));
-        let glimpse = glimpses.look();
-        assert_eq!((glimpse.connected, glimpse.service), (7, None));
+        ThreadSnapshots::new(1, false).publish(0, 1, &recorder, || panic!("no live view"));
+        let snapshots = ThreadSnapshots::new(1, true);
+        snapshots.publish(0, base_clock::now(), &recorder, || 7);
+        snapshots.publish(0, base_clock::now(), &recorder, || panic!("too early"));
+        let snapshot = snapshots.merged();
+        assert_eq!((snapshot.connected, snapshot.service), (7, None));
     }
 
     #[test]
     fn the_most_frequent_errors_come_first() {
-        let mut counts = [0; Kind::ALL.len()];
-        counts[Kind::Timeout as usize] = 3;
-        counts[Kind::Reset as usize] = 9;
+        let mut counts = [0; FailureKind::ALL.len()];
+        counts[FailureKind::Timeout as usize] = 3;
+        counts[FailureKind::Reset as usize] = 9;
         let first = most_frequent(&counts);
         assert_eq!(first[..3], [Some(("reset", 9)), Some(("timeout", 3)), None]);
     }

@@ -1,10 +1,10 @@
-//! Errors of `h2` as kinds and in the words of a report.
+//! Errors of `h2` as kinds of failure, with the text for a report.
 
 use h2::{Error, Reason};
 
-use crate::outcome::{Fault, Kind};
+use crate::outcome::{FailureKind, Fault};
 
-/// Why a stream ended without an answer.
+/// Why a stream ended without a response.
 pub(super) fn of_stream(error: &Error) -> Fault {
     if !error.is_remote() {
         return of_connection(error);
@@ -20,10 +20,10 @@ pub(super) fn of_stream(error: &Error) -> Fault {
         Some(Reason::HTTP_1_1_REQUIRED) => "the server wants HTTP/1.1 for this (RST_STREAM)",
         _ => "the server reset the stream (RST_STREAM)",
     };
-    (Kind::Reset, Some(example))
+    (FailureKind::Reset, Some(example))
 }
 
-/// What this side found wrong with what came.
+/// What this side found wrong with the received bytes.
 pub(super) fn of_connection(error: &Error) -> Fault {
     let example = match error.reason() {
         Some(Reason::FLOW_CONTROL_ERROR) => "the server sends more than flow control allows",
@@ -33,5 +33,5 @@ pub(super) fn of_connection(error: &Error) -> Fault {
         Some(Reason::ENHANCE_YOUR_CALM) => "too many frames against the rules of HTTP/2",
         _ => "the server breaks the rules of HTTP/2",
     };
-    (Kind::BadResponse, Some(example))
+    (FailureKind::BadResponse, Some(example))
 }

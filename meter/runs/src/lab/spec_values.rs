@@ -29,12 +29,12 @@ impl<'de> Deserialize<'de> for Time {
 
 /// What to start: a line for `/bin/sh -c`, or a program with its arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Line {
+pub(super) enum CommandLine {
     Shell(String),
     Program(Vec<String>),
 }
 
-impl Line {
+impl CommandLine {
     /// Every text in it.
     pub(super) fn texts(&self) -> &[String] {
         match self {
@@ -44,24 +44,24 @@ impl Line {
     }
 }
 
-impl<'de> Deserialize<'de> for Line {
+impl<'de> Deserialize<'de> for CommandLine {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        struct Read;
-        impl<'de> Visitor<'de> for Read {
-            type Value = Line;
+        struct CommandLineVisitor;
+        impl<'de> Visitor<'de> for CommandLineVisitor {
+            type Value = CommandLine;
 
             fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
                 out.write_str("a command line, or an array of a program and its arguments")
             }
 
-            fn visit_str<E: de::Error>(self, line: &str) -> Result<Line, E> {
+            fn visit_str<E: de::Error>(self, line: &str) -> Result<CommandLine, E> {
                 if line.trim().is_empty() {
                     return Err(E::custom("the command is empty"));
                 }
-                Ok(Line::Shell(line.to_owned()))
+                Ok(CommandLine::Shell(line.to_owned()))
             }
 
-            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Line, A::Error> {
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<CommandLine, A::Error> {
                 let mut words: Vec<String> = Vec::new();
                 while let Some(word) = seq.next_element()? {
                     words.push(word);
@@ -69,10 +69,10 @@ impl<'de> Deserialize<'de> for Line {
                 if words.first().is_none_or(String::is_empty) {
                     return Err(de::Error::custom("the command is empty"));
                 }
-                Ok(Line::Program(words))
+                Ok(CommandLine::Program(words))
             }
         }
-        from.deserialize_any(Read)
+        from.deserialize_any(CommandLineVisitor)
     }
 }
 
@@ -80,13 +80,13 @@ impl<'de> Deserialize<'de> for Line {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Ending {
     Signal(Signal),
-    Command(Line),
+    Command(CommandLine),
 }
 
 impl<'de> Deserialize<'de> for Ending {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        let line = Line::deserialize(from)?;
-        let Line::Shell(name) = &line else {
+        let line = CommandLine::deserialize(from)?;
+        let CommandLine::Shell(name) = &line else {
             return Ok(Self::Command(line));
         };
         let signal = match name.as_str() {

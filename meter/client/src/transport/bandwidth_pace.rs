@@ -1,33 +1,33 @@
 //! The two directions of a connection with limited bandwidth, and whether it kept SPECweb99's pace.
 
 use super::Bandwidth;
-use super::line::Line;
+use super::paced_line::PacedLine;
 use crate::Plan;
 use crate::recorder::Pending;
 use base_clock::{Nanos, SECOND};
 
 /// The bit rate that a conforming connection reaches, in bits a second.
 const CONFORMING: f64 = 320_000.0;
-/// The share of its requests that must have good answers.
+/// The share of its requests that must have good responses.
 const GOOD: f64 = 0.99;
 
-/// What limits one connection, and what it achieved in the measured part.
+/// The limits of one connection, and what it achieved in the measured part.
 #[derive(Debug)]
-pub(crate) struct Pace {
-    pub(crate) down: Option<Line>,
-    pub(crate) up: Option<Line>,
+pub(crate) struct BandwidthPace {
+    pub(crate) down: Option<PacedLine>,
+    pub(crate) up: Option<PacedLine>,
     ended: u64,
     good: u64,
     bytes: u64,
-    /// Time in which an answer was awaited.
+    /// Time in which a response was awaited.
     busy: Nanos,
     last: Nanos,
 }
 
-impl Pace {
+impl BandwidthPace {
     /// The pace that a plan sets, if it sets one.
     pub(crate) fn of(plan: &Plan) -> Option<Self> {
-        let line = |bandwidth: Option<Bandwidth>| bandwidth.map(Line::new);
+        let line = |bandwidth: Option<Bandwidth>| bandwidth.map(PacedLine::new);
         let (down, up) = (line(plan.throttle_down), line(plan.throttle_up));
         (down.is_some() || up.is_some()).then_some(Self {
             down,
@@ -45,16 +45,16 @@ impl Pace {
         [&mut self.down, &mut self.up]
             .into_iter()
             .flatten()
-            .for_each(Line::reset);
+            .for_each(PacedLine::reset);
     }
 
-    /// An answer of so many bytes is complete.
+    /// Counts a complete response of `bytes` bytes.
     pub(crate) fn answered(&mut self, request: &Pending, bytes: u64, good: bool, now: Nanos) {
         if request.measured {
             self.ended += 1;
             self.good += u64::from(good);
             self.bytes += bytes;
-            // Requests in flight together are waited for together.
+            // The waiting times of requests in flight together overlap and count once.
             self.busy += now.saturating_sub(request.sent_at.max(self.last));
             self.last = now;
         }
@@ -65,9 +65,10 @@ impl Pace {
         self.ended += u64::from(request.measured);
     }
 
-    /// Whether the answers came at 320 kbit/s or more over all the time in which one was awaited, and at least 99 % of
-    /// the requests had a good one. After the run rules of SPECweb99 (release 1.02), whose metric is the number of
-    /// connections that reach this bit rate.
+    /// Whether the responses arrived at 320 kbit/s or more, over the time in which a response was
+    /// awaited, and at least 99 % of the requests had a good response. After the run rules of
+    /// SPECweb99 (release 1.02), whose metric is the number of connections that reach this bit
+    /// rate.
     pub(crate) fn conforms(&self) -> bool {
         let bits = self.bytes as f64 * 8.0;
         self.good > 0
@@ -80,9 +81,9 @@ impl Pace {
 mod tests {
     use super::*;
 
-    fn pace() -> Pace {
+    fn pace() -> BandwidthPace {
         let down = Some(Bandwidth::new(50_000.0).unwrap());
-        Pace::of(&Plan {
+        BandwidthPace::of(&Plan {
             throttle_down: down,
             ..Plan::new("http://h/")
         })
@@ -135,6 +136,6 @@ mod tests {
 
     #[test]
     fn without_a_limit_there_is_no_pace() {
-        assert!(Pace::of(&Plan::new("http://h/")).is_none());
+        assert!(BandwidthPace::of(&Plan::new("http://h/")).is_none());
     }
 }
