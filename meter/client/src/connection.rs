@@ -7,7 +7,6 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::io::Errno;
 
-use crate::Plan;
 use crate::body::{self, BodySink};
 use crate::http2::Http2;
 use crate::outcome::{Fault, Kind};
@@ -16,6 +15,7 @@ use crate::request::Requests;
 use crate::response::{Answer, Malformed, Parser};
 use crate::sink::Discard;
 use crate::transport::{Pace, Session, Turn, Wire};
+use crate::{LoadPlan, RequestPlan, TargetPlan};
 use base_clock::{MS, Nanos};
 
 /// The longest pause before another attempt, when attempts fail in a row.
@@ -105,12 +105,12 @@ impl Connection {
     }
 
     /// A place as the plan wants it.
-    pub(crate) fn of(plan: &Plan, requests: &Requests) -> Self {
+    pub(crate) fn of(target: &TargetPlan, load: &LoadPlan, requests: &Requests) -> Self {
         Self {
             sink: requests
                 .has_checks()
-                .then(|| Box::new(BodySink::new(body::room(plan.connections)))),
-            pace: Pace::of(plan).map(Box::new),
+                .then(|| Box::new(BodySink::new(body::room(load.connections)))),
+            pace: Pace::of(target).map(Box::new),
             ..Self::new()
         }
     }
@@ -137,7 +137,7 @@ impl Connection {
         &mut self,
         request: &Pending,
         answer: &Answer,
-        plan: &Plan,
+        plan: &RequestPlan,
         requests: &Requests,
         now: Nanos,
     ) -> Result<(), Fault> {

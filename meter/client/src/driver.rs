@@ -51,12 +51,16 @@ impl<'a> Prepared<'a> {
     /// The plan cannot be carried out.
     pub fn new(plan: &'a Plan) -> Result<Self, Error> {
         let url = plan.check()?;
-        let requests = Requests::render(plan, &url)?;
-        limits::descriptors(plan.connections)?;
+        let requests = Requests::render(&plan.target, &plan.request, &url)?;
+        limits::descriptors(plan.load.connections)?;
+        let target = Target::find(&plan.target, &url, plan.request.timeout)?;
+        if plan.target.unix_socket.is_none() {
+            limits::source_ports(plan.load.connections)?;
+        }
         Ok(Self {
             plan,
             requests,
-            target: Target::find(plan, &url)?,
+            target,
         })
     }
 
@@ -76,18 +80,19 @@ impl<'a> Prepared<'a> {
         stop: &AtomicBool,
     ) -> Result<Sent, Error> {
         let plan = self.plan;
-        let threads = threads(plan);
+        let threads = plan.load.thread_count();
         let own = Own::find();
         let (tickets, gate, live) = (
-            Tickets::new(plan.stop, stop),
+            Tickets::new(plan.length.stop, stop),
             Gate::new(threads),
             Live {
-                pulse: plan.auto.as_ref().map(Pulse::new),
+                pulse: plan.length.auto.as_ref().map(Pulse::new),
                 ..Live::default()
             },
         );
-        let agreed = Agreed::new(base_clock::nanos(plan.ramp_down));
+        let agreed = Agreed::new(base_clock::nanos(plan.length.ramp_down));
         let mut director = plan
+            .length
             .auto
             .zip(live.pulse.as_ref())
             .map(|(auto, pulse)| Director::new(auto, pulse, &agreed));
@@ -148,24 +153,15 @@ fn launch<'scope>(
     }
 }
 
-/// Threads that a run of `plan` has.
-pub fn threads(plan: &Plan) -> usize {
-    let threads = if plan.threads == 0 {
-        plan.cores.as_ref().map_or_else(limits::cores, Vec::len)
-    } else {
-        plan.threads
-    };
-    threads.min(plan.connections)
-}
-
 /// One client thread; if it cannot do its part, the others end as well.
 fn client(shared: &Shared<'_>, thread: usize, threads: usize) -> Result<Harvest, Error> {
     let arrival = shared.gate.arrival();
-    let connections = shared.plan.connections;
+    let connections = shared.plan.load.connections;
     // The first threads take one more where the division leaves a remainder.
     let share = connections / threads + usize::from(thread < connections % threads);
     let pinned = shared
         .plan
+        .load
         .cores
         .as_ref()
         .map_or(Ok(()), |cores| limits::pin(cores[thread % cores.len()]));

@@ -24,7 +24,6 @@ pub mod null;
 pub mod outcome;
 pub mod own;
 mod pace;
-mod phases;
 mod plan;
 mod progress;
 mod recorded;
@@ -45,7 +44,10 @@ pub use glimpse::Glimpse;
 pub use null::{Delay, NullAnswer, NullLog, NullPlan, NullServer};
 pub use outcome::Errors;
 pub use pace::{Pace, Think};
-pub use plan::{Order, Plan, ProbePlan, Process, Schedule, Stop};
+pub use plan::{
+    LengthPlan, LoadPlan, Order, Plan, ProbePlan, Process, RequestPlan, RunConditions, Schedule,
+    Stop, TargetPlan,
+};
 pub use progress::{Phase, Progress};
 pub use transport::{Bandwidth, Trust};
 pub use workload::{

@@ -89,26 +89,25 @@ pub fn diagnose(
     mut progress: Option<&mut dyn FnMut(&DiagnoseProgress)>,
     stop: &AtomicBool,
 ) -> Result<Diagnosis, Error> {
-    if plan.schedule.is_some() {
+    if plan.load.schedule.is_some() {
         return Err(Error::Plan(
             "a diagnosis raises the number of connections of a closed loop; it takes no rate"
                 .to_owned(),
         ));
     }
-    if !matches!(plan.stop, Stop::Duration(_)) {
+    if !matches!(plan.length.stop, Stop::Duration(_)) {
         return Err(Error::Plan(
             "the levels of a diagnosis end after a duration, not after a number of requests"
                 .to_owned(),
         ));
     }
-    let steps = diagnosed(plan.connections);
+    let steps = diagnosed(plan.load.connections);
     let mut levels = Vec::new();
     for (number, &connections) in steps.iter().enumerate() {
-        let step = Plan {
-            connections,
-            probe: Some(plan.probe.clone().unwrap_or_default()),
-            ..plan.clone()
-        };
+        let step = plan.clone().with(|to| {
+            to.load.connections = connections;
+            to.conditions.probe = Some(plan.conditions.probe.clone().unwrap_or_default());
+        });
         let mut tell = |run: &Progress| {
             if let Some(progress) = progress.as_mut() {
                 progress(&DiagnoseProgress {
@@ -120,7 +119,7 @@ pub fn diagnose(
         };
         let run = crate::run(&step, Some(&mut tell), stop)?;
         levels.push(Level {
-            in_flight: (connections * plan.depth) as u64,
+            in_flight: (connections * plan.load.depth) as u64,
             run,
         });
         if stop.load(Ordering::Relaxed) {

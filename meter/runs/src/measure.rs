@@ -19,8 +19,8 @@ pub fn run(
     stop: &AtomicBool,
 ) -> Result<Run, Error> {
     let prepared = Prepared::new(plan)?;
-    let postgres = postgres::watch(plan)?;
-    let probing = probe::start(plan, prepared.address())?;
+    let postgres = postgres::watch(&plan.conditions)?;
+    let probing = probe::start(&plan.conditions, prepared.address())?;
     let sent = prepared.carry_out(progress, stop)?;
     let probed = probing.map(|probing| probing.finish(&sent.harvests));
     Ok(conclude(Measured {

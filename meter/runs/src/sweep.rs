@@ -141,17 +141,17 @@ pub fn sweep(
 /// The time of one step by plan, after a check of what can be checked before the first.
 fn check(plan: &SweepPlan) -> Result<Duration, Error> {
     let refuse = |sentence: &str| Err(Error::Plan(sentence.to_owned()));
-    let Stop::Duration(duration) = plan.plan.stop else {
+    let Stop::Duration(duration) = plan.plan.length.stop else {
         return refuse("the steps of a sweep end after a duration, not after a number of requests");
     };
     if plan.repeats == 0 || plan.repeats > 1000 {
         return refuse("the ladder is climbed from 1 to 1000 times");
     }
-    if plan.plan.schedule.is_some() {
+    if plan.plan.load.schedule.is_some() {
         return refuse("the schedule of a step comes from its level");
     }
     let highest = match plan.by {
-        By::Rate => plan.plan.connections,
+        By::Rate => plan.plan.load.connections,
         By::Connections => plan.ladder.whole()?.into_iter().max().unwrap_or(0),
     };
     // The top is the step that may need what is not there, and it comes last.
@@ -159,7 +159,7 @@ fn check(plan: &SweepPlan) -> Result<Duration, Error> {
         step_plan(plan, place, 0).check()?;
     }
     millrace_client::limits::descriptors(highest)?;
-    Ok(plan.plan.unmeasured() + duration)
+    Ok(plan.plan.length.unmeasured() + duration)
 }
 
 /// Every step in the order in which it is run.
@@ -186,18 +186,13 @@ fn places(plan: &SweepPlan) -> Vec<Place> {
 fn step_plan(plan: &SweepPlan, place: Place, number: usize) -> Plan {
     let run = plan.plan.clone();
     match plan.by {
-        By::Connections => Plan {
-            connections: place.level as usize,
-            ..run
-        },
-        By::Rate => Plan {
-            schedule: Some(Schedule {
-                rate: place.level,
-                process: plan.process.reseeded(number as u64),
-                deadline: None,
-            }),
-            ..run
-        },
+        By::Connections => run.with(|plan| plan.load.connections = place.level as usize),
+        By::Rate => run.with(|to| {
+            to.load.schedule = Some(Schedule::new(
+                place.level,
+                plan.process.reseeded(number as u64),
+            ))
+        }),
     }
 }
 
@@ -242,13 +237,13 @@ mod tests {
     fn a_level_sets_its_part_of_the_plan() {
         let mut plan = plan("2,4");
         let place = places(&plan)[1];
-        assert_eq!(step_plan(&plan, place, 0).connections, 4);
-        assert_eq!(step_plan(&plan, place, 0).schedule, None);
+        assert_eq!(step_plan(&plan, place, 0).load.connections, 4);
+        assert_eq!(step_plan(&plan, place, 0).load.schedule, None);
         plan.by = By::Rate;
         plan.process = Process::Poisson(7);
         let step = step_plan(&plan, place, 1);
-        let schedule = step.schedule.unwrap();
-        assert_eq!((step.connections, schedule.rate), (1, 4.0));
+        let schedule = step.load.schedule.unwrap();
+        assert_eq!((step.load.connections, schedule.rate), (1, 4.0));
         assert_eq!(schedule.process, Process::Poisson(8));
     }
 
@@ -269,14 +264,10 @@ mod tests {
             "climbed",
         );
         let mut counted = plan("1");
-        counted.plan.stop = Stop::Requests(5);
+        counted.plan.length.stop = Stop::Requests(5);
         refused(counted, "duration");
         let mut scheduled = plan("1");
-        scheduled.plan.schedule = Some(Schedule {
-            rate: 1.0,
-            process: Process::Constant,
-            deadline: None,
-        });
+        scheduled.plan.load.schedule = Some(Schedule::constant(1.0));
         refused(scheduled, "schedule");
     }
 }

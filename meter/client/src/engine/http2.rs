@@ -22,7 +22,7 @@ impl Engine<'_> {
             return self.fail(id, Kind::Tls, Some(example));
         }
         let plan = self.shared.plan;
-        let room = body::room(plan.connections * plan.depth);
+        let room = body::room(plan.load.connections * plan.load.depth);
         let http2 = match Http2::begin(since, room) {
             Ok(http2) => http2,
             Err((kind, example)) => return self.fail(id, kind, example),
@@ -75,7 +75,7 @@ impl Engine<'_> {
         let Some(http2) = &connection.http2 else {
             return;
         };
-        let is_spent = connection.left == 0 || !self.shared.plan.keep_alive;
+        let is_spent = connection.left == 0 || !self.shared.plan.request.keep_alive;
         if http2.is_draining() && http2.in_flight() == 0 {
             self.replace(id);
         } else if connection.is_greeting() || !self.started {
@@ -106,7 +106,7 @@ impl Engine<'_> {
                     bytes,
                     body,
                 } => {
-                    let end = if self.shared.plan.is_good(status) {
+                    let end = if self.shared.plan.request.is_good(status) {
                         body.map_err(|why| (Kind::BadBody, Some(why)))
                     } else {
                         Err((Kind::of_status(status), None))

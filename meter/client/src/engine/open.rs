@@ -233,9 +233,11 @@ impl Engine<'_> {
         let plan = self.shared.plan;
         match connection.state {
             State::Open(_) => {
-                plan.keep_alive && connection.left > 0 && connection.has_place(plan.depth)
+                plan.request.keep_alive
+                    && connection.left > 0
+                    && connection.has_place(plan.load.depth)
             }
-            State::Idle => !plan.keep_alive && connection.pending.is_empty(),
+            State::Idle => !plan.request.keep_alive && connection.pending.is_empty(),
             State::Connecting(..) | State::Shaking(..) | State::Paused(_) => false,
         }
     }
@@ -290,7 +292,7 @@ impl Engine<'_> {
 
     /// A place without a connection, in an open loop: opens one to be ready, or waits for a request to open it for.
     pub(super) fn rest(&mut self, id: usize, now: Nanos) {
-        if self.shared.plan.keep_alive && !self.open.as_ref().is_some_and(Open::is_over) {
+        if self.shared.plan.request.keep_alive && !self.open.as_ref().is_some_and(Open::is_over) {
             self.connect(id, now);
         } else {
             self.connections[id].close();

@@ -22,7 +22,7 @@ impl Engine<'_> {
     /// Whether this thread looks for events again and again instead of sleeping. While connections are opened before the run
     /// there is nothing to be gained by it.
     pub(super) fn spins(&self) -> bool {
-        self.started && self.shared.plan.spin
+        self.started && self.shared.plan.load.spin
     }
 
     /// Takes the events that there are; without any it waits for some, at most until `until`, unless it spins.

@@ -40,7 +40,7 @@ impl CalibrationOptions {
         line: &Progress,
         stop: &AtomicBool,
     ) -> Outcome<Option<Calibration>> {
-        let is_long = matches!(plan.stop, Stop::Duration(length) if length >= LOOK);
+        let is_long = matches!(plan.length.stop, Stop::Duration(length) if length >= LOOK);
         let length = match self.calibration {
             Some(length) if length < SHORTEST => {
                 return Err(Failure::new("--calibration must be at least 50 ms"));

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::Args;
-use millrace_client::{Plan, Schedule, Stop};
+use millrace_client::{Schedule, Stop};
 use millrace_report::{
     capacity_csv, capacity_limits_text, capacity_report, capacity_table, number, text_table,
 };
@@ -91,20 +91,19 @@ impl Capacity {
         let mut plan = self.plan()?;
         self.results.teller()?;
         let events = Events::listen()?;
-        let highest = Plan {
-            schedule: Some(Schedule {
-                rate: plan.to,
-                process: plan.process.clone(),
-                deadline: None,
-            }),
-            ..plan.plan.clone()
-        };
+        let highest = plan
+            .plan
+            .clone()
+            .with(|to| to.load.schedule = Some(Schedule::new(plan.to, plan.process.clone())));
         highest.notes().into_iter().for_each(note);
-        plan.plan.calibration =
+        plan.plan.conditions.calibration =
             self.calibration
                 .measure(&highest, &self.results.line(), &events.stop)?;
         let mut capacity = {
-            let title = format!("millrace capacity {}  {}", plan.plan.url, self.objective);
+            let title = format!(
+                "millrace capacity {}  {}",
+                plan.plan.target.url, self.objective
+            );
             let mut live = self.results.live(title).steps(steps());
             let mut watch = |news: CapacityNews<'_>| match news {
                 CapacityNews::Progress(progress) => show(&mut live, progress),
@@ -127,15 +126,15 @@ impl Capacity {
 
     fn plan(&self) -> Outcome<CapacityPlan> {
         self.single.refuse("--trial")?;
-        let plan = Plan {
-            connections: self.connections,
-            stop: Stop::Duration(self.trial),
-            warmup: self.warmup,
-            probe: self.probe.plan(),
-            ..self
-                .requests
-                .plan(self.url.as_deref().unwrap_or_default())?
-        };
+        let plan = self
+            .requests
+            .plan(self.url.as_deref().unwrap_or_default())?
+            .with(|to| {
+                to.load.connections = self.connections;
+                to.length.stop = Stop::Duration(self.trial);
+                to.length.warmup = self.warmup;
+                to.conditions.probe = self.probe.plan();
+            });
         let [plan] = self.workload.apply([self.pace.apply(plan)], self.seed)?;
         Ok(CapacityPlan {
             process: self.arrivals.process(self.seed.unwrap_or(SEED)),

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use millrace_client::{Plan, Process, Schedule, Stop};
+use millrace_client::{Schedule, Stop};
 use millrace_report::{compare_csv, compare_report, compare_table, text_table};
 use millrace_runs::{CompareProgress, Comparison};
 use millrace_stats::{BLOCKS, Decision, Detect, MOST_BLOCKS, Metric, Side, Subject, Verdict};
@@ -118,7 +118,7 @@ impl Compare {
         let events = Events::listen()?;
         let one = compare.plan_of(Side::A);
         one.notes().into_iter().for_each(note);
-        compare.plan.calibration =
+        compare.plan.conditions.calibration =
             self.calibration
                 .measure(&one, &self.results.line(), &events.stop)?;
         let mut comparison = {
@@ -158,24 +158,16 @@ impl Compare {
             url: url.clone(),
             pids: pids.to_vec(),
         };
-        let plan = Plan {
-            connections: self.connections,
-            stop: Stop::Duration(self.duration),
-            warmup: self.warmup,
-            schedule: self.rate.map(|rate| Schedule {
-                rate,
-                process: Process::Constant,
-                deadline: None,
-            }),
-            ..self.requests.plan(&self.a.1)?
-        };
+        let plan = self.requests.plan(&self.a.1)?.with(|plan| {
+            plan.load.connections = self.connections;
+            plan.length.stop = Stop::Duration(self.duration);
+            plan.length.warmup = self.warmup;
+            plan.load.schedule = self.rate.map(Schedule::constant);
+        });
         let plan = self.pace.apply(plan);
-        let other = Plan {
-            url: self.b.1.clone(),
-            ..plan.clone()
-        };
+        let other = plan.clone().with(|plan| plan.target.url = self.b.1.clone());
         let both = self.workload.apply([plan.clone(), other], self.seed)?;
-        let [a, b] = both.map(|plan| plan.workload);
+        let [a, b] = both.map(|plan| plan.request.workload);
         Ok(millrace_runs::Compare {
             workloads: a.zip(b).map(|(a, b)| [a, b]),
             blocks: self.blocks,

@@ -10,7 +10,7 @@ use super::headings::{BESIDE, WORKLOAD};
 use super::loop_options::{Asked, LoopOptions};
 use super::only_options::SENDING;
 use clap::{Args, Subcommand, ValueEnum};
-use millrace_client::{Order, Plan, Stop};
+use millrace_client::{Order, Plan, RequestPlan, Stop};
 use millrace_report::{
     diagnosis_csv, diagnosis_report, diagnosis_text, limits_text, number, probe_report,
     probe_table, run_csv, run_report, run_table, text_table,
@@ -133,7 +133,7 @@ impl Load {
         }
         let events = Events::listen()?;
         let line = self.results.line();
-        plan.calibration = self.calibration.measure(&plan, &line, &events.stop)?;
+        plan.conditions.calibration = self.calibration.measure(&plan, &line, &events.stop)?;
         let mut run = {
             let mut live = self.results.live(format!(
                 "millrace load {}",
@@ -181,7 +181,7 @@ impl Load {
             Some(path) => {
                 let text =
                     fs::read_to_string(path).map_err(|error| cannot("read", path, &error))?;
-                let urls = Plan::urls_from(&text);
+                let urls = RequestPlan::urls_from(&text);
                 if urls.is_empty() {
                     return Err(Failure::new(format!("{} names no URL", path.display())));
                 }
@@ -189,22 +189,24 @@ impl Load {
             }
             None => Vec::new(),
         };
-        let plan = Plan {
-            urls,
-            order: match self.order {
-                Choice::Random => Order::Random(self.seed.unwrap_or(SEED)),
-                Choice::Sequence => Order::Sequence,
-            },
-            connections: self.connections,
-            stop: self.requests.map_or_else(
-                || Stop::Duration(self.duration.unwrap_or(USUAL)),
-                Stop::Requests,
-            ),
-            warmup: self.warmup,
-            probe: self.probe.plan(),
-            postgres: self.postgres.url(),
-            ..self.request.plan(self.url.as_deref().unwrap_or_default())?
-        };
+        let plan = self
+            .request
+            .plan(self.url.as_deref().unwrap_or_default())?
+            .with(|to| {
+                to.request.urls = urls;
+                to.request.order = match self.order {
+                    Choice::Random => Order::Random(self.seed.unwrap_or(SEED)),
+                    Choice::Sequence => Order::Sequence,
+                };
+                to.load.connections = self.connections;
+                to.length.stop = self.requests.map_or_else(
+                    || Stop::Duration(self.duration.unwrap_or(USUAL)),
+                    Stop::Requests,
+                );
+                to.length.warmup = self.warmup;
+                to.conditions.probe = self.probe.plan();
+                to.conditions.postgres = self.postgres.url();
+            });
         let (plan, times) = self
             .log
             .apply(&self.workload, self.pace.apply(plan), self.seed)?;
@@ -221,16 +223,14 @@ impl Load {
     fn diagnose(&self, plan: Plan) -> Outcome {
         let duration = self.duration.unwrap_or(USUAL);
         let events = Events::listen()?;
-        let mut plan = Plan {
-            stop: Stop::Duration(duration / 4),
-            ..plan
-        };
-        let highest = Plan {
-            connections: diagnosed(plan.connections).into_iter().fold(1, usize::max),
-            ..plan.clone()
-        };
+        let mut plan = plan.with(|plan| plan.length.stop = Stop::Duration(duration / 4));
+        let highest = plan.clone().with(|to| {
+            to.load.connections = diagnosed(plan.load.connections)
+                .into_iter()
+                .fold(1, usize::max)
+        });
         let line = self.results.line();
-        plan.calibration = self.calibration.measure(&highest, &line, &events.stop)?;
+        plan.conditions.calibration = self.calibration.measure(&highest, &line, &events.stop)?;
         let mut diagnosis = {
             let mut live = self.results.live("millrace load --diagnose".to_owned());
             let mut show = |progress: &DiagnoseProgress| {

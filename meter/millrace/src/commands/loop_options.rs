@@ -110,24 +110,23 @@ impl LoopOptions {
                 "--speed needs recorded arrivals: --arrivals file:FILE or --replay",
             ));
         }
-        let stop = match plan.stop {
+        let stop = match plan.length.stop {
             Stop::Duration(_) if is_recorded => {
                 Stop::Duration(asked.duration.unwrap_or(Duration::MAX))
             }
             _ if self.auto => Stop::Duration(self.auto_max),
             stop => stop,
         };
-        Ok(Plan {
-            schedule,
-            stop,
-            ramp_up: self.ramp_up,
-            ramp_down: self.ramp_down,
-            auto: self.auto.then_some(Auto {
+        Ok(plan.with(|plan| {
+            plan.load.schedule = schedule;
+            plan.length.stop = stop;
+            plan.length.ramp_up = self.ramp_up;
+            plan.length.ramp_down = self.ramp_down;
+            plan.length.auto = self.auto.then_some(Auto {
                 precision: self.auto_precision.0,
                 max: self.auto_max,
-            }),
-            ..plan
-        })
+            });
+        }))
     }
 
     fn schedule(&self, asked: &Asked) -> Outcome<Option<Schedule>> {

@@ -31,10 +31,9 @@ impl PaceOptions {
             (None, Some(cycle)) => Pace::Cycle(cycle),
             (None, None) => Pace::AtOnce,
         };
-        Plan {
-            pace,
-            session: self.session,
-            ..plan
-        }
+        plan.with(|plan| {
+            plan.load.pace = pace;
+            plan.load.session = self.session;
+        })
     }
 }

@@ -97,21 +97,20 @@ impl RequestOptions {
             ));
         }
         let usual = if self.body.is_some() { "POST" } else { "GET" };
-        Ok(self.transport.apply(Plan {
-            keep_alive: !self.no_keep_alive,
-            per_connection: self.per_connection,
-            http2: self.http2,
-            depth: self.depth,
-            threads: self.threads,
-            timeout: self.timeout,
-            headers: self.headers.clone(),
-            method: self.method.clone().unwrap_or_else(|| usual.to_owned()),
-            body,
-            expect: self.expect.clone(),
-            cores: self.cores.clone(),
-            spin: self.spin,
-            ..Plan::new(url)
-        }))
+        Ok(self.transport.apply(Plan::new(url).with(|plan| {
+            plan.request.keep_alive = !self.no_keep_alive;
+            plan.request.per_connection = self.per_connection;
+            plan.target.http2 = self.http2;
+            plan.load.depth = self.depth;
+            plan.load.threads = self.threads;
+            plan.request.timeout = self.timeout;
+            plan.request.headers = self.headers.clone();
+            plan.request.method = self.method.clone().unwrap_or_else(|| usual.to_owned());
+            plan.request.body = body;
+            plan.request.expect = self.expect.clone();
+            plan.load.cores = self.cores.clone();
+            plan.load.spin = self.spin;
+        })))
     }
 
     /// A body that looks like a time, as `-d` means one to other load generators.

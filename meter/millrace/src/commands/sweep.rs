@@ -93,18 +93,10 @@ fn highest(sweep: &SweepPlan) -> Plan {
     let level = sweep.ladder.levels().iter().copied().fold(1.0, f64::max);
     let plan = sweep.plan.clone();
     match sweep.by {
-        By::Connections => Plan {
-            connections: level as usize,
-            ..plan
-        },
-        By::Rate => Plan {
-            schedule: Some(Schedule {
-                rate: level,
-                process: sweep.process.clone(),
-                deadline: None,
-            }),
-            ..plan
-        },
+        By::Connections => plan.with(|plan| plan.load.connections = level as usize),
+        By::Rate => {
+            plan.with(|plan| plan.load.schedule = Some(Schedule::new(level, sweep.process.clone())))
+        }
     }
 }
 
@@ -114,14 +106,14 @@ impl Sweep {
         highest(&plan).notes().into_iter().for_each(note);
         let tell = self.results.teller()?;
         let events = Events::listen()?;
-        plan.plan.calibration =
+        plan.plan.conditions.calibration =
             self.calibration
                 .measure(&highest(&plan), &self.results.line(), &events.stop)?;
         let rows = Rows::new(plan.by);
         let (mut found, was_screen) = {
             let mut live = self
                 .results
-                .live(format!("millrace sweep {}", plan.plan.url))
+                .live(format!("millrace sweep {}", plan.plan.target.url))
                 .steps(rows.steps());
             let mut is_first = true;
             let mut watch = |news: News<'_>| match news {
@@ -153,12 +145,12 @@ impl Sweep {
         let mut plan = self
             .requests
             .plan(self.url.as_deref().unwrap_or_default())?;
-        plan.stop = Stop::Duration(self.duration);
-        plan.warmup = self.warmup;
-        plan.probe = self.probe.plan();
+        plan.length.stop = Stop::Duration(self.duration);
+        plan.length.warmup = self.warmup;
+        plan.conditions.probe = self.probe.plan();
         let (ladder, by) = match (&self.rates, &self.connections) {
             (Some(rates), connections) => {
-                plan.connections = match connections {
+                plan.load.connections = match connections {
                     None => CONNECTIONS,
                     Some(connections) => single(connections)?,
                 };

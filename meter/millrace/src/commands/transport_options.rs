@@ -40,19 +40,18 @@ pub(crate) struct TransportOptions {
 impl TransportOptions {
     /// `plan` with these options.
     pub(crate) fn apply(&self, plan: Plan) -> Plan {
-        Plan {
-            unix_socket: self.unix_socket.clone(),
-            connect_to: self.connect_to.clone(),
-            trust: match &self.cacert {
+        plan.with(|plan| {
+            plan.target.unix_socket = self.unix_socket.clone();
+            plan.target.connect_to = self.connect_to.clone();
+            plan.target.trust = match &self.cacert {
                 Some(path) => Trust::File(path.clone()),
                 None if self.insecure => Trust::Everybody,
                 None => Trust::System,
-            },
-            throttle_down: self.throttle_down,
-            throttle_up: self.throttle_up,
-            expect_body: self.expect_body.clone(),
-            expect_sha256: self.expect_sha256.clone(),
-            ..plan
-        }
+            };
+            plan.target.throttle_down = self.throttle_down;
+            plan.target.throttle_up = self.throttle_up;
+            plan.request.expect_body = self.expect_body.clone();
+            plan.request.expect_sha256 = self.expect_sha256.clone();
+        })
     }
 }

@@ -148,9 +148,8 @@ fn read_plan(path: &Path, base: &Plan) -> Outcome<Workload> {
 
 /// `plan` with this workload, for the server that it is made for.
 fn asking(workload: Workload, plan: Plan) -> Plan {
-    Plan {
-        url: workload.url().to_owned(),
-        workload: Some(Arc::new(workload)),
-        ..plan
-    }
+    plan.with(|plan| {
+        plan.target.url = workload.url().to_owned();
+        plan.request.workload = Some(Arc::new(workload));
+    })
 }

@@ -65,10 +65,10 @@ pub fn capacity(
 /// The length of a trial by plan, after a check of everything that can be checked beforehand.
 fn check(plan: &CapacityPlan) -> Result<Duration, Error> {
     let refuse = |sentence: &str| Err(Error::Plan(sentence.to_owned()));
-    let Stop::Duration(duration) = plan.plan.stop else {
+    let Stop::Duration(duration) = plan.plan.length.stop else {
         return refuse("a trial ends after a duration, not after a number of requests");
     };
-    if plan.plan.schedule.is_some() {
+    if plan.plan.load.schedule.is_some() {
         return refuse("the schedule of a trial comes from the search");
     }
     if !(plan.from > 0.0 && plan.from < plan.to) {
@@ -90,18 +90,16 @@ fn check(plan: &CapacityPlan) -> Result<Duration, Error> {
         expected: 0,
     };
     trial_plan(plan, &top).check()?;
-    Ok(plan.plan.unmeasured() + duration)
+    Ok(plan.plan.length.unmeasured() + duration)
 }
 
 fn trial_plan(plan: &CapacityPlan, ask: &Ask) -> Plan {
-    Plan {
-        schedule: Some(Schedule {
-            rate: ask.rate,
-            process: plan.process.reseeded(ask.number as u64),
-            deadline: None,
-        }),
-        ..plan.plan.clone()
-    }
+    plan.plan.clone().with(|to| {
+        to.load.schedule = Some(Schedule::new(
+            ask.rate,
+            plan.process.reseeded(ask.number as u64),
+        ))
+    })
 }
 
 fn how_far(ask: &Ask, run: Progress, length: Duration, began: Nanos) -> CapacityProgress {
@@ -211,13 +209,13 @@ fn conclude(
         to: plan.to,
         curve: crossing.map(|crossing| crossing.line.into()),
         trials: searched.trials,
-        url: plan.plan.url.clone(),
-        connections: plan.plan.connections,
-        duration_s: match plan.plan.stop {
+        url: plan.plan.target.url.clone(),
+        connections: plan.plan.load.connections,
+        duration_s: match plan.plan.length.stop {
             Stop::Duration(duration) => duration.as_secs_f64(),
             Stop::Requests(_) => 0.0,
         },
-        warmup_s: plan.plan.warmup.as_secs_f64(),
+        warmup_s: plan.plan.length.warmup.as_secs_f64(),
         host: Host::here(),
         command: String::new(),
         sessions: plan.plan.has_sessions(),

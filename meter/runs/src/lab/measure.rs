@@ -77,8 +77,8 @@ pub(super) fn measure(
     let path = experiment.path(scene.subject.spec);
     let url = scene.subject.url(&numbered(path, 0));
     let mut plan = experiment.plan(url, experiment.targets(path), scene.level);
-    plan.stop = Stop::Duration(scene.duration);
-    plan.workload = experiment.sessions(&plan)?;
+    plan.length.stop = Stop::Duration(scene.duration);
+    plan.request.workload = experiment.sessions(&plan)?;
     if !warm(scene, &plan, show)? || scene.is_cold && once(scene, &plan, show)?.is_none() {
         return Ok(None);
     }
@@ -180,7 +180,7 @@ fn leave_open(
         scene.subject.port,
         &path,
         count,
-        plan.connections,
+        plan.load.connections,
         scene.stop,
     );
     let of_it = |error: String| format!("server {}: {error}", scene.subject.record.name);
@@ -200,10 +200,9 @@ fn leave_open(
 fn warm(scene: &mut Scene<'_, '_>, plan: &Plan, show: &mut dyn FnMut()) -> Result<bool, String> {
     let warmup = scene.shop.experiment.workload.get_ref().warmup.0;
     if !warmup.is_zero() {
-        let plan = Plan {
-            stop: Stop::Duration(warmup),
-            ..plan.clone()
-        };
+        let plan = plan
+            .clone()
+            .with(|plan| plan.length.stop = Stop::Duration(warmup));
         run(&plan, Some(&mut |_| show()), scene.stop).map_err(|error| error.to_string())?;
         must_live(scene)?;
     }

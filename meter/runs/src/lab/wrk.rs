@@ -9,7 +9,7 @@ pub(super) fn words(shop: &Workshop<'_>, asked: &Asked<'_>) -> Result<Vec<String
     let mut words = vec![
         "wrk".to_owned(),
         format!("-t{}", asked.threads),
-        format!("-c{}", plan.connections),
+        format!("-c{}", plan.load.connections),
         format!("-d{}s", asked.seconds),
         "--timeout".to_owned(),
         format!("{}s", asked.timeout_s),
@@ -17,11 +17,11 @@ pub(super) fn words(shop: &Workshop<'_>, asked: &Asked<'_>) -> Result<Vec<String
     for field in &asked.fields {
         words.extend(["-H".to_owned(), field.clone()]);
     }
-    if let Some(script) = script(&plan.urls, plan.depth) {
+    if let Some(script) = script(&plan.request.urls, plan.load.depth) {
         let path = shop.write_beside("wrk.lua", &script)?;
         words.extend(["-s".to_owned(), path.to_string_lossy().into_owned()]);
     }
-    words.push(plan.url.clone());
+    words.push(plan.target.url.clone());
     Ok(words)
 }
 

@@ -35,7 +35,7 @@ pub(super) fn conclude(
         verdict,
         reasons,
         by: plan.by,
-        url: plan.plan.url.clone(),
+        url: plan.plan.target.url.clone(),
         ladder: plan.ladder.to_string(),
         planned: planned as u64,
         top: top(&whole),
@@ -143,7 +143,7 @@ fn hysteresis(steps: &[&Step]) -> Option<Hysteresis> {
 fn observations(plan: &SweepPlan, steps: &[&Step]) -> Vec<Observation> {
     let up = steps.iter().filter(|step| step.direction == Direction::Up);
     let one = |step: &&Step| Observation {
-        load: step.level * plan.plan.depth as f64,
+        load: step.level * plan.plan.load.depth as f64,
         throughput: step.run.good_rate,
         error_share: error_share(&step.run),
     };
