@@ -10,18 +10,17 @@ use millrace_report::{
 use millrace_runs::{CapacityNews, CapacityPlan, CapacityProgress};
 use millrace_stats::{CapacityTrial, Found, Objective, Stage, Verdict};
 
-use super::calibration_options::CalibrationOptions;
-use super::pace_options::PaceOptions;
-use super::probe_options::ProbeOptions;
-use super::request_options::{RequestOptions, Spread};
+use super::arrivals::Spread;
+use super::calibration::calibrate;
 use super::results::ResultOptions;
-use super::single_options::SingleOptions;
+use super::single::SingleRunFlags;
 use super::values;
 use super::values::{percentage, whole};
-use super::workload_options::{SEED, WorkloadOptions};
+use super::workload::{SEED, with_workload};
 use crate::command_line;
 use crate::events::Events;
 use crate::failure::{Failure, Outcome};
+use crate::flags::{CAPACITY, PlanFlags};
 use crate::live::{Live, Place, Steps, remaining};
 use crate::output::note;
 
@@ -71,19 +70,11 @@ pub(crate) struct Capacity {
     #[arg(short, long, value_name = "N", default_value_t = 64, value_parser = whole::<usize>)]
     connections: usize,
     #[command(flatten)]
-    requests: RequestOptions,
-    #[command(flatten)]
-    pace: PaceOptions,
-    #[command(flatten)]
-    workload: WorkloadOptions,
-    #[command(flatten)]
-    probe: ProbeOptions,
-    #[command(flatten)]
-    calibration: CalibrationOptions,
+    flags: PlanFlags<CAPACITY>,
     #[command(flatten)]
     results: ResultOptions,
     #[command(flatten)]
-    single: SingleOptions,
+    single: SingleRunFlags,
 }
 
 impl Capacity {
@@ -91,14 +82,14 @@ impl Capacity {
         let mut plan = self.plan()?;
         self.results.teller()?;
         let events = Events::listen()?;
+        let top = Schedule::new(plan.to, plan.process.clone());
         let highest = plan
             .plan
             .clone()
-            .with(|to| to.load.schedule = Some(Schedule::new(plan.to, plan.process.clone())));
+            .with(|trial| trial.load.schedule = Some(top));
         highest.notes().into_iter().for_each(note);
         plan.plan.conditions.calibration =
-            self.calibration
-                .measure(&highest, &self.results.line(), &events.stop)?;
+            calibrate(&self.flags, &highest, &self.results.line(), &events.stop)?;
         let mut capacity = {
             let title = format!(
                 "millrace capacity {}  {}",
@@ -126,16 +117,11 @@ impl Capacity {
 
     fn plan(&self) -> Outcome<CapacityPlan> {
         self.single.refuse("--trial")?;
-        let plan = self
-            .requests
-            .plan(self.url.as_deref().unwrap_or_default())?
-            .with(|to| {
-                to.load.connections = self.connections;
-                to.length.stop = Stop::Duration(self.trial);
-                to.length.warmup = self.warmup;
-                to.conditions.probe = self.probe.plan();
-            });
-        let [plan] = self.workload.apply([self.pace.apply(plan)], self.seed)?;
+        let mut plan = self.flags.plan(self.url.as_deref().unwrap_or_default())?;
+        plan.load.connections = self.connections;
+        plan.length.stop = Stop::Duration(self.trial);
+        plan.length.warmup = self.warmup;
+        let [plan] = with_workload(&self.flags, [plan], self.seed)?;
         Ok(CapacityPlan {
             process: self.arrivals.process(self.seed.unwrap_or(SEED)),
             from: self.from,

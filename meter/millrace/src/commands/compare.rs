@@ -8,16 +8,15 @@ use millrace_report::{compare_csv, compare_report, compare_table, text_table};
 use millrace_runs::{CompareProgress, Comparison};
 use millrace_stats::{BLOCKS, Decision, Detect, MOST_BLOCKS, Metric, Side, Subject, Verdict};
 
-use super::calibration_options::CalibrationOptions;
-use super::pace_options::PaceOptions;
-use super::request_options::RequestOptions;
+use super::calibration::calibrate;
 use super::results::ResultOptions;
-use super::single_options::SingleOptions;
+use super::single::SingleRunFlags;
 use super::values::{self, number, percentage, whole};
-use super::workload_options::WorkloadOptions;
+use super::workload::with_workload;
 use crate::command_line;
 use crate::events::Events;
 use crate::failure::{Failure, Outcome};
+use crate::flags::{COMPARE, PlanFlags};
 use crate::live::{Place, remaining};
 use crate::output::note;
 
@@ -75,17 +74,11 @@ pub(crate) struct Compare {
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
     #[command(flatten)]
-    requests: RequestOptions,
-    #[command(flatten)]
-    pace: PaceOptions,
-    #[command(flatten)]
-    workload: WorkloadOptions,
-    #[command(flatten)]
-    calibration: CalibrationOptions,
+    flags: PlanFlags<COMPARE>,
     #[command(flatten)]
     results: ResultOptions,
     #[command(flatten)]
-    single: SingleOptions,
+    single: SingleRunFlags,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -119,8 +112,7 @@ impl Compare {
         let one = compare.plan_of(Side::A);
         one.notes().into_iter().for_each(note);
         compare.plan.conditions.calibration =
-            self.calibration
-                .measure(&one, &self.results.line(), &events.stop)?;
+            calibrate(&self.flags, &one, &self.results.line(), &events.stop)?;
         let mut comparison = {
             let names = [compare.a.name.clone(), compare.b.name.clone()];
             let [a, b] = &names;
@@ -158,15 +150,13 @@ impl Compare {
             url: url.clone(),
             pids: pids.to_vec(),
         };
-        let plan = self.requests.plan(&self.a.1)?.with(|plan| {
-            plan.load.connections = self.connections;
-            plan.length.stop = Stop::Duration(self.duration);
-            plan.length.warmup = self.warmup;
-            plan.load.schedule = self.rate.map(Schedule::constant);
-        });
-        let plan = self.pace.apply(plan);
+        let mut plan = self.flags.plan(&self.a.1)?;
+        plan.load.connections = self.connections;
+        plan.load.schedule = self.rate.map(Schedule::constant);
+        plan.length.stop = Stop::Duration(self.duration);
+        plan.length.warmup = self.warmup;
         let other = plan.clone().with(|plan| plan.target.url = self.b.1.clone());
-        let both = self.workload.apply([plan.clone(), other], self.seed)?;
+        let both = with_workload(&self.flags, [plan.clone(), other], self.seed)?;
         let [a, b] = both.map(|plan| plan.request.workload);
         Ok(millrace_runs::Compare {
             workloads: a.zip(b).map(|(a, b)| [a, b]),

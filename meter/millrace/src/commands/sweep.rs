@@ -12,16 +12,15 @@ use millrace_report::{
 use millrace_runs::{By, Ladder, News, Step, Sweep as Found, SweepPlan, SweepProgress};
 use millrace_stats::{Objective, Verdict};
 
-use super::calibration_options::CalibrationOptions;
-use super::pace_options::PaceOptions;
-use super::probe_options::ProbeOptions;
-use super::request_options::{RequestOptions, Spread};
+use super::arrivals::Spread;
+use super::calibration::calibrate;
 use super::results::ResultOptions;
-use super::single_options::SingleOptions;
-use super::workload_options::{SEED, WorkloadOptions};
+use super::single::SingleRunFlags;
+use super::workload::{SEED, with_workload};
 use crate::command_line;
 use crate::events::Events;
 use crate::failure::{Failure, Outcome};
+use crate::flags::{PlanFlags, SWEEP};
 use crate::live::{Live, Place, Steps, doing, remaining};
 use crate::output::note;
 
@@ -73,19 +72,11 @@ pub(crate) struct Sweep {
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
     #[command(flatten)]
-    requests: RequestOptions,
-    #[command(flatten)]
-    pace: PaceOptions,
-    #[command(flatten)]
-    workload: WorkloadOptions,
-    #[command(flatten)]
-    probe: ProbeOptions,
-    #[command(flatten)]
-    calibration: CalibrationOptions,
+    flags: PlanFlags<SWEEP>,
     #[command(flatten)]
     results: ResultOptions,
     #[command(flatten)]
-    single: SingleOptions,
+    single: SingleRunFlags,
 }
 
 /// The plan of the step that asks most of the client.
@@ -106,9 +97,12 @@ impl Sweep {
         highest(&plan).notes().into_iter().for_each(note);
         let tell = self.results.teller()?;
         let events = Events::listen()?;
-        plan.plan.conditions.calibration =
-            self.calibration
-                .measure(&highest(&plan), &self.results.line(), &events.stop)?;
+        plan.plan.conditions.calibration = calibrate(
+            &self.flags,
+            &highest(&plan),
+            &self.results.line(),
+            &events.stop,
+        )?;
         let rows = Rows::new(plan.by);
         let (mut found, was_screen) = {
             let mut live = self
@@ -142,12 +136,9 @@ impl Sweep {
 
     fn plan(&self) -> Outcome<SweepPlan> {
         self.single.refuse("--duration")?;
-        let mut plan = self
-            .requests
-            .plan(self.url.as_deref().unwrap_or_default())?;
+        let mut plan = self.flags.plan(self.url.as_deref().unwrap_or_default())?;
         plan.length.stop = Stop::Duration(self.duration);
         plan.length.warmup = self.warmup;
-        plan.conditions.probe = self.probe.plan();
         let (ladder, by) = match (&self.rates, &self.connections) {
             (Some(rates), connections) => {
                 plan.load.connections = match connections {
@@ -159,7 +150,7 @@ impl Sweep {
             (None, Some(connections)) => (connections.clone(), By::Connections),
             (None, None) => return Err(Failure::new("--rates or --connections is needed")),
         };
-        let [plan] = self.workload.apply([self.pace.apply(plan)], self.seed)?;
+        let [plan] = with_workload(&self.flags, [plan], self.seed)?;
         Ok(SweepPlan {
             plan,
             ladder,

@@ -1,4 +1,4 @@
-//! The options of `millrace load` that say when requests are sent: arrivals and phases.
+//! When requests are due: arrivals, and the flags of `millrace load` about arrivals and phases.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,16 +6,33 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use super::values;
-use clap::Args;
+use clap::{Args, ValueEnum};
 use millrace_client::{Auto, Plan, Process, Schedule, Stop};
 
 use super::headings::LOOP;
 use crate::failure::{Failure, Outcome};
 
-/// When requests are sent.
+/// How the arrivals of a ladder or a search are spread over time.
+#[derive(Clone, Copy, ValueEnum)]
+pub(crate) enum Spread {
+    Constant,
+    Poisson,
+}
+
+impl Spread {
+    /// The process; `seed` is for a random one.
+    pub(crate) fn process(self, seed: u64) -> Process {
+        match self {
+            Self::Constant => Process::Constant,
+            Self::Poisson => Process::Poisson(seed),
+        }
+    }
+}
+
+/// When `millrace load` sends requests, and how long its phases are.
 #[derive(Args)]
 #[command(next_help_heading = LOOP)]
-pub(crate) struct LoopOptions {
+pub(crate) struct PhaseFlags {
     /// How arrivals are spread: constant, poisson (at random), or file:TIMES.txt (seconds, one a line; needs no --rate)
     #[arg(long, value_name = "HOW", default_value = "constant")]
     arrivals: Arrivals,
@@ -48,12 +65,12 @@ pub(crate) struct LoopOptions {
     auto_max: Duration,
 }
 
-/// What other options say of when requests are sent.
-pub(crate) struct Asked {
+/// What other flags say about when requests are sent.
+pub(crate) struct AskedArrivals {
     pub(crate) rate: Option<f64>,
     pub(crate) seed: u64,
     pub(crate) duration: Option<Duration>,
-    /// Times of arrivals in nanoseconds that belong to the workload.
+    /// Times of arrivals of the workload, in nanoseconds.
     pub(crate) times: Option<Vec<u64>>,
 }
 
@@ -96,10 +113,10 @@ impl FromStr for Percent {
     }
 }
 
-impl LoopOptions {
-    /// `plan` with these options. Recorded arrivals last as long as they do, unless a duration that was asked for is
-    /// shorter.
-    pub(crate) fn apply(&self, plan: Plan, asked: &Asked) -> Outcome<Plan> {
+impl PhaseFlags {
+    /// Sets these flags in `plan`. Recorded arrivals last as long as the recording, unless the user
+    /// asks for a shorter duration.
+    pub(crate) fn apply(&self, plan: &mut Plan, asked: &AskedArrivals) -> Outcome {
         let schedule = self.schedule(asked)?;
         if schedule.is_none() && self.deadline.is_some() {
             return Err(Failure::new("--deadline needs --rate or recorded arrivals"));
@@ -117,19 +134,18 @@ impl LoopOptions {
             _ if self.auto => Stop::Duration(self.auto_max),
             stop => stop,
         };
-        Ok(plan.with(|plan| {
-            plan.load.schedule = schedule;
-            plan.length.stop = stop;
-            plan.length.ramp_up = self.ramp_up;
-            plan.length.ramp_down = self.ramp_down;
-            plan.length.auto = self.auto.then_some(Auto {
-                precision: self.auto_precision.0,
-                max: self.auto_max,
-            });
-        }))
+        plan.load.schedule = schedule;
+        plan.length.stop = stop;
+        plan.length.ramp_up = self.ramp_up;
+        plan.length.ramp_down = self.ramp_down;
+        plan.length.auto = self.auto.then_some(Auto {
+            precision: self.auto_precision.0,
+            max: self.auto_max,
+        });
+        Ok(())
     }
 
-    fn schedule(&self, asked: &Asked) -> Outcome<Option<Schedule>> {
+    fn schedule(&self, asked: &AskedArrivals) -> Outcome<Option<Schedule>> {
         let process = match (&self.arrivals, asked.rate) {
             (Arrivals::File(_), _) if asked.times.is_some() => {
                 return Err(Failure::new(
