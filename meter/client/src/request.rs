@@ -144,7 +144,7 @@ pub fn head_fields(request: &RequestPlan, authority: &str) -> Result<String, Str
 }
 
 /// The client's name.
-pub const OWN_USER_AGENT: &str = concat!("millrace-load/", env!("CARGO_PKG_VERSION"));
+pub const OWN_USER_AGENT: &str = concat!("millrace/", env!("CARGO_PKG_VERSION"));
 
 /// The fields that each request has, but for those that are `given`.
 pub(crate) fn own_fields(given: impl Fn(&str) -> bool, authority: &str) -> String {
@@ -223,7 +223,7 @@ mod tests {
         let requests = render(&plan).unwrap();
         let text = std::str::from_utf8(requests.bytes(1)).unwrap();
         assert!(
-            text.starts_with("GET /b HTTP/1.1\r\nHost: h:81\r\nUser-Agent: millrace-load/"),
+            text.starts_with("GET /b HTTP/1.1\r\nHost: h:81\r\nUser-Agent: millrace/"),
             "{text}"
         );
         assert!(text.ends_with("\r\n\r\n"));

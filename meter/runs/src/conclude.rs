@@ -160,7 +160,7 @@ pub(crate) fn conclude(measured: Measured<'_>) -> Run {
         },
         little,
         host: Host::here(),
-        command: String::new(),
+        command: plan.conditions.command.clone(),
         series,
         histogram,
         percentiles,

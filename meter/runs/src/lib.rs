@@ -61,5 +61,5 @@ pub use probe::Probed;
 pub use run::{Client, Connections, Loop, Protocol, Run};
 pub use sweep::{
     Attained, By, Crossing, Direction, Edge, Hysteresis, Judged, LevelPower, LevelRange, News,
-    Power, Step, Sweep, SweepPlan, SweepProgress, TopRate, sweep,
+    Power, Sweep, SweepPlan, SweepProgress, SweepStep, TopRate, sweep,
 };

@@ -98,7 +98,7 @@ pub struct Run {
     pub little: Option<Little>,
     /// The machine of the client.
     pub host: Host,
-    /// The command line by which it can be made again; empty until whoever was asked by one fills it in.
+    /// The command line by which it can be made again. Empty: no command line made it.
     pub command: String,
     /// The run over time.
     pub series: Timeline,

@@ -10,16 +10,16 @@ use clap::{Args, ValueEnum};
 use millrace_client::{Auto, Plan, Process, Schedule, Stop};
 
 use super::headings::LOOP;
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CommandResult, Failure};
 
 /// How the arrivals of a ladder or a search are spread over time.
 #[derive(Clone, Copy, ValueEnum)]
-pub(crate) enum Spread {
+pub(crate) enum ArrivalSpread {
     Constant,
     Poisson,
 }
 
-impl Spread {
+impl ArrivalSpread {
     /// The process; `seed` is for a random one.
     pub(crate) fn process(self, seed: u64) -> Process {
         match self {
@@ -33,7 +33,8 @@ impl Spread {
 #[derive(Args)]
 #[command(next_help_heading = LOOP)]
 pub(crate) struct PhaseFlags {
-    /// How arrivals are spread: constant, poisson (at random), or file:TIMES.txt (seconds, one a line; needs no --rate)
+    /// How arrivals are spread: constant, poisson (at random), or file:TIMES.txt (seconds, one a
+    /// line; needs no --rate)
     #[arg(long, value_name = "HOW", default_value = "constant")]
     arrivals: Arrivals,
     /// Go through recorded arrivals, or a replay, this many times as fast
@@ -116,7 +117,7 @@ impl FromStr for Percent {
 impl PhaseFlags {
     /// Sets these flags in `plan`. Recorded arrivals last as long as the recording, unless the user
     /// asks for a shorter duration.
-    pub(crate) fn apply(&self, plan: &mut Plan, asked: &AskedArrivals) -> Outcome {
+    pub(crate) fn apply(&self, plan: &mut Plan, asked: &AskedArrivals) -> CommandResult {
         let schedule = self.schedule(asked)?;
         if schedule.is_none() && self.deadline.is_some() {
             return Err(Failure::new("--deadline needs --rate or recorded arrivals"));
@@ -145,7 +146,7 @@ impl PhaseFlags {
         Ok(())
     }
 
-    fn schedule(&self, asked: &AskedArrivals) -> Outcome<Option<Schedule>> {
+    fn schedule(&self, asked: &AskedArrivals) -> CommandResult<Option<Schedule>> {
         let process = match (&self.arrivals, asked.rate) {
             (Arrivals::File(_), _) if asked.times.is_some() => {
                 return Err(Failure::new(
@@ -175,7 +176,7 @@ impl PhaseFlags {
         }))
     }
 
-    fn recording(&self, path: &Path) -> Outcome<Schedule> {
+    fn recording(&self, path: &Path) -> CommandResult<Schedule> {
         let failed = |what: String| Failure::new(format!("{}: {what}", path.display()));
         let text =
             fs::read_to_string(path).map_err(|error| failed(format!("cannot be read: {error}")))?;
@@ -186,7 +187,7 @@ impl PhaseFlags {
         self.recorded(&times)
     }
 
-    fn recorded(&self, times: &[u64]) -> Outcome<Schedule> {
+    fn recorded(&self, times: &[u64]) -> CommandResult<Schedule> {
         let schedule = Schedule::recorded(times, self.speed).map_err(Failure::new)?;
         Ok(Schedule {
             deadline: self.deadline,

@@ -6,7 +6,7 @@ use std::time::Duration;
 use millrace_client::{Error, Plan, Stop};
 use millrace_stats::Calibration;
 
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CommandResult, Failure};
 use crate::flags::PlanFlags;
 use crate::output::{Progress, note};
 
@@ -25,7 +25,7 @@ pub(super) fn calibrate<const COMMAND: u8>(
     plan: &Plan,
     line: &Progress,
     stop: &AtomicBool,
-) -> Outcome<Option<Calibration>> {
+) -> CommandResult<Option<Calibration>> {
     let is_long = matches!(plan.length.stop, Stop::Duration(length) if length >= SHORT_RUN);
     let length = match flags.value::<Duration>("calibration") {
         Some(length) if length < SHORTEST => {

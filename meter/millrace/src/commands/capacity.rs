@@ -10,36 +10,37 @@ use millrace_report::{
 use millrace_runs::{CapacityNews, CapacityPlan, CapacityProgress};
 use millrace_stats::{CapacityTrial, Found, Objective, Stage, Verdict};
 
-use super::arrivals::Spread;
+use super::arrivals::ArrivalSpread;
 use super::calibration::calibrate;
 use super::results::ResultOptions;
 use super::single::SingleRunFlags;
 use super::values;
 use super::values::{percentage, whole};
 use super::workload::{SEED, with_workload};
-use crate::command_line;
 use crate::events::Events;
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CommandResult, Failure};
 use crate::flags::{CAPACITY, PlanFlags};
-use crate::live::{Live, Place, Steps, remaining};
+use crate::live::{Live, Steps, ViewPosition, remaining};
 use crate::output::note;
 
 /// Find the highest rate at which a server meets an objective, with a 95 % interval
 ///
-/// The rate is doubled until the objective fails, the gap is narrowed, and trials around the crossing are fitted until
-/// the interval is as narrow as --precision. Fresh trials at its lower end must then meet the objective, and above its
-/// upper end must not. Each trial is an open loop; a request that failed or was never answered is a bad one. Where the
-/// server runs on this machine it is sampled, and what limits it at these ends is named.
+/// The rate is doubled until the objective fails, the gap is narrowed, and trials around the
+/// crossing are fitted until the interval is as narrow as --precision. Fresh trials at its lower
+/// end must then meet the objective, and above its upper end must not. Each trial is an open loop;
+/// a request that failed or was never answered is a bad one. Where the server runs on this machine
+/// it is sampled, and what limits it at these ends is named.
 ///
-/// Exit status: 0 when the rate was found or is above --to, 3 when the objective is not met even at --from or the lower
-/// end of the interval is not shown to reach --at-least, 1 when the runs are INVALID, the client is the limit, or the
-/// search was stopped.
+/// Exit status: 0 when the rate was found or is above --to, 3 when the objective is not met even at
+/// --from or the lower end of the interval is not shown to reach --at-least, 1 when the runs are
+/// INVALID, the client is the limit, or the search was stopped.
 #[derive(Args)]
 pub(crate) struct Capacity {
     /// What to ask for, such as http://127.0.0.1:8080/read?id=1; with --plan only the server
     #[arg(required_unless_present = "plan")]
     url: Option<String>,
-    /// What must be met: the share of all requests that have a good answer within a time, such as '99% < 50ms'
+    /// What must be met: the share of all requests that have a good answer within a time, such as
+    /// '99% < 50ms'
     #[arg(long, value_name = "OBJECTIVE")]
     objective: Objective,
     /// The lowest rate, in requests a second; with --session or a workload in sessions
@@ -61,8 +62,8 @@ pub(crate) struct Capacity {
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = values::duration)]
     warmup: Duration,
     /// How requests are spread over time
-    #[arg(long, value_enum, default_value_t = Spread::Poisson)]
-    arrivals: Spread,
+    #[arg(long, value_enum, default_value_t = ArrivalSpread::Poisson)]
+    arrivals: ArrivalSpread,
     /// The seed of random arrivals and of a plan's choices [default: the plan's own, or 1]
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
@@ -78,7 +79,7 @@ pub(crate) struct Capacity {
 }
 
 impl Capacity {
-    pub(crate) fn run(self) -> Outcome {
+    pub(crate) fn run(self) -> CommandResult {
         let mut plan = self.plan()?;
         self.results.teller()?;
         let events = Events::listen()?;
@@ -90,7 +91,7 @@ impl Capacity {
         highest.notes().into_iter().for_each(note);
         plan.plan.conditions.calibration =
             calibrate(&self.flags, &highest, &self.results.line(), &events.stop)?;
-        let mut capacity = {
+        let capacity = {
             let title = format!(
                 "millrace capacity {}  {}",
                 plan.plan.target.url, self.objective
@@ -108,14 +109,13 @@ impl Capacity {
             };
             millrace_runs::capacity(&plan, Some(&mut watch), &events.stop).map_err(Failure::new)?
         };
-        capacity.command = command_line::typed();
         let text = summary(&capacity);
         self.results
             .write(&capacity, &text, capacity_csv, capacity_report)?;
         conclude(&capacity)
     }
 
-    fn plan(&self) -> Outcome<CapacityPlan> {
+    fn plan(&self) -> CommandResult<CapacityPlan> {
         self.single.refuse("--trial")?;
         let mut plan = self.flags.plan(self.url.as_deref().unwrap_or_default())?;
         plan.load.connections = self.connections;
@@ -133,7 +133,7 @@ impl Capacity {
     }
 }
 
-/// What is said at the end: the trials, the doubts, what limits the server, and the answer last.
+/// The text at the end: the trials, the doubts, what limits the server, and the answer last.
 fn summary(capacity: &millrace_runs::Capacity) -> String {
     let mut text = text_table(&capacity_table(capacity));
     for reason in &capacity.reasons {
@@ -144,12 +144,12 @@ fn summary(capacity: &millrace_runs::Capacity) -> String {
     text
 }
 
-fn conclude(capacity: &millrace_runs::Capacity) -> Outcome {
+fn conclude(capacity: &millrace_runs::Capacity) -> CommandResult {
     let is_whole = !matches!(
         capacity.found,
         Found::Stopped | Found::Invalid | Found::ClientLimit
     );
-    // The summary has said why.
+    // The summary shows why.
     if capacity.verdict == Verdict::Invalid || !is_whole {
         return Err(Failure::Said);
     }
@@ -198,7 +198,7 @@ fn trial_row(trial: &CapacityTrial, objective: &Objective) -> Vec<String> {
 
 fn show(live: &mut Live, progress: &CapacityProgress) {
     let done = progress.done as f64 + progress.run.fraction;
-    let place = Place {
+    let place = ViewPosition {
         part: format!(
             "trial {}, at {}",
             progress.done + 1,

@@ -22,14 +22,13 @@ use super::results::ResultOptions;
 use super::values;
 use super::values::whole;
 use super::workload::{SEED, teach, with_workload_or_replay};
-use crate::command_line;
 use crate::events::Events;
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CommandResult, Failure};
 use crate::flags::{LOAD, PlanFlags};
-use crate::live::{Place, doing};
+use crate::live::{ViewPosition, doing};
 use crate::output::note;
 
-/// How long a run is measured unless something says otherwise.
+/// How long a run is measured without `--duration` or another flag that ends it.
 const USUAL: Duration = Duration::from_secs(10);
 
 /// Measure a server, in a closed loop or at a rate
@@ -48,7 +47,7 @@ pub(crate) struct Load {
     /// Connections, all open at the same time
     #[arg(short, long, value_name = "N", default_value_t = 1, value_parser = whole::<usize>)]
     connections: usize,
-    /// An open loop: so many requests a second, whatever the server does
+    /// An open loop: this many requests a second, however slow the server is
     #[arg(short, long, value_name = "R", value_parser = values::number, allow_negative_numbers = true)]
     rate: Option<f64>,
     /// How long to measure: 10s, 500ms, 1min; if nothing else ends it, 10s
@@ -60,7 +59,8 @@ pub(crate) struct Load {
     /// Send requests for this long before measuring
     #[arg(long, value_name = "TIME", default_value = "0s", value_parser = values::duration)]
     warmup: Duration,
-    /// What must be reached, such as '99% < 50ms'; if not, exit status 3; of --diagnose with all connections
+    /// What must be reached, such as '99% < 50ms'; if not, exit status 3; of --diagnose with all
+    /// connections
     #[arg(long, value_name = "OBJECTIVE")]
     objective: Option<Objective>,
     #[command(flatten)]
@@ -71,7 +71,8 @@ pub(crate) struct Load {
     /// How the next line of --urls is chosen
     #[arg(long, value_enum, default_value_t = Choice::Sequence, requires = "urls", help_heading = WORKLOAD, hide_short_help = true)]
     order: Choice,
-    /// The seed of what is random: lines, arrivals, a plan's choices [default: the plan's own, or 1]
+    /// The seed of what is random: lines, arrivals, a plan's choices [default: the plan's own, or
+    /// 1]
     #[arg(long, value_name = "N", help_heading = WORKLOAD, hide_short_help = true)]
     seed: Option<u64>,
     #[command(flatten)]
@@ -114,8 +115,8 @@ const OBEYED_BY_PROBE_ONLY: [&str; 10] = [
     "quiet",
 ];
 
-/// `millrace load`, whose `--probe-only` refuses every flag that it does not obey: it sends nothing,
-/// and a flag without effect should be named, not ignored.
+/// `millrace load`, whose `--probe-only` refuses every flag that it does not obey: it sends
+/// nothing, and a flag without effect should be named, not ignored.
 pub(super) fn refuse_beside_probe_only(command: Command) -> Command {
     let names = command.get_arguments().map(|argument| argument.get_id());
     let refused: Vec<_> = names
@@ -128,7 +129,7 @@ pub(super) fn refuse_beside_probe_only(command: Command) -> Command {
 }
 
 impl Load {
-    pub(crate) fn run(self) -> Outcome {
+    pub(crate) fn run(self) -> CommandResult {
         if let Some(LoadCommand::Fileset(command)) = self.command {
             return command.run();
         }
@@ -147,14 +148,14 @@ impl Load {
         let events = Events::listen()?;
         let line = self.results.line();
         plan.conditions.calibration = calibrate(&self.flags, &plan, &line, &events.stop)?;
-        let mut run = {
+        let run = {
             let mut live = self.results.live(format!(
                 "millrace load {}",
                 self.url.as_deref().unwrap_or_default()
             ));
             let is_watching = live.is_watching();
             let mut show = |run: &millrace_client::Progress| {
-                let place = Place {
+                let place = ViewPosition {
                     part: String::new(),
                     fraction: run.fraction,
                     remaining: run.remaining,
@@ -167,7 +168,6 @@ impl Load {
             };
             millrace_runs::run(&plan, progress, &events.stop).map_err(Failure::new)?
         };
-        run.command = command_line::typed();
         let mut table = text_table(&run_table(&run)) + &limits_text(&run);
         for postgres in run.postgres.iter().flat_map(|seen| postgres_tables(seen)) {
             table.push('\n');
@@ -175,15 +175,15 @@ impl Load {
         }
         self.results.write(&run, &table, run_csv, run_report)?;
         if run.verdict == Verdict::Invalid {
-            // The table and its note have the reasons.
+            // The table and its note show the reasons.
             return Err(Failure::Said);
         }
         self.objective
             .map_or(Ok(()), |objective| reached(objective, &run, ""))
     }
 
-    /// Only the samples of the host.
-    fn sample(&self) -> Outcome {
+    /// `--probe-only`: samples of the host, without a run.
+    fn sample(&self) -> CommandResult {
         let duration = self.duration.unwrap_or(USUAL);
         let probe = self.probe(duration)?;
         let table = text_table(&probe_table(&probe));
@@ -193,7 +193,7 @@ impl Load {
     }
 
     /// Samples the host for `duration`, or until Ctrl-C.
-    fn probe(&self, duration: Duration) -> Outcome<Probe> {
+    fn probe(&self, duration: Duration) -> CommandResult<Probe> {
         let asked = self.flags.plan("")?.conditions.probe.unwrap_or_default();
         let events = Events::listen()?;
         let prober = Prober::start(Options {
@@ -212,7 +212,7 @@ impl Load {
         Ok(prober.stop())
     }
 
-    fn plan(&self) -> Outcome<Plan> {
+    fn plan(&self) -> CommandResult<Plan> {
         let urls = match &self.urls {
             Some(path) => {
                 let text =
@@ -249,7 +249,7 @@ impl Load {
     }
 
     /// The four levels of a diagnosis, each a quarter of the time.
-    fn diagnose(&self, plan: Plan) -> Outcome {
+    fn diagnose(&self, plan: Plan) -> CommandResult {
         let duration = self.duration.unwrap_or(USUAL);
         let events = Events::listen()?;
         let mut plan = plan.with(|plan| plan.length.stop = Stop::Duration(duration / 4));
@@ -258,14 +258,14 @@ impl Load {
         let highest = plan.clone().with(|plan| plan.load.connections = most);
         let line = self.results.line();
         plan.conditions.calibration = calibrate(&self.flags, &highest, &line, &events.stop)?;
-        let mut diagnosis = {
+        let diagnosis = {
             let mut live = self.results.live("millrace load --diagnose".to_owned());
             let mut show = |progress: &DiagnoseProgress| {
                 let DiagnoseProgress { step, steps, run } = progress;
                 let part = format!("level {step} of {steps}");
                 let done = step.saturating_sub(1) as f64 + run.fraction;
                 let later = duration / 4 * u32::try_from(steps - step).unwrap_or(0);
-                let place = Place {
+                let place = ViewPosition {
                     part: part.clone(),
                     fraction: done / (*steps).max(1) as f64,
                     remaining: run.remaining.map(|left| left + later),
@@ -274,7 +274,6 @@ impl Load {
             };
             millrace_runs::diagnose(&plan, Some(&mut show), &events.stop).map_err(Failure::new)?
         };
-        diagnosis.command = command_line::typed();
         let text = diagnosis_text(&diagnosis);
         self.results
             .write(&diagnosis, &text, diagnosis_csv, diagnosis_report)?;
@@ -287,8 +286,9 @@ impl Load {
     }
 }
 
-/// Says whether the run has reached `objective`; `at` says where it was made, if there were others.
-fn reached(objective: Objective, run: &Run, at: &str) -> Outcome {
+/// Prints whether the run reached `objective`. `at` names the level of the run, if there are
+/// others.
+fn reached(objective: Objective, run: &Run, at: &str) -> CommandResult {
     match run.meets(&objective) {
         Met::Yes => {
             note(format!("{objective}{at}: reached"));
@@ -306,8 +306,8 @@ fn reached(objective: Objective, run: &Run, at: &str) -> Outcome {
     Err(Failure::Missed)
 }
 
-/// The same of a diagnosis: of the level with the connections that were asked for.
-fn reached_in_diagnosis(objective: Objective, diagnosis: &Diagnosis) -> Outcome {
+/// The same for a diagnosis: the level with the connections that the user asked for counts.
+fn reached_in_diagnosis(objective: Objective, diagnosis: &Diagnosis) -> CommandResult {
     let Some(level) = diagnosis.at_all_connections() else {
         note(format!(
             "{objective}: not decided, for the diagnosis was stopped before the level that it is about"

@@ -18,7 +18,7 @@ mod workload;
 
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
-use crate::failure::Outcome;
+use crate::failure::CommandResult;
 
 /// A meter for web servers: load, sweeps, capacity, comparisons and experiments that say whether to
 /// believe them.
@@ -40,7 +40,7 @@ enum Command {
     Sweep(Box<sweep::Sweep>),
     Capacity(Box<capacity::Capacity>),
     Compare(Box<compare::Compare>),
-    Report(report::Report),
+    Report(report::ReportCommand),
     Lab(lab::Lab),
     Null(null::Null),
 }
@@ -54,7 +54,7 @@ impl Cli {
     }
 
     /// Does what the command line says.
-    pub(crate) fn run(self) -> Outcome {
+    pub(crate) fn run(self) -> CommandResult {
         match self.command {
             Command::Load(command) => command.run(),
             Command::Sweep(command) => command.run(),

@@ -3,7 +3,7 @@
 
 use clap::Args;
 
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CommandResult, Failure};
 
 /// Flags of a single run.
 #[derive(Args)]
@@ -18,7 +18,7 @@ pub(crate) struct SingleRunFlags {
 
 impl SingleRunFlags {
     /// Refuses them. `lengths` are the flags that set the length of each run of the command.
-    pub(crate) fn refuse(&self, lengths: &str) -> Outcome {
+    pub(crate) fn refuse(&self, lengths: &str) -> CommandResult {
         let message = if self.auto {
             "--auto lets each run have another length, and runs that are held against each other have the same"
         } else if self.replay {

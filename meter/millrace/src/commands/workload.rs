@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use millrace_client::{Learned, Plan, Replay, Workload};
 
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CommandResult, Failure};
 use crate::flags::{LOAD, PlanFlags};
 use crate::output::{note, say};
 
@@ -20,7 +20,7 @@ pub(super) fn with_workload<const COMMAND: u8, const N: usize>(
     flags: &PlanFlags<COMMAND>,
     bases: [Plan; N],
     seed: Option<u64>,
-) -> Outcome<[Plan; N]> {
+) -> CommandResult<[Plan; N]> {
     let plan_file = flags.value::<PathBuf>("plan");
     let learned = match flags.value::<PathBuf>("from-log") {
         Some(path) if plan_file.is_none() => {
@@ -51,7 +51,7 @@ pub(super) fn with_workload<const COMMAND: u8, const N: usize>(
 }
 
 /// With `--learn-only`: prints what the log has to teach. False without that flag.
-pub(super) fn teach(flags: &PlanFlags<LOAD>) -> Outcome<bool> {
+pub(super) fn teach(flags: &PlanFlags<LOAD>) -> CommandResult<bool> {
     match flags.value::<PathBuf>("from-log") {
         Some(path) if flags.is_on("learn-only") => {
             say(Learned::from_log(&path).map_err(Failure::new)?);
@@ -67,7 +67,7 @@ pub(super) fn with_workload_or_replay(
     flags: &PlanFlags<LOAD>,
     base: Plan,
     seed: Option<u64>,
-) -> Outcome<(Plan, Option<Vec<u64>>)> {
+) -> CommandResult<(Plan, Option<Vec<u64>>)> {
     match flags.value::<PathBuf>("from-log") {
         Some(path) if flags.is_on("replay") => {
             let mut plan = base;
@@ -82,7 +82,7 @@ pub(super) fn with_workload_or_replay(
     }
 }
 
-fn read_replay(path: &Path, all_methods: bool, base: &Plan) -> Outcome<(Workload, Vec<u64>)> {
+fn read_replay(path: &Path, all_methods: bool, base: &Plan) -> CommandResult<(Workload, Vec<u64>)> {
     let replay = Replay::from_log(path, all_methods).map_err(Failure::new)?;
     if replay.unsafe_methods > 0 {
         note(format!(
@@ -99,7 +99,7 @@ fn read_replay(path: &Path, all_methods: bool, base: &Plan) -> Outcome<(Workload
     replay.workload(base).map_err(Failure::new)
 }
 
-fn read_plan(path: &Path, base: &Plan) -> Outcome<Workload> {
+fn read_plan(path: &Path, base: &Plan) -> CommandResult<Workload> {
     let text = fs::read_to_string(path)
         .map_err(|error| Failure::new(format!("cannot read {}: {error}", path.display())))?;
     Workload::parse(&text, path, base).map_err(Failure::new)

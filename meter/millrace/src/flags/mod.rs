@@ -9,7 +9,8 @@ use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
 use millrace_client::{Plan, ProbePlan};
 
-use crate::failure::Outcome;
+use crate::command_line;
+use crate::failure::CommandResult;
 use table::TABLE;
 
 /// `millrace load`.
@@ -35,7 +36,7 @@ struct Flag {
     /// What its value looks like.
     arg: fn(Arg) -> Arg,
     /// Sets its part of the plan. The rows set their parts in order.
-    set: fn(&mut Plan, &Given<'_>) -> Outcome,
+    set: fn(&mut Plan, &Given<'_>) -> CommandResult,
 }
 
 impl Flag {
@@ -87,8 +88,9 @@ impl<const COMMAND: u8> PlanFlags<COMMAND> {
     }
 
     /// A plan for `url` with these flags, and the defaults where no flag was given.
-    pub(crate) fn plan(&self, url: &str) -> Outcome<Plan> {
+    pub(crate) fn plan(&self, url: &str) -> CommandResult<Plan> {
         let mut plan = Plan::new(url);
+        plan.conditions.command = command_line::typed();
         plan.conditions.probe = (COMMAND & PROBING != 0).then(ProbePlan::default);
         for flag in Self::rows() {
             let given = Given {

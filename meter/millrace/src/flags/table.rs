@@ -5,7 +5,6 @@
 
 use std::fs;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use clap::{Arg, ArgAction, value_parser};
 use millrace_client::{Bandwidth, Pace, Plan, Think, Trust};
@@ -13,7 +12,7 @@ use millrace_client::{Bandwidth, Pace, Plan, Think, Trust};
 use super::{CAPACITY, COMPARE, Flag, Given, LOAD, PROBING, SWEEP};
 use crate::commands::headings::{BESIDE, CLIENT, LOOP, REQUEST, SERVER, WORKLOAD};
 use crate::commands::values::{self, status, whole};
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CommandResult, Failure};
 use crate::output::note;
 
 const ALL: u8 = LOAD | SWEEP | CAPACITY | COMPARE;
@@ -279,8 +278,8 @@ pub(super) const TABLE: &[Flag] = &[
     },
     Flag {
         name: "spin",
-        help: "Never sleep while waiting for answers, so that the server has nobody to wake; each \
-               thread takes a whole core",
+        help: "Never sleep while waiting for answers, so that the server wakes no client thread; \
+               each thread takes a whole core",
         heading: CLIENT,
         on: ALL,
         arg: |arg| seldom(switch(arg)),
@@ -487,7 +486,7 @@ fn seldom(arg: Arg) -> Arg {
 }
 
 /// Sets one field if the flag has a value.
-fn set<T>(field: &mut T, value: Option<T>) -> Outcome {
+fn set<T>(field: &mut T, value: Option<T>) -> CommandResult {
     if let Some(value) = value {
         *field = value;
     }
@@ -495,12 +494,12 @@ fn set<T>(field: &mut T, value: Option<T>) -> Outcome {
 }
 
 /// For a flag that sets nothing in the plan.
-fn nothing(_: &mut Plan, _: &Given<'_>) -> Outcome {
+fn nothing(_: &mut Plan, _: &Given<'_>) -> CommandResult {
     Ok(())
 }
 
 /// The body, or the content of the file that it names. A body without a method is sent by POST.
-fn set_body(plan: &mut Plan, given: &Given<'_>, body: String) -> Outcome {
+fn set_body(plan: &mut Plan, given: &Given<'_>, body: String) -> CommandResult {
     let has_method = given.is_with("method");
     if !has_method && is_time(&body) {
         note(format_args!(
@@ -534,6 +533,8 @@ fn header(text: &str) -> Result<(String, String), String> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use clap::{Args as _, Command, FromArgMatches as _};
 
     use super::super::{PlanFlags, SWEEP};

@@ -208,7 +208,7 @@ pub fn compare(
         blocks: trials.comparison,
         aside: trials.aside,
         host: Host::here(),
-        command: String::new(),
+        command: compare.plan.conditions.command.clone(),
     })
 }
 
