@@ -52,18 +52,13 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<bool> {
         .ok_or_else(|| format!("fortio is not installed: {INSTALL}"))?;
     let port = free_port().map_err(|error| format!("no free port: {error}"))?;
     let _server = start(&binary, port)?;
-    let plan = Plan {
-        connections: CONNECTIONS,
-        cores: Some(vec![CLIENT_CORE]),
-        threads: 1,
-        stop: Stop::Duration(Duration::from_secs(seconds)),
-        schedule: Some(Schedule {
-            rate,
-            process: Process::Poisson(1),
-            deadline: None,
-        }),
-        ..Plan::new(format!("http://127.0.0.1:{port}/?delay={DELAYS}"))
-    };
+    let plan = Plan::new(format!("http://127.0.0.1:{port}/?delay={DELAYS}")).with(|plan| {
+        plan.load.connections = CONNECTIONS;
+        plan.load.cores = Some(vec![CLIENT_CORE]);
+        plan.load.threads = 1;
+        plan.length.stop = Stop::Duration(Duration::from_secs(seconds));
+        plan.load.schedule = Some(Schedule::new(rate, Process::Poisson(1)));
+    });
     let run = millrace_runs::run(&plan, None, &AtomicBool::new(false))
         .map_err(|error| error.to_string())?;
     if run.accounting.good == 0 {

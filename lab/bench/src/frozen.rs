@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use millrace_client::{Plan, Process, Schedule, Stop};
+use millrace_client::{Plan, Schedule, Stop};
 use millrace_runs::Run;
 use millrace_stats::Verdict;
 use rustix::process::{Pid, Signal, kill_process};
@@ -74,18 +74,13 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<bool> {
 
 /// One run, in whose middle the server is stopped.
 fn measure(server: &BenchServer) -> Result<Run> {
-    let plan = Plan {
-        connections: CONNECTIONS,
-        cores: Some(vec![CLIENT_CORE]),
-        threads: 1,
-        stop: Stop::Duration(LENGTH),
-        schedule: Some(Schedule {
-            rate: RATE,
-            process: Process::Constant,
-            deadline: None,
-        }),
-        ..Plan::new(&server.url)
-    };
+    let plan = Plan::new(&server.url).with(|plan| {
+        plan.load.connections = CONNECTIONS;
+        plan.load.cores = Some(vec![CLIENT_CORE]);
+        plan.load.threads = 1;
+        plan.length.stop = Stop::Duration(LENGTH);
+        plan.load.schedule = Some(Schedule::constant(RATE));
+    });
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
         let measured = scope.spawn(|| millrace_runs::run(&plan, None, &stop));

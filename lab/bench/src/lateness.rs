@@ -7,7 +7,7 @@
 
 use std::{fmt::Write as _, sync::atomic::AtomicBool, time::Duration};
 
-use millrace_client::{NullAnswer, NullPlan, NullServer, Plan, Process, Schedule, Stop};
+use millrace_client::{NullAnswer, NullPlan, NullServer, Plan, Schedule, Stop};
 use serde_json::{Value, json};
 
 use crate::{
@@ -125,19 +125,14 @@ fn measure(rate: f64, seconds: u64) -> Result<LatenessFigures> {
         ..NullPlan::default()
     })
     .map_err(|error| error.to_string())?;
-    let plan = Plan {
-        connections: CONNECTIONS,
-        cores: Some(vec![CLIENT_CORE]),
-        threads: 1,
-        warmup: WARMUP,
-        stop: Stop::Duration(Duration::from_secs(seconds)),
-        schedule: Some(Schedule {
-            rate,
-            process: Process::Constant,
-            deadline: None,
-        }),
-        ..Plan::new(server.url())
-    };
+    let plan = Plan::new(server.url()).with(|plan| {
+        plan.load.connections = CONNECTIONS;
+        plan.load.cores = Some(vec![CLIENT_CORE]);
+        plan.load.threads = 1;
+        plan.length.warmup = WARMUP;
+        plan.length.stop = Stop::Duration(Duration::from_secs(seconds));
+        plan.load.schedule = Some(Schedule::constant(rate));
+    });
     let run = millrace_runs::run(&plan, None, &AtomicBool::new(false))
         .map_err(|error| error.to_string())?;
     let log = server.stop().map_err(|error| error.to_string())?;

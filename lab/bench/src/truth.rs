@@ -38,18 +38,13 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<bool> {
         ..NullPlan::default()
     })
     .map_err(|error| error.to_string())?;
-    let plan = Plan {
-        connections: CONNECTIONS,
-        cores: Some(vec![CLIENT_CORE]),
-        threads: 1,
-        stop: Stop::Duration(Duration::from_secs(seconds)),
-        schedule: Some(Schedule {
-            rate: RATE,
-            process: Process::Poisson(1),
-            deadline: None,
-        }),
-        ..Plan::new(server.url())
-    };
+    let plan = Plan::new(server.url()).with(|plan| {
+        plan.load.connections = CONNECTIONS;
+        plan.load.cores = Some(vec![CLIENT_CORE]);
+        plan.load.threads = 1;
+        plan.length.stop = Stop::Duration(Duration::from_secs(seconds));
+        plan.load.schedule = Some(Schedule::new(RATE, Process::Poisson(1)));
+    });
     let run = millrace_runs::run(&plan, None, &AtomicBool::new(false))
         .map_err(|error| error.to_string())?;
     let log = server.stop().map_err(|error| error.to_string())?;

@@ -136,11 +136,7 @@ mod tests {
     use super::*;
 
     fn times(process: Process, thread: usize, threads: usize, count: usize) -> Vec<Nanos> {
-        let schedule = Schedule {
-            rate: 3_000.0,
-            process,
-            deadline: None,
-        };
+        let schedule = Schedule::new(3_000.0, process);
         Arrivals::new(&schedule, 5, 0, (thread, threads))
             .take(count)
             .collect()
@@ -148,11 +144,7 @@ mod tests {
 
     #[test]
     fn a_ramp_rises_to_the_rate_and_goes_on_without_a_gap() {
-        let schedule = Schedule {
-            rate: 1_000.0,
-            process: Process::Constant,
-            deadline: None,
-        };
+        let schedule = Schedule::constant(1_000.0);
         let due: Vec<Nanos> = Arrivals::new(&schedule, 0, 10 * SECOND, (0, 1))
             .take(20_000)
             .collect();

@@ -7,7 +7,6 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::io::Errno;
 
-use crate::Plan;
 use crate::body::{self, BodySink};
 use crate::http2::Http2;
 use crate::outcome::{FailureKind, Fault};
@@ -16,6 +15,7 @@ use crate::request::Requests;
 use crate::response::{CompleteResponse, Malformed, Parser};
 use crate::sink::Discard;
 use crate::transport::{BandwidthPace, TlsSession, Turn, Wire};
+use crate::{LoadPlan, RequestPlan, TargetPlan};
 use base_clock::{MS, Nanos};
 
 /// The longest pause between attempts when attempts fail in a row.
@@ -106,12 +106,12 @@ impl ClientConnection {
     }
 
     /// A connection as the plan configures it.
-    pub(crate) fn of(plan: &Plan, requests: &Requests) -> Self {
+    pub(crate) fn of(target: &TargetPlan, load: &LoadPlan, requests: &Requests) -> Self {
         Self {
             sink: requests
                 .has_checks()
-                .then(|| Box::new(BodySink::new(body::room(plan.connections)))),
-            pace: BandwidthPace::of(plan).map(Box::new),
+                .then(|| Box::new(BodySink::new(body::room(load.connections)))),
+            pace: BandwidthPace::of(target).map(Box::new),
             ..Self::new()
         }
     }
@@ -138,7 +138,7 @@ impl ClientConnection {
         &mut self,
         request: &Pending,
         answer: &CompleteResponse,
-        plan: &Plan,
+        plan: &RequestPlan,
         requests: &Requests,
         now: Nanos,
     ) -> Result<(), Fault> {

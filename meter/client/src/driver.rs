@@ -1,4 +1,4 @@
-//! A plan is carried out: threads are started, watched and harvested.
+//! Carries out a plan: starts threads, watches them and collects what they recorded.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc;
@@ -17,19 +17,19 @@ use crate::tickets::{Agreed, Gate, Tickets};
 use crate::transport::Target;
 use crate::{Error, Plan, limits};
 
-/// What the names of client threads begin with.
+/// The names of client threads begin with this.
 pub const THREAD: &str = "load-";
 
-/// A plan that has been checked, with all that is needed before its first thread starts.
-pub struct Prepared<'a> {
+/// A checked plan, with everything that its threads need before they start.
+pub struct PreparedRun<'a> {
     plan: &'a Plan,
     requests: Requests,
     target: Target,
 }
 
-/// What came of a plan.
+/// The result of a plan.
 pub struct Sent {
-    /// What each thread brought home; at least one.
+    /// The records of each thread; there is at least one.
     pub harvests: Vec<Harvest>,
     /// What the statistics decided, if the plan left that to them.
     pub auto: Option<Decided>,
@@ -38,25 +38,29 @@ pub struct Sent {
 /// What the statistics decided about warm-up and length.
 #[derive(Clone, Copy, Debug)]
 pub struct Decided {
-    /// The figures. The length of the measured part is 0: it is known from what the threads brought home.
+    /// The figures. The length of the measured part is 0: the records of the threads give it.
     pub figures: AutoFigures,
-    /// Whether the end was decided, and the run not stopped before that.
+    /// Whether the statistics decided the end. If not, the run was stopped before.
     pub is_decided: bool,
 }
 
-impl<'a> Prepared<'a> {
+impl<'a> PreparedRun<'a> {
     /// Checks a plan, renders its requests and finds its server.
     ///
     /// # Errors
     /// The plan cannot be carried out.
     pub fn new(plan: &'a Plan) -> Result<Self, Error> {
         let url = plan.check()?;
-        let requests = Requests::render(plan, &url)?;
-        limits::descriptors(plan.connections)?;
+        let requests = Requests::render(&plan.target, &plan.request, &url)?;
+        limits::descriptors(plan.load.connections)?;
+        let target = Target::find(&plan.target, &url, plan.request.timeout)?;
+        if plan.target.unix_socket.is_none() {
+            limits::source_ports(plan.load.connections)?;
+        }
         Ok(Self {
             plan,
             requests,
-            target: Target::find(plan, &url)?,
+            target,
         })
     }
 
@@ -65,29 +69,31 @@ impl<'a> Prepared<'a> {
         self.target.address()
     }
 
-    /// Sends what the plan says and returns when that is done, or soon after `stop` is set with what there is by then.
-    /// `progress` is called about four times a second from the calling thread.
+    /// Sends the requests of the plan. Returns at the end of the plan, or soon after `stop` is set
+    /// with the records so far. `progress` is called about four times a second from the calling
+    /// thread.
     ///
     /// # Errors
-    /// A thread could not be started, or not do its part.
+    /// A thread could not be started, or failed.
     pub fn carry_out(
         &self,
         mut progress: Option<&mut dyn FnMut(&Progress)>,
         stop: &AtomicBool,
     ) -> Result<Sent, Error> {
         let plan = self.plan;
-        let threads = threads(plan);
+        let threads = plan.load.thread_count();
         let scheduler_stats = SchedulerStats::find();
         let (tickets, gate, live) = (
-            Tickets::new(plan.stop, stop),
+            Tickets::new(plan.length.stop, stop),
             Gate::new(threads),
             Live {
-                pulse: plan.auto.as_ref().map(Pulse::new),
+                pulse: plan.length.auto.as_ref().map(Pulse::new),
                 ..Live::default()
             },
         );
-        let agreed = Agreed::new(base_clock::nanos(plan.ramp_down));
+        let agreed = Agreed::new(base_clock::nanos(plan.length.ramp_down));
         let mut director = plan
+            .length
             .auto
             .zip(live.pulse.as_ref())
             .map(|(auto, pulse)| Director::new(auto, pulse, &agreed));
@@ -122,7 +128,8 @@ impl<'a> Prepared<'a> {
     }
 }
 
-/// Starts all client threads, each with a way to bring home what it found. If one cannot be started, the others end as well.
+/// Starts all client threads, each with a sender for its records. If a thread cannot be started,
+/// the others end as well.
 fn launch<'scope>(
     scope: &'scope Scope<'scope, '_>,
     shared: &'scope RunContext<'_>,
@@ -148,24 +155,15 @@ fn launch<'scope>(
     }
 }
 
-/// Threads that a run of `plan` has.
-pub fn threads(plan: &Plan) -> usize {
-    let threads = if plan.threads == 0 {
-        plan.cores.as_ref().map_or_else(limits::cores, Vec::len)
-    } else {
-        plan.threads
-    };
-    threads.min(plan.connections)
-}
-
-/// One client thread; if it cannot do its part, the others end as well.
+/// One client thread. If it fails, the others end as well.
 fn client(shared: &RunContext<'_>, thread: usize, threads: usize) -> Result<Harvest, Error> {
     let arrival = shared.gate.arrival();
-    let connections = shared.plan.connections;
-    // The first threads take one more where the division leaves a remainder.
+    let connections = shared.plan.load.connections;
+    // The first threads share the remainder of the division.
     let share = connections / threads + usize::from(thread < connections % threads);
     let pinned = shared
         .plan
+        .load
         .cores
         .as_ref()
         .map_or(Ok(()), |cores| limits::pin(cores[thread % cores.len()]));

@@ -114,12 +114,12 @@ pub(crate) fn run(
         shared,
         epoll,
         connections: (0..part.connections)
-            .map(|_| ClientConnection::of(shared.plan, shared.requests))
+            .map(|_| ClientConnection::of(&shared.plan.target, &shared.plan.load, shared.requests))
             .collect(),
         buffer: vec![0; READ].into_boxed_slice(),
         recorder: Recorder::new(never.start, never.end, None, false),
         times: never,
-        timeout: nanos(shared.plan.timeout),
+        timeout: nanos(shared.plan.request.timeout),
         started: false,
         stopped_at: None,
         outstanding: 0,
@@ -131,17 +131,21 @@ pub(crate) fn run(
         wakes: LineTimers::default(),
         usage: UsageReadings::default(),
         thread: part.thread,
-        depth: shared.plan.depth,
+        depth: shared.plan.load.depth,
         ends: Vec::new(),
     };
     let mut events = Vec::with_capacity(EVENTS);
     engine.open_all(&mut events)?;
     drop(arrival);
     let opened_at = shared.gate.wait();
-    if shared.plan.schedule.is_some() || shared.plan.has_users() {
+    if shared.plan.load.schedule.is_some() || shared.plan.has_users() {
         limits::precise_timers();
     }
-    engine.start(Times::of(shared.plan, opened_at), opened_at, part);
+    engine.start(
+        Times::of(&shared.plan.length, &shared.plan.load, opened_at),
+        opened_at,
+        part,
+    );
     while !(engine.stopped_at.is_some() && engine.outstanding == 0 || shared.tickets.is_stopped()) {
         if let Some(agreed) = shared.agreed {
             engine.adopt(agreed.times());
@@ -270,7 +274,7 @@ impl Engine<'_> {
                 return;
             };
             let RunContext { plan, requests, .. } = self.shared;
-            let end = connection.judge(&request, &answer, plan, requests, now);
+            let end = connection.judge(&request, &answer, &plan.request, requests, now);
             self.recorder
                 .answered(&request, &answer, end, now, self.shared.live);
             self.outstanding -= 1;
@@ -282,7 +286,7 @@ impl Engine<'_> {
                 users.ended(id, &ended, &mut self.recorder, self.shared.tickets);
             }
             let has_served = connection.left == 0 && connection.pending.is_empty();
-            if !answer.reusable || !self.shared.plan.keep_alive || has_served {
+            if !answer.reusable || !self.shared.plan.request.keep_alive || has_served {
                 return self.reopen(id);
             }
         }
@@ -316,7 +320,7 @@ impl Engine<'_> {
         if self.users.is_some() {
             return self.write(id);
         }
-        while self.connections[id].has_room_for_request(self.shared.plan.depth)
+        while self.connections[id].has_room_for_request(self.shared.plan.load.depth)
             && self.connections[id].left > 0
             && self.issue(id, now)
         {}
@@ -353,7 +357,7 @@ impl Engine<'_> {
         let connection = &mut self.connections[id];
         let flushed = if connection.http2.is_some() {
             let RunContext { plan, requests, .. } = self.shared;
-            connection.flush_streams(requests, plan.depth, base_clock::now())
+            connection.flush_streams(requests, plan.load.depth, base_clock::now())
         } else {
             connection.flush(base_clock::now())
         };

@@ -25,7 +25,6 @@ mod live_snapshot;
 pub mod null;
 pub mod outcome;
 mod pace;
-mod phases;
 mod plan;
 mod progress;
 mod recorded;
@@ -46,7 +45,10 @@ pub use live_snapshot::LiveSnapshot;
 pub use null::{Delay, NullAnswer, NullLog, NullPlan, NullServer};
 pub use outcome::Errors;
 pub use pace::{Pace, Think};
-pub use plan::{Order, Plan, ProbePlan, Process, Schedule, Stop};
+pub use plan::{
+    LengthPlan, LoadPlan, Order, Plan, ProbePlan, Process, RequestPlan, RunConditions, Schedule,
+    Stop, TargetPlan,
+};
 pub use progress::{Phase, Progress};
 pub use transport::{Bandwidth, Trust};
 pub use workload::{

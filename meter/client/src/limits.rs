@@ -50,16 +50,18 @@ pub fn source_ports(connections: usize) -> Result<(), Error> {
 /// A warning for a plan whose connections may use up the source ports, because a closed connection
 /// keeps its port for a minute.
 pub(crate) fn source_ports_over_time(plan: &Plan) -> Option<String> {
-    if plan.unix_socket.is_some() || (plan.keep_alive && plan.per_connection.is_none()) {
+    if plan.target.unix_socket.is_some()
+        || (plan.request.keep_alive && plan.request.per_connection.is_none())
+    {
         return None;
     }
     let have = ports()?;
-    let requests = match (plan.stop, plan.offered()) {
+    let requests = match (plan.length.stop, plan.load.offered()) {
         (_, Some(rate)) => rate * TIME_WAIT,
         (Stop::Requests(count), None) => count as f64,
         (Stop::Duration(_), None) => return None,
     };
-    let need = requests / plan.per_connection.unwrap_or(1).max(1) as f64;
+    let need = requests / plan.request.per_connection.unwrap_or(1).max(1) as f64;
     (need > have as f64).then(|| {
         format!(
             "up to {need:.0} connections in a minute need as many source ports, and there are {have}: a closed \
@@ -166,25 +168,19 @@ mod tests {
 
     #[test]
     fn many_short_connections_are_noted() {
-        let short = Plan {
-            keep_alive: false,
-            stop: Stop::Requests(1_000_000),
-            ..Plan::new("http://h/")
-        };
+        let short = Plan::new("http://h/").with(|plan| {
+            plan.request.keep_alive = false;
+            plan.length.stop = Stop::Requests(1_000_000);
+        });
         assert!(short.notes()[0].contains("1000000 connections"));
-        let few = Plan {
-            stop: Stop::Requests(10),
-            ..short.clone()
-        };
-        let kept = Plan {
-            keep_alive: true,
-            ..short.clone()
-        };
-        let long = Plan {
-            keep_alive: true,
-            per_connection: Some(100_000),
-            ..short
-        };
+        let few = short
+            .clone()
+            .with(|plan| plan.length.stop = Stop::Requests(10));
+        let kept = short.clone().with(|plan| plan.request.keep_alive = true);
+        let long = short.with(|plan| {
+            plan.request.keep_alive = true;
+            plan.request.per_connection = Some(100_000);
+        });
         for plan in [few, kept, long] {
             assert!(plan.notes().is_empty(), "{plan:?}");
         }

@@ -8,7 +8,7 @@ use crate::auto::Director;
 use crate::engine::{Harvest, RunContext};
 use crate::live_snapshot::LiveSnapshot;
 use crate::tickets::Times;
-use crate::{Error, Plan, Stop};
+use crate::{Error, LengthPlan, Stop};
 use base_clock::Nanos;
 
 /// How often the progress callback is called.
@@ -86,25 +86,25 @@ fn progress_at(shared: &RunContext<'_>, now: Nanos, finished: u64, rate: f64) ->
     let plan = shared.plan;
     let times = shared.gate.opened_at().map(|at| match shared.agreed {
         Some(agreed) => agreed.times(),
-        None => Times::of(plan, at),
+        None => Times::of(&plan.length, &plan.load, at),
     });
     let elapsed = Duration::from_nanos(times.map_or(0, |times| now.saturating_sub(times.start)));
-    let before = times.map_or(plan.unmeasured(), |times| {
+    let before = times.map_or(plan.length.unmeasured(), |times| {
         Duration::from_nanos(times.start.saturating_sub(now))
     });
     let after = match times {
         Some(times) if times.end < Nanos::MAX => {
             Duration::from_nanos(times.last.saturating_sub(now.max(times.end)))
         }
-        _ => plan.ramp_down,
+        _ => plan.length.ramp_down,
     };
-    let (fraction, left) = match longest(plan) {
+    let (fraction, left) = match longest(&plan.length, plan.load.recording()) {
         Some(longest) => (
             elapsed.as_secs_f64() / longest.as_secs_f64(),
             Some(longest.saturating_sub(elapsed)),
         ),
         None => {
-            let count = match plan.stop {
+            let count = match plan.length.stop {
                 Stop::Requests(count) => count,
                 Stop::Duration(_) => 1,
             };
@@ -127,22 +127,20 @@ fn progress_at(shared: &RunContext<'_>, now: Nanos, finished: u64, rate: f64) ->
         rate,
         fraction: fraction.min(1.0),
         remaining: left.map(|left| before.saturating_add(left).saturating_add(after)),
-        offered_rate: plan.schedule.as_ref().map(|schedule| schedule.rate),
-        connections: plan.connections as u64,
+        offered_rate: plan.load.schedule.as_ref().map(|schedule| schedule.rate),
+        connections: plan.load.connections as u64,
         so_far: shared.snapshots.merged(),
     }
 }
 
 /// Length of the measured part, or its maximum if the statistics decide it; `None` if requests are
 /// counted.
-fn longest(plan: &Plan) -> Option<Duration> {
-    let planned = match (&plan.auto, plan.stop) {
+fn longest(length: &LengthPlan, recording: Option<Duration>) -> Option<Duration> {
+    let planned = match (&length.auto, length.stop) {
         (Some(auto), _) => auto.max,
         (None, Stop::Duration(duration)) => duration,
         (None, Stop::Requests(_)) => return None,
     };
-    let recorded = plan
-        .recording()
-        .map(|recording| recording.saturating_sub(plan.unmeasured()));
+    let recorded = recording.map(|recording| recording.saturating_sub(length.unmeasured()));
     Some(recorded.map_or(planned, |recorded| recorded.min(planned)))
 }

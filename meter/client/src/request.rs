@@ -3,7 +3,7 @@
 use crate::body::BodyCheck;
 use crate::http2::Http2Request;
 use crate::url::Url;
-use crate::{Error, Order, Plan};
+use crate::{Error, Order, RequestPlan, TargetPlan};
 use millrace_stats::random::mix;
 
 /// All requests of a plan.
@@ -18,22 +18,26 @@ pub struct Requests {
 }
 
 impl Requests {
-    pub(crate) fn render(plan: &Plan, url: &Url) -> Result<Self, Error> {
-        check_method(&plan.method).map_err(Error::Plan)?;
-        let fields = fields(plan, url)?;
+    pub(crate) fn render(
+        server: &TargetPlan,
+        request: &RequestPlan,
+        url: &Url,
+    ) -> Result<Self, Error> {
+        check_method(&request.method).map_err(Error::Plan)?;
+        let fields = fields(request, url)?;
         let one = |target: &str| {
-            if plan.http2 {
+            if server.http2 {
                 return Box::default();
             }
-            let mut bytes = format!("{} {target} HTTP/1.1\r\n", plan.method).into_bytes();
+            let mut bytes = format!("{} {target} HTTP/1.1\r\n", request.method).into_bytes();
             bytes.extend_from_slice(fields.as_bytes());
-            bytes.extend_from_slice(&plan.body);
+            bytes.extend_from_slice(&request.body);
             bytes.into_boxed_slice()
         };
-        let targets = targets(plan, url)?;
-        let prepared = if plan.http2 {
+        let targets = targets(request, url)?;
+        let prepared = if server.http2 {
             let all = targets.iter();
-            all.map(|target| Http2Request::new(plan, url, target))
+            all.map(|target| Http2Request::new(request, url, target))
                 .collect::<Result<_, _>>()?
         } else {
             Vec::new()
@@ -41,9 +45,9 @@ impl Requests {
         Ok(Self {
             rendered: targets.iter().map(|target| one(target)).collect(),
             prepared,
-            order: plan.order,
-            checks: checks(plan)?,
-            head: plan.method == "HEAD",
+            order: request.order,
+            checks: checks(request)?,
+            head: request.method == "HEAD",
         })
     }
 
@@ -79,11 +83,11 @@ impl Requests {
 }
 
 /// The request targets, in order.
-fn targets(plan: &Plan, url: &Url) -> Result<Vec<String>, Error> {
-    if plan.urls.is_empty() {
+fn targets(request: &RequestPlan, url: &Url) -> Result<Vec<String>, Error> {
+    if request.urls.is_empty() {
         return Ok(vec![url.target.clone()]);
     }
-    let targets = plan.urls.iter().enumerate().map(|(n, text)| {
+    let targets = request.urls.iter().enumerate().map(|(n, text)| {
         url.join(text)
             .map_err(|error| Error::Plan(format!("URL {}: {error}", n + 1)))
     });
@@ -91,18 +95,18 @@ fn targets(plan: &Plan, url: &Url) -> Result<Vec<String>, Error> {
 }
 
 /// Whether the length of the body is sent even if the body is empty.
-pub(crate) fn has_length(plan: &Plan) -> bool {
-    !plan.body.is_empty() || matches!(plan.method.as_str(), "POST" | "PUT" | "PATCH")
+pub(crate) fn has_length(request: &RequestPlan) -> bool {
+    !request.body.is_empty() || matches!(request.method.as_str(), "POST" | "PUT" | "PATCH")
 }
 
-fn checks(plan: &Plan) -> Result<Vec<BodyCheck>, Error> {
-    let expression = plan.expect_body.as_deref().map(BodyCheck::matches);
-    let digest = plan.expect_sha256.as_deref().map(BodyCheck::sha256);
+fn checks(request: &RequestPlan) -> Result<Vec<BodyCheck>, Error> {
+    let expression = request.expect_body.as_deref().map(BodyCheck::matches);
+    let digest = request.expect_sha256.as_deref().map(BodyCheck::sha256);
     let checks: Vec<_> = expression
         .into_iter()
         .chain(digest)
         .collect::<Result<_, _>>()?;
-    if plan.method == "HEAD" && !checks.is_empty() {
+    if request.method == "HEAD" && !checks.is_empty() {
         return Err(Error::Plan(
             "an answer to HEAD has no body that could be checked".to_owned(),
         ));
@@ -111,35 +115,36 @@ fn checks(plan: &Plan) -> Result<Vec<BodyCheck>, Error> {
 }
 
 /// The fields with the empty line that ends them.
-fn fields(plan: &Plan, url: &Url) -> Result<String, Error> {
-    let mut text = head_fields(plan, &url.authority).map_err(Error::Plan)?;
-    if has_length(plan) {
-        text.push_str(&format!("Content-Length: {}\r\n", plan.body.len()));
+fn fields(request: &RequestPlan, url: &Url) -> Result<String, Error> {
+    let mut text = head_fields(request, &url.authority).map_err(Error::Plan)?;
+    if has_length(request) {
+        text.push_str(&format!("Content-Length: {}\r\n", request.body.len()));
     }
     text.push_str("\r\n");
     Ok(text)
 }
 
 /// The fields of every request of a plan, without those that depend on the body.
-pub fn head_fields(plan: &Plan, authority: &str) -> Result<String, String> {
+pub fn head_fields(request: &RequestPlan, authority: &str) -> Result<String, String> {
     let given = |name: &str| {
-        plan.headers
+        request
+            .headers
             .iter()
             .any(|(given, _)| given.eq_ignore_ascii_case(name))
     };
     let mut text = own_fields(given, authority);
-    for (name, value) in &plan.headers {
+    for (name, value) in &request.headers {
         check_field(name, value)?;
         text.push_str(&format!("{name}: {value}\r\n"));
     }
-    if !plan.keep_alive {
+    if !request.keep_alive {
         text.push_str("Connection: close\r\n");
     }
     Ok(text)
 }
 
 /// The client's name.
-pub const OWN_USER_AGENT: &str = concat!("millrace-load/", env!("CARGO_PKG_VERSION"));
+pub const OWN_USER_AGENT: &str = concat!("millrace/", env!("CARGO_PKG_VERSION"));
 
 /// The fields that each request has, but for those that are `given`.
 pub(crate) fn own_fields(given: impl Fn(&str) -> bool, authority: &str) -> String {
@@ -202,21 +207,24 @@ fn is_token(byte: u8) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Plan;
 
     fn render(plan: &Plan) -> Result<Requests, Error> {
-        Requests::render(plan, &Url::parse(&plan.url).unwrap())
+        Requests::render(
+            &plan.target,
+            &plan.request,
+            &Url::parse(&plan.target.url).unwrap(),
+        )
     }
 
     #[test]
     fn requests_are_rendered_once() {
-        let plan = Plan {
-            urls: vec!["/a".into(), "/b".into()],
-            ..Plan::new("http://h:81/")
-        };
+        let plan = Plan::new("http://h:81/")
+            .with(|plan| plan.request.urls = vec!["/a".into(), "/b".into()]);
         let requests = render(&plan).unwrap();
         let text = std::str::from_utf8(requests.bytes(1)).unwrap();
         assert!(
-            text.starts_with("GET /b HTTP/1.1\r\nHost: h:81\r\nUser-Agent: millrace-load/"),
+            text.starts_with("GET /b HTTP/1.1\r\nHost: h:81\r\nUser-Agent: millrace/"),
             "{text}"
         );
         assert!(text.ends_with("\r\n\r\n"));
@@ -228,13 +236,12 @@ mod tests {
 
     #[test]
     fn a_body_has_its_length_and_a_host_field_replaces_ours() {
-        let plan = Plan {
-            method: "POST".into(),
-            body: b"x=1".to_vec(),
-            keep_alive: false,
-            headers: vec![("host".into(), "other".into())],
-            ..Plan::new("http://h/")
-        };
+        let plan = Plan::new("http://h/").with(|plan| {
+            plan.request.method = "POST".into();
+            plan.request.body = b"x=1".to_vec();
+            plan.request.keep_alive = false;
+            plan.request.headers = vec![("host".into(), "other".into())];
+        });
         let requests = render(&plan).unwrap();
         let text = std::str::from_utf8(requests.bytes(0)).unwrap();
         assert!(text.contains("host: other\r\n") && !text.contains("Host: h"));
@@ -252,23 +259,22 @@ mod tests {
             ("Content-Length", "5"),
             ("transfer-encoding", "chunked"),
         ] {
-            let bad = Plan {
-                headers: vec![(name.into(), value.into())],
-                ..plan.clone()
-            };
+            let bad = plan
+                .clone()
+                .with(|plan| plan.request.headers = vec![(name.into(), value.into())]);
             assert!(render(&bad).is_err(), "{name:?}: {value:?}");
         }
         assert!(
-            render(&Plan {
-                method: "GET /x HTTP/1.1\r\nX:".into(),
-                ..plan.clone()
-            })
+            render(
+                &plan
+                    .clone()
+                    .with(|plan| plan.request.method = "GET /x HTTP/1.1\r\nX:".into())
+            )
             .is_err()
         );
-        let error = render(&Plan {
-            urls: vec!["/a".into(), "http://other/".into()],
-            ..plan
-        })
+        let error = render(
+            &plan.with(|plan| plan.request.urls = vec!["/a".into(), "http://other/".into()]),
+        )
         .err()
         .unwrap();
         assert!(error.to_string().starts_with("URL 2:"));
@@ -277,11 +283,10 @@ mod tests {
     #[test]
     fn random_order_is_even_and_repeats_with_its_seed() {
         let urls: Vec<String> = (0..10).map(|n| format!("/{n}")).collect();
-        let plan = Plan {
-            urls,
-            order: Order::Random(7),
-            ..Plan::new("http://h/")
-        };
+        let plan = Plan::new("http://h/").with(|plan| {
+            plan.request.urls = urls;
+            plan.request.order = Order::Random(7);
+        });
         let requests = render(&plan).unwrap();
         let mut counts = [0; 10];
         for n in 0..10_000 {

@@ -15,19 +15,18 @@ use std::fs;
 
 use rustix::process::Pid;
 
-use crate::url::{self, Url};
-use crate::{Error, Plan, driver, limits};
+use crate::{Error, LoadPlan, TargetPlan, limits};
 
 /// Numbers of cores.
 pub type Cores = BTreeSet<usize>;
 
-/// Refuses a plan that spins on more cores than it may use, or on all cores of a server whose
-/// processes are given here or in the plan's probe.
-pub fn check(plan: &Plan, pids: &[u32]) -> Result<(), Error> {
-    if !plan.spin {
+/// Refuses a client that spins on more cores than it may use, or on all cores of a server with one
+/// of these processes.
+pub fn check(load: &LoadPlan, pids: &[i32]) -> Result<(), Error> {
+    if !load.spin {
         return Ok(());
     }
-    let (threads, cores) = (driver::threads(plan), cores(plan));
+    let (threads, cores) = (load.thread_count(), cores(load));
     if !cores.is_empty() && threads > cores.len() {
         return Err(Error::Plan(format!(
             "each thread of a client that spins takes a whole core, and {threads} threads would share {}: use fewer threads, or \
@@ -35,9 +34,7 @@ pub fn check(plan: &Plan, pids: &[u32]) -> Result<(), Error> {
             cores.len()
         )));
     }
-    let probed = plan.probe.iter().flat_map(|probe| probe.pids.iter());
-    let given = pids.iter().filter_map(|&pid| i32::try_from(pid).ok());
-    for pid in probed.copied().chain(given) {
+    for &pid in pids {
         let own: Cores = limits::cores_of(Pid::from_raw(pid)).into_iter().collect();
         if !own.is_empty() && left(&own, &cores, threads) == 0 {
             return Err(Error::Plan(format!(
@@ -49,15 +46,15 @@ pub fn check(plan: &Plan, pids: &[u32]) -> Result<(), Error> {
     Ok(())
 }
 
-/// A note for a plan that spins and seems to leave no core to a server on this machine.
-pub fn note(plan: &Plan) -> Option<String> {
-    if !plan.spin || !is_here(plan) {
+/// A note about a client that spins and seems to leave no core to a server on this machine.
+pub fn note(target: &TargetPlan, load: &LoadPlan) -> Option<String> {
+    if !load.spin || !target.is_local() {
         return None;
     }
     let online = fs::read_to_string("/sys/devices/system/cpu/online").ok()?;
     let machine = listed(&online)?;
-    let threads = driver::threads(plan);
-    (left(&machine, &cores(plan), threads) == 0).then(|| {
+    let threads = load.thread_count();
+    (left(&machine, &cores(load), threads) == 0).then(|| {
         format!(
             "the client spins on all {} cores of this machine, where the server seems to be as well: it takes from the server what \
              it measures; leave a core to it with fewer threads, or pin both",
@@ -66,11 +63,11 @@ pub fn note(plan: &Plan) -> Option<String> {
     })
 }
 
-/// Cores on which the threads of a plan may run; empty if not known.
-fn cores(plan: &Plan) -> Cores {
-    match &plan.cores {
+/// Cores on which the threads of a load may run; empty if not known.
+fn cores(load: &LoadPlan) -> Cores {
+    match &load.cores {
         // The threads are pinned to these cores in turn.
-        Some(cores) => cores.iter().copied().take(driver::threads(plan)).collect(),
+        Some(cores) => cores.iter().copied().take(load.thread_count()).collect(),
         None => limits::cores_of(None).into_iter().collect(),
     }
 }
@@ -82,18 +79,6 @@ pub fn left(server: &Cores, client: &Cores, threads: usize) -> usize {
     server
         .len()
         .saturating_sub(threads.saturating_sub(elsewhere))
-}
-
-/// Whether the name says that the server is on this machine.
-fn is_here(plan: &Plan) -> bool {
-    if plan.unix_socket.is_some() {
-        return true;
-    }
-    let host = match &plan.connect_to {
-        Some(place) => url::host_and_port(place).map(|(host, _)| host),
-        None => Url::parse(&plan.url).map(|url| url.host),
-    };
-    host.is_ok_and(|host| limits::is_local(&host))
 }
 
 /// The numbers in a list such as `0-3,8`.
@@ -109,63 +94,63 @@ fn listed(text: &str) -> Option<Cores> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ProbePlan;
+    use crate::{Plan, ProbePlan};
 
-    fn plan(threads: usize) -> Plan {
-        Plan {
+    fn spinning(threads: usize) -> LoadPlan {
+        LoadPlan {
             spin: true,
             threads,
             connections: 1_000,
-            ..Plan::new("http://127.0.0.1:1/")
+            ..LoadPlan::default()
         }
     }
 
-    fn said(plan: &Plan, pids: &[u32]) -> String {
-        check(plan, pids).map_or_else(|error| error.to_string(), |()| String::new())
+    fn refusal(load: &LoadPlan, pids: &[i32]) -> String {
+        check(load, pids).map_or_else(|error| error.to_string(), |()| String::new())
     }
 
     #[test]
     fn a_thread_that_spins_has_a_core_of_its_own() {
         let allowed = limits::cores();
-        assert_eq!(said(&plan(0), &[]), "", "one for each core");
-        let many = plan(allowed + 1);
-        assert!(said(&many, &[]).contains("would share"));
-        let sleeps = Plan {
+        assert_eq!(refusal(&spinning(0), &[]), "", "one for each core");
+        let many = spinning(allowed + 1);
+        assert!(refusal(&many, &[]).contains("would share"));
+        let sleeps = LoadPlan {
             spin: false,
             ..many.clone()
         };
-        assert_eq!(said(&sleeps, &[]), "");
+        assert_eq!(refusal(&sleeps, &[]), "");
         // A core that is named twice is one core.
-        let pinned = |threads| Plan {
+        let pinned = |threads| LoadPlan {
             cores: Some(vec![0, 0]),
-            ..plan(threads)
+            ..spinning(threads)
         };
-        assert!(said(&pinned(2), &[]).contains("2 threads would share 1"));
-        assert_eq!(said(&pinned(1), &[]), "");
+        assert!(refusal(&pinned(2), &[]).contains("2 threads would share 1"));
+        assert_eq!(refusal(&pinned(1), &[]), "");
         // Threads that have no connection are not started.
-        let few = Plan {
+        let few = LoadPlan {
             connections: 1,
             ..many
         };
-        assert_eq!(said(&few, &[]), "");
+        assert_eq!(refusal(&few, &[]), "");
     }
 
     #[test]
     fn a_server_that_is_known_keeps_a_core() {
         // This process plays the server: it may run on the client's cores.
-        let pid = std::process::id();
+        let pid = std::process::id().cast_signed();
         let word = "other cores";
-        assert!(said(&plan(0), &[pid]).contains(word));
-        let probed = Plan {
-            probe: Some(ProbePlan {
-                pids: vec![pid.cast_signed()],
+        assert!(refusal(&spinning(0), &[pid]).contains(word));
+        let probed = Plan::new("http://127.0.0.1:1/").with(|plan| {
+            plan.load = spinning(0);
+            plan.conditions.probe = Some(ProbePlan {
+                pids: vec![pid],
                 ..ProbePlan::default()
-            }),
-            ..plan(0)
-        };
-        assert!(said(&probed, &[]).contains(word));
+            });
+        });
+        assert!(probed.check().unwrap_err().to_string().contains(word));
         // A process that has ended is no reason to refuse.
-        assert_eq!(said(&plan(0), &[u32::MAX]), "");
+        assert_eq!(refusal(&spinning(0), &[i32::MAX]), "");
     }
 
     #[test]
@@ -186,21 +171,9 @@ mod tests {
     }
 
     #[test]
-    fn only_a_server_on_this_machine_can_lose_its_core() {
-        let away = Plan {
-            url: "http://192.0.2.7/".into(),
-            ..plan(1)
-        };
-        let here = |change: fn(&mut Plan)| {
-            let mut plan = away.clone();
-            change(&mut plan);
-            is_here(&plan)
-        };
-        assert!(!here(|_| ()));
-        assert!(here(|plan| plan.url = "http://localhost/".into()));
-        assert!(here(|plan| plan.unix_socket = Some("/s".into())));
-        assert!(here(|plan| plan.connect_to = Some("127.0.0.1:1".into())));
-        assert_eq!(note(&away), None);
+    fn a_server_on_another_machine_loses_no_core() {
+        let away = TargetPlan::new("http://192.0.2.7/");
+        assert_eq!(note(&away, &spinning(0)), None);
     }
 
     #[test]

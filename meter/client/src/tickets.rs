@@ -6,7 +6,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-use crate::{Plan, Stop};
+use crate::{LengthPlan, LoadPlan, Stop};
 use base_clock::{Nanos, nanos};
 
 /// Shared by all threads of a run.
@@ -45,17 +45,17 @@ impl Times {
         Self { start, end, last }
     }
 
-    /// Times of a run of `plan` whose connections are ready at `now`. A recording may end before
+    /// Times of a run whose connections are ready at `now`. A recording may end before
     /// the plan does; then its last part is the ramp-down. If the statistics decide the times, they
     /// are not known yet.
-    pub fn of(plan: &Plan, now: Nanos) -> Self {
-        if plan.auto.is_some() {
+    pub fn of(length: &LengthPlan, load: &LoadPlan, now: Nanos) -> Self {
+        if length.auto.is_some() {
             return Self::NEVER;
         }
-        let mut times = Self::new(now, plan.unmeasured(), plan.stop);
-        let ramp_down = nanos(plan.ramp_down);
+        let mut times = Self::new(now, length.unmeasured(), length.stop);
+        let ramp_down = nanos(length.ramp_down);
         times.last = times.end.saturating_add(ramp_down);
-        if let Some(recording) = plan.recording() {
+        if let Some(recording) = load.recording() {
             times.last = times.last.min(now.saturating_add(nanos(recording)));
             times.end = times.end.min(times.last.saturating_sub(ramp_down));
         }
@@ -278,13 +278,13 @@ mod tests {
     #[test]
     fn requests_after_the_end_are_not_measured() {
         let stop = AtomicBool::new(false);
-        let plan = Plan {
+        let length = LengthPlan {
             stop: Stop::Duration(Duration::from_nanos(10)),
             ramp_down: Duration::from_nanos(5),
-            ..Plan::new("http://h/")
+            ..LengthPlan::default()
         };
-        let tickets = Tickets::new(plan.stop, &stop);
-        let times = Times::of(&plan, 100);
+        let tickets = Tickets::new(length.stop, &stop);
+        let times = Times::of(&length, &LoadPlan::default(), 100);
         let measured = |at| tickets.take(&times, at).map(|ticket| ticket.measured);
         let found = [100, 109, 110, 114, 115].map(measured);
         assert_eq!(
@@ -292,13 +292,13 @@ mod tests {
             [Some(true), Some(true), Some(false), Some(false), None]
         );
         // A recording's end is its ramp-down.
-        let recorded = Plan {
+        let recorded = LoadPlan {
             schedule: Some(Schedule::recorded(&[0, 2, 8], 1.0).unwrap()),
-            ..plan
+            ..LoadPlan::default()
         };
-        let times = Times::of(&recorded, 100);
-        let length = nanos(recorded.recording().unwrap());
-        assert_eq!(times.last, (100 + length).min(115));
+        let times = Times::of(&length, &recorded, 100);
+        let recording = nanos(recorded.recording().unwrap());
+        assert_eq!(times.last, (100 + recording).min(115));
         assert_eq!(times.end, times.last - 5);
         let agreed = Agreed::new(5);
         assert!(!agreed.times().has_ramp_down());

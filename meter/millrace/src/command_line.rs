@@ -1,12 +1,13 @@
-//! The command as it was typed, for the records of a measurement.
+//! The command as the user typed it, for the records of a measurement.
 
-/// The arguments of this process as a shell would take them. The path of the program is the machine's business.
+/// The command line of this process, quoted for a shell. The program has its name only: its path
+/// is different on each machine.
 pub(crate) fn typed() -> String {
     let arguments = std::env::args_os().map(|argument| argument.to_string_lossy().into_owned());
     quoted(arguments.skip(1).map(without_password))
 }
 
-/// A URL with a password, without the password: records are passed on.
+/// Hides the password of a URL: records are published.
 fn without_password(argument: String) -> String {
     let parts = argument.split_once("://").and_then(|(scheme, rest)| {
         let authority = rest.split(['/', '?', '#']).next()?;

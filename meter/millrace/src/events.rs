@@ -9,7 +9,7 @@ use std::time::Duration;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CommandResult, Failure};
 
 /// Whether the command was asked to stop.
 pub(crate) struct Events {
@@ -21,7 +21,7 @@ pub(crate) struct Events {
 
 impl Events {
     /// Takes over SIGTERM and SIGINT for the rest of the process. A second one ends it at once.
-    pub(crate) fn listen() -> Outcome<Self> {
+    pub(crate) fn listen() -> CommandResult<Self> {
         let mut signals = Signals::new([SIGTERM, SIGINT])
             .map_err(|error| Failure::new(format!("cannot listen for signals: {error}")))?;
         let (sender, running) = mpsc::channel();

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use crate::output::note;
 
-/// The end of a command that did not do what it was asked for.
+/// Why a command did not succeed.
 pub(crate) enum Failure {
     /// One thing went wrong.
     Message {
@@ -14,14 +14,14 @@ pub(crate) enum Failure {
         /// What to do about it.
         hint: Option<String>,
     },
-    /// All is said; only the exit status is left.
+    /// The output has the reason; only the exit status is left.
     Said,
-    /// All is said, and an objective was missed: exit status 3.
+    /// An objective was missed, and the output says so: exit status 3.
     Missed,
 }
 
-/// What a command gives back.
-pub(crate) type Outcome<T = ()> = Result<T, Failure>;
+/// The result of a command.
+pub(crate) type CommandResult<T = ()> = Result<T, Failure>;
 
 impl Failure {
     /// A failure without advice.
@@ -51,7 +51,7 @@ impl Failure {
         }
     }
 
-    /// Says it on standard error.
+    /// Prints the failure to standard error.
     pub(crate) fn print(&self) {
         match self {
             Self::Message { message, hint } => {

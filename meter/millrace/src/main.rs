@@ -10,16 +10,15 @@ mod command_line;
 mod commands;
 mod events;
 mod failure;
+mod flags;
 mod live;
 mod output;
 mod stored;
 
 use std::process::ExitCode;
 
-use clap::Parser as _;
-
 fn main() -> ExitCode {
-    match commands::Cli::parse().run() {
+    match commands::Cli::read().run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             failure.print();

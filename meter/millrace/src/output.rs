@@ -5,7 +5,7 @@
 use std::fmt::Display;
 use std::io::{self, IsTerminal as _, Write as _};
 
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CommandResult, Failure};
 
 /// Writes a line to standard output, at once even into a pipe.
 pub(crate) fn say(line: impl Display) {
@@ -13,8 +13,9 @@ pub(crate) fn say(line: impl Display) {
     let _ = writeln!(out, "{line}").and_then(|()| out.flush());
 }
 
-/// Writes a result that somebody will read back: a full disk is a failure, a reader that has gone is not.
-pub(crate) fn write_out(text: &str) -> Outcome {
+/// Writes a result that is read back later. A full disk is a failure, a reader that went away is
+/// not.
+pub(crate) fn write_out(text: &str) -> CommandResult {
     let mut out = io::stdout().lock();
     match writeln!(out, "{text}").and_then(|()| out.flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Failure::new(format!(
@@ -24,12 +25,13 @@ pub(crate) fn write_out(text: &str) -> Outcome {
     }
 }
 
-/// A line to standard error: for people, beside the result.
+/// Writes a line to standard error: for people, beside the result.
 pub(crate) fn note(line: impl Display) {
     let _ = writeln!(io::stderr().lock(), "{line}");
 }
 
-/// One line on a terminal that is written over and over. Nothing where standard error is no terminal.
+/// One line on a terminal that is overwritten again and again. Shows nothing if standard error is
+/// no terminal.
 pub(crate) struct Progress {
     to: To,
 }
@@ -52,7 +54,7 @@ impl Progress {
         }
     }
 
-    /// One that shows nothing.
+    /// A line that shows nothing.
     pub(crate) fn silent() -> Self {
         Self { to: To::Nowhere }
     }
@@ -60,21 +62,21 @@ impl Progress {
     /// Replaces the line.
     pub(crate) fn show(&self, line: impl Display) {
         if self.to == To::Terminal {
-            // Cut rather than wrapped: a wrapped line cannot be written over.
+            // Cut, not wrapped: a wrapped line cannot be overwritten.
             let line: String = line.to_string().chars().take(79).collect();
             let mut err = io::stderr().lock();
             let _ = write!(err, "\r\x1b[K{line}").and_then(|()| err.flush());
         }
     }
 
-    /// A line that stays, where there is no terminal: a log shows how far it is.
+    /// A line that stays, if there is no terminal: a log then shows the progress.
     pub(crate) fn log(&self, line: impl Display) {
         if self.to == To::Log {
             note(line);
         }
     }
 
-    /// Takes the line away, before something else is written.
+    /// Clears the line, before other output.
     pub(crate) fn clear(&self) {
         self.show("");
     }

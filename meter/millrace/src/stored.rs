@@ -8,12 +8,13 @@ use millrace_report::StoredResult;
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
 
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CommandResult, Failure};
 
-/// The largest file that is read. A run has some hundred kilobytes, a long sweep some tens of megabytes.
+/// The largest file that is read. A run has some hundred kilobytes, a long sweep some tens of
+/// megabytes.
 const LARGEST: u64 = 1 << 30;
 
-/// The keys by which kinds of result are told apart.
+/// The keys that distinguish the kinds of result.
 #[derive(Deserialize)]
 struct Shape {
     #[serde(rename = "loop")]
@@ -25,8 +26,8 @@ struct Shape {
     remarks: Option<IgnoredAny>,
 }
 
-/// Reads a result; what it is, is seen from its content.
-pub(crate) fn read(path: &Path) -> Outcome<StoredResult> {
+/// Reads a result. Its content shows its kind.
+pub(crate) fn read(path: &Path) -> CommandResult<StoredResult> {
     let bytes = bytes_of(path)?;
     found(&bytes).map_err(|trouble| match trouble {
         Trouble::Json(error) => misread(path, &error),
@@ -41,7 +42,7 @@ pub(crate) fn read(path: &Path) -> Outcome<StoredResult> {
 }
 
 /// Reads what a probe has stored.
-pub(crate) fn read_probe(path: &Path) -> Outcome<Probe> {
+pub(crate) fn read_probe(path: &Path) -> CommandResult<Probe> {
     let bytes = bytes_of(path)?;
     serde_json::from_slice(&bytes).map_err(|error| {
         Failure::new(format!(
@@ -52,7 +53,7 @@ pub(crate) fn read_probe(path: &Path) -> Outcome<Probe> {
     })
 }
 
-fn bytes_of(path: &Path) -> Outcome<Vec<u8>> {
+fn bytes_of(path: &Path) -> CommandResult<Vec<u8>> {
     let cannot = |error: &dyn std::fmt::Display| {
         Failure::new(format!("cannot read {}: {error}", path.display()))
     };

@@ -1,6 +1,6 @@
 //! A sweep as a report and as a table.
 
-use millrace_runs::{By, Direction, Hysteresis, Run, Step, Sweep};
+use millrace_runs::{By, Direction, Hysteresis, Run, Sweep, SweepStep};
 use millrace_stats::{Estimate, Latency, Met, Usl, Verdict};
 
 use crate::measured::sentence;
@@ -92,7 +92,7 @@ pub fn sweep_columns(by: By) -> Vec<Column> {
 }
 
 /// One step as a row.
-pub fn sweep_row(by: By, step: &Step) -> Vec<String> {
+pub fn sweep_row(by: By, step: &SweepStep) -> Vec<String> {
     let run = &step.run;
     let time = |of: fn(&Latency) -> Option<f64>| times(run, of).map_or_else(none, micros);
     let way = match step.direction {

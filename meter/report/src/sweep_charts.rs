@@ -1,6 +1,6 @@
 //! The graphs of a sweep: what happens over its levels.
 
-use millrace_runs::{By, Direction, LevelPower, Run, Step, Sweep};
+use millrace_runs::{By, Direction, LevelPower, Run, Sweep, SweepStep};
 use millrace_stats::Estimate;
 
 use crate::sweep::{errors, times};
@@ -15,7 +15,7 @@ pub(crate) fn throughput(sweep: &Sweep) -> LineChart {
     let mut note = "The mean of the repeats at each level.".to_owned();
     if sweep.by == By::Rate {
         // A session is more than one request, and how many a plan's are is only known from the run.
-        let demanded = |step: &Step| {
+        let demanded = |step: &SweepStep| {
             let requests = step.run.offered_rate.filter(|_| sweep.sessions);
             (step.level, requests.or(Some(step.level)))
         };
@@ -95,7 +95,7 @@ pub(crate) fn failures(sweep: &Sweep) -> LineChart {
 
 /// Percentile curves of some levels of the way up: the lowest, the highest, and some between.
 pub(crate) fn percentiles(sweep: &Sweep) -> Option<LineChart> {
-    let mut steps: Vec<&Step> = sweep
+    let mut steps: Vec<&SweepStep> = sweep
         .steps
         .iter()
         .filter(|step| step.complete && step.direction == Direction::Up)
@@ -105,7 +105,7 @@ pub(crate) fn percentiles(sweep: &Sweep) -> Option<LineChart> {
     let last = steps.len().checked_sub(1)?;
     let mut chosen: Vec<usize> = (0..CURVES).map(|n| n * last / (CURVES - 1)).collect();
     chosen.dedup();
-    let line = |step: &Step| Line {
+    let line = |step: &SweepStep| Line {
         name: crate::sweep::at(sweep, step.level),
         points: step
             .run

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use millrace_runs::{Direction, Step, Sweep};
+use millrace_runs::{Direction, Sweep, SweepStep};
 
 use crate::csv::{cell, times};
 
@@ -20,7 +20,7 @@ pub fn sweep_csv(sweep: &Sweep) -> String {
     text
 }
 
-fn line(step: &Step) -> String {
+fn line(step: &SweepStep) -> String {
     let run = &step.run;
     let way = match step.direction {
         Direction::Up => "up",

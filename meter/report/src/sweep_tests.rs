@@ -40,8 +40,8 @@ fn run(rate: f64, p50: f64) -> Run {
     }
 }
 
-fn step(level: f64, direction: Direction, rate: f64) -> Step {
-    Step {
+fn step(level: f64, direction: Direction, rate: f64) -> SweepStep {
+    SweepStep {
         level,
         direction,
         repeat: 1,
@@ -70,7 +70,7 @@ fn sweep() -> Sweep {
             error_share: 0.0,
         })
         .collect();
-    let mut steps: Vec<Step> = rates
+    let mut steps: Vec<SweepStep> = rates
         .iter()
         .map(|&(n, rate)| step(n, Direction::Up, rate))
         .collect();

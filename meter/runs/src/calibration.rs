@@ -11,7 +11,10 @@ use crate::{Run, run};
 use millrace_client::Pace;
 use millrace_client::null::head_length;
 use millrace_client::url::Url;
-use millrace_client::{Error, NullPlan, NullServer, Order, Plan, Stop, driver, limits};
+use millrace_client::{
+    Error, LengthPlan, LoadPlan, NullPlan, NullServer, Order, Plan, RequestPlan, RunConditions,
+    Stop, TargetPlan, limits,
+};
 use millrace_stats::Calibration;
 
 /// URLs of a list that are requested to learn the size of the responses.
@@ -46,21 +49,19 @@ pub fn calibrate(
         return Ok(None);
     };
     // Each connection has two ends in this process.
-    limits::descriptors(2 * plan.connections)?;
-    let (server, same_core) = server(plan, response_bytes)?;
+    limits::descriptors(2 * plan.load.connections)?;
+    let (server, same_core) = server(&plan.load, response_bytes)?;
     let shape = null_plan(plan, &url, &server.url())?;
-    let floor = Plan {
-        connections: 1,
-        depth: 1,
-        threads: 1,
-        stop: length_of(plan, length / 4),
-        ..shape.clone()
-    };
-    let ceiling = Plan {
-        warmup: length / 10,
-        stop: length_of(plan, length * 2 / 3),
-        ..shape
-    };
+    let floor = shape.clone().with(|floor| {
+        floor.load.connections = 1;
+        floor.load.depth = 1;
+        floor.load.threads = 1;
+        floor.length.stop = length_of(&plan.request, length / 4);
+    });
+    let ceiling = shape.with(|ceiling| {
+        ceiling.length.warmup = length / 10;
+        ceiling.length.stop = length_of(&plan.request, length * 2 / 3);
+    });
     let (floor, ceiling) = (run(&floor, None, stop)?, run(&ceiling, None, stop)?);
     if stop.load(Ordering::Relaxed) {
         return Ok(None);
@@ -100,45 +101,44 @@ fn conclude(
 /// The mean size of a response of the subject.
 fn size_of_answers(plan: &Plan, stop: &AtomicBool) -> Result<Option<u64>, Error> {
     let probe = Plan {
-        connections: 1,
-        depth: 1,
-        threads: 1,
-        spin: false,
-        warmup: Duration::ZERO,
-        stop: Stop::Requests(1),
-        order: Order::Sequence,
-        schedule: None,
-        session: None,
-        pace: Pace::AtOnce,
-        ramp_up: Duration::ZERO,
-        auto: None,
-        per_connection: None,
-        probe: None,
-        postgres: None,
-        ..plan.clone()
+        target: plan.target.clone(),
+        request: RequestPlan {
+            order: Order::Sequence,
+            per_connection: None,
+            ..plan.request.clone()
+        },
+        load: LoadPlan {
+            threads: 1,
+            cores: plan.load.cores.clone(),
+            ..LoadPlan::default()
+        },
+        length: LengthPlan {
+            stop: Stop::Requests(1),
+            ..LengthPlan::default()
+        },
+        conditions: RunConditions::default(),
     };
     let first = run(&probe, None, stop)?;
-    let more = plan.urls.get(1..).unwrap_or_default();
+    let more = plan.request.urls.get(1..).unwrap_or_default();
     let count = (more.len() as u64).min(ASKED - 1);
     // A server without a response costs one timeout, not sixteen.
     if count == 0 || first.requests == 0 {
         return Ok(first.bytes.checked_div(first.requests));
     }
-    let others = Plan {
-        urls: more.to_vec(),
-        stop: Stop::Requests(count),
-        ..probe
-    };
+    let others = probe.with(|plan| {
+        plan.request.urls = more.to_vec();
+        plan.length.stop = Stop::Requests(count);
+    });
     let others = run(&others, None, stop)?;
     Ok((first.bytes + others.bytes).checked_div(first.requests + others.requests))
 }
 
 /// A null server with responses of that size, on cores that the client does not use, if there are
 /// any. The flag says that there are none.
-fn server(plan: &Plan, response_bytes: u64) -> Result<(NullServer, bool), Error> {
+fn server(load: &LoadPlan, response_bytes: u64) -> Result<(NullServer, bool), Error> {
     let allowed = limits::cores_of(None);
-    let threads = driver::threads(plan);
-    let left: Vec<usize> = match &plan.cores {
+    let threads = load.thread_count();
+    let left: Vec<usize> = match &load.cores {
         Some(cores) => allowed
             .iter()
             .copied()
@@ -146,7 +146,7 @@ fn server(plan: &Plan, response_bytes: u64) -> Result<(NullServer, bool), Error>
             .collect(),
         None => Vec::new(),
     };
-    let same_core = match plan.cores {
+    let same_core = match load.cores {
         Some(_) => left.is_empty(),
         None => allowed.len() < 2 * threads,
     };
@@ -166,34 +166,41 @@ fn server(plan: &Plan, response_bytes: u64) -> Result<(NullServer, bool), Error>
 
 /// The same requests on the same number of connections to another server, at full speed.
 fn null_plan(plan: &Plan, url: &Url, to: &str) -> Result<Plan, Error> {
-    let mut headers = plan.headers.clone();
+    let mut headers = plan.request.headers.clone();
     if !headers
         .iter()
         .any(|(name, _)| name.eq_ignore_ascii_case("host"))
     {
         headers.push(("Host".to_owned(), url.authority.clone()));
     }
-    let targets = plan.urls.iter().map(|text| url.join(text));
+    let targets = plan.request.urls.iter().map(|text| url.join(text));
+    let urls = targets.collect::<Result<_, _>>()?;
+    let to = format!("{}{}", to.trim_end_matches('/'), url.target);
     Ok(Plan {
-        urls: targets.collect::<Result<_, _>>()?,
-        order: plan.order,
-        connections: plan.connections,
-        keep_alive: plan.keep_alive,
-        per_connection: plan.per_connection,
-        depth: plan.depth,
-        threads: plan.threads,
-        spin: plan.spin,
-        timeout: plan.timeout,
-        headers,
-        method: plan.method.clone(),
-        body: plan.body.clone(),
-        cores: plan.cores.clone(),
-        ..Plan::new(format!("{}{}", to.trim_end_matches('/'), url.target))
+        target: TargetPlan::new(to),
+        request: RequestPlan {
+            urls,
+            headers,
+            expect: Vec::new(),
+            expect_body: None,
+            expect_sha256: None,
+            workload: None,
+            ..plan.request.clone()
+        },
+        load: LoadPlan {
+            schedule: None,
+            pace: Pace::AtOnce,
+            session: None,
+            ..plan.load.clone()
+        },
+        length: LengthPlan::default(),
+        conditions: RunConditions::default(),
     })
 }
 
-fn length_of(plan: &Plan, length: Duration) -> Stop {
-    if plan.keep_alive && plan.per_connection.is_none_or(|number| number >= OFTEN) {
+fn length_of(request: &RequestPlan, length: Duration) -> Stop {
+    let is_renewed_often = request.per_connection.is_some_and(|number| number < OFTEN);
+    if request.keep_alive && !is_renewed_often {
         Stop::Duration(length.max(Duration::from_millis(1)))
     } else {
         Stop::Requests(RENEWED)

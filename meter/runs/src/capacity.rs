@@ -1,11 +1,14 @@
-//! The capacity of a server: the highest rate at which it meets an objective, with an interval and a confirmation.
+//! The capacity of a server: the highest rate at which it meets an objective, with an interval and
+//! a confirmation.
 //!
-//! The search doubles the rate until the objective fails, narrows the gap by bisection, and then spreads trials around
-//! the crossing and fits the share of bad requests against the rate, with a new centre after each round of four (a
-//! stochastic approximation in the manner of Robbins and Monro, "A stochastic approximation method", Ann. Math. Stat.
-//! 22:3, 1951, whose step is the fitted slope; Wu, "Efficient sequential designs with binary data", JASA 80, 1985).
-//! It ends when the interval is as narrow as was asked for. Fresh trials that took no part in the fit then stand at
-//! the lower end of the interval, where the objective must hold, and above the upper end, where it must not.
+//! The search doubles the rate until the objective fails, and narrows the gap by bisection. It then
+//! spreads trials around the crossing and fits the share of bad requests against the rate, with a
+//! new centre after each round of four. This is a stochastic approximation after Robbins and Monro
+//! ("A stochastic approximation method", Ann. Math. Stat. 22:3, 1951) whose step is the fitted
+//! slope (Wu, "Efficient sequential designs with binary data", JASA 80, 1985). The search ends when
+//! the interval is as narrow as the user asks for. Fresh trials that took no part in the fit then
+//! test the lower end of the interval, where the objective must hold, and a rate above the upper
+//! end, where it must fail.
 
 mod limits;
 mod outcome;
@@ -25,7 +28,7 @@ use millrace_stats::{CapacityTrial, Objective, Stage};
 pub struct CapacityPlan {
     /// One trial; it ends after a duration, and its schedule comes from the search.
     pub plan: Plan,
-    /// How the requests of a trial are spread; each trial has arrivals of its own.
+    /// How the requests of a trial are spread; each trial has its own arrivals.
     pub process: Process,
     /// What must be met.
     pub objective: Objective,
@@ -54,10 +57,10 @@ impl CapacityPlan {
     }
 }
 
-/// What a search tells while it runs.
+/// What a search reports during its run.
 #[derive(Clone, Copy, Debug)]
 pub enum CapacityNews<'a> {
-    /// How far it is; about four times a second.
+    /// How far the search is; about four times a second.
     Progress(&'a CapacityProgress),
     /// A trial that is done.
     Trial(&'a CapacityTrial),
@@ -72,7 +75,7 @@ pub struct CapacityProgress {
     pub rate: f64,
     /// Trials that are done.
     pub done: usize,
-    /// Trials that the whole search is expected to take; it may change with what they find.
+    /// Trials that the whole search is expected to take. It changes with the results.
     pub expected: usize,
     /// How far the trial's run is.
     pub run: Progress,

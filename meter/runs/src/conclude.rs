@@ -62,8 +62,8 @@ pub(crate) fn conclude(measured: Measured<'_>) -> Run {
     let all = merged_recorder(harvests);
     let accounting = accounting(&all, in_flight);
     let errors = Errors::new(&all.errors);
-    let little = match plan.schedule {
-        None => verdict::little(&all.series, steady, (plan.connections * depth) as f64),
+    let little = match plan.load.schedule {
+        None => verdict::little(&all.series, steady, (plan.load.connections * depth) as f64),
         Some(_) => verdict::little_sampled(&all.series, steady),
     };
     let offered_rate = visits::offered_rate(plan, &all, steady);
@@ -82,15 +82,15 @@ pub(crate) fn conclude(measured: Measured<'_>) -> Run {
         accounting: &accounting,
         errors: errors.total(),
         never_established,
-        asked: plan.connections,
+        asked: plan.load.connections,
         busiest_thread,
         little: little.as_ref(),
-        is_open: plan.schedule.is_some(),
+        is_open: plan.load.schedule.is_some(),
         latency_us: &latency_us,
         unsteady,
         cut_short,
         achieved_rate: rate(all.answered_in_time),
-        calibration: plan.calibration.as_ref(),
+        calibration: plan.conditions.calibration.as_ref(),
         throttled: throttled.map(|time| time as f64 / duration.max(1) as f64),
         waited,
     };
@@ -100,10 +100,10 @@ pub(crate) fn conclude(measured: Measured<'_>) -> Run {
     }
     let mut notes = verdict::notes(&evidence);
     notes.extend(fewer_streams(plan, depth));
-    notes.extend(spin::note(plan));
+    notes.extend(spin::note(&plan.target, &plan.load));
     let warmup_s = auto
         .as_ref()
-        .map_or(plan.unmeasured().as_secs_f64(), |auto| {
+        .map_or(plan.length.unmeasured().as_secs_f64(), |auto| {
             auto.figures.warmup_s
         });
     let auto = auto.map(|auto| AutoFigures {
@@ -123,17 +123,17 @@ pub(crate) fn conclude(measured: Measured<'_>) -> Run {
         verdict: judged.verdict,
         reasons: judged.reasons,
         client_at_fault: judged.client_at_fault,
-        kind: if plan.schedule.is_some() {
+        kind: if plan.load.schedule.is_some() {
             Loop::Open
         } else {
             Loop::Closed
         },
-        protocol: if plan.http2 {
+        protocol: if plan.target.http2 {
             Protocol::Http2
         } else {
             Protocol::Http1
         },
-        url: plan.url.clone(),
+        url: plan.target.url.clone(),
         duration_s: seconds,
         warmup_s,
         requests: all.answered,
@@ -154,23 +154,23 @@ pub(crate) fn conclude(measured: Measured<'_>) -> Run {
             throttled_us: throttled.map(|time| time / 1000),
             run_delay_us: run_delay.map(|time| time / 1000),
             turns,
-            spin: plan.spin,
-            spun_us: plan.spin.then_some(spun / 1000),
+            spin: plan.load.spin,
+            spun_us: plan.load.spin.then_some(spun / 1000),
             started_ns: start,
         },
         little,
         host: Host::here(),
-        command: String::new(),
+        command: plan.conditions.command.clone(),
         series,
         histogram,
         percentiles,
         classes: visits::classes(plan, &all),
         sessions: visits::sessions(plan, &all),
         pauses: visits::pauses(plan, &all),
-        ramp_down: visits::ramp_down(plan, &all),
+        ramp_down: visits::ramp_down(&plan.length, &all),
         auto,
         postgres,
-        calibration: plan.calibration,
+        calibration: plan.conditions.calibration,
         notes,
         started_unix_us: base_clock::unix_micros(start),
         histograms: histograms(&all),
@@ -198,7 +198,7 @@ impl Lengths {
         let start = harvests.iter().map(|harvest| harvest.times.start).min();
         let start = start.unwrap_or_default();
         let first = harvests.iter().map(|harvest| harvest.stopped_at).min();
-        let last = match plan.stop {
+        let last = match plan.length.stop {
             Stop::Requests(_) => harvests.iter().map(|harvest| harvest.recorder.last).max(),
             Stop::Duration(_) => harvests.iter().map(|harvest| harvest.stopped_at).max(),
         };
@@ -240,13 +240,13 @@ fn accounting(all: &Recorder, in_flight: u64) -> Accounting {
 fn connections(plan: &Plan, harvests: &[Harvest]) -> Connections {
     let established = harvests.iter().map(|harvest| harvest.established as u64);
     Connections {
-        asked: plan.connections as u64,
+        asked: plan.load.connections as u64,
         established: established.sum(),
         opened: harvests
             .iter()
             .map(|harvest| harvest.recorder.connects)
             .sum(),
-        keep_alive: plan.keep_alive,
+        keep_alive: plan.request.keep_alive,
         depth: depth(plan, harvests) as u64,
         conforming: harvests.iter().map(|harvest| harvest.conforming).sum(),
     }
@@ -255,15 +255,15 @@ fn connections(plan: &Plan, harvests: &[Harvest]) -> Connections {
 /// Requests for which every connection had room at a time.
 fn depth(plan: &Plan, harvests: &[Harvest]) -> usize {
     let depths = harvests.iter().map(|harvest| harvest.depth);
-    depths.min().unwrap_or(plan.depth)
+    depths.min().unwrap_or(plan.load.depth)
 }
 
 /// A note if the server allows fewer streams at a time than requested.
 fn fewer_streams(plan: &Plan, depth: usize) -> Option<String> {
-    (depth < plan.depth).then(|| {
+    (depth < plan.load.depth).then(|| {
         format!(
             "the server allows {depth} streams at a time on a connection, and {} were asked for",
-            plan.depth
+            plan.load.depth
         )
     })
 }
@@ -314,7 +314,7 @@ fn ended_by_itself(plan: &Plan, harvests: &[Harvest]) -> bool {
         })
         .sum();
     let open = harvests.iter().any(|harvest| harvest.in_flight > 0);
-    match plan.stop {
+    match plan.length.stop {
         Stop::Requests(count) => finished >= count,
         Stop::Duration(_) => {
             !open

@@ -1,14 +1,15 @@
-//! What limits a server, told from a few short runs with more and more connections.
+//! What limits a server, found by a few short runs with more and more connections.
 //!
-//! One level of load shows what is full. It does not tell a lock from a sleep: for that the levels are held against
-//! each other. With a lock the throughput stays and the response time grows with the connections; where requests only
-//! wait for something else, throughput grows and the response time stays.
+//! One level of load shows which resource is full. Only several levels distinguish a lock from a
+//! sleep. With a lock, throughput stays and the response time grows with the connections. With
+//! requests that only wait for something else, throughput grows and the response time stays.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 use serde::{Deserialize, Serialize};
 
 use crate::Run;
+use crate::ladder::{Climb, LevelRun};
 use crate::limited::{Seen, Told};
 use millrace_client::{Error, Plan, Progress, Stop};
 use millrace_stats::Verdict;
@@ -42,7 +43,8 @@ pub struct Diagnosis {
 }
 
 impl Diagnosis {
-    /// The level with all connections of the plan, which an objective is about; `None` if it was stopped before that one.
+    /// The level with all connections of the plan, which an objective is about. None: the diagnosis
+    /// was stopped before that level.
     pub fn at_all_connections(&self) -> Option<&Level> {
         self.levels.get(ALL)
     }
@@ -68,8 +70,8 @@ pub struct Level {
     pub run: Run,
 }
 
-/// The connections of each level for a plan with this many: one, half, all, and twice as many. Fewer than four are taken for
-/// eight.
+/// The connections of each level for a plan with this many: one, half, all, and twice as many.
+/// Fewer than four count as eight.
 pub fn diagnosed(connections: usize) -> [usize; LEVELS] {
     let all = if connections < FEWEST {
         USUAL
@@ -79,8 +81,8 @@ pub fn diagnosed(connections: usize) -> [usize; LEVELS] {
     [1, all / 2, all, all * 2]
 }
 
-/// Runs `plan` with one connection, and with half, all and twice its connections ([`diagnosed`]), and says what limits the
-/// server.
+/// Runs `plan` with one connection, and with half, all and twice its connections ([`diagnosed`]),
+/// and finds what limits the server.
 ///
 /// # Errors
 /// The plan cannot be carried out, has a schedule, or ends after a number of requests.
@@ -89,26 +91,26 @@ pub fn diagnose(
     mut progress: Option<&mut dyn FnMut(&DiagnoseProgress)>,
     stop: &AtomicBool,
 ) -> Result<Diagnosis, Error> {
-    if plan.schedule.is_some() {
+    if plan.load.schedule.is_some() {
         return Err(Error::Plan(
             "a diagnosis raises the number of connections of a closed loop; it takes no rate"
                 .to_owned(),
         ));
     }
-    if !matches!(plan.stop, Stop::Duration(_)) {
+    if !matches!(plan.length.stop, Stop::Duration(_)) {
         return Err(Error::Plan(
             "the levels of a diagnosis end after a duration, not after a number of requests"
                 .to_owned(),
         ));
     }
-    let steps = diagnosed(plan.connections);
+    let steps = diagnosed(plan.load.connections);
     let mut levels = Vec::new();
+    let mut climb = Climb::new(stop);
     for (number, &connections) in steps.iter().enumerate() {
-        let step = Plan {
-            connections,
-            probe: Some(plan.probe.clone().unwrap_or_default()),
-            ..plan.clone()
-        };
+        let step = plan.clone().with(|step| {
+            step.load.connections = connections;
+            step.conditions.probe.get_or_insert_default();
+        });
         let mut tell = |run: &Progress| {
             if let Some(progress) = progress.as_mut() {
                 progress(&DiagnoseProgress {
@@ -118,20 +120,22 @@ pub fn diagnose(
                 });
             }
         };
-        let run = crate::run(&step, Some(&mut tell), stop)?;
+        let Some(LevelRun { run, .. }) = climb.level(step, &mut tell)? else {
+            break;
+        };
         levels.push(Level {
-            in_flight: (connections * plan.depth) as u64,
+            in_flight: (connections * plan.load.depth) as u64,
             run,
         });
-        if stop.load(Ordering::Relaxed) {
-            break;
-        }
     }
-    Ok(conclude(levels))
+    match climb.failure() {
+        Some(error) => Err(error),
+        None => Ok(conclude(levels, plan.conditions.command.clone())),
+    }
 }
 
 /// What the levels say together.
-fn conclude(levels: Vec<Level>) -> Diagnosis {
+fn conclude(levels: Vec<Level>, command: String) -> Diagnosis {
     let seen: Vec<Seen<'_>> = levels
         .iter()
         .map(|level| Seen {
@@ -154,7 +158,7 @@ fn conclude(levels: Vec<Level>) -> Diagnosis {
     let verdicts = levels.iter().map(|level| level.run.verdict);
     Diagnosis {
         verdict: verdicts.fold(Verdict::Valid, graver),
-        command: String::new(),
+        command,
         levels,
         bottleneck: told.bottleneck,
         demands: told.demands,
@@ -174,7 +178,7 @@ mod tests {
             in_flight: connections as u64,
             run: Run::default(),
         });
-        let mut diagnosis = conclude(levels.to_vec());
+        let mut diagnosis = conclude(levels.to_vec(), String::new());
         let asked = diagnosis.at_all_connections().map(|level| level.in_flight);
         assert_eq!(asked, Some(32));
         diagnosis.levels.truncate(ALL);

@@ -1,7 +1,12 @@
-//! The levels of a sweep, as they are written on a command line: `50..1500/50`, `1..10`, `1,2,4,8,16`.
+//! The levels of a sweep, as they are written on a command line: `50..1500/50`, `1..10`,
+//! `1,2,4,8,16`.
+
+mod climb;
 
 use std::fmt;
 use std::str::FromStr;
+
+pub(crate) use climb::{Climb, LevelRun};
 
 use millrace_client::Error;
 
@@ -55,8 +60,8 @@ impl fmt::Display for Ladder {
 impl FromStr for Ladder {
     type Err = Error;
 
-    /// Numbers and ranges with commas between: `FROM..TO` in steps of 1, `FROM..TO/STEP` in others. `TO` is a level
-    /// if a step falls on it.
+    /// Numbers and ranges with commas between: `FROM..TO` in steps of 1, `FROM..TO/STEP` in other
+    /// steps. `TO` is a level if a step falls on it.
     fn from_str(text: &str) -> Result<Self, Error> {
         let mut levels = Vec::new();
         for part in text.split(',') {

@@ -10,7 +10,10 @@
 //! use millrace_client::{Plan, Stop};
 //! use millrace_runs::run;
 //!
-//! let plan = Plan { connections: 10, stop: Stop::Requests(1000), ..Plan::new("http://127.0.0.1:8080/") };
+//! let plan = Plan::new("http://127.0.0.1:8080/").with(|plan| {
+//!     plan.load.connections = 10;
+//!     plan.length.stop = Stop::Requests(1000);
+//! });
 //! let run = run(&plan, None, &AtomicBool::new(false))?;
 //! println!("{} {:.0}/s", run.verdict, run.achieved_rate);
 //! # Ok::<(), millrace_client::Error>(())
@@ -59,5 +62,5 @@ pub use probe::Probed;
 pub use run::{ClientFigures, Connections, Loop, Protocol, Run};
 pub use sweep::{
     Attained, By, Crossing, Direction, Edge, Hysteresis, Judged, LevelPower, LevelRange, News,
-    Power, Step, Sweep, SweepPlan, SweepProgress, TopRate, sweep,
+    Power, Sweep, SweepPlan, SweepProgress, SweepStep, TopRate, sweep,
 };

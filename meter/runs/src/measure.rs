@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::conclude::{Measured, conclude};
 use crate::{Run, postgres, probe};
 use millrace_client::Progress;
-use millrace_client::driver::Prepared;
+use millrace_client::driver::PreparedRun;
 use millrace_client::{Error, Plan};
 
 /// Carries out `plan`, and returns when it is done, or soon after `stop` is set with the results so
@@ -19,9 +19,9 @@ pub fn run(
     progress: Option<&mut dyn FnMut(&Progress)>,
     stop: &AtomicBool,
 ) -> Result<Run, Error> {
-    let prepared = Prepared::new(plan)?;
-    let postgres = postgres::watch(plan)?;
-    let probing = probe::start(plan, prepared.address())?;
+    let prepared = PreparedRun::new(plan)?;
+    let postgres = postgres::watch(&plan.conditions)?;
+    let probing = probe::start(&plan.conditions, prepared.address())?;
     let sent = prepared.carry_out(progress, stop)?;
     let probed = probing.map(|probing| probing.finish(&sent.harvests));
     Ok(conclude(Measured {

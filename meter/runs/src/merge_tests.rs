@@ -16,7 +16,7 @@ use millrace_client::outcome::FailureKind;
 use millrace_client::recorder::{Live, Pending, Recorder};
 use millrace_client::response::CompleteResponse;
 use millrace_client::tickets::Times;
-use millrace_client::{Plan, Process, Schedule, Stop, Workload};
+use millrace_client::{Plan, Schedule, Stop, Workload};
 use millrace_stats::series::Series;
 
 const START: u64 = SECOND;
@@ -39,18 +39,13 @@ const CLASSES: &str =
 fn plan(rate: f64) -> Plan {
     let base = Plan::new("http://h/");
     let workload = Workload::parse(CLASSES, Path::new("plan.toml"), &base).unwrap();
-    Plan {
-        workload: Some(Arc::new(workload)),
-        connections: 3,
-        threads: 1,
-        stop: Stop::Duration(std::time::Duration::from_nanos(LENGTH)),
-        schedule: Some(Schedule {
-            rate,
-            process: Process::Constant,
-            deadline: None,
-        }),
-        ..base
-    }
+    base.with(|plan| {
+        plan.request.workload = Some(Arc::new(workload));
+        plan.load.connections = 3;
+        plan.load.threads = 1;
+        plan.length.stop = Stop::Duration(std::time::Duration::from_nanos(LENGTH));
+        plan.load.schedule = Some(Schedule::constant(rate));
+    })
 }
 
 /// The run that measured `samples`, with a start at `BEGAN`.

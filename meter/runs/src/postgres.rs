@@ -5,7 +5,7 @@ use base_probe::postgres::{PgProbe, PgProber, PgSummary};
 use serde::{Deserialize, Serialize};
 
 use base_clock::Nanos;
-use millrace_client::{Error, Plan};
+use millrace_client::{Error, RunConditions};
 use millrace_stats::Timeline;
 
 /// Measurements of a PostgreSQL server during a run.
@@ -18,9 +18,9 @@ pub struct Postgres {
     pub probe: PgProbe,
 }
 
-/// Begins to watch the server of the plan, if it names one.
-pub(crate) fn watch(plan: &Plan) -> Result<Option<PgProber>, Error> {
-    let prober = plan.postgres.as_deref().map(PgProber::start);
+/// Begins to watch the PostgreSQL server of a run, if there is one.
+pub(crate) fn watch(conditions: &RunConditions) -> Result<Option<PgProber>, Error> {
+    let prober = conditions.postgres.as_deref().map(PgProber::start);
     prober.transpose().map_err(Error::Postgres)
 }
 

@@ -11,7 +11,7 @@ use crate::Run;
 use base_clock::Nanos;
 use millrace_client::driver;
 use millrace_client::engine::Harvest;
-use millrace_client::{Error, Plan, spin};
+use millrace_client::{Error, RunConditions, spin};
 use millrace_stats::Verdict;
 use millrace_stats::analysis::bottleneck::findings;
 use millrace_stats::analysis::demand::{ClientSide, Demands};
@@ -33,8 +33,11 @@ pub struct Probed {
 pub(crate) struct Probing(Prober);
 
 /// Starts the probe that the plan asks for.
-pub(crate) fn start(plan: &Plan, address: &SockAddr) -> Result<Option<Probing>, Error> {
-    let Some(wanted) = &plan.probe else {
+pub(crate) fn start(
+    conditions: &RunConditions,
+    address: &SockAddr,
+) -> Result<Option<Probing>, Error> {
+    let Some(wanted) = &conditions.probe else {
         return Ok(None);
     };
     let explicit = !(wanted.pids.is_empty() && wanted.ports.is_empty());

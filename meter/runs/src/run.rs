@@ -102,7 +102,7 @@ pub struct Run {
     pub little: Option<Little>,
     /// The machine of the client.
     pub host: Host,
-    /// The command line that repeats the run; the program fills it in.
+    /// The command line that repeats the run. Empty: no command line made it.
     pub command: String,
     /// The run over time.
     pub series: Timeline,

@@ -1,4 +1,4 @@
-//! A sweep: one run at each level of a ladder, and what they say together.
+//! A sweep: one run at each level of a ladder, and what the runs say together.
 
 mod attained;
 mod conclude;
@@ -6,15 +6,16 @@ mod limits;
 mod outcome;
 mod power;
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 pub use outcome::{
     Attained, By, Crossing, Direction, Edge, Hysteresis, Judged, LevelPower, LevelRange, Power,
-    Step, Sweep, TopRate,
+    Sweep, SweepStep, TopRate,
 };
 
 use crate::Ladder;
+use crate::ladder::{Climb, LevelRun};
 use millrace_client::{Error, Plan, Process, Progress, Schedule, Stop};
 use millrace_stats::Objective;
 
@@ -24,7 +25,8 @@ pub(crate) use conclude::tests::sample_run;
 /// What a sweep does.
 #[derive(Clone, Debug)]
 pub struct SweepPlan {
-    /// The run at each level, but for what the level sets. It ends after a duration, and has no schedule.
+    /// The run at each level, without what the level sets. It ends after a duration, and has no
+    /// schedule.
     pub plan: Plan,
     /// The levels.
     pub ladder: Ladder,
@@ -32,24 +34,24 @@ pub struct SweepPlan {
     pub by: By,
     /// How requests are spread over time where the levels are rates.
     pub process: Process,
-    /// How often the ladder is climbed, at least once. Repeats follow each other as whole climbs, so that what changes
-    /// with time is not taken for a difference between levels.
+    /// How often the ladder is climbed, at least once. Repeats follow each other as whole climbs,
+    /// so that a change with time does not look like a difference between levels.
     pub repeats: usize,
     /// Whether each climb goes down again, without a second run at the top.
     pub down: bool,
-    /// An objective that each step is held against.
+    /// An objective that judges each step.
     pub objective: Option<Objective>,
     /// The same seed gives the same intervals of the fit.
     pub seed: u64,
 }
 
-/// What a sweep tells while it runs.
+/// What a sweep reports during its run.
 #[derive(Clone, Copy, Debug)]
 pub enum News<'a> {
-    /// How far it is; about four times a second.
+    /// How far the sweep is; about four times a second.
     Progress(&'a SweepProgress),
     /// A step that is done.
-    Step(&'a Step),
+    Step(&'a SweepStep),
 }
 
 /// How far a sweep is.
@@ -63,23 +65,24 @@ pub struct SweepProgress {
     pub level: f64,
     /// How far the step's run is.
     pub run: Progress,
-    /// Time to the end of the sweep by plan, without the setup of each step.
+    /// Planned time to the end of the sweep, without the setup of each step.
     pub remaining: Duration,
 }
 
-/// One level as it is to be run.
+/// One level of a sweep, before its run.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Place {
+struct SweepLevel {
     level: f64,
     direction: Direction,
     repeat: u64,
 }
 
-/// Runs every step and returns when they are done, or soon after `stop` is set with those that there are. `watch` is
-/// called from the calling thread.
+/// Runs every step. Returns after the last one, or with the steps so far soon after `stop` is set.
+/// `watch` is called from the calling thread.
 ///
 /// # Errors
-/// The sweep cannot be carried out. If a later step cannot, those before it are returned, with the reason.
+/// The first step cannot be run. If a later step cannot be run, the steps before it are returned,
+/// with the reason.
 pub fn sweep(
     plan: &SweepPlan,
     mut watch: Option<&mut dyn FnMut(News<'_>)>,
@@ -87,12 +90,10 @@ pub fn sweep(
 ) -> Result<Sweep, Error> {
     let each = check(plan)?;
     let places = places(plan);
-    let mut steps: Vec<Step> = Vec::new();
+    let mut steps: Vec<SweepStep> = Vec::new();
     let mut trouble = None;
+    let mut climb = Climb::new(stop);
     for (number, place) in places.iter().enumerate() {
-        if stop.load(Ordering::Relaxed) {
-            break;
-        }
         let began = base_clock::now();
         let mut tell = |run: &Progress| {
             if let Some(watch) = watch.as_mut() {
@@ -107,17 +108,14 @@ pub fn sweep(
                 }));
             }
         };
-        let run = match crate::run(&step_plan(plan, *place, number), Some(&mut tell), stop) {
-            Ok(run) => run,
-            Err(error) if steps.is_empty() => return Err(error),
-            Err(error) => {
-                trouble = Some(format!("no run at {}: {error}", place.level));
-                break;
-            }
+        let level = climb.level(step_plan(plan, *place, number), &mut tell)?;
+        let Some(LevelRun { run, complete }) = level else {
+            let failure = climb.failure();
+            trouble = failure.map(|error| format!("no run at {}: {error}", place.level));
+            break;
         };
-        let complete = !stop.load(Ordering::Relaxed);
         if complete || run.accounting.issued > 0 {
-            steps.push(Step {
+            steps.push(SweepStep {
                 level: place.level,
                 direction: place.direction,
                 repeat: place.repeat,
@@ -138,37 +136,37 @@ pub fn sweep(
     ))
 }
 
-/// The time of one step by plan, after a check of what can be checked before the first.
+/// The planned time of one step, after a check of everything that can be checked beforehand.
 fn check(plan: &SweepPlan) -> Result<Duration, Error> {
     let refuse = |sentence: &str| Err(Error::Plan(sentence.to_owned()));
-    let Stop::Duration(duration) = plan.plan.stop else {
+    let Stop::Duration(duration) = plan.plan.length.stop else {
         return refuse("the steps of a sweep end after a duration, not after a number of requests");
     };
     if plan.repeats == 0 || plan.repeats > 1000 {
         return refuse("the ladder is climbed from 1 to 1000 times");
     }
-    if plan.plan.schedule.is_some() {
+    if plan.plan.load.schedule.is_some() {
         return refuse("the schedule of a step comes from its level");
     }
     let highest = match plan.by {
-        By::Rate => plan.plan.connections,
+        By::Rate => plan.plan.load.connections,
         By::Connections => plan.ladder.whole()?.into_iter().max().unwrap_or(0),
     };
-    // The top is the step that may need what is not there, and it comes last.
+    // The top step comes last, and is the most likely one to need more than this machine has.
     for place in places(plan) {
         step_plan(plan, place, 0).check()?;
     }
     millrace_client::limits::descriptors(highest)?;
-    Ok(plan.plan.unmeasured() + duration)
+    Ok(plan.plan.length.unmeasured() + duration)
 }
 
 /// Every step in the order in which it is run.
-fn places(plan: &SweepPlan) -> Vec<Place> {
+fn places(plan: &SweepPlan) -> Vec<SweepLevel> {
     let levels = plan.ladder.levels();
     let mut places = Vec::new();
     for repeat in 1..=plan.repeats as u64 {
         let place = |direction: Direction| {
-            move |level: &f64| Place {
+            move |level: &f64| SweepLevel {
                 level: *level,
                 direction,
                 repeat,
@@ -182,23 +180,17 @@ fn places(plan: &SweepPlan) -> Vec<Place> {
     places
 }
 
-/// The run of one step; `number` gives each its own arrivals.
-fn step_plan(plan: &SweepPlan, place: Place, number: usize) -> Plan {
-    let run = plan.plan.clone();
+/// The run of one step. Each `number` has its own arrivals.
+fn step_plan(plan: &SweepPlan, place: SweepLevel, number: usize) -> Plan {
+    let mut step = plan.plan.clone();
     match plan.by {
-        By::Connections => Plan {
-            connections: place.level as usize,
-            ..run
-        },
-        By::Rate => Plan {
-            schedule: Some(Schedule {
-                rate: place.level,
-                process: plan.process.reseeded(number as u64),
-                deadline: None,
-            }),
-            ..run
-        },
+        By::Connections => step.load.connections = place.level as usize,
+        By::Rate => {
+            let process = plan.process.reseeded(number as u64);
+            step.load.schedule = Some(Schedule::new(place.level, process));
+        }
     }
+    step
 }
 
 #[cfg(test)]
@@ -242,13 +234,13 @@ mod tests {
     fn a_level_sets_its_part_of_the_plan() {
         let mut plan = plan("2,4");
         let place = places(&plan)[1];
-        assert_eq!(step_plan(&plan, place, 0).connections, 4);
-        assert_eq!(step_plan(&plan, place, 0).schedule, None);
+        assert_eq!(step_plan(&plan, place, 0).load.connections, 4);
+        assert_eq!(step_plan(&plan, place, 0).load.schedule, None);
         plan.by = By::Rate;
         plan.process = Process::Poisson(7);
         let step = step_plan(&plan, place, 1);
-        let schedule = step.schedule.unwrap();
-        assert_eq!((step.connections, schedule.rate), (1, 4.0));
+        let schedule = step.load.schedule.unwrap();
+        assert_eq!((step.load.connections, schedule.rate), (1, 4.0));
         assert_eq!(schedule.process, Process::Poisson(8));
     }
 
@@ -269,14 +261,10 @@ mod tests {
             "climbed",
         );
         let mut counted = plan("1");
-        counted.plan.stop = Stop::Requests(5);
+        counted.plan.length.stop = Stop::Requests(5);
         refused(counted, "duration");
         let mut scheduled = plan("1");
-        scheduled.plan.schedule = Some(Schedule {
-            rate: 1.0,
-            process: Process::Constant,
-            deadline: None,
-        });
+        scheduled.plan.load.schedule = Some(Schedule::constant(1.0));
         refused(scheduled, "schedule");
     }
 }

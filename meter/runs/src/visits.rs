@@ -9,7 +9,7 @@ use millrace_client::Errors;
 use millrace_client::Process;
 use millrace_client::classes::ClassTimes;
 use millrace_client::recorder::Recorder;
-use millrace_client::{Pace, Plan};
+use millrace_client::{LengthPlan, Pace, Plan};
 use millrace_stats::hdr::Hdr;
 use millrace_stats::latency::summary;
 use millrace_stats::series::Series;
@@ -20,8 +20,8 @@ use millrace_stats::{Backlog, backlog, stationary};
 /// Requests a second that the schedule offered. If a workload defines the length of a session, or
 /// the arrivals are recorded, it is the rate of requests that were due in the `steady` part.
 pub(crate) fn offered_rate(plan: &Plan, all: &Recorder, steady: Nanos) -> Option<f64> {
-    let offered = plan.offered()?;
-    let counted = plan.workload.is_some() || plan.recording().is_some();
+    let offered = plan.load.offered()?;
+    let counted = plan.request.workload.is_some() || plan.load.recording().is_some();
     Some(if counted && steady > 0 {
         all.issued as f64 * 1e9 / steady as f64
     } else {
@@ -32,7 +32,7 @@ pub(crate) fn offered_rate(plan: &Plan, all: &Recorder, steady: Nanos) -> Option
 /// The backlog that grew in an open loop, if any. Sessions that have just begun to arrive are fewer
 /// than the later ones.
 pub(crate) fn backlog(plan: &Plan, all: &Recorder, steady: Nanos) -> Option<Backlog> {
-    let schedule = plan.schedule.as_ref().filter(|_| steady > 0)?;
+    let schedule = plan.load.schedule.as_ref().filter(|_| steady > 0)?;
     let rate = all.issued as f64 * 1e9 / steady as f64;
     let is_recorded = matches!(schedule.process, Process::Recorded(_));
     let is_even = !is_recorded && !plan.has_sessions();
@@ -48,7 +48,7 @@ pub(crate) fn unsteady(
     offered_rate: Option<f64>,
     backlog: Option<Backlog>,
 ) -> Option<String> {
-    let process = &plan.schedule.as_ref()?.process;
+    let process = &plan.load.schedule.as_ref()?.process;
     if let Some(grown) = backlog.or_else(|| backlog::rises(series, steady)) {
         let why = format!("not stationary: {grown}, so the server does not keep up");
         return Some(why);
@@ -61,7 +61,11 @@ pub(crate) fn unsteady(
 
 /// The classes by name, if there is more than one.
 pub(crate) fn classes(plan: &Plan, all: &Recorder) -> Vec<ClassFigures> {
-    let names = plan.workload.iter().flat_map(|workload| workload.classes());
+    let names = plan
+        .request
+        .workload
+        .iter()
+        .flat_map(|workload| workload.classes());
     names
         .zip(&all.classes)
         .map(|(name, class)| class_figures(class, name))
@@ -97,11 +101,11 @@ fn class_figures(class: &ClassTimes, name: &str) -> ClassFigures {
 }
 
 pub(crate) fn sessions(plan: &Plan, all: &Recorder) -> Option<Sessions> {
-    if plan.session.is_none() && plan.workload.is_none() {
+    if plan.load.session.is_none() && plan.request.workload.is_none() {
         return None;
     }
     Some(Sessions {
-        offered_rate: plan.schedule.as_ref().map(|schedule| schedule.rate),
+        offered_rate: plan.load.schedule.as_ref().map(|schedule| schedule.rate),
         started: all.visits.started,
         completed: all.visits.completed,
         broken_off: all.visits.broken_off,
@@ -109,13 +113,13 @@ pub(crate) fn sessions(plan: &Plan, all: &Recorder) -> Option<Sessions> {
 }
 
 pub(crate) fn pauses(plan: &Plan, all: &Recorder) -> Option<Pauses> {
-    if plan.pace == Pace::AtOnce && plan.workload.is_none() {
+    if plan.load.pace == Pace::AtOnce && plan.request.workload.is_none() {
         return None;
     }
-    let asked = if plan.workload.is_some() {
+    let asked = if plan.request.workload.is_some() {
         "as the workload says".to_owned()
     } else {
-        plan.pace.to_string()
+        plan.load.pace.to_string()
     };
     Some(Pauses {
         asked,
@@ -124,9 +128,9 @@ pub(crate) fn pauses(plan: &Plan, all: &Recorder) -> Option<Pauses> {
     })
 }
 
-pub(crate) fn ramp_down(plan: &Plan, all: &Recorder) -> Option<RampDown> {
-    (!plan.ramp_down.is_zero()).then_some(RampDown {
-        length_s: plan.ramp_down.as_secs_f64(),
+pub(crate) fn ramp_down(length: &LengthPlan, all: &Recorder) -> Option<RampDown> {
+    (!length.ramp_down.is_zero()).then_some(RampDown {
+        length_s: length.ramp_down.as_secs_f64(),
         requests: all.after,
     })
 }

@@ -23,7 +23,7 @@ impl Engine<'_> {
             return self.fail(id, FailureKind::Tls, Some(example));
         }
         let plan = self.shared.plan;
-        let room = body::room(plan.connections * plan.depth);
+        let room = body::room(plan.load.connections * plan.load.depth);
         let http2 = match Http2::begin(since, room) {
             Ok(http2) => http2,
             Err((kind, example)) => return self.fail(id, kind, example),
@@ -76,7 +76,7 @@ impl Engine<'_> {
         let Some(http2) = &connection.http2 else {
             return;
         };
-        let is_spent = connection.left == 0 || !self.shared.plan.keep_alive;
+        let is_spent = connection.left == 0 || !self.shared.plan.request.keep_alive;
         if http2.is_draining() && http2.in_flight() == 0 {
             self.replace(id);
         } else if connection.awaits_preface() || !self.started {
@@ -108,7 +108,7 @@ impl Engine<'_> {
                     bytes,
                     body,
                 } => {
-                    let end = if self.shared.plan.is_good(status) {
+                    let end = if self.shared.plan.request.is_good(status) {
                         body.map_err(|why| (FailureKind::BadBody, Some(why)))
                     } else {
                         Err((FailureKind::of_status(status), None))

@@ -26,7 +26,7 @@ impl Engine<'_> {
     /// keep-alive nothing is opened here, because each request opens its own connection. With a
     /// ramp each connection is opened at its own time.
     pub(super) fn open_all(&mut self, events: &mut Vec<epoll::Event>) -> Result<(), Error> {
-        if !self.shared.plan.keep_alive || self.starts_one_by_one() {
+        if !self.shared.plan.request.keep_alive || self.starts_one_by_one() {
             return Ok(());
         }
         let mut next = 0;
@@ -55,23 +55,27 @@ impl Engine<'_> {
 
     /// Whether a ramp starts the connections of a closed loop one after the other.
     fn starts_one_by_one(&self) -> bool {
-        self.shared.plan.schedule.is_none() && !self.shared.plan.ramp_up.is_zero()
+        self.shared.plan.load.schedule.is_none() && !self.shared.plan.length.ramp_up.is_zero()
     }
 
     /// Sends the first requests, when all threads are ready.
     pub(super) fn start(&mut self, times: Times, opened_at: Nanos, part: ThreadPart) {
         let plan = self.shared.plan;
-        let duration = match plan.stop {
+        let duration = match plan.length.stop {
             // The statistics may make it much shorter.
-            Stop::Duration(duration) if plan.auto.is_none() => Some(nanos(duration)),
+            Stop::Duration(duration) if plan.length.auto.is_none() => Some(nanos(duration)),
             Stop::Duration(_) | Stop::Requests(_) => None,
         };
-        let schedule = plan.schedule.as_ref();
+        let schedule = plan.load.schedule.as_ref();
         let recorder = Recorder::new(times.start, times.end, duration, schedule.is_some());
         let before = std::mem::replace(&mut self.recorder, recorder);
         self.recorder.connects = before.connects;
         self.recorder.connect = before.connect;
-        let classes = plan.workload.as_ref().map_or(0, |w| w.classes().len());
+        let classes = plan
+            .request
+            .workload
+            .as_ref()
+            .map_or(0, |w| w.classes().len());
         if classes > 1 {
             self.recorder.classes = (0..classes)
                 .map(|_| ClassTimes::new(Series::of_class(classes, duration, schedule.is_some())))
@@ -83,14 +87,14 @@ impl Engine<'_> {
         }
         self.times = times;
         self.started = true;
-        let (ramp, share) = (nanos(plan.ramp_up), (part.thread, part.threads));
+        let (ramp, share) = (nanos(plan.length.ramp_up), (part.thread, part.threads));
         self.open = schedule.map(|schedule| Open::new(schedule, opened_at, ramp, share));
         self.users = Users::new(plan, part.thread, part.connections);
         let (is_closed, one_by_one) = (self.open.is_none(), self.starts_one_by_one());
         for id in 0..self.connections.len() {
             self.connections[id].free_at = base_clock::now();
             // Places are numbered over all threads in turn.
-            let place = (id * part.threads + part.thread) as f64 / plan.connections as f64;
+            let place = (id * part.threads + part.thread) as f64 / plan.load.connections as f64;
             let start = opened_at + (ramp as f64 * place) as Nanos;
             match (&mut self.users, &self.connections[id].state) {
                 (Some(users), _) if is_closed => users.arm_first(id, start),
@@ -139,7 +143,7 @@ impl Engine<'_> {
 
     pub(super) fn connect(&mut self, id: usize, now: Nanos) {
         self.connections[id].attempted = true;
-        self.connections[id].renew(self.shared.plan.per_connection);
+        self.connections[id].renew(self.shared.plan.request.per_connection);
         match self.shared.target.connect() {
             Ok(socket) => {
                 let data = epoll::EventData::new_u64(id as u64);
@@ -206,7 +210,7 @@ impl Engine<'_> {
 
     /// A connection that was begun at `since` can carry bytes.
     fn opened(&mut self, id: usize, wire: Wire, since: Nanos) {
-        if self.shared.plan.http2 {
+        if self.shared.plan.target.http2 {
             return self.begin_http2(id, wire, since);
         }
         self.connections[id].state = ConnectionState::Open(wire);
@@ -348,7 +352,7 @@ impl Engine<'_> {
             self.stopped_at.get_or_insert(now);
         }
         for id in 0..self.connections.len() {
-            if self.shared.plan.http2 {
+            if self.shared.plan.target.http2 {
                 self.expire_streams(id, now);
             }
             match &self.connections[id].state {

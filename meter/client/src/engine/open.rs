@@ -239,11 +239,11 @@ impl Engine<'_> {
         let plan = self.shared.plan;
         match connection.state {
             ConnectionState::Open(_) => {
-                plan.keep_alive
+                plan.request.keep_alive
                     && connection.left > 0
-                    && connection.has_room_for_request(plan.depth)
+                    && connection.has_room_for_request(plan.load.depth)
             }
-            ConnectionState::Idle => !plan.keep_alive && connection.pending.is_empty(),
+            ConnectionState::Idle => !plan.request.keep_alive && connection.pending.is_empty(),
             ConnectionState::Connecting(..)
             | ConnectionState::Shaking(..)
             | ConnectionState::Paused(_) => false,
@@ -301,7 +301,7 @@ impl Engine<'_> {
     /// In an open loop, a place without a connection opens one in advance, or waits for a request
     /// that needs one.
     pub(super) fn rest(&mut self, id: usize, now: Nanos) {
-        if self.shared.plan.keep_alive && !self.open.as_ref().is_some_and(Open::is_over) {
+        if self.shared.plan.request.keep_alive && !self.open.as_ref().is_some_and(Open::is_over) {
             self.connect(id, now);
         } else {
             self.connections[id].close();

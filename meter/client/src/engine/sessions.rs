@@ -112,7 +112,7 @@ impl Engine<'_> {
     /// A closed loop's place without a connection and without a request is prepared for the next
     /// request.
     pub(super) fn prepare(&mut self, id: usize, now: Nanos) {
-        if self.shared.plan.keep_alive && self.stopped_at.is_none() {
+        if self.shared.plan.request.keep_alive && self.stopped_at.is_none() {
             self.connect(id, now);
         } else {
             self.connections[id].close();
@@ -144,7 +144,10 @@ impl Engine<'_> {
         if used < count {
             return self.unsolicited(id, now);
         }
-        if !answer.reusable || !self.shared.plan.keep_alive || self.connections[id].left == 0 {
+        if !answer.reusable
+            || !self.shared.plan.request.keep_alive
+            || self.connections[id].left == 0
+        {
             return self.reopen(id);
         }
         if self.is_ended(id) {
@@ -169,7 +172,7 @@ impl Engine<'_> {
                 connection.count_for_pace(&request, answer, end.is_ok(), now);
                 end
             }
-            _ => connection.judge(&request, answer, plan, requests, now),
+            _ => connection.judge(&request, answer, &plan.request, requests, now),
         };
         self.recorder
             .answered(&request, answer, end, now, self.shared.live);

@@ -66,17 +66,17 @@ pub(super) struct Ended<'r> {
 impl<'a> Users<'a> {
     /// The users of one thread's places; `None` if connections need no users.
     pub(super) fn new(plan: &'a Plan, thread: usize, places: usize) -> Option<Self> {
-        let workload = plan.workload.as_deref();
+        let workload = plan.request.workload.as_deref();
         if !plan.has_users() {
             return None;
         }
-        let room = crate::body::room(plan.connections);
+        let room = crate::body::room(plan.load.connections);
         let user = || User {
             visit: Visit::Absent,
             pause: 0,
             asked: RenderedRequest {
                 class: 0,
-                head: plan.method == "HEAD",
+                head: plan.request.method == "HEAD",
                 wants_body: false,
                 wants_fields: false,
             },
@@ -85,9 +85,9 @@ impl<'a> Users<'a> {
         };
         Some(Self {
             workload,
-            pace: plan.pace,
-            length: plan.session.unwrap_or(1),
-            is_open: plan.schedule.is_some(),
+            pace: plan.load.pace,
+            length: plan.load.session.unwrap_or(1),
+            is_open: plan.load.schedule.is_some(),
             list: (0..places).map(|_| user()).collect(),
             timers: BinaryHeap::with_capacity(places),
             seed: mix(SEED, thread as u64),

@@ -23,7 +23,7 @@ impl Engine<'_> {
     /// Whether this thread polls for events without sleeping. Spinning would gain nothing while
     /// connections are opened before the run.
     pub(super) fn spins(&self) -> bool {
-        self.started && self.shared.plan.spin
+        self.started && self.shared.plan.load.spin
     }
 
     /// Takes the available events. If there are none, waits until `until` at most, unless the

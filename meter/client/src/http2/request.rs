@@ -8,7 +8,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri, Version};
 
 use crate::request::{OWN_USER_AGENT, check_field, has_length};
 use crate::url::Url;
-use crate::{Error, Plan};
+use crate::{Error, RequestPlan};
 
 /// Fields about one connection, which HTTP/2 does not have (RFC 9113, section 8.2.2). `te` is
 /// allowed with the value `trailers`.
@@ -23,7 +23,7 @@ pub(crate) struct Http2Request {
 
 impl Http2Request {
     /// The request for one target of a plan. A `Host` field sets the authority, as in HTTP/1.1.
-    pub(crate) fn new(plan: &Plan, url: &Url, target: &str) -> Result<Self, Error> {
+    pub(crate) fn new(plan: &RequestPlan, url: &Url, target: &str) -> Result<Self, Error> {
         let (fields, host) = fields(plan).map_err(Error::Plan)?;
         let authority = host.as_deref().unwrap_or(&url.authority);
         let authority: Authority = authority.parse().map_err(|error| {
@@ -62,7 +62,7 @@ impl Http2Request {
 }
 
 /// The fields of every request of a plan, and the value of a `Host` field.
-fn fields(plan: &Plan) -> Result<(HeaderMap, Option<String>), String> {
+fn fields(plan: &RequestPlan) -> Result<(HeaderMap, Option<String>), String> {
     let mut fields = HeaderMap::new();
     let mut host = None;
     for (name, value) in &plan.headers {
@@ -95,26 +95,24 @@ fn fields(plan: &Plan) -> Result<(HeaderMap, Option<String>), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Plan;
 
     fn prepare(plan: &Plan) -> Result<Http2Request, Error> {
-        let url = Url::parse(&plan.url)?;
-        Http2Request::new(plan, &url, &url.target)
+        let url = Url::parse(&plan.target.url)?;
+        Http2Request::new(&plan.request, &url, &url.target)
     }
 
     fn with(name: &str, value: &str) -> Plan {
-        Plan {
-            headers: vec![(name.into(), value.into())],
-            ..Plan::new("https://h:81/a?b=%20")
-        }
+        Plan::new("https://h:81/a?b=%20")
+            .with(|plan| plan.request.headers = vec![(name.into(), value.into())])
     }
 
     #[test]
     fn a_request_is_what_the_plan_says() {
-        let plan = Plan {
-            method: "POST".into(),
-            body: b"x=1".to_vec(),
-            ..with("X-Name", "v")
-        };
+        let plan = with("X-Name", "v").with(|plan| {
+            plan.request.method = "POST".into();
+            plan.request.body = b"x=1".to_vec();
+        });
         let prepared = prepare(&plan).unwrap();
         let request = prepared.request();
         assert_eq!(request.uri().to_string(), "https://h:81/a?b=%20");

@@ -1,103 +1,92 @@
 //! What is wrong with a plan, as far as it can be seen before anything is sent.
+//!
+//! Each part checks itself. Here is what one part says and another one contradicts.
 
-use std::time::Duration;
-
-use super::{Plan, Stop};
-use crate::transport::Trust;
-use crate::url::{self, Url};
-use crate::{Error, spin};
+use super::Plan;
+use crate::url::Url;
+use crate::{Error, Pace, spin};
 
 /// Requests that may wait for a connection in an open loop; some 24 bytes each.
 const WAITING: f64 = 20e6;
 
 impl Plan {
-    /// The plan's URL, after a check of everything that can be checked without a network.
+    /// The URL of the server, after a check of everything that can be checked without a network.
     ///
     /// # Errors
     /// The plan contradicts itself or cannot be carried out here.
     pub fn check(&self) -> Result<Url, Error> {
-        let url = Url::parse(&self.url)?;
-        let refuse = |sentence: &str| Err(Error::Plan(sentence.to_owned()));
-        if self.connections == 0 {
-            return refuse("at least one connection is needed");
-        }
-        if self.connections > 1_000_000 {
-            return refuse("more than a million connections are asked for");
-        }
-        if self.depth == 0 || self.depth > 10_000 {
-            return refuse("the pipelining depth must be from 1 to 10000");
-        }
-        if self.depth > 1 && !self.keep_alive {
-            return refuse("pipelining needs keep-alive");
-        }
-        if self.per_connection == Some(0) {
-            return refuse("a connection must serve at least one request");
-        }
-        if self.per_connection.is_some() && !self.keep_alive {
-            return refuse("a number of requests for each connection needs keep-alive");
-        }
-        if self.threads > 1024 {
-            return refuse("more than 1024 threads are asked for");
-        }
-        if self.timeout < Duration::from_millis(1) {
-            return refuse("the timeout must be at least 1 ms");
-        }
-        match self.stop {
-            Stop::Requests(0) => return refuse("at least one request is needed"),
-            Stop::Duration(Duration::ZERO) => {
-                return refuse("the duration must be longer than nothing");
-            }
-            Stop::Requests(_) | Stop::Duration(_) => {}
-        }
-        if let Some(schedule) = &self.schedule {
-            if !(schedule.rate > 0.0 && schedule.rate <= 1e8) {
-                return refuse("the rate must be above 0 and at most 100 million a second");
-            }
-            if schedule.deadline == Some(Duration::ZERO) {
-                return refuse("a deadline of nothing would shed every request");
-            }
-            let patience = schedule
-                .deadline
-                .map_or(self.timeout, |d| d.min(self.timeout));
-            if schedule.rate * patience.as_secs_f64() > WAITING {
-                return refuse(
-                    "more than 20 million requests could wait until their timeout: lower the rate or the timeout, or give a deadline",
-                );
-            }
-        }
-        if self.cores.as_ref().is_some_and(Vec::is_empty) {
-            return refuse("the list of cores is empty");
-        }
-        spin::check(self, &[])?;
-        self.check_phases()?;
-        self.check_http2()?;
-        self.check_reaching(&url)?;
+        let url = self.target.check()?;
+        self.load.check()?;
+        self.request.check()?;
+        self.length.check()?;
+        self.check_connections()?;
+        self.check_workload()?;
+        self.check_recording()?;
+        let probed = self.conditions.probe.iter();
+        let probed: Vec<i32> = probed.flat_map(|probe| &probe.pids).copied().collect();
+        spin::check(&self.load, &probed)?;
         Ok(url)
     }
 
-    /// Refuses what does not go together with HTTP/2.
-    fn check_http2(&self) -> Result<(), Error> {
+    /// Refuses a load that these requests cannot make.
+    fn check_connections(&self) -> Result<(), Error> {
         let refuse = |sentence: &str| Err(Error::Plan(sentence.to_owned()));
-        if self.http2 && self.workload.is_some() {
-            return refuse("workloads are sent over HTTP/1.1 only, not over HTTP/2");
+        if self.load.depth > 1 && !self.request.keep_alive {
+            return refuse("pipelining needs keep-alive");
         }
-        if self.http2 && (self.throttle_down.is_some() || self.throttle_up.is_some()) {
-            return refuse("bandwidth is limited for HTTP/1.1 only: HTTP/2 has windows of its own");
+        if self.load.depth > 1 && self.has_users() {
+            return refuse(
+                "think time, cycles and sessions have one request at a time: no pipelining",
+            );
+        }
+        let Some(schedule) = &self.load.schedule else {
+            return Ok(());
+        };
+        let timeout = self.request.timeout;
+        let patience = schedule.deadline.map_or(timeout, |d| d.min(timeout));
+        if schedule.rate * patience.as_secs_f64() > WAITING {
+            return refuse(
+                "more than 20 million requests could wait until their timeout: lower the rate or the timeout, or give a deadline",
+            );
         }
         Ok(())
     }
 
-    /// The part of the check that is about how the server is reached.
-    fn check_reaching(&self, url: &Url) -> Result<(), Error> {
+    /// Refuses what a workload decides itself, or cannot do.
+    fn check_workload(&self) -> Result<(), Error> {
         let refuse = |sentence: &str| Err(Error::Plan(sentence.to_owned()));
-        if self.unix_socket.is_some() && self.connect_to.is_some() {
-            return refuse("connections go through a Unix socket or to another address, not both");
+        if self.request.workload.is_none() {
+            return Ok(());
         }
-        if let Some(other) = &self.connect_to {
-            url::host_and_port(other)?;
+        if self.load.pace != Pace::AtOnce || self.load.session.is_some() {
+            return refuse("a workload has its own sessions and pauses");
         }
-        if self.trust != Trust::System && !url.secure {
-            return refuse("which certificates are accepted only matters for an https:// URL");
+        if self.target.http2 {
+            return refuse("workloads are sent over HTTP/1.1 only, not over HTTP/2");
+        }
+        Ok(())
+    }
+
+    /// Refuses parts of a run that recorded arrivals leave no room for.
+    fn check_recording(&self) -> Result<(), Error> {
+        let refuse = |sentence: &str| Err(Error::Plan(sentence.to_owned()));
+        let Some(recording) = self.load.recording() else {
+            return Ok(());
+        };
+        let length = &self.length;
+        if !length.ramp_up.is_zero() {
+            return refuse("recorded arrivals have their own times: no ramp");
+        }
+        if length.auto.is_some() {
+            return refuse(
+                "recorded arrivals have their own length, which the statistics cannot choose",
+            );
+        }
+        if length.warmup.saturating_add(length.ramp_down) >= recording {
+            return Err(Error::Plan(format!(
+                "the recorded arrivals last {recording:?}, which is not longer than the warm-up of {:?} and the ramp-down of {:?}",
+                length.warmup, length.ramp_down
+            )));
         }
         Ok(())
     }
@@ -105,84 +94,71 @@ impl Plan {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
-    use crate::{Process, Schedule};
+    use crate::{Auto, Process, Schedule, Think};
 
     #[test]
-    fn a_plan_that_cannot_be_carried_out_is_refused() {
-        let good = Plan::new("http://h/");
-        assert!(good.check().is_ok());
-        for bad in [
-            Plan {
-                connections: 0,
-                ..good.clone()
+    fn parts_that_contradict_each_other_are_refused() {
+        assert!(Plan::new("http://h/").check().is_ok());
+        let refused = |change: fn(&mut Plan), word: &str| {
+            let bad = Plan::new("http://h/").with(change);
+            let error = bad.check().unwrap_err().to_string();
+            assert!(error.contains(word), "{error}");
+        };
+        refused(|plan| plan.load.connections = 0, "at least one connection");
+        refused(
+            |plan| {
+                plan.load.depth = 2;
+                plan.request.keep_alive = false;
             },
-            Plan {
-                depth: 0,
-                ..good.clone()
+            "keep-alive",
+        );
+        refused(
+            |plan| {
+                plan.load.depth = 2;
+                plan.load.pace = Pace::Think(Think::Constant(Duration::from_secs(1)));
             },
-            Plan {
-                depth: 2,
-                keep_alive: false,
-                ..good.clone()
-            },
-            Plan {
-                per_connection: Some(0),
-                ..good.clone()
-            },
-            Plan {
-                per_connection: Some(2),
-                keep_alive: false,
-                ..good.clone()
-            },
-            Plan {
-                stop: Stop::Requests(0),
-                ..good.clone()
-            },
-            Plan {
-                stop: Stop::Duration(Duration::ZERO),
-                ..good.clone()
-            },
-            Plan {
-                timeout: Duration::ZERO,
-                ..good.clone()
-            },
-            Plan {
-                cores: Some(Vec::new()),
-                ..good.clone()
-            },
-            Plan {
-                url: "ftp://h/".into(),
-                ..good.clone()
-            },
-            Plan {
-                trust: Trust::Anyone,
-                ..good.clone()
-            },
-            Plan {
-                http2: true,
-                throttle_up: Some("1K".parse().unwrap()),
-                ..good.clone()
-            },
-            Plan {
-                connect_to: Some("nowhere".into()),
-                ..good.clone()
-            },
-            Plan {
-                schedule: Some(Schedule {
-                    rate: 1e7,
-                    process: Process::Constant,
-                    deadline: None,
-                }),
-                ..good.clone()
-            },
-            Plan {
-                connect_to: Some("h:1".into()),
-                unix_socket: Some("/s".into()),
-                ..good
-            },
+            "no pipelining",
+        );
+        refused(
+            |plan| plan.load.schedule = Some(Schedule::constant(1e7)),
+            "could wait",
+        );
+    }
+
+    #[test]
+    fn recorded_arrivals_have_their_own_length() {
+        let recorded = Plan::new("http://h/").with(|plan| {
+            let process = Process::Recorded([0, 1_000_000_000].into());
+            plan.load.schedule = Some(Schedule::new(10.0, process));
+        });
+        let sessions = |plan: &mut Plan| plan.load.session = Some(3);
+        assert!(recorded.clone().with(sessions).check().is_ok());
+        let two = Duration::from_secs(2);
+        for (bad, word) in [
+            (
+                recorded.clone().with(|plan| plan.length.ramp_up = two),
+                "no ramp",
+            ),
+            (
+                recorded.clone().with(|plan| plan.length.warmup = two),
+                "not longer",
+            ),
+            (
+                recorded
+                    .clone()
+                    .with(|plan| plan.length.auto = Some(Auto::default())),
+                "own length",
+            ),
+            (
+                recorded.with(|plan| plan.length.ramp_down = two),
+                "ramp-down of 2s",
+            ),
         ] {
-            assert!(bad.check().is_err(), "{bad:?}");
+            let error = bad.check().unwrap_err().to_string();
+            assert!(error.contains(word), "{error}");
         }
     }
 }

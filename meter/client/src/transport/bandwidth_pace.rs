@@ -2,7 +2,7 @@
 
 use super::Bandwidth;
 use super::paced_line::PacedLine;
-use crate::Plan;
+use crate::TargetPlan;
 use crate::recorder::Pending;
 use base_clock::{Nanos, SECOND};
 
@@ -26,9 +26,9 @@ pub(crate) struct BandwidthPace {
 
 impl BandwidthPace {
     /// The pace that a plan sets, if it sets one.
-    pub(crate) fn of(plan: &Plan) -> Option<Self> {
+    pub(crate) fn of(target: &TargetPlan) -> Option<Self> {
         let line = |bandwidth: Option<Bandwidth>| bandwidth.map(PacedLine::new);
-        let (down, up) = (line(plan.throttle_down), line(plan.throttle_up));
+        let (down, up) = (line(target.throttle_down), line(target.throttle_up));
         (down.is_some() || up.is_some()).then_some(Self {
             down,
             up,
@@ -83,9 +83,9 @@ mod tests {
 
     fn pace() -> BandwidthPace {
         let down = Some(Bandwidth::new(50_000.0).unwrap());
-        BandwidthPace::of(&Plan {
+        BandwidthPace::of(&TargetPlan {
             throttle_down: down,
-            ..Plan::new("http://h/")
+            ..TargetPlan::new("http://h/")
         })
         .unwrap()
     }
@@ -136,6 +136,6 @@ mod tests {
 
     #[test]
     fn without_a_limit_there_is_no_pace() {
-        assert!(BandwidthPace::of(&Plan::new("http://h/")).is_none());
+        assert!(BandwidthPace::of(&TargetPlan::new("http://h/")).is_none());
     }
 }

@@ -13,7 +13,7 @@ use super::tls::TlsConnector;
 use super::{Bandwidth, TlsSession, Wire};
 use crate::outcome::{FailureKind, Fault};
 use crate::url::Url;
-use crate::{Error, Plan, limits};
+use crate::{Error, TargetPlan};
 
 /// The least receive buffer asked for: enough for two segments, so that acknowledgements flow.
 const LEAST_BUFFER: f64 = 8.0 * 1024.0;
@@ -37,20 +37,16 @@ pub(crate) struct Target {
 }
 
 impl Target {
-    /// Resolves the server of a checked plan, and checks that the plan's number of connections can
-    /// reach it.
-    pub(crate) fn find(plan: &Plan, url: &Url) -> Result<Self, Error> {
+    /// Finds the server of a plan that was checked.
+    pub(crate) fn find(plan: &TargetPlan, url: &Url, timeout: Duration) -> Result<Self, Error> {
         let address = match (&plan.unix_socket, &plan.connect_to) {
             (Some(path), _) => unix(path)?,
             (None, Some(other)) => {
                 let (host, port) = crate::url::host_and_port(other)?;
-                resolve(&host, port, plan.timeout)?.into()
+                resolve(&host, port, timeout)?.into()
             }
-            (None, None) => resolve(&url.host, url.port, plan.timeout)?.into(),
+            (None, None) => resolve(&url.host, url.port, timeout)?.into(),
         };
-        if plan.unix_socket.is_none() {
-            limits::source_ports(plan.connections)?;
-        }
         let tls = if url.secure {
             Some(TlsConnector::new(&plan.trust, &url.host, plan.http2)?)
         } else {

@@ -41,7 +41,7 @@ fn a_class_without_steps_is_one_request() {
     let mut session = workload.session(0);
     let (request, asked) = render(&mut session, &workload);
     assert!(
-        request.starts_with("GET / HTTP/1.1\r\nHost: h:81\r\nUser-Agent: millrace-load/"),
+        request.starts_with("GET / HTTP/1.1\r\nHost: h:81\r\nUser-Agent: millrace/"),
         "{request}"
     );
     assert!(request.ends_with("\r\n\r\n"));

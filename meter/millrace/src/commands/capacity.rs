@@ -3,44 +3,44 @@
 use std::time::Duration;
 
 use clap::Args;
-use millrace_client::{Plan, Schedule, Stop};
+use millrace_client::{Schedule, Stop};
 use millrace_report::{
     capacity_csv, capacity_limits_text, capacity_report, capacity_table, number, text_table,
 };
 use millrace_runs::{CapacityNews, CapacityPlan, CapacityProgress};
 use millrace_stats::{CapacityTrial, Objective, SearchEnd, Stage, Verdict};
 
-use super::calibration_options::CalibrationOptions;
-use super::pace_options::PaceOptions;
-use super::probe_options::ProbeOptions;
-use super::request_options::{RequestOptions, Spread};
+use super::arrivals::ArrivalSpread;
+use super::calibration::calibrate;
 use super::results::ResultOptions;
-use super::single_options::SingleOptions;
+use super::single::SingleRunFlags;
 use super::values;
 use super::values::{percentage, whole};
-use super::workload_options::{SEED, WorkloadOptions};
-use crate::command_line;
+use super::workload::{SEED, with_workload};
 use crate::events::Events;
-use crate::failure::{Failure, Outcome};
-use crate::live::{Live, Place, Steps, remaining};
+use crate::failure::{CommandResult, Failure};
+use crate::flags::{CAPACITY, PlanFlags};
+use crate::live::{Live, Steps, ViewPosition, remaining};
 use crate::output::note;
 
 /// Find the highest rate at which a server meets an objective, with a 95 % interval
 ///
-/// The rate is doubled until the objective fails, the gap is narrowed, and trials around the crossing are fitted until
-/// the interval is as narrow as --precision. Fresh trials at its lower end must then meet the objective, and above its
-/// upper end must not. Each trial is an open loop; a request that failed or was never answered is a bad one. Where the
-/// server runs on this machine it is sampled, and what limits it at these ends is named.
+/// The rate is doubled until the objective fails, the gap is narrowed, and trials around the
+/// crossing are fitted until the interval is as narrow as --precision. Fresh trials at its lower
+/// end must then meet the objective, and above its upper end must not. Each trial is an open loop;
+/// a request that failed or was never answered is a bad one. Where the server runs on this machine
+/// it is sampled, and what limits it at these ends is named.
 ///
-/// Exit status: 0 when the rate was found or is above --to, 3 when the objective is not met even at --from or the lower
-/// end of the interval is not shown to reach --at-least, 1 when the runs are INVALID, the client is the limit, or the
-/// search was stopped.
+/// Exit status: 0 when the rate was found or is above --to, 3 when the objective is not met even at
+/// --from or the lower end of the interval is not shown to reach --at-least, 1 when the runs are
+/// INVALID, the client is the limit, or the search was stopped.
 #[derive(Args)]
 pub(crate) struct Capacity {
     /// What to ask for, such as http://127.0.0.1:8080/read?id=1; with --plan only the server
     #[arg(required_unless_present = "plan")]
     url: Option<String>,
-    /// What must be met: the share of all requests that have a good answer within a time, such as '99% < 50ms'
+    /// What must be met: the share of all requests that have a good answer within a time, such as
+    /// '99% < 50ms'
     #[arg(long, value_name = "OBJECTIVE")]
     objective: Objective,
     /// The lowest rate, in requests a second; with --session or a workload in sessions
@@ -62,8 +62,8 @@ pub(crate) struct Capacity {
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = values::duration)]
     warmup: Duration,
     /// How requests are spread over time
-    #[arg(long, value_enum, default_value_t = Spread::Poisson)]
-    arrivals: Spread,
+    #[arg(long, value_enum, default_value_t = ArrivalSpread::Poisson)]
+    arrivals: ArrivalSpread,
     /// The seed of random arrivals and of a plan's choices [default: the plan's own, or 1]
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
@@ -71,40 +71,31 @@ pub(crate) struct Capacity {
     #[arg(short, long, value_name = "N", default_value_t = 64, value_parser = whole::<usize>)]
     connections: usize,
     #[command(flatten)]
-    requests: RequestOptions,
-    #[command(flatten)]
-    pace: PaceOptions,
-    #[command(flatten)]
-    workload: WorkloadOptions,
-    #[command(flatten)]
-    probe: ProbeOptions,
-    #[command(flatten)]
-    calibration: CalibrationOptions,
+    flags: PlanFlags<CAPACITY>,
     #[command(flatten)]
     results: ResultOptions,
     #[command(flatten)]
-    single: SingleOptions,
+    single: SingleRunFlags,
 }
 
 impl Capacity {
-    pub(crate) fn run(self) -> Outcome {
+    pub(crate) fn run(self) -> CommandResult {
         let mut plan = self.plan()?;
         self.results.teller()?;
         let events = Events::listen()?;
-        let highest = Plan {
-            schedule: Some(Schedule {
-                rate: plan.to,
-                process: plan.process.clone(),
-                deadline: None,
-            }),
-            ..plan.plan.clone()
-        };
+        let top = Schedule::new(plan.to, plan.process.clone());
+        let highest = plan
+            .plan
+            .clone()
+            .with(|trial| trial.load.schedule = Some(top));
         highest.notes().into_iter().for_each(note);
-        plan.plan.calibration =
-            self.calibration
-                .measure(&highest, &self.results.line(), &events.stop)?;
-        let mut capacity = {
-            let title = format!("millrace capacity {}  {}", plan.plan.url, self.objective);
+        plan.plan.conditions.calibration =
+            calibrate(&self.flags, &highest, &self.results.line(), &events.stop)?;
+        let capacity = {
+            let title = format!(
+                "millrace capacity {}  {}",
+                plan.plan.target.url, self.objective
+            );
             let mut live = self.results.live(title).steps(steps());
             let mut watch = |news: CapacityNews<'_>| match news {
                 CapacityNews::Progress(progress) => show(&mut live, progress),
@@ -118,25 +109,19 @@ impl Capacity {
             };
             millrace_runs::capacity(&plan, Some(&mut watch), &events.stop).map_err(Failure::new)?
         };
-        capacity.command = command_line::typed();
         let text = summary(&capacity);
         self.results
             .write(&capacity, &text, capacity_csv, capacity_report)?;
         conclude(&capacity)
     }
 
-    fn plan(&self) -> Outcome<CapacityPlan> {
+    fn plan(&self) -> CommandResult<CapacityPlan> {
         self.single.refuse("--trial")?;
-        let plan = Plan {
-            connections: self.connections,
-            stop: Stop::Duration(self.trial),
-            warmup: self.warmup,
-            probe: self.probe.plan(),
-            ..self
-                .requests
-                .plan(self.url.as_deref().unwrap_or_default())?
-        };
-        let [plan] = self.workload.apply([self.pace.apply(plan)], self.seed)?;
+        let mut plan = self.flags.plan(self.url.as_deref().unwrap_or_default())?;
+        plan.load.connections = self.connections;
+        plan.length.stop = Stop::Duration(self.trial);
+        plan.length.warmup = self.warmup;
+        let [plan] = with_workload(&self.flags, [plan], self.seed)?;
         Ok(CapacityPlan {
             process: self.arrivals.process(self.seed.unwrap_or(SEED)),
             from: self.from,
@@ -148,7 +133,7 @@ impl Capacity {
     }
 }
 
-/// What is said at the end: the trials, the doubts, what limits the server, and the answer last.
+/// The text at the end: the trials, the doubts, what limits the server, and the answer last.
 fn summary(capacity: &millrace_runs::Capacity) -> String {
     let mut text = text_table(&capacity_table(capacity));
     for reason in &capacity.reasons {
@@ -159,12 +144,12 @@ fn summary(capacity: &millrace_runs::Capacity) -> String {
     text
 }
 
-fn conclude(capacity: &millrace_runs::Capacity) -> Outcome {
+fn conclude(capacity: &millrace_runs::Capacity) -> CommandResult {
     let is_whole = !matches!(
         capacity.found,
         SearchEnd::Stopped | SearchEnd::Invalid | SearchEnd::ClientLimit
     );
-    // The summary has said why.
+    // The summary shows why.
     if capacity.verdict == Verdict::Invalid || !is_whole {
         return Err(Failure::Said);
     }
@@ -213,7 +198,7 @@ fn trial_row(trial: &CapacityTrial, objective: &Objective) -> Vec<String> {
 
 fn show(live: &mut Live, progress: &CapacityProgress) {
     let done = progress.done as f64 + progress.run.fraction;
-    let place = Place {
+    let place = ViewPosition {
         part: format!(
             "trial {}, at {}",
             progress.done + 1,

@@ -3,32 +3,32 @@
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use millrace_client::{Plan, Process, Schedule, Stop};
+use millrace_client::{Schedule, Stop};
 use millrace_report::{compare_csv, compare_report, compare_table, text_table};
 use millrace_runs::{CompareProgress, Comparison};
 use millrace_stats::{BLOCKS, Decision, Detect, MOST_BLOCKS, Metric, Side, Subject, Verdict};
 
-use super::calibration_options::CalibrationOptions;
-use super::pace_options::PaceOptions;
-use super::request_options::RequestOptions;
+use super::calibration::calibrate;
 use super::results::ResultOptions;
-use super::single_options::SingleOptions;
+use super::single::SingleRunFlags;
 use super::values::{self, number, percentage, whole};
-use super::workload_options::WorkloadOptions;
-use crate::command_line;
+use super::workload::with_workload;
 use crate::events::Events;
-use crate::failure::{Failure, Outcome};
-use crate::live::{Place, remaining};
+use crate::failure::{CommandResult, Failure};
+use crate::flags::{COMPARE, PlanFlags};
+use crate::live::{ViewPosition, remaining};
 use crate::output::note;
 
 /// Compare two servers: A against itself first, then A and B in alternating runs
 ///
-/// The runs alternate in blocks of four, A B B A, so that what drifts on the machine meets both servers alike. A is
-/// measured against itself in the same pattern before, which shows the smallest difference that could be seen. The
-/// interval comes from the log ratios of the blocks (Student, 95 %).
+/// The runs alternate in blocks of four, A B B A, so that what drifts on the machine meets both
+/// servers alike. A is measured against itself in the same pattern before, which shows the smallest
+/// difference that could be seen. The interval comes from the log ratios of the blocks (Student,
+/// 95 %).
 ///
-/// Exit status: 0 when the comparison was carried out and the --limit holds, 1 when a run is INVALID or the comparison
-/// was stopped, 3 when the limit is exceeded or could not be shown to hold, or what --detect asks for could not be seen.
+/// Exit status: 0 when the comparison was carried out and the --limit holds, 1 when a run is
+/// INVALID or the comparison was stopped, 3 when the limit is exceeded or could not be shown to
+/// hold, or what --detect asks for could not be seen.
 #[derive(Args)]
 pub(crate) struct Compare {
     /// The server that is compared with, and a name for it: A=http://127.0.0.1:8080/
@@ -40,8 +40,8 @@ pub(crate) struct Compare {
     /// Connections of each run, all open at the same time
     #[arg(short, long, value_name = "N", default_value_t = 1, value_parser = whole::<usize>)]
     connections: usize,
-    /// Requests a second, at equal distances, whatever the server does; without it the loop is closed. With --session or a
-    /// workload so many sessions begin
+    /// Requests a second, at equal distances, however slow the server is; without it the loop is
+    /// closed. With --session or a workload R sessions begin
     #[arg(short, long, value_name = "R", value_parser = number, allow_negative_numbers = true)]
     rate: Option<f64>,
     /// How long each run measures, such as 2s or 500ms
@@ -53,16 +53,19 @@ pub(crate) struct Compare {
     /// Blocks of four runs, of A against itself and again of A and B; with --detect the fewest
     #[arg(long, value_name = "N", default_value_t = BLOCKS, value_parser = whole::<usize>)]
     blocks: usize,
-    /// The smallest difference that is to be seen, such as 3%: go on until it would be found four times out of five
+    /// The smallest difference that is to be seen, such as 3%: go on until it would be found four
+    /// times out of five
     #[arg(long, value_name = "PERCENT", value_parser = percentage)]
     detect: Option<f64>,
     /// Blocks of each half after which --detect gives up [default: ten times --blocks]
     #[arg(long, value_name = "N", value_parser = whole::<usize>, requires = "detect")]
     most_blocks: Option<usize>,
-    /// How many times worse B may be, such as 1.10; exit status 3 where the upper 95 % bound is over it
+    /// How many times worse B may be, such as 1.10; exit status 3 where the upper 95 % bound is
+    /// over it
     #[arg(long, value_name = "RATIO", value_parser = number)]
     limit: Option<f64>,
-    /// What decides; without it cpu where both processes are given, else throughput, or p50 with --rate
+    /// What decides; without it cpu where both processes are given, else throughput, or p50 with
+    /// --rate
     #[arg(long, value_enum)]
     metric: Option<Choice>,
     /// The processes of server A on this machine, for its CPU time per request: 4711 or 4711,4712
@@ -75,17 +78,11 @@ pub(crate) struct Compare {
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
     #[command(flatten)]
-    requests: RequestOptions,
-    #[command(flatten)]
-    pace: PaceOptions,
-    #[command(flatten)]
-    workload: WorkloadOptions,
-    #[command(flatten)]
-    calibration: CalibrationOptions,
+    flags: PlanFlags<COMPARE>,
     #[command(flatten)]
     results: ResultOptions,
     #[command(flatten)]
-    single: SingleOptions,
+    single: SingleRunFlags,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -112,21 +109,20 @@ impl From<Choice> for Metric {
 }
 
 impl Compare {
-    pub(crate) fn run(self) -> Outcome {
+    pub(crate) fn run(self) -> CommandResult {
         let mut compare = self.comparison()?;
         self.results.teller()?;
         let events = Events::listen()?;
         let one = compare.plan_of(Side::A);
         one.notes().into_iter().for_each(note);
-        compare.plan.calibration =
-            self.calibration
-                .measure(&one, &self.results.line(), &events.stop)?;
-        let mut comparison = {
+        compare.plan.conditions.calibration =
+            calibrate(&self.flags, &one, &self.results.line(), &events.stop)?;
+        let comparison = {
             let names = [compare.a.name.clone(), compare.b.name.clone()];
             let [a, b] = &names;
             let mut live = self.results.live(format!("millrace compare {a} {b}"));
             let mut show = |progress: &CompareProgress| {
-                let place = Place {
+                let place = ViewPosition {
                     part: part(progress, &names),
                     fraction: (progress.done as f64 + progress.run.fraction)
                         / progress.runs.max(1) as f64,
@@ -136,14 +132,13 @@ impl Compare {
             };
             millrace_runs::compare(&compare, Some(&mut show), &events.stop).map_err(Failure::new)?
         };
-        comparison.command = command_line::typed();
         let text = summary(&comparison);
         self.results
             .write(&comparison, &text, compare_csv, compare_report)?;
         conclude(&comparison)
     }
 
-    /// Where --detect gives up if nothing else is said.
+    /// Where `--detect` gives up without `--most-blocks`.
     fn most_blocks_without_word(&self) -> usize {
         self.blocks
             .saturating_mul(10)
@@ -151,31 +146,21 @@ impl Compare {
             .max(self.blocks)
     }
 
-    fn comparison(&self) -> Outcome<millrace_runs::Compare> {
+    fn comparison(&self) -> CommandResult<millrace_runs::Compare> {
         self.single.refuse("--duration")?;
         let subject = |(name, url): &(String, String), pids: &[u32]| Subject {
             name: name.clone(),
             url: url.clone(),
             pids: pids.to_vec(),
         };
-        let plan = Plan {
-            connections: self.connections,
-            stop: Stop::Duration(self.duration),
-            warmup: self.warmup,
-            schedule: self.rate.map(|rate| Schedule {
-                rate,
-                process: Process::Constant,
-                deadline: None,
-            }),
-            ..self.requests.plan(&self.a.1)?
-        };
-        let plan = self.pace.apply(plan);
-        let other = Plan {
-            url: self.b.1.clone(),
-            ..plan.clone()
-        };
-        let both = self.workload.apply([plan.clone(), other], self.seed)?;
-        let [a, b] = both.map(|plan| plan.workload);
+        let mut plan = self.flags.plan(&self.a.1)?;
+        plan.load.connections = self.connections;
+        plan.load.schedule = self.rate.map(Schedule::constant);
+        plan.length.stop = Stop::Duration(self.duration);
+        plan.length.warmup = self.warmup;
+        let other = plan.clone().with(|plan| plan.target.url = self.b.1.clone());
+        let both = with_workload(&self.flags, [plan.clone(), other], self.seed)?;
+        let [a, b] = both.map(|plan| plan.request.workload);
         Ok(millrace_runs::Compare {
             workloads: a.zip(b).map(|(a, b)| [a, b]),
             blocks: self.blocks,
@@ -196,7 +181,8 @@ impl Compare {
     }
 }
 
-/// What is said at the end: the noise floor and the figures in a table, the doubts, and the answer last.
+/// The text at the end: a table of the noise floor and the figures, the doubts, and the answer
+/// last.
 fn summary(comparison: &Comparison) -> String {
     let mut text = text_table(&compare_table(comparison));
     for reason in &comparison.reasons {
@@ -209,8 +195,8 @@ fn summary(comparison: &Comparison) -> String {
     text
 }
 
-fn conclude(comparison: &Comparison) -> Outcome {
-    // The summary has said why.
+fn conclude(comparison: &Comparison) -> CommandResult {
+    // The summary shows why.
     if comparison.verdict == Verdict::Invalid || !comparison.complete {
         return Err(Failure::Said);
     }
@@ -222,7 +208,7 @@ fn conclude(comparison: &Comparison) -> Outcome {
     }
 }
 
-/// Which block it is, and of whom.
+/// The current block, and its servers.
 fn part(progress: &CompareProgress, names: &[String; 2]) -> String {
     let [a, b] = names;
     let (other, server) = match (progress.is_baseline, progress.server) {
@@ -245,7 +231,7 @@ fn progress_line(progress: &CompareProgress, names: &[String; 2]) -> String {
     )
 }
 
-/// `NAME=URL`; a URL may have more equals signs, a name none.
+/// `NAME=URL`. Only the URL may have more equals signs.
 fn named(text: &str) -> Result<(String, String), String> {
     let (name, url) = text
         .split_once('=')

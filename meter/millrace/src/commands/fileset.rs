@@ -5,13 +5,14 @@ use std::path::PathBuf;
 use clap::Args;
 use millrace_client::{DIRECTORY_BYTES, FileSet};
 
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CommandResult, Failure};
 use crate::output::{Progress, say};
 
 /// Write the SPECweb96 file set and the plan that asks for it
 ///
-/// Each directory has 36 files of 102 bytes to 900 KiB, 5.1 MB together; 35, 50, 14 and 1 % of the requests go to files of
-/// up to 1, 10, 100 and 1000 KB. The folder must be new, empty, or hold the file set already: nothing else is written over.
+/// Each directory has 36 files of 102 bytes to 900 KiB, 5.1 MB together; 35, 50, 14 and 1 % of the
+/// requests go to files of up to 1, 10, 100 and 1000 KB. The folder must be new, empty, or hold the
+/// file set already: nothing else is written over.
 #[derive(Args)]
 pub(crate) struct Fileset {
     /// The folder to write, which the server then serves
@@ -22,7 +23,7 @@ pub(crate) struct Fileset {
 }
 
 impl Fileset {
-    pub(crate) fn run(self) -> Outcome {
+    pub(crate) fn run(self) -> CommandResult {
         let set = FileSet {
             folder: self.dir,
             directories: self.directories,

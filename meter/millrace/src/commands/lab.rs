@@ -15,7 +15,7 @@ use millrace_stats::Verdict;
 use super::results::ResultOptions;
 use crate::command_line;
 use crate::events::Events;
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CommandResult, Failure};
 use crate::output::{note, say};
 
 /// Measure several servers alike: an experiment from a file
@@ -28,14 +28,14 @@ pub(crate) struct Lab {
 #[derive(Subcommand)]
 enum Command {
     Run(Box<Run>),
-    Check(Check),
+    Check(CheckCommand),
 }
 
 /// Start each server of an experiment in turn, measure it, and compare them
 ///
-/// Exit status: 0 when every run was made and counts and every limit of the file holds, 1 when a server failed, a level of a
-/// server has only INVALID runs, or the experiment was stopped, 3 when a limit is missed, or could not be shown to hold.
-/// What there is by then is written in each case.
+/// Exit status: 0 when every run was made and counts and every limit of the file holds, 1 when a
+/// server failed, a level of a server has only INVALID runs, or the experiment was stopped, 3 when
+/// a limit is missed, or could not be shown to hold. What there is by then is written in each case.
 #[derive(Args)]
 struct Run {
     /// The experiment, such as lab/experiments/static-8k.toml
@@ -43,7 +43,8 @@ struct Run {
     /// Measure only these servers, by their names with commas between
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     only: Vec<String>,
-    /// Measure at these numbers of connections instead of the file's, such as 1,32; limits at others are not asked about
+    /// Measure at these numbers of connections instead of the file's, such as 1,32; limits at
+    /// others are not asked about
     #[arg(short, long, value_name = "LEVELS")]
     connections: Option<Ladder>,
     /// Leave out servers whose programs are not installed
@@ -65,15 +66,16 @@ struct Run {
     results: ResultOptions,
 }
 
-/// Look at an experiment without running it: mistakes in its file, programs that are missing, and what it may not do here
+/// Look at an experiment without running it: mistakes in its file, programs that are missing, and
+/// what it may not do here
 #[derive(Args)]
-struct Check {
+struct CheckCommand {
     /// The experiment
     file: PathBuf,
 }
 
 impl Lab {
-    pub(crate) fn run(self) -> Outcome {
+    pub(crate) fn run(self) -> CommandResult {
         match self.command {
             Command::Run(run) => run.run(),
             Command::Check(check) => check.run(),
@@ -81,8 +83,8 @@ impl Lab {
     }
 }
 
-impl Check {
-    fn run(&self) -> Outcome {
+impl CheckCommand {
+    fn run(&self) -> CommandResult {
         let experiment = read(&self.file)?;
         let names: Vec<&str> = experiment.names().collect();
         say(format!(
@@ -101,9 +103,9 @@ impl Check {
     }
 }
 
-/// This program, and `millpond` beside it: a release and a build have both in one folder. Without
-/// one there, the shell finds it by its name.
-fn programs() -> Outcome<Programs> {
+/// This program, and `millpond` beside it: releases and builds have both in one folder. If there is
+/// none, the shell finds it by its name.
+fn programs() -> CommandResult<Programs> {
     let millrace = std::env::current_exe()
         .map_err(|error| Failure::new(format!("cannot find this program: {error}")))?;
     let beside = millrace.with_file_name("millpond");
@@ -118,7 +120,7 @@ fn programs() -> Outcome<Programs> {
 }
 
 impl Run {
-    fn run(self) -> Outcome {
+    fn run(self) -> CommandResult {
         let experiment = self.experiment()?;
         self.results.teller()?;
         let options = LabOptions {
@@ -144,7 +146,7 @@ impl Run {
             .write(&found, &summary(&found), lab_csv, lab_report)?;
         match &found.failure {
             Some(failure) => Err(Failure::new(failure)),
-            // The summary has said why.
+            // The summary shows why.
             None if found.verdict == Verdict::Invalid || !found.complete => Err(Failure::Said),
             None if is_missed(&found) => Err(Failure::Missed),
             None => Ok(()),
@@ -152,7 +154,7 @@ impl Run {
     }
 
     /// The experiment with what the command line changes.
-    fn experiment(&self) -> Outcome<Experiment> {
+    fn experiment(&self) -> CommandResult<Experiment> {
         let mut experiment = read(&self.file)?;
         for name in &self.only {
             if !experiment.names().any(|known| known == name) {
@@ -192,7 +194,7 @@ impl Run {
     }
 }
 
-fn read(path: &Path) -> Outcome<Experiment> {
+fn read(path: &Path) -> CommandResult<Experiment> {
     let text = fs::read_to_string(path)
         .map_err(|error| Failure::new(format!("cannot read {}: {error}", path.display())))?;
     let absolute = path
@@ -211,7 +213,7 @@ fn wrong(path: &Path, faults: &[Fault]) -> Failure {
         .hint("docs/reference/experiments.md describes the format of an experiment")
 }
 
-/// Takes the servers out that cannot be started, and says so.
+/// Leaves out servers that cannot be started, with a note.
 fn leave_out_missing(experiment: &mut Experiment) {
     let missing = experiment.missing();
     for one in &missing {
@@ -239,18 +241,18 @@ fn not_installed(missing: &[Missing]) -> Failure {
     let programs: Vec<&str> = missing.iter().map(|one| one.program.as_str()).collect();
     let packages = packages.join(" ");
     Failure::new(format!("not installed: {}", programs.join(", "))).hint(format!(
-        "sudo apt-get install {packages}\n        a package may start a service that nobody needs here; \
+        "sudo apt-get install {packages}\n        a package may start a service that is not needed here; \
          sudo systemctl disable --now SERVICE ends it"
     ))
 }
 
-/// Whether a limit is missed, or could not be shown to hold.
+/// Whether a limit is missed or undecided.
 fn is_missed(found: &Found) -> bool {
     let mut limits = found.limits.iter();
     limits.any(|limit| limit.outcome != LabOutcome::Holds)
 }
 
-/// The tables, the doubts, and what was asked.
+/// The tables, the doubts, and the limits of the file.
 fn summary(found: &Found) -> String {
     let mut text = format!("{}\n\n", found.title);
     for table in lab_tables(found) {

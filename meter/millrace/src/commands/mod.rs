@@ -1,30 +1,24 @@
-//! The commands, one module each.
+//! The commands, one module each. The flags that they share are in [`crate::flags`].
 
-mod calibration_options;
+mod arrivals;
+mod calibration;
 mod capacity;
 mod compare;
 mod fileset;
-mod headings;
+pub(crate) mod headings;
 mod lab;
 mod load;
-mod loop_options;
 mod null;
-mod only_options;
-mod pace_options;
-mod postgres_options;
-mod probe_options;
 mod report;
-mod request_options;
 mod results;
-mod single_options;
+mod single;
 mod sweep;
-mod transport_options;
-mod values;
-mod workload_options;
+pub(crate) mod values;
+mod workload;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
-use crate::failure::Outcome;
+use crate::failure::CommandResult;
 
 /// A meter for web servers: load, sweeps, capacity, comparisons and experiments that say whether to
 /// believe them.
@@ -46,14 +40,21 @@ enum Command {
     Sweep(Box<sweep::Sweep>),
     Capacity(Box<capacity::Capacity>),
     Compare(Box<compare::Compare>),
-    Report(report::Report),
+    Report(report::ReportCommand),
     Lab(lab::Lab),
     Null(null::Null),
 }
 
 impl Cli {
+    /// The command line of this process. Ends the process with a message if it has a mistake.
+    pub(crate) fn read() -> Self {
+        let command = Self::command().mut_subcommand("load", load::refuse_beside_probe_only);
+        let matches = command.get_matches();
+        Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+    }
+
     /// Does what the command line says.
-    pub(crate) fn run(self) -> Outcome {
+    pub(crate) fn run(self) -> CommandResult {
         match self.command {
             Command::Load(command) => command.run(),
             Command::Sweep(command) => command.run(),

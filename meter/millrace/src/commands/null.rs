@@ -10,7 +10,7 @@ use clap::Args;
 use millrace_client::{Delay, NullAnswer, NullLog, NullPlan, NullServer};
 
 use crate::events::Events;
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CommandResult, Failure};
 use crate::output::say;
 
 /// Answers that each thread keeps for --log.
@@ -25,11 +25,12 @@ pub(crate) struct Null {
     /// Size of the body of each answer, such as 200, 8KB or 1MB
     #[arg(long, value_name = "SIZE", default_value = "0", value_parser = size)]
     size: usize,
-    /// How long to wait before each answer: 2ms for all, or exp:2ms for exponentially distributed times of that mean
+    /// How long to wait before each answer: 2ms for all, or exp:2ms for exponentially distributed
+    /// times of that mean
     #[arg(long, value_name = "DELAY", value_parser = delay)]
     delay: Option<Delay>,
-    /// How long a thread is then busy with each answer, by the clock: with 100us it is full below 10,000 a second, by what the
-    /// system calls take
+    /// How long a thread is then busy with each answer, by the clock: with 100us it is full below
+    /// 10,000 a second, by what the system calls take
     #[arg(long, value_name = "TIME", default_value = "0s", value_parser = span)]
     work: Duration,
     /// The same seed gives the same random delays
@@ -41,18 +42,19 @@ pub(crate) struct Null {
     /// Cores to pin the threads to, such as 0,1
     #[arg(long, value_name = "CORES", value_delimiter = ',')]
     cores: Vec<usize>,
-    /// Never sleep: what --log says was read is read when it comes, and not when the core has woken up. Takes a core for each thread
+    /// Never sleep: what --log says was read is read when it comes, and not when the core has woken
+    /// up. Takes a core for each thread
     #[arg(long)]
     spin: bool,
-    /// At the end, write when the last million requests of each thread were read, were answered, and had been received by the
-    /// kernel, as comma-separated nanoseconds of CLOCK_MONOTONIC
+    /// At the end, write when the last million requests of each thread were read, were answered,
+    /// and had been received by the kernel, as comma-separated nanoseconds of CLOCK_MONOTONIC
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
 }
 
 impl Null {
-    pub(crate) fn run(self) -> Outcome {
-        // A file that cannot be written is found before the measurement, not after it.
+    pub(crate) fn run(self) -> CommandResult {
+        // A file that cannot be written is reported before the measurement.
         let log = self.log.as_deref().map(create).transpose()?;
         let events = Events::listen()?;
         let server = NullServer::start(&NullPlan {
@@ -79,7 +81,7 @@ impl Null {
     }
 }
 
-fn create(path: &Path) -> Outcome<(File, PathBuf)> {
+fn create(path: &Path) -> CommandResult<(File, PathBuf)> {
     let file = File::create(path)
         .map_err(|error| Failure::new(format!("cannot write {}: {error}", path.display())))?;
     Ok((file, path.to_owned()))
@@ -122,7 +124,7 @@ fn size(text: &str) -> Result<usize, String> {
         .ok_or_else(|| "a size is written as 200, 8KB, 8KiB, 1MB or 1MiB".to_owned())
 }
 
-/// The seed is another option's.
+/// The seed is set later: it is the value of another flag.
 fn delay(text: &str) -> Result<Delay, String> {
     match text.strip_prefix("exp:") {
         Some(mean) => Ok(Delay::Exponential {

@@ -14,19 +14,21 @@ use millrace_stats::Verdict;
 use super::headings::OUTPUT;
 use super::results::{FileOptions, write_to};
 use crate::command_line;
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CommandResult, Failure};
 use crate::stored;
 
 /// Make one page, graphs or a table of stored results
 ///
-/// The files are those of --json of load (with --diagnose too), sweep, capacity, compare and lab; what each one is, is seen from its content.
+/// The files are those of --json of load (with --diagnose too), sweep, capacity, compare and lab;
+/// what each one is, is seen from its content.
 ///
-/// With --merge runs become one: generators that ran at the same time on several machines, whose rates add up, or repeats one after
-/// the other, which are averaged. Their histograms are added, so that percentiles are those of all samples together.
+/// With --merge runs become one: generators that ran at the same time on several machines, whose
+/// rates add up, or repeats one after the other, which are averaged. Their histograms are added, so
+/// that percentiles are those of all samples together.
 ///
 /// Exit status: 0 when all was read and written, 1 when it was not, or the merged run is INVALID.
 #[derive(Args)]
-pub(crate) struct Report {
+pub(crate) struct ReportCommand {
     /// Files that --json of a measuring command has written
     #[arg(value_name = "FILE.json", required = true)]
     files: Vec<PathBuf>,
@@ -36,15 +38,16 @@ pub(crate) struct Report {
     /// Write the merged run as JSON; - is standard output
     #[arg(long, value_name = "FILE", requires = "merge", help_heading = OUTPUT)]
     json: Option<PathBuf>,
-    /// What `load --probe-only --json` has stored on the machine of the server while the runs were made
+    /// What `load --probe-only --json` has stored on the machine of the server while the runs were
+    /// made
     #[arg(long, value_name = "PROBE.json", conflicts_with = "merge")]
     probe: Option<PathBuf>,
     #[command(flatten)]
     results: FileOptions,
 }
 
-impl Report {
-    pub(crate) fn run(self) -> Outcome {
+impl ReportCommand {
+    pub(crate) fn run(self) -> CommandResult {
         let tell = self.results.teller(self.json.as_deref())?;
         let mut found = Vec::new();
         for path in &self.files {
@@ -62,7 +65,7 @@ impl Report {
             .write(|| summary_csv(&found), || collection_report(&found))
     }
 
-    fn merged(&self, found: Vec<(String, StoredResult)>, tell: fn(&str)) -> Outcome {
+    fn merged(&self, found: Vec<(String, StoredResult)>, tell: fn(&str)) -> CommandResult {
         let mut runs = Vec::new();
         for ((_, found), path) in found.into_iter().zip(&self.files) {
             match found {
@@ -104,8 +107,8 @@ impl Report {
     }
 }
 
-/// Puts what was probed beside each run and step that it was probed during.
-fn attach(found: &mut [(String, StoredResult)], path: &Path) -> Outcome {
+/// Attaches a probe to each run and step during which it sampled.
+fn attach(found: &mut [(String, StoredResult)], path: &Path) -> CommandResult {
     let probe = stored::read_probe(path)?;
     let mut attached = 0;
     for (_, one) in found {
@@ -114,7 +117,7 @@ fn attach(found: &mut [(String, StoredResult)], path: &Path) -> Outcome {
             StoredResult::Sweep(sweep) => {
                 sweep.steps.iter_mut().map(|step| &mut step.run).collect()
             }
-            // These keep none of their runs, or have a probe beside each already.
+            // These keep none of their runs, or have their own probes.
             StoredResult::Capacity(_)
             | StoredResult::Comparison(_)
             | StoredResult::Lab(_)
@@ -138,7 +141,7 @@ fn attach(found: &mut [(String, StoredResult)], path: &Path) -> Outcome {
     Ok(())
 }
 
-/// Puts the part of a probe that lies within a run beside it; says whether there is one.
+/// Attaches the part of a probe that lies within a run. False if there is none.
 fn attach_to(run: &mut Run, probe: &Probe) -> bool {
     let start = run.started_unix_us.saturating_mul(1000);
     let end = start.saturating_add((run.duration_s.max(0.0) * 1e9) as u64);
@@ -153,13 +156,13 @@ fn attach_to(run: &mut Run, probe: &Probe) -> bool {
     true
 }
 
-/// A result is called as its file is, without the ending.
+/// The name of a result: its file name without the ending.
 fn name(path: &Path) -> String {
     let stem = path.file_stem().unwrap_or(path.as_os_str());
     stem.to_string_lossy().into_owned()
 }
 
-/// Names that come again have the number of their file behind them.
+/// Adds the number of the file to names that occur more than once.
 fn number_same_names(found: &mut [(String, StoredResult)]) {
     let names: Vec<String> = found.iter().map(|(name, _)| name.clone()).collect();
     for (number, (name, _)) in found.iter_mut().enumerate() {

@@ -1,4 +1,4 @@
-//! Where a measuring command leaves what it found: the same options in each.
+//! Where a measuring command writes its result: the same flags in each command.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use millrace_report::Report;
 use serde::Serialize;
 
 use super::headings::OUTPUT;
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CommandResult, Failure};
 use crate::live::{Live, LiveOptions};
 use crate::output::{Progress, note, say, write_out};
 
@@ -28,9 +28,9 @@ pub(crate) struct FileOptions {
 }
 
 impl FileOptions {
-    /// Where words go: standard output, unless that is for a file. Fails for files that cannot be written at all, before anything
-    /// is measured.
-    pub(crate) fn teller(&self, json: Option<&Path>) -> Outcome<fn(&str)> {
+    /// Where text goes: standard output, unless a file goes there. Fails before the measurement if
+    /// a file cannot be written.
+    pub(crate) fn teller(&self, json: Option<&Path>) -> CommandResult<fn(&str)> {
         let (csv, report) = (self.csv.as_deref(), self.report.as_deref());
         for path in [json, csv, report].into_iter().flatten() {
             has_folder(path)?;
@@ -46,12 +46,12 @@ impl FileOptions {
         }
     }
 
-    /// Writes the files that are asked for.
+    /// Writes the files that the user asks for.
     pub(crate) fn write(
         &self,
         csv: impl FnOnce() -> String,
         report: impl FnOnce() -> Report,
-    ) -> Outcome {
+    ) -> CommandResult {
         if let Some(path) = &self.csv {
             write_to(path, csv().trim_end())?;
         }
@@ -69,7 +69,7 @@ impl FileOptions {
     }
 }
 
-/// Files for the result of a measurement, and what is shown meanwhile.
+/// Files for the result of a measurement, and what is shown during it.
 #[derive(Args)]
 #[command(next_help_heading = OUTPUT)]
 pub(crate) struct ResultOptions {
@@ -83,42 +83,42 @@ pub(crate) struct ResultOptions {
 }
 
 impl ResultOptions {
-    /// Where words go: standard output, unless that is for a file. Fails for files that cannot be written at all, before anything
-    /// is measured.
-    pub(crate) fn teller(&self) -> Outcome<fn(&str)> {
+    /// Where text goes: standard output, unless a file goes there. Fails before the measurement if
+    /// a file cannot be written.
+    pub(crate) fn teller(&self) -> CommandResult<fn(&str)> {
         self.files.teller(self.json.as_deref())
     }
 
-    /// What is shown meanwhile; `title` says what is measured.
+    /// The view during the measurement; `title` says what is measured.
     pub(crate) fn live(&self, title: String) -> Live {
         let paths = [self.json.as_deref(), self.files.csv.as_deref()];
         Live::start(&self.live, title, paths.into_iter().any(is_stdout))
     }
 
-    /// A line of progress for what needs no more, or nothing if that is asked for.
+    /// A line of progress for a part without a screen; nothing with `--quiet`.
     pub(crate) fn line(&self) -> Progress {
         self.live.line()
     }
 
-    /// Says `text` on standard output, unless a result goes there, and writes the files that are asked for.
+    /// Prints `text`, to standard output unless a file goes there, and writes the files.
     pub(crate) fn write<T: Serialize>(
         &self,
         found: &T,
         text: &str,
         csv: impl FnOnce(&T) -> String,
         report: impl FnOnce(&T) -> Report,
-    ) -> Outcome {
+    ) -> CommandResult {
         self.teller()?(text.trim_end());
         self.files(found, csv, report)
     }
 
-    /// Writes the files that are asked for.
+    /// Writes the files that the user asks for.
     pub(crate) fn files<T: Serialize>(
         &self,
         found: &T,
         csv: impl FnOnce(&T) -> String,
         report: impl FnOnce(&T) -> Report,
-    ) -> Outcome {
+    ) -> CommandResult {
         if let Some(path) = &self.json {
             let json = serde_json::to_string_pretty(found).map_err(Failure::new)?;
             write_to(path, &json)?;
@@ -131,8 +131,9 @@ fn is_stdout(path: Option<&Path>) -> bool {
     path == Some(Path::new("-"))
 }
 
-/// Whether the folder of a file is there: hours of measuring should not end in a file that cannot be.
-fn has_folder(path: &Path) -> Outcome {
+/// Checks that the folder of a file exists: hours of measuring should not end with a file that
+/// cannot be written.
+fn has_folder(path: &Path) -> CommandResult {
     match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() && !folder.is_dir() => {
             Err(Failure::new(format!(
@@ -149,8 +150,8 @@ fn has_folder(path: &Path) -> Outcome {
     }
 }
 
-/// Whether graphs can have this folder: one that is not there will be made.
-fn is_folder(path: Option<&Path>) -> Outcome {
+/// Checks that graphs can go into this folder. A missing folder is created later.
+fn is_folder(path: Option<&Path>) -> CommandResult {
     match path {
         Some(path) if path.exists() && !path.is_dir() => Err(Failure::new(format!(
             "cannot write graphs into {}: it is no folder",
@@ -161,14 +162,14 @@ fn is_folder(path: Option<&Path>) -> Outcome {
 }
 
 /// Writes a text with a line feed at its end; `-` is standard output.
-pub(super) fn write_to(path: &Path, text: &str) -> Outcome {
+pub(super) fn write_to(path: &Path, text: &str) -> CommandResult {
     if path == Path::new("-") {
         return write_out(text);
     }
     fs::write(path, format!("{text}\n")).map_err(|error| cannot(path, &error))
 }
 
-fn write_graphs(folder: &Path, report: &Report) -> Outcome {
+fn write_graphs(folder: &Path, report: &Report) -> CommandResult {
     fs::create_dir_all(folder).map_err(|error| cannot(folder, &error))?;
     for graph in report.to_svg_files() {
         let path = folder.join(&graph.name);

@@ -1,28 +1,29 @@
-//! Values of options that are numbers: what they must look like, in words. The standard library's errors name its types.
+//! Numbers as values of flags, with errors in plain words: those of the standard library name
+//! types of Rust.
 
 use std::str::FromStr;
 use std::time::Duration;
 
 /// A length of time with its unit.
-pub(super) fn duration(text: &str) -> Result<Duration, String> {
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     millrace_stats::duration(text)
         .ok_or_else(|| "a number with a unit is needed, such as 500ms, 10s or 2min".to_owned())
 }
 
 /// A whole number.
-pub(super) fn whole<T: FromStr>(text: &str) -> Result<T, String> {
+pub(crate) fn whole<T: FromStr>(text: &str) -> Result<T, String> {
     text.parse()
         .map_err(|_| "a whole number is needed, such as 8".to_owned())
 }
 
 /// A number with or without a fraction.
-pub(super) fn number(text: &str) -> Result<f64, String> {
+pub(crate) fn number(text: &str) -> Result<f64, String> {
     text.parse()
         .map_err(|_| "a number without a unit is needed, such as 200 or 1.5".to_owned())
 }
 
 /// The status of an answer.
-pub(super) fn status(text: &str) -> Result<u16, String> {
+pub(crate) fn status(text: &str) -> Result<u16, String> {
     whole(text)
         .ok()
         .filter(|status| (100..=999).contains(status))
@@ -30,7 +31,7 @@ pub(super) fn status(text: &str) -> Result<u16, String> {
 }
 
 /// `3%` or `3` as 0.03.
-pub(super) fn percentage(text: &str) -> Result<f64, String> {
+pub(crate) fn percentage(text: &str) -> Result<f64, String> {
     let number = text.trim().trim_end_matches('%').trim_end();
     match number.parse::<f64>() {
         Ok(percent) if (0.1..=50.0).contains(&percent) => Ok(percent / 100.0),

@@ -1,4 +1,4 @@
-//! How a view is drawn: what matters most first, as far as the terminal has rows.
+//! Draws a view: the most important parts first, as long as the terminal has rows.
 
 use millrace_client::Progress as Run;
 use millrace_report::number;
@@ -12,14 +12,14 @@ use ratatui::widgets::{
     Axis, Block, Borders, Cell, Chart, Dataset, GraphType, LineGauge, Row, Sparkline, Table,
 };
 
-use super::view::{Place, Steps, View, doing, remaining};
+use super::view::{Steps, View, ViewPosition, doing, remaining};
 
 /// Rows of the graph of rates, with its title.
 const SPARKS: u16 = 5;
 /// Columns that a graph beside the table of steps needs, and rows.
 const GRAPH: (u16, u16) = (70, 6);
 
-/// Draws all of it.
+/// Draws the whole view.
 pub(super) fn draw(frame: &mut Frame<'_>, view: &View) {
     let mut rows = Rows::of(frame.area());
     title(frame, rows.take(1), view);
@@ -55,7 +55,7 @@ impl Rows {
         Self { left: area }
     }
 
-    /// The next rows, if there are so many.
+    /// The next rows, if enough are left.
     fn take(&mut self, height: u16) -> Option<Rect> {
         (self.left.height >= height).then(|| self.split_first(height))
     }
@@ -67,7 +67,7 @@ impl Rows {
         first
     }
 
-    /// What lies below the next `height` rows.
+    /// The rows below the next `height` rows.
     fn split_off(&mut self, height: u16) -> Rect {
         let [first, rest] =
             Layout::vertical([Constraint::Length(height), Constraint::Min(0)]).areas(self.left);
@@ -90,8 +90,8 @@ fn title(frame: &mut Frame<'_>, area: Option<Rect>, view: &View) {
     }
 }
 
-/// What it is doing, how far it is, and how long it will take.
-fn gauge(frame: &mut Frame<'_>, area: Option<Rect>, place: &Place, run: &Run) {
+/// What the command does, how far it is, and how long it will take.
+fn gauge(frame: &mut Frame<'_>, area: Option<Rect>, place: &ViewPosition, run: &Run) {
     let Some(area) = area else { return };
     let mut words = Vec::new();
     if !place.part.is_empty() {
@@ -214,7 +214,7 @@ fn sparks(frame: &mut Frame<'_>, area: Rect, view: &View, run: &Run) {
     frame.render_widget(line, area);
 }
 
-/// The last steps as a table, and all of them as a graph where there is room.
+/// The last steps as a table, and all steps as a graph if there is room.
 fn steps(frame: &mut Frame<'_>, area: Rect, steps: &Steps) {
     if area.height < 3 || area.width == 0 {
         return;

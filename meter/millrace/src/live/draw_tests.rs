@@ -1,4 +1,4 @@
-//! What is on the screen, at usual and at absurd sizes.
+//! What the screen shows, at usual and at absurd sizes.
 
 use std::time::Duration;
 
@@ -53,7 +53,7 @@ fn view(with_steps: bool) -> View {
                 busiest_thread: 0.34,
             },
         };
-        let place = Place {
+        let place = ViewPosition {
             part: if with_steps {
                 "step 3 of 12, at 500 /s".to_owned()
             } else {

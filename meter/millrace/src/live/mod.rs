@@ -1,7 +1,8 @@
-//! What a measuring command shows while it measures: a screen of its own on a terminal, else a line now and then.
+//! What a measuring command shows during a measurement: a full screen on a terminal, else a line
+//! now and then.
 //!
-//! It is drawn by the thread that waits for the client threads, when they report, which is four times a second: no thread that
-//! measures takes part. Standard error carries it, so that standard output stays a result.
+//! The thread that waits for the client threads draws it four times a second, when they report. No
+//! thread that measures takes part. It goes to standard error; standard output is for the result.
 
 mod draw;
 mod options;
@@ -12,7 +13,7 @@ use std::io::{IsTerminal as _, stderr, stdout};
 
 pub(crate) use options::LiveOptions;
 pub(crate) use terminal::restore;
-pub(crate) use view::{Place, Steps, doing, remaining};
+pub(crate) use view::{Steps, ViewPosition, doing, remaining};
 
 use millrace_client::Progress as Run;
 
@@ -23,7 +24,7 @@ use view::View;
 /// Reports between two lines where there is no terminal: ten seconds of four reports.
 const SELDOM: u64 = 40;
 
-/// The view of one command, from its beginning to its end. Dropped, it leaves the terminal as it was.
+/// The view of one command, from its beginning to its end. Its drop restores the terminal.
 pub(crate) struct Live {
     view: View,
     how: How,
@@ -33,7 +34,7 @@ pub(crate) struct Live {
 enum How {
     /// The whole terminal.
     Screen(Box<Screen>),
-    /// One line that is written over.
+    /// One line that is overwritten.
     Line(Progress),
     /// A line now and then, into a file or a pipe.
     Seldom,
@@ -42,7 +43,7 @@ enum How {
 }
 
 impl Live {
-    /// `title` says what is measured; `shares_stdout` that a result will go to standard output as it is.
+    /// `title` says what is measured; `shares_stdout` says that a result goes to standard output.
     pub(crate) fn start(options: &LiveOptions, title: String, shares_stdout: bool) -> Self {
         let how = if options.quiet {
             How::Quiet
@@ -51,7 +52,7 @@ impl Live {
         } else if options.plain || (shares_stdout && stdout().is_terminal()) {
             How::Line(Progress::new())
         } else {
-            // A terminal that cannot be had, such as that of a job in the background, still has a line.
+            // The terminal of a job in the background cannot become a screen, but shows a line.
             Screen::open().map_or_else(
                 || How::Line(Progress::new()),
                 |screen| How::Screen(Box::new(screen)),
@@ -64,19 +65,19 @@ impl Live {
         }
     }
 
-    /// The steps that will be shown as a table beside the run.
+    /// Shows these steps as a table beside the run.
     pub(crate) fn steps(mut self, steps: Steps) -> Self {
         self.view.steps = steps;
         self
     }
 
-    /// Whether anything will be shown: nobody needs to collect it otherwise.
+    /// Whether anything is shown. If not, the caller need not collect it.
     pub(crate) fn is_watching(&self) -> bool {
         !matches!(self.how, How::Quiet)
     }
 
-    /// The state of things, in a line for where there is no screen. Called four times a second.
-    pub(crate) fn show(&mut self, place: Place, run: &Run, line: impl FnOnce() -> String) {
+    /// Shows the progress; `line` is its form without a screen. Called four times a second.
+    pub(crate) fn show(&mut self, place: ViewPosition, run: &Run, line: impl FnOnce() -> String) {
         self.view.report(place, run);
         self.reports += 1;
         match &mut self.how {
@@ -87,7 +88,8 @@ impl Live {
         }
     }
 
-    /// A step is done: a row of the table, and its point in the graph. On a screen `tell` waits for [`Live::finish`].
+    /// Shows a finished step: a row of the table, and its point in the graph. On a screen `tell`
+    /// waits for [`Live::finish`].
     pub(crate) fn step(
         &mut self,
         row: Vec<String>,
@@ -105,7 +107,7 @@ impl Live {
         }
     }
 
-    /// Leaves the terminal as it was; says whether there was a screen, whose steps are to be told again.
+    /// Restores the terminal. True if there was a screen: its steps must be printed again.
     pub(crate) fn finish(self) -> bool {
         matches!(self.how, How::Screen(_))
     }

@@ -4,7 +4,7 @@ use clap::Args;
 
 use crate::output::Progress;
 
-/// What is shown meanwhile.
+/// What is shown during a measurement.
 #[derive(Args, Clone, Copy)]
 pub(crate) struct LiveOptions {
     /// Show progress as one line instead of the whole terminal
@@ -16,7 +16,8 @@ pub(crate) struct LiveOptions {
 }
 
 impl LiveOptions {
-    /// A line for what has no screen: `--plain` changes nothing about it, `--quiet` takes it away.
+    /// The progress line of a part without a screen. `--plain` does not change it, `--quiet` hides
+    /// it.
     pub(crate) fn line(&self) -> Progress {
         if self.quiet {
             Progress::silent()

@@ -1,7 +1,7 @@
-//! The terminal as a screen of one's own, and as it was before.
+//! Takes the terminal as a full screen, and restores it.
 //!
-//! The terminal stays in charge of Ctrl-C, which is a signal that the command waits for. Only echo and line editing are taken from
-//! it, and Ctrl-Z: a client that is stopped would measure its own sleep.
+//! Ctrl-C stays a signal, which the command waits for. Echo, line editing and Ctrl-Z are off: a
+//! client that is stopped would measure its own sleep.
 
 use std::io::{Stderr, stderr};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,20 +19,20 @@ use rustix::termios::{
 use super::draw::draw;
 use super::view::View;
 
-/// Whether the screen is ours. Whoever takes it back first does it.
+/// Whether the screen is taken. The first caller that clears this restores the terminal.
 static OURS: AtomicBool = AtomicBool::new(false);
-/// The terminal's settings as they were.
+/// The terminal's settings before.
 static BEFORE: Mutex<Option<Termios>> = Mutex::new(None);
-/// The panic hook is set once in a process.
+/// Sets the panic hook once in a process.
 static HOOK: Once = Once::new();
 
-/// The whole terminal, given back when dropped.
+/// The whole terminal. Its drop restores the terminal.
 pub(super) struct Screen {
     terminal: Terminal<CrosstermBackend<Stderr>>,
 }
 
 impl Screen {
-    /// Takes the terminal of standard error; `None` if it cannot be had or cannot draw.
+    /// Takes the terminal of standard error. None: there is none, or it cannot draw.
     pub(super) fn open() -> Option<Self> {
         if std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb") {
             return None;
@@ -68,8 +68,8 @@ impl Screen {
         }
     }
 
-    /// Draws everything anew; only what differs goes to the terminal. What cannot be drawn is left out: nothing that is measured
-    /// depends on it.
+    /// Draws everything anew; only differences go to the terminal. Errors are ignored: no
+    /// measurement depends on the screen.
     pub(super) fn draw(&mut self, view: &View) {
         if OURS.load(Ordering::SeqCst) {
             let _ = self.terminal.draw(|frame| draw(frame, view));
@@ -83,7 +83,7 @@ impl Drop for Screen {
     }
 }
 
-/// Leaves the terminal as it was, if it is not: at the end, in a panic, and before the process is ended early.
+/// Restores the terminal, unless that is done: at the end, in a panic, and before an early exit.
 pub(crate) fn restore() {
     if !OURS.swap(false, Ordering::SeqCst) {
         return;
@@ -91,7 +91,7 @@ pub(crate) fn restore() {
     let _ = execute!(stderr(), LeaveAlternateScreen, Show);
     let before = BEFORE.lock().unwrap_or_else(PoisonError::into_inner).take();
     if let Some(before) = before {
-        // What was typed meanwhile was for nobody.
+        // Drops what was typed during the measurement.
         let _ = tcsetattr(stderr(), OptionalActions::Flush, &before);
     }
 }

@@ -6,13 +6,13 @@ use std::time::Duration;
 use millrace_client::{Phase, Progress as Run};
 use millrace_report::number;
 
-/// Rates that are kept: a minute of four a second, as wide as a very wide terminal.
+/// Rates that are kept: a minute with four a second, as wide as a very wide terminal.
 const KEPT: usize = 240;
 /// Steps that are kept for the graph and the table; no terminal shows more.
 const STEPS: usize = 1000;
 
-/// Where in the whole a run stands.
-pub(crate) struct Place {
+/// How far a measurement is.
+pub(crate) struct ViewPosition {
     /// Which part it is, such as `step 3 of 10, at 500 /s`; empty where there is one run only.
     pub(crate) part: String,
     /// Share of the whole that is done, from 0 to 1.
@@ -21,12 +21,12 @@ pub(crate) struct Place {
     pub(crate) remaining: Option<Duration>,
 }
 
-/// The steps of a longer measurement, as they are done.
+/// The finished steps of a longer measurement.
 #[derive(Default)]
 pub(crate) struct Steps {
     /// Names of the columns.
     pub(crate) columns: Vec<String>,
-    /// What the graph's points are of, horizontally and vertically.
+    /// What the graph shows, horizontally and vertically.
     pub(crate) axes: [&'static str; 2],
     /// The rows, the oldest first.
     pub(super) rows: VecDeque<Vec<String>>,
@@ -58,11 +58,11 @@ impl Steps {
     }
 }
 
-/// All that is shown.
+/// Everything that is shown.
 pub(super) struct View {
     pub(super) title: String,
     /// The last report, once there is one.
-    pub(super) now: Option<(Place, Run)>,
+    pub(super) now: Option<(ViewPosition, Run)>,
     /// Rates of the last reports, the newest last.
     pub(super) rates: VecDeque<u64>,
     pub(super) steps: Steps,
@@ -78,7 +78,7 @@ impl View {
         }
     }
 
-    pub(super) fn report(&mut self, place: Place, run: &Run) {
+    pub(super) fn report(&mut self, place: ViewPosition, run: &Run) {
         if self.rates.len() == KEPT {
             self.rates.pop_front();
         }

@@ -37,7 +37,7 @@ fn json(dir: &std::path::Path) -> Value {
 fn a_limit_that_was_not_reached_is_said_and_written() {
     let site = new_site();
     let server = serve(site.path());
-    // Everybody has an answer within the timeout, whatever the machine does at these rates.
+    // Every request has its response within the timeout at these rates, even on a slow machine.
     let more = [
         "--objective",
         "1% < 5s",
@@ -131,7 +131,8 @@ fn what_was_found_is_written_when_somebody_stops() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // It is in its first trial when the server has a connection of it; before, the signal would just end it.
+    // A connection shows that the first trial runs. Before that, the signal would end the process
+    // at once.
     while !is_connected(child.id(), server.address().port()) {
         std::thread::yield_now();
     }

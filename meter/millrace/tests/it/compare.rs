@@ -83,7 +83,7 @@ fn a_limit_that_does_not_hold_is_exit_status_three() {
     let site = new_site();
     let server = serve(site.path());
     let url = |name: &str| format!("{name}=http://{}/", server.address());
-    // Whatever the noise, one server is not a thousand times cheaper than itself, and not a thousand times dearer.
+    // No noise makes a server a thousand times cheaper or more expensive than itself.
     for (limit, status) in [("0.001", 3), ("1000", 0)] {
         let output = run(
             site.path(),
@@ -169,7 +169,7 @@ fn a_comparison_that_is_stopped_says_what_there_is() {
     .stderr(Stdio::piped())
     .spawn()
     .unwrap();
-    // A connection has come, so the signals are listened to.
+    // A connection shows that the command listens for signals.
     let connection = silent.accept().unwrap();
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
     let mut json = String::new();

@@ -1,4 +1,5 @@
-//! What single runs have, on ladders, searches and comparisons: plans, pauses, sessions, and on ladders the host probe.
+//! What single runs have, on ladders, searches and comparisons: plans, pauses, sessions, and on
+//! ladders the host probe.
 
 use std::fs;
 use std::path::Path;

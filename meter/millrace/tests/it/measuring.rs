@@ -76,8 +76,8 @@ fn json_on_standard_output_is_nothing_else() {
     assert!(text(&output.stderr).contains("requests"));
 }
 
-/// A server that stands still for two of ten seconds. A closed loop would have counted sixteen slow requests; an open one counts
-/// the two thousand visitors who waited.
+/// A server that stands still for two of ten seconds. A closed loop would have counted sixteen slow
+/// requests; an open one counts the two thousand visitors who waited.
 #[test]
 fn an_open_loop_sees_a_server_that_stands_still() {
     let site = new_site();
@@ -114,7 +114,8 @@ fn an_open_loop_sees_a_server_that_stands_still() {
     assert!(reasons.contains("not stationary"), "{reasons}");
     assert_eq!(run["accounting"]["issued"], 10_000);
     let p99 = |times: &str| run["latency_us"][times]["p99"].as_f64().unwrap();
-    // A fifth of the requests were due in these two seconds: the 99th percentile is at nineteen twentieths of them.
+    // A fifth of the requests were due in these two seconds: the 99th percentile is at nineteen
+    // twentieths of them.
     let (response, service) = (p99("response"), p99("service"));
     assert!(response > 1.7e6, "{response}");
     assert!(service < response / 10.0, "{service} {response}");

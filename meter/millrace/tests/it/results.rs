@@ -1,4 +1,5 @@
-//! Results in every form: files of a run, stored runs on one page, merged runs, and the screen of a terminal.
+//! Results in every form: files of a run, stored runs on one page, merged runs, and the screen of a
+//! terminal.
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -175,8 +176,8 @@ fn what_is_no_result_is_named_with_its_place() {
     }
 }
 
-/// Runs `command` with its standard error on `theirs` as its controlling terminal, types `typed` once it has drawn something,
-/// and gives what it drew.
+/// Runs `command` with its standard error on `theirs` as its controlling terminal, types `typed`
+/// once it has drawn something, and gives what it drew.
 fn on_terminal(
     mut command: Command,
     ours: OwnedFd,

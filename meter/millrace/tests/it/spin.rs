@@ -11,7 +11,7 @@ use crate::support::{fail, new_site, run, serve, text, write};
 fn found(dir: &Path, args: &[&str]) -> (Value, String) {
     let output = run(dir, &[args, &["--json", "it.json"]].concat());
     let said = text(&output.stdout) + &text(&output.stderr);
-    // A sweep or a search whose runs a busy machine has spoilt ends with 1, and has measured all the same.
+    // On a busy machine runs may be INVALID, and the command ends with 1 after measuring.
     assert!(dir.join("it.json").exists(), "{said}");
     let json = fs::read(dir.join("it.json")).unwrap();
     (serde_json::from_slice(&json).unwrap(), said)

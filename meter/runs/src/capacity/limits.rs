@@ -1,6 +1,6 @@
 //! What limits the server at its capacity, from the fresh trials at both ends of the interval.
 //!
-//! The trials before them say where the capacity is; most are too far from it for what they show to be the limit.
+//! The trials before them find the capacity. Most are too far from it to show the limit.
 
 use crate::Run;
 use crate::limited::{Seen, Told};

@@ -7,7 +7,8 @@ use millrace_stats::analysis::bottleneck::Finding;
 use millrace_stats::analysis::demand::Demands;
 use millrace_stats::{CapacityTrial, Curve, Objective, SearchEnd, Verdict};
 
-/// A search and all its trials. Its JSON is the format of `millrace capacity --json`; rates are requests a second.
+/// A search and all its trials. Its JSON is the format of `millrace capacity --json`; rates are
+/// requests a second.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Capacity {
     /// Whether to believe the rest.
@@ -20,7 +21,8 @@ pub struct Capacity {
     pub found: SearchEnd,
     /// The highest rate that meets the objective, where the crossing was found.
     pub rate: Option<f64>,
-    /// Lower end of its 95 % interval. Without a crossing, the highest rate that was seen to meet the objective.
+    /// Lower end of its 95 % interval. Without a crossing, the highest rate that was seen to meet
+    /// the objective.
     pub low: Option<f64>,
     /// Upper end of its 95 % interval; `None` without a crossing.
     pub high: Option<f64>,
@@ -56,12 +58,13 @@ pub struct Capacity {
     pub host: Host,
     /// The command line.
     pub command: String,
-    /// Whether the rates of search and trials are of sessions, which make requests of their own. Counts and achieved rates are
-    /// of requests.
+    /// Whether the rates of search and trials are of sessions, which make requests of their own.
+    /// Counts and achieved rates are of requests.
     #[serde(default)]
     pub sessions: bool,
-    /// What limits the server at the ends of the interval, the likeliest first, by the fresh trials there. Empty where nothing
-    /// shows a limit, none where there were no such trials or nothing was sampled.
+    /// What limits the server at the ends of the interval, the likeliest first, by the fresh trials
+    /// there. Empty where nothing shows a limit, none where there were no such trials or nothing
+    /// was sampled.
     #[serde(default)]
     pub bottleneck: Option<Vec<Finding>>,
     /// What one request takes there.

@@ -1,24 +1,26 @@
 //! The search on a real server.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use super::limits::Confirmed;
 use super::outcome::Capacity;
 use super::{CapacityNews, CapacityPlan, CapacityProgress, words};
+use crate::ladder::{Climb, LevelRun};
 use crate::limited::Told;
-use crate::{Host, Run, run};
+use crate::{Host, Run};
 use base_clock::Nanos;
 use millrace_client::{Error, Plan, Progress, Schedule, Stop};
 use millrace_stats::capacity::search::{Ask, Question, Searched, search};
 use millrace_stats::{CapacityTrial, SearchEnd, Stage};
 use millrace_stats::{Objective, Verdict};
 
-/// Searches for the highest rate that meets the objective. It ends early, with what there is by then, when `stop` is
-/// set. `watch` is called from the calling thread.
+/// Searches for the highest rate that meets the objective. When `stop` is set, the search ends with
+/// the trials so far. `watch` is called from the calling thread.
 ///
 /// # Errors
-/// The plan cannot be carried out. If a later trial cannot, what was found before it is returned, with the reason.
+/// The first trial cannot be run. If a later trial cannot be run, the result of the trials before it
+/// is returned, with the reason.
 pub fn capacity(
     plan: &CapacityPlan,
     mut watch: Option<&mut dyn FnMut(CapacityNews<'_>)>,
@@ -27,6 +29,7 @@ pub fn capacity(
     let length = check(plan)?;
     let began = base_clock::now();
     let mut trouble = None;
+    let mut climb = Climb::new(stop);
     let mut confirmed = Confirmed::default();
     let question = Question {
         objective: plan.objective,
@@ -40,17 +43,16 @@ pub fn capacity(
                 watch(CapacityNews::Progress(&how_far(ask, *run, length, began)));
             }
         };
-        let run = match run(&trial_plan(plan, ask), Some(&mut tell), stop) {
-            Ok(run) => run,
-            Err(error) if ask.number == 0 => return Err(error),
-            Err(error) => {
-                trouble = Some(format!("no trial at {:.0}/s: {error}", ask.rate));
-                return Ok(None);
-            }
-        };
-        if stop.load(Ordering::Relaxed) {
+        let level = climb.level(trial_plan(plan, ask), &mut tell)?;
+        let Some(LevelRun {
+            run,
+            complete: true,
+        }) = level
+        else {
+            let failure = climb.failure();
+            trouble = failure.map(|error| format!("no trial at {:.0}/s: {error}", ask.rate));
             return Ok(None);
-        }
+        };
         let trial = trial(ask, &plan.objective, &run);
         confirmed.keep(ask.stage, run);
         if let Some(watch) = watch.as_mut() {
@@ -62,13 +64,13 @@ pub fn capacity(
     Ok(conclude(plan, searched, trouble, told))
 }
 
-/// The length of a trial by plan, after a check of everything that can be checked beforehand.
+/// The planned length of a trial, after a check of everything that can be checked beforehand.
 fn check(plan: &CapacityPlan) -> Result<Duration, Error> {
     let refuse = |sentence: &str| Err(Error::Plan(sentence.to_owned()));
-    let Stop::Duration(duration) = plan.plan.stop else {
+    let Stop::Duration(duration) = plan.plan.length.stop else {
         return refuse("a trial ends after a duration, not after a number of requests");
     };
-    if plan.plan.schedule.is_some() {
+    if plan.plan.load.schedule.is_some() {
         return refuse("the schedule of a trial comes from the search");
     }
     if !(plan.from > 0.0 && plan.from < plan.to) {
@@ -90,24 +92,21 @@ fn check(plan: &CapacityPlan) -> Result<Duration, Error> {
         expected: 0,
     };
     trial_plan(plan, &top).check()?;
-    Ok(plan.plan.unmeasured() + duration)
+    Ok(plan.plan.length.unmeasured() + duration)
 }
 
 fn trial_plan(plan: &CapacityPlan, ask: &Ask) -> Plan {
-    Plan {
-        schedule: Some(Schedule {
-            rate: ask.rate,
-            process: plan.process.reseeded(ask.number as u64),
-            deadline: None,
-        }),
-        ..plan.plan.clone()
-    }
+    let process = plan.process.reseeded(ask.number as u64);
+    let schedule = Schedule::new(ask.rate, process);
+    plan.plan
+        .clone()
+        .with(|trial| trial.load.schedule = Some(schedule))
 }
 
 fn how_far(ask: &Ask, run: Progress, length: Duration, began: Nanos) -> CapacityProgress {
     let done = u32::try_from(ask.number).unwrap_or(u32::MAX);
     let all = u32::try_from(ask.expected).unwrap_or(u32::MAX);
-    // The trials so far know better than the plan what one takes with its connections and its last answers.
+    // A trial also takes the time to connect and to await the last responses.
     let each = if done >= 4 {
         (base_clock::since(began) / (done + 1)).max(length)
     } else {
@@ -123,7 +122,7 @@ fn how_far(ask: &Ask, run: Progress, length: Duration, began: Nanos) -> Capacity
     }
 }
 
-/// What a run says about the objective.
+/// The trial of a run.
 fn trial(ask: &Ask, objective: &Objective, run: &Run) -> CapacityTrial {
     let times = run.latency_us.response.or(run.latency_us.service);
     let is_late =
@@ -143,8 +142,9 @@ fn trial(ask: &Ask, objective: &Objective, run: &Run) -> CapacityTrial {
     }
 }
 
-/// Good answers within the objective's time, from the percentile curve, and beyond its end from the bars of the histogram. Between
-/// two points of the curve the share beyond changes by 7 %, and is interpolated by its logarithm.
+/// Good responses within the objective's time: from the percentile curve, and beyond its end from
+/// the bars of the histogram. Between two points of the curve the share of slower responses changes
+/// by 7 %; its logarithm is interpolated.
 fn in_time(objective: &Objective, run: &Run) -> u64 {
     let within = objective.within_us;
     let good = run.accounting.good;
@@ -211,15 +211,15 @@ fn conclude(
         to: plan.to,
         curve: crossing.map(|crossing| crossing.line.into()),
         trials: searched.trials,
-        url: plan.plan.url.clone(),
-        connections: plan.plan.connections,
-        duration_s: match plan.plan.stop {
+        url: plan.plan.target.url.clone(),
+        connections: plan.plan.load.connections,
+        duration_s: match plan.plan.length.stop {
             Stop::Duration(duration) => duration.as_secs_f64(),
             Stop::Requests(_) => 0.0,
         },
-        warmup_s: plan.plan.warmup.as_secs_f64(),
+        warmup_s: plan.plan.length.warmup.as_secs_f64(),
         host: Host::here(),
-        command: String::new(),
+        command: plan.plan.conditions.command.clone(),
         sessions: plan.plan.has_sessions(),
         bottleneck: is_told.then_some(told.bottleneck),
         demands: told.demands,

@@ -48,7 +48,8 @@ pub(super) fn answer(plan: &CapacityPlan, searched: &Searched, low: Option<f64>)
     }
 }
 
-/// The verdict on a search and its reasons. Trials beyond the limit are SUSPECT by nature; that is no reason here.
+/// The verdict on a search and its reasons. Trials beyond the limit are always SUSPECT, which is no
+/// reason.
 pub(super) fn judge(
     plan: &CapacityPlan,
     searched: &Searched,
@@ -89,7 +90,7 @@ pub(super) fn judge(
         reasons
             .push("fresh trials above the upper end of the interval met the objective".to_owned());
     }
-    // What is wrong with the client or the count is wrong at rates that the server bears, too.
+    // A fault of the client or of the counts also shows at rates that the server can serve.
     let borne =
         |trial: &&CapacityTrial| trial.verdict == Verdict::Suspect && trial.meets(&plan.objective);
     let suspect: Vec<&CapacityTrial> = searched.trials.iter().filter(borne).collect();
@@ -98,7 +99,7 @@ pub(super) fn judge(
         .iter()
         .filter(|trial| trial.meets(&plan.objective));
     let met = met.count();
-    // One in four is what chance and the nearness of saturation make of runs that are in order.
+    // Chance and the nearness of saturation make one good run in four SUSPECT.
     if let Some(worst) = suspect.first().filter(|_| suspect.len() * 4 > met) {
         let reason = worst.reasons.first().map_or("", String::as_str);
         reasons.push(format!(
@@ -119,7 +120,7 @@ fn at(plan: &CapacityPlan, trial: &CapacityTrial, reason: &str) -> String {
     format!("at {}: {reason}", rate(plan, trial.rate))
 }
 
-/// A rate with as many digits as matter, and with what it counts if that is not requests.
+/// A rate with its significant digits, and with its unit unless it counts requests.
 fn rate(plan: &CapacityPlan, rate: f64) -> String {
     let digits = usize::from(rate < 100.0);
     let what = if plan.plan.has_sessions() {

@@ -79,7 +79,7 @@ impl Compare {
     /// The metrics that these runs give, and the one that decides.
     fn metrics(&self) -> Result<(Vec<Metric>, Metric), Error> {
         let has_cpu = !self.a.pids.is_empty() && !self.b.pids.is_empty();
-        let is_closed = self.plan.schedule.is_none();
+        let is_closed = self.plan.load.schedule.is_none();
         let given = |metric: &Metric| match metric {
             Metric::Cpu => has_cpu,
             Metric::Throughput => is_closed,
@@ -109,7 +109,9 @@ impl Compare {
         for side in [Side::A, Side::B] {
             let plan = self.plan_of(side);
             plan.check()?;
-            spin::check(&plan, &self.subject(side).pids)?;
+            let pids = self.subject(side).pids.iter();
+            let pids: Vec<i32> = pids.filter_map(|&pid| i32::try_from(pid).ok()).collect();
+            spin::check(&plan.load, &pids)?;
         }
         Ok(())
     }
@@ -127,11 +129,10 @@ impl Compare {
             Side::A => Arc::clone(a),
             Side::B => Arc::clone(b),
         });
-        Plan {
-            url: self.subject(side).url.clone(),
-            workload: workload.or_else(|| self.plan.workload.clone()),
-            ..self.plan.clone()
-        }
+        self.plan.clone().with(|to| {
+            to.target.url = self.subject(side).url.clone();
+            to.request.workload = workload.or_else(|| self.plan.request.workload.clone());
+        })
     }
 }
 
@@ -195,16 +196,21 @@ pub fn compare(
         effects: judgement.effects,
         blocks_asked: compare.blocks,
         detect: compare.detect,
-        connections: compare.plan.connections,
-        offered_rate: compare.plan.schedule.as_ref().map(|schedule| schedule.rate),
+        connections: compare.plan.load.connections,
+        offered_rate: compare
+            .plan
+            .load
+            .schedule
+            .as_ref()
+            .map(|schedule| schedule.rate),
         sessions: compare.plan_of(Side::A).has_sessions(),
-        duration_s: length(compare.plan.stop).as_secs_f64(),
-        warmup_s: compare.plan.warmup.as_secs_f64(),
+        duration_s: length(compare.plan.length.stop).as_secs_f64(),
+        warmup_s: compare.plan.length.warmup.as_secs_f64(),
         baseline: trials.baseline,
         blocks: trials.comparison,
         aside: trials.aside,
         host: Host::here(),
-        command: String::new(),
+        command: compare.plan.conditions.command.clone(),
     })
 }
 
@@ -222,7 +228,7 @@ fn progress_of(
     run: millrace_client::Progress,
     began: Nanos,
 ) -> CompareProgress {
-    let planned = compare.plan.warmup + length(compare.plan.stop);
+    let planned = compare.plan.length.warmup + length(compare.plan.length.stop);
     // The runs so far show better than the plan how long a run takes besides its measured part.
     let each = match u32::try_from(step.number) {
         Ok(done) if done >= PATTERN.len() as u32 => {
@@ -261,15 +267,13 @@ fn measure(
         base_clock::rest(pause_after(step.spoilt), stop);
     }
     let subject = compare.subject(step.server());
-    let plan = Plan {
-        warmup: Duration::ZERO,
-        ..compare.plan_of(step.server())
-    };
-    if !compare.plan.warmup.is_zero() {
-        let warmup = Plan {
-            stop: Stop::Duration(compare.plan.warmup),
-            ..plan.clone()
-        };
+    let plan = compare
+        .plan_of(step.server())
+        .with(|plan| plan.length.warmup = Duration::ZERO);
+    if !compare.plan.length.warmup.is_zero() {
+        let warmup = plan
+            .clone()
+            .with(|to| to.length.stop = Stop::Duration(compare.plan.length.warmup));
         run(&warmup, Some(&mut *show), stop)?;
     }
     if stop.load(Ordering::Relaxed) {

@@ -188,10 +188,10 @@ impl ExperimentCheck<'_> {
             (Err(mistake), None) => return self.report(workload.span(), mistake),
         };
         for level in self.experiment.levels() {
-            let plan = Plan {
-                workload: sessions.clone(),
-                ..self.experiment.plan(url.clone(), Vec::new(), level)
-            };
+            let plan = self
+                .experiment
+                .plan(url.clone(), Vec::new(), level)
+                .with(|plan| plan.request.workload = sessions.clone());
             if let Err(error) = plan.check() {
                 self.report(workload.span(), error.to_string());
                 break;

@@ -15,20 +15,26 @@ pub(super) fn command_line(
         // HTTP/1.1; without this, the option for requests in flight means streams.
         "--h1".to_owned(),
         format!("-t{}", asked.threads),
-        format!("-c{}", plan.connections),
-        format!("-m{}", plan.depth),
+        format!("-c{}", plan.load.connections),
+        format!("-m{}", plan.load.depth),
         format!("-D{}s", asked.seconds),
         format!("-N{}s", asked.timeout_s),
     ];
     for field in &asked.fields {
         words.extend(["-H".to_owned(), field.clone()]);
     }
-    if plan.urls.is_empty() {
-        words.push(plan.url.clone());
+    if plan.request.urls.is_empty() {
+        words.push(plan.target.url.clone());
     } else {
-        let path = work_folder.write_beside("h2load.uris", &(plan.urls.join("\n") + "\n"))?;
+        let path =
+            work_folder.write_beside("h2load.uris", &(plan.request.urls.join("\n") + "\n"))?;
         let path = path.to_string_lossy().into_owned();
-        words.extend(["-i".to_owned(), path, "-B".to_owned(), plan.url.clone()]);
+        words.extend([
+            "-i".to_owned(),
+            path,
+            "-B".to_owned(),
+            plan.target.url.clone(),
+        ]);
     }
     Ok(words)
 }

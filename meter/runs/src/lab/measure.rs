@@ -71,8 +71,8 @@ pub(super) fn measure(
     let path = experiment.path(level_run.subject.spec);
     let url = level_run.subject.url(&numbered(path, 0));
     let mut plan = experiment.plan(url, experiment.targets(path), level_run.level);
-    plan.stop = Stop::Duration(level_run.duration);
-    plan.workload = experiment.sessions(&plan)?;
+    plan.length.stop = Stop::Duration(level_run.duration);
+    plan.request.workload = experiment.sessions(&plan)?;
     if !warm(level_run, &plan, show)?
         || level_run.is_cold && once(level_run, &plan, show)?.is_none()
     {
@@ -181,7 +181,7 @@ fn open_idle(
         level_run.subject.port,
         &path,
         count,
-        plan.connections,
+        plan.load.connections,
         level_run.stop,
     );
     let of_it = |error: String| format!("server {}: {error}", level_run.subject.record.name);
@@ -206,10 +206,9 @@ fn warm(
 ) -> Result<bool, String> {
     let warmup = level_run.work_folder.experiment.workload.get_ref().warmup.0;
     if !warmup.is_zero() {
-        let plan = Plan {
-            stop: Stop::Duration(warmup),
-            ..plan.clone()
-        };
+        let plan = plan
+            .clone()
+            .with(|plan| plan.length.stop = Stop::Duration(warmup));
         run(&plan, Some(&mut |_| show()), level_run.stop).map_err(|error| error.to_string())?;
         must_live(level_run)?;
     }

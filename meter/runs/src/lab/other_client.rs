@@ -41,7 +41,7 @@ pub(super) struct OtherLoad<'a> {
 /// The fields that the other client has to send: the server must parse the same request,
 /// `User-Agent` included.
 fn fields(plan: &Plan) -> Result<Vec<String>, String> {
-    let text = head_fields(plan, "")?;
+    let text = head_fields(&plan.request, "")?;
     let fields = text.lines().filter(|field| *field != "Host: ");
     Ok(fields.map(str::to_owned).collect())
 }
@@ -118,7 +118,7 @@ pub(super) fn run(
     let cores = cores.unwrap_or_default();
     let asked = OtherLoad {
         plan,
-        threads: cores.len().max(1).min(plan.connections),
+        threads: cores.len().max(1).min(plan.load.connections),
         seconds: whole_seconds(workload.duration.0),
         timeout_s: whole_seconds(workload.timeout.0),
         fields: fields(plan)?,
@@ -184,10 +184,7 @@ mod tests {
         let told = |headers: &[(&str, &str)]| {
             let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
             let headers = headers.iter().map(own).collect();
-            let plan = Plan {
-                headers,
-                ..Plan::new("http://h/")
-            };
+            let plan = Plan::new("http://h/").with(|plan| plan.request.headers = headers);
             fields(&plan).unwrap()
         };
         let own = format!("User-Agent: {OWN_USER_AGENT}");

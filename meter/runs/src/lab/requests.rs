@@ -51,26 +51,22 @@ impl Experiment {
             let (name, value) = field.get_ref().split_once(':')?;
             Some((name.trim().to_owned(), value.trim().to_owned()))
         };
-        Plan {
-            urls: targets,
-            order: Order::Random(1),
-            connections: level.connections,
-            depth: workload.depth,
-            stop: Stop::Duration(workload.duration.0),
-            timeout: workload.timeout.0,
-            headers: workload.headers.iter().filter_map(field).collect(),
-            expect: workload.expect.clone(),
-            cores: workload.cores.as_ref().map(|cores| cores.get_ref().clone()),
-            spin: workload.spins(),
-            schedule: level.rate.map(|rate| Schedule {
-                rate,
-                process: match workload.arrivals {
-                    ArrivalSpec::Constant => Process::Constant,
-                    ArrivalSpec::Poisson => Process::Poisson(1),
-                },
-                deadline: None,
-            }),
-            ..Plan::new(url)
-        }
+        Plan::new(url).with(|plan| {
+            plan.request.urls = targets;
+            plan.request.order = Order::Random(1);
+            plan.load.connections = level.connections;
+            plan.load.depth = workload.depth;
+            plan.length.stop = Stop::Duration(workload.duration.0);
+            plan.request.timeout = workload.timeout.0;
+            plan.request.headers = workload.headers.iter().filter_map(field).collect();
+            plan.request.expect = workload.expect.clone();
+            plan.load.cores = workload.cores.as_ref().map(|cores| cores.get_ref().clone());
+            plan.load.spin = workload.spins();
+            let process = match workload.arrivals {
+                ArrivalSpec::Constant => Process::Constant,
+                ArrivalSpec::Poisson => Process::Poisson(1),
+            };
+            plan.load.schedule = level.rate.map(|rate| Schedule::new(rate, process));
+        })
     }
 }

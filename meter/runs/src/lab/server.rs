@@ -69,14 +69,13 @@ impl<'a> RunningServer<'a> {
             return Ok(());
         }
         let count = targets.len() as u64;
-        let plan = Plan {
-            stop: Stop::Requests(count),
-            urls: targets,
-            order: Order::Sequence,
-            threads: 1,
-            timeout: ASK,
-            ..Plan::new(self.url(&numbered(path, 0)))
-        };
+        let plan = Plan::new(self.url(&numbered(path, 0))).with(|plan| {
+            plan.length.stop = Stop::Requests(count);
+            plan.request.urls = targets;
+            plan.request.order = Order::Sequence;
+            plan.load.threads = 1;
+            plan.request.timeout = ASK;
+        });
         let run = run(&plan, None, stop).map_err(|error| error.to_string())?;
         let bad = run.errors.by_kind.iter().find(|(_, bad)| **bad > 0);
         match bad.filter(|_| !stop.load(Ordering::Relaxed)) {
@@ -262,12 +261,11 @@ impl<'a> RunningServer<'a> {
 
 /// Whether `url` gives a good response; if not, `last` describes the result.
 fn answers(url: &str, stop: &AtomicBool, last: &mut String) -> Result<bool, String> {
-    let plan = Plan {
-        stop: Stop::Requests(1),
-        threads: 1,
-        timeout: ASK,
-        ..Plan::new(url)
-    };
+    let plan = Plan::new(url).with(|plan| {
+        plan.length.stop = Stop::Requests(1);
+        plan.load.threads = 1;
+        plan.request.timeout = ASK;
+    });
     let run = run(&plan, None, stop).map_err(|error| error.to_string())?;
     *last = run
         .errors

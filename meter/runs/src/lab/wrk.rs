@@ -12,7 +12,7 @@ pub(super) fn command_line(
     let mut words = vec![
         "wrk".to_owned(),
         format!("-t{}", asked.threads),
-        format!("-c{}", plan.connections),
+        format!("-c{}", plan.load.connections),
         format!("-d{}s", asked.seconds),
         "--timeout".to_owned(),
         format!("{}s", asked.timeout_s),
@@ -20,11 +20,11 @@ pub(super) fn command_line(
     for field in &asked.fields {
         words.extend(["-H".to_owned(), field.clone()]);
     }
-    if let Some(script) = script(&plan.urls, plan.depth) {
+    if let Some(script) = script(&plan.request.urls, plan.load.depth) {
         let path = work_folder.write_beside("wrk.lua", &script)?;
         words.extend(["-s".to_owned(), path.to_string_lossy().into_owned()]);
     }
-    words.push(plan.url.clone());
+    words.push(plan.target.url.clone());
     Ok(words)
 }
 

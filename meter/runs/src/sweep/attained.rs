@@ -1,13 +1,13 @@
-//! How the levels of a sweep stand to an objective, and where between two of them it ceases to hold.
+//! Which levels of a sweep meet an objective, and where between two levels it ceases to hold.
 
 use super::conclude::by_level;
-use super::{Attained, Crossing, Judged, Step};
+use super::{Attained, Crossing, Judged, SweepStep};
 use crate::Run;
 use millrace_stats::Objective;
 use millrace_stats::latency::quantile;
 use millrace_stats::objective::Met;
 
-pub(super) fn attained(objective: Objective, steps: &[&Step]) -> Attained {
+pub(super) fn attained(objective: Objective, steps: &[&SweepStep]) -> Attained {
     let groups = by_level(steps);
     let levels: Vec<Judged> = groups.iter().map(|level| judged(level)).collect();
     let meeting = levels.iter().rposition(|level| level.met == Met::Yes);
@@ -21,7 +21,7 @@ pub(super) fn attained(objective: Objective, steps: &[&Step]) -> Attained {
     }
 }
 
-fn judged(level: &[&Step]) -> Judged {
+fn judged(level: &[&SweepStep]) -> Judged {
     let any = |met| level.iter().any(|step| step.objective == Some(met));
     Judged {
         level: level[0].level,
@@ -35,11 +35,12 @@ fn judged(level: &[&Step]) -> Judged {
     }
 }
 
-/// Between the highest level that meets the objective and the lowest above that misses it. Response times grow about
-/// exponentially towards saturation, so it is their logarithm that is taken to be straight.
+/// Where the objective ceases to hold, between the highest level that meets it and the lowest level
+/// above that misses it. Response times grow about exponentially towards saturation, so their
+/// logarithm is interpolated.
 fn crossing(
     objective: Objective,
-    groups: &[Vec<&Step>],
+    groups: &[Vec<&SweepStep>],
     levels: &[Judged],
     meeting: Option<usize>,
 ) -> Result<Crossing, String> {
@@ -50,7 +51,7 @@ fn crossing(
     let from_us = slowest(objective, &groups[from], low)?;
     let to_us = slowest(objective, &groups[to], high)?;
     if !(from_us <= objective.within_us && objective.within_us <= to_us && from_us < to_us) {
-        // Not the time has spoken there: the step is INVALID, or its backlog grew.
+        // The time did not decide: the step is INVALID, or its backlog grew.
         return Err(format!(
             "at {high} it is not the response time that misses it"
         ));
@@ -65,9 +66,9 @@ fn crossing(
     })
 }
 
-/// The time within which the objective's share of all requests had a good answer, at the worst step of a level: an
-/// objective holds at a level if it does at every step.
-fn slowest(objective: Objective, steps: &[&Step], level: f64) -> Result<f64, String> {
+/// The time within which the objective's share of all requests had a good answer, at the worst step
+/// of a level: an objective holds at a level if it does at every step.
+fn slowest(objective: Objective, steps: &[&SweepStep], level: f64) -> Result<f64, String> {
     let mut times = steps.iter().map(|step| time_us(objective, &step.run));
     times
         .try_fold(0.0, |slowest: f64, time| Ok(slowest.max(time?)))
@@ -106,7 +107,7 @@ mod tests {
                 _ => Met::No,
             });
         }
-        steps.push(Step {
+        steps.push(SweepStep {
             objective: Some(Met::No),
             ..step(6.0, Direction::Down, 1.0)
         });
@@ -123,9 +124,9 @@ mod tests {
         assert_eq!(none.crossing_refused, "no level meets it");
     }
 
-    /// A thousand answers, all but one in fifty at once, these after `slow_us`; and as many requests without an answer as
-    /// asked for.
-    fn slow(level: f64, slow_us: u64, failed: u64) -> Step {
+    /// A thousand answers, all but one in fifty at once, these after `slow_us`; and as many
+    /// requests without an answer as asked for.
+    fn slow(level: f64, slow_us: u64, failed: u64) -> SweepStep {
         let mut times = histogram(3);
         for n in 0..1000 {
             let nanos = if n % 50 == 0 { slow_us * 1000 } else { 1000 };
@@ -138,15 +139,15 @@ mod tests {
         step
     }
 
-    fn at(objective: &str, mut steps: Vec<Step>, met: &[Met]) -> Attained {
-        let levels: Vec<&Step> = steps.iter().collect();
+    fn at(objective: &str, mut steps: Vec<SweepStep>, met: &[Met]) -> Attained {
+        let levels: Vec<&SweepStep> = steps.iter().collect();
         assert_eq!(by_level(&levels).len(), met.len());
         let known: Vec<f64> = by_level(&levels).iter().map(|at| at[0].level).collect();
         for step in &mut steps {
             let place = known.iter().position(|level| *level == step.level);
             step.objective = place.map(|place| met[place]);
         }
-        let steps: Vec<&Step> = steps.iter().collect();
+        let steps: Vec<&SweepStep> = steps.iter().collect();
         attained(objective.parse().unwrap(), &steps)
     }
 
@@ -189,7 +190,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_said_is_said() {
-        let refused = |objective: &str, steps: Vec<Step>, met: &[Met]| {
+        let refused = |objective: &str, steps: Vec<SweepStep>, met: &[Met]| {
             let found = at(objective, steps, met);
             assert_eq!(found.crossing, None);
             found.crossing_refused

@@ -1,22 +1,22 @@
-//! From the steps to what they say together.
+//! What the steps of a sweep say together.
 
-use super::{By, Direction, Hysteresis, Step, Sweep, SweepPlan, TopRate, attained, power};
+use super::{By, Direction, Hysteresis, Sweep, SweepPlan, SweepStep, TopRate, attained, power};
 use crate::Run;
 use millrace_stats::Verdict;
 use millrace_stats::analysis::usl::{Observation, Usl};
 
-/// Steps whose reasons are given one by one; the rows of the others have their verdict.
+/// Steps whose reasons are given one by one. The rows of the other steps show their verdicts.
 const NAMED: usize = 6;
 
 /// `trouble` is why a step could not be run at all.
 pub(super) fn conclude(
     plan: &SweepPlan,
     planned: usize,
-    steps: Vec<Step>,
+    steps: Vec<SweepStep>,
     trouble: Option<&str>,
 ) -> Sweep {
     let (verdict, reasons) = judge(planned, &steps, trouble);
-    let whole: Vec<&Step> = steps.iter().filter(|step| step.complete).collect();
+    let whole: Vec<&SweepStep> = steps.iter().filter(|step| step.complete).collect();
     let (usl, usl_refused) = match plan.by {
         By::Rate => {
             let why = "the law is about requests in flight, so it needs a sweep over connections";
@@ -35,7 +35,7 @@ pub(super) fn conclude(
         verdict,
         reasons,
         by: plan.by,
-        url: plan.plan.url.clone(),
+        url: plan.plan.target.url.clone(),
         ladder: plan.ladder.to_string(),
         planned: planned as u64,
         top: top(&whole),
@@ -46,7 +46,7 @@ pub(super) fn conclude(
         objective: plan
             .objective
             .map(|objective| attained::attained(objective, &whole)),
-        command: String::new(),
+        command: plan.plan.conditions.command.clone(),
         steps,
         sessions: plan.plan.has_sessions(),
         bottleneck: None,
@@ -58,7 +58,7 @@ pub(super) fn conclude(
 }
 
 /// The verdict of the worst step, with reasons.
-fn judge(planned: usize, steps: &[Step], trouble: Option<&str>) -> (Verdict, Vec<String>) {
+fn judge(planned: usize, steps: &[SweepStep], trouble: Option<&str>) -> (Verdict, Vec<String>) {
     let whole = steps.iter().filter(|step| step.complete).count();
     let mut reasons: Vec<String> = trouble.iter().map(ToString::to_string).collect();
     if whole < planned {
@@ -66,14 +66,14 @@ fn judge(planned: usize, steps: &[Step], trouble: Option<&str>) -> (Verdict, Vec
     }
     let complete = || steps.iter().filter(|step| step.complete);
     let has = |verdict| complete().any(|step| step.run.verdict == verdict);
-    let mut doubtful: Vec<&Step> = complete()
+    let mut doubtful: Vec<&SweepStep> = complete()
         .filter(|step| step.run.verdict != Verdict::Valid)
         .collect();
-    // The gravest first, in the order of the run.
+    // The gravest first, otherwise in the order of the runs.
     doubtful.sort_by_key(|step| step.run.verdict != Verdict::Invalid);
     reasons.extend(doubtful.iter().take(NAMED).map(|step| {
         let reasons = step.run.reasons.join("; ");
-        // The verdict of the sweep stands before its reasons.
+        // The reasons follow the verdict of the sweep, so only another verdict is named.
         match step.run.verdict {
             Verdict::Suspect if has(Verdict::Invalid) => {
                 format!("at {}, SUSPECT: {reasons}", step.level)
@@ -95,21 +95,21 @@ fn judge(planned: usize, steps: &[Step], trouble: Option<&str>) -> (Verdict, Vec
 }
 
 /// The steps of each level, lowest first.
-pub(super) fn by_level<'a>(steps: &[&'a Step]) -> Vec<Vec<&'a Step>> {
+pub(super) fn by_level<'a>(steps: &[&'a SweepStep]) -> Vec<Vec<&'a SweepStep>> {
     let mut sorted = steps.to_vec();
     sorted.sort_by(|a, b| a.level.total_cmp(&b.level));
     let same = sorted.chunk_by(|a, b| a.level == b.level);
-    same.map(<[&Step]>::to_vec).collect()
+    same.map(<[&SweepStep]>::to_vec).collect()
 }
 
-fn mean<'a>(steps: impl Iterator<Item = &'a Step>) -> Option<f64> {
+fn mean<'a>(steps: impl Iterator<Item = &'a SweepStep>) -> Option<f64> {
     let (sum, count) = steps.fold((0.0, 0.0), |(sum, count), step| {
         (sum + step.run.good_rate, count + 1.0)
     });
     (count > 0.0).then(|| sum / count)
 }
 
-fn top(steps: &[&Step]) -> Option<TopRate> {
+fn top(steps: &[&SweepStep]) -> Option<TopRate> {
     let levels = by_level(steps).into_iter().filter_map(|level| {
         Some(TopRate {
             level: level[0].level,
@@ -119,7 +119,7 @@ fn top(steps: &[&Step]) -> Option<TopRate> {
     levels.max_by(|a, b| a.rate.total_cmp(&b.rate))
 }
 
-fn hysteresis(steps: &[&Step]) -> Option<Hysteresis> {
+fn hysteresis(steps: &[&SweepStep]) -> Option<Hysteresis> {
     let levels = by_level(steps).into_iter().filter_map(|level| {
         let way = |way: Direction| {
             mean(
@@ -139,11 +139,11 @@ fn hysteresis(steps: &[&Step]) -> Option<Hysteresis> {
     levels.max_by(|a, b| size(a).total_cmp(&size(b)))
 }
 
-/// What the law is fitted to: the way up, because the way down may show a server that has not recovered.
-fn observations(plan: &SweepPlan, steps: &[&Step]) -> Vec<Observation> {
+/// What the law is fitted to: the way up. On the way down the server may not have recovered.
+fn observations(plan: &SweepPlan, steps: &[&SweepStep]) -> Vec<Observation> {
     let up = steps.iter().filter(|step| step.direction == Direction::Up);
-    let one = |step: &&Step| Observation {
-        load: step.level * plan.plan.depth as f64,
+    let one = |step: &&SweepStep| Observation {
+        load: step.level * plan.plan.load.depth as f64,
         throughput: step.run.good_rate,
         error_share: error_share(&step.run),
     };
@@ -202,8 +202,8 @@ pub(crate) mod tests {
         }
     }
 
-    pub(crate) fn step(level: f64, direction: Direction, rate: f64) -> Step {
-        Step {
+    pub(crate) fn step(level: f64, direction: Direction, rate: f64) -> SweepStep {
+        SweepStep {
             level,
             direction,
             repeat: 1,
@@ -227,7 +227,7 @@ pub(crate) mod tests {
     }
 
     /// σ = 0.2, κ = 0.01, λ = 1000 at ten levels.
-    pub(crate) fn climb() -> Vec<Step> {
+    pub(crate) fn climb() -> Vec<SweepStep> {
         let rate = |n: f64| 1000.0 * n / (1.0 + 0.2 * (n - 1.0) + 0.01 * n * (n - 1.0));
         let levels = (1..=10).map(f64::from);
         levels.map(|n| step(n, Direction::Up, rate(n))).collect()

@@ -1,11 +1,12 @@
 //! What limits the server, from the probes of a sweep's steps.
 
-use super::{By, Direction, Step, Sweep};
+use super::{By, Direction, Sweep, SweepStep};
 use crate::limited::{Seen, Told, demands, highest};
 
 impl Sweep {
-    /// Names what limits the server, and takes demands where a step's throughput is 70 % of the highest or more: below it a
-    /// request is dearer than it will be. To be called again when probes have been put beside the steps.
+    /// Finds what limits the server. Demands come from steps with at least 70 % of the highest
+    /// throughput: at lower load a request costs more. Called again after probes are attached to
+    /// the steps.
     pub fn find_limits(&mut self) {
         let whole = || self.steps.iter().filter(|step| step.complete);
         let most = highest(whole().map(|step| &step.run));
@@ -30,20 +31,20 @@ impl Sweep {
     }
 }
 
-/// Whether any step that ran to its end has been sampled for long enough.
-fn has_samples(steps: &[Step]) -> bool {
+/// Whether any step that ran to its end was sampled for long enough.
+fn has_samples(steps: &[SweepStep]) -> bool {
     let mut whole = steps.iter().filter(|step| step.complete);
     whole.any(|step| step.run.bottleneck.is_some())
 }
 
-/// The way up, the lowest level first. Of repeats the one with the median throughput stands for its level.
+/// The way up, lowest level first. The repeat with the median throughput represents its level.
 fn levels(sweep: &Sweep) -> Vec<Seen<'_>> {
-    let mut up: Vec<&Step> = sweep
+    let mut up: Vec<&SweepStep> = sweep
         .steps
         .iter()
         .filter(|step| step.complete && step.direction == Direction::Up)
         .collect();
-    let rate = |step: &Step| step.run.achieved_rate;
+    let rate = |step: &SweepStep| step.run.achieved_rate;
     up.sort_by(|a, b| {
         let by_level = a.level.total_cmp(&b.level);
         by_level.then(rate(a).total_cmp(&rate(b)))
@@ -60,7 +61,7 @@ fn levels(sweep: &Sweep) -> Vec<Seen<'_>> {
 }
 
 /// Requests in flight at a step, where that is known: with pauses some connections have none.
-fn in_flight(by: By, step: &Step) -> Option<f64> {
+fn in_flight(by: By, step: &SweepStep) -> Option<f64> {
     let is_constant = by == By::Connections && !step.run.has_pauses();
     is_constant.then(|| step.level * step.run.connections.depth.max(1) as f64)
 }
@@ -96,7 +97,7 @@ mod tests {
     }
 
     fn sweep(by: By, levels: &[(f64, f64)]) -> Sweep {
-        let steps = levels.iter().map(|&(level, rate)| Step {
+        let steps = levels.iter().map(|&(level, rate)| SweepStep {
             level,
             direction: Direction::Up,
             repeat: 1,
@@ -138,7 +139,7 @@ mod tests {
         let found = sweep(By::Connections, &lock);
         assert_eq!(name(&found), Some(Limit::Serialised));
         assert_eq!(found.demands.unwrap().of_saturation, Some(1.0));
-        let taken = |step: &Step| step.run.probe.as_ref().unwrap().demands.is_some();
+        let taken = |step: &SweepStep| step.run.probe.as_ref().unwrap().demands.is_some();
         let taken: Vec<bool> = found.steps.iter().map(taken).collect();
         assert_eq!(taken, [false, true, true, true]);
     }

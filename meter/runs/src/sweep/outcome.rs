@@ -31,14 +31,15 @@ pub enum Direction {
 
 /// One step: a run at a level.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Step {
+pub struct SweepStep {
     /// Requests a second, or connections.
     pub level: f64,
     /// On the way up or down.
     pub direction: Direction,
     /// Which climb it belongs to, from 1.
     pub repeat: u64,
-    /// Whether it ran to its end. A step that was stopped is kept, but nothing is concluded from it.
+    /// Whether it ran to its end. A step that was stopped is kept, but nothing is concluded from
+    /// it.
     pub complete: bool,
     /// Whether it met the objective; `None` if there was none.
     pub objective: Option<Met>,
@@ -62,10 +63,11 @@ pub struct Sweep {
     /// How many steps there were to be.
     pub planned: u64,
     /// The steps in the order in which they were run.
-    pub steps: Vec<Step>,
+    pub steps: Vec<SweepStep>,
     /// The level with the most good answers a second.
     pub top: Option<TopRate>,
-    /// The level with the highest throughput over mean response time; `None` with fewer than two levels.
+    /// The level with the highest throughput over mean response time; `None` with fewer than two
+    /// levels.
     #[serde(default)]
     pub power: Option<Power>,
     /// Where the way down differs most from the way up.
@@ -78,11 +80,12 @@ pub struct Sweep {
     pub objective: Option<Attained>,
     /// The command line.
     pub command: String,
-    /// Whether rates are of sessions, which make requests of their own; each run has its rate of requests.
+    /// Whether rates are of sessions, which make requests of their own; each run has its rate of
+    /// requests.
     #[serde(default)]
     pub sessions: bool,
-    /// What limits the server over all levels, the likeliest first. Empty where nothing shows a limit, none where nothing
-    /// was sampled.
+    /// What limits the server over all levels, the likeliest first. Empty where nothing shows a
+    /// limit, none where nothing was sampled.
     #[serde(default)]
     pub bottleneck: Option<Vec<Finding>>,
     /// What one request takes, at the level with the highest throughput.
@@ -102,8 +105,8 @@ pub struct TopRate {
     pub rate: f64,
 }
 
-/// The highest "power": throughput X over mean response time R, in good answers a second for each second of it. Where
-/// there are several climbs, all figures are their geometric means.
+/// The highest "power": throughput X over mean response time R, in good answers a second for each
+/// second of it. Where there are several climbs, all figures are their geometric means.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Power {
     /// Where it was seen.
@@ -118,8 +121,8 @@ pub struct Power {
     pub edge: Option<Edge>,
     /// Climbs that it comes from.
     pub climbs: usize,
-    /// The range of levels that holds the best one of the ladder in 95 % of such sweeps; `None` with fewer than three
-    /// climbs.
+    /// The range of levels that holds the best one of the ladder in 95 % of such sweeps; `None`
+    /// with fewer than three climbs.
     pub range: Option<LevelRange>,
     /// X/R of each level of the way up that had good answers in every climb, lowest level first.
     pub levels: Vec<LevelPower>,
@@ -181,15 +184,16 @@ pub struct Attained {
     pub crossing_refused: String,
 }
 
-/// Where an objective ceases to hold: between the highest level that meets it and the lowest above that misses it, on a
-/// straight line of the logarithm of the time over the level.
+/// Where an objective ceases to hold: between the highest level that meets it and the lowest above
+/// that misses it, on a straight line of the logarithm of the time over the level.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Crossing {
     /// Where the time of the objective's share is that of the objective.
     pub level: f64,
     /// The level that meets it.
     pub from: f64,
-    /// The time within which the objective's share of the requests was answered there, at its worst step.
+    /// The time within which the objective's share of the requests was answered there, at its worst
+    /// step.
     pub from_us: f64,
     /// The level that misses it.
     pub to: f64,

@@ -1,19 +1,21 @@
 //! Where a sweep has most throughput for its response time.
 //!
-//! Throughput over mean response time, X/R, is "power" (L. Kleinrock, "Power and Deterministic Rules of Thumb for
-//! Probabilistic Problems in Computer Communications", ICC 1979). It is highest where one percent more throughput begins to
-//! cost more than one percent more response time, which is a figure where a knee is somebody's eye.
+//! Throughput over mean response time, X/R, is "power" (L. Kleinrock, "Power and Deterministic
+//! Rules of Thumb for Probabilistic Problems in Computer Communications", ICC 1979). It is highest
+//! where one percent more throughput begins to cost more than one percent more response time. This
+//! is a figure; the knee of a curve is a matter of taste.
 //!
-//! With three climbs or more the level is given as a range. Which level was best is chosen from the same measurements that
-//! it is then held against, so a level leaves the range only if it is beaten by a one-sided test whose 5 % are divided
-//! by the number of other levels (Bonferroni; after J. C. Hsu, "Constrained Simultaneous Confidence Intervals for Multiple
-//! Comparisons with the Best", Annals of Statistics 12:3, 1984). Logarithms are compared within climbs: what drifts from one
-//! climb to the next meets all levels.
+//! With three climbs or more the level is given as a range. The same measurements choose the best
+//! level and are compared with it. So a level leaves the range only if it fails a one-sided test
+//! whose 5 % are divided by the number of other levels (Bonferroni; after J. C. Hsu, "Constrained
+//! Simultaneous Confidence Intervals for Multiple Comparisons with the Best", Annals of Statistics
+//! 12:3, 1984). Logarithms are compared within climbs, because a drift from one climb to the next
+//! affects all levels alike.
 
 use std::collections::BTreeMap;
 
 use super::conclude::by_level;
-use super::{Direction, Edge, LevelPower, LevelRange, Power, Step};
+use super::{Direction, Edge, LevelPower, LevelRange, Power, SweepStep};
 use crate::Run;
 use millrace_stats::FEWEST_BLOCKS;
 use millrace_stats::analysis::bootstrap::Summary;
@@ -23,8 +25,8 @@ use millrace_stats::analysis::student;
 const RISK: f64 = 0.05;
 
 impl Run {
-    /// Throughput over mean response time, in good answers a second for each second of it; in a closed loop of service
-    /// time. `None` without a good answer.
+    /// Throughput over mean response time, in good answers a second for each second of it; in a
+    /// closed loop of service time. `None` without a good answer.
     pub fn power(&self) -> Option<f64> {
         let (rate, seconds) = rate_and_seconds(self)?;
         Some(rate / seconds)
@@ -45,8 +47,8 @@ struct Candidate {
 
 impl Candidate {
     /// `None` if some climb had no good answer there.
-    fn of(steps: &[&Step]) -> Option<Self> {
-        let one = |step: &&Step| {
+    fn of(steps: &[&SweepStep]) -> Option<Self> {
+        let one = |step: &&SweepStep| {
             let (rate, seconds) = rate_and_seconds(&step.run)?;
             Some((step.repeat, (rate.ln(), seconds.ln())))
         };
@@ -80,11 +82,11 @@ impl Candidate {
     }
 }
 
-/// The highest X/R of the way up: the way down may show a server that has not recovered. `None` for fewer than two levels,
-/// which have no highest.
-pub(super) fn highest(steps: &[&Step]) -> Option<Power> {
+/// The highest X/R of the way up: the way down may show a server that has not recovered. `None` for
+/// fewer than two levels, which have no highest.
+pub(super) fn highest(steps: &[&SweepStep]) -> Option<Power> {
     let up = steps.iter().copied();
-    let up: Vec<&Step> = up.filter(|step| step.direction == Direction::Up).collect();
+    let up: Vec<&SweepStep> = up.filter(|step| step.direction == Direction::Up).collect();
     let levels = by_level(&up);
     if levels.len() < 2 {
         return None;
@@ -93,7 +95,7 @@ pub(super) fn highest(steps: &[&Step]) -> Option<Power> {
     let best = all
         .iter()
         .max_by(|a, b| a.log_power().total_cmp(&b.log_power()))?;
-    let is_at = |at: Option<&Vec<&Step>>| at.is_some_and(|at| at[0].level == best.level);
+    let is_at = |at: Option<&Vec<&SweepStep>>| at.is_some_and(|at| at[0].level == best.level);
     let edge = match (is_at(levels.first()), is_at(levels.last())) {
         (true, _) => Some(Edge::Lowest),
         (_, true) => Some(Edge::Highest),
@@ -136,12 +138,12 @@ mod tests {
     use millrace_stats::random::Random;
 
     /// A step of a server that answers `rate` requests a second after `mean_us`.
-    fn step(level: f64, repeat: u64, rate: f64, mean_us: f64) -> Step {
+    fn step(level: f64, repeat: u64, rate: f64, mean_us: f64) -> SweepStep {
         let mut run = sample_run(8.0, rate);
         if let Some(latency) = &mut run.latency_us.service {
             latency.mean = mean_us;
         }
-        Step {
+        SweepStep {
             level,
             direction: Direction::Up,
             repeat,
@@ -152,7 +154,7 @@ mod tests {
     }
 
     /// M/M/1 with μ = 1000/s, where X/R = ρ(1−ρ)μ² is highest at half of μ.
-    fn queue(levels: &[f64], repeats: u64, mut noise: impl FnMut() -> f64) -> Vec<Step> {
+    fn queue(levels: &[f64], repeats: u64, mut noise: impl FnMut() -> f64) -> Vec<SweepStep> {
         let mut steps = Vec::new();
         for repeat in 1..=repeats {
             for &rate in levels {
@@ -163,7 +165,7 @@ mod tests {
         steps
     }
 
-    fn found(steps: &[Step]) -> Option<Power> {
+    fn found(steps: &[SweepStep]) -> Option<Power> {
         highest(&steps.iter().collect::<Vec<_>>())
     }
 
@@ -209,7 +211,8 @@ mod tests {
         assert!(wide.low >= 300.0 && wide.high <= 800.0, "{wide:?}");
     }
 
-    /// The best of a ladder whose levels hardly differ is in the range, however the winner was picked.
+    /// The best of a ladder whose levels hardly differ is in the range, however the winner was
+    /// picked.
     #[test]
     fn the_range_holds_the_best_level() {
         let mut random = Random::new(17);
@@ -230,7 +233,7 @@ mod tests {
                 };
                 noise.into_iter().enumerate().map(at).collect::<Vec<_>>()
             });
-            let steps: Vec<Step> = steps.collect();
+            let steps: Vec<SweepStep> = steps.collect();
             let range = found(&steps).unwrap().range.unwrap();
             held += u32::from(range.low <= 4.0 && 4.0 <= range.high);
         }

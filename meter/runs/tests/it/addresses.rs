@@ -38,10 +38,8 @@ impl UnixServer {
 }
 
 fn through(path: &Path, count: u64) -> Plan {
-    Plan {
-        unix_socket: Some(path.to_owned()),
-        ..counted("http://example.test/x".into(), 4, count)
-    }
+    counted("http://example.test/x".into(), 4, count)
+        .with(|plan| plan.target.unix_socket = Some(path.to_owned()))
 }
 
 #[test]
@@ -58,10 +56,11 @@ fn a_unix_socket_carries_requests_for_any_host() {
         }
     });
     for keep_alive in [true, false] {
-        let run = measure(&Plan {
-            keep_alive,
-            ..server.plan(100)
-        });
+        let run = measure(
+            &server
+                .plan(100)
+                .with(|plan| plan.request.keep_alive = keep_alive),
+        );
         assert_eq!(run.accounting.good, 100, "{run:?}");
     }
     let head = heads.lock().unwrap();
@@ -146,10 +145,8 @@ fn connections_go_elsewhere_and_the_host_stays() {
                 .then(|| HELLO.to_vec())
         });
     });
-    let plan = Plan {
-        connect_to: Some(server.address.to_string()),
-        ..counted("http://example.test:99/".into(), 2, 50)
-    };
+    let plan = counted("http://example.test:99/".into(), 2, 50)
+        .with(|plan| plan.target.connect_to = Some(server.address.to_string()));
     assert_eq!(measure(&plan).accounting.good, 50);
 }
 

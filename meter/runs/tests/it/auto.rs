@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use millrace_client::{Auto, Plan, Process, Schedule, Stop};
+use millrace_client::{Auto, Plan, Schedule, Stop};
 use millrace_runs::Run;
 use millrace_stats::Verdict;
 
@@ -10,16 +10,11 @@ use crate::stub::{HELLO, StubServer, counted, measure, once, serve};
 
 fn auto(url: String, precision: f64) -> Plan {
     let max = Duration::from_secs(3);
-    Plan {
-        stop: Stop::Duration(max),
-        auto: Some(Auto { precision, max }),
-        schedule: Some(Schedule {
-            rate: 500.0,
-            process: Process::Constant,
-            deadline: None,
-        }),
-        ..counted(url, 8, 1)
-    }
+    counted(url, 8, 1).with(|plan| {
+        plan.length.stop = Stop::Duration(max);
+        plan.length.auto = Some(Auto { precision, max });
+        plan.load.schedule = Some(Schedule::constant(500.0));
+    })
 }
 
 #[test]

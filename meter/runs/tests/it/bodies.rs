@@ -26,17 +26,11 @@ fn check(answer: &'static [u8], good: bool, word: &str, change: impl Fn(Plan) ->
 }
 
 fn expression(text: &str) -> impl Fn(Plan) -> Plan {
-    move |plan| Plan {
-        expect_body: Some(text.to_owned()),
-        ..plan
-    }
+    move |plan| plan.with(|plan| plan.request.expect_body = Some(text.to_owned()))
 }
 
 fn digest(text: &str) -> impl Fn(Plan) -> Plan {
-    move |plan| Plan {
-        expect_sha256: Some(text.to_owned()),
-        ..plan
-    }
+    move |plan| plan.with(|plan| plan.request.expect_sha256 = Some(text.to_owned()))
 }
 
 const CHUNKED: &[u8] =
@@ -65,10 +59,7 @@ fn a_body_until_the_end_of_the_connection_is_checked() {
         });
     });
     for (text, good) in [("^hello$", 10), ("^hell$", 0)] {
-        let plan = Plan {
-            keep_alive: false,
-            ..counted(server.url("/"), 2, 10)
-        };
+        let plan = counted(server.url("/"), 2, 10).with(|plan| plan.request.keep_alive = false);
         let run = measure(&expression(text)(plan));
         assert_eq!(
             (run.accounting.good, run.errors.count("bad_body")),
@@ -94,10 +85,7 @@ fn pipelined_answers_are_checked_each_by_itself() {
             Some(format!("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n{word}").into_bytes())
         });
     });
-    let plan = Plan {
-        depth: 8,
-        ..counted(server.url("/"), 1, 100)
-    };
+    let plan = counted(server.url("/"), 1, 100).with(|plan| plan.load.depth = 8);
     let run = measure(&digest(DIGEST)(plan));
     assert_eq!(
         (run.accounting.good, run.errors.count("bad_body")),
@@ -112,10 +100,7 @@ fn an_invalid_check_is_refused() {
     for bad in [
         expression("(")(plan.clone()),
         digest("abc")(plan.clone()),
-        Plan {
-            method: "HEAD".into(),
-            ..expression("x")(plan)
-        },
+        expression("x")(plan).with(|plan| plan.request.method = "HEAD".into()),
     ] {
         let error = millrace_runs::run(&bad, None, &stop).unwrap_err();
         assert!(matches!(error, Error::Plan(_)), "{error}");

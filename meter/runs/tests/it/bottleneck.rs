@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use millrace_client::{Plan, ProbePlan, Process, Schedule, Stop};
+use millrace_client::{Plan, ProbePlan, Schedule, Stop};
 use millrace_runs::{Diagnosis, Run, Summary, diagnose};
 use millrace_stats::{Finding, Limit};
 
@@ -15,14 +15,13 @@ use crate::stub::measure;
 
 /// Ten samples a second of the server, for a second and a half.
 pub(crate) fn plan(server: &Planted) -> Plan {
-    Plan {
-        connections: 4,
-        threads: 1,
-        warmup: Duration::from_millis(200),
-        stop: Stop::Duration(Duration::from_millis(1500)),
-        probe: Some(probe()),
-        ..Plan::new(server.url())
-    }
+    Plan::new(server.url()).with(|plan| {
+        plan.load.connections = 4;
+        plan.load.threads = 1;
+        plan.length.warmup = Duration::from_millis(200);
+        plan.length.stop = Stop::Duration(Duration::from_millis(1500));
+        plan.conditions.probe = Some(probe());
+    })
 }
 
 fn probe() -> ProbePlan {
@@ -33,11 +32,10 @@ fn probe() -> ProbePlan {
 }
 
 fn levels(server: &Planted) -> Diagnosis {
-    let plan = Plan {
-        connections: 8,
-        stop: Stop::Duration(Duration::from_millis(500)),
-        ..plan(server)
-    };
+    let plan = plan(server).with(|plan| {
+        plan.load.connections = 8;
+        plan.length.stop = Stop::Duration(Duration::from_millis(500));
+    });
     diagnose(&plan, None, &AtomicBool::new(false)).unwrap()
 }
 
@@ -152,10 +150,8 @@ fn one_thread_that_computes() {
 fn a_disk_that_syncs() {
     let server = Planted::start("sync");
     // The test is short, because it writes as fast as the disk can.
-    let plan = Plan {
-        stop: Stop::Duration(Duration::from_millis(800)),
-        ..plan(&server)
-    };
+    let plan =
+        plan(&server).with(|plan| plan.length.stop = Stop::Duration(Duration::from_millis(800)));
     planted_in_run(Limit::Disk, &plan);
 }
 
@@ -164,11 +160,10 @@ fn the_client_itself() {
     let server = Planted::start("fast");
     // Long pipelines: the server answers a whole pipeline in one write, while the client has to
     // parse each response.
-    let plan = Plan {
-        connections: 2,
-        depth: 64,
-        ..plan(&server)
-    };
+    let plan = plan(&server).with(|plan| {
+        plan.load.connections = 2;
+        plan.load.depth = 64;
+    });
     planted_in_run(Limit::Client, &plan);
 }
 
@@ -192,11 +187,10 @@ fn a_server_that_only_sleeps_waits_for_others() {
 fn connections_past_a_limit() {
     let server = Planted::start("full");
     // The server takes one connection, and two more may wait; it never sees the others.
-    let plan = Plan {
-        connections: 8,
-        timeout: Duration::from_millis(400),
-        ..plan(&server)
-    };
+    let plan = plan(&server).with(|plan| {
+        plan.load.connections = 8;
+        plan.request.timeout = Duration::from_millis(400);
+    });
     let Some((run, finding)) = planted_in_run(Limit::Backlog, &plan) else {
         return;
     };
@@ -213,14 +207,8 @@ fn connections_past_a_limit() {
 fn a_healthy_server_has_no_bottleneck() {
     let _alone = alone();
     let server = Planted::start("fast");
-    let run = measure(&Plan {
-        schedule: Some(Schedule {
-            rate: 100.0,
-            process: Process::Constant,
-            deadline: None,
-        }),
-        ..plan(&server)
-    });
+    let run =
+        measure(&plan(&server).with(|plan| plan.load.schedule = Some(Schedule::constant(100.0))));
     // On a busy machine other programs are the limit, and no other limit may be found.
     let by_others = |finding: &Finding| finding.name == Limit::Neighbours;
     let excused = others(&run) > LITTLE && found(&run).iter().all(by_others);
@@ -248,15 +236,10 @@ fn a_quota_of_a_control_group() {
 #[test]
 fn a_server_that_dies_is_reported() {
     let mut server = Planted::start("fast");
-    let plan = Plan {
-        timeout: Duration::from_millis(200),
-        schedule: Some(Schedule {
-            rate: 100.0,
-            process: Process::Constant,
-            deadline: None,
-        }),
-        ..plan(&server)
-    };
+    let plan = plan(&server).with(|plan| {
+        plan.request.timeout = Duration::from_millis(200);
+        plan.load.schedule = Some(Schedule::constant(100.0));
+    });
     let run = std::thread::scope(|scope| {
         let run = scope.spawn(|| millrace_runs::run(&plan, None, &AtomicBool::new(false)));
         std::thread::park_timeout(Duration::from_millis(700));
@@ -279,10 +262,7 @@ fn a_server_that_dies_is_reported() {
 fn what_is_not_there_is_an_error_when_asked_for() {
     let server = Planted::start("fast");
     let refused = |probe: ProbePlan| {
-        let plan = Plan {
-            probe: Some(probe),
-            ..plan(&server)
-        };
+        let plan = plan(&server).with(|plan| plan.conditions.probe = Some(probe));
         let error = millrace_runs::run(&plan, None, &AtomicBool::new(false)).unwrap_err();
         error.to_string()
     };

@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use millrace_client::{Plan, Process, Stop};
+use millrace_client::{Process, Stop};
 use millrace_runs::{By, Sweep, SweepPlan, sweep};
 use millrace_stats::{Finding, Limit};
 
@@ -12,11 +12,10 @@ use crate::planted::Planted;
 
 fn steps(server: &Planted, ladder: &str) -> Sweep {
     let plan = SweepPlan {
-        plan: Plan {
-            stop: Stop::Duration(Duration::from_millis(450)),
-            warmup: Duration::from_millis(50),
-            ..plan(server)
-        },
+        plan: plan(server).with(|plan| {
+            plan.length.stop = Stop::Duration(Duration::from_millis(450));
+            plan.length.warmup = Duration::from_millis(50);
+        }),
         ladder: ladder.parse().unwrap(),
         by: By::Connections,
         process: Process::Constant,

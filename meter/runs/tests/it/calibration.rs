@@ -19,10 +19,7 @@ fn calibrated(plan: &Plan) -> Option<Calibration> {
 #[test]
 fn the_client_has_a_ceiling_and_a_floor() {
     let server = StubServer::fixed(HELLO);
-    let plan = Plan {
-        depth: 4,
-        ..counted(server.url("/"), 8, 1)
-    };
+    let plan = counted(server.url("/"), 8, 1).with(|plan| plan.load.depth = 4);
     let known = calibrated(&plan).unwrap();
     assert_eq!(known.response_bytes, HELLO.len() as u64);
     assert!(
@@ -44,31 +41,18 @@ fn every_shape_of_a_plan_can_be_calibrated() {
     let server = StubServer::fixed(HELLO);
     let plan = counted(server.url("/a?b=c"), 3, 1);
     for plan in [
-        Plan {
-            keep_alive: false,
-            ..plan.clone()
-        },
-        Plan {
-            per_connection: Some(7),
-            ..plan.clone()
-        },
-        Plan {
-            method: "POST".into(),
-            body: vec![b'x'; 5_000],
-            ..plan.clone()
-        },
-        Plan {
-            urls: vec!["/1".into(), server.url("/2")],
-            ..plan.clone()
-        },
-        Plan {
-            headers: vec![("Host".into(), "other".into())],
-            ..plan.clone()
-        },
-        Plan {
-            cores: Some(vec![first_core()]),
-            ..plan
-        },
+        plan.clone().with(|plan| plan.request.keep_alive = false),
+        plan.clone()
+            .with(|plan| plan.request.per_connection = Some(7)),
+        plan.clone().with(|plan| {
+            plan.request.method = "POST".into();
+            plan.request.body = vec![b'x'; 5_000];
+        }),
+        plan.clone()
+            .with(|plan| plan.request.urls = vec!["/1".into(), server.url("/2")]),
+        plan.clone()
+            .with(|plan| plan.request.headers = vec![("Host".into(), "other".into())]),
+        plan.with(|plan| plan.load.cores = Some(vec![first_core()])),
     ] {
         let known = calibrated(&plan);
         assert!(
@@ -93,10 +77,7 @@ fn without_an_answer_there_is_nothing_to_calibrate_for() {
     let stopped = AtomicBool::new(true);
     let plan = counted(server.url("/"), 2, 1);
     assert_eq!(calibrate(&plan, SHORT, &stopped).unwrap(), None);
-    let bad = Plan {
-        connections: 0,
-        ..plan
-    };
+    let bad = plan.with(|plan| plan.load.connections = 0);
     assert!(calibrate(&bad, SHORT, &AtomicBool::new(false)).is_err());
 }
 
@@ -104,11 +85,10 @@ fn without_an_answer_there_is_nothing_to_calibrate_for() {
 fn a_run_above_the_calibration_is_not_suspect_and_one_near_the_floor_says_so() {
     let server = NullServer::start(&NullPlan::default()).unwrap();
     let run = |known| {
-        measure(&Plan {
-            stop: Stop::Duration(Duration::from_millis(200)),
-            calibration: Some(known),
-            ..counted(server.url(), 2, 1)
-        })
+        measure(&counted(server.url(), 2, 1).with(|plan| {
+            plan.length.stop = Stop::Duration(Duration::from_millis(200));
+            plan.conditions.calibration = Some(known);
+        }))
     };
     let known = Calibration {
         ceiling_per_s: 1e9,
@@ -170,11 +150,10 @@ fn each_url_of_a_list_is_requested_once_and_a_silent_server_only_once() {
                 Some(HELLO.to_vec())
             });
         });
-        let plan = Plan {
-            urls: (0..9).map(|n| server.url(&format!("/{n}"))).collect(),
-            timeout: Duration::from_secs(if silent { 1 } else { 60 }),
-            ..counted(server.url("/"), 2, 1)
-        };
+        let plan = counted(server.url("/"), 2, 1).with(|plan| {
+            plan.request.urls = (0..9).map(|n| server.url(&format!("/{n}"))).collect();
+            plan.request.timeout = Duration::from_secs(if silent { 1 } else { 60 });
+        });
         let known = calibrated(&plan);
         assert_eq!(known.is_none(), silent, "{known:?}");
         let expected = if silent { 1 } else { 9 };

@@ -39,10 +39,8 @@ fn a_counted_run_counts_exactly() {
 #[test]
 fn without_keep_alive_each_request_has_its_connection() {
     let server = StubServer::fixed(HELLO);
-    let run = measure(&Plan {
-        keep_alive: false,
-        ..counted(server.url("/"), 3, 100)
-    });
+    let run =
+        measure(&counted(server.url("/"), 3, 100).with(|plan| plan.request.keep_alive = false));
     assert_eq!((run.requests, run.errors.total()), (100, 0));
     assert_eq!(
         (
@@ -57,10 +55,9 @@ fn without_keep_alive_each_request_has_its_connection() {
 fn more_connections_than_requests_is_fine() {
     let server = StubServer::fixed(HELLO);
     for keep_alive in [true, false] {
-        let run = measure(&Plan {
-            keep_alive,
-            ..counted(server.url("/"), 20, 5)
-        });
+        let run = measure(
+            &counted(server.url("/"), 20, 5).with(|plan| plan.request.keep_alive = keep_alive),
+        );
         assert_eq!((run.requests, run.errors.total()), (5, 0));
     }
 }
@@ -83,11 +80,10 @@ fn pipelined_requests_are_answered_in_order() {
         });
     });
     let urls = vec!["/1".to_owned(), "/10".to_owned(), "/100000".to_owned()];
-    let run = measure(&Plan {
-        depth: 8,
-        urls,
-        ..counted(server.url("/"), 2, 300)
-    });
+    let run = measure(&counted(server.url("/"), 2, 300).with(|plan| {
+        plan.load.depth = 8;
+        plan.request.urls = urls;
+    }));
     assert_eq!((run.requests, run.errors.total()), (300, 0));
     assert_eq!(run.bytes, 100 * (39 + 49 + 100_043));
 }
@@ -103,10 +99,7 @@ fn a_server_may_close_after_any_answer_and_pipelined_requests_are_sent_again() {
             _ => None,
         });
     });
-    let run = measure(&Plan {
-        depth: 4,
-        ..counted(server.url("/"), 2, 100)
-    });
+    let run = measure(&counted(server.url("/"), 2, 100).with(|plan| plan.load.depth = 4));
     assert_eq!((run.requests, run.errors.total()), (100, 0));
     assert!(
         run.accounting.resent > 0 && run.connections.opened >= 20,
@@ -126,24 +119,17 @@ fn urls_are_taken_in_order_or_at_random() {
         });
     });
     let urls: Vec<String> = (0..10).map(|n| format!("/{n}")).collect();
-    measure(&Plan {
-        urls: urls.clone(),
-        ..counted(server.url("/"), 3, 100)
-    });
+    measure(&counted(server.url("/"), 3, 100).with(|plan| plan.request.urls = urls.clone()));
     let counts = std::mem::take(&mut *seen.lock().unwrap());
     assert_eq!(counts.values().copied().collect::<Vec<_>>(), [10; 10]);
-    let random = Plan {
-        urls,
-        order: Order::Random(1),
-        ..counted(server.url("/"), 3, 100)
-    };
+    let random = counted(server.url("/"), 3, 100).with(|plan| {
+        plan.request.urls = urls;
+        plan.request.order = Order::Random(1);
+    });
     measure(&random);
     let counts = std::mem::take(&mut *seen.lock().unwrap());
     assert_eq!(counts.values().sum::<u64>(), 100);
-    measure(&Plan {
-        connections: 1,
-        ..random
-    });
+    measure(&random.with(|plan| plan.load.connections = 1));
     assert_eq!(
         *seen.lock().unwrap(),
         counts,
@@ -169,10 +155,8 @@ fn bodies_of_every_framing_are_read() {
             (number == 0).then(|| until_close.to_vec())
         });
     });
-    let run = measure(&Plan {
-        keep_alive: false,
-        ..counted(server.url("/"), 2, 50)
-    });
+    let run =
+        measure(&counted(server.url("/"), 2, 50).with(|plan| plan.request.keep_alive = false));
     assert_eq!(
         (run.requests, run.errors.total(), run.bytes),
         (50, 0, 50 * until_close.len() as u64)
@@ -182,19 +166,16 @@ fn bodies_of_every_framing_are_read() {
 #[test]
 fn head_and_post_are_sent_and_understood() {
     let server = StubServer::fixed(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n");
-    let run = measure(&Plan {
-        method: "HEAD".into(),
-        ..counted(server.url("/"), 1, 20)
-    });
+    let run =
+        measure(&counted(server.url("/"), 1, 20).with(|plan| plan.request.method = "HEAD".into()));
     assert_eq!((run.requests, run.errors.total()), (20, 0));
     let server = StubServer::fixed(HELLO);
     // More than the buffers between client and server hold: the body goes out in pieces.
     let body = vec![b'x'; 8_000_000];
-    let run = measure(&Plan {
-        method: "POST".into(),
-        body,
-        ..counted(server.url("/"), 2, 6)
-    });
+    let run = measure(&counted(server.url("/"), 2, 6).with(|plan| {
+        plan.request.method = "POST".into();
+        plan.request.body = body;
+    }));
     assert_eq!((run.requests, run.errors.total()), (6, 0));
 }
 
@@ -218,10 +199,7 @@ fn statuses_are_errors_unless_expected() {
         (10, 10, 20)
     );
     assert_eq!(run.verdict, Verdict::Suspect);
-    let run = measure(&Plan {
-        expect: vec![404],
-        ..plan
-    });
+    let run = measure(&plan.with(|plan| plan.request.expect = vec![404]));
     assert_eq!(
         (
             run.accounting.good,
@@ -236,11 +214,10 @@ fn statuses_are_errors_unless_expected() {
 fn a_timed_run_has_its_length_and_a_warm_up_of_its_own() {
     let server = StubServer::fixed(HELLO);
     let (warmup, length) = (Duration::from_millis(50), Duration::from_millis(300));
-    let run = measure(&Plan {
-        stop: Stop::Duration(length),
-        warmup,
-        ..counted(server.url("/"), 2, 1)
-    });
+    let run = measure(&counted(server.url("/"), 2, 1).with(|plan| {
+        plan.length.stop = Stop::Duration(length);
+        plan.length.warmup = warmup;
+    }));
     assert!((run.duration_s - 0.3).abs() < 1e-9 && (run.warmup_s - 0.05).abs() < 1e-9);
     assert!(run.requests > 0 && run.accounting.in_flight == 0, "{run:?}");
     assert!(run.series.points.len() >= 2);
@@ -273,10 +250,8 @@ fn a_stop_ends_a_run_and_keeps_what_there_is() {
             stop.store(true, Ordering::Relaxed);
         }
     };
-    let plan = Plan {
-        stop: Stop::Duration(Duration::from_secs(3600)),
-        ..counted(server.url("/"), 2, 1)
-    };
+    let plan = counted(server.url("/"), 2, 1)
+        .with(|plan| plan.length.stop = Stop::Duration(Duration::from_secs(3600)));
     let run = run(&plan, Some(&mut progress), &stop).unwrap();
     check(&run);
     assert!(calls > 0 && run.requests > 0 && run.duration_s < 3600.0);
@@ -292,33 +267,31 @@ fn a_stop_ends_a_run_and_keeps_what_there_is() {
 fn a_bad_plan_is_refused_before_anything_is_sent() {
     let plan = counted("http://127.0.0.1:1/".into(), 1, 1);
     let refused = |plan: &Plan| run(plan, None, &AtomicBool::new(false)).unwrap_err();
-    let error = refused(&Plan {
-        url: "ftp://localhost/".into(),
-        ..plan.clone()
-    });
+    let error = refused(
+        &plan
+            .clone()
+            .with(|plan| plan.target.url = "ftp://localhost/".into()),
+    );
     assert!(
         matches!(&error, Error::Plan(why) if why.contains("scheme")),
         "{error}"
     );
-    let error = refused(&Plan {
-        connections: 999_999,
-        ..plan.clone()
-    });
+    let error = refused(&plan.clone().with(|plan| plan.load.connections = 999_999));
     assert!(
         matches!(error, Error::Descriptors { .. }) && error.to_string().contains("ulimit"),
         "{error}"
     );
-    let error = refused(&Plan {
-        url: "http://no-such-name.invalid/".into(),
-        ..plan.clone()
-    });
+    let error = refused(
+        &plan
+            .clone()
+            .with(|plan| plan.target.url = "http://no-such-name.invalid/".into()),
+    );
     assert!(matches!(error, Error::Resolve { .. }), "{error}");
-    let error = refused(&Plan {
-        cores: Some(vec![0, 1023]),
-        connections: 2,
-        threads: 2,
-        ..plan
-    });
+    let error = refused(&plan.with(|plan| {
+        plan.load.cores = Some(vec![0, 1023]);
+        plan.load.connections = 2;
+        plan.load.threads = 2;
+    }));
     assert!(error.to_string().contains("core 1023"), "{error}");
 }
 
@@ -332,11 +305,10 @@ fn a_thread_can_be_pinned() {
                 .is_set(core)
         })
         .unwrap();
-    let run = measure(&Plan {
-        cores: Some(vec![core]),
-        threads: 0,
-        ..counted(server.url("/"), 2, 10)
-    });
+    let run = measure(&counted(server.url("/"), 2, 10).with(|plan| {
+        plan.load.cores = Some(vec![core]);
+        plan.load.threads = 0;
+    }));
     assert_eq!((run.client.threads, run.requests), (1, 10));
 }
 
@@ -344,12 +316,11 @@ fn a_thread_can_be_pinned() {
 fn a_connection_is_replaced_when_it_has_served_its_number() {
     for depth in [1, 4] {
         let server = StubServer::fixed(HELLO);
-        let plan = Plan {
-            per_connection: Some(10),
-            depth,
-            threads: 1,
-            ..counted(server.url("/"), 1, 100)
-        };
+        let plan = counted(server.url("/"), 1, 100).with(|plan| {
+            plan.request.per_connection = Some(10);
+            plan.load.depth = depth;
+            plan.load.threads = 1;
+        });
         let run = measure(&plan);
         assert_eq!((run.accounting.good, run.accounting.resent), (100, 0));
         assert_eq!(server.accepted.load(Ordering::Relaxed), 10, "{depth}");

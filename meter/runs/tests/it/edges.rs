@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use millrace_client::{Pace, Plan, Process, Schedule, Stop, Think};
+use millrace_client::{Pace, Schedule, Stop, Think};
 
 use crate::stub::{HELLO, StubServer, counted, measure, serve};
 
@@ -21,12 +21,11 @@ fn the_rate_counts_what_was_in_flight_when_the_measured_part_began() {
         });
     });
     // Half a cycle of each connection lies on either edge; the ramp keeps them from coming in step.
-    let run = measure(&Plan {
-        ramp_up: ms(200),
-        warmup: ms(200),
-        stop: Stop::Duration(ms(400)),
-        ..counted(server.url("/"), 20, 1)
-    });
+    let run = measure(&counted(server.url("/"), 20, 1).with(|plan| {
+        plan.length.ramp_up = ms(200);
+        plan.length.warmup = ms(200);
+        plan.length.stop = Stop::Duration(ms(400));
+    }));
     let mean = run.latency_us.service.unwrap().mean / 1e6;
     let busy = run.achieved_rate * mean;
     assert!((16.0..24.0).contains(&busy), "{busy} of 20 connections");
@@ -45,12 +44,11 @@ fn a_thread_that_only_waits_for_a_last_answer_was_as_busy_as_before() {
             Some(HELLO.to_vec())
         });
     });
-    let run = measure(&Plan {
-        threads: 1,
-        timeout: ms(1_000),
-        stop: Stop::Duration(ms(200)),
-        ..counted(stuck.url("/"), 4, 1)
-    });
+    let run = measure(&counted(stuck.url("/"), 4, 1).with(|plan| {
+        plan.load.threads = 1;
+        plan.request.timeout = ms(1_000);
+        plan.length.stop = Stop::Duration(ms(200));
+    }));
     assert_eq!(run.errors.count("timeout"), 1, "{:?}", run.errors);
     let finished = (run.accounting.answered + run.accounting.failed) as f64;
     let cpu = run.client.cpu_us_per_request.unwrap() * finished / 1e6;
@@ -76,17 +74,12 @@ fn counting(pause: Duration) -> (StubServer, Arc<AtomicU64>) {
 fn the_load_goes_on_after_the_measured_part_and_is_counted_by_itself() {
     // Requests due in the last 100 ms are answered in the ramp-down.
     let (server, seen) = counting(ms(100));
-    let run = measure(&Plan {
-        warmup: ms(100),
-        stop: Stop::Duration(ms(300)),
-        ramp_down: ms(200),
-        schedule: Some(Schedule {
-            rate: 500.0,
-            process: Process::Constant,
-            deadline: None,
-        }),
-        ..counted(server.url("/"), 100, 1)
-    });
+    let run = measure(&counted(server.url("/"), 100, 1).with(|plan| {
+        plan.length.warmup = ms(100);
+        plan.length.stop = Stop::Duration(ms(300));
+        plan.length.ramp_down = ms(200);
+        plan.load.schedule = Some(Schedule::constant(500.0));
+    }));
     let after = run.ramp_down.unwrap();
     assert_eq!((run.accounting.issued, run.accounting.good), (150, 150));
     assert_eq!((after.requests, after.length_s), (100, 0.2));
@@ -99,12 +92,11 @@ fn the_load_goes_on_after_the_measured_part_and_is_counted_by_itself() {
 fn a_closed_loop_goes_on_as_well_with_and_without_pauses() {
     for pace in [Pace::AtOnce, Pace::Think(Think::Constant(ms(1)))] {
         let (server, seen) = counting(ms(1));
-        let run = measure(&Plan {
-            pace,
-            stop: Stop::Duration(ms(200)),
-            ramp_down: ms(200),
-            ..counted(server.url("/"), 4, 1)
-        });
+        let run = measure(&counted(server.url("/"), 4, 1).with(|plan| {
+            plan.load.pace = pace;
+            plan.length.stop = Stop::Duration(ms(200));
+            plan.length.ramp_down = ms(200);
+        }));
         let after = run.ramp_down.unwrap().requests;
         assert!(after > 0 && run.accounting.good > 0, "{run:#?}");
         assert_eq!(seen.load(Ordering::Relaxed), run.accounting.issued + after);

@@ -25,10 +25,7 @@ fn all_end_as(kind: &str, plan: &Plan) -> Run {
 }
 
 fn short(plan: Plan) -> Plan {
-    Plan {
-        timeout: Duration::from_millis(200),
-        ..plan
-    }
+    plan.with(|plan| plan.request.timeout = Duration::from_millis(200))
 }
 
 /// Answers the first request with `bytes` and closes in good order once the client has.
@@ -50,10 +47,8 @@ fn a_refused_connection_is_counted_and_ends_a_counted_run() {
     for keep_alive in [true, false] {
         let run = all_end_as(
             "connect_refused",
-            &Plan {
-                keep_alive,
-                ..counted(format!("http://{address}/"), 4, 20)
-            },
+            &counted(format!("http://{address}/"), 4, 20)
+                .with(|plan| plan.request.keep_alive = keep_alive),
         );
         assert_eq!(
             (run.accounting.failed, run.connections.established),
@@ -108,10 +103,7 @@ fn no_answer_is_a_timeout() {
     let server = answer_and_wait(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhell");
     all_end_as(
         "timeout",
-        &short(Plan {
-            depth: 3,
-            ..counted(server.url("/"), 1, 6)
-        }),
+        &short(counted(server.url("/"), 1, 6).with(|plan| plan.load.depth = 3)),
     );
 }
 
@@ -202,10 +194,7 @@ fn one_bad_connection_does_not_spoil_the_others() {
         serve(&stream, |_, _| (!bad).then(|| HELLO.to_vec()));
     });
     // One thread sends a request on every connection before it reads any response.
-    let run = measure(&Plan {
-        threads: 1,
-        ..counted(server.url("/"), 4, 400)
-    });
+    let run = measure(&counted(server.url("/"), 4, 400).with(|plan| plan.load.threads = 1));
     assert_eq!(
         (run.accounting.good, run.errors.count("closed_early")),
         (399, 1),
@@ -233,10 +222,7 @@ fn a_server_that_dies_is_counted_to_the_end() {
             stop.store(true, Ordering::Relaxed);
         }
     };
-    let plan = Plan {
-        keep_alive: false,
-        ..short(counted(url, 2, u64::MAX))
-    };
+    let plan = short(counted(url, 2, u64::MAX)).with(|plan| plan.request.keep_alive = false);
     let run = run(&plan, Some(&mut progress), &stop).unwrap();
     check(&run);
     assert!(

@@ -20,11 +20,10 @@ const MANY: u32 = 100;
 const DATA: u8 = 0;
 
 fn plan(server: &StubServer, path: &str, depth: usize, count: u64) -> Plan {
-    Plan {
-        http2: true,
-        depth,
-        ..counted(server.url(path), 1, count)
-    }
+    counted(server.url(path), 1, count).with(|plan| {
+        plan.target.http2 = true;
+        plan.load.depth = depth;
+    })
 }
 
 fn answer_all(mut frames: Frames) {
@@ -103,14 +102,13 @@ fn bodies_larger_than_the_windows_flow_both_ways() {
             None => (Trust::System, "http"),
         };
         let server = sizes(config);
-        let run = measure(&Plan {
-            url: format!("{scheme}://{}/{SIZE}", server.address),
-            trust,
-            method: "POST".into(),
-            body: vec![b'y'; SIZE],
-            expect_body: Some("^x{1000}".into()),
-            ..plan(&server, "/", 2, 4)
-        });
+        let run = measure(&plan(&server, "/", 2, 4).with(|plan| {
+            plan.target.url = format!("{scheme}://{}/{SIZE}", server.address);
+            plan.target.trust = trust;
+            plan.request.method = "POST".into();
+            plan.request.body = vec![b'y'; SIZE];
+            plan.request.expect_body = Some("^x{1000}".into());
+        }));
         assert_eq!(
             (run.accounting.good, run.connections.opened),
             (4, 1),
@@ -188,11 +186,10 @@ fn a_stream_without_an_answer_is_given_up_alone() {
         let _ = frames.request();
         answer_all(frames);
     });
-    let run = measure(&Plan {
-        timeout: Duration::from_millis(300),
-        stop: Stop::Duration(Duration::from_millis(600)),
-        ..plan(&server, "/", 2, 1)
-    });
+    let run = measure(&plan(&server, "/", 2, 1).with(|plan| {
+        plan.request.timeout = Duration::from_millis(300);
+        plan.length.stop = Stop::Duration(Duration::from_millis(600));
+    }));
     assert_eq!(
         (run.errors.count("timeout"), run.errors.total()),
         (1, 1),
@@ -207,10 +204,9 @@ fn a_stream_without_an_answer_is_given_up_alone() {
 #[test]
 fn a_connection_that_says_nothing_any_more_is_replaced() {
     let server = frames(MANY, |mut frames| while frames.request().is_some() {});
-    let run = measure(&Plan {
-        timeout: Duration::from_millis(100),
-        ..plan(&server, "/", 2, 8)
-    });
+    let run = measure(
+        &plan(&server, "/", 2, 8).with(|plan| plan.request.timeout = Duration::from_millis(100)),
+    );
     assert_eq!(run.errors.count("timeout"), 8, "{run:?}");
     // Its settings may arrive during the timeout of the first requests; it is then silent during
     // that of the next.
@@ -258,10 +254,8 @@ fn a_server_that_only_speaks_http1_is_named() {
         // Until the client closes.
         let _ = std::io::copy(&mut stream, &mut std::io::sink());
     });
-    let plan = Plan {
-        timeout: Duration::from_millis(100),
-        ..plan(&silent, "/", 1, 2)
-    };
+    let plan =
+        plan(&silent, "/", 1, 2).with(|plan| plan.request.timeout = Duration::from_millis(100));
     all_end_as("timeout", "SETTINGS", &plan);
 }
 
@@ -272,11 +266,10 @@ fn over_tls_the_server_must_choose_h2() {
         let mut config = authority.usual();
         config.alpn_protocols = protocols;
         let (server, _) = fixed(config, HELLO);
-        let plan = Plan {
-            url: format!("https://{}/", server.address),
-            trust: Trust::File(authority.root()),
-            ..plan(&server, "/", 1, 4)
-        };
+        let plan = plan(&server, "/", 1, 4).with(|plan| {
+            plan.target.url = format!("https://{}/", server.address);
+            plan.target.trust = Trust::File(authority.root());
+        });
         all_end_as("tls", "ALPN", &plan);
     }
 }
@@ -285,20 +278,13 @@ fn over_tls_the_server_must_choose_h2() {
 fn bodies_and_statuses_are_judged() {
     let server = sizes(None);
     let good = plan(&server, "/5", 4, 20);
-    let other = Plan {
-        expect_body: Some("^x{6}$".into()),
-        ..good.clone()
-    };
+    let other = good
+        .clone()
+        .with(|plan| plan.request.expect_body = Some("^x{6}$".into()));
     assert_eq!(measure(&other).errors.count("bad_body"), 20);
-    let unexpected = Plan {
-        expect: vec![304],
-        ..good
-    };
+    let unexpected = good.with(|plan| plan.request.expect = vec![304]);
     assert_eq!(measure(&unexpected).errors.count("status_other"), 20);
-    let head = Plan {
-        method: "HEAD".into(),
-        ..plan(&server, "/0", 4, 20)
-    };
+    let head = plan(&server, "/0", 4, 20).with(|plan| plan.request.method = "HEAD".into());
     assert_eq!(measure(&head).accounting.good, 20);
 }
 
@@ -306,20 +292,20 @@ fn bodies_and_statuses_are_judged() {
 fn connections_serve_their_number_of_requests() {
     let server = frames(MANY, answer_all);
     let plan = plan(&server, "/", 2, 20);
-    let five = measure(&Plan {
-        per_connection: Some(5),
-        ..plan.clone()
-    });
+    let five = measure(
+        &plan
+            .clone()
+            .with(|plan| plan.request.per_connection = Some(5)),
+    );
     assert_eq!(
         (five.accounting.good, five.connections.opened),
         (20, 4),
         "{five:?}"
     );
-    let one = measure(&Plan {
-        keep_alive: false,
-        depth: 1,
-        ..plan
-    });
+    let one = measure(&plan.with(|plan| {
+        plan.request.keep_alive = false;
+        plan.load.depth = 1;
+    }));
     assert_eq!(
         (one.accounting.good, one.connections.opened),
         (20, 20),
@@ -330,27 +316,25 @@ fn connections_serve_their_number_of_requests() {
 #[test]
 fn an_open_loop_and_sessions_run_over_http2() {
     let server = frames(MANY, answer_all);
-    let open = Plan {
-        schedule: Some(Schedule {
+    let open = plan(&server, "/", 4, 200).with(|plan| {
+        plan.load.schedule = Some(Schedule {
             rate: 500.0,
             process: Process::Constant,
             deadline: Some(Duration::from_secs(5)),
-        }),
-        connections: 2,
-        ..plan(&server, "/", 4, 200)
-    };
+        });
+        plan.load.connections = 2;
+    });
     let run = measure(&open);
     assert_eq!(
         (run.accounting.good, run.errors.total()),
         (200, 0),
         "{run:?}"
     );
-    let sessions = Plan {
-        session: Some(4),
-        pace: Pace::Think(Think::Constant(Duration::from_millis(1))),
-        depth: 1,
-        ..open
-    };
+    let sessions = open.with(|plan| {
+        plan.load.session = Some(4);
+        plan.load.pace = Pace::Think(Think::Constant(Duration::from_millis(1)));
+        plan.load.depth = 1;
+    });
     let run = measure(&sessions);
     assert_eq!(run.accounting.good, run.accounting.issued, "{run:?}");
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use millrace_client::{NullAnswer, NullPlan, NullServer, Plan, Process, Schedule, Stop};
+use millrace_client::{NullAnswer, NullPlan, NullServer, Schedule, Stop};
 
 use crate::stub::{counted, measure};
 
@@ -15,16 +15,11 @@ fn the_reported_lateness_agrees_with_the_log_of_the_server() {
         ..NullPlan::default()
     })
     .unwrap();
-    let run = measure(&Plan {
-        threads: 1,
-        stop: Stop::Duration(Duration::from_millis(600)),
-        schedule: Some(Schedule {
-            rate: RATE,
-            process: Process::Constant,
-            deadline: None,
-        }),
-        ..counted(server.url(), 8, 1)
-    });
+    let run = measure(&counted(server.url(), 8, 1).with(|plan| {
+        plan.load.threads = 1;
+        plan.length.stop = Stop::Duration(Duration::from_millis(600));
+        plan.load.schedule = Some(Schedule::constant(RATE));
+    }));
     let answers = server.stop().unwrap().answers;
     assert_eq!(answers.len() as u64, run.accounting.issued);
     let start = run.client.started_ns;

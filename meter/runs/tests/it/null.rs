@@ -5,7 +5,7 @@ use std::net::{Shutdown, TcpStream};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
-use millrace_client::{Delay, NullPlan, NullServer, Plan, Process, Schedule, Stop};
+use millrace_client::{Delay, NullPlan, NullServer, Process, Schedule, Stop};
 
 use crate::stub::{counted, measure, once};
 
@@ -78,16 +78,10 @@ fn threads_share_the_connections_and_every_answer_is_logged() {
         log: 1_000,
         ..NullPlan::default()
     });
-    let depth = |depth| Plan {
-        depth,
-        ..counted(server.url(), 7, 300)
-    };
+    let depth = |depth| counted(server.url(), 7, 300).with(|plan| plan.load.depth = depth);
     assert_eq!(measure(&depth(1)).accounting.good, 300);
     assert_eq!(measure(&depth(4)).accounting.good, 300);
-    let each = Plan {
-        keep_alive: false,
-        ..counted(server.url(), 3, 40)
-    };
+    let each = counted(server.url(), 3, 40).with(|plan| plan.request.keep_alive = false);
     let run = measure(&each);
     assert_eq!((run.accounting.good, run.connections.opened), (40, 40));
     let log = server.stop().unwrap();
@@ -136,10 +130,7 @@ fn a_thread_works_for_one_answer_after_the_other() {
         log: 100,
         ..NullPlan::default()
     });
-    let pipelined = Plan {
-        depth: 3,
-        ..counted(server.url(), 4, 40)
-    };
+    let pipelined = counted(server.url(), 4, 40).with(|plan| plan.load.depth = 3);
     assert_eq!(measure(&pipelined).accounting.good, 40);
     let mut answered: Vec<u64> = server
         .stop()
@@ -267,16 +258,11 @@ fn most_added() -> f64 {
         log: 10_000,
         ..NullPlan::default()
     });
-    let plan = Plan {
-        threads: 1,
-        stop: Stop::Duration(Duration::from_secs(1)),
-        schedule: Some(Schedule {
-            rate: 2_000.0,
-            process: Process::Poisson(9),
-            deadline: None,
-        }),
-        ..counted(server.url(), 64, 1)
-    };
+    let plan = counted(server.url(), 64, 1).with(|plan| {
+        plan.load.threads = 1;
+        plan.length.stop = Stop::Duration(Duration::from_secs(1));
+        plan.load.schedule = Some(Schedule::new(2_000.0, Process::Poisson(9)));
+    });
     let run = measure(&plan);
     let answers = server.stop().unwrap().answers;
     assert_eq!(answers.len() as u64, run.accounting.good);

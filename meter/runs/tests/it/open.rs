@@ -8,20 +8,15 @@ use millrace_stats::Verdict;
 use crate::stub::{HELLO, StubServer, counted, measure, serve};
 
 fn open(url: String, rate: f64, connections: usize, length: Duration) -> Plan {
-    Plan {
-        stop: Stop::Duration(length),
-        schedule: Some(Schedule {
-            rate,
-            process: Process::Constant,
-            deadline: None,
-        }),
-        ..counted(url, connections, 1)
-    }
+    counted(url, connections, 1).with(|plan| {
+        plan.length.stop = Stop::Duration(length);
+        plan.load.schedule = Some(Schedule::constant(rate));
+    })
 }
 
 fn scheduled(plan: Plan, change: impl FnOnce(&mut Schedule)) -> Plan {
     let mut plan = plan;
-    plan.schedule.as_mut().map(change);
+    plan.load.schedule.as_mut().map(change);
     plan
 }
 
@@ -30,10 +25,8 @@ fn as_many_requests_are_due_as_the_schedule_says() {
     let server = StubServer::fixed(HELLO);
     let length = Duration::from_millis(500);
     for threads in [1, 2] {
-        let plan = Plan {
-            threads,
-            ..open(server.url("/"), 2_000.0, 8, length)
-        };
+        let plan =
+            open(server.url("/"), 2_000.0, 8, length).with(|plan| plan.load.threads = threads);
         let run = measure(&plan);
         assert_eq!(run.accounting.issued, 1_000, "{run:#?}");
         assert_eq!(run.accounting.good, 1_000);
@@ -50,10 +43,8 @@ fn as_many_requests_are_due_as_the_schedule_says() {
             "{times:?}"
         );
     }
-    let counted = Plan {
-        stop: Stop::Requests(77),
-        ..open(server.url("/"), 5_000.0, 2, length)
-    };
+    let counted = open(server.url("/"), 5_000.0, 2, length)
+        .with(|plan| plan.length.stop = Stop::Requests(77));
     assert_eq!(measure(&counted).accounting.good, 77);
 }
 
@@ -74,10 +65,8 @@ fn random_arrivals_are_the_same_for_the_same_seed() {
 #[test]
 fn waiting_for_a_new_connection_is_the_servers_time() {
     let server = StubServer::fixed(HELLO);
-    let plan = Plan {
-        keep_alive: false,
-        ..open(server.url("/"), 500.0, 16, Duration::from_millis(400))
-    };
+    let plan = open(server.url("/"), 500.0, 16, Duration::from_millis(400))
+        .with(|plan| plan.request.keep_alive = false);
     let run = measure(&plan);
     assert_eq!((run.accounting.good, run.connections.opened), (200, 200));
     assert_eq!(run.latency_us.connect.unwrap().count, 200);
@@ -130,11 +119,10 @@ fn requests_without_a_connection_time_out() {
             None
         });
     });
-    let plan = Plan {
-        timeout: Duration::from_millis(100),
-        threads: 1,
-        ..open(server.url("/"), 100.0, 2, Duration::from_millis(200))
-    };
+    let plan = open(server.url("/"), 100.0, 2, Duration::from_millis(200)).with(|plan| {
+        plan.request.timeout = Duration::from_millis(100);
+        plan.load.threads = 1;
+    });
     let run = measure(&plan);
     assert_eq!((run.accounting.issued, run.accounting.failed), (20, 20));
     assert_eq!(run.errors.count("timeout"), 20);
@@ -147,12 +135,11 @@ fn a_server_that_is_not_there_refuses_what_was_due() {
     let url = format!("http://{}/", closed.local_addr().unwrap());
     drop(closed);
     for keep_alive in [true, false] {
-        let plan = Plan {
-            keep_alive,
-            timeout: Duration::from_millis(50),
-            threads: 1,
-            ..open(url.clone(), 100.0, 2, Duration::from_millis(100))
-        };
+        let plan = open(url.clone(), 100.0, 2, Duration::from_millis(100)).with(|plan| {
+            plan.request.keep_alive = keep_alive;
+            plan.request.timeout = Duration::from_millis(50);
+            plan.load.threads = 1;
+        });
         let run = measure(&plan);
         assert_eq!(run.errors.count("connect_refused"), 10, "{:?}", run.errors);
         assert_eq!(run.verdict, Verdict::Invalid);
@@ -168,15 +155,10 @@ fn a_server_that_is_not_there_refuses_what_was_due() {
 fn a_run_does_not_wait_for_requests_that_are_due_after_its_end() {
     let server = StubServer::fixed(HELLO);
     // The second request of the one thread is due an hour after the first.
-    let plan = Plan {
-        threads: 1,
-        ..open(server.url("/"), 1.0 / 3600.0, 1, Duration::from_millis(50))
-    };
+    let plan = open(server.url("/"), 1.0 / 3600.0, 1, Duration::from_millis(50))
+        .with(|plan| plan.load.threads = 1);
     assert_eq!(measure(&plan).accounting.good, 1);
-    let counted = Plan {
-        stop: Stop::Requests(1),
-        ..plan
-    };
+    let counted = plan.with(|plan| plan.length.stop = Stop::Requests(1));
     assert_eq!(measure(&counted).accounting.good, 1);
 }
 

@@ -37,10 +37,7 @@ fn ok(fields: &str, body: &str) -> String {
 
 fn with(plan: Plan, text: &str) -> Run {
     let workload = Workload::parse(text, Path::new("plan.toml"), &plan).unwrap();
-    measure(&Plan {
-        workload: Some(Arc::new(workload)),
-        ..plan
-    })
+    measure(&plan.with(|plan| plan.request.workload = Some(Arc::new(workload))))
 }
 
 const LOGIN: &str = r#"
@@ -170,21 +167,18 @@ fn by_path(path: &str) -> String {
 fn a_replay_sends_the_log_in_its_order_and_ends_with_it() {
     let dir = tempfile::tempdir().unwrap();
     let (server, seen) = recording(by_path);
-    let base = Plan {
-        stop: Stop::Duration(std::time::Duration::MAX),
-        ..counted(server.url("/"), 1, 1)
-    };
+    let base = counted(server.url("/"), 1, 1)
+        .with(|plan| plan.length.stop = Stop::Duration(std::time::Duration::MAX));
     let (workload, times) = Replay::from_log(&log(dir.path()), false)
         .unwrap()
         .workload(&base)
         .unwrap();
     let schedule = Schedule::recorded(&times, 20.0).unwrap();
-    let plan = Plan {
-        workload: Some(Arc::new(workload)),
-        schedule: Some(schedule),
-        threads: 1,
-        ..base
-    };
+    let plan = base.with(|plan| {
+        plan.request.workload = Some(Arc::new(workload));
+        plan.load.schedule = Some(schedule);
+        plan.load.threads = 1;
+    });
     let run = measure(&plan);
     assert_eq!(
         (run.accounting.issued, run.accounting.good),
@@ -215,9 +209,6 @@ fn a_learned_workload_asks_for_what_was_there() {
         .unwrap()
         .workload(&plan, 1)
         .unwrap();
-    let run = measure(&Plan {
-        workload: Some(Arc::new(workload)),
-        ..plan
-    });
+    let run = measure(&plan.with(|plan| plan.request.workload = Some(Arc::new(workload))));
     assert_eq!(run.accounting.good, 50);
 }

@@ -26,12 +26,11 @@ fn a_request_that_costs_the_database_something_is_charged_for_it() {
             Some(HELLO.to_vec())
         });
     });
-    let run = measure(&Plan {
-        connections: 2,
-        stop: Stop::Duration(Duration::from_millis(1_300)),
-        postgres: Some(database.url()),
-        ..Plan::new(server.url("/"))
-    });
+    let run = measure(&Plan::new(server.url("/")).with(|plan| {
+        plan.load.connections = 2;
+        plan.length.stop = Stop::Duration(Duration::from_millis(1_300));
+        plan.conditions.postgres = Some(database.url());
+    }));
     let seen = run.postgres.as_ref().unwrap();
     assert!(seen.probe.unavailable.is_empty() && seen.probe.gaps.is_empty());
     // All requests, from the sample before the first to the one after the last.
@@ -70,11 +69,10 @@ fn a_database_that_is_killed_spoils_its_own_figures_and_not_the_run() {
             Some(HELLO.to_vec())
         });
     });
-    let run = measure(&Plan {
-        stop: Stop::Requests(200),
-        postgres: Some(url),
-        ..Plan::new(server.url("/"))
-    });
+    let run = measure(&Plan::new(server.url("/")).with(|plan| {
+        plan.length.stop = Stop::Requests(200);
+        plan.conditions.postgres = Some(url);
+    }));
     assert_eq!((run.requests, run.errors.total()), (200, 0));
     assert_ne!(run.verdict, Verdict::Invalid);
     let seen = run.postgres.unwrap();
@@ -89,10 +87,8 @@ fn a_database_that_cannot_be_watched_is_said_before_the_first_request() {
         ("http://127.0.0.1/", "postgres://user@host"),
         ("postgres://postgres@127.0.0.1:1/postgres", "refused"),
     ] {
-        let plan = Plan {
-            postgres: Some(url.to_owned()),
-            ..Plan::new(server.url("/"))
-        };
+        let plan =
+            Plan::new(server.url("/")).with(|plan| plan.conditions.postgres = Some(url.to_owned()));
         let error = run(&plan, None, &std::sync::atomic::AtomicBool::new(false)).unwrap_err();
         assert!(matches!(error, Error::Postgres(_)) && error.to_string().contains(word));
     }

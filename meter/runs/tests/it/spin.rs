@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use millrace_client::{Auto, Delay, NullPlan, NullServer, Plan, Process, Schedule, Stop, Think};
+use millrace_client::{Auto, Delay, NullPlan, NullServer, Plan, Schedule, Stop, Think};
 use millrace_runs::{Compare, Run, calibrate, compare};
 use millrace_stats::{Subject, Verdict};
 
@@ -15,19 +15,14 @@ fn ms(ms: u64) -> Duration {
 
 /// A plan of `count` requests by one thread that spins: a machine of two cores has one left.
 fn spinning(url: String, connections: usize, count: u64) -> Plan {
-    Plan {
-        threads: 1,
-        spin: true,
-        ..counted(url, connections, count)
-    }
+    counted(url, connections, count).with(|plan| {
+        plan.load.threads = 1;
+        plan.load.spin = true;
+    })
 }
 
 fn constant(rate: f64) -> Option<Schedule> {
-    Some(Schedule {
-        rate,
-        process: Process::Constant,
-        deadline: None,
-    })
+    Some(Schedule::constant(rate))
 }
 
 #[test]
@@ -36,32 +31,21 @@ fn every_kind_of_loop_counts_the_same() {
     let closed = spinning(server.url("/"), 4, 300);
     let shapes = [
         closed.clone(),
-        Plan {
-            schedule: constant(3_000.0),
-            ..closed.clone()
-        },
-        Plan {
-            pace: "1ms"
+        closed
+            .clone()
+            .with(|plan| plan.load.schedule = constant(3_000.0)),
+        closed.clone().with(|plan| {
+            plan.load.pace = "1ms"
                 .parse::<Think>()
                 .map(millrace_client::Pace::Think)
-                .unwrap(),
-            ..closed.clone()
-        },
-        Plan {
-            keep_alive: false,
-            ..closed.clone()
-        },
-        Plan {
-            throttle_down: Some("1M".parse().unwrap()),
-            ..closed
-        },
+                .unwrap()
+        }),
+        closed.clone().with(|plan| plan.request.keep_alive = false),
+        closed.with(|plan| plan.target.throttle_down = Some("1M".parse().unwrap())),
     ];
     for plan in shapes {
         let spun = measure(&plan);
-        let slept = measure(&Plan {
-            spin: false,
-            ..plan
-        });
+        let slept = measure(&plan.with(|plan| plan.load.spin = false));
         assert_eq!(spun.accounting, slept.accounting);
         assert_eq!(spun.errors, slept.errors);
         assert!(spun.client.spin && spun.client.spun_us.is_some());
@@ -79,22 +63,18 @@ fn a_server_without_an_answer_is_given_up_after_the_timeout() {
             None
         });
     });
-    let run = measure(&Plan {
-        timeout: ms(50),
-        ..spinning(server.url("/"), 2, 4)
-    });
+    let run = measure(&spinning(server.url("/"), 2, 4).with(|plan| plan.request.timeout = ms(50)));
     assert_eq!(run.errors.count("timeout"), 4, "{:?}", run.errors);
 }
 
 /// A run of 400 ms with little work for the client: two hundred requests a second, or responses
 /// that take ten milliseconds.
 fn idle(server: &NullServer, schedule: Option<Schedule>, spin: bool) -> Run {
-    measure(&Plan {
-        stop: Stop::Duration(ms(400)),
-        schedule,
-        spin,
-        ..spinning(server.url(), 2, 1)
-    })
+    measure(&spinning(server.url(), 2, 1).with(|plan| {
+        plan.length.stop = Stop::Duration(ms(400));
+        plan.load.schedule = schedule;
+        plan.load.spin = spin;
+    }))
 }
 
 /// Microseconds for which its thread was on a core, or was ready and had none.
@@ -160,15 +140,14 @@ fn the_client_is_calibrated_as_it_will_measure() {
 fn a_run_whose_length_is_decided_meanwhile_ends() {
     let server = StubServer::fixed(HELLO);
     let max = ms(2_000);
-    let run = measure(&Plan {
-        stop: Stop::Duration(max),
-        auto: Some(Auto {
+    let run = measure(&spinning(server.url("/"), 4, 1).with(|plan| {
+        plan.length.stop = Stop::Duration(max);
+        plan.length.auto = Some(Auto {
             precision: 0.5,
             max,
-        }),
-        schedule: constant(500.0),
-        ..spinning(server.url("/"), 4, 1)
-    });
+        });
+        plan.load.schedule = constant(500.0);
+    }));
     assert!(run.auto.unwrap().measured_s > 0.0 && run.client.busiest_thread < 0.9);
 }
 
@@ -180,11 +159,10 @@ fn two_servers_are_compared_by_clients_of_one_kind() {
         url: server.url(),
         pids,
     };
-    let plan = Plan {
-        stop: Stop::Duration(ms(20)),
-        warmup: Duration::ZERO,
-        ..spinning(server.url(), 1, 1)
-    };
+    let plan = spinning(server.url(), 1, 1).with(|plan| {
+        plan.length.stop = Stop::Duration(ms(20));
+        plan.length.warmup = Duration::ZERO;
+    });
     let stop = AtomicBool::new(false);
     let both = |plan: Plan, pids: Vec<u32>| {
         let compared = Compare {
@@ -196,11 +174,10 @@ fn two_servers_are_compared_by_clients_of_one_kind() {
     let found = both(plan.clone(), Vec::new()).unwrap();
     assert!(found.complete || found.verdict == Verdict::Invalid);
     // This process is the server, and may run only where the client would leave it nothing.
-    let everywhere = Plan {
-        threads: 0,
-        connections: 1_000,
-        ..plan
-    };
+    let everywhere = plan.with(|plan| {
+        plan.load.threads = 0;
+        plan.load.connections = 1_000;
+    });
     let refused = both(everywhere, vec![std::process::id()]).unwrap_err();
     assert!(refused.to_string().contains("other cores"), "{refused}");
 }

@@ -113,13 +113,12 @@ fn read_head(reader: &mut BufReader<&TcpStream>) -> Option<String> {
 /// A plan of `count` requests.
 pub(crate) fn counted(url: String, connections: usize, count: u64) -> Plan {
     let timeout = Duration::from_secs(60);
-    Plan {
-        connections,
-        stop: Stop::Requests(count),
-        threads: 2,
-        timeout,
-        ..Plan::new(url)
-    }
+    Plan::new(url).with(|plan| {
+        plan.load.connections = connections;
+        plan.length.stop = Stop::Requests(count);
+        plan.load.threads = 2;
+        plan.request.timeout = timeout;
+    })
 }
 
 /// Runs a plan and checks what must hold of every run.

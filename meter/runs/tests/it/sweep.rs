@@ -11,12 +11,11 @@ use crate::stub::{HELLO, StubServer};
 
 fn plan(server: &StubServer, ladder: &str) -> SweepPlan {
     SweepPlan {
-        plan: Plan {
-            stop: Stop::Duration(Duration::from_millis(100)),
-            warmup: Duration::from_millis(10),
-            connections: 4,
-            ..Plan::new(server.url("/"))
-        },
+        plan: Plan::new(server.url("/")).with(|plan| {
+            plan.length.stop = Stop::Duration(Duration::from_millis(100));
+            plan.length.warmup = Duration::from_millis(10);
+            plan.load.connections = 4;
+        }),
         ladder: ladder.parse().unwrap(),
         by: By::Connections,
         process: Process::Constant,
@@ -104,7 +103,7 @@ fn a_sweep_over_rates_of_sessions_asks_for_more_requests() {
         by: By::Rate,
         ..plan(&server, "50,100")
     };
-    plan.plan.session = Some(3);
+    plan.plan.load.session = Some(3);
     let (sweep, _) = stopped_after(&plan, usize::MAX);
     assert!(sweep.sessions);
     let offered = sweep.steps.iter().map(|step| step.run.offered_rate);
@@ -120,7 +119,7 @@ fn a_sweep_over_rates_of_sessions_asks_for_more_requests() {
 fn connections_that_pause_are_no_requests_in_flight() {
     let server = StubServer::fixed(HELLO);
     let mut plan = plan(&server, "1..3");
-    plan.plan.pace = Pace::Think(Think::Constant(Duration::from_millis(5)));
+    plan.plan.load.pace = Pace::Think(Think::Constant(Duration::from_millis(5)));
     let (sweep, _) = stopped_after(&plan, usize::MAX);
     assert!(
         sweep.usl_refused.contains("pauses"),

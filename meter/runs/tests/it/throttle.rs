@@ -25,10 +25,7 @@ fn answer(size: usize) -> Vec<u8> {
 }
 
 fn timed(url: String) -> Plan {
-    Plan {
-        stop: Stop::Duration(Duration::from_millis(1_200)),
-        ..counted(url, 2, 1)
-    }
+    counted(url, 2, 1).with(|plan| plan.length.stop = Stop::Duration(Duration::from_millis(1_200)))
 }
 
 /// Bits a second of one connection.
@@ -42,10 +39,9 @@ fn answers_come_no_faster_than_the_line() {
         let server = answers(size);
         let bits = rate(limit).unwrap().bytes_per_second() * 8.0;
         let is_used = |_| {
-            let run = measure(&Plan {
-                throttle_down: rate(limit),
-                ..timed(server.url("/"))
-            });
+            let run = measure(
+                &timed(server.url("/")).with(|plan| plan.target.throttle_down = rate(limit)),
+            );
             let found = speed(&run);
             // The last responses are awaited to their end and add to the total.
             let above = 1.05 + size as f64 * 8.0 / bits / run.duration_s;
@@ -61,10 +57,7 @@ fn answers_come_no_faster_than_the_line() {
 #[test]
 fn a_single_small_answer_takes_its_time() {
     let server = answers(5_000);
-    let plan = Plan {
-        throttle_down: rate("100K"),
-        ..counted(server.url("/"), 1, 4)
-    };
+    let plan = counted(server.url("/"), 1, 4).with(|plan| plan.target.throttle_down = rate("100K"));
     let service = measure(&plan).latency_us.service.unwrap();
     // 50 ms each: never less.
     assert!(service.mean > 49_000.0, "{service:?}");
@@ -73,10 +66,8 @@ fn a_single_small_answer_takes_its_time() {
 #[test]
 fn a_slow_line_does_not_conform() {
     let server = answers(2_000);
-    let run = measure(&Plan {
-        throttle_down: rate("300kbit"),
-        ..timed(server.url("/"))
-    });
+    let run =
+        measure(&timed(server.url("/")).with(|plan| plan.target.throttle_down = rate("300kbit")));
     assert_eq!(run.connections.conforming, Some(0), "{}", speed(&run));
     let run = measure(&counted(server.url("/"), 2, 10));
     assert_eq!(run.connections.conforming, None);
@@ -94,10 +85,9 @@ fn a_server_with_errors_has_no_conforming_connections() {
             })
         });
     });
-    let run = measure(&Plan {
-        throttle_down: rate("8Mbit"),
-        ..counted(server.url("/"), 2, 60)
-    });
+    let run = measure(
+        &counted(server.url("/"), 2, 60).with(|plan| plan.target.throttle_down = rate("8Mbit")),
+    );
     assert_eq!(run.connections.conforming, Some(0), "{run:?}");
 }
 
@@ -116,11 +106,10 @@ fn the_window_of_tcp_throttles_the_server() {
         }
         let _ = sender.send(sent);
     });
-    let run = measure(&Plan {
-        throttle_down: rate("50K"),
-        timeout: Duration::from_millis(500),
-        ..counted(server.url("/"), 1, 1)
-    });
+    let run = measure(&counted(server.url("/"), 1, 1).with(|plan| {
+        plan.target.throttle_down = rate("50K");
+        plan.request.timeout = Duration::from_millis(500);
+    }));
     assert_eq!(run.errors.count("timeout"), 1, "{run:?}");
     // Bytes received at 50 kB/s, plus the content of the kernel's buffers on both sides.
     let sent = receiver.recv().unwrap();
@@ -130,12 +119,11 @@ fn the_window_of_tcp_throttles_the_server() {
 #[test]
 fn requests_leave_no_faster_than_the_line() {
     let server = StubServer::fixed(HELLO);
-    let run = measure(&Plan {
-        method: "POST".into(),
-        body: vec![b'y'; 10_000],
-        throttle_up: rate("100K"),
-        ..counted(server.url("/"), 1, 5)
-    });
+    let run = measure(&counted(server.url("/"), 1, 5).with(|plan| {
+        plan.request.method = "POST".into();
+        plan.request.body = vec![b'y'; 10_000];
+        plan.target.throttle_up = rate("100K");
+    }));
     let service = run.latency_us.service.unwrap();
     assert_eq!(run.accounting.good, 5);
     // 10,000 bytes and a head: 100 ms each, never less.
@@ -148,11 +136,10 @@ fn requests_leave_no_faster_than_the_line() {
 #[test]
 fn a_limited_connection_costs_no_spinning() {
     let server = answers(2_000);
-    let run = measure(&Plan {
-        throttle_down: rate("400kbit"),
-        throttle_up: rate("400kbit"),
-        ..timed(server.url("/"))
-    });
+    let run = measure(&timed(server.url("/")).with(|plan| {
+        plan.target.throttle_down = rate("400kbit");
+        plan.target.throttle_up = rate("400kbit");
+    }));
     assert!(run.client.busiest_thread < 0.5, "{:?}", run.client);
 }
 
@@ -167,12 +154,11 @@ fn tls_is_paced_as_well() {
             }
         }
     });
-    let run = measure(&Plan {
-        trust: Trust::File(authority.root()),
-        throttle_down: rate("1600kbit"),
-        throttle_up: rate("1600kbit"),
-        ..timed(format!("https://{}/", server.address))
-    });
+    let run = measure(&timed(format!("https://{}/", server.address)).with(|plan| {
+        plan.target.trust = Trust::File(authority.root());
+        plan.target.throttle_down = rate("1600kbit");
+        plan.target.throttle_up = rate("1600kbit");
+    }));
     let found = speed(&run);
     assert!((800e3..1_900e3).contains(&found), "{found}");
 }
@@ -185,9 +171,8 @@ fn a_peer_that_goes_away_while_the_line_is_busy_is_noticed() {
         let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 9000\r\n\r\n");
         let _ = stream.write_all(&[b'x'; 5_000]);
     });
-    let run = measure(&Plan {
-        throttle_down: rate("50K"),
-        ..counted(server.url("/"), 2, 4)
-    });
+    let run = measure(
+        &counted(server.url("/"), 2, 4).with(|plan| plan.target.throttle_down = rate("50K")),
+    );
     assert_eq!(run.errors.count("closed_early"), 4, "{run:?}");
 }

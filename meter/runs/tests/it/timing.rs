@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use millrace_client::{Plan, Stop};
+use millrace_client::Stop;
 
 use crate::stub::{HELLO, StubServer, counted, measure, serve};
 
@@ -35,10 +35,7 @@ fn delaying(most: u64) -> (StubServer, Delays) {
 #[test]
 fn no_latency_is_shorter_than_what_the_server_did() {
     let (server, delays) = delaying(2000);
-    let run = measure(&Plan {
-        threads: 1,
-        ..counted(server.url("/"), 1, 1000)
-    });
+    let run = measure(&counted(server.url("/"), 1, 1000).with(|plan| plan.load.threads = 1));
     let mut delays = delays.lock().unwrap().clone();
     delays.sort_unstable();
     let service = run.latency_us.service.unwrap();
@@ -81,10 +78,9 @@ fn requests_in_flight_at_the_end_are_followed_to_their_answers() {
         });
     });
     let length = Duration::from_millis(50);
-    let run = measure(&Plan {
-        stop: Stop::Duration(length),
-        ..counted(slow.url("/"), 3, 1)
-    });
+    let run = measure(
+        &counted(slow.url("/"), 3, 1).with(|plan| plan.length.stop = Stop::Duration(length)),
+    );
     assert_eq!((run.accounting.good, run.accounting.in_flight), (3, 0));
     assert!(
         run.achieved_rate.abs() < f64::EPSILON,

@@ -11,10 +11,8 @@ use crate::stub::{HELLO, StubServer, counted, measure};
 use crate::tls_stub::{Authority, Stream, fixed, start};
 
 fn secure(server: &StubServer, authority: &Authority, count: u64) -> Plan {
-    Plan {
-        trust: Trust::File(authority.root()),
-        ..counted(format!("https://{}/", server.address), 4, count)
-    }
+    counted(format!("https://{}/", server.address), 4, count)
+        .with(|plan| plan.target.trust = Trust::File(authority.root()))
 }
 
 /// Every request ends as `kind`, for the reason that is named.
@@ -55,11 +53,10 @@ fn both_versions_of_tls_are_spoken() {
 fn connections_are_resumed_and_end_with_a_goodbye() {
     let authority = Authority::new();
     let (server, seen) = fixed(authority.usual(), HELLO);
-    let plan = Plan {
-        per_connection: Some(1),
-        connections: 1,
-        ..secure(&server, &authority, 20)
-    };
+    let plan = secure(&server, &authority, 20).with(|plan| {
+        plan.request.per_connection = Some(1);
+        plan.load.connections = 1;
+    });
     let run = measure(&plan);
     assert_eq!(run.accounting.good, 20, "{run:?}");
     let resumed = seen.resumed.lock().unwrap();
@@ -73,10 +70,7 @@ fn connections_are_resumed_and_end_with_a_goodbye() {
 fn pipelined_requests_share_records() {
     let authority = Authority::new();
     let (server, _) = fixed(authority.usual(), HELLO);
-    let plan = Plan {
-        depth: 16,
-        ..secure(&server, &authority, 2_000)
-    };
+    let plan = secure(&server, &authority, 2_000).with(|plan| plan.load.depth = 16);
     assert_eq!(measure(&plan).accounting.good, 2_000);
 }
 
@@ -100,13 +94,12 @@ fn large_requests_and_answers_come_whole() {
             }
         }
     });
-    let plan = Plan {
-        method: "POST".into(),
-        body: vec![b'y'; SIZE],
-        connections: 2,
-        expect_body: Some("^x{1000}".into()),
-        ..secure(&server, &authority, 4)
-    };
+    let plan = secure(&server, &authority, 4).with(|plan| {
+        plan.request.method = "POST".into();
+        plan.request.body = vec![b'y'; SIZE];
+        plan.load.connections = 2;
+        plan.request.expect_body = Some("^x{1000}".into());
+    });
     let run = measure(&plan);
     assert!(
         run.accounting.good == 4 && run.bytes > 4 * SIZE as u64,
@@ -136,10 +129,7 @@ fn certificates_that_are_not_good_are_refused_and_named() {
         let plan = secure(&server, &authority, 10);
         let run = all_end_as("tls", word, &plan);
         assert_eq!(run.connections.established, 0);
-        let blind = Plan {
-            trust: Trust::Anyone,
-            ..plan
-        };
+        let blind = plan.with(|plan| plan.target.trust = Trust::Anyone);
         assert_eq!(measure(&blind).accounting.good, 10, "{word}");
     }
 }
@@ -149,11 +139,10 @@ fn the_url_names_the_server_wherever_connections_go() {
     let authority = Authority::new();
     let config = authority.sign("example.test", rustls::ALL_VERSIONS, |_| ());
     let (server, seen) = fixed(config, HELLO);
-    let plan = Plan {
-        url: "https://example.test:4433/".into(),
-        connect_to: Some(server.address.to_string()),
-        ..secure(&server, &authority, 10)
-    };
+    let plan = secure(&server, &authority, 10).with(|plan| {
+        plan.target.url = "https://example.test:4433/".into();
+        plan.target.connect_to = Some(server.address.to_string());
+    });
     assert_eq!(measure(&plan).accounting.good, 10);
     let names = seen.names.lock().unwrap();
     assert!(
@@ -189,10 +178,8 @@ fn a_handshake_that_never_ends_is_given_up() {
         let mut bytes = [0; 4096];
         while stream.read(&mut bytes).is_ok_and(|count| count > 0) {}
     });
-    let plan = Plan {
-        timeout: Duration::from_millis(100),
-        ..secure(&server, &authority, 4)
-    };
+    let plan = secure(&server, &authority, 4)
+        .with(|plan| plan.request.timeout = Duration::from_millis(100));
     all_end_as("timeout", "handshake", &plan);
 }
 
@@ -285,15 +272,13 @@ fn records_that_come_in_single_bytes_are_put_together() {
 fn an_open_loop_runs_over_tls() {
     let authority = Authority::new();
     let (server, _) = fixed(authority.usual(), HELLO);
-    let plan = Plan {
-        schedule: Some(millrace_client::Schedule {
-            rate: 1_000.0,
-            process: millrace_client::Process::Constant,
-            deadline: None,
-        }),
-        stop: Stop::Duration(Duration::from_millis(300)),
-        ..secure(&server, &authority, 1)
-    };
+    let plan = secure(&server, &authority, 1).with(|plan| {
+        plan.load.schedule = Some(millrace_client::Schedule::new(
+            1_000.0,
+            millrace_client::Process::Constant,
+        ));
+        plan.length.stop = Stop::Duration(Duration::from_millis(300));
+    });
     let run = measure(&plan);
     assert_eq!(run.accounting.good, 300, "{run:?}");
 }
@@ -302,16 +287,14 @@ fn an_open_loop_runs_over_tls() {
 fn an_open_loop_says_why_no_handshake_succeeds() {
     let (authority, other) = (Authority::new(), Authority::new());
     let (server, _) = fixed(other.usual(), HELLO);
-    let plan = Plan {
-        schedule: Some(millrace_client::Schedule {
-            rate: 200.0,
-            process: millrace_client::Process::Constant,
-            deadline: None,
-        }),
-        timeout: Duration::from_millis(200),
-        stop: Stop::Duration(Duration::from_millis(200)),
-        ..secure(&server, &authority, 1)
-    };
+    let plan = secure(&server, &authority, 1).with(|plan| {
+        plan.load.schedule = Some(millrace_client::Schedule::new(
+            200.0,
+            millrace_client::Process::Constant,
+        ));
+        plan.request.timeout = Duration::from_millis(200);
+        plan.length.stop = Stop::Duration(Duration::from_millis(200));
+    });
     all_end_as("tls", "nobody who is trusted", &plan);
 }
 
@@ -325,10 +308,8 @@ fn unreadable_roots_end_the_run_before_it_begins() {
     std::fs::write(&garbage, pem).unwrap();
     let (server, _) = fixed(authority.usual(), HELLO);
     for path in [empty, garbage, folder.path().join("missing")] {
-        let plan = Plan {
-            trust: Trust::File(path.clone()),
-            ..secure(&server, &authority, 1)
-        };
+        let plan = secure(&server, &authority, 1)
+            .with(|plan| plan.target.trust = Trust::File(path.clone()));
         let stop = std::sync::atomic::AtomicBool::new(false);
         let error = millrace_runs::run(&plan, None, &stop).unwrap_err();
         let name = path.display().to_string();
@@ -344,17 +325,15 @@ fn a_connection_for_each_request_of_an_open_loop_waits_for_nothing_but_the_hands
         // After the handshake the server has nothing to say.
         config.send_tls13_tickets = 0;
         let (server, _) = fixed(config, HELLO);
-        let run = measure(&Plan {
-            schedule: Some(millrace_client::Schedule {
-                rate: 100.0,
-                process: millrace_client::Process::Constant,
-                deadline: None,
-            }),
-            keep_alive: false,
-            stop: Stop::Duration(Duration::from_millis(200)),
-            timeout: Duration::from_secs(2),
-            ..secure(&server, &authority, 1)
-        });
+        let run = measure(&secure(&server, &authority, 1).with(|plan| {
+            plan.load.schedule = Some(millrace_client::Schedule::new(
+                100.0,
+                millrace_client::Process::Constant,
+            ));
+            plan.request.keep_alive = false;
+            plan.length.stop = Stop::Duration(Duration::from_millis(200));
+            plan.request.timeout = Duration::from_secs(2);
+        }));
         assert_eq!(
             run.accounting.good, 20,
             "{:?} {:?}",
@@ -383,18 +362,14 @@ fn a_workload_sees_the_goodbye_that_comes_with_the_answer() {
             let _ = stream.sock.write_all(&sealed);
             while stream.sock.read(&mut request).is_ok_and(|count| count > 0) {}
         });
-        let plan = Plan {
-            timeout: Duration::from_secs(2),
-            ..secure(&server, &authority, 8)
-        };
+        let plan = secure(&server, &authority, 8)
+            .with(|plan| plan.request.timeout = Duration::from_secs(2));
         let text = "[[class]]\nname = \"all\"\n[[class.step]]\ntarget = \"/\"\n";
         let workload =
             millrace_client::Workload::parse(text, std::path::Path::new("plan.toml"), &plan)
                 .unwrap();
-        let run = measure(&Plan {
-            workload: Some(std::sync::Arc::new(workload)),
-            ..plan
-        });
+        let run =
+            measure(&plan.with(|plan| plan.request.workload = Some(std::sync::Arc::new(workload))));
         assert_eq!(run.accounting.good, 8, "{:?}", run.errors);
     }
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use millrace_client::{Pace, Plan, Process, Schedule, Stop, Think};
+use millrace_client::{Pace, Plan, Schedule, Stop, Think};
 use millrace_runs::{Run, run};
 use millrace_stats::Verdict;
 
@@ -17,18 +17,11 @@ fn ms(ms: u64) -> Duration {
 }
 
 fn timed(url: String, connections: usize, length: Duration) -> Plan {
-    Plan {
-        stop: Stop::Duration(length),
-        ..counted(url, connections, 1)
-    }
+    counted(url, connections, 1).with(|plan| plan.length.stop = Stop::Duration(length))
 }
 
 fn at(rate: f64) -> Option<Schedule> {
-    Some(Schedule {
-        rate,
-        process: Process::Constant,
-        deadline: None,
-    })
+    Some(Schedule::constant(rate))
 }
 
 /// What also holds for sessions if `before` of them began in the warm-up, because those may end in
@@ -49,10 +42,10 @@ fn with_think_time_littles_law_counts_it() {
     let server = StubServer::fixed(HELLO);
     // The law reveals a client that is late because it has no core.
     assert!(once(|_| {
-        let run = measure(&Plan {
-            pace: Pace::Think(Think::Exponential(ms(5))),
-            ..timed(server.url("/"), 20, ms(1_500))
-        });
+        let run = measure(
+            &timed(server.url("/"), 20, ms(1_500))
+                .with(|plan| plan.load.pace = Pace::Think(Think::Exponential(ms(5)))),
+        );
         let law = run
             .little
             .expect("a run of hundreds of cycles can be checked");
@@ -78,11 +71,10 @@ fn users_do_not_align() {
             Some(HELLO.to_vec())
         });
     });
-    measure(&Plan {
-        pace: Pace::Think(Think::Constant(ms(200))),
-        threads: 1,
-        ..timed(server.url("/"), 40, ms(250))
-    });
+    measure(&timed(server.url("/"), 40, ms(250)).with(|plan| {
+        plan.load.pace = Pace::Think(Think::Constant(ms(200)));
+        plan.load.threads = 1;
+    }));
     let mut times = times.lock().unwrap().clone();
     times.sort_unstable();
     let spread = *times.last().unwrap() - times[0];
@@ -92,11 +84,10 @@ fn users_do_not_align() {
 #[test]
 fn a_cycle_counts_from_the_send_and_what_is_late_is_missed() {
     let fast = StubServer::fixed(HELLO);
-    let run = measure(&Plan {
-        pace: Pace::Cycle(ms(20)),
-        threads: 1,
-        ..timed(fast.url("/"), 4, ms(600))
-    });
+    let run = measure(&timed(fast.url("/"), 4, ms(600)).with(|plan| {
+        plan.load.pace = Pace::Cycle(ms(20));
+        plan.load.threads = 1;
+    }));
     // Thirty each, less what the beginning takes.
     assert!(
         (60..=124).contains(&run.accounting.good),
@@ -109,10 +100,8 @@ fn a_cycle_counts_from_the_send_and_what_is_late_is_missed() {
             Some(HELLO.to_vec())
         });
     });
-    let run = measure(&Plan {
-        pace: Pace::Cycle(ms(20)),
-        ..counted(slow.url("/"), 2, 20)
-    });
+    let run =
+        measure(&counted(slow.url("/"), 2, 20).with(|plan| plan.load.pace = Pace::Cycle(ms(20))));
     assert_eq!(run.accounting.good, 20);
     assert_eq!(run.pauses.unwrap().missed_cycles, 20);
 }
@@ -120,10 +109,10 @@ fn a_cycle_counts_from_the_send_and_what_is_late_is_missed() {
 #[test]
 fn many_users_make_exactly_the_planned_requests() {
     let server = StubServer::fixed(HELLO);
-    let run = measure(&Plan {
-        pace: Pace::Think(Think::Uniform(ms(100), ms(300))),
-        ..counted(server.url("/"), 300, 1_000)
-    });
+    let run = measure(
+        &counted(server.url("/"), 300, 1_000)
+            .with(|plan| plan.load.pace = Pace::Think(Think::Uniform(ms(100), ms(300)))),
+    );
     assert_eq!((run.accounting.good, run.errors.total()), (1_000, 0));
 }
 
@@ -131,14 +120,13 @@ fn many_users_make_exactly_the_planned_requests() {
 fn each_session_makes_its_requests() {
     let server = StubServer::fixed(HELLO);
     for keep_alive in [true, false] {
-        let plan = Plan {
-            schedule: at(100.0),
-            session: Some(4),
-            pace: Pace::Think(Think::Constant(ms(5))),
-            keep_alive,
-            warmup: ms(100),
-            ..timed(server.url("/"), 32, ms(500))
-        };
+        let plan = timed(server.url("/"), 32, ms(500)).with(|plan| {
+            plan.load.schedule = at(100.0);
+            plan.load.session = Some(4);
+            plan.load.pace = Pace::Think(Think::Constant(ms(5)));
+            plan.request.keep_alive = keep_alive;
+            plan.length.warmup = ms(100);
+        });
         let run = measure(&plan);
         let before = 10;
         check_sessions(&run, 4, before);
@@ -172,11 +160,10 @@ fn a_session_ends_with_the_request_that_fails() {
             })
         });
     });
-    let plan = Plan {
-        schedule: at(200.0),
-        session: Some(5),
-        ..timed(server.url("/"), 8, ms(200))
-    };
+    let plan = timed(server.url("/"), 8, ms(200)).with(|plan| {
+        plan.load.schedule = at(200.0);
+        plan.load.session = Some(5);
+    });
     let run = measure(&plan);
     check_sessions(&run, 5, 0);
     let (sessions, all) = (run.sessions.unwrap(), run.accounting);
@@ -202,14 +189,13 @@ fn a_server_that_closes_or_freezes_loses_no_request() {
     });
     for (server, good) in [(&closing, true), (&frozen, false)] {
         for keep_alive in [true, false] {
-            let run = measure(&Plan {
-                schedule: at(100.0),
-                session: Some(3),
-                timeout: ms(100),
-                keep_alive,
-                pace: Pace::Think(Think::Constant(ms(2))),
-                ..timed(server.url("/"), 4, ms(300))
-            });
+            let run = measure(&timed(server.url("/"), 4, ms(300)).with(|plan| {
+                plan.load.schedule = at(100.0);
+                plan.load.session = Some(3);
+                plan.request.timeout = ms(100);
+                plan.request.keep_alive = keep_alive;
+                plan.load.pace = Pace::Think(Think::Constant(ms(2)));
+            }));
             check_sessions(&run, 3, 0);
             let all = run.accounting;
             assert_eq!(all.good > 0, good, "{all:?}");
@@ -231,14 +217,13 @@ fn sessions_past_their_deadline_are_shed_whole() {
             Some(HELLO.to_vec())
         });
     });
-    let run = measure(&Plan {
-        schedule: at(200.0).map(|schedule| Schedule {
+    let run = measure(&timed(slow.url("/"), 1, ms(300)).with(|plan| {
+        plan.load.schedule = at(200.0).map(|schedule| Schedule {
             deadline: Some(ms(50)),
             ..schedule
-        }),
-        session: Some(2),
-        ..timed(slow.url("/"), 1, ms(300))
-    });
+        });
+        plan.load.session = Some(2);
+    }));
     let all = run.accounting;
     assert!(all.shed > 0 && all.good > 0, "{all:?}");
     assert_eq!(
@@ -255,13 +240,12 @@ fn users_without_a_connection_are_counted() {
     drop(closed);
     for schedule in [None, at(100.0)] {
         let session = schedule.as_ref().map(|_| 2);
-        let run = measure(&Plan {
-            pace: Pace::Think(Think::Constant(ms(1))),
-            schedule,
-            session,
-            timeout: ms(50),
-            ..timed(url.clone(), 2, ms(200))
-        });
+        let run = measure(&timed(url.clone(), 2, ms(200)).with(|plan| {
+            plan.load.pace = Pace::Think(Think::Constant(ms(1)));
+            plan.load.schedule = schedule;
+            plan.load.session = session;
+            plan.request.timeout = ms(50);
+        }));
         assert!(run.errors.count("connect_refused") > 0, "{:?}", run.errors);
         assert_eq!((run.accounting.good, run.verdict), (0, Verdict::Invalid));
     }
@@ -270,10 +254,8 @@ fn users_without_a_connection_are_counted() {
 #[test]
 fn ctrl_c_during_a_long_pause_ends_the_run_at_once() {
     let server = StubServer::fixed(HELLO);
-    let plan = Plan {
-        pace: Pace::Think(Think::Constant(Duration::from_secs(3_600))),
-        ..timed(server.url("/"), 3, Duration::from_secs(3_600))
-    };
+    let plan = timed(server.url("/"), 3, Duration::from_secs(3_600))
+        .with(|plan| plan.load.pace = Pace::Think(Think::Constant(Duration::from_secs(3_600))));
     let stop = AtomicBool::new(true);
     let run = run(&plan, None, &stop).unwrap();
     check(&run);
@@ -288,11 +270,10 @@ fn recorded_arrivals_are_replayed_at_their_times_and_end_with_the_file() {
         .collect();
     let times = Schedule::times_from(&text).unwrap();
     for (speed, threads) in [(5.0, 1), (10.0, 2)] {
-        let run = measure(&Plan {
-            schedule: Some(Schedule::recorded(&times, speed).unwrap()),
-            threads,
-            ..timed(server.url("/"), 4, Duration::MAX)
-        });
+        let run = measure(&timed(server.url("/"), 4, Duration::MAX).with(|plan| {
+            plan.load.schedule = Some(Schedule::recorded(&times, speed).unwrap());
+            plan.load.threads = threads;
+        }));
         assert_eq!((run.accounting.issued, run.accounting.good), (200, 200));
         let offered = run.offered_rate.unwrap();
         assert!((offered / (100.0 * speed) - 1.0).abs() < 0.02, "{offered}");
@@ -303,16 +284,16 @@ fn recorded_arrivals_are_replayed_at_their_times_and_end_with_the_file() {
         );
     }
     // Or with the duration, if that is shorter.
-    let run = measure(&Plan {
-        schedule: Some(Schedule::recorded(&times, 1.0).unwrap()),
-        ..timed(server.url("/"), 4, ms(305))
-    });
+    let run = measure(
+        &timed(server.url("/"), 4, ms(305))
+            .with(|plan| plan.load.schedule = Some(Schedule::recorded(&times, 1.0).unwrap())),
+    );
     assert_eq!(run.accounting.issued, 31);
     // A count that the recording does not reach ends with the recording too.
-    let run = measure(&Plan {
-        schedule: Some(Schedule::recorded(&times, 20.0).unwrap()),
-        ..counted(server.url("/"), 4, 1_000)
-    });
+    let run = measure(
+        &counted(server.url("/"), 4, 1_000)
+            .with(|plan| plan.load.schedule = Some(Schedule::recorded(&times, 20.0).unwrap())),
+    );
     assert_eq!(run.accounting.issued, 200);
 }
 
@@ -321,11 +302,10 @@ fn a_ramp_opens_connections_one_after_the_other_and_raises_the_rate() {
     let server = StubServer::fixed(HELLO);
     let first = AtomicU64::new(u64::MAX);
     for pace in [Pace::AtOnce, Pace::Think(Think::Constant(ms(2)))] {
-        let plan = Plan {
-            ramp_up: ms(400),
-            pace,
-            ..timed(server.url("/"), 8, ms(200))
-        };
+        let plan = timed(server.url("/"), 8, ms(200)).with(|plan| {
+            plan.length.ramp_up = ms(400);
+            plan.load.pace = pace;
+        });
         let before = server.accepted.load(Ordering::Relaxed);
         let seen = |_: &millrace_client::Progress| {
             let open = server.accepted.load(Ordering::Relaxed) - before;
@@ -341,10 +321,9 @@ fn a_ramp_opens_connections_one_after_the_other_and_raises_the_rate() {
             "after a fifth of a second some were missing"
         );
     }
-    let run = measure(&Plan {
-        schedule: at(1_000.0),
-        ramp_up: ms(300),
-        ..timed(server.url("/"), 8, ms(300))
-    });
+    let run = measure(&timed(server.url("/"), 8, ms(300)).with(|plan| {
+        plan.load.schedule = at(1_000.0);
+        plan.length.ramp_up = ms(300);
+    }));
     assert_eq!(run.accounting.issued, 300, "the ramp is not measured");
 }

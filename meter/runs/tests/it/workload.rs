@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use millrace_client::{Plan, Process, Schedule, Stop, Workload};
+use millrace_client::{Plan, Schedule, Stop, Workload};
 use millrace_runs::{Loop, Run};
 
 use crate::stub::{HELLO, StubServer, counted, measure, serve};
@@ -36,10 +36,7 @@ target = "/look?n={{counter}}"
 
 fn with(text: &str, plan: Plan) -> Plan {
     let workload = Workload::parse(text, Path::new("plan.toml"), &plan).unwrap();
-    Plan {
-        workload: Some(Arc::new(workload)),
-        ..plan
-    }
+    plan.with(|plan| plan.request.workload = Some(Arc::new(workload)))
 }
 
 fn answer(body: &str) -> Option<Vec<u8>> {
@@ -60,11 +57,7 @@ fn shop(sold_out: bool) -> StubServer {
 }
 
 fn open(rate: f64) -> Option<Schedule> {
-    Some(Schedule {
-        rate,
-        process: Process::Constant,
-        deadline: None,
-    })
+    Some(Schedule::constant(rate))
 }
 
 /// The classes add up to the whole.
@@ -109,10 +102,7 @@ fn check_classes(run: &Run) {
 fn sessions_take_from_answers_what_they_send() {
     let server = shop(false);
     for threads in [1, 2] {
-        let plan = Plan {
-            threads,
-            ..counted(server.url("/"), 4, 400)
-        };
+        let plan = counted(server.url("/"), 4, 400).with(|plan| plan.load.threads = threads);
         let run = measure(&with(SHOP, plan));
         assert_eq!(
             (run.accounting.good, run.errors.total()),
@@ -155,11 +145,10 @@ fn without_the_value_a_session_is_over() {
         "nothing was promised by a schedule"
     );
 
-    let plan = Plan {
-        schedule: open(400.0),
-        stop: Stop::Duration(Duration::from_millis(500)),
-        ..counted(server.url("/"), 8, 1)
-    };
+    let plan = counted(server.url("/"), 8, 1).with(|plan| {
+        plan.load.schedule = open(400.0);
+        plan.length.stop = Stop::Duration(Duration::from_millis(500));
+    });
     let run = measure(&with(SHOP, plan));
     check_classes(&run);
     let buyer = &run.classes[0];
@@ -176,15 +165,14 @@ fn a_server_that_never_answers_sheds_and_abandons_by_class() {
             None
         });
     });
-    let plan = Plan {
-        schedule: open(200.0).map(|schedule| Schedule {
+    let plan = counted(server.url("/"), 2, 1).with(|plan| {
+        plan.load.schedule = open(200.0).map(|schedule| Schedule {
             deadline: Some(Duration::from_millis(30)),
             ..schedule
-        }),
-        timeout: Duration::from_millis(100),
-        stop: Stop::Duration(Duration::from_millis(300)),
-        ..counted(server.url("/"), 2, 1)
-    };
+        });
+        plan.request.timeout = Duration::from_millis(100);
+        plan.length.stop = Stop::Duration(Duration::from_millis(300));
+    });
     let run = measure(&with(SHOP, plan));
     check_classes(&run);
     let all = run.accounting;
@@ -243,10 +231,10 @@ fn bytes_after_an_answer_and_bodies_without_end_are_no_panic() {
         b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhelloHTTP/1.1 200 OK\r\n\r\n";
     for answer in [trailing, &HELLO[..HELLO.len() - 1]] {
         let server = StubServer::fixed(answer);
-        let run = measure(&Plan {
-            timeout: Duration::from_millis(100),
-            ..with(SHOP, counted(server.url("/"), 2, 10))
-        });
+        let run = measure(
+            &with(SHOP, counted(server.url("/"), 2, 10))
+                .with(|plan| plan.request.timeout = Duration::from_millis(100)),
+        );
         check_classes(&run);
         assert!(run.errors.total() > 0, "{:?}", run.errors);
     }
@@ -264,12 +252,11 @@ fn recorded_arrivals_begin_the_sessions_in_their_order() {
         });
     });
     let times: Vec<u64> = (0..20).map(|n| n * 10_000_000).collect();
-    let plan = Plan {
-        schedule: Some(Schedule::recorded(&times, 1.0).unwrap()),
-        stop: Stop::Duration(Duration::MAX),
-        threads: 1,
-        ..counted(server.url("/"), 4, 1)
-    };
+    let plan = counted(server.url("/"), 4, 1).with(|plan| {
+        plan.load.schedule = Some(Schedule::recorded(&times, 1.0).unwrap());
+        plan.length.stop = Stop::Duration(Duration::MAX);
+        plan.load.threads = 1;
+    });
     let text = "[[class]]\nname = \"all\"\n[[class.step]]\ntarget = \"/{{counter}}\"\n";
     let run = measure(&with(text, plan));
     assert_eq!(run.accounting.good, 20);
@@ -282,16 +269,13 @@ fn a_workload_has_its_own_pauses_sessions_and_checks() {
     let base = counted("http://127.0.0.1:1/".to_owned(), 1, 1);
     let plan = with(SHOP, base);
     for bad in [
-        Plan {
-            session: Some(2),
-            schedule: open(1.0),
-            ..plan.clone()
-        },
-        Plan {
-            expect_body: Some("x".to_owned()),
-            ..plan.clone()
-        },
-        Plan { depth: 2, ..plan },
+        plan.clone().with(|plan| {
+            plan.load.session = Some(2);
+            plan.load.schedule = open(1.0);
+        }),
+        plan.clone()
+            .with(|plan| plan.request.expect_body = Some("x".to_owned())),
+        plan.with(|plan| plan.load.depth = 2),
     ] {
         let stop = std::sync::atomic::AtomicBool::new(false);
         assert!(millrace_runs::run(&bad, None, &stop).is_err());

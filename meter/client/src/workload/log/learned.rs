@@ -118,7 +118,7 @@ impl Learned {
     ///
     /// A URL or field of `base` that cannot be used.
     pub fn workload(&self, base: &Plan, seed: u64) -> Result<Workload, Error> {
-        let url = Url::parse(&base.url)?;
+        let url = Url::parse(&base.target.url)?;
         let weights: Vec<f64> = self
             .classes
             .iter()
@@ -126,8 +126,8 @@ impl Learned {
             .collect();
         let mut workload = Workload {
             seed,
-            url: base.url.clone(),
-            origin: Workload::origin(&base.url, &url.authority),
+            url: base.target.url.clone(),
+            origin: Workload::origin(&base.target.url, &url.authority),
             host: url.host.clone(),
             names: Vec::new(),
             classes: Vec::new(),
@@ -139,7 +139,7 @@ impl Learned {
         for (number, learned) in self.classes.iter().enumerate() {
             workload
                 .classes
-                .push(class(base, &url, Value::Choice(number))?);
+                .push(class(&base.request, &url, Value::Choice(number))?);
             workload.names.push(learned.name.clone());
             let (targets, counts): (Vec<_>, Vec<f64>) = learned
                 .targets

@@ -22,13 +22,13 @@ pub use replay::Replay;
 use super::step::{Class, RequestStep};
 use super::template::{Encoding, Template, TemplatePart, Value};
 use crate::url::Url;
-use crate::{Error, Plan};
+use crate::{Error, RequestPlan};
 
 /// A class that requests a given target once.
-fn class(plan: &Plan, url: &Url, target: Value) -> Result<Class, Error> {
+fn class(request: &RequestPlan, url: &Url, target: Value) -> Result<Class, Error> {
     let mut fields = Template::default();
     fields.push_text(
-        crate::request::head_fields(plan, &url.authority)
+        crate::request::head_fields(request, &url.authority)
             .map_err(Error::Plan)?
             .as_bytes(),
     );
@@ -41,7 +41,7 @@ fn class(plan: &Plan, url: &Url, target: Value) -> Result<Class, Error> {
             target,
             fields,
             body: None,
-            expect: plan.expect.clone(),
+            expect: request.expect.clone(),
             check: None,
             extract: Vec::new(),
             think: None,

@@ -110,16 +110,16 @@ impl Replay {
     ///
     /// A URL or field of `base` that cannot be used.
     pub fn workload(mut self, base: &Plan) -> Result<(Workload, Vec<u64>), Error> {
-        let url = Url::parse(&base.url)?;
+        let url = Url::parse(&base.target.url)?;
         let names = self.classify();
         let classes = names
             .iter()
-            .map(|_| class(base, &url, Value::Target))
+            .map(|_| class(&base.request, &url, Value::Target))
             .collect::<Result<_, _>>()?;
         let workload = Workload {
             seed: 0,
-            url: base.url.clone(),
-            origin: Workload::origin(&base.url, &url.authority),
+            url: base.target.url.clone(),
+            origin: Workload::origin(&base.target.url, &url.authority),
             host: url.host,
             mix: Alias::new(&vec![1.0; names.len()]),
             names,

@@ -5,6 +5,7 @@ use std::io::Write as _;
 use std::path::PathBuf;
 
 use super::*;
+use crate::Plan;
 use crate::workload::{ResponseVerdict, Workload};
 
 /// A line in the given second of a day.

@@ -16,8 +16,8 @@ pub use error::PlanError;
 
 use super::Workload;
 use super::alias::Alias;
-use crate::Plan;
 use crate::url::Url;
+use crate::{Plan, RequestPlan};
 use section::{Field, PlanText, Section};
 
 /// Classes that a plan has at most.
@@ -39,7 +39,7 @@ struct Common<'p> {
     /// The folder of the plan, from which its files are named.
     dir: &'p Path,
     file: &'p Path,
-    base: &'p Plan,
+    base: &'p RequestPlan,
     authority: String,
     cookies: bool,
 }
@@ -74,7 +74,7 @@ impl Workload {
         let common = Common {
             dir,
             file,
-            base,
+            base: &base.request,
             authority: parsed.authority.clone(),
             cookies,
         };
@@ -102,7 +102,7 @@ fn server(top: &mut Section<'_>, base: &Plan) -> Result<(String, Url), PlanError
     let written = top.find("url");
     let own = written.map(|field| field.text()).transpose()?;
     let url = match own {
-        _ if !base.url.is_empty() => base.url.as_str(),
+        _ if !base.target.url.is_empty() => base.target.url.as_str(),
         Some(own) => own,
         None => {
             return Err(top.error(
@@ -111,7 +111,7 @@ fn server(top: &mut Section<'_>, base: &Plan) -> Result<(String, Url), PlanError
         }
     };
     let parsed = Url::parse(url).map_err(|error| match written {
-        Some(field) if base.url.is_empty() => field.error(error.to_string()),
+        Some(field) if base.target.url.is_empty() => field.error(error.to_string()),
         _ => top.error(error.to_string()),
     })?;
     Ok((url.to_owned(), parsed))

@@ -202,12 +202,11 @@ fn a_plan_may_name_its_server_and_a_command_another() {
 
 #[test]
 fn fields_of_the_command_are_defaults_for_the_plan() {
-    let base = Plan {
-        headers: vec![("X-A".into(), "1".into()), ("x-b".into(), "2".into())],
-        keep_alive: false,
-        expect: vec![418],
-        ..Plan::new("http://h/")
-    };
+    let base = Plan::new("http://h/").with(|plan| {
+        plan.request.headers = vec![("X-A".into(), "1".into()), ("x-b".into(), "2".into())];
+        plan.request.keep_alive = false;
+        plan.request.expect = vec![418];
+    });
     let text = "[[class]]\nname = 'c'\ntarget = '/'\nheaders = { X-B = 'b', User-Agent = 'u' }";
     let workload = Workload::parse(text, Path::new("p.toml"), &base).unwrap();
     let request = first(&workload, 0);
@@ -298,10 +297,8 @@ fn a_damaged_plan_causes_no_panic() {
 
 #[test]
 fn a_field_of_the_command_that_cannot_be_sent_is_refused() {
-    let base = Plan {
-        headers: vec![("A\r\nB".into(), "1".into())],
-        ..Plan::new("http://h/")
-    };
+    let base = Plan::new("http://h/")
+        .with(|plan| plan.request.headers = vec![("A\r\nB".into(), "1".into())]);
     let text = "[[class]]\nname = 'c'\ntarget = '/'";
     let error: PlanError = Workload::parse(text, Path::new("p.toml"), &base).unwrap_err();
     assert!(

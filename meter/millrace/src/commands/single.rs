@@ -1,12 +1,13 @@
-//! Options of `millrace load` that have no place in a ladder, a search or a comparison: known there only to say why.
+//! Flags of `millrace load` that no ladder, search or comparison can have. They are known there
+//! only to say why.
 
 use clap::Args;
 
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CommandResult, Failure};
 
-/// What belongs to single runs.
+/// Flags of a single run.
 #[derive(Args)]
-pub(crate) struct SingleOptions {
+pub(crate) struct SingleRunFlags {
     /// Let the statistics decide when the run is warm and long enough
     #[arg(long, hide = true)]
     auto: bool,
@@ -15,9 +16,9 @@ pub(crate) struct SingleOptions {
     replay: bool,
 }
 
-impl SingleOptions {
-    /// Refuses them. `lengths` are the options that say how long each run of the command is.
-    pub(crate) fn refuse(&self, lengths: &str) -> Outcome {
+impl SingleRunFlags {
+    /// Refuses them. `lengths` are the flags that set the length of each run of the command.
+    pub(crate) fn refuse(&self, lengths: &str) -> CommandResult {
         let message = if self.auto {
             "--auto lets each run have another length, and runs that are held against each other have the same"
         } else if self.replay {

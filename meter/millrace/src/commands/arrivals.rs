@@ -1,4 +1,4 @@
-//! The options of `millrace load` that say when requests are sent: arrivals and phases.
+//! When requests are due: arrivals, and the flags of `millrace load` about arrivals and phases.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,17 +6,35 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use super::values;
-use clap::Args;
+use clap::{Args, ValueEnum};
 use millrace_client::{Auto, Plan, Process, Schedule, Stop};
 
 use super::headings::LOOP;
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CommandResult, Failure};
 
-/// When requests are sent.
+/// How the arrivals of a ladder or a search are spread over time.
+#[derive(Clone, Copy, ValueEnum)]
+pub(crate) enum ArrivalSpread {
+    Constant,
+    Poisson,
+}
+
+impl ArrivalSpread {
+    /// The process; `seed` is for a random one.
+    pub(crate) fn process(self, seed: u64) -> Process {
+        match self {
+            Self::Constant => Process::Constant,
+            Self::Poisson => Process::Poisson(seed),
+        }
+    }
+}
+
+/// When `millrace load` sends requests, and how long its phases are.
 #[derive(Args)]
 #[command(next_help_heading = LOOP)]
-pub(crate) struct LoopOptions {
-    /// How arrivals are spread: constant, poisson (at random), or file:TIMES.txt (seconds, one a line; needs no --rate)
+pub(crate) struct PhaseFlags {
+    /// How arrivals are spread: constant, poisson (at random), or file:TIMES.txt (seconds, one a
+    /// line; needs no --rate)
     #[arg(long, value_name = "HOW", default_value = "constant")]
     arrivals: Arrivals,
     /// Go through recorded arrivals, or a replay, this many times as fast
@@ -48,12 +66,12 @@ pub(crate) struct LoopOptions {
     auto_max: Duration,
 }
 
-/// What other options say of when requests are sent.
-pub(crate) struct Asked {
+/// What other flags say about when requests are sent.
+pub(crate) struct AskedArrivals {
     pub(crate) rate: Option<f64>,
     pub(crate) seed: u64,
     pub(crate) duration: Option<Duration>,
-    /// Times of arrivals in nanoseconds that belong to the workload.
+    /// Times of arrivals of the workload, in nanoseconds.
     pub(crate) times: Option<Vec<u64>>,
 }
 
@@ -96,10 +114,10 @@ impl FromStr for Percent {
     }
 }
 
-impl LoopOptions {
-    /// `plan` with these options. Recorded arrivals last as long as they do, unless a duration that was asked for is
-    /// shorter.
-    pub(crate) fn apply(&self, plan: Plan, asked: &Asked) -> Outcome<Plan> {
+impl PhaseFlags {
+    /// Sets these flags in `plan`. Recorded arrivals last as long as the recording, unless the user
+    /// asks for a shorter duration.
+    pub(crate) fn apply(&self, plan: &mut Plan, asked: &AskedArrivals) -> CommandResult {
         let schedule = self.schedule(asked)?;
         if schedule.is_none() && self.deadline.is_some() {
             return Err(Failure::new("--deadline needs --rate or recorded arrivals"));
@@ -110,27 +128,25 @@ impl LoopOptions {
                 "--speed needs recorded arrivals: --arrivals file:FILE or --replay",
             ));
         }
-        let stop = match plan.stop {
+        let stop = match plan.length.stop {
             Stop::Duration(_) if is_recorded => {
                 Stop::Duration(asked.duration.unwrap_or(Duration::MAX))
             }
             _ if self.auto => Stop::Duration(self.auto_max),
             stop => stop,
         };
-        Ok(Plan {
-            schedule,
-            stop,
-            ramp_up: self.ramp_up,
-            ramp_down: self.ramp_down,
-            auto: self.auto.then_some(Auto {
-                precision: self.auto_precision.0,
-                max: self.auto_max,
-            }),
-            ..plan
-        })
+        plan.load.schedule = schedule;
+        plan.length.stop = stop;
+        plan.length.ramp_up = self.ramp_up;
+        plan.length.ramp_down = self.ramp_down;
+        plan.length.auto = self.auto.then_some(Auto {
+            precision: self.auto_precision.0,
+            max: self.auto_max,
+        });
+        Ok(())
     }
 
-    fn schedule(&self, asked: &Asked) -> Outcome<Option<Schedule>> {
+    fn schedule(&self, asked: &AskedArrivals) -> CommandResult<Option<Schedule>> {
         let process = match (&self.arrivals, asked.rate) {
             (Arrivals::File(_), _) if asked.times.is_some() => {
                 return Err(Failure::new(
@@ -160,7 +176,7 @@ impl LoopOptions {
         }))
     }
 
-    fn recording(&self, path: &Path) -> Outcome<Schedule> {
+    fn recording(&self, path: &Path) -> CommandResult<Schedule> {
         let failed = |what: String| Failure::new(format!("{}: {what}", path.display()));
         let text =
             fs::read_to_string(path).map_err(|error| failed(format!("cannot be read: {error}")))?;
@@ -171,7 +187,7 @@ impl LoopOptions {
         self.recorded(&times)
     }
 
-    fn recorded(&self, times: &[u64]) -> Outcome<Schedule> {
+    fn recorded(&self, times: &[u64]) -> CommandResult<Schedule> {
         let schedule = Schedule::recorded(times, self.speed).map_err(Failure::new)?;
         Ok(Schedule {
             deadline: self.deadline,
