@@ -14,7 +14,7 @@ use crate::support::{PATIENCE, fail, millrace, run, text, write};
 
 /// A small site, and an experiment in which two servers serve it.
 fn experiment(head: &str, server: &str) -> TempDir {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = lab_testkit::fast_dir();
     write(dir.path(), "site/millpond.toml", "[server]\n");
     write(dir.path(), "site/pages/index.html", "front\n");
     write(dir.path(), "site/static/a.txt", "a text\n");

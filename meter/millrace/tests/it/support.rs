@@ -36,7 +36,7 @@ pub(crate) fn fail(dir: &Path, args: &[&str]) -> (i32, String) {
 
 /// The site of `millpond new`.
 pub(crate) fn new_site() -> TempDir {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = lab_testkit::fast_dir();
     let mut new = millpond(&["new", "."]);
     let output = new.current_dir(dir.path()).output().unwrap();
     assert!(output.status.success(), "{}", text(&output.stderr));

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base_clock::Boottime;
+use lab_testkit::fast_dir;
 use millpond_db::{
     Bind, Call, Database, DatabaseFeed, Error, Expect, Mark, Migration, Query, ReadResult,
     ResultRows, Snapshot, SqliteOptions, Value, WriteResult, WriteStep,
@@ -227,7 +228,15 @@ impl SqliteFixture {
     }
 
     pub(crate) fn with(schema: &str, adjust: impl FnOnce(&mut SqliteOptions)) -> Self {
-        let directory = tempfile::tempdir().unwrap();
+        Self::open(fast_dir(), schema, adjust)
+    }
+
+    /// In a folder on disk, for tests that replace or move the file.
+    pub(crate) fn on_disk(schema: &str) -> Self {
+        Self::open(tempfile::tempdir().unwrap(), schema, |_| {})
+    }
+
+    fn open(directory: TempDir, schema: &str, adjust: impl FnOnce(&mut SqliteOptions)) -> Self {
         let mut options = options(directory.path().join("site.db"));
         adjust(&mut options);
         let database = Database::open(options).unwrap();

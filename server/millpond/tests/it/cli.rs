@@ -6,7 +6,7 @@ use crate::support::{fail, millpond, new_site, run, site_with, text, write};
 
 #[test]
 fn help_lists_the_commands_that_exist() {
-    let here = tempfile::tempdir().unwrap();
+    let here = lab_testkit::fast_dir();
     let output = run(here.path(), &["--help"]);
     assert!(output.status.success());
     let help = text(&output.stdout);
@@ -28,7 +28,7 @@ fn help_lists_the_commands_that_exist() {
 
 #[test]
 fn a_misspelt_command_or_flag_is_a_usage_error_with_a_suggestion() {
-    let here = tempfile::tempdir().unwrap();
+    let here = lab_testkit::fast_dir();
     for (args, near) in [
         (&["srve"][..], "'serve'"),
         (&["serve", "--lisen", "x"], "'--listen'"),
@@ -43,7 +43,7 @@ fn a_misspelt_command_or_flag_is_a_usage_error_with_a_suggestion() {
 
 #[test]
 fn what_is_no_site_says_how_to_make_one() {
-    let here = tempfile::tempdir().unwrap();
+    let here = lab_testkit::fast_dir();
     for command in ["serve", "check"] {
         let (status, said) = fail(here.path(), &[command]);
         assert_eq!(status, 1);
@@ -186,7 +186,7 @@ fn new_leaves_a_folder_with_something_in_it_alone() {
 fn nobody_who_listens_to_the_message_is_no_panic() {
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
-    let here = tempfile::tempdir().unwrap();
+    let here = lab_testkit::fast_dir();
     let mut command = millpond(&["check", "nowhere"]);
     let status = command.current_dir(here.path()).stderr(writer).status();
     assert_eq!(status.unwrap().code(), Some(1));

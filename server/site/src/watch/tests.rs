@@ -74,6 +74,7 @@ impl WatchedFolder {
     }
 }
 
+/// On disk, because the tests replace and move files and folders.
 fn site() -> (TempDir, PathBuf) {
     let temp = tempfile::tempdir().unwrap();
     let dir = temp.path().join("site");

@@ -62,7 +62,7 @@ pub(crate) fn write(dir: &Path, files: &[(&str, &str)]) {
 }
 
 pub(crate) fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = lab_testkit::fast_dir();
     write(
         dir.path(),
         &[
@@ -134,7 +134,7 @@ impl TestSite {
 
     /// The same folder, served by another process, as it were.
     pub(crate) fn restart(mut self, files: &[(&str, &str)]) -> Self {
-        let dir = std::mem::replace(&mut self.dir, tempfile::tempdir().unwrap());
+        let dir = std::mem::replace(&mut self.dir, lab_testkit::fast_dir());
         drop(self);
         write(dir.path(), files);
         Self::open(dir, Options::default())
