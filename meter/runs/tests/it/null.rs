@@ -5,24 +5,13 @@ use std::net::{Shutdown, TcpStream};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
+use lab_testkit::{PATIENCE, exchange};
 use millrace_client::{Delay, NullPlan, NullServer, Plan, Process, Schedule, Stop};
 
 use crate::stub::{counted, measure, once};
 
 fn start(plan: &NullPlan) -> NullServer {
     NullServer::start(plan).unwrap()
-}
-
-/// All that the server says to `bytes`, until it closes.
-fn exchange(server: &NullServer, bytes: &[u8]) -> Vec<u8> {
-    let mut stream = TcpStream::connect(server.address()).unwrap();
-    stream
-        .set_read_timeout(Some(Duration::from_secs(30)))
-        .unwrap();
-    stream.write_all(bytes).unwrap();
-    let mut answer = Vec::new();
-    stream.read_to_end(&mut answer).unwrap();
-    answer
 }
 
 #[test]
@@ -35,7 +24,7 @@ fn each_request_of_a_pipeline_is_answered_in_order() {
     let head = &full[..full.len() - 3];
     let mut requests = "GET / HTTP/1.1\r\n\r\nHEAD / HTTP/1.1\r\n\r\n".repeat(1000);
     requests += "POST / HTTP/1.1\r\nContent-Length: 4\r\nConnection: close\r\n\r\n\r\n\r\n";
-    let answer = exchange(&server, requests.as_bytes());
+    let answer = exchange(server.address(), requests.as_bytes());
     let expected = format!("{full}{head}").repeat(1000) + full;
     assert!(answer == expected.as_bytes(), "{} bytes", answer.len());
 }
@@ -63,9 +52,9 @@ fn a_client_that_reads_late_gets_every_byte() {
 #[test]
 fn hostile_bytes_close_their_own_connection_only() {
     let server = start(&NullPlan::default());
-    assert!(exchange(&server, &[b'x'; 200_000][..65_537]).is_empty());
+    assert!(exchange(server.address(), &[b'x'; 200_000][..65_537]).is_empty());
     let chunked = b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n";
-    assert!(exchange(&server, chunked).is_empty());
+    assert!(exchange(server.address(), chunked).is_empty());
     let gone = TcpStream::connect(server.address()).unwrap();
     gone.shutdown(Shutdown::Write).unwrap();
     assert_eq!(measure(&counted(server.url(), 3, 50)).accounting.good, 50);
@@ -164,9 +153,7 @@ fn an_answer_does_not_wait_for_the_work_of_the_next() {
         ..NullPlan::default()
     });
     let mut stream = TcpStream::connect(server.address()).unwrap();
-    stream
-        .set_read_timeout(Some(Duration::from_secs(30)))
-        .unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
     let begun = Instant::now();
     let requests =
         "GET / HTTP/1.1\r\n\r\n".repeat(3999) + "GET / HTTP/1.1\r\nConnection: close\r\n\r\n";
@@ -180,7 +167,7 @@ fn an_answer_does_not_wait_for_the_work_of_the_next() {
         drop(server);
         let _ = ended.send(());
     });
-    end.recv_timeout(Duration::from_secs(30)).unwrap();
+    end.recv_timeout(PATIENCE).unwrap();
 }
 
 #[test]

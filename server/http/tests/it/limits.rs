@@ -22,8 +22,7 @@ fn check(limits: Limits, input: &str, status: u16) {
     assert_eq!(
         (answer.status, answer.field("connection")),
         (status, Some("close")),
-        "{}",
-        answer.head
+        "{answer:?}"
     );
     assert!(client.is_at_end());
     assert!(matches!(server.next_seen(), ServiceCall::Done { .. }));
@@ -131,7 +130,7 @@ fn body() {
 fn a_refusal_reaches_a_client_that_goes_on_sending() {
     let server = Server::start(small());
     let mut client = server.connect();
-    let mut writer = client.stream.try_clone().unwrap();
+    let mut writer = client.stream().try_clone().unwrap();
     // As much as lingering takes; the client reads only when it has sent it all.
     let body = vec![b'a'; 4 << 20];
     let head = format!(
@@ -202,7 +201,7 @@ fn a_body_that_trickles_is_refused_although_it_never_stands_still_for_long() {
     });
     let mut client = server.connect();
     client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\n\r\n");
-    let mut reader = client.stream.try_clone().unwrap();
+    let mut reader = client.stream().try_clone().unwrap();
     reader
         .set_read_timeout(Some(Duration::from_millis(20)))
         .unwrap();
@@ -346,7 +345,7 @@ fn bodies_that_do_not_end_are_bounded_together() {
         let mut client = server.connect();
         client.send("POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 1048576\r\n\r\n");
         // The one that is too many may be refused while it sends.
-        let _ = client.stream.write_all(&[b'x'; (1 << 20) - 1024]);
+        let _ = client.stream().write_all(&[b'x'; (1 << 20) - 1024]);
         clients.push(client);
         // What it holds is known when another is answered behind it.
         server.check_serves();
@@ -354,7 +353,7 @@ fn bodies_that_do_not_end_are_bounded_together() {
     assert!(clients.len() > 60);
     let mut answers = 0;
     for mut client in clients {
-        let _ = client.stream.write_all(&[b'x'; 1024]);
+        let _ = client.stream().write_all(&[b'x'; 1024]);
         let answer = client.response();
         assert!(matches!(answer.status, 200 | 503));
         answers += usize::from(answer.body.len() == 1 << 20);
@@ -370,7 +369,7 @@ fn post(server: &Server, path: &str) -> Client {
     client.send(format!(
         "POST {path} HTTP/1.1\r\nHost: a\r\nContent-Length: 1048576\r\n\r\n"
     ));
-    let _ = client.stream.write_all(&[b'x'; 1 << 20]);
+    let _ = client.stream().write_all(&[b'x'; 1 << 20]);
     client
 }
 
