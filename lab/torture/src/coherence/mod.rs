@@ -57,4 +57,4 @@ pub use log::Fates;
 pub use netns::{Netns, enter_netns};
 pub use packets::Packets;
 pub use report::Report;
-pub use scenario::{Feed, Scenario, run};
+pub use scenario::{Feed, LeastReads, Scenario, run};

@@ -11,6 +11,7 @@ use crate::coherence::inject::FaultInjector;
 use crate::coherence::page::Ask;
 use crate::coherence::reader::Visitor;
 use crate::coherence::report::Report;
+use crate::coherence::scenario::Scenario;
 use base_clock::Boottime;
 
 /// Of what lasts: longer than the bound of a second.
@@ -28,6 +29,8 @@ const IN_A_ROW: usize = 25;
 const ATTEMPTS: usize = 5;
 /// How long the nodes are left alone at the end of a scenario.
 const LAST_QUIET_PERIOD: Duration = Duration::from_secs(5);
+/// How long a scenario goes on to read its least number of pages.
+const READING: Duration = Duration::from_secs(600);
 /// Until everything must be well again after a fault, and the last slot gone after the scenario.
 pub(crate) const RECOVERY: Duration = Duration::from_secs(60);
 /// From one look to the next while that is waited for.
@@ -36,9 +39,10 @@ pub(crate) const LOOK: Duration = Duration::from_millis(20);
 /// Every fault once in any order, and again until the time is over.
 pub(crate) fn inject_all(
     injector: &mut FaultInjector<'_>,
-    length: Duration,
+    plan: &Scenario,
     choices: &mut Choices<'_>,
 ) -> Report {
+    let length = plan.length;
     let mut report = Report::default();
     let began = Boottime::now();
     quiet_period(injector, "the beginning", &mut report);
@@ -58,7 +62,9 @@ pub(crate) fn inject_all(
         }
     }
     quiet_period(injector, "the end", &mut report);
-    injector.context.span.pass(LAST_QUIET_PERIOD);
+    let context = injector.context;
+    context.span.pass(LAST_QUIET_PERIOD);
+    context.wait_until(READING, || context.tally.has_read(&plan.least));
     injector.context.quiet_period.end();
     report.add(std::mem::take(&mut injector.report));
     report

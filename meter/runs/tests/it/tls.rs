@@ -308,7 +308,7 @@ fn an_open_loop_says_why_no_handshake_succeeds() {
             process: millrace_client::Process::Constant,
             deadline: None,
         }),
-        timeout: Duration::from_millis(200),
+        timeout: Duration::from_secs(2),
         stop: Stop::Duration(Duration::from_millis(200)),
         ..secure(&server, &authority, 1)
     };
@@ -352,7 +352,7 @@ fn a_connection_for_each_request_of_an_open_loop_waits_for_nothing_but_the_hands
             }),
             keep_alive: false,
             stop: Stop::Duration(Duration::from_millis(200)),
-            timeout: Duration::from_secs(2),
+            timeout: Duration::from_secs(30),
             ..secure(&server, &authority, 1)
         });
         assert_eq!(
@@ -383,7 +383,7 @@ fn a_workload_sees_the_goodbye_that_comes_with_the_answer() {
             while stream.sock.read(&mut request).is_ok_and(|count| count > 0) {}
         });
         let plan = Plan {
-            timeout: Duration::from_secs(2),
+            timeout: Duration::from_secs(30),
             ..secure(&server, &authority, 8)
         };
         let text = "[[class]]\nname = \"all\"\n[[class.step]]\ntarget = \"/\"\n";

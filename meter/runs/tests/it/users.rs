@@ -57,11 +57,11 @@ fn with_think_time_littles_law_counts_it() {
             .expect("a run of hundreds of cycles can be checked");
         assert!((law.expected - 20.0).abs() < f64::EPSILON);
         let pauses = run.pauses.unwrap();
-        assert!((4_000.0..6_000.0).contains(&pauses.mean_us), "{pauses:?}");
+        let is_as_asked = (4_000.0..6_000.0).contains(&pauses.mean_us);
         // Twenty users with cycles of more than 5 ms.
         assert!(run.achieved_rate < 4_000.0 * 1.1, "{}", run.achieved_rate);
         assert_eq!(pauses.missed_cycles, 0);
-        (law.found - law.expected).abs() <= law.tolerance
+        is_as_asked && (law.found - law.expected).abs() <= law.tolerance
     }));
 }
 
@@ -91,17 +91,21 @@ fn users_do_not_come_in_step() {
 #[test]
 fn a_cycle_counts_from_the_send_and_what_is_late_is_missed() {
     let fast = Server::fixed(HELLO);
-    let run = measure(&Plan {
-        pace: Pace::Cycle(ms(20)),
-        threads: 1,
-        ..timed(fast.url("/"), 4, ms(600))
-    });
-    // Thirty each, less what the beginning takes.
-    assert!(
-        (60..=124).contains(&run.accounting.good),
-        "{:?}",
-        run.accounting
-    );
+    let cycles = || {
+        measure(&Plan {
+            pace: Pace::Cycle(ms(20)),
+            threads: 1,
+            ..timed(fast.url("/"), 4, ms(600))
+        })
+        .accounting
+        .good
+    };
+    // Thirty each, less what the beginning takes, and never more.
+    assert!(once(|_| {
+        let good = cycles();
+        assert!(good <= 124, "{good}");
+        good >= 60
+    }));
     let slow = Server::start(|stream| {
         serve(&stream, |_, _| {
             std::thread::park_timeout(ms(30));

@@ -199,13 +199,13 @@ impl TestSite {
     /// Another program's connection to the same file.
     pub(crate) fn foreign(&self) -> rusqlite::Connection {
         let connection = rusqlite::Connection::open(self.dir.path().join("site.db")).unwrap();
-        connection.busy_timeout(Duration::from_secs(10)).unwrap();
+        connection.busy_timeout(lab_testkit::PATIENCE).unwrap();
         connection
     }
 
     /// Waits for something that happens by itself.
     pub(crate) fn until(&self, what: &str, mut holds: impl FnMut() -> bool) {
-        for _ in 0..10_000 {
+        for _ in 0..30_000 {
             if holds() {
                 return;
             }
