@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn a_folder_of_the_demo_is_kept_and_any_other_refused() {
-        let parent = tempfile::tempdir().unwrap();
+        let parent = lab_testkit::fast_dir();
         let dir = parent.path().join("magazine");
         assert!(SiteFolder::prepare(Some(&dir)).is_ok());
         fs::write(dir.join("millpond.toml"), "# mine").unwrap();
@@ -164,7 +164,7 @@ mod tests {
 
     #[test]
     fn the_nearest_manifest_is_found() {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = lab_testkit::fast_dir();
         let inner = dir.path().join("a/b");
         fs::create_dir_all(&inner).unwrap();
         fs::write(dir.path().join("Cargo.toml"), "").unwrap();

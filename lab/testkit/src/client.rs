@@ -1,6 +1,6 @@
 //! A client that reads whole responses.
 
-use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
@@ -18,10 +18,11 @@ pub struct Response {
 }
 
 impl Response {
-    /// The value of the first field of this name, which is in lower case.
+    /// The value of the first field of this name, in upper or lower case.
     #[must_use]
     pub fn field(&self, name: &str) -> Option<&str> {
-        let found = self.fields.iter().find(|(field, _)| field == name);
+        let mut fields = self.fields.iter();
+        let found = fields.find(|(field, _)| field.eq_ignore_ascii_case(name));
         found.map(|(_, value)| value.as_str())
     }
 
@@ -37,8 +38,10 @@ impl Response {
 /// no body.
 #[derive(Debug)]
 pub struct Client {
-    stream: BufReader<TcpStream>,
+    stream: TcpStream,
     address: SocketAddr,
+    /// What has arrived and belongs to no response yet.
+    buffer: Vec<u8>,
 }
 
 impl Client {
@@ -52,8 +55,9 @@ impl Client {
         stream.set_write_timeout(Some(patience))?;
         stream.set_nodelay(true)?;
         Ok(Self {
-            stream: BufReader::new(stream),
+            stream,
             address,
+            buffer: Vec::new(),
         })
     }
 
@@ -95,7 +99,35 @@ impl Client {
     /// # Errors
     /// The connection fails.
     pub fn send(&mut self, bytes: impl AsRef<[u8]>) -> io::Result<()> {
-        self.stream.get_mut().write_all(bytes.as_ref())
+        self.stream.write_all(bytes.as_ref())
+    }
+
+    /// The socket, for what is no exchange of messages: a half-close, bytes from another thread.
+    #[must_use]
+    pub fn stream(&self) -> &TcpStream {
+        &self.stream
+    }
+
+    /// Reads once. Gives the number of bytes; 0 if the connection has ended or was reset.
+    ///
+    /// # Errors
+    /// Nothing arrives in time.
+    pub fn fill(&mut self) -> io::Result<usize> {
+        let mut piece = [0; 16 << 10];
+        match self.stream.read(&mut piece) {
+            Ok(length) => {
+                self.buffer.extend_from_slice(&piece[..length]);
+                Ok(length)
+            }
+            Err(error) if error.kind() == ErrorKind::ConnectionReset => Ok(0),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Bytes that have arrived and belong to no response yet.
+    #[must_use]
+    pub fn buffered(&self) -> usize {
+        self.buffer.len()
     }
 
     /// The next response.
@@ -108,8 +140,7 @@ impl Client {
             response.body = self.chunks()?;
         } else if let Some(length) = response.field("content-length") {
             let length = length.parse().map_err(|_| malformed(length))?;
-            response.body.resize(length, 0);
-            self.stream.read_exact(&mut response.body)?;
+            response.body = self.take(length)?;
         }
         Ok(response)
     }
@@ -139,7 +170,23 @@ impl Client {
 
     /// Whether the server closes the connection without another byte.
     pub fn is_closed(&mut self) -> bool {
-        matches!(self.stream.read(&mut [0]), Ok(0))
+        self.buffer.is_empty() && matches!(self.fill(), Ok(0))
+    }
+
+    /// The next bytes, so many.
+    fn take(&mut self, length: usize) -> io::Result<Vec<u8>> {
+        while self.buffer.len() < length {
+            self.more()?;
+        }
+        Ok(self.buffer.drain(..length).collect())
+    }
+
+    /// Reads once; the end of the connection is an error.
+    fn more(&mut self) -> io::Result<()> {
+        match self.fill()? {
+            0 => Err(ErrorKind::UnexpectedEof.into()),
+            _ => Ok(()),
+        }
     }
 
     fn chunks(&mut self) -> io::Result<Vec<u8>> {
@@ -153,9 +200,7 @@ impl Client {
                 while !self.line()?.is_empty() {}
                 return Ok(body);
             }
-            let start = body.len();
-            body.resize(start + size, 0);
-            self.stream.read_exact(&mut body[start..])?;
+            body.extend(self.take(size)?);
             if !self.line()?.is_empty() {
                 return Err(malformed("a chunk is longer than its size"));
             }
@@ -163,16 +208,31 @@ impl Client {
     }
 
     fn line(&mut self) -> io::Result<String> {
-        let mut line = String::new();
-        if self.stream.read_line(&mut line)? == 0 {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        }
-        Ok(line.trim_end().to_owned())
+        let end = loop {
+            match self.buffer.iter().position(|byte| *byte == b'\n') {
+                Some(at) => break at + 1,
+                None => self.more()?,
+            }
+        };
+        Ok(text(&self.take(end)?).trim_end().to_owned())
     }
 }
 
 fn malformed(what: &str) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, format!("malformed: {what:?}"))
+    io::Error::new(ErrorKind::InvalidData, format!("malformed: {what:?}"))
+}
+
+/// Sends `bytes`, also such as no client should send, and reads until the server closes.
+///
+/// # Panics
+/// The server does not close in time.
+#[must_use]
+pub fn exchange(address: SocketAddr, bytes: &[u8]) -> Vec<u8> {
+    let mut client = Client::open(address, PATIENCE).unwrap();
+    // A server that refuses may close before it has read everything.
+    let _ = client.send(bytes);
+    while client.fill().unwrap() > 0 {}
+    client.buffer
 }
 
 /// A [`Client`] that panics where a test should fail.
@@ -189,6 +249,7 @@ impl Connection {
     }
 
     /// A GET request and its response.
+    #[track_caller]
     pub fn get(&mut self, target: &str) -> Response {
         self.get_with(target, &[])
     }
@@ -197,6 +258,7 @@ impl Connection {
     ///
     /// # Panics
     /// No whole response arrives.
+    #[track_caller]
     pub fn get_with(&mut self, target: &str, fields: &[&str]) -> Response {
         self.0.get(target, fields).unwrap()
     }
@@ -205,6 +267,7 @@ impl Connection {
     ///
     /// # Panics
     /// No whole response arrives.
+    #[track_caller]
     pub fn post(&mut self, target: &str, form: &str) -> Response {
         self.0.post(target, form).unwrap()
     }
@@ -213,6 +276,7 @@ impl Connection {
     ///
     /// # Panics
     /// The server does not take the bytes.
+    #[track_caller]
     pub fn send(&mut self, bytes: impl AsRef<[u8]>) {
         self.0.send(bytes).unwrap();
     }
@@ -221,8 +285,39 @@ impl Connection {
     ///
     /// # Panics
     /// No whole response arrives.
+    #[track_caller]
     pub fn receive(&mut self) -> Response {
         self.0.receive().unwrap()
+    }
+
+    /// The next response without its body.
+    ///
+    /// # Panics
+    /// No whole head arrives.
+    #[track_caller]
+    pub fn receive_head(&mut self) -> Response {
+        self.0.receive_head().unwrap()
+    }
+
+    /// The socket; see [`Client::stream`].
+    #[must_use]
+    pub fn stream(&self) -> &TcpStream {
+        self.0.stream()
+    }
+
+    /// Reads once; see [`Client::fill`].
+    ///
+    /// # Panics
+    /// Nothing arrives in time.
+    #[track_caller]
+    pub fn fill(&mut self) -> usize {
+        self.0.fill().unwrap()
+    }
+
+    /// Bytes that have arrived and belong to no response yet.
+    #[must_use]
+    pub fn buffered(&self) -> usize {
+        self.0.buffered()
     }
 
     /// Whether the server closes the connection without another byte.

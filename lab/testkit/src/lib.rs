@@ -15,7 +15,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-pub use client::{Client, Connection, Response};
+pub use client::{Client, Connection, Response, exchange};
 pub use folder::{fast_dir, fast_parent};
 pub use random::Random;
 pub use server::Server;
@@ -45,6 +45,19 @@ pub fn program_beside(program: &Path, name: &str) -> PathBuf {
 #[must_use]
 pub fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// The names of the commands that the `--help` of a program lists.
+#[must_use]
+pub fn commands_in_help(help: &str) -> Vec<&str> {
+    help.lines()
+        .skip_while(|line| *line != "Commands:")
+        .skip(1)
+        .take_while(|line| !line.is_empty())
+        // Further in is the rest of a description that did not fit its line.
+        .filter(|line| !line.starts_with("   "))
+        .filter_map(|line| line.split_whitespace().next())
+        .collect()
 }
 
 /// Writes `contents` to `name` below `dir`, with the folders that it needs.

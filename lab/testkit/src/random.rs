@@ -27,6 +27,25 @@ impl Random {
         let number = self.number();
         if bound == 0 { 0 } else { number % bound }
     }
+
+    /// An index of a list of this length; 0 if the list is empty.
+    pub const fn index(&mut self, length: usize) -> usize {
+        // Below `length`, which is a usize.
+        self.below(length as u64) as usize
+    }
+
+    /// One of `all`.
+    ///
+    /// # Panics
+    /// The list is empty.
+    pub fn pick<'t, T>(&mut self, all: &'t [T]) -> &'t T {
+        &all[self.index(all.len())]
+    }
+
+    /// Any byte.
+    pub const fn byte(&mut self) -> u8 {
+        self.number().to_be_bytes()[0]
+    }
 }
 
 #[cfg(test)]
@@ -43,6 +62,8 @@ mod tests {
         assert_ne!(draw(1), draw(2));
         assert!((0..10).all(|number| draw(0).contains(&number)));
         assert_eq!(Random::new(1).below(0), 0);
+        assert_eq!(Random::new(1).index(0), 0);
+        assert!([3, 4].contains(Random::new(1).pick(&[3, 4])));
         // The first number of the published sequence of seed 0.
         assert_eq!(Random::new(0).number(), 0xe220_a839_7b1d_cdaf);
     }

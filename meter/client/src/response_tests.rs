@@ -171,13 +171,8 @@ fn a_response_cut_short_is_not_complete() {
 #[test]
 fn no_input_causes_a_panic() {
     let good = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n5;a\r\nhello\r\n0\r\nT: v\r\n\r\n";
-    let mut state = 7_u64;
-    let mut random = move |below: usize| {
-        state = state
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1);
-        (state >> 33) as usize % below
-    };
+    let mut numbers = lab_testkit::Random::new(7);
+    let mut random = move |below| numbers.index(below);
     for _ in 0..20_000 {
         let mut bytes = good.to_vec();
         for _ in 0..1 + random(6) {

@@ -387,18 +387,12 @@ fn random_texts_do_no_harm() {
         "<h1>",
         "date",
     ];
-    let mut state = 42_u64;
-    let mut random = move |below: usize| {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        usize::try_from(state % below as u64).unwrap()
-    };
+    let mut random = lab_testkit::Random::new(42);
     let renderer = Renderer::new();
     let mut rendered = 0;
     for _ in 0..400 {
-        let text: String = (0..random(120))
-            .map(|_| WORDS[random(WORDS.len())])
+        let text: String = (0..random.below(120))
+            .map(|_| *random.pick(&WORDS))
             .collect();
         super::changelog::entries(&text, 5);
         super::library::documentation(&text);

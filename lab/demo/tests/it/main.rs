@@ -61,7 +61,7 @@ fn workspace(dir: &Path) {
 
 #[test]
 fn the_experiment_is_printed_and_reported() {
-    let here = tempfile::tempdir().unwrap();
+    let here = lab_testkit::fast_dir();
     workspace(here.path());
     let output = demo(here.path(), &["--exit", "--dir", "magazine"])
         .output()
@@ -94,7 +94,7 @@ fn the_experiment_is_printed_and_reported() {
 
 #[test]
 fn a_signal_ends_the_servers_and_removes_the_folder() {
-    let (here, temporary) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (here, temporary) = (lab_testkit::fast_dir(), lab_testkit::fast_dir());
     workspace(here.path());
     let mut command = demo(here.path(), &[]);
     command.env("TMPDIR", temporary.path());

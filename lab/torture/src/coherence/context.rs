@@ -6,7 +6,10 @@ use std::time::Duration;
 
 use crate::coherence::log::Log;
 use crate::coherence::quiet_period::QuietPeriod;
+use crate::coherence::rounds::LOOK;
+use crate::coherence::scenario::LeastReads;
 use crate::coherence::span::Span;
+use base_clock::Boottime;
 
 /// A server under attack, as its visitors see it.
 pub(crate) trait Target: Send + Sync {
@@ -24,6 +27,10 @@ pub(crate) struct LiveCounts {
     /// Late and mixed pages.
     pub(crate) wrong: AtomicU64,
     pub(crate) faults: AtomicU64,
+    /// As [`Report::quiet_period`](crate::coherence::report::Report::quiet_period) counts them.
+    pub(crate) quiet_reads: AtomicU64,
+    pub(crate) quiet_hits: AtomicU64,
+    pub(crate) quiet_late: AtomicU64,
 }
 
 impl LiveCounts {
@@ -32,6 +39,27 @@ impl LiveCounts {
         self.reads.fetch_add(1, Ordering::Relaxed);
         self.hits.fetch_add(u64::from(is_hit), Ordering::Relaxed);
         self.wrong.fetch_add(u64::from(is_wrong), Ordering::Relaxed);
+    }
+
+    /// Counts a page of a quiet period.
+    pub(crate) fn quiet_page(&self, is_hit: bool, is_late: bool) {
+        self.quiet_reads.fetch_add(1, Ordering::Relaxed);
+        self.quiet_hits
+            .fetch_add(u64::from(is_hit), Ordering::Relaxed);
+        self.quiet_late
+            .fetch_add(u64::from(is_late), Ordering::Relaxed);
+    }
+
+    /// True if at least so many pages have been read as `least` says.
+    pub(crate) fn has_read(&self, least: &LeastReads) -> bool {
+        [
+            (&self.reads, least.all),
+            (&self.hits, least.hits),
+            (&self.quiet_reads, least.quiet),
+            (&self.quiet_hits, least.quiet_hits),
+        ]
+        .into_iter()
+        .all(|(count, least)| count.load(Ordering::Relaxed) >= least)
     }
 
     /// Counts a fault.
@@ -58,6 +86,14 @@ impl Context {
             span: Span::default(),
             tally: LiveCounts::default(),
             quiet_period: QuietPeriod::default(),
+        }
+    }
+
+    /// Waits until `is_enough`, at most for `patience`.
+    pub(crate) fn wait_until(&self, patience: Duration, mut is_enough: impl FnMut() -> bool) {
+        let began = Boottime::now();
+        while !is_enough() && Boottime::now().since(began) < patience {
+            self.span.pass(LOOK);
         }
     }
 

@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
@@ -15,12 +16,18 @@ use postgres::{Client, NoTls, SimpleQueryMessage};
 use crate::coherence::context::{Context, Target};
 use crate::coherence::page::Ask;
 use crate::coherence::report::ScenarioReport;
-use crate::coherence::scenario::{Scenario, run_clients};
+use crate::coherence::scenario::{LeastReads, Scenario, run_clients};
 use crate::coherence::schema;
 use base_clock::Boottime;
 
 /// Nothing gets so old here.
 const LONG: Duration = Duration::from_secs(600);
+/// How long a test waits for what it needs to find.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+fn count(counter: &AtomicU64) -> u64 {
+    counter.load(Ordering::Relaxed)
+}
 
 /// How a fake node answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -160,9 +167,15 @@ fn read(client: &mut Client, ask: &Ask, between: impl Fn()) -> Option<String> {
     })
 }
 
-/// The report on two fake nodes of this manner, in one long quiet period; the first has a bound of
+/// The report on two fake nodes of this manner, in one quiet period of at least `length` that
+/// goes on until `is_enough`; the first node has a bound of
 /// its own.
-fn found(manner: Manner, bounds: [Duration; 2]) -> ScenarioReport {
+fn found(
+    manner: Manner,
+    bounds: [Duration; 2],
+    length: Duration,
+    is_enough: impl Fn(&Context) -> bool,
+) -> ScenarioReport {
     let server: Postgres = Options::new()
         .set("max_prepared_transactions", "20")
         .start()
@@ -177,20 +190,27 @@ fn found(manner: Manner, bounds: [Duration; 2]) -> ScenarioReport {
         program: "none".into(),
         packets: Err("there is no network".to_owned()),
         length: Duration::ZERO,
+        least: LeastReads::default(),
         seed: 1,
         readers: 2,
         writers: 4,
     };
     run_clients(&context, &url, &plan, |_: &mut Choices<'_>| {
         context.quiet_period.begin();
-        context.span.pass(Duration::from_secs(8));
+        context.span.pass(length);
+        context.wait_until(PATIENCE, || is_enough(&context));
         ScenarioReport::default()
     })
 }
 
 #[test]
 fn an_honest_node_passes() {
-    let report = found(Manner::Honest, [Duration::ZERO, LONG]);
+    let length = Duration::from_secs(8);
+    let report = found(Manner::Honest, [Duration::ZERO, LONG], length, |context| {
+        let (tally, fates) = (&context.tally, context.log.fates());
+        let is_read = count(&tally.reads) > 500 && count(&tally.quiet_reads) > 100;
+        is_read && fates.acknowledged > 20 && fates.undone > 0
+    });
     assert_eq!((report.all.late, report.all.mixed), (0, 0), "{report}");
     assert!(
         report.quiet_period.reads > 100 && report.is_prompt(),
@@ -206,13 +226,22 @@ fn an_honest_node_passes() {
 #[test]
 fn a_time_to_live_is_late() {
     let live = Manner::TimeToLive(Duration::from_secs(3));
-    let report = found(live, [Duration::from_secs(1); 2]);
+    let bounds = [Duration::from_secs(1); 2];
+    let report = found(live, bounds, Duration::ZERO, |context| {
+        count(&context.tally.wrong) > 0 && count(&context.tally.hits) > 0
+    });
     assert!(report.all.late > 0 && report.all.hits > 0, "{report}");
 }
 
 #[test]
 fn a_time_to_live_of_the_whole_bound_is_found_in_a_quiet_period() {
-    let report = found(Manner::TimeToLive(LONG), [LONG / 600, LONG]);
+    let live = Manner::TimeToLive(LONG);
+    let report = found(live, [LONG / 600, LONG], Duration::ZERO, |context| {
+        let tally = &context.tally;
+        let (reads, late) = (count(&tally.quiet_reads), count(&tally.quiet_late));
+        // More than the report allows, so that the pages of the last moment do not matter.
+        count(&tally.quiet_hits) > 0 && reads > 100 && late * 5 > reads
+    });
     assert!(
         report.quiet_period.hits > 0 && !report.is_prompt(),
         "{report}"
@@ -221,6 +250,9 @@ fn a_time_to_live_of_the_whole_bound_is_found_in_a_quiet_period() {
 
 #[test]
 fn queries_of_two_states_are_mixed() {
-    let report = found(Manner::Torn, [Duration::from_secs(1); 2]);
+    let bounds = [Duration::from_secs(1); 2];
+    let report = found(Manner::Torn, bounds, Duration::ZERO, |context| {
+        count(&context.tally.wrong) > 0
+    });
     assert!(report.all.mixed > 0, "{report}");
 }

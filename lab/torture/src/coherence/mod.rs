@@ -65,4 +65,4 @@ pub use log::Fates;
 pub use netns::{Netns, enter_netns};
 pub use packets::Packets;
 pub use report::ScenarioReport;
-pub use scenario::{Feed, Scenario, run};
+pub use scenario::{Feed, LeastReads, Scenario, run};

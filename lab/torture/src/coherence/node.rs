@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use lab_testkit::fast_dir;
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
@@ -68,7 +69,7 @@ impl Node {
         bound: Duration,
     ) -> io::Result<Self> {
         let (address, port) = link.end();
-        let site = tempfile::tempdir()?;
+        let site = fast_dir();
         let database = format!("postgres://postgres@{address}:{port}/postgres");
         let max_staleness = format!("{}s", bound.as_secs());
         site::write(site.path(), &database, feed, &max_staleness)?;

@@ -147,6 +147,7 @@ impl<'f> Visitor<'f> {
                 ..circumstances
             };
             let verdict = judge(&context.log, ask, &rows, strict);
+            context.tally.quiet_page(answer.hit, verdict.late.is_some());
             self.report.in_quiet_period(answer.hit, verdict.late, what);
         }
         Some((answer.hit, rows))

@@ -11,6 +11,7 @@ use crate::coherence::inject::FaultInjector;
 use crate::coherence::page::Ask;
 use crate::coherence::reader::Visitor;
 use crate::coherence::report::ScenarioReport;
+use crate::coherence::scenario::Scenario;
 use base_clock::Boottime;
 
 /// Of what lasts: longer than the bound of a second.
@@ -29,6 +30,8 @@ const IN_A_ROW: usize = 25;
 const ATTEMPTS: usize = 5;
 /// How long the nodes are left alone at the end of a scenario.
 const LAST_QUIET_PERIOD: Duration = Duration::from_secs(5);
+/// How long a scenario goes on to read its least number of pages.
+const READING: Duration = Duration::from_secs(600);
 /// Limit for full recovery after a fault, and for the end of the last slot after the scenario.
 pub(crate) const RECOVERY: Duration = Duration::from_secs(60);
 /// From one look to the next while that is waited for.
@@ -37,9 +40,10 @@ pub(crate) const LOOK: Duration = Duration::from_millis(20);
 /// Every fault once in any order, and again until the time is over.
 pub(crate) fn inject_all(
     injector: &mut FaultInjector<'_>,
-    length: Duration,
+    plan: &Scenario,
     choices: &mut Choices<'_>,
 ) -> ScenarioReport {
+    let length = plan.length;
     let mut report = ScenarioReport::default();
     let began = Boottime::now();
     quiet_period(injector, "the beginning", &mut report);
@@ -59,7 +63,9 @@ pub(crate) fn inject_all(
         }
     }
     quiet_period(injector, "the end", &mut report);
-    injector.context.span.pass(LAST_QUIET_PERIOD);
+    let context = injector.context;
+    context.span.pass(LAST_QUIET_PERIOD);
+    context.wait_until(READING, || context.tally.has_read(&plan.least));
     injector.context.quiet_period.end();
     report.add(std::mem::take(&mut injector.report));
     report

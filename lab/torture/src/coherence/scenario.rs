@@ -55,12 +55,27 @@ pub struct Scenario {
     pub packets: Result<Packets, String>,
     /// How long pages are read, at least: each kind of fault is done once in any case.
     pub length: Duration,
+    /// Pages that are read, at least: the last quiet period goes on until there are as many.
+    pub least: LeastReads,
     /// Makes the choices. How threads mix is up to the machine.
     pub seed: u64,
     /// Threads that read, and that write.
     pub readers: usize,
     /// Other programs that write.
     pub writers: usize,
+}
+
+/// Pages that a scenario reads before it ends. On a machine that stays too slow it ends with less.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LeastReads {
+    /// All pages.
+    pub all: u64,
+    /// Those of them that came from memory.
+    pub hits: u64,
+    /// Those that [`Report::quiet_period`] counts.
+    pub quiet: u64,
+    /// Those of them that came from memory.
+    pub quiet_hits: u64,
 }
 
 /// Where the server listens for each node, and for everybody else at 127.0.0.1.
@@ -116,7 +131,7 @@ pub fn run(plan: &Scenario) -> Result<ScenarioReport, String> {
                 labels: 0,
                 report: ScenarioReport::default(),
             };
-            let mut report = rounds::inject_all(&mut injector, plan.length, choices);
+            let mut report = rounds::inject_all(&mut injector, plan, choices);
             report.lost = rounds::lost(&context, &mut report);
             report
         })

@@ -8,15 +8,7 @@ fn help_lists_the_commands_that_exist() {
     let output = run(here.path(), &["--help"]);
     assert!(output.status.success());
     let help = text(&output.stdout);
-    let commands: Vec<_> = help
-        .lines()
-        .skip_while(|line| *line != "Commands:")
-        .skip(1)
-        .take_while(|line| !line.is_empty())
-        // Further in is the rest of a description that did not fit its line.
-        .filter(|line| !line.starts_with("   "))
-        .filter_map(|line| line.split_whitespace().next())
-        .collect();
+    let commands = lab_testkit::commands_in_help(&help);
     assert_eq!(
         commands,
         [

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use tempfile::TempDir;
 
-use crate::support::{Server, fail, millrace, new_site, run, serve, text, write};
+use crate::support::{Server, fail, is_invalid, millrace, new_site, run, serve, text, write};
 
 /// An experiment with one server, which leaves a mark when it is started.
 fn experiment() -> TempDir {
@@ -133,6 +133,9 @@ fn a_backlog_that_grows_fails_an_objective_that_the_times_would_meet() {
     ];
     let load = ["load", &url, "--rate", "400", "--json", "it.json"];
     let output = run(here.path(), &[&load, &gate[..]].concat());
+    if is_invalid(&output) {
+        return;
+    }
     let said = text(&output.stderr);
     assert_eq!(output.status.code(), Some(3), "{said}");
     assert!(said.contains("missed, for the backlog grew from"), "{said}");
@@ -145,6 +148,9 @@ fn a_backlog_that_grows_fails_an_objective_that_the_times_would_meet() {
         "sweep", &url, "--rates", "20,400", "-c", "1", "--warmup", "0s",
     ];
     let output = run(here.path(), &[&sweep, &gate[..]].concat());
+    if is_invalid(&output) {
+        return;
+    }
     let said = text(&output.stdout);
     assert_eq!(output.status.code(), Some(0), "{said}");
     assert!(
@@ -179,6 +185,11 @@ fn a_search_for_the_capacity_knows_a_backlog_by_the_same_sign() {
     ];
     let output = run(here.path(), &args);
     let said = text(&output.stdout);
-    assert_eq!(output.status.code(), Some(3), "{said}");
-    assert!(said.contains("no: a backlog grew"), "{said}");
+    let json = std::fs::read(here.path().join("it.json")).unwrap();
+    let found: serde_json::Value = serde_json::from_slice(&json).unwrap();
+    // A machine that is too busy to send in time is told from a server that is too slow.
+    if found["found"] != "client_limit" {
+        assert_eq!(output.status.code(), Some(3), "{said}");
+        assert!(said.contains("no: a backlog grew"), "{said}");
+    }
 }

@@ -14,7 +14,7 @@ use crate::support::{PATIENCE, fail, millrace, run, text, write};
 
 /// A small site, and an experiment in which two servers serve it.
 fn experiment(head: &str, server: &str) -> TempDir {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = lab_testkit::fast_dir();
     write(dir.path(), "site/millpond.toml", "[server]\n");
     write(dir.path(), "site/pages/index.html", "front\n");
     write(dir.path(), "site/static/a.txt", "a text\n");
@@ -310,9 +310,9 @@ fn a_server_that_fails_is_named_with_its_last_words() {
             "server bad: it ended before it was ready (exit status: 7); it wrote at last:\n    no such luck",
         ),
         (
-            "start = 'echo waiting; sleep 1000'\nready_log = 'up'\nready_timeout = '100ms'\n"
+            "start = 'echo waiting; sleep 1000'\nready_log = 'up'\nready_timeout = '1500ms'\n"
                 .to_owned(),
-            "server bad: it is not ready after 0.1 s: it has not written \"up\"; it wrote at last:\n    waiting",
+            "server bad: it is not ready after 1.5 s: it has not written \"up\"; it wrote at last:\n    waiting",
         ),
         (
             "start = 'sleep 1000'\nready_timeout = '100ms'\n".to_owned(),

@@ -86,7 +86,7 @@ fn an_experiment_has_a_client_that_spins_on_a_core_of_its_own() {
     let [server, client, ..] = cores[..] else {
         return;
     };
-    let dir = tempfile::tempdir().unwrap();
+    let dir = lab_testkit::fast_dir();
     write(dir.path(), "site/millpond.toml", "[server]\n");
     write(dir.path(), "site/pages/index.html", "front\n");
     write(dir.path(), "site/static/a.txt", "a text\n");

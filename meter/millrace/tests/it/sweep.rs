@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::support::{fail, new_site, run, serve, text};
+use crate::support::{fail, is_invalid, new_site, run, serve, text};
 
 #[test]
 fn a_sweep_over_connections_is_rows_and_files() {
@@ -98,9 +98,8 @@ fn a_sweep_over_rates_is_an_open_loop_and_an_objective_can_be_missed() {
         ],
     );
     let csv = text(&output.stdout);
-    assert_eq!(
-        output.status.code(),
-        Some(3),
+    assert!(
+        output.status.code() == Some(3) || is_invalid(&output),
         "{csv}{}",
         text(&output.stderr)
     );

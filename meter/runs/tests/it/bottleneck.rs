@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use millrace_client::{Plan, ProbePlan, Schedule, Stop};
+use millrace_client::{Plan, ProbePlan, Progress, Schedule, Stop};
 use millrace_runs::{Diagnosis, Run, Summary, diagnose};
 use millrace_stats::{Finding, Limit};
 
@@ -240,12 +240,13 @@ fn a_server_that_dies_is_reported() {
         plan.request.timeout = Duration::from_millis(200);
         plan.load.schedule = Some(Schedule::constant(100.0));
     });
-    let run = std::thread::scope(|scope| {
-        let run = scope.spawn(|| millrace_runs::run(&plan, None, &AtomicBool::new(false)));
-        std::thread::park_timeout(Duration::from_millis(700));
-        server.kill();
-        run.join().unwrap().unwrap()
-    });
+    // Some samples of it are there by then.
+    let mut kill = |progress: &Progress| {
+        if progress.finished > 20 {
+            server.kill();
+        }
+    };
+    let run = millrace_runs::run(&plan, Some(&mut kill), &AtomicBool::new(false)).unwrap();
     let probed = run.probe.unwrap();
     let notes = probed.samples.notes.join("; ");
     assert!(

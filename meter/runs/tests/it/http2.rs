@@ -187,7 +187,7 @@ fn a_stream_without_an_answer_is_given_up_alone() {
         answer_all(frames);
     });
     let run = measure(&plan(&server, "/", 2, 1).with(|plan| {
-        plan.request.timeout = Duration::from_millis(300);
+        plan.request.timeout = Duration::from_secs(3);
         plan.length.stop = Stop::Duration(Duration::from_millis(600));
     }));
     assert_eq!(

@@ -5,24 +5,14 @@ use std::net::{Shutdown, TcpStream};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
+use lab_testkit::{PATIENCE, exchange};
 use millrace_client::{Delay, NullPlan, NullServer, Process, Schedule, Stop};
+use millrace_stats::Verdict;
 
 use crate::stub::{counted, measure, once};
 
 fn start(plan: &NullPlan) -> NullServer {
     NullServer::start(plan).unwrap()
-}
-
-/// All that the server says to `bytes`, until it closes.
-fn exchange(server: &NullServer, bytes: &[u8]) -> Vec<u8> {
-    let mut stream = TcpStream::connect(server.address()).unwrap();
-    stream
-        .set_read_timeout(Some(Duration::from_secs(30)))
-        .unwrap();
-    stream.write_all(bytes).unwrap();
-    let mut answer = Vec::new();
-    stream.read_to_end(&mut answer).unwrap();
-    answer
 }
 
 #[test]
@@ -35,7 +25,7 @@ fn each_request_of_a_pipeline_is_answered_in_order() {
     let head = &full[..full.len() - 3];
     let mut requests = "GET / HTTP/1.1\r\n\r\nHEAD / HTTP/1.1\r\n\r\n".repeat(1000);
     requests += "POST / HTTP/1.1\r\nContent-Length: 4\r\nConnection: close\r\n\r\n\r\n\r\n";
-    let answer = exchange(&server, requests.as_bytes());
+    let answer = exchange(server.address(), requests.as_bytes());
     let expected = format!("{full}{head}").repeat(1000) + full;
     assert!(answer == expected.as_bytes(), "{} bytes", answer.len());
 }
@@ -63,9 +53,9 @@ fn a_client_that_reads_late_gets_every_byte() {
 #[test]
 fn hostile_bytes_close_their_own_connection_only() {
     let server = start(&NullPlan::default());
-    assert!(exchange(&server, &[b'x'; 200_000][..65_537]).is_empty());
+    assert!(exchange(server.address(), &[b'x'; 200_000][..65_537]).is_empty());
     let chunked = b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n";
-    assert!(exchange(&server, chunked).is_empty());
+    assert!(exchange(server.address(), chunked).is_empty());
     let gone = TcpStream::connect(server.address()).unwrap();
     gone.shutdown(Shutdown::Write).unwrap();
     assert_eq!(measure(&counted(server.url(), 3, 50)).accounting.good, 50);
@@ -155,9 +145,7 @@ fn an_answer_does_not_wait_for_the_work_of_the_next() {
         ..NullPlan::default()
     });
     let mut stream = TcpStream::connect(server.address()).unwrap();
-    stream
-        .set_read_timeout(Some(Duration::from_secs(30)))
-        .unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
     let begun = Instant::now();
     let requests =
         "GET / HTTP/1.1\r\n\r\n".repeat(3999) + "GET / HTTP/1.1\r\nConnection: close\r\n\r\n";
@@ -172,7 +160,7 @@ fn an_answer_does_not_wait_for_the_work_of_the_next() {
         drop(server);
         let _ = ended.send(());
     });
-    end.recv_timeout(Duration::from_secs(30)).unwrap();
+    end.recv_timeout(PATIENCE).unwrap();
 }
 
 #[test]
@@ -243,13 +231,16 @@ fn a_plan_that_cannot_be_carried_out_says_why() {
 /// the time for which the kernel carries the request and the response.
 #[test]
 fn percentiles_are_those_of_the_delays_that_were_made() {
-    // A service time also has what a busy machine adds.
-    assert!(once(|_| most_added() <= 5_000.0));
+    // A service time also has what a busy machine adds. A run that is not valid says so itself.
+    assert!(once(|_| {
+        let (most_added, verdict) = most_added();
+        most_added <= 5_000.0 || verdict != Verdict::Valid
+    }));
 }
 
 /// The most microseconds by which a percentile of a run of one second is above that of the actual
 /// delays; none is below.
-fn most_added() -> f64 {
+fn most_added() -> (f64, Verdict) {
     let server = start(&NullPlan {
         delay: Delay::Exponential {
             mean: Duration::from_millis(2),
@@ -286,5 +277,5 @@ fn most_added() -> f64 {
         assert!(reported >= made * 0.999, "{q}: {reported} of {made}");
         most = most.max(reported - made * 1.001);
     }
-    most
+    (most, run.verdict)
 }

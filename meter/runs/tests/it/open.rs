@@ -91,7 +91,7 @@ fn waiting_for_a_slow_server_is_response_time_and_not_service_time() {
     let times = &run.latency_us;
     let [response, service] = [times.response.unwrap(), times.service.unwrap()];
     assert!(response.max > 10.0 * service.p50.unwrap(), "{times:?}");
-    assert!(times.waiting.unwrap().max > 100.0 * times.lateness.unwrap().p50.unwrap());
+    assert!(times.waiting.unwrap().max > 5.0 * times.lateness.unwrap().p50.unwrap());
     assert_ne!(run.verdict, Verdict::Valid, "{:?}", run.reasons);
 }
 

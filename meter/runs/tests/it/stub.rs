@@ -4,7 +4,7 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use millrace_client::{Plan, Stop};
 use millrace_runs::{Loop, Run, run};
@@ -128,10 +128,13 @@ pub(crate) fn measure(plan: &Plan) -> Run {
     run
 }
 
-/// Whether `attempt` succeeds once in a few tries: every measured time includes turns of other
-/// programs on the cores, but not for ever.
+/// Whether `attempt` succeeds once within a minute, and in four attempts at least: every measured
+/// time includes turns of other programs on the cores.
 pub(crate) fn once(attempt: impl FnMut(usize) -> bool) -> bool {
-    (0..4).any(attempt)
+    let began = Instant::now();
+    (0..)
+        .take_while(|number| *number < 4 || began.elapsed() < Duration::from_secs(60))
+        .any(attempt)
 }
 
 /// What must hold of every run: the accounting, the sums, and that its JSON says the same.

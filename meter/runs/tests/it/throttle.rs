@@ -127,10 +127,7 @@ fn requests_leave_no_faster_than_the_line() {
     let service = run.latency_us.service.unwrap();
     assert_eq!(run.accounting.good, 5);
     // 10,000 bytes and a head: 100 ms each, never less.
-    assert!(
-        service.mean > 99_000.0 && service.mean < 500_000.0,
-        "{service:?}"
-    );
+    assert!(service.mean > 99_000.0, "{service:?}");
 }
 
 #[test]
@@ -140,6 +137,7 @@ fn a_limited_connection_costs_no_spinning() {
         plan.target.throttle_down = rate("400kbit");
         plan.target.throttle_up = rate("400kbit");
     }));
+    // CPU time: a busy machine does not add to it.
     assert!(run.client.busiest_thread < 0.5, "{:?}", run.client);
 }
 
@@ -160,7 +158,8 @@ fn tls_is_paced_as_well() {
         plan.target.throttle_up = rate("1600kbit");
     }));
     let found = speed(&run);
-    assert!((800e3..1_900e3).contains(&found), "{found}");
+    assert!(found < 1_900e3, "{found}");
+    assert_eq!(run.errors.total(), 0, "{:?}", run.errors);
 }
 
 #[test]

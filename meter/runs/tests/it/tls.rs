@@ -292,7 +292,7 @@ fn an_open_loop_says_why_no_handshake_succeeds() {
             200.0,
             millrace_client::Process::Constant,
         ));
-        plan.request.timeout = Duration::from_millis(200);
+        plan.request.timeout = Duration::from_secs(2);
         plan.length.stop = Stop::Duration(Duration::from_millis(200));
     });
     all_end_as("tls", "nobody who is trusted", &plan);
@@ -332,7 +332,7 @@ fn a_connection_for_each_request_of_an_open_loop_waits_for_nothing_but_the_hands
             ));
             plan.request.keep_alive = false;
             plan.length.stop = Stop::Duration(Duration::from_millis(200));
-            plan.request.timeout = Duration::from_secs(2);
+            plan.request.timeout = Duration::from_secs(30);
         }));
         assert_eq!(
             run.accounting.good, 20,
@@ -363,7 +363,7 @@ fn a_workload_sees_the_goodbye_that_comes_with_the_answer() {
             while stream.sock.read(&mut request).is_ok_and(|count| count > 0) {}
         });
         let plan = secure(&server, &authority, 8)
-            .with(|plan| plan.request.timeout = Duration::from_secs(2));
+            .with(|plan| plan.request.timeout = Duration::from_secs(30));
         let text = "[[class]]\nname = \"all\"\n[[class.step]]\ntarget = \"/\"\n";
         let workload =
             millrace_client::Workload::parse(text, std::path::Path::new("plan.toml"), &plan)

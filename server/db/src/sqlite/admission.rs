@@ -98,6 +98,7 @@ mod tests {
 
     #[test]
     fn only_the_admitted_file_is_opened() {
+        // On disk, because a file is replaced.
         let dir = tempfile::tempdir().unwrap();
         let (path, next) = (dir.path().join("a"), dir.path().join("b"));
         fs::write(&path, "old").unwrap();

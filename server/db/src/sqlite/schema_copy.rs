@@ -64,7 +64,7 @@ mod tests {
 
     #[test]
     fn the_copy_takes_the_queries_of_the_original() {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = lab_testkit::fast_dir();
         let (from, to) = (dir.path().join("a.db"), dir.path().join("b.db"));
         let source = Connection::open(&from).unwrap();
         source.execute_batch("create table t (a unique, b); create virtual table f using fts5(x); create view v as select a from t; create trigger g after insert on t begin insert into f (x) values (new.a); end; insert into t values (1, 2);").unwrap();

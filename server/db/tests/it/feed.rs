@@ -127,7 +127,7 @@ fn a_rolled_back_write_is_not_delivered() {
 
 #[test]
 fn nothing_is_delivered_before_the_start() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = lab_testkit::fast_dir();
     let database = Database::open(options(directory.path().join("x.db"))).unwrap();
     database
         .migrate(&[Migration {

@@ -121,7 +121,7 @@ fn successor(fixture: &SqliteFixture, value: &str) -> std::path::PathBuf {
 
 #[test]
 fn a_replaced_file_begins_an_epoch_and_is_read_from_then_on() {
-    let fixture = SqliteFixture::new(SCHEMA);
+    let fixture = SqliteFixture::on_disk(SCHEMA);
     let query = fixture.prepare("select a from t where id = :id");
     fixture.fill("t", &query, &[int(1)]);
     // The old file's log then contains a change that must not reach the new file.
@@ -144,7 +144,7 @@ fn a_replaced_file_begins_an_epoch_and_is_read_from_then_on() {
 /// writer.
 #[test]
 fn a_file_that_is_replaced_under_a_crowd_of_reads_is_one_file_and_can_be_written() {
-    let fixture = SqliteFixture::new(SCHEMA);
+    let fixture = SqliteFixture::on_disk(SCHEMA);
     let query = fixture.prepare("select id, a from t order by id");
     let many = "insert into t with recursive n(id) as (select 2 union all select id + 1 from n where id < 500) select id, 'one' from n";
     fixture.write(many, vec![]);
@@ -188,7 +188,7 @@ fn a_file_that_is_replaced_under_a_crowd_of_reads_is_one_file_and_can_be_written
 
 #[test]
 fn a_file_that_another_program_keeps_from_being_opened_is_read_all_the_same() {
-    let fixture = SqliteFixture::new(SCHEMA);
+    let fixture = SqliteFixture::on_disk(SCHEMA);
     let query = fixture.prepare("select a from t where id = :id");
     let next = successor(&fixture, "new");
     // A read transaction in rollback-journal mode prevents the change to WAL mode.
@@ -222,7 +222,7 @@ fn a_file_that_another_program_keeps_from_being_opened_is_read_all_the_same() {
 
 #[test]
 fn a_read_of_the_old_file_does_not_hold_up_the_new_one() {
-    let fixture = SqliteFixture::new(SCHEMA);
+    let fixture = SqliteFixture::on_disk(SCHEMA);
     let endless =
         "with recursive n(i) as (select 1 union all select i + 1 from n) select count(*) from n";
     let (endless, query) = (
@@ -244,7 +244,7 @@ fn a_read_of_the_old_file_does_not_hold_up_the_new_one() {
 
 #[test]
 fn without_the_file_there_is_no_heartbeat_and_with_it_there_is_again() {
-    let fixture = SqliteFixture::new(SCHEMA);
+    let fixture = SqliteFixture::on_disk(SCHEMA);
     let query = fixture.prepare("select a from t where id = :id");
     let seen = fixture.sink.calls().len();
     let delete = fixture.prepare("delete from t");

@@ -12,7 +12,7 @@ fn migration(name: &str, sql: &str) -> Migration {
 }
 
 fn empty() -> (tempfile::TempDir, Database) {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = lab_testkit::fast_dir();
     let database = Database::open(options(directory.path().join("x.db"))).unwrap();
     (directory, database)
 }

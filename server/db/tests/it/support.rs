@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base_clock::Boottime;
+use lab_testkit::fast_dir;
 use millpond_db::{
     Bind, Call, Database, DatabaseFeed, Error, Expect, Mark, Migration, Query, ReadResult,
     ResultRows, Snapshot, SqliteOptions, Value, WriteResult, WriteStep,
@@ -227,7 +228,15 @@ impl SqliteFixture {
     }
 
     pub(crate) fn with(schema: &str, adjust: impl FnOnce(&mut SqliteOptions)) -> Self {
-        let directory = tempfile::tempdir().unwrap();
+        Self::open(fast_dir(), schema, adjust)
+    }
+
+    /// In a folder on disk, for tests that replace or move the file.
+    pub(crate) fn on_disk(schema: &str) -> Self {
+        Self::open(tempfile::tempdir().unwrap(), schema, |_| {})
+    }
+
+    fn open(directory: TempDir, schema: &str, adjust: impl FnOnce(&mut SqliteOptions)) -> Self {
         let mut options = options(directory.path().join("site.db"));
         adjust(&mut options);
         let database = Database::open(options).unwrap();
@@ -294,6 +303,12 @@ impl SqliteFixture {
         .unwrap_or_else(|error| panic!("{error}, in: {}", query.sql()))
     }
 
+    /// Reads until a read ends within the statement timeout of a test that has a short one: a slow
+    /// machine may need more than one attempt.
+    pub(crate) fn rows_in_time(&self, query: &Query) -> Vec<Vec<Value>> {
+        in_time(|| self.try_read(query, &[])).results.remove(0).rows
+    }
+
     pub(crate) fn rows(&self, query: &Query, params: Vec<Value>) -> Vec<Vec<Value>> {
         self.read(query, params).results.remove(0).rows
     }
@@ -343,6 +358,17 @@ impl SqliteFixture {
             self.sink.calls().last()
         );
         self.sink.cached("probe").is_none()
+    }
+}
+
+/// The first result of `attempt` that is no timeout.
+pub(crate) fn in_time<T>(mut attempt: impl FnMut() -> Result<T, Error>) -> T {
+    let give_up = Boottime::now().plus(PATIENCE);
+    loop {
+        match attempt() {
+            Err(Error::Timeout) => assert!(Boottime::now() < give_up, "never in time"),
+            outcome => return outcome.unwrap(),
+        }
     }
 }
 

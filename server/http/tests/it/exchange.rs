@@ -12,7 +12,7 @@ fn a_request() {
     let mut client = server.connect();
     client.get("/hello?x");
     let answer = client.response();
-    assert_eq!((answer.status, answer.text()), (200, "/hello"));
+    assert_eq!((answer.status, &*answer.text()), (200, "/hello"));
     assert!(
         answer
             .field("date")
@@ -78,7 +78,7 @@ fn pipelined_megabytes_come_through_a_bounded_queue() {
     let requests =
         format!("POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n{body}")
             .repeat(20);
-    let mut writer = client.stream.try_clone().unwrap();
+    let mut writer = client.stream().try_clone().unwrap();
     let writing = std::thread::spawn(move || {
         std::io::Write::write_all(&mut writer, requests.as_bytes()).unwrap();
     });
@@ -176,7 +176,7 @@ fn a_client_that_only_listens_any_more_gets_its_answer() {
     let server = Server::start(Limits::default());
     let mut client = server.connect();
     client.get("/later");
-    client.stream.shutdown(Shutdown::Write).unwrap();
+    client.stream().shutdown(Shutdown::Write).unwrap();
     assert_eq!(server.next_seen(), ServiceCall::Waiting);
     server.gate.add_permits(1);
     assert_eq!(client.response().status, 200);

@@ -20,7 +20,7 @@ fn a_request_in_flight_is_finished() {
     server.gate.add_permits(1);
     let answer = client.response();
     assert_eq!(
-        (answer.text(), answer.field("connection")),
+        (&*answer.text(), answer.field("connection")),
         ("x", Some("close"))
     );
     assert!(client.is_at_end());
@@ -56,7 +56,7 @@ fn a_half_sent_request_may_be_finished() {
     client.send("abc");
     let answer = client.response();
     assert_eq!(
-        (answer.text(), answer.field("connection")),
+        (&*answer.text(), answer.field("connection")),
         ("abc", Some("close"))
     );
     drop(client);

@@ -22,8 +22,7 @@ fn check(limits: Limits, input: &str, status: u16) {
     assert_eq!(
         (answer.status, answer.field("connection")),
         (status, Some("close")),
-        "{}",
-        answer.head
+        "{answer:?}"
     );
     assert!(client.is_at_end());
     assert!(matches!(server.next_seen(), ServiceCall::Done { .. }));
@@ -131,7 +130,7 @@ fn body() {
 fn a_refusal_reaches_a_client_that_goes_on_sending() {
     let server = Server::start(small());
     let mut client = server.connect();
-    let mut writer = client.stream.try_clone().unwrap();
+    let mut writer = client.stream().try_clone().unwrap();
     // As much as lingering takes; the client reads only when it has sent it all.
     let body = vec![b'a'; 4 << 20];
     let head = format!(
@@ -202,7 +201,7 @@ fn a_body_that_trickles_is_refused_although_it_never_stands_still_for_long() {
     });
     let mut client = server.connect();
     client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\n\r\n");
-    let mut reader = client.stream.try_clone().unwrap();
+    let mut reader = client.stream().try_clone().unwrap();
     reader
         .set_read_timeout(Some(Duration::from_millis(20)))
         .unwrap();
@@ -258,17 +257,22 @@ fn a_client_that_reads_slowly_gets_all() {
 #[test]
 fn an_idle_connection_is_closed_without_a_word() {
     let server = Server::start(Limits {
-        idle_timeout: SOON,
+        idle_timeout: Duration::from_secs(1),
         ..Limits::default()
     });
     let mut silent = server.connect();
-    let mut served = server.connect();
-    served.get("/a");
-    assert_eq!(served.response().text(), "/a");
     assert!(silent.is_at_end());
+    // A client that is slower than the limit finds its connection closed, and connects again.
+    let (mut served, attempts) = (1..)
+        .find_map(|attempt| {
+            let mut client = server.connect();
+            client.get("/a");
+            let is_served = client.read() > 0 && client.response().text() == "/a";
+            is_served.then_some((client, attempt))
+        })
+        .unwrap();
     assert!(served.is_at_end());
-    assert_eq!(server.shared.stats().idle_timeouts, 2);
-    server.check_serves();
+    assert_eq!(server.shared.stats().idle_timeouts, 1 + attempts);
 }
 
 #[test]
@@ -310,25 +314,43 @@ fn connections() {
 
 #[test]
 fn a_client_that_reads_slowly_and_steadily_is_served() {
+    const TIMEOUT: Duration = Duration::from_millis(300);
     let server = Server::start(Limits {
-        progress_timeout: Duration::from_millis(300),
+        progress_timeout: TIMEOUT,
         ..Limits::default()
     });
+    // A machine may hold up the client for longer than the server allows: then it was not steady.
+    let is_served = (0..100).any(|_| match read_steadily(&server) {
+        Ok(()) => true,
+        Err(longest_pause) => {
+            assert!(longest_pause > TIMEOUT / 3, "cut off in spite of its pace");
+            false
+        }
+    });
+    assert!(is_served, "the machine is too slow for any pace");
+}
+
+/// Reads `/big` so slowly that the kernel has no news of room for longer than the timeout. If it is
+/// cut off: the longest time from one read to the next.
+fn read_steadily(server: &Server) -> Result<(), Duration> {
     let mut client = server.connect();
     client.get("/big");
     let len = client.head().field("content-length").map(str::to_owned);
-    // So slowly that the kernel has no news of room for longer than the timeout; the pace is what
-    // this is about.
-    let start = Instant::now();
-    while start.elapsed() < Duration::from_millis(1500) {
-        assert!(client.read() > 0, "cut off after {:?}", start.elapsed());
-        std::thread::sleep(Duration::from_millis(8));
-    }
-    while client.buffered() < 32 << 20 {
-        assert!(client.read() > 0, "cut off at {}", client.buffered());
-    }
     assert_eq!(len.as_deref(), Some("33554432"));
-    assert_eq!(server.shared.stats().write_timeouts, 0);
+    let start = Instant::now();
+    let (mut last, mut longest) = (start, Duration::ZERO);
+    while client.buffered() < 32 << 20 {
+        let is_cut_off = client.read() == 0;
+        longest = longest.max(last.elapsed());
+        if is_cut_off {
+            return Err(longest);
+        }
+        last = Instant::now();
+        if start.elapsed() < Duration::from_millis(1500) {
+            std::thread::sleep(Duration::from_millis(8));
+        }
+    }
+    Ok(())
 }
 
 #[test]
@@ -346,7 +368,7 @@ fn bodies_that_do_not_end_are_bounded_together() {
         let mut client = server.connect();
         client.send("POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 1048576\r\n\r\n");
         // The one that is too many may be refused while it sends.
-        let _ = client.stream.write_all(&[b'x'; (1 << 20) - 1024]);
+        let _ = client.stream().write_all(&[b'x'; (1 << 20) - 1024]);
         clients.push(client);
         // What it holds is known when another is answered behind it.
         server.check_serves();
@@ -354,7 +376,7 @@ fn bodies_that_do_not_end_are_bounded_together() {
     assert!(clients.len() > 60);
     let mut answers = 0;
     for mut client in clients {
-        let _ = client.stream.write_all(&[b'x'; 1024]);
+        let _ = client.stream().write_all(&[b'x'; 1024]);
         let answer = client.response();
         assert!(matches!(answer.status, 200 | 503));
         answers += usize::from(answer.body.len() == 1 << 20);
@@ -370,7 +392,7 @@ fn post(server: &Server, path: &str) -> Client {
     client.send(format!(
         "POST {path} HTTP/1.1\r\nHost: a\r\nContent-Length: 1048576\r\n\r\n"
     ));
-    let _ = client.stream.write_all(&[b'x'; 1 << 20]);
+    let _ = client.stream().write_all(&[b'x'; 1 << 20]);
     client
 }
 

@@ -178,7 +178,7 @@ fn a_known_request_that_is_a_clients_last_word_is_answered_before_the_end() {
     for _ in 0..5 {
         let mut client = server.connect();
         client.get("/large");
-        client.stream.shutdown(Shutdown::Write).unwrap();
+        client.stream().shutdown(Shutdown::Write).unwrap();
         assert_eq!(client.response().body, vec![b'l'; 20 << 10]);
         assert!(client.is_at_end());
     }

@@ -3,16 +3,16 @@
 
 use std::cell::{Cell, RefCell};
 use std::fs::File;
-use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::JoinHandle;
-use std::time::Duration;
 
 use base_clock::Boottime;
 use bytes::Bytes;
+pub(crate) use lab_testkit::Response as Answer;
+use lab_testkit::{Connection, PATIENCE};
 use millpond_http::{
     Limits, Parts, Prepared, Reply, Request, Response, Service, Validity, ValidityCheck,
     WorkerGroup, listen, run_worker,
@@ -241,16 +241,7 @@ impl Server {
     }
 
     pub(crate) fn connect(&self) -> Client {
-        let stream = TcpStream::connect(self.addr).unwrap();
-        // Only so that a broken server fails a test instead of holding it for ever.
-        stream
-            .set_read_timeout(Some(Duration::from_secs(60)))
-            .unwrap();
-        stream.set_nodelay(true).unwrap();
-        Client {
-            stream,
-            buffer: Vec::new(),
-        }
+        Client(Connection::open(self.addr))
     }
 
     /// The server still does what it is for.
@@ -263,7 +254,7 @@ impl Server {
 
     #[track_caller]
     pub(crate) fn next_seen(&self) -> ServiceCall {
-        self.seen.recv_timeout(Duration::from_secs(60)).unwrap()
+        self.seen.recv_timeout(PATIENCE).unwrap()
     }
 
     /// Waits for the worker's thread to end.
@@ -287,33 +278,14 @@ impl Drop for Server {
     }
 }
 
-pub(crate) struct Answer {
-    pub(crate) status: u16,
-    pub(crate) head: String,
-    pub(crate) body: Vec<u8>,
-}
-
-impl Answer {
-    pub(crate) fn field(&self, name: &str) -> Option<&str> {
-        let mut fields = self.head.lines().filter_map(|line| line.split_once(": "));
-        fields
-            .find(|(found, _)| found.eq_ignore_ascii_case(name))
-            .map(|(_, value)| value)
-    }
-
-    pub(crate) fn text(&self) -> &str {
-        std::str::from_utf8(&self.body).unwrap()
-    }
-}
-
-pub(crate) struct Client {
-    pub(crate) stream: TcpStream,
-    buffer: Vec<u8>,
-}
+/// A client that speaks in bytes.
+pub(crate) struct Client(Connection);
 
 impl Client {
-    pub(crate) fn send(&mut self, text: impl AsRef<[u8]>) {
-        self.stream.write_all(text.as_ref()).unwrap();
+    /// Sends bytes; also such as no client should send.
+    #[track_caller]
+    pub(crate) fn send(&mut self, bytes: impl AsRef<[u8]>) {
+        self.0.send(bytes);
     }
 
     pub(crate) fn get(&mut self, target: &str) {
@@ -327,68 +299,36 @@ impl Client {
         ));
     }
 
-    /// The next response, with its body by Content-Length.
+    /// The next response, with its body.
     #[track_caller]
     pub(crate) fn response(&mut self) -> Answer {
-        let mut answer = self.head();
-        let len = answer
-            .field("content-length")
-            .map_or(0, |len| len.parse().unwrap());
-        while self.buffer.len() < len {
-            assert!(
-                self.read() > 0,
-                "the body ends after {} of {len} bytes",
-                self.buffer.len()
-            );
-        }
-        answer.body = self.buffer.drain(..len).collect();
-        answer
+        self.0.receive()
     }
 
     /// The head of the next response only.
     #[track_caller]
     pub(crate) fn head(&mut self) -> Answer {
-        let end = loop {
-            match self.buffer.windows(4).position(|w| w == b"\r\n\r\n") {
-                Some(at) => break at + 4,
-                None => assert!(
-                    self.read() > 0,
-                    "no head: {:?}",
-                    String::from_utf8_lossy(&self.buffer)
-                ),
-            }
-        };
-        let head = String::from_utf8(self.buffer.drain(..end).collect()).unwrap();
-        let status = head[9..12].parse().unwrap();
-        Answer {
-            status,
-            head,
-            body: Vec::new(),
-        }
+        self.0.receive_head()
     }
 
     /// Whether the server closes here, without another byte.
-    #[track_caller]
     pub(crate) fn is_at_end(&mut self) -> bool {
-        self.buffer.is_empty() && self.read() == 0
+        self.0.is_closed()
     }
 
     /// Reads once; a reset counts as the end.
     #[track_caller]
     pub(crate) fn read(&mut self) -> usize {
-        let mut piece = [0; 16 << 10];
-        match self.stream.read(&mut piece) {
-            Ok(len) => {
-                self.buffer.extend_from_slice(&piece[..len]);
-                len
-            }
-            Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => 0,
-            Err(error) => panic!("{error}"),
-        }
+        self.0.fill()
     }
 
     /// Bytes received that belong to no response yet.
     pub(crate) fn buffered(&self) -> usize {
-        self.buffer.len()
+        self.0.buffered()
+    }
+
+    /// The socket.
+    pub(crate) fn stream(&self) -> &TcpStream {
+        self.0.stream()
     }
 }

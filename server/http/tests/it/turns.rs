@@ -135,7 +135,7 @@ fn what_was_kept_is_not_given_to_whoever_asked_after_a_change_in_the_same_turn()
         held.response();
         let answers: Vec<_> = clients.iter_mut().map(Client::response).collect();
         for answer in &answers {
-            assert!([&before[..], &after].contains(&answer.text()));
+            assert!([&before[..], &after].contains(&&*answer.text()));
         }
         let is_after = answers[7..].iter().all(|answer| answer.text() == after);
         in_order += usize::from(is_after);
@@ -245,7 +245,7 @@ fn a_client_that_has_said_its_last_word_gets_the_whole_answer() {
     // The end is there in the very turn in which the request is answered.
     let held = hold(&server);
     client.get("/medium");
-    client.stream.shutdown(Shutdown::Write).unwrap();
+    client.stream().shutdown(Shutdown::Write).unwrap();
     server.gate.add_permits(1);
     server.check_serves();
     assert_eq!(client.response().body.len(), 200 << 10);
@@ -276,7 +276,7 @@ fn leave_others_their_turn(server: &Server, target: &str, padding: usize) {
     let padding = "x".repeat(padding);
     let request = format!("GET {target} HTTP/1.1\r\nHost: a\r\nX: {padding}\r\n\r\n");
     let burst = request.repeat(256);
-    let reader = endless.stream.try_clone().unwrap();
+    let reader = endless.stream().try_clone().unwrap();
     let reading = std::thread::spawn(move || std::io::copy(&mut &reader, &mut std::io::sink()));
     let stop = Arc::new(AtomicBool::new(false));
     let writing = std::thread::spawn({
@@ -285,7 +285,7 @@ fn leave_others_their_turn(server: &Server, target: &str, padding: usize) {
             while !stop.load(Ordering::Relaxed) {
                 endless.send(&burst);
             }
-            endless.stream.shutdown(Shutdown::Write).unwrap();
+            endless.stream().shutdown(Shutdown::Write).unwrap();
         }
     });
     for _ in 0..50 {

@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn a_new_folder_gets_every_file() {
-        let temporary = tempfile::tempdir().unwrap();
+        let temporary = lab_testkit::fast_dir();
         let dir = temporary.path().join("a/blog");
         let written = create(&dir, None).unwrap();
         assert_eq!(written.len(), FILES.len());
@@ -150,7 +150,7 @@ mod tests {
 
     #[test]
     fn another_database_is_in_the_settings() {
-        let temporary = tempfile::tempdir().unwrap();
+        let temporary = lab_testkit::fast_dir();
         let dir = temporary.path().join("blog");
         create(&dir, Some("env:DATABASE_URL")).unwrap();
         let settings = fs::read_to_string(dir.join("millpond.toml")).unwrap();
@@ -162,7 +162,7 @@ mod tests {
 
     #[test]
     fn an_empty_folder_will_do_and_any_other_is_left_alone() {
-        let temporary = tempfile::tempdir().unwrap();
+        let temporary = lab_testkit::fast_dir();
         create(temporary.path(), None).unwrap();
         let error = create(temporary.path(), None).unwrap_err();
         assert!(matches!(error, Error::NotEmpty(_)));

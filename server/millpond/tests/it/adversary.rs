@@ -3,12 +3,14 @@
 
 use std::time::Duration;
 
-use lab_torture::coherence::{Feed, Netns, Scenario, enter_netns, run};
+use lab_torture::coherence::{Feed, LeastReads, Netns, Scenario, enter_netns, run};
 
-/// A run of less than this has checked nothing, however busy the machine is.
+/// A run of less than this has checked nothing. On a busy machine it takes longer.
 const LEAST_READS: u64 = 2_000;
 /// The same of the pages of the node with the long bound that were asked for while all was well.
 const LEAST_IN_QUIET_PERIODS: u64 = 50;
+/// Set by `cargo xtask soak adversary`.
+const SECONDS: &str = "MILLPOND_ADVERSARY_SECONDS";
 
 #[test]
 fn no_fault_makes_a_page_late_or_mixed() {
@@ -18,11 +20,19 @@ fn no_fault_makes_a_page_late_or_mixed() {
         // The report and the findings have been printed.
         Netns::Finished(ended) => return assert!(ended.success(), "{ended}"),
     };
+    let reads = number("MILLPOND_ADVERSARY_READS").unwrap_or(LEAST_READS);
+    let least = LeastReads {
+        all: reads,
+        hits: reads / 2,
+        quiet: LEAST_IN_QUIET_PERIODS,
+        quiet_hits: 1,
+    };
     let report = run(&Scenario {
         program: env!("CARGO_BIN_EXE_millpond").into(),
         feed: feed(),
         packets,
-        length: Duration::from_secs(number("MILLPOND_ADVERSARY_SECONDS").unwrap_or(30)),
+        length: Duration::from_secs(number(SECONDS).unwrap_or(30)),
+        least,
         seed: number("MILLPOND_ADVERSARY_SEED").unwrap_or(1),
         readers: 4,
         writers: 4,
@@ -34,15 +44,19 @@ fn no_fault_makes_a_page_late_or_mixed() {
     assert_eq!(report.lost, [0; 0], "{report}");
     assert_eq!((report.slots, report.sessions), (0, 0), "{report}");
     assert_eq!(report.notes, [""; 0], "{report}");
-    let least = number("MILLPOND_ADVERSARY_READS").unwrap_or(LEAST_READS);
-    assert!(all.reads >= least, "{report}");
-    assert!(all.hits * 2 >= all.reads, "{report}");
     let quiet = report.quiet_period;
-    assert!(
-        quiet.reads >= LEAST_IN_QUIET_PERIODS && quiet.hits > 0,
-        "{report}"
-    );
-    assert!(report.is_prompt(), "{report}");
+    let read = LeastReads {
+        all: all.reads.min(least.all),
+        hits: all.hits.min(least.hits),
+        quiet: quiet.reads.min(least.quiet),
+        quiet_hits: quiet.hits.min(least.quiet_hits),
+    };
+    assert_eq!(read, least, "{report}");
+    // A claim about seconds, so it is judged only where somebody measures. Here it is enough that
+    // after each fault every node shows a write from memory, which is a note otherwise.
+    if number(SECONDS).is_some() {
+        assert!(report.is_prompt(), "{report}");
+    }
 }
 
 /// The kind of feed of the nodes. A run with triggers takes as long again, so only `cargo xtask

@@ -8,6 +8,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use base_clock::Boottime;
+use lab_testkit::fast_dir;
 use rusqlite::Connection as Database;
 use rustix::net::sockopt::set_socket_linger;
 use tempfile::TempDir;
@@ -38,7 +39,10 @@ update article set title = :title where id = :id;
 ";
 
 fn site() -> TempDir {
-    let dir = tempfile::tempdir().unwrap();
+    site_in(fast_dir())
+}
+
+fn site_in(dir: TempDir) -> TempDir {
     for (name, contents) in [
         (
             "millpond.toml",
@@ -116,7 +120,8 @@ fn a_replaced_database_is_shown_within_the_bound() {
 }
 
 fn replace_the_database_by_one_in(mode: &str) {
-    let site = site();
+    // On disk, because the file is replaced.
+    let site = site_in(tempfile::tempdir().unwrap());
     let server = warm(site.path());
     // The old file's log has something in it that must not get into the new file.
     let posted = Connection::open(server.address()).post("/edit", "id=1&title=posted");
@@ -145,7 +150,10 @@ fn replace_the_database_by_one_in(mode: &str) {
             break;
         }
         let late = sent.since(replaced);
-        assert!(late <= MAX_STALENESS, "{late:?}: {response:?}");
+        // A refusal keeps the promise. A slow disk only makes it last.
+        let is_refusal = response.status == 503 && response.field("retry-after").is_some();
+        let allowed = if is_refusal { PATIENCE } else { MAX_STALENESS };
+        assert!(late <= allowed, "{late:?}: {response:?}");
     }
     // From now on there is only the new one, on every page, and it is written to.
     for id in 1..=3 {

@@ -6,19 +6,11 @@ use crate::support::{fail, millpond, new_site, run, site_with, text, write};
 
 #[test]
 fn help_lists_the_commands_that_exist() {
-    let here = tempfile::tempdir().unwrap();
+    let here = lab_testkit::fast_dir();
     let output = run(here.path(), &["--help"]);
     assert!(output.status.success());
     let help = text(&output.stdout);
-    let commands: Vec<_> = help
-        .lines()
-        .skip_while(|line| *line != "Commands:")
-        .skip(1)
-        .take_while(|line| !line.is_empty())
-        // Further in is the rest of a description that did not fit its line.
-        .filter(|line| !line.starts_with("   "))
-        .filter_map(|line| line.split_whitespace().next())
-        .collect();
+    let commands = lab_testkit::commands_in_help(&help);
     assert_eq!(commands, ["serve", "new", "check", "explain", "help"]);
     for command in commands.iter().filter(|command| **command != "help") {
         let output = run(here.path(), &[command, "--help"]);
@@ -28,7 +20,7 @@ fn help_lists_the_commands_that_exist() {
 
 #[test]
 fn a_misspelt_command_or_flag_is_a_usage_error_with_a_suggestion() {
-    let here = tempfile::tempdir().unwrap();
+    let here = lab_testkit::fast_dir();
     for (args, near) in [
         (&["srve"][..], "'serve'"),
         (&["serve", "--lisen", "x"], "'--listen'"),
@@ -43,7 +35,7 @@ fn a_misspelt_command_or_flag_is_a_usage_error_with_a_suggestion() {
 
 #[test]
 fn what_is_no_site_says_how_to_make_one() {
-    let here = tempfile::tempdir().unwrap();
+    let here = lab_testkit::fast_dir();
     for command in ["serve", "check"] {
         let (status, said) = fail(here.path(), &[command]);
         assert_eq!(status, 1);
@@ -187,7 +179,7 @@ fn new_leaves_a_folder_with_something_in_it_alone() {
 fn a_message_without_a_reader_is_no_panic() {
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
-    let here = tempfile::tempdir().unwrap();
+    let here = lab_testkit::fast_dir();
     let mut command = millpond(&["check", "nowhere"]);
     let status = command.current_dir(here.path()).stderr(writer).status();
     assert_eq!(status.unwrap().code(), Some(1));

@@ -18,7 +18,7 @@ fn server() -> Postgres {
 
 /// A copy of the example, with its database in the same folder.
 fn articles() -> TempDir {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = lab_testkit::fast_dir();
     let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/articles");
     copy(&example, dir.path());
     dir
@@ -234,7 +234,7 @@ fn triggers_are_installed_when_the_owner_says_so_and_not_before() {
     client
         .batch_execute("create table note (id int primary key, body text)")
         .unwrap();
-    let site = tempfile::tempdir().unwrap();
+    let site = lab_testkit::fast_dir();
     let settings = format!(
         "[database]\nurl = \"{}\"\nfeed = \"triggers\"\n",
         database.url()

@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::support::{Connection, Server, fail, run, serve, text, write};
 
 fn site() -> tempfile::TempDir {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = lab_testkit::fast_dir();
     for (name, contents) in [
         ("millpond.toml", "[admin]\nlisten = \"127.0.0.1:0\"\n"),
         (

@@ -11,7 +11,7 @@ use lab_testkit::terminal;
 
 /// A site that reads these tables.
 fn site(database: &Database<'_>, tables: &[&str]) -> TempDir {
-    let site = tempfile::tempdir().unwrap();
+    let site = lab_testkit::fast_dir();
     let settings = format!("[database]\nurl = \"{}\"\n", database.url());
     write(site.path(), "millpond.toml", &settings);
     for table in tables {

@@ -8,7 +8,7 @@ use crate::support::serve;
 
 #[test]
 fn thousands_of_hostile_requests_disturb_no_visitor() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = lab_testkit::fast_dir();
     site::write(dir.path()).unwrap();
     let server = serve(dir.path());
     let baseline = BaselineClient::start(server.address(), Duration::ZERO).unwrap();

@@ -10,7 +10,7 @@ const HOSTS: &str = "[[host]]\nnames = [\"one.example\", \"*.one.example\"]\nsit
 
 /// A folder with two sites of their own.
 fn folder(settings: &str) -> TempDir {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = lab_testkit::fast_dir();
     write(dir.path(), "millpond.toml", settings);
     for site in ["one", "two"] {
         let output = run(dir.path(), &["new", site]);

@@ -4,7 +4,7 @@ use std::fs;
 
 use rustix::process::Signal;
 
-use crate::support::{Connection, Server, new_site, serve, site_with, write};
+use crate::support::{Connection, Server, new_site, new_site_in, serve, site_with, write};
 
 /// A form without its last bytes: a request in flight.
 fn half_a_form(server: &Server) -> (Connection, &'static str) {
@@ -63,7 +63,13 @@ fn a_second_signal_ends_it_at_once() {
 
 #[test]
 fn hangup_reopens_the_log() {
-    let site = site_with("log.access = \"access.log\"\n");
+    // On disk, because the log is renamed.
+    let site = new_site_in(tempfile::tempdir().unwrap());
+    write(
+        site.path(),
+        "millpond.toml",
+        "log.access = \"access.log\"\n",
+    );
     let server = serve(site.path());
     let mut connection = Connection::open(server.address());
     connection.get("/?first");

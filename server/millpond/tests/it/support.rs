@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
+use lab_testkit::fast_dir;
 use tempfile::TempDir;
 
 pub(crate) use lab_testkit::{Connection, PATIENCE, Response, Server, text, write};
@@ -27,7 +28,11 @@ pub(crate) fn fail(dir: &Path, args: &[&str]) -> (i32, String) {
 
 /// The site of `millpond new`.
 pub(crate) fn new_site() -> TempDir {
-    let dir = tempfile::tempdir().unwrap();
+    new_site_in(fast_dir())
+}
+
+/// The same in an empty folder.
+pub(crate) fn new_site_in(dir: TempDir) -> TempDir {
     let output = run(dir.path(), &["new", "."]);
     assert!(output.status.success(), "{}", text(&output.stderr));
     dir

@@ -244,7 +244,7 @@ mod tests {
     #[test]
     fn what_was_written_is_read_and_only_its_owner_may_read_it() {
         use std::os::unix::fs::PermissionsExt as _;
-        let dir = tempfile::tempdir().unwrap();
+        let dir = lab_testkit::fast_dir();
         let path = dir.path().join("site.db.warm");
         let mut list = List::new(path.clone());
         assert!(silent(&mut list).is_empty());
@@ -284,7 +284,7 @@ mod tests {
             &(good.clone() + &line(4) + "\n"),
             &huge,
         ] {
-            let dir = tempfile::tempdir().unwrap();
+            let dir = lab_testkit::fast_dir();
             let path = dir.path().join("w");
             fs::write(&path, bad).unwrap();
             let (mut list, mut reports) = (List::new(path.clone()), 0);
@@ -300,7 +300,7 @@ mod tests {
 
     #[test]
     fn a_file_that_is_no_list_is_left_alone() {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = lab_testkit::fast_dir();
         for foreign in [
             "[database]\n",
             "{}\n",
@@ -322,7 +322,7 @@ mod tests {
 
     #[test]
     fn an_unwritable_list_is_reported_once() {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = lab_testkit::fast_dir();
         let mut list = List::new(dir.path().join("no/such/folder/w"));
         let mut reports = 0;
         (0..3).for_each(|n| list.write(&[line(n)], |_| reports += 1));

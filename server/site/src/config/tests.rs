@@ -254,7 +254,7 @@ fn a_bad_value_is_shown_a_good_one() {
 
 #[test]
 fn what_is_no_site_says_so() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = lab_testkit::fast_dir();
     let problem = Config::read(dir.path()).unwrap_err().to_string();
     assert!(
         problem.contains("not a site") && problem.contains("millpond new"),
@@ -278,7 +278,7 @@ fn what_is_no_site_says_so() {
 
 #[test]
 fn paths_are_absolute_for_every_name_of_the_folder() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = lab_testkit::fast_dir();
     std::fs::write(dir.path().join(super::FILE), "log.access = \"a.log\"").unwrap();
     let config = Config::read(dir.path()).unwrap();
     let file = config.database.file().unwrap();

@@ -245,7 +245,7 @@ mod tests {
 
     #[test]
     fn a_file_is_made_once_and_for_its_owner_alone() {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = lab_testkit::fast_dir();
         let path = dir.path().join(FILE);
         assert!(Keys::read(&path, "a.db").unwrap().is_none());
         let made = Keys::read_or_make(&path, "a.db").unwrap();

@@ -218,7 +218,7 @@ mod tests {
 
     #[test]
     fn a_folder_with_too_many_names_is_a_problem() {
-        let temp = tempfile::tempdir().unwrap();
+        let temp = lab_testkit::fast_dir();
         let dir = temp.path().join("static");
         fs::create_dir_all(dir.join("a")).unwrap();
         for name in ["x", "a/y", "a/z"] {

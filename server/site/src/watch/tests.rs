@@ -6,6 +6,7 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 
+use lab_testkit::Random;
 use tempfile::TempDir;
 
 use super::*;
@@ -74,6 +75,7 @@ impl WatchedFolder {
     }
 }
 
+/// On disk, because the tests replace and move files and folders.
 fn site() -> (TempDir, PathBuf) {
     let temp = tempfile::tempdir().unwrap();
     let dir = temp.path().join("site");
@@ -153,21 +155,17 @@ fn after_any_turmoil_every_folder_is_watched() {
     let (_temp, dir) = site();
     let site = WatchedFolder::start(&dir);
     for seed in 1..=8_u64 {
-        let mut state = seed;
-        let mut random = |below: u64| {
-            state = state
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1);
-            (state >> 33) % below
-        };
+        let mut random = Random::new(seed);
         for _ in 0..200 {
             let mut folder = || {
-                let depth = random(3) + 1;
-                (0..depth).fold(dir.clone(), |path, _| path.join(random(3).to_string()))
+                let depth = random.below(3) + 1;
+                (0..depth).fold(dir.clone(), |path, _| {
+                    path.join(random.below(3).to_string())
+                })
             };
             let (one, other) = (folder(), folder());
             // Many fail, since what they name is not there; that is part of it.
-            let _ = match random(4) {
+            let _ = match random.below(4) {
                 0 => fs::remove_dir_all(one),
                 1 => fs::rename(one, other),
                 _ => fs::create_dir_all(one),

@@ -208,7 +208,7 @@ mod tests {
 
     #[test]
     fn a_missing_folder_is_a_problem() {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = lab_testkit::fast_dir();
         let error = Tree::plant(&dir.path().join("none"), false, |_| {}).unwrap_err();
         assert!(error.message.contains("cannot be watched"), "{error}");
     }

@@ -32,7 +32,7 @@ pub(crate) fn client(database: &Database<'_>) -> Client {
 }
 
 pub(crate) fn folder(database: &Database<'_>, files: &[(&str, &str)]) -> tempfile::TempDir {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = lab_testkit::fast_dir();
     // A page that is made ahead is a hit where most tests expect a miss.
     let settings = format!(
         "[database]\nurl = \"{}\"\n[cache]\nrefresh_ahead = 0\n",
@@ -326,7 +326,7 @@ fn a_check_finds_faults_and_changes_nothing() {
 
 #[test]
 fn a_server_that_is_not_there_is_named_without_the_password() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = lab_testkit::fast_dir();
     let settings = "database.url = \"postgres://me:hush@127.0.0.1:1/shop\"\n";
     write(
         dir.path(),

@@ -32,7 +32,7 @@ const PAGES: [(&str, &str); 5] = [
 ];
 
 fn folder(settings: &str) -> tempfile::TempDir {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = lab_testkit::fast_dir();
     write(dir.path(), &PAGES);
     write(
         dir.path(),

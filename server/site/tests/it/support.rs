@@ -62,7 +62,7 @@ pub(crate) fn write(dir: &Path, files: &[(&str, &str)]) {
 }
 
 pub(crate) fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = lab_testkit::fast_dir();
     write(
         dir.path(),
         &[
@@ -134,7 +134,7 @@ impl TestSite {
 
     /// The same folder, as if served by another process.
     pub(crate) fn restart(mut self, files: &[(&str, &str)]) -> Self {
-        let dir = std::mem::replace(&mut self.dir, tempfile::tempdir().unwrap());
+        let dir = std::mem::replace(&mut self.dir, lab_testkit::fast_dir());
         drop(self);
         write(dir.path(), files);
         Self::open(dir, SiteOptions::default())
@@ -202,13 +202,13 @@ impl TestSite {
     /// Another program's connection to the same file.
     pub(crate) fn foreign(&self) -> rusqlite::Connection {
         let connection = rusqlite::Connection::open(self.dir.path().join("site.db")).unwrap();
-        connection.busy_timeout(Duration::from_secs(10)).unwrap();
+        connection.busy_timeout(lab_testkit::PATIENCE).unwrap();
         connection
     }
 
     /// Waits for something that happens by itself.
     pub(crate) fn until(&self, what: &str, mut holds: impl FnMut() -> bool) {
-        for _ in 0..10_000 {
+        for _ in 0..30_000 {
             if holds() {
                 return;
             }

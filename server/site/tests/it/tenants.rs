@@ -1,12 +1,8 @@
 //! One visitor's data is never given to another, for all requests, orders and workers.
 
-use std::{
-    io::{Read as _, Write as _},
-    net::{SocketAddr, TcpStream},
-    panic::AssertUnwindSafe,
-    thread,
-};
+use std::{net::SocketAddr, panic::AssertUnwindSafe, thread};
 
+use lab_testkit::Connection;
 use lab_torture::Choices;
 use millpond_http::{Limits, WorkerGroup, listen_group, run_worker};
 
@@ -107,28 +103,9 @@ fn on_one_worker_in_any_order(kind: Kind) {
     }
 }
 
-/// Reads one response with a Content-Length.
-fn response(stream: &mut TcpStream) -> (String, String) {
-    let mut head = Vec::new();
-    let mut byte = [0];
-    while !head.ends_with(b"\r\n\r\n") {
-        stream.read_exact(&mut byte).unwrap();
-        head.push(byte[0]);
-    }
-    let head = String::from_utf8(head).unwrap();
-    let length = head.lines().find_map(|line| {
-        let (name, value) = line.split_once(": ")?;
-        name.eq_ignore_ascii_case("content-length")
-            .then(|| value.parse().unwrap())
-    });
-    let mut body = vec![0; length.unwrap()];
-    stream.read_exact(&mut body).unwrap();
-    (head, String::from_utf8(body).unwrap())
-}
-
 /// Requests every page as every visitor, pipelined, with the tenants in turns.
 fn converse(address: SocketAddr, cookies: &[String], first: usize) {
-    let mut stream = TcpStream::connect(address).unwrap();
+    let mut client = Connection::open(address);
     for round in 0..4 {
         for target in TARGETS {
             let tenants = (0..TENANTS).map(|at| (at * 5 + first + round) % TENANTS);
@@ -139,15 +116,16 @@ fn converse(address: SocketAddr, cookies: &[String], first: usize) {
                     format!("GET {target} HTTP/1.1\r\nHost: site.test\r\nCookie: {cookie}\r\n\r\n")
                 })
                 .collect();
-            stream.write_all(heads.as_bytes()).unwrap();
+            client.send(heads);
             for tenant in tenants {
-                let (head, body) = response(&mut stream);
+                let response = client.receive();
                 assert_eq!(
-                    body,
+                    response.text(),
                     expected(target, tenant),
-                    "{target} for {tenant}: {head}"
+                    "{target} for {tenant}: {response:?}"
                 );
-                assert!(head.contains("private, no-cache"), "{head}");
+                let control = response.field("cache-control");
+                assert_eq!(control, Some("private, no-cache"), "{response:?}");
             }
         }
     }

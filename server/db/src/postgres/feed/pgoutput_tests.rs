@@ -195,24 +195,17 @@ fn what_is_cut_short_or_too_long_is_malformed() {
 
 #[test]
 fn garbage_never_panics() {
-    // xorshift64 (Marsaglia 2003), so that what fails fails again.
-    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
-    let mut random = move || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        state
-    };
+    let mut random = lab_testkit::Random::new(1);
     let messages = messages();
     for _ in 0..200_000 {
-        let mut message = messages[random() as usize % messages.len()].clone();
-        for _ in 0..=random() % 3 {
-            let at = random() as usize % message.len();
-            message[at] = random() as u8;
+        let mut message = random.pick(&messages).clone();
+        for _ in 0..=random.below(3) {
+            let at = random.index(message.len());
+            message[at] = random.byte();
         }
-        message.truncate(1 + random() as usize % (message.len() + 8));
+        message.truncate(1 + random.index(message.len() + 8));
         let mut decoder = Decoder {
-            in_stream: random() % 2 == 0,
+            in_stream: random.below(2) == 0,
         };
         let _ = decoder.decode(&message);
     }

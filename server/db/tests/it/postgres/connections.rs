@@ -5,7 +5,7 @@ use std::time::Duration;
 use lab_pgtest::Options;
 use millpond_db::{Call, Database, Error, PostgresOptions};
 
-use super::{Fixture, options, prepare, try_read};
+use super::{Fixture, PATIENCE, options, prepare, try_read};
 use crate::support::{int, wait};
 
 #[test]
@@ -58,7 +58,7 @@ fn a_server_that_comes_back_is_found_again() {
     let mut server = Options::new().start().unwrap();
     let database = Database::connect(PostgresOptions {
         pool: 1,
-        statement_timeout: Duration::from_secs(5),
+        statement_timeout: PATIENCE,
         ..PostgresOptions::new(server.url())
     })
     .unwrap();
@@ -87,7 +87,7 @@ fn a_server_that_says_nothing_is_left() {
     let server = Options::new().start().unwrap();
     let database = Database::connect(PostgresOptions {
         pool: 1,
-        statement_timeout: Duration::from_millis(50),
+        statement_timeout: Duration::from_secs(1),
         ..PostgresOptions::new(server.url())
     })
     .unwrap();

@@ -222,7 +222,7 @@ fn a_write_that_is_rolled_back_touches_nothing_and_nobody_waits_for_it() {
 
 #[test]
 fn a_write_that_the_feed_does_not_bring_in_time_ends_what_is_kept() {
-    let fed = Fed::new(|options| options.statement_timeout = Duration::from_millis(300));
+    let fed = Fed::new(|options| options.statement_timeout = Duration::from_secs(2));
     let query = fed.prepare("select count(*) from t");
     fed.fill("count", &query, &[]);
     let mut foreign = fed.foreign();

@@ -4,6 +4,7 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
+use lab_testkit::Random;
 use millpond_db::{Query, Value};
 
 use super::feed::Fed;
@@ -49,24 +50,11 @@ const CHANGES: &[&str] = &[
     "update a set word = word || 'x' where owner = P",
 ];
 
-/// xorshift64*: the same cases in each run of a seed.
-struct Cases(u64);
-
-impl Cases {
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        let number = self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33;
-        usize::try_from(number).unwrap() % limit
-    }
-
-    fn change(&mut self) -> String {
-        let sql = CHANGES[self.below(CHANGES.len())];
-        let (p, q) = (self.below(4) + 1, self.below(4) + 1);
-        sql.replace('P', &p.to_string())
-            .replace('Q', &q.to_string())
-    }
+fn change(cases: &mut Random) -> String {
+    let sql = *cases.pick(CHANGES);
+    let (p, q) = (cases.below(4) + 1, cases.below(4) + 1);
+    sql.replace('P', &p.to_string())
+        .replace('Q', &q.to_string())
 }
 
 fn params(query: &Query, p: usize) -> Vec<Value> {
@@ -96,13 +84,13 @@ fn run(seed: u64) {
 /// Each cached answer against a fresh one, after each of some random changes.
 pub(super) fn compare(fed: &Fed, seed: u64) {
     let queries: Vec<Query> = QUERIES.iter().map(|sql| fed.prepare(sql)).collect();
-    let mut cases = Cases(seed);
+    let mut cases = Random::new(seed);
     let mut foreign = fed.foreign();
     let mut kept = HashSet::new();
     let mut seen = 0;
     for step in 0..80 {
         for _ in 0..4 {
-            let (query, p) = (cases.below(queries.len()), cases.below(4) + 1);
+            let (query, p) = (cases.index(queries.len()), cases.index(4) + 1);
             fed.try_fill(
                 &format!("{query} {p}"),
                 &queries[query],
@@ -110,7 +98,7 @@ pub(super) fn compare(fed: &Fed, seed: u64) {
             );
             kept.insert((query, p));
         }
-        let change = cases.change();
+        let change = change(&mut cases);
         if cases.below(2) == 0 && !change.starts_with("truncate") {
             fed.write(&change, vec![]);
         } else {

@@ -10,6 +10,7 @@ use std::thread;
 use std::time::Duration;
 
 use millpond_db::{Call, Database, Error, PostgresOptions};
+use postgres::{Client, NoTls};
 
 use super::{Fixture, prepare, server, try_read};
 use crate::support::{int, wait};
@@ -74,11 +75,16 @@ fn a_read_waits_for_one_deaf_connection_and_the_next_for_none() {
     let database = Database::connect(PostgresOptions {
         pool: POOL,
         workers: 1,
-        statement_timeout: Duration::from_secs(2),
+        statement_timeout: Duration::from_secs(5),
         ..PostgresOptions::new(scratch.url().replace(&old, &new))
     })
     .unwrap();
-    let query = prepare(&database, "select 1 from pg_sleep(0.05)");
+    // All reads run until the lock is released, so that each has a connection of its own.
+    let mut foreign = Client::connect(&scratch.url(), NoTls).unwrap();
+    foreign.batch_execute("select pg_advisory_lock(1)").unwrap();
+    let query = prepare(&database, "select 1 from pg_advisory_xact_lock_shared(1)");
+    let waiting = "select count(*) from pg_stat_activity \
+                      where datname = current_database() and wait_event = 'advisory'";
     let mut reads: Vec<_> = (0..POOL)
         .map(|_| {
             let query = query.clone();
@@ -86,7 +92,17 @@ fn a_read_waits_for_one_deaf_connection_and_the_next_for_none() {
             Box::pin(database.read(vec![Call { query, params }]))
         })
         .collect();
-    // All begin before one has ended: each has a connection of its own.
+    wait(poll_fn(|cx| {
+        reads.retain_mut(|read| read.as_mut().poll(cx).is_pending());
+        Poll::Ready(())
+    }));
+    let running = |foreign: &mut Client| -> i64 { foreign.query_one(waiting, &[]).unwrap().get(0) };
+    while running(&mut foreign) < POOL as i64 {
+        thread::yield_now();
+    }
+    foreign
+        .batch_execute("select pg_advisory_unlock(1)")
+        .unwrap();
     wait(poll_fn(|cx| {
         reads.retain_mut(|read| read.as_mut().poll(cx).is_pending());
         if reads.is_empty() {

@@ -47,13 +47,9 @@ fn codings_are_made_once_and_read_back() {
 
 #[test]
 fn what_does_not_shrink_is_remembered() {
-    // Bytes without a pattern: a linear congruential generator.
-    let noise: Vec<u8> = std::iter::successors(Some(1_u64), |x| {
-        Some(x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1))
-    })
-    .map(|x| (x >> 56) as u8)
-    .take(2000)
-    .collect();
+    // Bytes without a pattern.
+    let mut random = lab_testkit::Random::new(1);
+    let noise: Vec<u8> = (0..2000).map(|_| random.byte()).collect();
     let parts = |body: Bytes, compressible| Parts {
         status: 200,
         media_type: "text/plain",

@@ -15,7 +15,7 @@ pub(super) struct Read {
     mirror: u64,
     mark: u64,
     /// How many commits of the other program the page knows of.
-    commits: u64,
+    pub(super) commits: u64,
     /// The article of the last of them.
     last_article: u64,
     pub(super) hit: bool,

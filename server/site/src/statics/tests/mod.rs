@@ -23,7 +23,8 @@ const OPTIONS: StaticOptions = StaticOptions {
     follow_links: false,
 };
 
-/// A folder `static` with these files, all written an hour ago, as far as their times say.
+/// A folder `static` with these files, whose modification times are an hour ago. It is on disk,
+/// because tests replace files and send files from disk.
 fn folder(files: &[(&str, &[u8])]) -> TempDir {
     let temp = tempfile::tempdir().unwrap();
     fs::create_dir(temp.path().join("static")).unwrap();

@@ -12,9 +12,8 @@ fn brotli(content: &[u8]) -> Vec<u8> {
 
 /// Six bits of chance in each byte, so that no coding takes less than three quarters of it.
 fn noise(len: usize, seed: u64) -> Vec<u8> {
-    let next = |x: &u64| Some(x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1));
-    let numbers = std::iter::successors(Some(seed), next);
-    numbers.map(|x| b'0' + (x >> 58) as u8).take(len).collect()
+    let mut random = lab_testkit::Random::new(seed);
+    (0..len).map(|_| b'0' + random.byte() / 4).collect()
 }
 
 /// The coding of the response to a client that reads `accept`, and its content.

@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
 
+use lab_testkit::Random;
 use millpond_store::Tag;
 use tokio_postgres::SimpleQueryMessage;
 
@@ -40,24 +41,15 @@ alter table p1 replica identity full; alter table p2 replica identity full;
 ";
 
 /// Random choices, from a seed that is printed.
-struct Choices(u64);
+struct Choices(Random);
 
 impl Choices {
-    fn next(&mut self) -> u64 {
-        // SplitMix64 (Steele, Lea and Flood 2014).
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
     fn below(&mut self, n: usize) -> usize {
-        usize::try_from(self.next() % n as u64).unwrap()
+        self.0.index(n)
     }
 
     fn of<T: Copy>(&mut self, all: &[T]) -> T {
-        all[self.below(all.len())]
+        *self.0.pick(all)
     }
 
     fn literal(&mut self, column: &str) -> String {
@@ -244,7 +236,7 @@ fn a_change_that_matters_touches_a_dependency() {
     let seed = variable("MILLPOND_PROPTEST_SEED").unwrap_or_else(|| RandomState::new().hash_one(0));
     let rounds = variable("MILLPOND_PROPTEST_CASES").unwrap_or(30);
     println!("MILLPOND_PROPTEST_SEED={seed}");
-    let mut choices = Choices(seed);
+    let mut choices = Choices(Random::new(seed));
     let columns: Vec<String> = COLUMNS
         .iter()
         .map(|(name, of)| format!("{name} {of}"))
