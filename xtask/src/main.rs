@@ -29,11 +29,9 @@ usage: cargo xtask COMMAND
   ci      everything that must hold: tidy, format, clippy, tests, fuzz targets, model tests, docs (also: cargo ci)
   demo [OPTIONS]
           builds and runs the demo (also: cargo demo); its options: cargo demo --help
-  tidy    the rules that no compiler checks: file sizes, module docs, dependency edges, left-over marks, machine paths
-  tidy --count
-          how many offences each rule finds, where it is not enforced yet too; --list RULE prints them
+  tidy    the rules that no compiler checks, each in a module of xtask/src/tidy
   programs
-          installs the programs that tests use, as root where there is apt; says the command to everybody else
+          installs the programs that tests use, as root where there is apt; prints the command to all others
   soak    the property, model and fuzz tests, a hundred times longer; MILLPOND_PROPTEST_CASES,
           MILLPOND_SHUTTLE_ITERATIONS and MILLPOND_FUZZ_SECONDS (for each target) say how long
   soak fuzz
@@ -62,8 +60,6 @@ fn main() -> ExitCode {
             }
         },
         ["tidy"] => step::run_all(&[ci::tidy()]),
-        ["tidy", "--count"] => succeeds(&tidy::count()),
-        ["tidy", "--list", rule] => succeeds(&tidy::list(rule)),
         ["programs"] => step::run_all(&[step::Step::ours("programs", programs::provide)]),
         ["soak"] => soak::run(),
         ["soak", "fuzz"] => soak::run_fuzz(),

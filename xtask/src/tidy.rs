@@ -13,7 +13,6 @@ mod rust_text;
 mod text;
 
 use std::{
-    collections::BTreeMap,
     fmt,
     path::{Path, PathBuf},
 };
@@ -40,95 +39,22 @@ impl fmt::Display for Offence {
     }
 }
 
-/// One kind of rule.
-struct Rule {
-    name: &'static str,
-    /// Folders and files, by the beginning of their paths, in which the rule is enforced.
-    enforced: &'static [&'static str],
-    check: fn(&[File]) -> Vec<Offence>,
-}
-
-const EVERYWHERE: &[&str] = &[""];
-
-/// Not enforced yet: `cargo xtask tidy --count` says how much is left.
-const NOWHERE: &[&str] = &[];
+/// Finds the offences against one kind of rule.
+type Rule = fn(&[File]) -> Vec<Offence>;
 
 const RULES: [Rule; 11] = [
-    Rule {
-        name: "edges",
-        enforced: EVERYWHERE,
-        check: edges::check,
-    },
-    Rule {
-        name: "conformance",
-        enforced: EVERYWHERE,
-        check: conformance::check,
-    },
-    Rule {
-        name: "dependencies",
-        enforced: EVERYWHERE,
-        check: crates::check,
-    },
-    Rule {
-        name: "text",
-        enforced: EVERYWHERE,
-        check: |files| files.iter().flat_map(text::check).collect(),
-    },
-    Rule {
-        name: "widths",
-        enforced: &[
-            "base/chart/",
-            "base/clock/",
-            "server/db/",
-            "server/http/",
-            "xtask/",
-        ],
-        check: comments::widths,
-    },
-    Rule {
-        name: "words",
-        enforced: &[
-            "base/chart/",
-            "base/clock/",
-            "server/db/",
-            "server/http/",
-            "xtask/",
-        ],
-        check: comments::words,
-    },
-    Rule {
-        name: "names",
-        enforced: NOWHERE,
-        check: names::check,
-    },
-    Rule {
-        name: "sources",
-        enforced: EVERYWHERE,
-        check: |_| packages::sources(),
-    },
-    Rule {
-        name: "programs",
-        enforced: EVERYWHERE,
-        check: |_| packages::programs(),
-    },
-    Rule {
-        name: "limits",
-        enforced: EVERYWHERE,
-        check: limits_page,
-    },
-    Rule {
-        name: "pages",
-        enforced: EVERYWHERE,
-        check: pages::check,
-    },
+    edges::check,
+    conformance::check,
+    crates::check,
+    |files| files.iter().flat_map(text::check).collect(),
+    comments::widths,
+    comments::words,
+    names::check,
+    |_| packages::sources(),
+    |_| packages::programs(),
+    limits_page,
+    pages::check,
 ];
-
-impl Rule {
-    fn is_enforced(&self, offence: &Offence) -> bool {
-        let path = offence.file.to_string_lossy();
-        self.enforced.iter().any(|folder| path.starts_with(folder))
-    }
-}
 
 /// `docs/reference/limits.md` has the values that the code has.
 fn limits_page(files: &[File]) -> Vec<Offence> {
@@ -164,15 +90,11 @@ fn all_files() -> Result<Vec<File>, String> {
     files::all(&root()).map_err(|error| format!("the project's files: {error}"))
 }
 
-/// Holds every rule against every file where it is enforced.
+/// Holds every rule against every file.
 pub(crate) fn check() -> Result<(), String> {
     let files = all_files()?;
-    let mut lines = Vec::new();
-    for rule in RULES.iter().filter(|rule| !rule.enforced.is_empty()) {
-        let offences = (rule.check)(&files);
-        let enforced = offences.iter().filter(|offence| rule.is_enforced(offence));
-        lines.extend(enforced.map(Offence::to_string));
-    }
+    let offences = RULES.iter().flat_map(|rule| rule(&files));
+    let lines: Vec<String> = offences.map(|offence| offence.to_string()).collect();
     if lines.is_empty() {
         return Ok(());
     }
@@ -181,41 +103,6 @@ pub(crate) fn check() -> Result<(), String> {
         lines.len(),
         lines.join("\n")
     ))
-}
-
-/// Prints how many offences each rule finds, enforced or not, and in which folders.
-pub(crate) fn count() -> Result<(), String> {
-    let files = all_files()?;
-    for rule in &RULES {
-        let offences = (rule.check)(&files);
-        let mut folders = BTreeMap::<String, usize>::new();
-        for offence in &offences {
-            let parts: Vec<_> = offence.file.iter().take(2).collect();
-            let folder: PathBuf = parts.into_iter().collect();
-            *folders.entry(folder.display().to_string()).or_default() += 1;
-        }
-        let folders: Vec<String> = folders
-            .iter()
-            .map(|(folder, count)| format!("{folder} {count}"))
-            .collect();
-        println!("{}: {} ({})", rule.name, offences.len(), folders.join(", "));
-    }
-    Ok(())
-}
-
-/// Prints every offence against one rule, enforced or not.
-pub(crate) fn list(name: &str) -> Result<(), String> {
-    let Some(rule) = RULES.iter().find(|rule| rule.name == name) else {
-        let names: Vec<&str> = RULES.iter().map(|rule| rule.name).collect();
-        return Err(format!(
-            "no rule {name}; the rules are {}",
-            names.join(", ")
-        ));
-    };
-    for offence in (rule.check)(&all_files()?) {
-        println!("{offence}");
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -173,7 +173,7 @@ impl Client {
         self.buffer.is_empty() && matches!(self.fill(), Ok(0))
     }
 
-    /// The next bytes, so many.
+    /// The next `length` bytes.
     fn take(&mut self, length: usize) -> io::Result<Vec<u8>> {
         while self.buffer.len() < length {
             self.more()?;

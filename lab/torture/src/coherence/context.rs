@@ -50,7 +50,7 @@ impl LiveCounts {
             .fetch_add(u64::from(is_late), Ordering::Relaxed);
     }
 
-    /// True if at least so many pages have been read as `least` says.
+    /// True if at least as many pages have been read as `least` says.
     pub(crate) fn has_read(&self, least: &LeastReads) -> bool {
         [
             (&self.reads, least.all),

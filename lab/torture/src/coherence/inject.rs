@@ -46,9 +46,9 @@ const SENDING: Duration = Duration::from_millis(100);
 const LARGE: i32 = 20_000;
 
 /// Changes a column's type and changes it back. Each node must treat the catalog as changed
-/// (coherence.md, rule 9). Each row is written again, so readers with older snapshots would find the
-/// table empty. The change can be repeated without limit. *Counterexample: a column that is added
-/// and dropped leaves its number behind, and a table has 1,600 of them.*
+/// (coherence.md, rule 9). Each row is written again, so readers with older snapshots would find
+/// the table empty. The change can be repeated without limit. *Counterexample: a column that is
+/// added and dropped leaves its number behind, and a table has 1,600 of them.*
 const ALTERED: &str =
     "alter table account alter stamp type numeric; alter table account alter stamp type bigint";
 

@@ -72,7 +72,7 @@ pub struct LeastReads {
     pub all: u64,
     /// Those of them that came from memory.
     pub hits: u64,
-    /// Those that [`Report::quiet_period`] counts.
+    /// Those that [`ScenarioReport::quiet_period`] counts.
     pub quiet: u64,
     /// Those of them that came from memory.
     pub quiet_hits: u64,

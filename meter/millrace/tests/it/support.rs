@@ -34,8 +34,8 @@ pub(crate) fn fail(dir: &Path, args: &[&str]) -> (i32, String) {
     (output.status.code().unwrap_or(-1), text(&output.stderr))
 }
 
-/// True if the machine was too busy for the measurement, which then says that it is INVALID and ends
-/// with status 1. Only what does not depend on the figures can be tested then.
+/// True if the machine was too busy for the measurement, which then says that it is INVALID and
+/// ends with status 1. Only what does not depend on the figures can be tested then.
 pub(crate) fn is_invalid(output: &Output) -> bool {
     let said = text(&output.stdout) + &text(&output.stderr);
     let is_invalid = output.status.code() == Some(1) && said.contains("INVALID");

@@ -39,8 +39,8 @@ fn not_valid(child: Child) -> Value {
     run
 }
 
-/// Runs the generator until it says INVALID. A busy machine also holds up the server: the generator is
-/// then late for a smaller part of the time, and SUSPECT.
+/// Runs the generator until it says INVALID. A busy machine also holds up the server: the generator
+/// is then late for a smaller part of the time, and SUSPECT.
 fn until_invalid(measure: impl Fn() -> Value) {
     let deadline = Instant::now() + PATIENCE;
     while measure()["verdict"] != "INVALID" {

@@ -19,8 +19,8 @@ use millrace_stats::{Objective, Verdict};
 /// the trials so far. `watch` is called from the calling thread.
 ///
 /// # Errors
-/// The first trial cannot be run. If a later trial cannot be run, the result of the trials before it
-/// is returned, with the reason.
+/// The first trial cannot be run. If a later trial cannot be run, the result of the trials before
+/// it is returned, with the reason.
 pub fn capacity(
     plan: &CapacityPlan,
     mut watch: Option<&mut dyn FnMut(CapacityNews<'_>)>,

@@ -16,8 +16,8 @@ fn calibrated(plan: &Plan) -> Option<Calibration> {
     calibrate(plan, SHORT, &AtomicBool::new(false)).unwrap()
 }
 
-/// The first calibration that `is_good`, and the number of attempts. Each takes twice as long as the
-/// one before: a busy machine may have no answer within a short one.
+/// The first calibration that `is_good`, and the number of attempts. Each takes twice as long as
+/// the one before: a busy machine may have no answer within a short one.
 fn calibrated_in_time(plan: &Plan, is_good: impl Fn(&Calibration) -> bool) -> (Calibration, u64) {
     (0..9)
         .find_map(|attempt| {

@@ -52,7 +52,7 @@ fn no_fault_makes_a_page_late_or_mixed() {
         quiet_hits: quiet.hits.min(least.quiet_hits),
     };
     assert_eq!(read, least, "{report}");
-    // A claim about seconds, so it is judged only where somebody measures. Here it is enough that
+    // A claim about seconds, so it is judged only where a length is given. Here it is enough that
     // after each fault every node shows a write from memory, which is a note otherwise.
     if number(SECONDS).is_some() {
         assert!(report.is_prompt(), "{report}");

@@ -175,7 +175,7 @@ impl Run {
         self.pause(POST_PACE);
     }
 
-    /// Waits for so many more pages, or for the end of the run.
+    /// Waits until `count` more pages are read, or for the end of the run.
     fn wait_for_reads(&self, count: usize) {
         let enough = self.reads.load(Ordering::Relaxed) + count;
         while self.reads.load(Ordering::Relaxed) < enough {
