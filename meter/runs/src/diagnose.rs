@@ -157,7 +157,8 @@ fn conclude(levels: Vec<Level>, command: String) -> Diagnosis {
     };
     let verdicts = levels.iter().map(|level| level.run.verdict);
     Diagnosis {
-        verdict: verdicts.fold(Verdict::Valid, graver),
+        // Without a level there is nothing to be valid.
+        verdict: verdicts.reduce(graver).unwrap_or(Verdict::Invalid),
         command,
         levels,
         bottleneck: told.bottleneck,
@@ -183,5 +184,16 @@ mod tests {
         assert_eq!(asked, Some(32));
         diagnosis.levels.truncate(ALL);
         assert!(diagnosis.at_all_connections().is_none());
+    }
+
+    #[test]
+    fn a_diagnosis_without_a_level_is_invalid() {
+        let stop = AtomicBool::new(true);
+        let plan = Plan::new("http://127.0.0.1:9/").with(|plan| {
+            plan.length.stop = Stop::Duration(std::time::Duration::from_secs(1));
+        });
+        let diagnosis = diagnose(&plan, None, &stop).unwrap();
+        assert_eq!(diagnosis.verdict, Verdict::Invalid);
+        assert!(diagnosis.levels.is_empty() && !diagnosis.remarks.is_empty());
     }
 }

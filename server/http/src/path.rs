@@ -109,7 +109,7 @@ fn decode(raw: &str) -> Result<Cow<'_, str>, PathError> {
     if raw.bytes().any(|b| b.is_ascii_control()) {
         return Err(PathError::Control);
     }
-    if !raw.contains('%') {
+    if memchr::memchr(b'%', raw.as_bytes()).is_none() {
         return Ok(Cow::Borrowed(raw));
     }
     let mut bytes = Vec::with_capacity(raw.len());

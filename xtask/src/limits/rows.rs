@@ -96,9 +96,13 @@ const fn store(name: &'static str, unit: Unit) -> Place {
     field(STORE, "impl Default for Config", name, unit)
 }
 
+const fn option(name: &'static str, unit: Unit) -> Place {
+    field("server/db/src/postgres/options", "pub fn new(", name, unit)
+}
+
 use Unit::{Bytes, Count, Time};
 
-pub(super) const ROWS: [Row; 30] = [
+pub(super) const ROWS: [Row; 35] = [
     Row {
         what: "request target, head, fields, body",
         amount: "{}, {}, {}, {}",
@@ -134,18 +138,21 @@ pub(super) const ROWS: [Row; 30] = [
         past: "503; closed if the body is not complete",
     },
     Row {
-        what: "answers kept for repeated requests, per worker; the longest of them",
+        what: "responses cached for repeated requests, per worker; the longest of them",
         amount: "{}; {}",
         places: &[
             constant(HTTP, "REPEATED_BYTES", Bytes),
             constant(HTTP, "REPEATED_ANSWER", Bytes),
         ],
-        past: "the ones that were not asked for lately are dropped; not kept",
+        past: "those that were not requested lately are dropped; not cached",
     },
     Row {
-        what: "ranges in one request",
-        amount: "{}",
-        places: &[constant(HTTP, "RANGES", Count)],
+        what: "ranges in one request; bytes of their parts together",
+        amount: "{}; {}",
+        places: &[
+            constant(HTTP, "RANGES", Count),
+            constant(HTTP, "OUTPUT", Bytes),
+        ],
         past: "the whole file is sent",
     },
     Row {
@@ -173,6 +180,18 @@ pub(super) const ROWS: [Row; 30] = [
         past: "closed",
     },
     Row {
+        what: "reads, and writes, that wait for a database connection",
+        amount: "{}",
+        places: &[option("queue", Count)],
+        past: "503 with Retry-After",
+    },
+    Row {
+        what: "one statement",
+        amount: "{}",
+        places: &[option("statement_timeout", Time)],
+        past: "interrupted and rolled back; 503",
+    },
+    Row {
         what: "one result of a query",
         amount: "{}",
         places: &[constant(DB, "MAX_RESULT", Bytes)],
@@ -195,6 +214,12 @@ pub(super) const ROWS: [Row; 30] = [
         amount: "{}",
         places: &[store("max_staleness", Time)],
         past: "no hits: requests ask the database",
+    },
+    Row {
+        what: "lag of a replica that is read",
+        amount: "{}",
+        places: &[constant(POSTGRES, "LONGEST_LAG", Time)],
+        past: "the primary reads",
     },
     Row {
         what: "one statement on a replica; one read on a replica; the pause after a failure",
@@ -264,6 +289,15 @@ pub(super) const ROWS: [Row; 30] = [
         past: "429 with Retry-After",
     },
     Row {
+        what: "accounts and addresses whose attempts are counted",
+        amount: "{} sets of {}",
+        places: &[
+            constant("server/site/src/session/attempts", "SETS", Count),
+            constant("server/site/src/session/attempts", "WAYS", Count),
+        ],
+        past: "the one that waited longest is forgotten",
+    },
+    Row {
         what: "passwords that wait for a hash",
         amount: "{}",
         places: &[constant(
@@ -309,6 +343,15 @@ pub(super) const ROWS: [Row; 30] = [
         amount: "{}",
         places: &[constant("server/store/src/watched", "MOST", Count)],
         past: "the sweep looks at all entries",
+    },
+    Row {
+        what: "static files in memory; the largest of them",
+        amount: "{}; {}",
+        places: &[
+            field(SITE, "impl Default for StaticOptions", "memory", Bytes),
+            field(SITE, "impl Default for StaticOptions", "in_memory", Bytes),
+        ],
+        past: "sent from disk",
     },
     Row {
         what: "descriptors for static files",

@@ -167,9 +167,8 @@ fn read(client: &mut Client, ask: &Ask, between: impl Fn()) -> Option<String> {
     })
 }
 
-/// The report on two fake nodes of this manner, in one quiet period of at least `length` that
-/// goes on until `is_enough`; the first node has a bound of
-/// its own.
+/// The report on two fake nodes of this manner. The quiet period lasts at least `length`, and until
+/// `is_enough`. Each node has its own bound.
 fn found(
     manner: Manner,
     bounds: [Duration; 2],

@@ -1,6 +1,6 @@
 //! What is wrong with a plan, as far as it can be seen before anything is sent.
 //!
-//! Each part checks itself. Here is what one part says and another one contradicts.
+//! Each part checks itself. This module refuses parts that contradict each other.
 
 use super::Plan;
 use crate::url::Url;

@@ -17,7 +17,7 @@ use crate::output::note;
 
 const ALL: u8 = LOAD | SWEEP | CAPACITY | COMPARE;
 
-/// What `--learn-only`, which measures nothing, has no result for.
+/// Flags that `--learn-only` refuses, because it measures nothing.
 const MEASURING: [&str; 9] = [
     "replay",
     "objective",
@@ -30,7 +30,7 @@ const MEASURING: [&str; 9] = [
     "svg",
 ];
 
-/// Every flag that more than one measuring command takes, and those that belong beside them.
+/// Every flag that several measuring commands take, and flags of `load` that are listed among them.
 pub(super) const TABLE: &[Flag] = &[
     Flag {
         name: "header",

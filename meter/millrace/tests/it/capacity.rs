@@ -53,7 +53,7 @@ fn a_limit_that_was_not_reached_is_said_and_written() {
     let output = search(&server, site.path(), &more);
     let said = text(&output.stdout) + &text(&output.stderr);
     let found = json(site.path());
-    // A machine that is too busy to send in time is told from a server that is too slow.
+    // On a busy machine the search may end with `client_limit`: that is no backlog of the server.
     if found["found"] != "client_limit" {
         assert_eq!(output.status.code(), Some(0), "{said}");
         assert_eq!(found["found"], "above_to", "{said}");

@@ -139,7 +139,7 @@ fn a_search_offers_sessions() {
     let said = text(&output.stdout) + &text(&output.stderr);
     let found = json(site.path());
     assert_eq!(found["sessions"], true, "{said}");
-    // A machine that is too busy to send in time is told from a server that is too slow.
+    // On a busy machine the search may end with `client_limit`: that is no backlog of the server.
     if found["found"] != "client_limit" {
         assert!(said.contains("sessions/s"), "{said}");
     }

@@ -127,7 +127,11 @@ impl<S: Service> Worker<S> {
                 self.counters.requests.add(1);
                 return true;
             }
-            if guess.take().is_none() {
+            let is_head = guess.take().is_none_or(|guess| {
+                let head = self.response_cache.head(input);
+                head.is_some_and(|head| head.len() == guess.len())
+            });
+            if is_head {
                 exchange.cache_miss = Some(hash);
                 return false;
             }

@@ -38,13 +38,14 @@ struct CacheSet {
 pub(crate) struct ResponseCache {
     sets: Box<[CacheSet]>,
     seen: Box<[[u32; WAYS]]>,
-    /// Seeded at random, so that clients cannot choose requests that fall into one set.
+    /// Seeded at random, so that requests that fall into one set are hard to choose. They would
+    /// only displace each other.
     hasher: RandomState,
     bytes: usize,
     /// The set that the next sweep looks through.
     next: usize,
     end_of_head: Finder<'static>,
-    /// The length of the last head of a pipeline that had a response.
+    /// The length of the last head of a pipeline that had a response, on any connection.
     pub(super) last_len: usize,
 }
 
@@ -110,9 +111,8 @@ impl ResponseCache {
         head.ends_with(EMPTY_LINE).then_some(head)
     }
 
-    /// The hash of `input`, which probably is exactly one complete head: no search shows that it is
-    /// not several, which have no response. None if it is certainly something else. Prefetches the
-    /// set.
+    /// The hash of `input` if it ends like a head. It may be several heads, which have no entry.
+    /// Prefetches the set.
     #[inline]
     pub(super) fn hash_alone(&self, input: &[u8]) -> Option<RequestHash> {
         input.ends_with(EMPTY_LINE).then(|| {

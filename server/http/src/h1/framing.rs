@@ -30,6 +30,7 @@ impl<'a> FramingFields<'a> {
     }
 
     /// Decides, or refuses what has two readings.
+    #[inline]
     pub(super) fn decide(&self, version: Version, limit: usize) -> Result<Framing, Refusal> {
         if self.repeated {
             // Section 6.3, item 5: equal lengths may be merged; no honest client sends them.

@@ -44,7 +44,7 @@ pub(super) struct Conditions {
     if_unmodified_since: bool,
     if_range: bool,
     range: bool,
-    accept_encoding: bool,
+    pub(super) accept_encoding: bool,
 }
 
 impl Conditions {

@@ -178,12 +178,8 @@ impl Prepared {
     }
 
     fn decide(&self, request: &Request<'_>, conditions: &Conditions) -> Response {
-        let selected = if self
-            .codings
-            .iter()
-            .any(|made| matches!(made.get(), Some(Some(_))))
-        {
-            self.select(&conditions.preferences(request))
+        let selected = if conditions.accept_encoding {
+            self.select(&Preferences::of(request))
         } else {
             &self.identity
         };

@@ -100,6 +100,37 @@ fn a_pipeline_mixes_what_is_repeated_with_what_is_not() {
 }
 
 #[test]
+fn two_heads_as_long_as_an_earlier_one_are_two_requests() {
+    let server = Server::untold();
+    let mut client = server.connect();
+    client.post("/set", "text");
+    client.response();
+    let short = "GET /kept HTTP/1.1\r\nHost: a\r\n\r\n";
+    let long = format!(
+        "GET /kept HTTP/1.1\r\nHost: {}\r\n\r\n",
+        "a".repeat(1 + short.len())
+    );
+    assert_eq!(long.len(), 2 * short.len());
+    for _ in 0..4 {
+        // Each pipeline ends with a head whose length is tried first in the next.
+        for (pipeline, count) in [
+            (long.repeat(3), 3),
+            (short.repeat(2), 2),
+            (short.repeat(4), 4),
+            (format!("{long}{short}{short}{long}"), 4),
+        ] {
+            client.send(&pipeline);
+            for _ in 0..count {
+                assert_eq!(client.response().text(), "text");
+            }
+        }
+    }
+    client.get("/calls");
+    let calls: usize = client.response().text().parse().unwrap();
+    assert!(calls <= 8, "the service was called {calls} times");
+}
+
+#[test]
 fn an_answer_that_waits_for_a_slow_reader_is_not_touched() {
     let server = Server::untold();
     let mut slow = server.connect();

@@ -192,10 +192,11 @@ pub(super) const KEYS: [Key; 37] = [
         kind: SettingKind::Replicas(|config| &mut config.replicas),
         default: Some("[]"),
         example: "[\"db2.example.com:5432\"]",
-        about: "PostgreSQL with `feed = \"logical\"` only: hot standbys of the server, as `host:port` or the folder of a unix socket; user, password, \
-                database and TLS are those of the URL. Pages that are not in memory are read there as long as they have replayed what this node knows of, and are kept \
-                as ever; otherwise, and for everything that writes or signs in, the primary is read. \
-                [site.md](site.md#replicas) says what they need.",
+        about: "PostgreSQL with `feed = \"logical\"` only: hot standbys of the server, as \
+                `host:port` or the folder of a unix socket. User, password, database and TLS are \
+                those of the URL. A page that is not in memory is read from a replica that has \
+                replayed everything this node knows of. Writes, sign-ins and all other reads use \
+                the primary. [site.md](site.md#replicas) says what replicas need.",
     },
     Key {
         section: "database",
@@ -203,8 +204,9 @@ pub(super) const KEYS: [Key; 37] = [
         kind: SettingKind::Count(|config| &mut config.pool, 1, 256),
         default: Some("8"),
         example: "8",
-        about: "Connections that read. On SQLite writes have one more of their own; on PostgreSQL they share these, the feed \
-                of changes has two of its own, and to each replica there are up to as many again.",
+        about: "Connections that read. On SQLite writes have one more connection. On PostgreSQL \
+                writes use the same connections, the feed has two more, and each replica may \
+                have as many again.",
     },
     Key {
         section: "database",
@@ -212,9 +214,10 @@ pub(super) const KEYS: [Key; 37] = [
         kind: SettingKind::Count(|config| &mut config.queue, 1, 65_536),
         default: Some("1024"),
         example: "1024",
-        about: "How many reads, and how many writes, may wait for a connection; one more is answered 503 with Retry-After at once. On PostgreSQL \
-                they wait together. What waits takes memory, and whoever waits longer than his patience asks again: raise it for bursts, not for \
-                a database that is too slow.",
+        about: "How many reads, and how many writes, may wait for a connection. The next one is \
+                answered 503 with Retry-After at once. On PostgreSQL reads and writes share the \
+                queue. A waiting request takes memory, and an impatient client sends it again: \
+                raise the number for bursts, not for a database that is too slow.",
     },
     Key {
         section: "database",
@@ -226,8 +229,10 @@ pub(super) const KEYS: [Key; 37] = [
         ),
         default: Some("\"5s\""),
         example: "\"5s\"",
-        about: "How long one statement may run; then it is interrupted and rolled back, and the request is answered 503. On PostgreSQL also how long a form \
-                waits until its change has come back through the feed, and how long a transaction may stand idle. Migrations have no such limit.",
+        about: "How long one statement may run. Then it is interrupted and rolled back, and the \
+                request is answered 503. On PostgreSQL this is also how long a form waits until \
+                its change returns through the feed, and how long a transaction may be idle. \
+                Migrations have no such limit.",
     },
     Key {
         section: "database",
@@ -235,10 +240,12 @@ pub(super) const KEYS: [Key; 37] = [
         kind: SettingKind::Feed(|config| &mut config.feed),
         default: Some("\"logical\""),
         example: "\"logical\"",
-        about: "PostgreSQL only: how the server is told of changes. `logical` is logical replication, which needs `wal_level = logical` and \
-                the right to replicate, and costs whoever writes nothing. `triggers` is for where these cannot be had: triggers on each table record what \
-                changes, in a table of their own. [site.md](site.md#without-logical-replication) says what that costs. \
-                `millpond check --fix` installs either.",
+        about: "PostgreSQL only: how the server is notified of changes. `logical` is logical \
+                replication: it needs `wal_level = logical` and the right to replicate, and \
+                costs writers nothing. `triggers` works without these: triggers on each table \
+                record each change in a table of their own. \
+                [site.md](site.md#without-logical-replication) says what that costs. `millpond \
+                check --fix` installs either.",
     },
     Key {
         section: "database",
@@ -246,8 +253,9 @@ pub(super) const KEYS: [Key; 37] = [
         kind: SettingKind::Publication(|config| &mut config.publication),
         default: Some("\"millpond\""),
         example: "\"millpond\"",
-        about: "PostgreSQL with `feed = \"logical\"` only: the publication of the tables whose changes the server is told of. Queries on other tables are \
-                answered by the database each time. It is made by `create publication millpond for table …`, once.",
+        about: "PostgreSQL with `feed = \"logical\"` only: the publication of the tables whose \
+                changes the server sees. Queries on other tables go to the database each time. \
+                `create publication millpond for table …` makes it, once.",
     },
     Key {
         section: "cache",
@@ -268,8 +276,8 @@ pub(super) const KEYS: [Key; 37] = [
         ),
         default: Some("\"256MB\""),
         example: "\"256MB\"",
-        about: "What the stored pages and query results may take, overhead included; beyond it the least useful make room. \
-                Static files are not counted.",
+        about: "Bytes that the stored pages and query results may take, with overhead. Beyond \
+                this the least useful are dropped. Static files are not counted.",
     },
     Key {
         section: "cache",
@@ -281,9 +289,10 @@ pub(super) const KEYS: [Key; 37] = [
         ),
         default: Some("\"1s\""),
         example: "\"1s\"",
-        about: "The bound: a response has in it every commit that was acknowledged to its writer longer than this before the \
-                request was sent, whoever wrote it. Commits by other programs usually show within 100 ms; when the server \
-                cannot see them for this long, it stops answering from memory.",
+        about: "The bound: a response contains every commit that was acknowledged to its writer \
+                longer than this before the request was sent, from any writer. Commits of other \
+                programs usually show within 100 ms. If the server cannot see them for this \
+                long, it stops answering from memory.",
     },
     Key {
         section: "cache",
@@ -291,7 +300,12 @@ pub(super) const KEYS: [Key; 37] = [
         kind: SettingKind::Count(|config| &mut config.refresh_ahead, 0, 100),
         default: Some("25"),
         example: "25",
-        about: "How much may be done so that visitors need not wait: a page that was asked for often lately, and that a change has ended, is                 made again at once, the hottest first. One page at a time, and for at most so many per cent of the time, as if one connection                 to the database were busy with it for that part; never while a visitor's read waits for a connection. Only pages that                 are the same for every visitor. 0 is off: each page is made when it is asked for.",
+        about: "The share of time, in per cent, for making pages before a visitor asks. A page \
+                that was requested often lately and that a change has ended is made again at \
+                once, the hottest first: one page at a time, for at most this share of one \
+                database connection, and never while a visitor's read waits for a connection. \
+                Only pages that are the same for every visitor. 0 is off: each page is made when \
+                it is requested.",
     },
     Key {
         section: "cache",
@@ -299,7 +313,13 @@ pub(super) const KEYS: [Key; 37] = [
         kind: SettingKind::WarmList(|config| &mut config.warm_list),
         default: Some("true"),
         example: "\"/var/lib/millpond/site.warm\"",
-        about: "Where it is kept which pages are hot, so that they are made again after a restart within the same cap: a path from the site's                 folder that ends in `.warm`. `true` is a file beside that of SQLite, `site.db.warm` for `site.db`, and on PostgreSQL                 `millpond.warm` in the site's folder; `false` keeps none. Up to 10,000 addresses are in it and nothing of the pages; only its                 owner may read it, for addresses may hold what was searched for. Where it cannot be written that is said, and is no error.",
+        about: "Where the list of hot pages is kept, so that they are made again after a \
+                restart, within `cache.refresh_ahead`: a path from the site's folder that ends \
+                in `.warm`. `true` is a file beside that of SQLite (`site.db.warm` for \
+                `site.db`), and on PostgreSQL `millpond.warm` in the site's folder; `false` \
+                keeps none. The list has up to 10,000 addresses and no content. Only its owner \
+                may read it, because addresses may contain search words. If it cannot be \
+                written, the log says so and the server goes on.",
     },
     Key {
         section: "session",
@@ -339,9 +359,10 @@ pub(super) const KEYS: [Key; 37] = [
         kind: SettingKind::Flag(|config| &mut config.session.secure),
         default: Some("true"),
         example: "true",
-        about: "Whether browsers may keep the cookie and send it over https only, as they should wherever somebody could listen or put \
-                a cookie of their own in its place. Most take such a cookie from `http://localhost` too. `false` is for plain http in a \
-                network of your own.",
+        about: "Whether browsers may keep the cookie and send it over https only. Leave it on \
+                wherever others could listen to the connection or replace the cookie. Most \
+                browsers also accept such a cookie from `http://localhost`. `false` is for plain \
+                http in a network of your own.",
     },
     Key {
         section: "static",
@@ -429,8 +450,9 @@ pub(super) const KEYS: [Key; 37] = [
         kind: SettingKind::SomeAddress(|config| &mut config.admin),
         default: None,
         example: "\"127.0.0.1:9180\"",
-        about: "The address and port on which `millpond explain` is answered: why an address is a hit or a miss, what it depends on and \
-                what ended it. Nobody is asked for a password there, so it should be one that only the owner can reach. Absent is off.",
+        about: "The address and port that answer `millpond explain`: why an address is a hit or \
+                a miss, what it depends on and what ended it. There is no password, so only the \
+                owner should be able to reach it. Absent is off.",
     },
     Key {
         section: "log",
