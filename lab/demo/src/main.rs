@@ -64,7 +64,8 @@ struct Demo {
     /// Answer on this address, or on the next free port
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8080")]
     listen: SocketAddr,
-    /// Use this database instead of database.url: sqlite:FILE (from the current folder), postgres://… or env:NAME
+    /// Use this database instead of database.url: sqlite:FILE (from the current folder),
+    /// postgres://… or env:NAME
     #[arg(long, value_name = "URL")]
     database: Option<String>,
 }
