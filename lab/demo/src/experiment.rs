@@ -4,7 +4,6 @@ use std::fs;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-use crate::command_line;
 use crate::failure::{DemoFailure, DemoResult};
 use crate::measure::{self, ArticleCost, CONNECTIONS, ChosenArticle, LoadComparison, Servers};
 use crate::output::{ProgressLine, say};
@@ -31,7 +30,7 @@ impl Experiment<'_> {
     ) -> DemoResult {
         let costs = self.costs(articles)?;
         let comparisons = self.comparisons(articles[articles.len() / 2].id)?;
-        let command = command_line::typed();
+        let command = millrace_client::command_line("cargo demo");
         let html = show::report(&costs, &comparisons, about, workers, &command);
         let shown = report.display();
         fs::write(report, html)

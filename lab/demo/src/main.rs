@@ -9,7 +9,6 @@
 //! and `show` makes its tables and its report.
 
 mod client;
-mod command_line;
 mod experiment;
 mod failure;
 mod import;

@@ -14,6 +14,7 @@ mod auto;
 mod body;
 mod chunked;
 pub mod classes;
+mod command_line;
 mod connection;
 pub mod cpu_accounting;
 pub mod driver;
@@ -40,6 +41,7 @@ pub mod url;
 mod workload;
 
 pub use auto::{Auto, AutoFigures};
+pub use command_line::command_line;
 pub use error::Error;
 pub use live_snapshot::LiveSnapshot;
 pub use null::{Delay, NullAnswer, NullLog, NullPlan, NullServer};

@@ -6,7 +6,6 @@
 //! Exit status: 0 is good, 1 failed, 2 is a mistake on the command line, 3 is an objective that was
 //! missed.
 
-mod command_line;
 mod commands;
 mod events;
 mod failure;

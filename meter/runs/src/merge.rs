@@ -106,18 +106,23 @@ pub struct MergedRun {
 }
 
 impl Run {
-    /// One run of the samples of several, in any order.
+    /// One run of the samples of several, in any order; `command` is the command line that merges
+    /// them.
     ///
     /// # Errors
     /// The runs cannot be merged: they have different URLs, loops, warm-ups or kinds of connection;
     /// repeats have different rates or numbers of connections; or a run lacks its histograms or its
     /// time, or is given twice.
-    pub fn merge(runs: &[Self]) -> Result<Self, MergeError> {
+    pub fn merge(runs: &[Self], command: &str) -> Result<Self, MergeError> {
         let [first, rest @ ..] = runs else {
             return Err(MergeError::Nothing);
         };
         if rest.is_empty() {
-            return Ok(first.clone());
+            let command = command.to_owned();
+            return Ok(Self {
+                command,
+                ..first.clone()
+            });
         }
         let spans = Spans::of(runs);
         check::check_same_settings(runs, &spans)?;
@@ -162,7 +167,7 @@ impl Run {
             client: client(runs, &spans),
             little: little(runs, &spans),
             host: first.host.clone(),
-            command: first.command.clone(),
+            command: command.to_owned(),
             series: timeline::merge(&series, &spans),
             histogram: times.as_ref().map(buckets).unwrap_or_default(),
             percentiles: times.as_ref().map(quantiles).unwrap_or_default(),

@@ -22,6 +22,7 @@ use millrace_stats::series::Series;
 const START: u64 = SECOND;
 const LENGTH: u64 = 2 * SECOND;
 const BEGAN: u64 = 1_700_000_000_000_000;
+const MERGING: &str = "millrace report --merge a.json b.json";
 
 /// One request: when it was due, how late it was sent, how long it took, and how it ended.
 #[derive(Clone, Copy, Debug)]
@@ -151,7 +152,7 @@ proptest! {
                 run
             })
             .collect();
-        let merged = Run::merge(&parts).unwrap();
+        let merged = Run::merge(&parts, MERGING).unwrap();
         let connects = Histograms { connect: None, ..merged.histograms.clone() };
         prop_assert_eq!(connects, Histograms { connect: None, ..whole.histograms.clone() });
         prop_assert_eq!(merged.histograms.connect.as_ref().map(|hdr| hdr.samples()), Some(4));
@@ -202,7 +203,11 @@ fn later(run: &Run, seconds: f64) -> Run {
 #[test]
 fn repeats_one_after_the_other_are_averaged() {
     let one = some(500);
-    let merged = Run::merge(&[later(&one, 60.0), one.clone(), later(&one, 10.0)]).unwrap();
+    let merged = Run::merge(
+        &[later(&one, 60.0), one.clone(), later(&one, 10.0)],
+        MERGING,
+    )
+    .unwrap();
     assert!(near(merged.duration_s, 6.0));
     assert!(near(merged.achieved_rate, one.achieved_rate));
     assert_eq!(merged.offered_rate, Some(250.0));
@@ -216,14 +221,14 @@ fn repeats_one_after_the_other_are_averaged() {
     let last = merged.series.points.last().unwrap();
     assert!(last.at_s < 6.5, "pauses between repeats are left out");
     // A merged run can be merged again.
-    let again = Run::merge(&[merged, later(&one, 100.0)]).unwrap();
+    let again = Run::merge(&[merged, later(&one, 100.0)], MERGING).unwrap();
     assert_eq!((again.requests, again.merged_from.len()), (2000, 4));
 }
 
 #[test]
 fn generators_that_hardly_overlap_are_suspect() {
     let (one, other) = (some(500), later(&some(400), 1.0));
-    let merged = Run::merge(&[one, other]).unwrap();
+    let merged = Run::merge(&[one, other], MERGING).unwrap();
     assert!(near(merged.duration_s, 3.0));
     assert!(near(merged.achieved_rate, 300.0));
     assert_ne!(merged.verdict, Verdict::Valid);
@@ -243,7 +248,7 @@ fn the_worst_verdict_is_kept_and_reasons_name_their_run() {
         reasons: vec!["the client lost count".to_owned()],
         ..later(&one, 30.0)
     };
-    let merged = Run::merge(&[one, broken]).unwrap();
+    let merged = Run::merge(&[one, broken], MERGING).unwrap();
     assert_eq!(merged.verdict, Verdict::Invalid);
     assert_eq!(merged.reasons[0], "run 2: the client lost count");
 }
@@ -252,7 +257,9 @@ fn the_worst_verdict_is_kept_and_reasons_name_their_run() {
 fn runs_of_different_things_are_not_merged() {
     let one = some(500);
     let refused = |other: Run, word: &str| {
-        let error = Run::merge(&[one.clone(), other]).unwrap_err().to_string();
+        let error = Run::merge(&[one.clone(), other], MERGING)
+            .unwrap_err()
+            .to_string();
         assert!(error.contains(word), "{error}");
     };
     let with = |change: &dyn Fn(&mut Run)| {
@@ -296,8 +303,10 @@ fn runs_of_different_things_are_not_merged() {
     refused(with(&|run| run.accounting.good = 7), "7 good answers");
     refused(with(&|run| run.duration_s = f64::NAN), "run 2");
     refused(one.clone(), "the same run");
-    assert_eq!(Run::merge(&[]), Err(MergeError::Nothing));
-    assert_eq!(Run::merge(std::slice::from_ref(&one)), Ok(one));
+    assert_eq!(Run::merge(&[], MERGING), Err(MergeError::Nothing));
+    let merged = Run::merge(std::slice::from_ref(&one), MERGING);
+    let command = MERGING.to_owned();
+    assert_eq!(merged, Ok(Run { command, ..one }));
 }
 
 #[test]
@@ -307,7 +316,7 @@ fn merged_clients_that_spin_add_up_their_spinning() {
         (run.client.spin, run.client.spun_us) = (true, Some(spun_us));
         run
     };
-    let merged = Run::merge(&[spun(0.0, 7), spun(9.0, 5)]).unwrap();
+    let merged = Run::merge(&[spun(0.0, 7), spun(9.0, 5)], MERGING).unwrap();
     assert!(merged.client.spin);
     assert_eq!(merged.client.spun_us, Some(12));
 }
@@ -321,7 +330,7 @@ fn invented_counts_cause_no_overflow() {
         run.errors.by_kind.insert("reset".into(), u64::MAX);
         run
     };
-    let merged = Run::merge(&[huge(0.0), huge(9.0)]).unwrap();
+    let merged = Run::merge(&[huge(0.0), huge(9.0)], MERGING).unwrap();
     assert_eq!(
         (merged.bytes, merged.errors.count("reset")),
         (u64::MAX, u64::MAX)
@@ -356,7 +365,7 @@ fn figures_missing_in_older_results_are_not_made_up() {
         offered_rate: Some(250.0),
         ..run
     });
-    let merged = Run::merge(&rates).unwrap();
+    let merged = Run::merge(&rates, MERGING).unwrap();
     assert_eq!(merged.classes[0].response_us.unwrap().count, 450);
     assert_eq!(merged.classes[0].send_lag, None);
     assert_eq!(merged.classes[0].errors, Errors::default());

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::values;
 use clap::{Args, Subcommand};
+use millrace_client::command_line;
 use millrace_report::{lab_csv, lab_report, lab_tables, number, text_table};
 use millrace_runs::{
     Experiment, Fault, Lab as Found, LabOptions, LabOutcome, LabProgress, Ladder, Missing, Programs,
@@ -13,7 +14,6 @@ use millrace_runs::{
 use millrace_stats::Verdict;
 
 use super::results::ResultOptions;
-use crate::command_line;
 use crate::events::Events;
 use crate::failure::{CommandResult, Failure};
 use crate::output::{note, say};
@@ -126,9 +126,10 @@ impl Run {
         let options = LabOptions {
             programs: programs()?,
             keep: self.keep,
+            command: command_line("millrace"),
         };
         let events = Events::listen()?;
-        let mut found = {
+        let found = {
             let line = self.results.line();
             let mut logged = 0;
             let mut show = |progress: &LabProgress<'_>| {
@@ -141,7 +142,6 @@ impl Run {
             millrace_runs::lab(&experiment, &options, &mut show, &events.stop)
                 .map_err(Failure::new)?
         };
-        found.command = command_line::typed();
         self.results
             .write(&found, &summary(&found), lab_csv, lab_report)?;
         match &found.failure {

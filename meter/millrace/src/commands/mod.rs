@@ -66,3 +66,16 @@ impl Cli {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::Cli;
+
+    /// Among others: that every flag to which another one refers by its name exists.
+    #[test]
+    fn the_flags_of_every_command_fit_together() {
+        Cli::command().debug_assert();
+    }
+}

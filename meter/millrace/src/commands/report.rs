@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use base_probe::{Moment, Probe};
 use clap::Args;
+use millrace_client::command_line;
 use millrace_report::{
     StoredResult, collection_report, collection_table, run_csv, run_report, run_table, summary_csv,
     text_table,
@@ -13,7 +14,6 @@ use millrace_stats::Verdict;
 
 use super::headings::OUTPUT;
 use super::results::{FileOptions, write_to};
-use crate::command_line;
 use crate::failure::{CommandResult, Failure};
 use crate::stored;
 
@@ -79,8 +79,8 @@ impl ReportCommand {
                 }
             }
         }
-        let mut run = Run::merge(&runs).map_err(|error| self.why_not(&error))?;
-        run.command = command_line::typed();
+        let command = command_line("millrace");
+        let run = Run::merge(&runs, &command).map_err(|error| self.why_not(&error))?;
         tell(text_table(&run_table(&run)).trim_end());
         if let Some(path) = &self.json {
             let json = serde_json::to_string_pretty(&run).map_err(Failure::new)?;

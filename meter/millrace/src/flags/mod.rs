@@ -7,9 +7,8 @@ mod table;
 
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
-use millrace_client::{Plan, ProbePlan};
+use millrace_client::{Plan, ProbePlan, command_line};
 
-use crate::command_line;
 use crate::failure::CommandResult;
 use table::TABLE;
 
@@ -90,7 +89,7 @@ impl<const COMMAND: u8> PlanFlags<COMMAND> {
     /// A plan for `url` with these flags, and the defaults where no flag was given.
     pub(crate) fn plan(&self, url: &str) -> CommandResult<Plan> {
         let mut plan = Plan::new(url);
-        plan.conditions.command = command_line::typed();
+        plan.conditions.command = command_line("millrace");
         plan.conditions.probe = (COMMAND & PROBING != 0).then(ProbePlan::default);
         for flag in Self::rows() {
             let given = Given {

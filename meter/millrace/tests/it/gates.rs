@@ -4,7 +4,9 @@ use std::path::Path;
 
 use tempfile::TempDir;
 
-use crate::support::{Server, fail, is_invalid, millrace, new_site, run, serve, text, write};
+use crate::support::{
+    Server, fail, json, millrace, new_site, run, serve, text, was_held_up, write,
+};
 
 /// An experiment with one server, which leaves a mark when it is started.
 fn experiment() -> TempDir {
@@ -133,22 +135,21 @@ fn a_backlog_that_grows_fails_an_objective_that_the_times_would_meet() {
     ];
     let load = ["load", &url, "--rate", "400", "--json", "it.json"];
     let output = run(here.path(), &[&load, &gate[..]].concat());
-    if is_invalid(&output) {
+    let found = json(&here.path().join("it.json"));
+    if was_held_up(&output, &found) {
         return;
     }
     let said = text(&output.stderr);
     assert_eq!(output.status.code(), Some(3), "{said}");
     assert!(said.contains("missed, for the backlog grew from"), "{said}");
-    let json = std::fs::read(here.path().join("it.json")).unwrap();
-    let found: serde_json::Value = serde_json::from_slice(&json).unwrap();
     let grown = |end: &str| found["backlog"][end].as_f64().unwrap();
     assert!(grown("to") > grown("from") + 50.0, "{}", found["backlog"]);
     assert!(found["reasons"].to_string().contains("the backlog grew"));
     let sweep = [
-        "sweep", &url, "--rates", "20,400", "-c", "1", "--warmup", "0s",
+        "sweep", &url, "--rates", "20,400", "-c", "1", "--warmup", "0s", "--json", "it.json",
     ];
     let output = run(here.path(), &[&sweep, &gate[..]].concat());
-    if is_invalid(&output) {
+    if was_held_up(&output, &json(&here.path().join("it.json"))) {
         return;
     }
     let said = text(&output.stdout);

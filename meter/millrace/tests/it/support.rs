@@ -4,6 +4,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use lab_testkit::program_beside;
+use serde_json::Value;
 use tempfile::TempDir;
 
 pub(crate) use lab_testkit::{PATIENCE, Server, text, write};
@@ -34,15 +35,29 @@ pub(crate) fn fail(dir: &Path, args: &[&str]) -> (i32, String) {
     (output.status.code().unwrap_or(-1), text(&output.stderr))
 }
 
-/// True if the machine was too busy for the measurement, which then says that it is INVALID and
-/// ends with status 1. Only what does not depend on the figures can be tested then.
-pub(crate) fn is_invalid(output: &Output) -> bool {
-    let said = text(&output.stdout) + &text(&output.stderr);
-    let is_invalid = output.status.code() == Some(1) && said.contains("INVALID");
-    if is_invalid {
+/// True if the machine held up the client, so that a run is INVALID for this reason alone and the
+/// program ends with status 1. Only what does not depend on the figures can be tested then.
+///
+/// `found` is the JSON of one run or of a sweep.
+pub(crate) fn was_held_up(output: &Output, found: &Value) -> bool {
+    let steps = found["steps"].as_array();
+    let runs = steps.map_or(vec![found], |steps| {
+        steps.iter().map(|step| &step["run"]).collect()
+    });
+    let mut invalid = runs.iter().filter(|run| run["verdict"] == "INVALID");
+    let was_held_up = output.status.code() == Some(1)
+        && invalid.clone().next().is_some()
+        && invalid.all(|run| run["client_at_fault"] == true);
+    if was_held_up {
+        let said = text(&output.stdout) + &text(&output.stderr);
         eprintln!("the machine is too busy for a verdict:\n{said}");
     }
-    is_invalid
+    was_held_up
+}
+
+/// The JSON that a command has written to `file`.
+pub(crate) fn json(file: &Path) -> Value {
+    serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap()
 }
 
 /// The site of `millpond new`.

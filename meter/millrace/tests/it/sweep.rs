@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::support::{fail, is_invalid, new_site, run, serve, text};
+use crate::support::{fail, json, new_site, run, serve, text, was_held_up};
 
 #[test]
 fn a_sweep_over_connections_is_rows_and_files() {
@@ -95,11 +95,14 @@ fn a_sweep_over_rates_is_an_open_loop_and_an_objective_can_be_missed() {
             "--no-probe",
             "--csv",
             "-",
+            "--json",
+            "it.json",
         ],
     );
     let csv = text(&output.stdout);
+    let found = json(&site.path().join("it.json"));
     assert!(
-        output.status.code() == Some(3) || is_invalid(&output),
+        output.status.code() == Some(3) || was_held_up(&output, &found),
         "{csv}{}",
         text(&output.stderr)
     );

@@ -42,6 +42,8 @@ pub struct LabOptions {
     pub programs: Programs,
     /// Keep the temporary folder with its files and logs.
     pub keep: bool,
+    /// The command line by which the experiment can be made again.
+    pub command: String,
 }
 
 /// Carries out an experiment. It ends early, with the results so far, when `stop` is set or a
@@ -88,7 +90,7 @@ pub fn lab(
     let failure = ended.err();
     match failure {
         Some(sentence) if bench.runs.is_empty() => Err(Error::Plan(sentence)),
-        failure => Ok(bench.conclude(failure)),
+        failure => Ok(bench.conclude(failure, options.command.clone())),
     }
 }
 
@@ -308,7 +310,7 @@ impl<'a> ExperimentRun<'a, '_> {
         }
     }
 
-    fn conclude(self, failure: Option<String>) -> Lab {
+    fn conclude(self, failure: Option<String>, command: String) -> Lab {
         let experiment = self.experiment;
         let workload = experiment.workload.get_ref();
         let names: Vec<&str> = experiment.names().collect();
@@ -352,7 +354,7 @@ impl<'a> ExperimentRun<'a, '_> {
             files: self.files,
             plan: experiment.asked.clone(),
             host: Host::here(),
-            command: String::new(),
+            command,
         }
     }
 }

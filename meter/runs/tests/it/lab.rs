@@ -51,6 +51,7 @@ fn carry_out(experiment: &Experiment) -> Lab {
             millrace: "/none".into(),
         },
         keep: false,
+        command: String::new(),
     };
     lab(experiment, &options, &mut |_| {}, &AtomicBool::new(false)).unwrap()
 }

@@ -114,8 +114,13 @@ fn the_verdict_is_of_the_same_kind() {
         ..NullPlan::default()
     })
     .unwrap();
-    let verdict = |spin| idle(&server, None, spin).verdict;
-    assert!(once(|_| verdict(false) == verdict(true)));
+    // Both may be VALID. They are not where the machine has no core for the client when it asks.
+    assert!(once(|_| {
+        let [slept, spun] = [false, true].map(|spin| idle(&server, None, spin));
+        let delay = slept.client.run_delay_us.unwrap_or(0) as f64;
+        let has_no_core = delay > 1e6 * slept.duration_s / 20.0;
+        slept.verdict == spun.verdict && (slept.verdict == Verdict::Valid || has_no_core)
+    }));
 }
 
 #[test]

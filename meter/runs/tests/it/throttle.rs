@@ -152,14 +152,18 @@ fn tls_is_paced_as_well() {
             }
         }
     });
-    let run = measure(&timed(format!("https://{}/", server.address)).with(|plan| {
+    let plan = timed(format!("https://{}/", server.address)).with(|plan| {
         plan.target.trust = Trust::File(authority.root());
         plan.target.throttle_down = rate("1600kbit");
         plan.target.throttle_up = rate("1600kbit");
+    });
+    assert!(once(|_| {
+        let run = measure(&plan);
+        let found = speed(&run);
+        assert!(found < 1_900e3, "{found}");
+        assert_eq!(run.errors.total(), 0, "{:?}", run.errors);
+        found > 800e3
     }));
-    let found = speed(&run);
-    assert!(found < 1_900e3, "{found}");
-    assert_eq!(run.errors.total(), 0, "{:?}", run.errors);
 }
 
 #[test]

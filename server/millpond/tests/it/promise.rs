@@ -37,6 +37,8 @@ const COMMIT_PACE: Duration = Duration::from_millis(100);
 /// Pages that are read between two commits of the other program at least: on a slow machine too
 /// there are hits.
 const READS_PER_COMMIT: usize = 4 * ARTICLES as usize;
+/// The same between two writes of a poster: so at most one page in ten is made anew for a write.
+const READS_PER_POST: usize = 20;
 /// How long a run waits for its least number of pages and writes before the test fails.
 const LONGEST: Duration = Duration::from_secs(600);
 
@@ -139,7 +141,9 @@ fn judge(record: &Record, refusals: usize, max_staleness: &str, bound: Duration)
         quantile(100)
     );
     assert!(reads >= LEAST_READS);
-    assert!(hits * 10 >= reads, "{hits} hits of {reads} reads");
+    assert!(hits * 2 >= reads, "{hits} hits of {reads} reads");
+    // Under any bound the feed shows a commit long before it must.
+    assert!(quantile(100) <= PATIENCE, "{delays:?}");
     assert!(record.posted.len() > ARTICLES as usize);
     Delays { max: quantile(100) }
 }
@@ -249,6 +253,7 @@ fn post(server: &Server, run: &Run, mut random: Random) -> (Vec<Read>, Vec<Commi
     let mut connection = Connection::open(server.address());
     let (mut reads, mut posted) = (Vec::new(), Vec::new());
     while !run.pause(POST_PACE) {
+        run.wait_for_reads(READS_PER_POST);
         let article = article(&mut random);
         let response = connection.post("/edit", &format!("id={article}"));
         let at = Boottime::now();

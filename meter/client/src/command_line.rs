@@ -1,13 +1,14 @@
 //! The command as the user typed it, for the records of a measurement.
 
-/// The command line of this process, quoted for a shell. The program has its name only: its path
-/// is different on each machine.
-pub(crate) fn typed() -> String {
+/// The command line of this process, quoted for a shell, with `program` in place of the path of the
+/// program, which is different on each machine. Passwords in URLs are `***`: records are published.
+#[must_use]
+pub fn command_line(program: &str) -> String {
     let arguments = std::env::args_os().map(|argument| argument.to_string_lossy().into_owned());
-    quoted(arguments.skip(1).map(without_password))
+    quoted(program, arguments.skip(1).map(without_password))
 }
 
-/// Hides the password of a URL: records are published.
+/// Hides the password of a URL.
 fn without_password(argument: String) -> String {
     let parts = argument.split_once("://").and_then(|(scheme, rest)| {
         let authority = rest.split(['/', '?', '#']).next()?;
@@ -18,13 +19,13 @@ fn without_password(argument: String) -> String {
     parts.unwrap_or(argument)
 }
 
-fn quoted(arguments: impl Iterator<Item = String>) -> String {
+fn quoted(program: &str, arguments: impl Iterator<Item = String>) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@%+".contains(c);
     let quote = |argument: String| match argument.chars().all(plain) && !argument.is_empty() {
         true => argument,
         false => format!("'{}'", argument.replace('\'', r"'\''")),
     };
-    let words = std::iter::once("millrace".to_owned()).chain(arguments.map(quote));
+    let words = std::iter::once(program.to_owned()).chain(arguments.map(quote));
     words.collect::<Vec<_>>().join(" ")
 }
 
@@ -50,7 +51,7 @@ mod tests {
     fn the_command_can_be_typed_again() {
         let typed = ["load", "http://h/?a=1&b", "-H", "X: it's", ""].map(str::to_owned);
         assert_eq!(
-            quoted(typed.into_iter()),
+            quoted("millrace", typed.into_iter()),
             r"millrace load 'http://h/?a=1&b' -H 'X: it'\''s' ''"
         );
     }
