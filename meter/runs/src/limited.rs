@@ -80,12 +80,12 @@ fn signs(levels: &[RunAtLevel<'_>]) -> Result<Vec<LevelSigns>, &'static str> {
     let in_flight: Option<Vec<f64>> = levels.iter().map(|level| level.in_flight).collect();
     let Some(in_flight) = in_flight else {
         return Err(
-            "a lock is told from waits for others only by numbers of requests in flight: by connections without pauses",
+            "a lock can be distinguished from waits for others only by numbers of requests in flight: this needs connections without pauses",
         );
     };
     if !are_far_apart(&in_flight) {
         return Err(
-            "a lock is told from waits for others only where the highest level is four times the lowest or more",
+            "a lock can be distinguished from waits for others only where the highest level is four times the lowest or more",
         );
     }
     let signs: Option<Vec<LevelSigns>> = levels
@@ -93,7 +93,9 @@ fn signs(levels: &[RunAtLevel<'_>]) -> Result<Vec<LevelSigns>, &'static str> {
         .zip(in_flight)
         .map(|(level, in_flight)| signs_of(level.run, in_flight))
         .collect();
-    signs.ok_or("without the server's processes a lock cannot be told from a busy processor")
+    signs.ok_or(
+        "without the server's processes a lock cannot be distinguished from a busy processor",
+    )
 }
 
 /// The signs to compare with the other levels; `None` if the server's processes were not probed, or
