@@ -161,8 +161,8 @@ fn table(rows: &[SendfileRow], options: &SendfileOptions) -> String {
         let _ = writeln!(text, " {:>16.2}", row.ratio());
     }
     let verdict = match threshold(rows) {
-        Some(kib) => format!("from {kib} KiB on sendfile is never dearer than memory"),
-        None => "sendfile is dearer than memory at the largest of these sizes".to_owned(),
+        Some(kib) => format!("from {kib} KiB on sendfile never costs more than memory"),
+        None => "sendfile costs more than memory at the largest of these sizes".to_owned(),
     };
     let _ = writeln!(text, "{verdict}");
     text
@@ -217,7 +217,7 @@ mod tests {
         };
         assert!(
             table(&rows, &options)
-                .ends_with("from 64 KiB on sendfile is never dearer than memory\n")
+                .ends_with("from 64 KiB on sendfile never costs more than memory\n")
         );
     }
 }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Run;
 use crate::ladder::{Climb, LevelRun};
-use crate::limited::{Seen, Told};
+use crate::limited::{LimitFindings, RunAtLevel};
 use millrace_client::{Error, Plan, Progress, Stop};
 use millrace_stats::Verdict;
 use millrace_stats::analysis::bottleneck::Finding;
@@ -136,19 +136,20 @@ pub fn diagnose(
 
 /// What the levels say together.
 fn conclude(levels: Vec<Level>, command: String) -> Diagnosis {
-    let seen: Vec<Seen<'_>> = levels
+    let runs: Vec<RunAtLevel<'_>> = levels
         .iter()
-        .map(|level| Seen {
+        .map(|level| RunAtLevel {
             in_flight: Some(level.in_flight as f64),
             run: &level.run,
         })
         .collect();
-    let mut told = Told::of(&seen);
+    let mut findings = LimitFindings::of(&runs);
     if levels.len() < LEVELS {
-        told.remarks
+        findings
+            .remarks
             .push("it was stopped before the last level".to_owned());
     } else {
-        told.compare(&seen);
+        findings.compare(&runs);
     }
     let graver = |a: Verdict, b: Verdict| match (a, b) {
         (Verdict::Invalid, _) | (_, Verdict::Invalid) => Verdict::Invalid,
@@ -161,9 +162,9 @@ fn conclude(levels: Vec<Level>, command: String) -> Diagnosis {
         verdict: verdicts.reduce(graver).unwrap_or(Verdict::Invalid),
         command,
         levels,
-        bottleneck: told.bottleneck,
-        demands: told.demands,
-        remarks: told.remarks,
+        bottleneck: findings.bottleneck,
+        demands: findings.demands,
+        remarks: findings.remarks,
     }
 }
 

@@ -6,7 +6,7 @@ use millrace_stats::analysis::bottleneck::{Finding, LevelSigns, across, are_far_
 use millrace_stats::analysis::demand::{Demands, LEAST};
 
 /// A run at one level.
-pub(crate) struct Seen<'a> {
+pub(crate) struct RunAtLevel<'a> {
     /// Requests that are in flight all the time; `None` if the number changes, as in an open loop
     /// or with pauses.
     pub(crate) in_flight: Option<f64>,
@@ -15,7 +15,7 @@ pub(crate) struct Seen<'a> {
 
 /// The conclusion from all levels.
 #[derive(Debug, Default)]
-pub(crate) struct Told {
+pub(crate) struct LimitFindings {
     /// The likeliest first.
     pub(crate) bottleneck: Vec<Finding>,
     /// Demands of one request, at the level with the highest throughput.
@@ -24,9 +24,9 @@ pub(crate) struct Told {
     pub(crate) remarks: Vec<String>,
 }
 
-impl Told {
+impl LimitFindings {
     /// The conclusion from single levels, which are in order, the lowest first.
-    pub(crate) fn of(levels: &[Seen<'_>]) -> Self {
+    pub(crate) fn of(levels: &[RunAtLevel<'_>]) -> Self {
         let highest = highest(levels.iter().map(|level| level.run));
         let fastest = levels
             .iter()
@@ -49,7 +49,7 @@ impl Told {
     }
 
     /// Adds the conclusion from comparing the levels, if no single level shows a limit.
-    pub(crate) fn compare(&mut self, levels: &[Seen<'_>]) {
+    pub(crate) fn compare(&mut self, levels: &[RunAtLevel<'_>]) {
         if !self.bottleneck.is_empty() || !self.remarks.is_empty() {
             return;
         }
@@ -76,16 +76,16 @@ fn summary(run: &Run) -> Option<&Summary> {
 }
 
 /// The signs of every level, or why the levels cannot be compared.
-fn signs(levels: &[Seen<'_>]) -> Result<Vec<LevelSigns>, &'static str> {
+fn signs(levels: &[RunAtLevel<'_>]) -> Result<Vec<LevelSigns>, &'static str> {
     let in_flight: Option<Vec<f64>> = levels.iter().map(|level| level.in_flight).collect();
     let Some(in_flight) = in_flight else {
         return Err(
-            "a lock is told from waits for others only by numbers of requests in flight: by connections without pauses",
+            "a lock can be distinguished from waits for others only by numbers of requests in flight: this needs connections without pauses",
         );
     };
     if !are_far_apart(&in_flight) {
         return Err(
-            "a lock is told from waits for others only where the highest level is four times the lowest or more",
+            "a lock can be distinguished from waits for others only where the highest level is four times the lowest or more",
         );
     }
     let signs: Option<Vec<LevelSigns>> = levels
@@ -93,7 +93,9 @@ fn signs(levels: &[Seen<'_>]) -> Result<Vec<LevelSigns>, &'static str> {
         .zip(in_flight)
         .map(|(level, in_flight)| signs_of(level.run, in_flight))
         .collect();
-    signs.ok_or("without the server's processes a lock cannot be told from a busy processor")
+    signs.ok_or(
+        "without the server's processes a lock cannot be distinguished from a busy processor",
+    )
 }
 
 /// The signs to compare with the other levels; `None` if the server's processes were not probed, or

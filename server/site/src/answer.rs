@@ -9,7 +9,7 @@ use base_clock::Boottime;
 use bytes::Bytes;
 use millpond_db::{DatabaseFeed, Position, Value};
 use millpond_http::{OwnedRequest, Prepared, Response};
-use millpond_store::{FillOutcome, FlightEnd, Joined, Need, Permit, Why};
+use millpond_store::{FillOutcome, FlightEnd, Joined, MissReason, Need, Permit};
 
 use crate::{
     ahead::remake,
@@ -26,13 +26,13 @@ use crate::{
 const ATTEMPTS: usize = 8;
 
 /// Why a request is not answered from the store at once.
-pub(crate) enum NoHit {
-    /// It was asked.
-    Why(Why),
-    /// The visitor has written what this node's feed has not brought yet.
-    Unseen(Vec<Position>),
-    /// Nothing is stored.
-    NoCache,
+pub(crate) enum MissOrBypass {
+    /// The store has no valid answer.
+    Miss(MissReason),
+    /// This node's feed may not have applied these writes of the visitor yet.
+    UnseenWrites(Vec<Position>),
+    /// The server runs without the store (`--no-cache`).
+    CacheOff,
 }
 
 /// A request for a page, ready to be answered.
@@ -82,7 +82,7 @@ type Timing = (Duration, Duration);
 
 impl Ask {
     /// Answers; `why` is why there was no hit.
-    pub(crate) async fn answer(self, why: Why) -> Response {
+    pub(crate) async fn answer(self, why: MissReason) -> Response {
         if self.page.private.load(Ordering::Relaxed) {
             return self.answer_privately().await;
         }
@@ -146,7 +146,7 @@ impl Ask {
     }
 
     /// Makes the page for all waiting requests, and answers the request that leads.
-    async fn lead(&self, permit: Permit<Cached, DatabaseFeed>, why: Why) -> Response {
+    async fn lead(&self, permit: Permit<Cached, DatabaseFeed>, why: MissReason) -> Response {
         let (made, timing) = match self.make(permit).await {
             Ok(made) => made,
             Err(failure) => return self.respond(&Arc::new(Cached::Failed(failure)), b""),
@@ -375,11 +375,14 @@ impl Ask {
 const COLLAPSED: &[u8] = b"Cache-Status: millpond; fwd=miss; collapsed\r\n";
 
 /// Why the request went forward and what became of the answer (RFC 9211, sections 2.2 and 2.5).
-fn status(why: Why, outcome: FillOutcome) -> &'static [u8] {
+fn status(why: MissReason, outcome: FillOutcome) -> &'static [u8] {
     match (why, outcome) {
-        (Why::Absent, FillOutcome::Stored) => b"fwd=miss; stored",
-        (Why::Invalidated | Why::Epoch | Why::Expired, FillOutcome::Stored) => b"fwd=stale; stored",
-        (Why::FeedOld, FillOutcome::Stored) => b"fwd=bypass; stored; detail=feed-old",
+        (MissReason::Absent, FillOutcome::Stored) => b"fwd=miss; stored",
+        (
+            MissReason::Invalidated | MissReason::Epoch | MissReason::Expired,
+            FillOutcome::Stored,
+        ) => b"fwd=stale; stored",
+        (MissReason::FeedOld, FillOutcome::Stored) => b"fwd=bypass; stored; detail=feed-old",
         (_, FillOutcome::Fenced) => b"fwd=miss; detail=fenced",
         (_, FillOutcome::Outlived) => b"fwd=miss; detail=new-epoch",
     }

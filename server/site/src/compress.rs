@@ -13,7 +13,7 @@ use std::sync::{Arc, Weak};
 use millpond_http::{Coding, Prepared};
 use parking_lot::Mutex;
 
-/// Wishes that wait. One more is dropped, and comes again with the next request.
+/// Jobs that wait. One more is dropped, and comes again with the next request.
 const QUEUE: usize = 256;
 /// Added to the thread's nice value: any worker that wants the processor gets it first.
 const NICENESS: i32 = 10;
@@ -25,22 +25,22 @@ pub(crate) struct Compressor(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    queue: SyncSender<Wish>,
+    queue: SyncSender<CodingJob>,
     state: Arc<CompressorState>,
 }
 
 /// What the thread sees; it must not keep the sender alive.
 #[derive(Debug, Default)]
 struct CompressorState {
-    /// Wishes that are in the queue or being worked on.
+    /// Jobs that are in the queue or being worked on.
     known: Mutex<HashSet<CodingKey, foldhash::fast::RandomState>>,
     closed: AtomicBool,
 }
 
-/// No other response has the address while the wish exists: the wish's `Weak` holds the allocation.
+/// No other response has the address while the job exists: the job's `Weak` holds the allocation.
 type CodingKey = (usize, Coding);
 
-struct Wish {
+struct CodingJob {
     /// Weak, so that a response that the store evicts meanwhile is neither kept in memory nor
     /// compressed.
     prepared: Weak<Prepared>,
@@ -53,7 +53,7 @@ impl Compressor {
     pub(crate) fn start() -> Self {
         let (compressor, receiver) = Self::new();
         let state = Arc::clone(&compressor.0.state);
-        // Without a thread the receiver is dropped here, and each wish finds the queue closed.
+        // Without a thread the receiver is dropped here, and each job finds the queue closed.
         let _ = std::thread::Builder::new()
             .name("compressor".to_owned())
             .spawn(move || {
@@ -65,7 +65,7 @@ impl Compressor {
         compressor
     }
 
-    fn new() -> (Self, Receiver<Wish>) {
+    fn new() -> (Self, Receiver<CodingJob>) {
         let (queue, receiver) = sync_channel(QUEUE);
         let state = Arc::default();
         (Self(Arc::new(Inner { queue, state })), receiver)
@@ -77,7 +77,7 @@ impl Compressor {
     /// [`Prepared::weight`] (0 if the coding saves nothing). `done` is dropped without a call if
     /// the same coding is already queued, if the queue is full, or if `prepared` has no owner when
     /// its turn comes.
-    pub(crate) fn wish(
+    pub(crate) fn request_coding(
         &self,
         prepared: &Arc<Prepared>,
         coding: Coding,
@@ -89,19 +89,19 @@ impl Compressor {
         if !known.insert(key) {
             return;
         }
-        let wish = Wish {
+        let job = CodingJob {
             prepared: Arc::downgrade(prepared),
             coding,
             done: Box::new(done),
         };
-        // Under the lock: otherwise the thread could finish the wish before this thread knows that
-        // the wish was refused, and the key of another wish would be removed.
-        let refused = queue.try_send(wish);
+        // Under the lock: otherwise the thread could finish the job before this thread knows that
+        // the job was refused, and the key of another job would be removed.
+        let refused = queue.try_send(job);
         if refused.is_err() {
             known.remove(&key);
         }
         drop(known);
-        // The closure of a refused wish is dropped here, where its destructor may call anything.
+        // The closure of a refused job is dropped here, where its destructor may call anything.
         drop(refused);
     }
 }
@@ -112,7 +112,7 @@ impl Drop for Inner {
     }
 }
 
-impl Wish {
+impl CodingJob {
     fn key(&self) -> CodingKey {
         (self.prepared.as_ptr().addr(), self.coding)
     }
@@ -125,17 +125,17 @@ impl Wish {
 }
 
 /// Until the last sender is gone; what then still waits is dropped.
-fn work(queue: &Receiver<Wish>, state: &CompressorState) {
-    for wish in queue {
+fn work(queue: &Receiver<CodingJob>, state: &CompressorState) {
+    for job in queue {
         if state.closed.load(Ordering::Relaxed) {
             return;
         }
-        let key = wish.key();
-        // Held so that the address stays this wish's until its key is removed.
-        let _address = Weak::clone(&wish.prepared);
+        let key = job.key();
+        // Held so that the address stays this job's until its key is removed.
+        let _address = Weak::clone(&job.prepared);
         // A panic in an encoder or in `done` costs only this coding. The panic hook has reported
         // it, and no partial coding is visible: a coding is stored whole.
-        let _ = catch_unwind(AssertUnwindSafe(|| wish.encode()));
+        let _ = catch_unwind(AssertUnwindSafe(|| job.encode()));
         state.known.lock().remove(&key);
     }
 }
@@ -171,13 +171,13 @@ mod tests {
     }
 
     #[test]
-    fn a_wished_coding_is_made() {
+    fn a_requested_coding_is_made() {
         let compressor = Compressor::start();
         let prepared = prepared();
         assert_eq!(encoding(&prepared, "gzip"), None);
         let weight = prepared.weight();
         let (done, added) = mpsc::channel();
-        compressor.wish(&prepared, Coding::Gzip, move |bytes| {
+        compressor.request_coding(&prepared, Coding::Gzip, move |bytes| {
             done.send(bytes).unwrap();
         });
         let added = added.recv_timeout(PATIENCE).unwrap();
@@ -186,43 +186,43 @@ mod tests {
     }
 
     #[test]
-    fn a_wish_is_queued_once_and_may_come_again_later() {
+    fn a_job_is_queued_once_and_may_come_again_later() {
         let (compressor, receiver) = Compressor::new();
         let prepared = prepared();
         let (done, calls) = mpsc::channel();
-        let wish = |coding| {
+        let request = |coding| {
             let done = done.clone();
-            compressor.wish(&prepared, coding, move |bytes| done.send(bytes).unwrap());
+            compressor.request_coding(&prepared, coding, move |bytes| done.send(bytes).unwrap());
         };
-        wish(Coding::Gzip);
-        wish(Coding::Gzip);
-        wish(Coding::Brotli);
+        request(Coding::Gzip);
+        request(Coding::Gzip);
+        request(Coding::Brotli);
         assert_eq!(compressor.0.state.known.lock().len(), 2);
         let state = Arc::clone(&compressor.0.state);
         let worker = std::thread::spawn(move || work(&receiver, &state));
         assert!(calls.recv_timeout(PATIENCE).unwrap() > 0);
         assert!(calls.recv_timeout(PATIENCE).unwrap() > 0);
-        assert!(calls.try_recv().is_err(), "the second wish was dropped");
-        // The key may remain for a moment after `done`. The thread takes wishes in order, so a
-        // third wish shows when the key has been removed.
-        wish(Coding::Zstd);
+        assert!(calls.try_recv().is_err(), "the second job was dropped");
+        // The key may remain for a moment after `done`. The thread takes jobs in order, so a
+        // third job shows when the key has been removed.
+        request(Coding::Zstd);
         calls.recv_timeout(PATIENCE).unwrap();
-        wish(Coding::Gzip);
+        request(Coding::Gzip);
         assert_eq!(calls.recv_timeout(PATIENCE), Ok(0), "it was made before");
         drop(compressor);
         worker.join().unwrap();
     }
 
     #[test]
-    fn a_full_queue_drops_the_wish_and_takes_it_later() {
+    fn a_full_queue_drops_the_job_and_takes_it_later() {
         let (compressor, receiver) = Compressor::new();
         let all: Vec<_> = (0..=QUEUE).map(|_| prepared()).collect();
         let (done, calls) = mpsc::channel();
-        let wish = |prepared| {
+        let request = |prepared| {
             let done = done.clone();
-            compressor.wish(prepared, Coding::Zstd, move |_| done.send(()).unwrap());
+            compressor.request_coding(prepared, Coding::Zstd, move |_| done.send(()).unwrap());
         };
-        all.iter().for_each(wish);
+        all.iter().for_each(request);
         assert_eq!(compressor.0.state.known.lock().len(), QUEUE);
         let state = Arc::clone(&compressor.0.state);
         let worker = std::thread::spawn(move || work(&receiver, &state));
@@ -230,7 +230,7 @@ mod tests {
             calls.recv_timeout(PATIENCE).unwrap();
         }
         assert!(calls.try_recv().is_err());
-        wish(&all[QUEUE]);
+        request(&all[QUEUE]);
         calls.recv_timeout(PATIENCE).unwrap();
         assert_eq!(encoding(&all[QUEUE], "zstd").as_deref(), Some("zstd"));
         drop(compressor);
@@ -238,14 +238,14 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_costs_one_wish() {
+    fn a_panic_costs_one_job() {
         let compressor = Compressor::start();
         let (first, second) = (prepared(), prepared());
-        compressor.wish(&first, Coding::Gzip, |_| {
+        compressor.request_coding(&first, Coding::Gzip, |_| {
             std::panic::resume_unwind(Box::new("a panic in `done`"));
         });
         let (done, calls) = mpsc::channel();
-        compressor.wish(&second, Coding::Gzip, move |_| done.send(()).unwrap());
+        compressor.request_coding(&second, Coding::Gzip, move |_| done.send(()).unwrap());
         calls.recv_timeout(PATIENCE).unwrap();
         assert_eq!(encoding(&second, "gzip").as_deref(), Some("gzip"));
     }
@@ -254,7 +254,7 @@ mod tests {
     fn a_dropped_response_is_not_compressed() {
         let (compressor, receiver) = Compressor::new();
         let (done, calls) = mpsc::channel::<usize>();
-        compressor.wish(&prepared(), Coding::Gzip, move |bytes| {
+        compressor.request_coding(&prepared(), Coding::Gzip, move |bytes| {
             done.send(bytes).unwrap();
         });
         let state = Arc::clone(&compressor.0.state);
@@ -280,7 +280,7 @@ mod tests {
         drop(compressor);
         let prepared = prepared();
         let (done, calls) = mpsc::channel();
-        clone.wish(&prepared, Coding::Gzip, move |_| done.send(()).unwrap());
+        clone.request_coding(&prepared, Coding::Gzip, move |_| done.send(()).unwrap());
         calls.recv_timeout(PATIENCE).unwrap();
         drop(clone);
         assert_eq!(

@@ -11,7 +11,7 @@ use std::{collections::BTreeSet, sync::atomic::Ordering, time::Duration};
 use base_clock::Boottime;
 use millpond_db::{DatabaseFeed, Mark};
 use millpond_http::path;
-use millpond_store::{Cause, Explanation, FeedState, Tag, Why};
+use millpond_store::{Cause, Explanation, FeedState, MissReason, Tag};
 use serde_json::{Value, json};
 
 use crate::{
@@ -274,16 +274,16 @@ fn visitor(explanation: &mut Value, page: &Page, session: Option<&Session>) {
 fn miss_sentence(found: &StoredExplanation) -> String {
     match found.state {
         Ok(()) => "nothing that it depends on has changed since it was stored".to_owned(),
-        Err(Why::Absent) if found.is_flying => "it is being made just now".to_owned(),
-        Err(Why::Absent) => {
+        Err(MissReason::Absent) if found.is_flying => "it is being made just now".to_owned(),
+        Err(MissReason::Absent) => {
             "it is not in memory: not asked for yet, evicted, or not kept".to_owned()
         }
-        Err(Why::Invalidated) => "a change has touched what it depends on".to_owned(),
-        Err(Why::Epoch) => {
+        Err(MissReason::Invalidated) => "a change has touched what it depends on".to_owned(),
+        Err(MissReason::Epoch) => {
             format!("a new epoch has begun: {}", found.feed.epoch_reason)
         }
-        Err(Why::Expired) => "its own max-age is over".to_owned(),
-        Err(Why::FeedOld) => {
+        Err(MissReason::Expired) => "its own max-age is over".to_owned(),
+        Err(MissReason::FeedOld) => {
             "the database has not been heard of within the bound, so nothing is given from memory"
                 .to_owned()
         }

@@ -16,7 +16,7 @@ use millpond_store::Hit;
 
 use crate::{
     addresses::AddressMatch,
-    answer::{Ask, NoHit, owned},
+    answer::{Ask, MissOrBypass, owned},
     cached::{Cached, page_key},
     core::{Core, Generation},
     form::{self, Refused},
@@ -128,11 +128,11 @@ impl SiteService {
         page.counters.hit(self.worker);
         let mut validity = None;
         if let Cached::Page(prepared) = &**hit {
-            self.wish(prepared, request, key, hit.value());
+            self.request_coding(prepared, request, key, hit.value());
             // Before the response is made: the validity reads which codings there are.
             if request.wants_validity {
                 let hit = PageHit::new(hit.clone(), page.clone(), self.worker);
-                let session_end = session.map(Session::until);
+                let session_end = session.map(Session::expiry);
                 let (core, edition) = (&self.core, generation.edition);
                 validity = of_page(core, edition, prepared, request, session_end, hit);
             }
@@ -168,16 +168,16 @@ impl SiteService {
         page: &Page,
         key: &[u8],
         request: &Request<'_>,
-    ) -> Result<Hit<Cached, DatabaseFeed>, NoHit> {
+    ) -> Result<Hit<Cached, DatabaseFeed>, MissOrBypass> {
         if !self.core.cache {
-            return Err(NoHit::NoCache);
+            return Err(MissOrBypass::CacheOff);
         }
         let unseen = self.unseen(generation, page, request);
         if !unseen.is_empty() {
-            return Err(NoHit::Unseen(unseen));
+            return Err(MissOrBypass::UnseenWrites(unseen));
         }
         let found = self.core.store.get(key, request.received);
-        found.map_err(NoHit::Why)
+        found.map_err(MissOrBypass::Miss)
     }
 
     /// The writes of this visitor through other nodes that this node may not have applied yet. A
@@ -200,7 +200,7 @@ impl SiteService {
         values: Vec<millpond_db::Value>,
         key: &[u8],
         visitor: Arc<Visitor>,
-        why: NoHit,
+        why: MissOrBypass,
     ) -> Reply {
         let ask = Ask {
             core: self.core.clone(),
@@ -212,15 +212,15 @@ impl SiteService {
         };
         Reply::later(async move {
             match why {
-                NoHit::Why(why) => ask.answer(why).await,
-                NoHit::Unseen(unseen) => ask.answer_writer(unseen).await,
-                NoHit::NoCache => ask.answer_uncached().await,
+                MissOrBypass::Miss(why) => ask.answer(why).await,
+                MissOrBypass::UnseenWrites(unseen) => ask.answer_writer(unseen).await,
+                MissOrBypass::CacheOff => ask.answer_uncached().await,
             }
         })
     }
 
-    /// Has a coding made that this client could use, for the next one.
-    fn wish(
+    /// Requests a coding that this client could use, for later requests.
+    fn request_coding(
         &self,
         prepared: &Arc<Prepared>,
         request: &Request<'_>,
@@ -230,15 +230,17 @@ impl SiteService {
         let Some(coding) = prepared.wanted(request) else {
             return;
         };
-        // The wish does not hold the value: a value that the store has evicted by then is not
+        // The job does not hold the value: a value that the store has evicted by then is not
         // compressed.
         let (core, value) = (Arc::downgrade(&self.core), Arc::downgrade(value));
         let key = key.to_vec();
-        self.core.compressor.wish(prepared, coding, move |bytes| {
-            if let (Some(core), Some(value)) = (core.upgrade(), value.upgrade()) {
-                core.store.grow(&key, &value, bytes);
-            }
-        });
+        self.core
+            .compressor
+            .request_coding(prepared, coding, move |bytes| {
+                if let (Some(core), Some(value)) = (core.upgrade(), value.upgrade()) {
+                    core.store.grow(&key, &value, bytes);
+                }
+            });
     }
 
     fn post(
@@ -309,14 +311,14 @@ impl SiteService {
         let compressor = &self.core.compressor;
         match found {
             AddressMatch::File(file) => {
-                generation.statics.wish(file, request, compressor);
+                generation.statics.request_coding(file, request, compressor);
                 let validity = self.file_validity(generation, file.steady(), request);
                 Reply::reusable(file.respond(request), validity)
             }
             AddressMatch::Listing(listing) => {
                 let prepared = listing.prepared();
                 if let Some(coding) = prepared.wanted(request) {
-                    compressor.wish(prepared, coding, |_| {});
+                    compressor.request_coding(prepared, coding, |_| {});
                 }
                 let validity = self.file_validity(generation, Some(prepared), request);
                 Reply::reusable(prepared.respond(request, Bytes::new()), validity)
@@ -374,7 +376,6 @@ impl SiteService {
 
     /// The answer at a target that the client does not see. It is never a redirect: if the rewrite
     /// applied to the new address too, the client would be redirected for ever.
-    /// address too, the client would be led there for ever.
     fn rewritten(
         &self,
         generation: &Arc<Generation>,

@@ -176,7 +176,7 @@ impl Submission {
         };
         if !self.core.has_told_of_http.swap(true, Ordering::Relaxed) {
             self.core.log(&format!(
-                "somebody has signed in at {origin}, and browsers keep a secure cookie over https only: put https in front of this \
+                "a visitor has signed in at {origin}, and browsers keep a secure cookie over https only: put https in front of this \
                  server, or set `secure = false` under [session]"
             ));
         }

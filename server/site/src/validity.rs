@@ -12,7 +12,7 @@ use millpond_db::DatabaseFeed;
 use millpond_http::{Prepared, Request, Validity, ValidityCheck};
 use millpond_store::Hit;
 
-use crate::{cached::Cached, core::Core, page::Page, session::Until};
+use crate::{cached::Cached, core::Core, page::Page, session::CookieExpiry};
 
 /// Checks a response that not only the edition of the folder decides on.
 struct ResponseCheck {
@@ -26,7 +26,7 @@ struct ResponseCheck {
     hit: Option<PageHit>,
     /// The end of the session that the response was made for. The cookie is part of the request's
     /// bytes, so no other client sends it; but the same bytes may arrive when the session is over.
-    session_end: Option<Until>,
+    session_end: Option<CookieExpiry>,
 }
 
 /// A page that was found in the store by one worker.
@@ -53,7 +53,7 @@ pub(crate) fn of_page(
     edition: u64,
     prepared: &Arc<Prepared>,
     request: &Request<'_>,
-    session_end: Option<Until>,
+    session_end: Option<CookieExpiry>,
     hit: PageHit,
 ) -> Option<Validity> {
     let codings = codings(prepared, request);

@@ -109,7 +109,7 @@ impl HandleCell {
 
 /// Why an entry may not be given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Why {
+pub enum MissReason {
     /// There is no such entry.
     Absent,
     /// A change touched something that the entry depends on.
@@ -128,9 +128,9 @@ impl<V, F: Feed> StoredEntry<V, F> {
     ///
     /// The loads acquire what [`Generation::advance`] and the store to `dead` release. So a thread
     /// that learned of a change after the change was applied cannot find the entry valid here.
-    pub(crate) fn valid(&self, now: Boottime) -> Result<(), Why> {
+    pub(crate) fn valid(&self, now: Boottime) -> Result<(), MissReason> {
         if self.epoch != self.present.epoch.load(Ordering::Acquire) {
-            return Err(Why::Epoch);
+            return Err(MissReason::Epoch);
         }
         if self.dead.load(Ordering::Acquire)
             || self
@@ -138,10 +138,10 @@ impl<V, F: Feed> StoredEntry<V, F> {
                 .iter()
                 .any(|check| check.generation.now() != check.at)
         {
-            return Err(Why::Invalidated);
+            return Err(MissReason::Invalidated);
         }
         if now >= self.expires {
-            return Err(Why::Expired);
+            return Err(MissReason::Expired);
         }
         Ok(())
     }

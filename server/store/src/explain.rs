@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::{
-    Feed, MadeAhead, Store, Value, Why,
+    Feed, MadeAhead, MissReason, Store, Value,
     history::Cause,
     sync::{Arc, atomic::Ordering},
 };
@@ -12,7 +12,7 @@ use base_clock::Boottime;
 /// What the store knows of one key, and of its feed, at one moment.
 pub struct Explanation<V, F: Feed> {
     /// What [`Store::get`] would return, without the value.
-    pub state: Result<(), Why>,
+    pub state: Result<(), MissReason>,
     /// True if a flight runs for the key.
     pub is_flying: bool,
     /// The entry that is stored, or that was stored and has not been replaced.
@@ -71,13 +71,13 @@ impl<V: Value, F: Feed> Store<V, F> {
         let ledger = self.lock();
         let entry = self.index.read(key, Arc::clone);
         let state = match &entry {
-            _ if !self.healthy(now) => Err(Why::FeedOld),
+            _ if !self.healthy(now) => Err(MissReason::FeedOld),
             Some(entry) => entry.valid(now),
-            None => Err(Why::Absent),
+            None => Err(MissReason::Absent),
         };
         let history = &ledger.history;
         let (ended_by, ended_before) = match &entry {
-            Some(entry) if entry.valid(now) == Err(Why::Invalidated) => {
+            Some(entry) if entry.valid(now) == Err(MissReason::Invalidated) => {
                 (history.first(entry.since, &entry.tags), None)
             }
             Some(entry) => (None, history.last(&entry.tags)),

@@ -85,7 +85,7 @@ mod watched;
 
 pub use ahead::MadeAhead;
 pub use config::Config;
-pub use entry::Why;
+pub use entry::MissReason;
 pub use explain::{Explanation, FeedState, Stored};
 pub use feed::{Change, Feed, Sink};
 pub use flight::{FlightEnd, FlightWaiter};

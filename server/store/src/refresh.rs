@@ -3,7 +3,7 @@
 use std::task::Waker;
 
 use crate::{
-    Feed, Permit, Store, Value, Why,
+    Feed, MissReason, Permit, Store, Value,
     ahead::{Ahead, Detection, heat_of},
     entry::StoredEntry,
     heat::HOT,
@@ -76,7 +76,7 @@ impl<V: Value, F: Feed> Store<V, F> {
         let mut look = |ahead: &mut Ahead, entry: &Arc<StoredEntry<V, F>>| {
             looked += 1;
             match entry.valid(now) {
-                Err(Why::Invalidated | Why::Epoch) => {
+                Err(MissReason::Invalidated | MissReason::Epoch) => {
                     ahead.examine_ended(entry, Detection::Swept, now)
                 }
                 _ => entry.watch(),

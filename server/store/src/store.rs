@@ -3,7 +3,7 @@
 use std::task::Waker;
 
 use crate::{
-    Change, Config, Feed, FlightWaiter, Hit, Permit, Sink, Stats, Tag, Value, Why,
+    Change, Config, Feed, FlightWaiter, Hit, MissReason, Permit, Sink, Stats, Tag, Value,
     entry::Present,
     flight::Flight,
     history::TouchedSummary,
@@ -86,16 +86,16 @@ impl<V: Value, F: Feed> Store<V, F> {
     ///
     /// # Errors
     /// Why there is no hit.
-    pub fn get(&self, key: &[u8], now: Boottime) -> Result<Hit<V, F>, Why> {
+    pub fn get(&self, key: &[u8], now: Boottime) -> Result<Hit<V, F>, MissReason> {
         if !self.healthy(now) {
-            return Err(Why::FeedOld);
+            return Err(MissReason::FeedOld);
         }
         let found = self.index.read(key, |entry| {
             entry.valid(now)?;
             entry.visit();
             Ok(Hit::new(entry.clone()))
         });
-        found.unwrap_or(Err(Why::Absent))
+        found.unwrap_or(Err(MissReason::Absent))
     }
 
     /// True if the feed was heard within the bound (coherence.md, rule 6).

@@ -30,14 +30,29 @@ pub(super) fn widths(files: &[File]) -> Vec<Offence> {
         for comment in rust_text::parts(&file.text).comments {
             let line = lines.get(comment.line - 1).unwrap_or(&"");
             let width = line.chars().count();
-            let has_url = comment.text.split_whitespace().any(|w| w.contains("://"));
-            if width > MAX_WIDTH && !has_url {
+            if width > MAX_WIDTH && !has_too_long_url(line, comment.text) {
                 let what = format!("{width} columns; break the comment at {MAX_WIDTH}");
                 offences.push(offence(file, comment.line, what));
             }
         }
     }
     offences
+}
+
+/// True if a URL in `comment`, which is on `line`, does not fit on a line of its own. Punctuation
+/// beside the URL counts, because no line can end between them.
+fn has_too_long_url(line: &str, comment: &str) -> bool {
+    let width_where = |text: &str, is_part: fn(char) -> bool| {
+        let part = text.chars().take_while(|c| is_part(*c));
+        part.count()
+    };
+    let indentation = width_where(line, char::is_whitespace);
+    let mark = width_where(comment.trim_start(), |c| matches!(c, '/' | '!' | '*'));
+    let prefix = indentation + mark + usize::from(mark > 0);
+    let mut urls = comment
+        .split_whitespace()
+        .filter(|word| word.contains("://"));
+    urls.any(|url| prefix + url.chars().count() > MAX_WIDTH)
 }
 
 /// Banned words in comments, also where a line ends between two of them.
@@ -120,11 +135,35 @@ mod tests {
         assert_eq!(lines(widths, "a.rs", &beside), [1]);
     }
 
+    /// Words before a URL that is `columns` wide.
+    fn with_url(columns: usize) -> String {
+        let url = "https://example.org/";
+        format!("see {url}{}", "x".repeat(columns - url.len()))
+    }
+
     #[test]
-    fn narrow_comments_addresses_strings_and_prose_pass() {
+    fn a_wide_comment_is_found_if_its_url_fits_on_a_line() {
+        for (before, prefix) in [("", "// "), ("", "/// "), ("        ", "//! "), ("", " * ")] {
+            let (open, close) = match prefix {
+                " * " => ("/*\n", "\n*/"),
+                _ => ("\n", ""),
+            };
+            let room = MAX_WIDTH - before.len() - prefix.len();
+            let with = |columns| format!("{open}{before}{prefix}{}{close}\n", with_url(columns));
+            assert_eq!(lines(widths, "a.rs", &with(room)), [2], "{prefix}");
+            assert_eq!(lines(widths, "a.rs", &with(room + 1)), [0; 0], "{prefix}");
+        }
+        let room = MAX_WIDTH - "    // ".len();
+        let beside = |columns| format!("    let a = 1; // {}\n", with_url(columns));
+        assert_eq!(lines(widths, "a.rs", &beside(room)), [1]);
+        assert_eq!(lines(widths, "a.rs", &beside(room + 1)), [0; 0]);
+    }
+
+    #[test]
+    fn narrow_comments_strings_and_prose_pass() {
         let wide = "é".repeat(MAX_WIDTH);
         let text = format!(
-            "// {}\n/// https://example.org/{wide}\nlet a = \"// {wide}\";\n",
+            "// {}\nlet a = \"// {wide}\";\n",
             &wide[..2 * (MAX_WIDTH - 3)]
         );
         assert_eq!(lines(widths, "a.rs", &text), [0; 0]);

@@ -300,7 +300,7 @@ fn certificate(error: &CertificateError) -> &'static str {
         }
         // A root with the same name and another key proves nothing.
         Bad::UnknownIssuer | Bad::BadSignature => {
-            "the certificate is signed by nobody who is trusted"
+            "the certificate is signed by no trusted authority"
         }
         Bad::Expired | Bad::ExpiredContext { .. } => "the certificate has expired",
         Bad::NotValidYet | Bad::NotValidYetContext { .. } => "the certificate is not valid yet",

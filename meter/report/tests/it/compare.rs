@@ -40,7 +40,7 @@ fn comparison() -> Comparison {
         verdict: Verdict::Valid,
         reasons: Vec::new(),
         notes: Vec::new(),
-        answer: "new is 3.1 % (2.2 to 4.0) dearer".to_owned(),
+        answer: "new costs 3.1 % (2.2 to 4.0) more CPU per request".to_owned(),
         decision: Decision::Worse,
         limit: None,
         within_limit: None,
@@ -86,7 +86,7 @@ fn a_comparison_has_its_answer_its_noise_floor_and_its_blocks() {
     let html = compare_report(&comparison()).to_html();
     for word in [
         "new beside old",
-        "dearer",
+        "more CPU per request",
         "old against itself",
         "new against old",
         "process 4712",

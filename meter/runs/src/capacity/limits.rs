@@ -3,7 +3,7 @@
 //! The trials before them find the capacity. Most are too far from it to show the limit.
 
 use crate::Run;
-use crate::limited::{Seen, Told};
+use crate::limited::{LimitFindings, RunAtLevel};
 use millrace_stats::Stage;
 
 /// The runs of the fresh trials.
@@ -19,20 +19,20 @@ impl Confirmed {
     }
 
     /// What they say together; `None` where there are none, or nothing was sampled beside them.
-    pub(super) fn told(&self) -> Option<Told> {
+    pub(super) fn limit_findings(&self) -> Option<LimitFindings> {
         let stages = [Stage::ConfirmLow, Stage::ConfirmHigh].into_iter();
-        let levels: Vec<Seen<'_>> = stages
+        let levels: Vec<RunAtLevel<'_>> = stages
             .filter_map(|stage| self.median(stage))
-            .map(|run| Seen {
+            .map(|run| RunAtLevel {
                 in_flight: None,
                 run,
             })
             .collect();
         let is_probed = levels.iter().any(|level| level.run.probe.is_some());
         is_probed.then(|| {
-            let mut told = Told::of(&levels);
-            told.compare(&levels);
-            told
+            let mut findings = LimitFindings::of(&levels);
+            findings.compare(&levels);
+            findings
         })
     }
 
@@ -87,7 +87,7 @@ mod tests {
     fn the_limit_is_told_where_the_objective_just_fails() {
         let mut confirmed = Confirmed::default();
         confirmed.keep(Stage::Refine, probed(2_000.0, 0.99));
-        assert!(confirmed.told().is_none());
+        assert!(confirmed.limit_findings().is_none());
         for (stage, rate, busy) in [
             (Stage::ConfirmLow, 900.0, 0.8),
             (Stage::ConfirmHigh, 990.0, 0.97),
@@ -97,17 +97,17 @@ mod tests {
         ] {
             confirmed.keep(stage, probed(rate, busy));
         }
-        let told = confirmed.told().unwrap();
-        assert_eq!(told.bottleneck[0].name, Limit::Threads);
-        let evidence = told.bottleneck[0].evidence.join("; ");
+        let findings = confirmed.limit_findings().unwrap();
+        assert_eq!(findings.bottleneck[0].name, Limit::Threads);
+        let evidence = findings.bottleneck[0].evidence.join("; ");
         assert!(evidence.contains("97 %"), "{evidence}");
-        assert_eq!(told.demands.unwrap().rate_per_s, 990.0);
+        assert_eq!(findings.demands.unwrap().rate_per_s, 990.0);
     }
 
     #[test]
     fn without_samples_nothing_is_told() {
         let mut confirmed = Confirmed::default();
         confirmed.keep(Stage::ConfirmLow, sample_run(8.0, 900.0));
-        assert!(confirmed.told().is_none());
+        assert!(confirmed.limit_findings().is_none());
     }
 }

@@ -7,7 +7,7 @@ use super::limits::Confirmed;
 use super::outcome::Capacity;
 use super::{CapacityNews, CapacityPlan, CapacityProgress, words};
 use crate::ladder::{Climb, LevelRun};
-use crate::limited::Told;
+use crate::limited::LimitFindings;
 use crate::{Host, Run};
 use base_clock::Nanos;
 use millrace_client::{Error, Plan, Progress, Schedule, Stop};
@@ -60,8 +60,8 @@ pub fn capacity(
         }
         Ok(Some(trial))
     })?;
-    let told = confirmed.told();
-    Ok(conclude(plan, searched, trouble, told))
+    let findings = confirmed.limit_findings();
+    Ok(conclude(plan, searched, trouble, findings))
 }
 
 /// The planned length of a trial, after a check of everything that can be checked beforehand.
@@ -177,10 +177,10 @@ fn conclude(
     plan: &CapacityPlan,
     searched: Searched,
     trouble: Option<String>,
-    told: Option<Told>,
+    findings: Option<LimitFindings>,
 ) -> Capacity {
-    let is_told = told.is_some();
-    let told = told.unwrap_or_default();
+    let is_probed = findings.is_some();
+    let findings = findings.unwrap_or_default();
     let crossing = searched.crossing;
     let low = crossing
         .map(|crossing| crossing.low)
@@ -221,9 +221,9 @@ fn conclude(
         host: Host::here(),
         command: plan.plan.conditions.command.clone(),
         sessions: plan.plan.has_sessions(),
-        bottleneck: is_told.then_some(told.bottleneck),
-        demands: told.demands,
-        remarks: told.remarks,
+        bottleneck: is_probed.then_some(findings.bottleneck),
+        demands: findings.demands,
+        remarks: findings.remarks,
     }
 }
 

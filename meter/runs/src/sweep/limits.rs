@@ -1,7 +1,7 @@
 //! What limits the server, from the probes of a sweep's steps.
 
 use super::{By, Direction, Sweep, SweepStep};
-use crate::limited::{Seen, Told, demands, highest};
+use crate::limited::{LimitFindings, RunAtLevel, demands, highest};
 
 impl Sweep {
     /// Finds what limits the server. Demands come from steps with at least 70 % of the highest
@@ -11,11 +11,11 @@ impl Sweep {
         let whole = || self.steps.iter().filter(|step| step.complete);
         let most = highest(whole().map(|step| &step.run));
         let is_probed = whole().any(|step| step.run.probe.is_some());
-        let told = is_probed.then(|| {
+        let findings = is_probed.then(|| {
             let levels = levels(self);
-            let mut told = Told::of(&levels);
-            told.compare(&levels);
-            told
+            let mut findings = LimitFindings::of(&levels);
+            findings.compare(&levels);
+            findings
         });
         for step in &mut self.steps {
             let taken = demands(&step.run, most).filter(|_| step.complete);
@@ -24,10 +24,10 @@ impl Sweep {
             }
         }
         let is_known = has_samples(&self.steps);
-        let told = told.unwrap_or_default();
-        self.bottleneck = is_known.then_some(told.bottleneck);
-        self.demands = told.demands;
-        self.remarks = told.remarks;
+        let findings = findings.unwrap_or_default();
+        self.bottleneck = is_known.then_some(findings.bottleneck);
+        self.demands = findings.demands;
+        self.remarks = findings.remarks;
     }
 }
 
@@ -38,7 +38,7 @@ fn has_samples(steps: &[SweepStep]) -> bool {
 }
 
 /// The way up, lowest level first. The repeat with the median throughput represents its level.
-fn levels(sweep: &Sweep) -> Vec<Seen<'_>> {
+fn levels(sweep: &Sweep) -> Vec<RunAtLevel<'_>> {
     let mut up: Vec<&SweepStep> = sweep
         .steps
         .iter()
@@ -52,7 +52,7 @@ fn levels(sweep: &Sweep) -> Vec<Seen<'_>> {
     let same = up.chunk_by(|a, b| a.level == b.level);
     same.map(|steps| {
         let step = steps[steps.len() / 2];
-        Seen {
+        RunAtLevel {
             in_flight: in_flight(sweep.by, step),
             run: &step.run,
         }

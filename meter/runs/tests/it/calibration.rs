@@ -137,7 +137,10 @@ fn a_run_above_the_calibration_is_not_suspect_and_one_near_the_floor_says_so() {
         unknown.reasons
     );
     assert!(
-        unknown.notes.join(" ").contains("cannot be told"),
+        unknown
+            .notes
+            .join(" ")
+            .contains("whether it limits this run is unknown"),
         "{:?}",
         unknown.notes
     );

@@ -123,7 +123,7 @@ fn certificates_that_are_not_good_are_refused_and_named() {
         (wrong_name, "not valid for this name"),
         (expired, "has expired"),
         (early, "not valid yet"),
-        (other.usual(), "nobody who is trusted"),
+        (other.usual(), "no trusted authority"),
     ] {
         let (server, _) = fixed(config, HELLO);
         let plan = secure(&server, &authority, 10);
@@ -295,7 +295,7 @@ fn an_open_loop_says_why_no_handshake_succeeds() {
         plan.request.timeout = Duration::from_secs(2);
         plan.length.stop = Stop::Duration(Duration::from_millis(200));
     });
-    all_end_as("tls", "nobody who is trusted", &plan);
+    all_end_as("tls", "no trusted authority", &plan);
 }
 
 #[test]

@@ -67,7 +67,7 @@ impl Length {
         }
         if self.blocks < BLOCKS {
             return Err(format!(
-                "how many blocks an effect takes is told by the first {BLOCKS} or more, and these are {}",
+                "at least {BLOCKS} blocks are needed to find how many an effect takes, and these are {}",
                 self.blocks
             ));
         }

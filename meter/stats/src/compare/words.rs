@@ -27,7 +27,7 @@ pub fn answer(
     };
     let seen = || {
         effect.detectable.map_or_else(
-            || "nobody can say which".to_owned(),
+            || "a difference of unknown size".to_owned(),
             |share| format!("a difference of {} % or more", digits(share * 100.0)),
         )
     };
@@ -77,8 +77,8 @@ fn difference(metric: Metric, ratio: &Ratio, names: &Names<'_>) -> String {
     let (more, b) = (ratio.ratio > 1.0, names.b);
     let change = change(ratio);
     match (metric, more) {
-        (Metric::Cpu, true) => format!("{b} is {change} dearer"),
-        (Metric::Cpu, false) => format!("{b} is {change} cheaper"),
+        (Metric::Cpu, true) => format!("{b} costs {change} more CPU per request"),
+        (Metric::Cpu, false) => format!("{b} costs {change} less CPU per request"),
         (Metric::Throughput, true) => format!("{b} answers {change} more requests"),
         (Metric::Throughput, false) => format!("{b} answers {change} fewer requests"),
         (Metric::P50 | Metric::P99, _) => format!(
@@ -190,8 +190,18 @@ mod tests {
         let more = [1.031, 1.022, 1.04];
         let less = [0.95, 0.93, 0.97];
         let same = [1.002, 0.99, 1.008];
-        check(Metric::Cpu, more, None, "new is 3.1 % (2.2 to 4.0) dearer");
-        check(Metric::Cpu, less, None, "new is 5.0 % (3.0 to 7.0) cheaper");
+        check(
+            Metric::Cpu,
+            more,
+            None,
+            "new costs 3.1 % (2.2 to 4.0) more CPU per request",
+        );
+        check(
+            Metric::Cpu,
+            less,
+            None,
+            "new costs 5.0 % (3.0 to 7.0) less CPU per request",
+        );
         check(
             Metric::Throughput,
             less,

@@ -55,7 +55,7 @@ pub fn notes(evidence: &Evidence<'_>) -> Vec<String> {
                 "waited for the null server"
             };
             notes.push(format!(
-                "the client was seen to do {:.0}/s, where it {why}: whether it limits this run cannot be told",
+                "the client was seen to do {:.0}/s, where it {why}: whether it limits this run is unknown",
                 known.ceiling_per_s
             ));
         }

@@ -4,7 +4,7 @@
 //! The file has no position that all processes could compare. But a poll that begins after a write
 //! finds the write (`PRAGMA data_version`). So a position is the name of a process and one of its
 //! ticks. A process notes when it sees such a position for the first time. The position is passed
-//! once a poll has succeeded that began later. Until then, for at most one poll interval, the
+//! once a poll has succeeded that began later. Until then, for one or two poll intervals, the
 //! visitor's reads go past the cache.
 
 use std::sync::Arc;

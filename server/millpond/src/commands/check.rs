@@ -110,7 +110,7 @@ fn is_agreed(count: usize) -> Result<bool, CommandFailure> {
     };
     if !io::stdin().is_terminal() {
         return Err(CommandFailure::new(format!(
-            "{statements} marked \"fix\" above {change} your database, and nobody is here to be asked"
+            "{statements} marked \"fix\" above {change} your database, and no terminal is there to ask you first"
         ))
         .hint("run this again with --yes"));
     }

@@ -47,7 +47,7 @@ impl ExplainArgs {
         let address = match self.admin {
             Some(address) => address,
             None => Config::read(&self.site)?.admin.ok_or_else(|| {
-                CommandFailure::new(format!("{} has no admin.listen, so nobody can be asked", self.site.display())).hint(
+                CommandFailure::new(format!("{} has no admin.listen, so no server can be asked", self.site.display())).hint(
                     "write [admin] and listen = \"127.0.0.1:9180\" into its millpond.toml and restart, or give --admin ADDR",
                 )
             })?,
@@ -293,7 +293,7 @@ fn entry(text: &mut String, indent: &str, entry: &Value) {
     if ahead["times"].as_u64().is_some_and(|times| times > 0) {
         let _ = writeln!(
             text,
-            "{indent}kept fresh ahead: {} made before anybody asked, {} of them in vain",
+            "{indent}kept fresh ahead: {} before a request, {} of them unused",
             ahead["times"], ahead["in_vain"]
         );
     }

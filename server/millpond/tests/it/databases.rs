@@ -249,7 +249,7 @@ fn triggers_are_installed_when_the_owner_says_so_and_not_before() {
         let output = run(site.path(), &[&["check", "."], args].concat());
         let said = text(&output.stderr);
         // A user that asks for more than the command does is informed.
-        let is_undone = said.contains("nobody is here to be asked");
+        let is_undone = said.contains("no terminal is there to ask you first");
         assert_eq!(output.status.success(), !is_undone, "{said}");
         let count = "select count(*) from pg_trigger where tgname like '\\_millpond%'";
         let found: i64 = client.query_one(count, &[]).unwrap().get(0);

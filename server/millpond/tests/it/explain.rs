@@ -64,7 +64,7 @@ fn what_is_kept_fresh_ahead_says_how_often() {
     assert!(is_made, "nobody has asked since, and it was not made");
     let shown = run(site.path(), &["explain", "/read?id=1", "--admin", &admin]);
     let shown = text(&shown.stdout);
-    let told = "kept fresh ahead: 1 made before anybody asked, 0 of them in vain";
+    let told = "kept fresh ahead: 1 before a request, 0 of them unused";
     assert!(shown.contains(told), "{shown}");
     assert!(shown.contains("in memory: nothing"), "{shown}");
 }

@@ -61,7 +61,7 @@ fn what_logical_replication_needs_is_done_when_the_owner_agrees_and_not_before()
         "fix: alter system set wal_level = logical; then start the server anew",
         "fix: create publication \"millpond\" for table note;",
         "fix: alter table loose replica identity full; alter publication \"millpond\" add table loose;",
-        "the 3 statements marked \"fix\" above change your database, and nobody is here to be asked",
+        "the 3 statements marked \"fix\" above change your database, and no terminal is there to ask you first",
     ] {
         assert!(said.contains(statement), "{statement}: {said}");
     }

@@ -49,7 +49,7 @@ pub(super) const REDIRECT: EntryKind = EntryKind {
 
 pub(super) const REWRITE: EntryKind = EntryKind {
     name: "rewrite",
-    about: "Addresses that are answered as another path of the site is, without the client being told. They come after redirects \
+    about: "Addresses that are answered as another path of the site is; the client does not see the other path. They come after redirects \
             and before pages and files, in the same order, and once: the new path is not rewritten again. \
             So a page or a file at a path that a rewrite takes does not answer there, and `from = \"/*\"` takes all of them. What is at the \
             new path answers itself: the client is led nowhere, not even to a shorter address (`static.clean_urls`) or to one with \

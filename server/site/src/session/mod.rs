@@ -7,7 +7,7 @@
 //!
 //! Results of a query that uses claims have them in their key. Output of a template that uses
 //! claims belongs to this visitor alone (coherence.md, rule 15). An expired session is no session,
-//! also for a cached response: see [`Until`].
+//! also for a cached response: see [`CookieExpiry`].
 
 mod attempts;
 mod claims;
@@ -51,17 +51,18 @@ pub(crate) struct Session {
 
 impl Session {
     /// The time at which a response that was made from this session expires.
-    pub(crate) const fn until(&self) -> Until {
-        Until(self.expires)
+    pub(crate) const fn expiry(&self) -> CookieExpiry {
+        CookieExpiry(self.expires)
     }
 }
 
-/// The end of a session, which is checked each time before a cached response is used.
+/// The time at which a signed cookie expires. For a session it is checked each time before a cached
+/// response is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Until(u64);
+pub(crate) struct CookieExpiry(u64);
 
-impl Until {
-    /// Whether it is over for a request that was received at `received`.
+impl CookieExpiry {
+    /// True if the cookie has expired for a request that was received at `received`.
     pub(crate) fn is_over(self, received: Boottime) -> bool {
         base_clock::unix_seconds_at(received) >= self.0
     }
@@ -133,7 +134,7 @@ impl Sessions {
         let mut tokens = self.cookie.values(request);
         tokens.find_map(|token| {
             token::open(token, &self.keys)
-                .filter(|session| !session.until().is_over(request.received))
+                .filter(|session| !session.expiry().is_over(request.received))
         })
     }
 
@@ -231,8 +232,8 @@ mod tests {
         assert_eq!(first.claims, claims());
         assert!(at(3500).is_some());
         assert!(at(3602).is_none());
-        assert!(!first.until().is_over(now));
-        assert!(first.until().is_over(now.plus(Duration::from_secs(3602))));
+        assert!(!first.expiry().is_over(now));
+        assert!(first.expiry().is_over(now.plus(Duration::from_secs(3602))));
     }
 
     #[test]

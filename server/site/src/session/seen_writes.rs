@@ -17,7 +17,7 @@ use base_clock::Boottime;
 use millpond_db::Position;
 use millpond_http::Request;
 
-use super::{Sessions, Until, keys::Keys, token};
+use super::{CookieExpiry, Sessions, keys::Keys, token};
 
 const VERSION: &str = "w1";
 
@@ -81,7 +81,7 @@ impl Sessions {
             let mut tokens = cookie.values(request);
             tokens.find_map(|token| {
                 let (position, expires) = open(token, &self.keys)?;
-                (!Until(expires).is_over(request.received)).then_some(position)
+                (!CookieExpiry(expires).is_over(request.received)).then_some(position)
             })
         })
     }

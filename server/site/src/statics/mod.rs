@@ -143,14 +143,19 @@ impl Statics {
 
     /// Starts making a coding of `file` that the sender of `request` could use, for later requests.
     /// Nothing happens once all codings are made, or if there is no memory left for another.
-    pub(crate) fn wish(&self, file: &StaticFile, request: &Request<'_>, compressor: &Compressor) {
+    pub(crate) fn request_coding(
+        &self,
+        file: &StaticFile,
+        request: &Request<'_>,
+        compressor: &Compressor,
+    ) {
         if let Some(prepared) = file.prepared()
             && let Some(coding) = prepared.wanted(request)
             && let Ok(most) = usize::try_from(prepared.body().len())
             // A coding that is not shorter is not kept.
             && let Some(taken) = self.room.take(most)
         {
-            compressor.wish(prepared, coding, move |bytes| taken.keep(bytes));
+            compressor.request_coding(prepared, coding, move |bytes| taken.keep(bytes));
         }
     }
 

@@ -14,7 +14,7 @@ use proptest::prelude::*;
 
 use base_clock::Boottime;
 use millpond_store::{
-    Change, Config, Fill, FillOutcome, FlightEnd, Joined, MadeAhead, Need, Sink, Tag, Why,
+    Change, Config, Fill, FillOutcome, FlightEnd, Joined, MadeAhead, MissReason, Need, Sink, Tag,
 };
 
 use crate::support::{NOW, TestStore, fill, lead, poll_once, store};
@@ -326,7 +326,7 @@ fn the_fence_checks_what_is_made_ahead_and_requests_meanwhile_wait_for_it() {
     // It saw the first change and not the second.
     assert!(matches!(poll_once(early), Poll::Ready(FlightEnd::Value(_))));
     assert!(matches!(poll_once(late), Poll::Ready(FlightEnd::Retry)));
-    assert_eq!(store.get(b"hot", NOW).err(), Some(Why::Invalidated));
+    assert_eq!(store.get(b"hot", NOW).err(), Some(MissReason::Invalidated));
     assert_eq!(make(&store, b"hot", ROW, 2), FillOutcome::Stored);
     assert_eq!(store.get(b"hot", NOW).map(|stone| stone.number), Ok(2));
     let mut outlived = store.lead_ahead(b"other", NOW).expect("nobody makes it");

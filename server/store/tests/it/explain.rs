@@ -1,7 +1,7 @@
 //! Why a key is answered as it is.
 
 use base_clock::Boottime;
-use millpond_store::{Change, Config, Joined, Need, Sink, Tag, Why};
+use millpond_store::{Change, Config, Joined, MissReason, Need, Sink, Tag};
 
 use crate::support::{NOW, TestStore, block_on, fill, store};
 
@@ -21,7 +21,7 @@ fn apply(store: &TestStore, mark: u64, tags: Vec<Tag>) {
 fn the_change_that_ended_an_entry_is_named() {
     let store = store(Config::default());
     let absent = store.explain(b"key", NOW);
-    assert_eq!(absent.state, Err(Why::Absent));
+    assert_eq!(absent.state, Err(MissReason::Absent));
     assert!(absent.entry.is_none() && absent.ended_by.is_none() && !absent.is_flying);
     apply(&store, 1, vec![Tag::narrow(2)]);
     keep(&store, b"key", vec![Tag::narrow(2), Tag::broad(5)]);
@@ -36,7 +36,7 @@ fn the_change_that_ended_an_entry_is_named() {
         apply(&store, mark, vec![tag]);
     }
     let over = store.explain(b"key", NOW);
-    assert_eq!(over.state, Err(Why::Invalidated));
+    assert_eq!(over.state, Err(MissReason::Invalidated));
     let cause = over.ended_by.expect("it is remembered");
     assert_eq!((cause.mark, cause.is_certain), (3, true));
     assert_eq!(
@@ -61,7 +61,10 @@ fn what_touched_too_much_is_only_a_suspect_and_what_is_long_ago_is_forgotten() {
     assert_eq!(&cause.touched[..], [Tag::broad(7)]);
     (2..2_000).for_each(|mark| apply(&store, mark, vec![Tag::narrow(4)]));
     let over = store.explain(b"key", NOW);
-    assert_eq!((over.state, over.ended_by), (Err(Why::Invalidated), None));
+    assert_eq!(
+        (over.state, over.ended_by),
+        (Err(MissReason::Invalidated), None)
+    );
 }
 
 #[test]
@@ -75,7 +78,7 @@ fn the_feed_reports_its_age_and_why_its_epoch_began() {
     keep(&store, b"key", vec![Tag::narrow(2)]);
     store.new_epoch("the schema has changed");
     let over = store.explain(b"key", NOW);
-    assert_eq!((over.state, over.ended_by), (Err(Why::Epoch), None));
+    assert_eq!((over.state, over.ended_by), (Err(MissReason::Epoch), None));
     assert_eq!(over.feed.epoch_reason, "the schema has changed");
     assert_eq!((over.feed.epoch, over.feed.position), (1, None));
 }

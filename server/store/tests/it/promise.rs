@@ -3,7 +3,7 @@
 use std::{sync::Arc, task::Poll};
 
 use millpond_store::{
-    Change, Class, Config, Fill, FillOutcome, FlightEnd, Joined, Need, Sink, Tag, Why,
+    Change, Class, Config, Fill, FillOutcome, FlightEnd, Joined, MissReason, Need, Sink, Tag,
 };
 
 use crate::support::{NOW, Stone, TestStore, fill, lead, poll_once, store, weighing};
@@ -22,7 +22,7 @@ fn change(store: &TestStore, mark: u64, tag: Tag) {
     });
 }
 
-fn get(store: &TestStore, key: &[u8]) -> Result<u64, Why> {
+fn get(store: &TestStore, key: &[u8]) -> Result<u64, MissReason> {
     store.get(key, NOW).map(|value| value.number)
 }
 
@@ -30,12 +30,12 @@ fn get(store: &TestStore, key: &[u8]) -> Result<u64, Why> {
 fn what_was_stored_is_given_until_its_tag_is_touched() {
     for tag in [ROW, TABLE] {
         let store = store(Config::default());
-        assert_eq!(get(&store, b"key"), Err(Why::Absent));
+        assert_eq!(get(&store, b"key"), Err(MissReason::Absent));
         assert_eq!(put(&store, b"key", &[tag]), FillOutcome::Stored);
         change(&store, 1, Tag::narrow(100));
         assert_eq!(get(&store, b"key"), Ok(1));
         change(&store, 2, tag);
-        assert_eq!(get(&store, b"key"), Err(Why::Invalidated));
+        assert_eq!(get(&store, b"key"), Err(MissReason::Invalidated));
     }
 }
 
@@ -47,7 +47,10 @@ fn a_row_with_more_dependents_than_are_listed_reaches_all_of_them() {
     }
     change(&store, 1, ROW);
     for key in 0..200u64 {
-        assert_eq!(get(&store, &key.to_le_bytes()), Err(Why::Invalidated));
+        assert_eq!(
+            get(&store, &key.to_le_bytes()),
+            Err(MissReason::Invalidated)
+        );
     }
     // Dependents without a place in the list leave the table as clean as listed ones.
     store.visible(&1);
@@ -67,7 +70,7 @@ fn an_old_feed_gives_nothing() {
         store
             .get(b"key", last.plus(std::time::Duration::from_nanos(1)))
             .err(),
-        Some(Why::FeedOld)
+        Some(MissReason::FeedOld)
     );
 }
 
@@ -78,7 +81,7 @@ fn a_change_during_a_fill_keeps_it_out() {
     change(&store, 1, ROW);
     store.visible(&1);
     assert_eq!(permit.complete(fill(1, vec![ROW], 0)), FillOutcome::Fenced);
-    assert_eq!(get(&store, b"key"), Err(Why::Absent));
+    assert_eq!(get(&store, b"key"), Err(MissReason::Absent));
     assert_eq!(store.stats().logged, 0);
 }
 
@@ -145,7 +148,7 @@ fn a_transaction_larger_than_the_log_begins_an_epoch() {
         mark: 1,
         tags: (0..11).map(|tag| Tag::narrow(tag << 1)).collect(),
     });
-    assert_eq!(get(&store, b"key"), Err(Why::Epoch));
+    assert_eq!(get(&store, b"key"), Err(MissReason::Epoch));
 }
 
 #[test]
@@ -337,7 +340,7 @@ fn a_value_that_says_it_weighs_everything_harms_nothing() {
         ));
         assert_eq!(
             (get(&store, b"key"), get(&store, b"huge")),
-            (Ok(1), Err(Why::Absent))
+            (Ok(1), Err(MissReason::Absent))
         );
         let value = store.get(b"key", NOW).expect("it is there");
         store.grow(b"key", value.value(), weight);

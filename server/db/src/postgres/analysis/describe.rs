@@ -29,9 +29,9 @@ impl Precision {
     /// Why old values are not reported.
     fn unreported(&self) -> &'static str {
         match self.identity {
-            Identity::None => "without a replica identity no old values are told",
+            Identity::None => "without a replica identity no old values are reported",
             Identity::Columns | Identity::Full => {
-                "REPLICA IDENTITY DEFAULT tells the old values of keys only"
+                "REPLICA IDENTITY DEFAULT reports the old values of keys only"
             }
         }
     }

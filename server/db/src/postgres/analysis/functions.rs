@@ -228,7 +228,7 @@ fn reason(function: &Function) -> String {
         (Role::Output, _) => format!("the result of writing a value by {name}() may change"),
         (Role::Call, _) if CLOCK.contains(&name) => format!("{name}() reads the clock"),
         (Role::Call, "nextval" | "currval" | "lastval" | "setval") => {
-            format!("{name}() uses a sequence, whose changes are not told")
+            format!("{name}() uses a sequence, whose changes no feed reports")
         }
         (Role::Call, "current_setting") => {
             "current_setting() may differ from one session to the next".to_owned()

@@ -217,7 +217,7 @@ impl DependencySearch<'_> {
         if !round.system.is_empty() {
             for name in lookup::names(client, &round.system).await? {
                 self.object(format!(
-                    "changes to PostgreSQL's own tables are not told ({name})"
+                    "no feed reports changes to PostgreSQL's own tables ({name})"
                 ));
             }
         }
@@ -283,11 +283,11 @@ fn no_table(relation: &Relation) -> String {
     let name = relation.display();
     match relation.kind {
         'm' => format!(
-            "{name} is a materialized view, whose refreshes are not told; read a plain view or a table"
+            "{name} is a materialized view, whose refreshes no feed reports; read a plain view or a table"
         ),
-        'f' => format!("{name} is a foreign table, whose changes are not told"),
-        'S' => format!("{name} is a sequence, whose changes are not told"),
-        _ => format!("{name} is not a table whose changes are told"),
+        'f' => format!("{name} is a foreign table, whose changes no feed reports"),
+        'S' => format!("{name} is a sequence, whose changes no feed reports"),
+        _ => format!("{name} is not a table whose changes a feed reports"),
     }
 }
 
@@ -297,13 +297,13 @@ fn unreported(catalog: &Catalog, table: u32, reason: &UnreportedReason) -> Strin
     let publication = &catalog.publication().name;
     match reason {
         UnreportedReason::Foreign => {
-            format!("{name} is a foreign table, whose changes are not told")
+            format!("{name} is a foreign table, whose changes no feed reports")
         }
         UnreportedReason::Unlogged => format!(
-            "{name} is UNLOGGED, so its changes are not told; \"alter table {name} set logged\" has them in the log, at the cost of each write"
+            "{name} is UNLOGGED, so no feed reports its changes; \"alter table {name} set logged\" has them in the log, at the cost of each write"
         ),
         UnreportedReason::Temporary => {
-            format!("{name} is a temporary table, whose changes are not told")
+            format!("{name} is a temporary table, whose changes no feed reports")
         }
         UnreportedReason::NoPublication => {
             format!("there is no publication {publication}; \"millpond check --fix\" makes it")

@@ -157,7 +157,7 @@ impl Walk<'_> {
             "QUERY" => self.query(object),
             "TABLESAMPLECLAUSE" => self.object_to("TABLESAMPLE takes other rows each time".into()),
             "SQLVALUEFUNCTION" => self.value_function(object),
-            "NEXTVALUEEXPR" => self.object_to("a sequence's changes are not told".into()),
+            "NEXTVALUEEXPR" => self.object_to("no feed reports a sequence's changes".into()),
             "COERCEVIAIO" => self.conversion(object),
             "CONST" => {
                 // date, time, timestamp, timestamptz

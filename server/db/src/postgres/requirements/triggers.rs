@@ -186,7 +186,7 @@ pub(super) fn leftover_triggers(
     Some(
         Requirement::new(
             "triggers of the other feed are left",
-            "they still record changes that nobody reads",
+            "they still record changes that no feed reads",
         )
         .repaired_by(parts::remove(schema, &tables), may_mend),
     )

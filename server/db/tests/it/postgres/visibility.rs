@@ -12,7 +12,8 @@ use base_clock::Boottime;
 use lab_pgtest::{Options, Postgres};
 use millpond_db::{Database, DatabaseFeed, Query, ReadResult, Snapshot, Value};
 use millpond_store::{
-    Change, Class, Config, Fill, FillOutcome, Joined, Need, Sink, Store, Tag, Value as Stored, Why,
+    Change, Class, Config, Fill, FillOutcome, Joined, MissReason, Need, Sink, Store, Tag,
+    Value as Stored,
 };
 use parking_lot::Mutex;
 use postgres::{Client, NoTls};
@@ -213,7 +214,7 @@ impl Both {
         (word, outcome)
     }
 
-    fn stored(&self) -> Result<Value, Why> {
+    fn stored(&self) -> Result<Value, MissReason> {
         let found = self.store.get(KEY.as_bytes(), Boottime::now());
         found.map(|word| word.0.clone())
     }

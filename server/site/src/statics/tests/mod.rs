@@ -263,9 +263,9 @@ fn codings_are_made_within_the_memory() {
     let statics = load_with(&temp, &options, None);
     assert_eq!(statics.room.left(), 9000);
     let compressor = Compressor::start();
-    let wish = |statics: &Statics, path, coding| {
+    let request = |statics: &Statics, path, coding| {
         let request = OwnedRequest::new("GET", "/").field("Accept-Encoding", coding);
-        statics.wish(
+        statics.request_coding(
             statics.find(path).unwrap(),
             &request.as_request(),
             &compressor,
@@ -274,12 +274,12 @@ fn codings_are_made_within_the_memory() {
         let (done, end) = std::sync::mpsc::channel();
         let other = folder(&[("x.txt", "x".repeat(1000).as_bytes())]);
         let other = load(&other, None);
-        compressor.wish(prepared(&other, "/x.txt"), Coding::Gzip, move |_| {
+        compressor.request_coding(prepared(&other, "/x.txt"), Coding::Gzip, move |_| {
             done.send(()).unwrap();
         });
         end.recv().unwrap();
     };
-    wish(&statics, "/a.txt", "gzip");
+    request(&statics, "/a.txt", "gzip");
     let coded = respond(
         statics.find("/a.txt").unwrap(),
         "GET",
@@ -299,7 +299,7 @@ fn codings_are_made_within_the_memory() {
         ..options
     };
     let tight = load_with(&temp, &tight, None);
-    wish(&tight, "/b.txt", "gzip");
+    request(&tight, "/b.txt", "gzip");
     let plain = respond(
         tight.find("/b.txt").unwrap(),
         "GET",

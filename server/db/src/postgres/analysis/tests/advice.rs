@@ -102,13 +102,13 @@ fn each_cause_has_its_remedy_and_its_cost() {
         select comments(id) from article where id = $1
             every change to comment ends its results: it is read behind the function comments(), where nothing is narrowed
         select * from comment where article_id = $1
-            every update and deletion in comment ends its results, of other rows too: REPLICA IDENTITY DEFAULT tells the old values of keys only
+            every update and deletion in comment ends its results, of other rows too: REPLICA IDENTITY DEFAULT reports the old values of keys only
                 "alter table comment replica identity full" (each update and deletion writes the whole old row to the log)
         select random()
             its results are not kept, so the database is asked each time: the result of random() may differ from one call to the next
                 "-- max-age: 60s" below its name keeps them for so long (what is shown may be that old)
         select * from noise
-            its results are not kept, so the database is asked each time: noise is UNLOGGED, so its changes are not told; "alter table noise set logged" has them in the log, at the cost of each write
+            its results are not kept, so the database is asked each time: noise is UNLOGGED, so no feed reports its changes; "alter table noise set logged" has them in the log, at the cost of each write
         select * from author where id = $1
         select 1
     "#]].assert_eq(&said);

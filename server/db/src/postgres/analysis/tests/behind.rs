@@ -93,18 +93,18 @@ fn what_no_feed_reports_is_not_cacheable() {
         ],
         &expect![[r#"
             select * from noise
-                not cacheable: noise is UNLOGGED, so its changes are not told; "alter table noise set logged" has them in the log, at the cost of each write
+                not cacheable: noise is UNLOGGED, so no feed reports its changes; "alter table noise set logged" has them in the log, at the cost of each write
                 noise: every change
             select * from digest
-                not cacheable: digest is a materialized view, whose refreshes are not told; read a plain view or a table
+                not cacheable: digest is a materialized view, whose refreshes no feed reports; read a plain view or a table
             select nextval('counter')
-                not cacheable: nextval() uses a sequence, whose changes are not told
+                not cacheable: nextval() uses a sequence, whose changes no feed reports
             select last_value from counter
-                not cacheable: counter is a sequence, whose changes are not told
+                not cacheable: counter is a sequence, whose changes no feed reports
             select * from pg_class
-                not cacheable: changes to PostgreSQL's own tables are not told (pg_class)
+                not cacheable: no feed reports changes to PostgreSQL's own tables (pg_class)
             select * from information_schema.tables
-                not cacheable: changes to PostgreSQL's own tables are not told (information_schema.tables)
+                not cacheable: no feed reports changes to PostgreSQL's own tables (information_schema.tables)
             select now()
                 not cacheable: now() reads the clock
             select current_date

@@ -15,5 +15,5 @@ insert into note (title, body) values (
   'Write another note below: it is on the next page that anybody loads. Change a row with any other program, and the page follows.'
 );
 
--- The tables whose changes the server is told of. Pages that read others are made anew each time.
+-- The tables whose changes PostgreSQL sends to the server. Pages that read other tables are made anew for each request.
 create publication millpond for table note;
