@@ -252,7 +252,8 @@ fn recorded_arrivals_begin_the_sessions_in_their_order() {
         });
     });
     let times: Vec<u64> = (0..20).map(|n| n * 10_000_000).collect();
-    let plan = counted(server.url("/"), 4, 1).with(|plan| {
+    // With several connections a busy machine could change the order in which the server reads.
+    let plan = counted(server.url("/"), 1, 1).with(|plan| {
         plan.load.schedule = Some(Schedule::recorded(&times, 1.0).unwrap());
         plan.length.stop = Stop::Duration(Duration::MAX);
         plan.load.threads = 1;
