@@ -37,6 +37,8 @@ pub(crate) fn environment(
 ) -> Result<Environment<'static>, Vec<Problem>> {
     let mut environment = Environment::new();
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
+    // An error names the value that is undefined. The default is so in debug builds only.
+    environment.set_debug(true);
     environment.set_auto_escape_callback(|_| AutoEscape::Html);
     // A column without a value renders as an empty text.
     environment.set_formatter(|out, state, value| {
@@ -268,6 +270,12 @@ fn number(value: i64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A release build would name nothing otherwise, and tests would not show it.
+    #[test]
+    fn an_undefined_value_is_named_in_every_build() {
+        assert!(environment(&BTreeMap::new()).unwrap().debug());
+    }
 
     #[test]
     fn filters() {

@@ -53,14 +53,15 @@ impl CheckArgs {
             print_advice(&queries);
         }
         note(format_args!(
-            "{}: {}, {} queries",
+            "{}: {}, {} quer{}",
             self.site.display(),
             match notes.len() + requirements.len() {
                 0 => "all is well".to_owned(),
                 1 => "nothing is wrong, 1 note".to_owned(),
                 more => format!("nothing is wrong, {more} notes"),
             },
-            queries.len()
+            queries.len(),
+            if queries.len() == 1 { "y" } else { "ies" }
         ));
         Ok(())
     }

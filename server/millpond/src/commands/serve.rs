@@ -242,9 +242,10 @@ impl RunningServer {
             "no page was asked for".to_owned()
         } else {
             format!(
-                "{} of {} pages from memory",
+                "{} of {} page{} from memory",
                 number::percent(hits as f64 / asked as f64),
-                number::count(asked)
+                number::count(asked),
+                if asked == 1 { "" } else { "s" }
             )
         };
         let saved: f64 = sites
