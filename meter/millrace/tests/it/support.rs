@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::process::{Command, Output};
+use std::time::Instant;
 
 use lab_testkit::program_beside;
 use serde_json::Value;
@@ -27,6 +28,18 @@ fn millpond(args: &[&str]) -> Command {
 /// Runs `millrace` to its end in `dir`.
 pub(crate) fn run(dir: &Path, args: &[&str]) -> Output {
     millrace(args).current_dir(dir).output().unwrap()
+}
+
+/// Runs `millrace` in `dir` until its output is good, for a minute at most, and gives the last
+/// output. On a busy machine a short measurement may have no answer at all.
+pub(crate) fn run_until(dir: &Path, args: &[&str], is_good: impl Fn(&Output) -> bool) -> Output {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let output = run(dir, args);
+        if is_good(&output) || Instant::now() > deadline {
+            return output;
+        }
+    }
 }
 
 /// Runs `millrace` and gives its exit status and what it wrote to standard error.
