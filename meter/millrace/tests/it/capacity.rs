@@ -30,7 +30,7 @@ fn search(server: &Server, dir: &std::path::Path, more: &[&str]) -> Output {
 }
 
 fn json(dir: &std::path::Path) -> Value {
-    serde_json::from_slice(&fs::read(dir.join("it.json")).unwrap()).unwrap()
+    crate::support::json(&dir.join("it.json"))
 }
 
 #[test]

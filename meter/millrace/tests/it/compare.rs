@@ -47,8 +47,7 @@ fn a_server_compared_with_itself_has_an_answer_with_its_noise_floor() {
         said.contains("A/A: old against itself") && said.contains("server CPU per request"),
         "{said}"
     );
-    let found: serde_json::Value =
-        serde_json::from_slice(&fs::read(site.path().join("it.json")).unwrap()).unwrap();
+    let found = crate::support::json(&site.path().join("it.json"));
     assert_eq!(found["metric"], "cpu");
     assert_eq!(found["complete"], true);
     // Three blocks are fewer than a comparison should have.

@@ -1,13 +1,12 @@
 //! What is asked of a measurement is obeyed, or refused by its name before anything is measured.
 
 use std::path::Path;
-use std::time::Instant;
 
 use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::support::{
-    PATIENCE, Server, fail, json, millrace, new_site, run, serve, text, was_held_up, write,
+    Server, fail, json, millrace, new_site, run, run_until, serve, text, was_held_up, write,
 };
 
 /// An experiment with one server, which leaves a mark when it is started.
@@ -55,7 +54,7 @@ fn an_experiment_shows_how_far_it_is_unless_it_is_to_be_quiet() {
     assert_eq!(progress(&["--quiet"]), "");
 }
 
-fn diagnose(dir: &Path, url: &str, more: &[&str]) -> (Option<i32>, String) {
+fn diagnosis<'a>(url: &'a str, more: &[&'a str]) -> Vec<&'a str> {
     let args = [
         "load",
         url,
@@ -65,7 +64,11 @@ fn diagnose(dir: &Path, url: &str, more: &[&str]) -> (Option<i32>, String) {
         "--quiet",
         "--no-perf",
     ];
-    let output = run(dir, &[&args, more].concat());
+    [&args, more].concat()
+}
+
+fn diagnose(dir: &Path, url: &str, more: &[&str]) -> (Option<i32>, String) {
+    let output = run(dir, &diagnosis(url, more));
     (output.status.code(), text(&output.stderr))
 }
 
@@ -92,15 +95,10 @@ fn a_diagnosis_is_held_against_an_objective_and_the_client_is_measured_before() 
         let ceiling = |level: &Value| level["run"]["calibration"]["ceiling_per_s"].as_f64();
         levels.iter().all(|level| ceiling(level) > Some(0.0))
     };
-    let deadline = Instant::now() + PATIENCE;
-    loop {
-        let (code, said) = diagnose(site.path(), &url, &more);
-        assert_eq!(code, Some(0), "{said}");
-        if is_calibrated() {
-            break;
-        }
-        assert!(Instant::now() < deadline, "{said}");
-    }
+    let args = diagnosis(&url, &more);
+    let output = run_until(site.path(), &args, |_| is_calibrated());
+    let said = text(&output.stderr);
+    assert!(output.status.success() && is_calibrated(), "{said}");
 }
 
 #[test]
@@ -197,8 +195,7 @@ fn a_search_for_the_capacity_knows_a_backlog_by_the_same_sign() {
     ];
     let output = run(here.path(), &args);
     let said = text(&output.stdout);
-    let json = std::fs::read(here.path().join("it.json")).unwrap();
-    let found: Value = serde_json::from_slice(&json).unwrap();
+    let found = json(&here.path().join("it.json"));
     // On a busy machine the search may end with `client_limit`: that is no backlog of the server.
     if found["found"] != "client_limit" {
         assert_eq!(output.status.code(), Some(3), "{said}");

@@ -71,8 +71,7 @@ fn an_experiment_runs_from_start_to_report() {
         said.contains("Answers, 2 connections") && said.contains("× one"),
         "{said}"
     );
-    let found: serde_json::Value =
-        serde_json::from_slice(&fs::read(dir.path().join("it.json")).unwrap()).unwrap();
+    let found = crate::support::json(&dir.path().join("it.json"));
     assert_eq!(found["complete"], true);
     let runs = found["runs"].as_array().unwrap();
     let order: Vec<&str> = runs
@@ -147,8 +146,7 @@ fn a_limit_that_is_missed_is_status_3() {
     let said = text(&output.stdout) + &text(&output.stderr);
     assert_eq!(output.status.code(), Some(3), "{said}");
     assert!(said.contains("CPU of two ≤ 0.00 × one"), "{said}");
-    let found: serde_json::Value =
-        serde_json::from_slice(&fs::read(dir.path().join("it.json")).unwrap()).unwrap();
+    let found = crate::support::json(&dir.path().join("it.json"));
     // Runs of a busy machine may decide nothing; that it holds is out of the question.
     assert_eq!(found["limits"].as_array().unwrap().len(), 2);
     assert_ne!(found["limits"][1]["outcome"], "holds");
@@ -364,8 +362,7 @@ fn a_server_that_dies_ends_the_experiment_and_leaves_the_runs_before() {
     let said = text(&output.stderr);
     assert_eq!(output.status.code(), Some(1));
     assert!(said.contains("server dying: it ended"), "{said}");
-    let found: serde_json::Value =
-        serde_json::from_slice(&fs::read(dir.path().join("it.json")).unwrap()).unwrap();
+    let found = crate::support::json(&dir.path().join("it.json"));
     assert_eq!(found["complete"], false);
     assert_eq!(found["runs"].as_array().unwrap().len(), 2);
     assert!(found["failure"].as_str().unwrap().contains("dying"));
@@ -417,8 +414,7 @@ fn an_experiment_asks_for_a_plan_and_is_reported_again() {
     let output = run(dir.path(), &args);
     let said = text(&output.stdout) + &text(&output.stderr);
     assert_eq!(output.status.code(), Some(0), "{said}");
-    let json = fs::read(dir.path().join("it.json")).unwrap();
-    let found: serde_json::Value = serde_json::from_slice(&json).unwrap();
+    let found = crate::support::json(&dir.path().join("it.json"));
     assert_eq!(found["plan"]["path"], "p.toml");
     for run in found["runs"].as_array().unwrap() {
         assert!(

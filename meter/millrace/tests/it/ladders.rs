@@ -3,11 +3,10 @@
 
 use std::fs;
 use std::path::Path;
-use std::time::Instant;
 
 use serde_json::Value;
 
-use crate::support::{PATIENCE, fail, new_site, run, serve, text, write};
+use crate::support::{fail, new_site, run, run_until, serve, text, write};
 
 /// A session of two requests.
 const PLAN: &str = "[[class]]\nname = 'front'\n[[class.step]]\ntarget = '/'\ncheck = { contains = '<html' }\n\
@@ -172,17 +171,13 @@ fn both_servers_are_asked_for_the_same_plan() {
     ];
     // The pages of the URLs do not exist: answers are good only if the plan's are asked for. A
     // short trial on a busy machine may have no answer at all.
-    let deadline = Instant::now() + PATIENCE;
-    let mut are_asked = [false; 2];
-    while are_asked != [true; 2] {
-        let output = run(site.path(), &compare);
+    let is_asked = |side| {
         let found = json(site.path());
-        for (is_asked, side) in are_asked.iter_mut().zip(["A", "B"]) {
-            *is_asked |= trials(&found).any(|trial| trial["side"] == side && is_good(trial));
-        }
-        let said = text(&output.stdout) + &text(&output.stderr);
-        assert!(Instant::now() < deadline, "{are_asked:?}: {said}");
-    }
+        trials(&found).any(|trial| trial["side"] == side && is_good(trial))
+    };
+    let output = run_until(site.path(), &compare, |_| is_asked("A") && is_asked("B"));
+    let said = text(&output.stdout) + &text(&output.stderr);
+    assert!(is_asked("A") && is_asked("B"), "{said}");
 }
 
 /// The trials of a comparison, those between a server and itself included.

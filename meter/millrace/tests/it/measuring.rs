@@ -46,8 +46,7 @@ fn a_run_is_a_table_and_json_and_a_report() {
         "{}",
         text(&output.stdout)
     );
-    let run: serde_json::Value =
-        serde_json::from_slice(&fs::read(site.path().join("run.json")).unwrap()).unwrap();
+    let run = crate::support::json(&site.path().join("run.json"));
     assert_eq!(run["requests"], 200);
     assert_eq!(run["loop"], "closed");
     assert_eq!(
@@ -104,8 +103,7 @@ fn an_open_loop_sees_a_server_that_stands_still() {
         server.signal(Signal::CONT);
         measuring.join().unwrap();
     });
-    let run: serde_json::Value =
-        serde_json::from_slice(&fs::read(site.path().join("run.json")).unwrap()).unwrap();
+    let run = crate::support::json(&site.path().join("run.json"));
     assert_eq!(run["loop"], "open");
     // INVALID if a busy machine held up the generator too.
     assert_ne!(run["verdict"], "VALID");
@@ -209,8 +207,7 @@ fn the_host_is_sampled_beside_a_run_and_without_one() {
     let sampled = |args: &[&str]| -> serde_json::Value {
         let output = run(site.path(), args);
         assert!(output.status.success(), "{}", text(&output.stderr));
-        let json = fs::read(site.path().join("probe.json")).unwrap();
-        serde_json::from_slice(&json).unwrap()
+        crate::support::json(&site.path().join("probe.json"))
     };
     let quick = ["--probe-interval", "100ms", "--json", "probe.json"];
     let beside = sampled(&[&["load", &url, "--duration", "500ms"], &quick[..]].concat());

@@ -19,7 +19,7 @@ fn store(dir: &Path, url: &str, name: &str) {
 }
 
 fn json(path: &Path) -> serde_json::Value {
-    serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
+    crate::support::json(path)
 }
 
 #[test]

@@ -1,11 +1,10 @@
 //! `--spin`, wherever the client's threads and cores are set.
 
-use std::fs;
 use std::path::Path;
 
 use serde_json::Value;
 
-use crate::support::{fail, new_site, run, serve, text, write};
+use crate::support::{fail, json, new_site, run, serve, text, write};
 
 /// Runs a command that must succeed; what it has written and what it has said.
 fn found(dir: &Path, args: &[&str]) -> (Value, String) {
@@ -13,8 +12,7 @@ fn found(dir: &Path, args: &[&str]) -> (Value, String) {
     let said = text(&output.stdout) + &text(&output.stderr);
     // On a busy machine runs may be INVALID, and the command ends with 1 after measuring.
     assert!(dir.join("it.json").exists(), "{said}");
-    let json = fs::read(dir.join("it.json")).unwrap();
-    (serde_json::from_slice(&json).unwrap(), said)
+    (json(&dir.join("it.json")), said)
 }
 
 #[test]

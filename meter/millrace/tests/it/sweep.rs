@@ -41,8 +41,7 @@ fn a_sweep_over_connections_is_rows_and_files() {
     ] {
         assert!(said.contains(expected), "{expected} in {said}");
     }
-    let json = fs::read(site.path().join("sweep.json")).unwrap();
-    let sweep: serde_json::Value = serde_json::from_slice(&json).unwrap();
+    let sweep = json(&site.path().join("sweep.json"));
     let steps = sweep["steps"].as_array().unwrap();
     let levels: Vec<f64> = steps
         .iter()

@@ -7,7 +7,7 @@ use crate::support::{fail, new_site, run, serve, text, write};
 
 /// The result of a run with `--json run.json`.
 fn result(dir: &Path) -> serde_json::Value {
-    serde_json::from_slice(&fs::read(dir.join("run.json")).unwrap()).unwrap()
+    crate::support::json(&dir.join("run.json"))
 }
 
 #[test]
