@@ -152,6 +152,22 @@ fn findings(page: &mut String, lab: &Value) {
             ratio(&finding["cpu_ratio"])
         );
     }
+    idle_connections(page, list(&lab["findings"]));
+}
+
+/// The memory of connections that ask for nothing, of the servers that have some.
+fn idle_connections(page: &mut String, findings: &[Value]) {
+    let mut with_idle = findings
+        .iter()
+        .filter(|finding| !finding["idle_bytes"].is_null())
+        .peekable();
+    if with_idle.peek().is_some() {
+        page.push_str("\n| server | bytes of an idle connection |\n|---|---|\n");
+    }
+    for finding in with_idle {
+        let bytes = spread(&finding["idle_bytes"], 0);
+        let _ = writeln!(page, "| {} | {bytes} |", text(&finding["server"]));
+    }
 }
 
 fn spread(value: &Value, digits: usize) -> String {
@@ -230,7 +246,8 @@ mod tests {
             "throughput": {"median": 98900.4, "min": 98000.0, "max": 99100.0},
             "p50_us": {"median": 310.25, "min": 309.0, "max": 315.0}, "p99_us": null,
             "cpu_us": {"median": 6.5, "min": 6.25, "max": 6.75},
-            "cpu_ratio": {"ratio": 0.99, "low": 0.98, "high": 1.0}
+            "cpu_ratio": {"ratio": 0.99, "low": 0.98, "high": 1.0},
+            "idle_bytes": {"median": 281.8, "min": 281.5, "max": 282.2}
         }],
         "limits": [
             {"server": "it", "against": "floor", "metric": "cpu",
@@ -276,6 +293,10 @@ Medians of the runs that count, with the smallest and the largest.
 | server | at | answers a second | median, µs | p99, µs | CPU, µs | CPU / floor |
 |---|---|---|---|---|---|---|
 | it | 32 connections | 98900 (98000 to 99100) | 310.2 (309.0 to 315.0) | – | 6.50 (6.25 to 6.75) | 0.99 (0.98 to 1.00) |
+
+| server | bytes of an idle connection |
+|---|---|
+| it | 282 (282 to 282) |
 
 ## Servers
 
