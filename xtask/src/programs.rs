@@ -9,6 +9,8 @@ use std::{
     process::{Command, Stdio},
 };
 
+use crate::root;
+
 /// A program, and the Debian package that has it.
 struct Program {
     name: &'static str,
@@ -50,6 +52,45 @@ const USEFUL: [Program; 4] = [
     },
 ];
 
+/// Pebble is the ACME authority of the tests of server/certificates, with a DNS server of its own.
+/// Both are Go programs, compiled from source at this version into a folder below `target`. Where
+/// Go is missing, those tests say that they were left out.
+const PEBBLE: GoPrograms = GoPrograms {
+    module: "github.com/letsencrypt/pebble/v2",
+    version: "v2.10.1",
+    names: &["pebble", "pebble-challtestsrv"],
+};
+
+/// h2spec tries a server's HTTP/2. It is older than Go's modules, hence the name of its version.
+const H2SPEC: GoPrograms = GoPrograms {
+    module: "github.com/summerwind/h2spec",
+    version: "v2.2.1+incompatible",
+    names: &["h2spec"],
+};
+
+/// Programs of a Go module, each in `cmd/NAME`.
+struct GoPrograms {
+    module: &'static str,
+    version: &'static str,
+    names: &'static [&'static str],
+}
+
+impl GoPrograms {
+    /// The folder of the programs; tests look for it.
+    fn folder(&self) -> PathBuf {
+        let name = format!("{}-{}", self.names[0], self.version);
+        root().join("target/programs").join(name)
+    }
+
+    /// The arguments of `go` that compile those programs that are missing; `None` if all are there.
+    fn missing(&self, is_there: impl Fn(&str) -> bool) -> Option<Vec<String>> {
+        let missing = self.names.iter().filter(|name| !is_there(name));
+        let packages = missing.map(|name| format!("{}/cmd/{name}@{}", self.module, self.version));
+        let arguments: Vec<String> = ["install".to_owned()].into_iter().chain(packages).collect();
+        (arguments.len() > 1).then_some(arguments)
+    }
+}
+
 /// Where such programs are that not everybody has in the `PATH`.
 const SYSTEM: [&str; 2] = ["/usr/sbin", "/sbin"];
 
@@ -69,7 +110,32 @@ pub(crate) fn provide() -> Result<(), String> {
     if let Err(reason) = install(&missing(&USEFUL, is_installed)) {
         println!("{reason}\nthe checks that want them are left out");
     }
+    for (programs, tests) in [(&PEBBLE, "an ACME authority"), (&H2SPEC, "h2spec")] {
+        if let Err(reason) = install_go(programs) {
+            println!("{reason}\nthe tests with {tests} are left out");
+        }
+    }
     Ok(())
+}
+
+/// Compiles Go programs that are missing. `go` gets its modules from the proxy that it is set up
+/// with, and checks them against the public list of checksums.
+fn install_go(programs: &GoPrograms) -> Result<(), String> {
+    let folder = programs.folder();
+    let Some(arguments) = programs.missing(|name| folder.join(name).is_file()) else {
+        return Ok(());
+    };
+    let line = format!("GOBIN={} go {}", folder.display(), arguments.join(" "));
+    println!("{line}");
+    let mut command = Command::new("go");
+    command.args(&arguments).env("GOBIN", &folder);
+    match command.status() {
+        Ok(status) if status.success() => Ok(()),
+        Ok(_) => Err(format!("this did not work:\n  {line}")),
+        Err(error) => Err(format!(
+            "Go is missing ({error}); with it, this works:\n  {line}"
+        )),
+    }
 }
 
 /// Installs packages where that may be done; an `Err` has the command for a user who may.
@@ -164,7 +230,7 @@ fn shell(command: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{NEEDED, USEFUL, advice, is_installed, missing};
+    use super::{NEEDED, PEBBLE, USEFUL, advice, is_installed, missing};
 
     #[test]
     fn only_what_is_missing_is_installed() {
@@ -175,6 +241,15 @@ mod tests {
         let useful = ["strace", "valgrind", "iproute2", "nftables"];
         assert_eq!(missing(&USEFUL, |_| false), useful);
         assert!(is_installed("sh") && !is_installed("no-such-program"));
+    }
+
+    #[test]
+    fn go_programs_are_compiled_at_a_fixed_version_where_they_are_missing() {
+        assert_eq!(PEBBLE.missing(|_| true), None);
+        let package = "github.com/letsencrypt/pebble/v2/cmd/pebble@v2.10.1".to_owned();
+        let arguments = PEBBLE.missing(|name| name != "pebble");
+        assert_eq!(arguments, Some(vec!["install".to_owned(), package]));
+        assert!(PEBBLE.folder().ends_with("target/programs/pebble-v2.10.1"));
     }
 
     #[test]

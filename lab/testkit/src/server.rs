@@ -115,7 +115,7 @@ impl Drop for Server {
 }
 
 fn address_in(line: &str) -> Option<SocketAddr> {
-    let (_, rest) = line.split_once("http://")?;
+    let (_, rest) = line.split_once("://")?;
     rest.split_whitespace().next()?.parse().ok()
 }
 

@@ -1,8 +1,8 @@
 //! What the body of a good response must be. Bodies are checked while they arrive; a failure is
 //! counted as `bad_body`.
 
+use aws_lc_rs::digest;
 use regex::bytes::Regex;
-use ring::digest;
 
 use crate::Error;
 use crate::response::ResponseHead;

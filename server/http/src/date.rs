@@ -4,6 +4,8 @@ use std::time::{Duration, SystemTime};
 
 use base_clock::Boottime;
 
+use crate::h2::encode_fields;
+
 /// What the Connection field says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Persistence {
@@ -18,6 +20,8 @@ pub(crate) enum Persistence {
 /// The three possible ends of a head in this second.
 #[derive(Debug, Default)]
 pub(crate) struct Tails {
+    /// Field lines that every response has.
+    fields: String,
     current: Option<RenderedTails>,
 }
 
@@ -27,17 +31,22 @@ struct RenderedTails {
     default: String,
     keep_alive: String,
     close: String,
+    /// The same for HTTP/2: the fields as part of a header block.
+    http2: Box<[u8]>,
 }
 
 impl Tails {
+    /// Ends with these field lines, each ending with CRLF.
+    pub(crate) const fn new(fields: String) -> Self {
+        Self {
+            fields,
+            current: None,
+        }
+    }
+
     /// The end of a head sent at `now`. A wall clock that is set shows within a second.
     pub(crate) fn get(&mut self, now: Boottime, persistence: Persistence) -> &[u8] {
-        if self.current.as_ref().is_some_and(|old| now >= old.until) {
-            self.current = None;
-        }
-        let current = self
-            .current
-            .get_or_insert_with(|| RenderedTails::render(now, base_clock::wall()));
+        let current = self.current(now);
         match persistence {
             Persistence::Default => &current.default,
             Persistence::KeepAlive => &current.keep_alive,
@@ -45,10 +54,24 @@ impl Tails {
         }
         .as_bytes()
     }
+
+    /// The end of a header block sent at `now`.
+    pub(crate) fn get_http2(&mut self, now: Boottime) -> &[u8] {
+        &self.current(now).http2
+    }
+
+    fn current(&mut self, now: Boottime) -> &RenderedTails {
+        if self.current.as_ref().is_some_and(|old| now >= old.until) {
+            self.current = None;
+        }
+        self.current
+            .get_or_insert_with(|| RenderedTails::render(&self.fields, now, base_clock::wall()))
+    }
 }
 
 impl RenderedTails {
-    fn render(now: Boottime, wall: SystemTime) -> Self {
+    #[cold]
+    fn render(fields: &str, now: Boottime, wall: SystemTime) -> Self {
         let date = httpdate::fmt_http_date(wall);
         let since_epoch = wall
             .duration_since(SystemTime::UNIX_EPOCH)
@@ -57,9 +80,10 @@ impl RenderedTails {
             .saturating_sub(Duration::from_nanos(since_epoch.subsec_nanos().into()));
         Self {
             until: now.plus(left),
-            default: format!("Date: {date}\r\n\r\n"),
-            keep_alive: format!("Date: {date}\r\nConnection: keep-alive\r\n\r\n"),
-            close: format!("Date: {date}\r\nConnection: close\r\n\r\n"),
+            default: format!("{fields}Date: {date}\r\n\r\n"),
+            keep_alive: format!("{fields}Date: {date}\r\nConnection: keep-alive\r\n\r\n"),
+            http2: encode_fields(fields.lines().chain([&*format!("Date: {date}")])),
+            close: format!("{fields}Date: {date}\r\nConnection: close\r\n\r\n"),
         }
     }
 }
@@ -71,11 +95,11 @@ mod tests {
     #[test]
     fn a_tail_lives_until_the_second_ends() {
         let wall = SystemTime::UNIX_EPOCH + Duration::from_millis(784_111_777_250);
-        let current = RenderedTails::render(Boottime::from_nanos(1_000), wall);
+        let current = RenderedTails::render("A: b\r\n", Boottime::from_nanos(1_000), wall);
         assert_eq!(current.until, Boottime::from_nanos(750_001_000));
         assert_eq!(
             current.close,
-            "Date: Sun, 06 Nov 1994 08:49:37 GMT\r\nConnection: close\r\n\r\n"
+            "A: b\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\nConnection: close\r\n\r\n"
         );
     }
 }

@@ -5,7 +5,10 @@
 //! [`Reply`], and that is the whole border.
 //!
 //! - `h1`: bytes → requests or refusals, without IO and without a clock.
+//! - `h2`: the same for HTTP/2, with streams; connections do not speak it yet.
 //! - `conn`: the loop that drives `h1` over one socket, with deadlines and back-pressure.
+//! - `budget`: what unfinished requests may hold of a worker's memory and disk, and which of them
+//!   end when that is too much.
 //! - [`run_worker`]: one listener, one thread, one event loop (`event`: epoll, timers, wakers).
 //! - [`Prepared`]: a representation whose heads are rendered once and whose conditions cost no
 //!   allocation.
@@ -13,22 +16,28 @@
 //!
 //! A hit costs one `recv` and one `send`; see `conn` for why no further system call is needed.
 
+mod body_file;
+mod budget;
 mod conn;
 mod date;
 mod event;
 #[cfg(test)]
 mod fuzz;
 mod h1;
+mod h2;
 mod limits;
 mod listen;
+mod mapped_file;
 #[cfg(feature = "parts")]
 pub mod parts;
 pub mod path;
 mod prefetch;
 mod prepared;
 mod request;
+mod request_budgets;
 mod response;
 mod status;
+mod transport;
 mod validity;
 mod worker;
 mod worker_group;
@@ -38,7 +47,8 @@ pub use listen::{BACKLOG, backlog_clamp, listen, listen_group};
 pub use prepared::{Coding, Content, Parts, Prepared};
 pub use request::{Fields, OwnedRequest, Request, Version};
 pub use response::{Body, Builder, Reply, Response, Service};
+pub use rustls::ServerConfig;
 pub use status::reason_phrase;
 pub use validity::{Validity, ValidityCheck};
-pub use worker::run_worker;
+pub use worker::{Listener, run_worker};
 pub use worker_group::{Stats, WorkerGroup};

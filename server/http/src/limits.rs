@@ -64,6 +64,25 @@ pub(crate) const CHUNK_EXTENSIONS: usize = 16 << 10;
 /// The whole trailer section, which is read and discarded.
 pub(crate) const TRAILERS: usize = 8 << 10;
 
+/// Field lines in one HTTP/2 request, crumbs of cookies counted one by one; one more is 431. More
+/// than in HTTP/1.1, because a browser sends each cookie as a field of its own.
+pub(crate) const HTTP2_FIELDS: usize = 200;
+/// Streams of one HTTP/2 connection that are open, or whose handlers are still running; one more is
+/// refused, and may be tried again.
+pub(crate) const HTTP2_STREAMS: usize = 100;
+/// Bytes of one stream that an HTTP/2 client may send ahead of our reading.
+pub(crate) const STREAM_WINDOW: u32 = 256 << 10;
+/// The same for all streams of a connection together.
+pub(crate) const CONNECTION_WINDOW: u32 = 1 << 20;
+/// Frames that concern no response (acknowledgements, resets, windows) waiting on one HTTP/2
+/// connection; a client that makes more of them and does not read is disconnected.
+pub(crate) const CONTROL_FRAMES: usize = 16 << 10;
+/// How long an HTTP/2 client may still open streams after it was told that the connection ends,
+/// unless it answers a PING earlier.
+pub(crate) const GO_AWAY_GRACE: Duration = Duration::from_secs(1);
+/// Streams, with their buffers, that a worker keeps for reuse.
+pub(crate) const SPARE_STREAMS: usize = 256;
+
 /// Ranges in one Range field; with one more it is ignored (RFC 9110 section 14.2).
 pub(crate) const RANGES: usize = 16;
 /// All parts of one multipart response together, which are copied for it: as much as may wait on
@@ -75,13 +94,34 @@ pub(crate) const READ_BUFFER: usize = 16 << 10;
 /// Exchanges that a worker keeps for reuse: 1 MiB of read buffers, and up to 6 MiB of what else
 /// they hold.
 pub(crate) const SPARE_BUFFERS: usize = 64;
-/// Output waiting on one connection, beyond which no further request of it is evaluated.
+/// Output waiting on one connection, beyond which no further request of it is evaluated. A pipeline
+/// gives the kernel not much more than this before others have their turn.
 pub(crate) const OUTPUT: usize = 256 << 10;
-/// Request bodies that are being received, or whose requests are being answered, all of a worker's
-/// together: a client that sends one byte now and then may hold a body for a quarter of an hour,
-/// and a database that is away for seconds. What the service makes of a body meanwhile, such as the
-/// fields of a form, comes on top.
-pub(crate) const BODIES: usize = 64 << 20;
+/// The same in a turn with more than [`FEW_CONNECTIONS`]: the kernel takes a millisecond for a
+/// quarter of a megabyte, and many clients may ask for much and read nothing.
+pub(crate) const BUSY_OUTPUT: usize = 32 << 10;
+/// Connections with news in one turn.
+pub(crate) const FEW_CONNECTIONS: usize = 32;
+/// Connections that continue without an event, before new events are looked at.
+pub(crate) const CONTINUED: usize = 64;
+/// Memory of requests that have not arrived whole, heads and bodies, all of a worker's together. A
+/// client that sends one byte now and then may hold a body for a quarter of an hour. What the
+/// service makes of a body, such as the fields of a form, comes on top.
+pub(crate) const REQUEST_MEMORY: usize = 32 << 20;
+/// Bodies in files, all of a worker's together; at least [`Limits::body`].
+pub(crate) const BODY_DISK: usize = 1 << 30;
+/// A body up to this length never goes to a file, and is never refused for those of others once it
+/// is complete.
+pub(crate) const SMALL_BODY: usize = 64 << 10;
+/// A longer body goes to a file even while there is memory.
+pub(crate) const BODY_IN_MEMORY: usize = 1 << 20;
+/// Bodies of a worker that are in files at once: each takes a descriptor while it arrives.
+pub(crate) const BODY_FILES: usize = 256;
+/// At most one body in a file for this number of permitted connections, so that the files fit into
+/// the descriptors that are left for other things.
+pub(crate) const CONNECTIONS_PER_BODY_FILE: usize = 16;
+/// Bytes of a large body that are taken before others have their turn.
+pub(crate) const BODY_TURN: usize = 1 << 20;
 /// Cached responses per worker, with the heads of their requests. A body that is shared with its
 /// source counts in full: it may stay in memory for the cache alone.
 pub(crate) const REPEATED_BYTES: usize = 16 << 20;
@@ -103,7 +143,7 @@ pub(crate) const MIN_RATE: u64 = 1 << 10;
 /// client gets the response before a reset could destroy it (RFC 9112 section 9.6).
 pub(crate) const LINGER: Duration = Duration::from_secs(2);
 /// See [`LINGER`].
-pub(crate) const LINGER_BYTES: usize = 8 << 20;
+pub(crate) const LINGER_BYTES: u32 = 8 << 20;
 /// Connections over the limit that are lingering at once per worker; further ones are closed
 /// without an answer.
 pub(crate) const REFUSALS_LINGERING: usize = 256;

@@ -14,6 +14,8 @@ pub enum Version {
     Http10,
     /// HTTP/1.1.
     Http11,
+    /// HTTP/2.
+    Http2,
 }
 
 impl Version {
@@ -23,6 +25,7 @@ impl Version {
         match self {
             Self::Http10 => "HTTP/1.0",
             Self::Http11 => "HTTP/1.1",
+            Self::Http2 => "HTTP/2.0",
         }
     }
 }
@@ -104,6 +107,7 @@ impl<'a> Fields<'a> {
 
     /// The value of the first field line with this name, without surrounding white space.
     #[must_use]
+    #[inline]
     pub fn get(&self, name: &str) -> Option<&'a [u8]> {
         self.get_all(name).next()
     }

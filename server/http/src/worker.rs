@@ -12,14 +12,22 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use base_clock::Boottime;
+use rustls::ServerConfig;
 use socket2::SockRef;
 
-use crate::conn::{Connection, NextAction, Pool, ReadBatch, ResponseCache, Stage, WriteBatch};
+use crate::conn::{
+    Connection, Http2Cache, NextAction, Pool, ReadBatch, ResponseCache, Stage, WriteBatch,
+};
 use crate::date::Tails;
 use crate::event::{Mailbox, Poller, Ready, Slab, Timers, Token, Wait};
-use crate::limits::{LAST_ACCEPTS, Limits};
+use crate::h2::SharedBuffers;
+use crate::limits::{
+    BUSY_OUTPUT, CONTINUED, FEW_CONNECTIONS, LAST_ACCEPTS, Limits, OUTPUT, READ_BUFFER,
+};
+use crate::request_budgets::RequestBudgets;
 use crate::response::Service;
 use crate::worker_group::{Counters, OpenConnection, WorkerGroup};
+use accept::Refusals;
 
 const LISTENER: Token = Token::reserved(0);
 const BELL: Token = Token::reserved(1);
@@ -39,17 +47,50 @@ pub(crate) struct Worker<S: Service> {
     pub(crate) runnable: VecDeque<Token>,
     pub(crate) mailbox: Arc<Mailbox>,
     pub(crate) response_cache: ResponseCache,
-    /// Bytes of the request bodies that are being received, or wait for their answers.
-    pub(crate) bodies: usize,
+    pub(crate) http2_cache: Http2Cache,
+    pub(crate) http2_buffers: SharedBuffers,
+    /// Bytes of HTTP/2 as they are received and sent, of one connection at a time.
+    pub(crate) http2_input: Vec<u8>,
+    pub(crate) http2_output: Vec<u8>,
+    pub(crate) budgets: RequestBudgets,
+    /// Output of a connection beyond which others have their turn.
+    pub(crate) most_output: usize,
     /// When the shutdown of the worker began.
     pub(crate) draining: Option<Boottime>,
     listener: Option<TcpListener>,
+    /// None: the connections speak HTTP without TLS.
+    tls: Option<Arc<ServerConfig>>,
     /// When to accept again after that failed.
     accepts_at: Option<Boottime>,
     poller: Poller,
     group: Arc<WorkerGroup>,
     open: Rc<Cell<usize>>,
     lingering: Rc<Cell<usize>>,
+    refusals: Refusals,
+}
+
+/// A listening socket (see [`listen`](crate::listen)), and what its connections speak.
+#[derive(Debug)]
+pub struct Listener {
+    /// Where connections arrive.
+    pub socket: TcpListener,
+    /// None: HTTP without TLS. Else TLS with this configuration, of which connections that are made
+    /// later use what its resolver of certificates gives then.
+    pub tls: Option<Arc<ServerConfig>>,
+    /// Field lines that every response has, each ending with CRLF, such as
+    /// `Strict-Transport-Security`.
+    pub fields: String,
+}
+
+impl From<TcpListener> for Listener {
+    /// HTTP without TLS.
+    fn from(socket: TcpListener) -> Self {
+        Self {
+            socket,
+            tls: None,
+            fields: String::new(),
+        }
+    }
 }
 
 /// Counts a connection until it is dropped.
@@ -66,7 +107,7 @@ impl Drop for ConnectionPermit {
     }
 }
 
-/// Serves `listener` (see [`listen`](crate::listen)) on this thread until
+/// Serves `listener` on this thread until
 /// [`WorkerGroup::shutdown`], then finishes the requests in flight, for at most
 /// [`Limits::drain_timeout`].
 ///
@@ -74,11 +115,16 @@ impl Drop for ConnectionPermit {
 /// If the event loop cannot be made, or fails: no file descriptors, or a listener that is not a
 /// socket.
 pub fn run_worker<S: Service>(
-    listener: TcpListener,
+    listener: impl Into<Listener>,
     service: S,
     limits: Limits,
     group: Arc<WorkerGroup>,
 ) -> io::Result<()> {
+    let Listener {
+        socket: listener,
+        tls,
+        fields,
+    } = listener.into();
     // Accepted sockets inherit it on Linux.
     SockRef::from(&listener).set_tcp_nodelay(true)?;
     listener.set_nonblocking(true)?;
@@ -86,11 +132,13 @@ pub fn run_worker<S: Service>(
     poller.watch_input(mailbox.bell(), BELL, true)?;
     poller.watch_input(&listener, LISTENER, false)?;
     let counters = group.register(&mailbox);
+    let refusals = Refusals::with_reserve(&mailbox);
+    let budgets = RequestBudgets::new(&limits);
     let worker = Worker {
         service,
         limits,
         counters,
-        tails: Tails::default(),
+        tails: Tails::new(fields),
         pool: Pool::default(),
         connections: Slab::default(),
         timers: Timers::new(Boottime::now()),
@@ -99,14 +147,21 @@ pub fn run_worker<S: Service>(
         runnable: VecDeque::new(),
         mailbox,
         response_cache: ResponseCache::default(),
-        bodies: 0,
+        http2_cache: Http2Cache::default(),
+        http2_buffers: SharedBuffers::default(),
+        http2_input: vec![0; READ_BUFFER],
+        http2_output: Vec::new(),
+        budgets,
+        most_output: OUTPUT,
         draining: None,
         listener: Some(listener),
+        tls,
         accepts_at: None,
         poller,
         group,
         open: Rc::default(),
         lingering: Rc::default(),
+        refusals,
     };
     worker.run()
 }
@@ -128,6 +183,8 @@ impl<S: Service> Worker<S> {
             self.counters.waits_awake.add(u64::from(was_awake));
             // Requests that arrived after a shutdown get the responses of a shutdown.
             self.check_shutdown();
+            let is_busy = self.poller.len() > FEW_CONNECTIONS;
+            self.most_output = if is_busy { BUSY_OUTPUT } else { OUTPUT };
             let mut asked = 0;
             for at in 0..self.poller.len() {
                 match self.poller.event(at) {
@@ -145,8 +202,11 @@ impl<S: Service> Worker<S> {
             for token in woken.drain(..) {
                 self.advance(token, Self::drive_if_answering);
             }
-            // Connections that become runnable in this turn continue in the next.
-            for _ in 0..self.runnable.len() {
+            // Connections that become runnable in this turn continue in the next, and so do the
+            // last of many: those that have news do not wait for all of them.
+            for _ in 0..self.runnable.len().min(CONTINUED) {
+                // Responses that are ready do not wait for what may be much.
+                self.send_batch();
                 if let Some(token) = self.runnable.pop_front() {
                     if let Some(connection) = self.connections.get_mut(token) {
                         connection.is_queued = false;
@@ -195,7 +255,7 @@ impl<S: Service> Worker<S> {
     fn drive_if_answering(&mut self, connection: &mut Connection) -> Option<NextAction> {
         // A future may wake its connection after the response is complete.
         Some(match connection.stage {
-            Stage::Answering => self.drive(connection),
+            Stage::Answering | Stage::Http2 => self.drive(connection),
             _ => NextAction::Wait,
         })
     }
@@ -279,13 +339,14 @@ impl<S: Service> Worker<S> {
         let posted = posted.filter(|connection| connection.stage == Stage::Batched);
         let mut lost: Vec<Token> = posted.map(|connection| connection.token).collect();
         lost.push(token);
-        for token in lost {
+        for &token in &lost {
             self.timers.forget(token.index());
             self.connections.release(token);
         }
         // The lost connections have not returned their share.
-        let bodies = self.connections.iter_mut().map(|it| it.counted());
-        self.bodies = bodies.sum();
+        for token in lost {
+            self.budgets.release_connection(token);
+        }
     }
 
     /// Accepts the connections that the kernel has completed, closes the listener, and lets idle
@@ -301,6 +362,14 @@ impl<S: Service> Worker<S> {
         }
         self.listener = None;
         let until = self.idle_until(now);
+        let sessions = self.connections.iter_mut();
+        let sessions = sessions.filter(|connection| connection.stage == Stage::Http2);
+        for connection in sessions {
+            if !connection.is_queued {
+                connection.is_queued = true;
+                self.runnable.push_back(connection.token);
+            }
+        }
         for connection in self.connections.iter_mut() {
             if connection.stage == Stage::Idle {
                 connection.deadline = connection.deadline.min(until);

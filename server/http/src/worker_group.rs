@@ -127,8 +127,20 @@ pub struct Stats {
     pub head_timeouts: u64,
     /// Bodies that came too slowly (answered with 408).
     pub body_timeouts: u64,
+    /// Heads that were ended because unfinished ones took too much memory (answered with 408).
+    pub heads_ended: u64,
+    /// Bodies that were ended because bodies took too much memory or disk (answered with 503).
+    pub bodies_ended: u64,
+    /// Bodies that arrived in a file.
+    pub bodies_in_files: u64,
     /// Responses that were read too slowly (the connection was closed).
     pub write_timeouts: u64,
+    /// Handshakes of TLS that were completed without a secret of an earlier connection.
+    pub full_handshakes: u64,
+    /// Handshakes of TLS that resumed an earlier connection.
+    pub resumed_handshakes: u64,
+    /// Connections that ended because TLS failed: nothing in common, a broken record, plain HTTP.
+    pub tls_failures: u64,
     /// Waits for events that ended before the thread would have slept
     /// ([`Limits::spins`](crate::Limits::spins)).
     pub waits_awake: u64,
@@ -164,7 +176,13 @@ pub(crate) struct Counters {
     pub(crate) idle_timeouts: Counter,
     pub(crate) head_timeouts: Counter,
     pub(crate) body_timeouts: Counter,
+    pub(crate) heads_ended: Counter,
+    pub(crate) bodies_ended: Counter,
+    pub(crate) bodies_in_files: Counter,
     pub(crate) write_timeouts: Counter,
+    pub(crate) full_handshakes: Counter,
+    pub(crate) resumed_handshakes: Counter,
+    pub(crate) tls_failures: Counter,
     pub(crate) waits_awake: Counter,
     refused: [Counter; REFUSED.len()],
 }
@@ -187,7 +205,13 @@ impl Counters {
         stats.idle_timeouts += self.idle_timeouts.get();
         stats.head_timeouts += self.head_timeouts.get();
         stats.body_timeouts += self.body_timeouts.get();
+        stats.heads_ended += self.heads_ended.get();
+        stats.bodies_ended += self.bodies_ended.get();
+        stats.bodies_in_files += self.bodies_in_files.get();
         stats.write_timeouts += self.write_timeouts.get();
+        stats.full_handshakes += self.full_handshakes.get();
+        stats.resumed_handshakes += self.resumed_handshakes.get();
+        stats.tls_failures += self.tls_failures.get();
         stats.waits_awake += self.waits_awake.get();
         stats.refused.resize(REFUSED.len(), (0, 0));
         for ((sum, status), counter) in stats.refused.iter_mut().zip(REFUSED).zip(&self.refused) {

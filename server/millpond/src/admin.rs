@@ -8,7 +8,7 @@ use std::str::FromStr as _;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
-use millpond_http::{Limits, Reply, Request, Response, Service};
+use millpond_http::{Limits, Listener, Reply, Request, Response, Service, Stats, WorkerGroup};
 use millpond_site::{ExplainedVisitor, Sites};
 
 use crate::events::Event;
@@ -20,17 +20,24 @@ use crate::server::{HttpServer, bind};
 /// `by=cookie` the cookie is ignored: a browser sends the cookies of all sites that it has visited
 /// on this machine.
 pub(crate) const EXPLAIN: &str = "/explain";
+/// The counters of the HTTP server, as a JSON object.
+const COUNTERS: &str = "/counters";
 
 /// Starts answering on `address`, with one thread.
 pub(crate) fn start(
     address: SocketAddr,
     sites: &Arc<Sites>,
+    served: &Arc<WorkerGroup>,
     events: &Sender<Event>,
 ) -> CommandResult<HttpServer> {
     let listeners = bind(address, 1)?;
+    let listeners = listeners.into_iter().map(Listener::from).collect();
     let service = {
-        let sites = Arc::clone(sites);
-        move || Admin(Arc::clone(&sites))
+        let (sites, served) = (Arc::clone(sites), Arc::clone(served));
+        move || Admin {
+            sites: Arc::clone(&sites),
+            served: Arc::clone(&served),
+        }
     };
     let limits = Limits {
         connections: 64,
@@ -43,7 +50,10 @@ pub(crate) fn start(
     })
 }
 
-struct Admin(Arc<Sites>);
+struct Admin {
+    sites: Arc<Sites>,
+    served: Arc<WorkerGroup>,
+}
 
 impl Service for Admin {
     fn call(&self, request: &Request<'_>) -> Reply {
@@ -53,8 +63,11 @@ impl Service for Admin {
         if request.method != "GET" {
             return text(405, "Only GET.\n");
         }
+        if request.path == COUNTERS {
+            return json(&counters(&self.served.stats()));
+        }
         if request.path != EXPLAIN {
-            return text(404, "There is /explain?target=/path here.\n");
+            return text(404, "There are /explain?target=/path and /counters here.\n");
         }
         let given = |name: &str| {
             let query = request.query.unwrap_or_default().as_bytes();
@@ -72,17 +85,52 @@ impl Service for Admin {
             }
             None => ExplainedVisitor::Anonymous,
         };
-        match self.0.explain(given("host").as_deref(), &target, visitor) {
+        match self
+            .sites
+            .explain(given("host").as_deref(), &target, visitor)
+        {
             Err(sentence) => text(400, &format!("{sentence}\n")),
-            Ok(Some(explanation)) => Response::builder(200)
-                .field("Content-Type", "application/json")
-                .field("Cache-Control", "no-store")
-                .field("X-Content-Type-Options", "nosniff")
-                .body(format!("{explanation:#}\n"))
-                .into(),
+            Ok(Some(explanation)) => json(&explanation),
             Ok(None) => text(404, "No site has that host.\n"),
         }
     }
+}
+
+fn json(value: &serde_json::Value) -> Reply {
+    Response::builder(200)
+        .field("Content-Type", "application/json")
+        .field("Cache-Control", "no-store")
+        .field("X-Content-Type-Options", "nosniff")
+        .body(format!("{value:#}\n"))
+        .into()
+}
+
+/// The names are those of [`Stats`].
+fn counters(stats: &Stats) -> serde_json::Value {
+    let refused: serde_json::Map<_, _> = stats
+        .refused
+        .iter()
+        .map(|(status, count)| (status.to_string(), (*count).into()))
+        .collect();
+    serde_json::json!({
+        "open": stats.open,
+        "accepted": stats.accepted,
+        "over_limit": stats.over_limit,
+        "accept_errors": stats.accept_errors,
+        "requests": stats.requests,
+        "bytes_in": stats.bytes_in,
+        "bytes_out": stats.bytes_out,
+        "refused": refused,
+        "panics": stats.panics,
+        "idle_timeouts": stats.idle_timeouts,
+        "head_timeouts": stats.head_timeouts,
+        "body_timeouts": stats.body_timeouts,
+        "heads_ended": stats.heads_ended,
+        "bodies_ended": stats.bodies_ended,
+        "bodies_in_files": stats.bodies_in_files,
+        "write_timeouts": stats.write_timeouts,
+        "waits_awake": stats.waits_awake,
+    })
 }
 
 fn text(status: u16, sentence: &str) -> Reply {

@@ -8,6 +8,7 @@ mod commands;
 mod descriptors;
 mod events;
 mod failure;
+mod https;
 pub mod new_site;
 mod output;
 mod server;

@@ -8,7 +8,7 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use millpond_http::{Limits, Service, Stats, WorkerGroup, listen_group, run_worker};
+use millpond_http::{Limits, Listener, Service, Stats, WorkerGroup, listen_group, run_worker};
 use millpond_site::Sites;
 use rustix::thread::sched_getaffinity;
 
@@ -62,7 +62,7 @@ impl HttpServer {
     /// with the reason.
     pub(crate) fn start(
         sites: &Arc<Sites>,
-        listeners: Vec<TcpListener>,
+        listeners: Vec<Listener>,
         limits: &Limits,
         log: &Arc<AccessSlot>,
         events: &Sender<Event>,
@@ -77,13 +77,13 @@ impl HttpServer {
     pub(crate) fn start_with<S: Service + 'static>(
         service: impl Fn() -> S + Clone + Send + 'static,
         name: &str,
-        listeners: Vec<TcpListener>,
+        listeners: Vec<Listener>,
         limits: &Limits,
         events: &Sender<Event>,
     ) -> io::Result<Self> {
         let address = listeners.first().map_or_else(
             || Err(io::Error::other("no listener")),
-            TcpListener::local_addr,
+            |listener| listener.socket.local_addr(),
         )?;
         let shared = WorkerGroup::new();
         let (end, ended) = mpsc::channel();
@@ -127,6 +127,11 @@ impl HttpServer {
     /// Where it answers.
     pub(crate) fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Its workers.
+    pub(crate) fn workers(&self) -> &Arc<WorkerGroup> {
+        &self.shared
     }
 
     /// What its connections have done.

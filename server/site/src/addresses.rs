@@ -71,6 +71,7 @@ impl Addresses {
 
     /// The same for a path that the client does not see: there a file answers by its own path,
     /// though its address is another.
+    #[inline]
     pub(crate) fn behind<'a>(
         &'a self,
         statics: &'a Statics,

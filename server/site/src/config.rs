@@ -13,6 +13,7 @@ mod read;
 mod rules;
 mod session;
 mod tables;
+mod tls;
 mod value;
 mod warm;
 
@@ -38,6 +39,7 @@ pub(crate) use hosts::{Host, HostName};
 #[cfg(test)]
 pub(crate) use session::Secret;
 pub(crate) use session::SessionSettings;
+pub use tls::TlsSettings;
 pub(crate) use warm::WarmList;
 
 /// The name of the file in the site's folder.
@@ -48,6 +50,8 @@ pub(crate) const FILE: &str = "millpond.toml";
 pub struct Config {
     /// The address on which the server listens (`server.listen`).
     pub listen: SocketAddr,
+    /// https (`[tls]`).
+    pub tls: TlsSettings,
     /// Worker threads; 0 is one for each core that the process may use (`server.workers`).
     pub workers: usize,
     /// The database (`database.url`).
@@ -115,6 +119,7 @@ impl Config {
     fn defaults(dir: &Path) -> Self {
         let mut config = Self {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+            tls: TlsSettings::default(),
             workers: 0,
             database: DatabaseUrl::Sqlite(PathBuf::new()),
             replicas: Vec::new(),

@@ -12,30 +12,33 @@ const MAX_FIELDS: usize = 1000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Refused(pub(crate) u16, pub(crate) &'static str);
 
-/// Name and value of each field.
-pub(crate) type Fields = Vec<(Cow<'static, str>, Cow<'static, str>)>;
+/// Name and value of each field. What has no escape in a body is not copied.
+pub(crate) type Fields<'b> = Vec<(Cow<'b, str>, Cow<'b, str>)>;
 
 /// Refuses a request that a page of another site has sent (coherence.md, rule 16). Browsers say
 /// where a request comes from: newer ones in Sec-Fetch-Site (W3C Fetch Metadata), all of them in
-/// the Origin of a POST (Fetch, section 3.2). A client that sends neither is no browser and carries
-/// no visitor's cookies.
+/// the Origin of a POST (Fetch, section 3.2). Every line of both must name this site. A client that
+/// sends neither is no browser and carries no visitor's cookies.
+///
+/// A page with `Referrer-Policy: no-referrer` sends its own form with `Origin: null`, as a page
+/// without an origin does; Sec-Fetch-Site tells them apart.
 pub(crate) fn guard(request: &Request<'_>) -> Result<(), Refused> {
-    let foreign = Refused(403, "This form was sent from another site.");
-    match request.fields.get("sec-fetch-site") {
-        Some(b"same-origin" | b"none") => return Ok(()),
-        Some(_) => return Err(foreign),
-        None => {}
-    }
-    let Some(origin) = request.fields.get("origin") else {
-        return Ok(());
+    let mut sites = request.fields.get_all("sec-fetch-site").peekable();
+    let has_site = sites.peek().is_some();
+    let is_own_site = sites.all(|site| matches!(site, b"same-origin" | b"none"));
+    let is_own_origin = |origin: &[u8]| match std::str::from_utf8(origin) {
+        Ok("null") => has_site,
+        Ok(origin) => {
+            let host = origin.split_once("://").map(|(_, host)| host);
+            let of_both = host.zip(request.host());
+            of_both.is_some_and(|(origin, host)| origin.eq_ignore_ascii_case(host))
+        }
+        Err(_) => false,
     };
-    let host = std::str::from_utf8(origin)
-        .ok()
-        .and_then(|origin| origin.split_once("://"))
-        .map(|(_, host)| host);
-    match (host, request.host()) {
-        (Some(origin), Some(host)) if origin.eq_ignore_ascii_case(host) => Ok(()),
-        _ => Err(foreign),
+    if is_own_site && request.fields.get_all("origin").all(is_own_origin) {
+        Ok(())
+    } else {
+        Err(Refused(403, "This form was sent from another site."))
     }
 }
 
@@ -90,13 +93,10 @@ pub(crate) fn encoding(request: &Request<'_>) -> Result<Encoding, Refused> {
 
 /// Reads the fields of a form. The files of a multipart form give their contents, which must be
 /// text.
-pub(crate) async fn read(encoding: Encoding, body: Bytes) -> Result<Fields, Refused> {
-    let fields = match encoding {
-        Encoding::Urlencoded => form_urlencoded::parse(&body)
-            .take(MAX_FIELDS + 1)
-            .map(|(name, value)| (name.into_owned().into(), value.into_owned().into()))
-            .collect(),
-        Encoding::Multipart(boundary) => multipart(boundary, body).await?,
+pub(crate) async fn read(encoding: Encoding, body: &Bytes) -> Result<Fields<'_>, Refused> {
+    let fields: Fields<'_> = match encoding {
+        Encoding::Urlencoded => form_urlencoded::parse(body).take(MAX_FIELDS + 1).collect(),
+        Encoding::Multipart(boundary) => multipart(boundary, body.clone()).await?,
     };
     if fields.len() > MAX_FIELDS {
         Err(Refused(400, "The form has too many fields."))
@@ -105,9 +105,9 @@ pub(crate) async fn read(encoding: Encoding, body: Bytes) -> Result<Fields, Refu
     }
 }
 
-async fn multipart(boundary: String, body: Bytes) -> Result<Fields, Refused> {
+async fn multipart(boundary: String, body: Bytes) -> Result<Fields<'static>, Refused> {
     let broken = |_| Refused(400, "The form cannot be read.");
-    let stream = OneChunk(Some(body));
+    let stream = Pieces(body);
     let mut parts = multer::Multipart::new(stream, boundary);
     let mut fields = Fields::new();
     while let Some(part) = parts.next_field().await.map_err(broken)? {
@@ -115,9 +115,9 @@ async fn multipart(boundary: String, body: Bytes) -> Result<Fields, Refused> {
             return Err(Refused(400, "A part of the form has no name."));
         };
         let value = part.bytes().await.map_err(broken)?;
-        let value = std::str::from_utf8(&value)
-            .map_err(|_| Refused(400, "A field of the form is not UTF-8."))?
-            .to_owned();
+        // Without a copy if the parser keeps no part of it.
+        let value = String::from_utf8(value.into())
+            .map_err(|_| Refused(400, "A field of the form is not UTF-8."))?;
         fields.push((name.into(), value.into()));
         if fields.len() > MAX_FIELDS {
             break;
@@ -126,17 +126,22 @@ async fn multipart(boundary: String, body: Bytes) -> Result<Fields, Refused> {
     Ok(fields)
 }
 
-/// The body, which has arrived whole, as the stream that the parser wants.
-struct OneChunk(Option<Bytes>);
+/// A piece of a body that the parser gets at a time. It copies what it has not given out yet.
+const PIECE: usize = 64 << 10;
 
-impl futures_core::Stream for OneChunk {
+/// The body, which has arrived whole, as the stream that the parser wants.
+struct Pieces(Bytes);
+
+impl futures_core::Stream for Pieces {
     type Item = Result<Bytes, Infallible>;
 
     fn poll_next(
         mut self: std::pin::Pin<&mut Self>,
         _: &mut std::task::Context<'_>,
     ) -> std::task::Poll<Option<Self::Item>> {
-        std::task::Poll::Ready(self.0.take().map(Ok))
+        let len = self.0.len().min(PIECE);
+        let piece = self.0.split_to(len);
+        std::task::Poll::Ready((len > 0).then_some(Ok(piece)))
     }
 }
 
@@ -188,6 +193,42 @@ mod tests {
                 ],
                 false,
             ),
+            (
+                &[
+                    ("Sec-Fetch-Site", "same-origin"),
+                    ("Origin", "http://site.example:8080"),
+                ],
+                true,
+            ),
+            (
+                &[("Sec-Fetch-Site", "same-origin"), ("Origin", "null")],
+                true,
+            ),
+            (
+                &[("Sec-Fetch-Site", "cross-site"), ("Origin", "null")],
+                false,
+            ),
+            (
+                &[
+                    ("Sec-Fetch-Site", "same-origin"),
+                    ("Origin", "http://evil.example"),
+                ],
+                false,
+            ),
+            (
+                &[
+                    ("Sec-Fetch-Site", "same-origin"),
+                    ("Sec-Fetch-Site", "cross-site"),
+                ],
+                false,
+            ),
+            (
+                &[
+                    ("Origin", "http://site.example:8080"),
+                    ("Origin", "http://evil.example"),
+                ],
+                false,
+            ),
             (&[("Origin", "http://site.example:8080")], true),
             (&[("Origin", "https://SITE.example:8080")], true),
             (&[("Origin", "http://site.example")], false),
@@ -207,14 +248,31 @@ mod tests {
     }
 
     #[test]
+    fn fields_of_many_pieces_are_read() {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .build()
+            .unwrap();
+        for len in (PIECE - 100..PIECE + 10).chain([3 * PIECE]) {
+            let long = "y".repeat(len);
+            let part = |name: &str, value: &str| {
+                format!("--x\r\nContent-Disposition: form-data; name=\"{name}\"\r\n\r\n{value}\r\n")
+            };
+            let body = part("a", &long) + &part("b", "end") + "--x--\r\n";
+            let body = Bytes::from(body);
+            let fields = runtime.block_on(read(Encoding::Multipart("x".into()), &body));
+            let fields = fields.unwrap();
+            assert!(fields[0] == ("a".into(), long.into()), "{len}");
+            assert_eq!(fields[1..], [("b".into(), "end".into())]);
+        }
+    }
+
+    #[test]
     fn forms_are_read() {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .build()
             .unwrap();
-        let fields = runtime.block_on(read(
-            Encoding::Urlencoded,
-            Bytes::from_static(b"a=1+2&b=%26&a="),
-        ));
+        let body = Bytes::from_static(b"a=1+2&b=%26&a=");
+        let fields = runtime.block_on(read(Encoding::Urlencoded, &body));
         assert_eq!(
             fields.unwrap(),
             [
@@ -223,24 +281,22 @@ mod tests {
                 ("a".into(), "".into())
             ] as [(Cow<str>, Cow<str>); 3]
         );
-        let body = "--x\r\nContent-Disposition: form-data; name=\"a\"\r\n\r\n1\r\n--x\r\nContent-Disposition: form-data; name=\"f\"; filename=\"t.txt\"\r\n\r\nhello\r\n--x--\r\n";
-        let request = post(&[("Content-Type", "multipart/form-data; boundary=x")]).body(body);
-        let fields = runtime.block_on(read(
-            encoding(&request.as_request()).unwrap(),
-            Bytes::from(body),
-        ));
+        let body = Bytes::from(
+            "--x\r\nContent-Disposition: form-data; name=\"a\"\r\n\r\n1\r\n--x\r\nContent-Disposition: form-data; name=\"f\"; filename=\"t.txt\"\r\n\r\nhello\r\n--x--\r\n",
+        );
+        let request =
+            post(&[("Content-Type", "multipart/form-data; boundary=x")]).body(body.clone());
+        let fields = runtime.block_on(read(encoding(&request.as_request()).unwrap(), &body));
         assert_eq!(
             fields.unwrap(),
             [("a".into(), "1".into()), ("f".into(), "hello".into())] as [(Cow<str>, Cow<str>); 2]
         );
-        let cut = runtime.block_on(read(
-            Encoding::Multipart("x".into()),
-            Bytes::from_static(b"--x\r\nContent-Dispo"),
-        ));
+        let cut = Bytes::from_static(b"--x\r\nContent-Dispo");
+        let cut = runtime.block_on(read(Encoding::Multipart("x".into()), &cut));
         assert_eq!(cut, Err(Refused(400, "The form cannot be read.")));
-        let many = "a&".repeat(2000);
+        let many = Bytes::from("a&".repeat(2000));
         assert_eq!(
-            runtime.block_on(read(Encoding::Urlencoded, Bytes::from(many))),
+            runtime.block_on(read(Encoding::Urlencoded, &many)),
             Err(Refused(400, "The form has too many fields."))
         );
         assert_eq!(

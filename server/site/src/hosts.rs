@@ -207,7 +207,11 @@ impl SiteNames {
             return Some(site);
         }
         let mut rest = name;
-        while let Some((_, above)) = rest.split_once('.') {
+        while let Some((label, above)) = rest.split_once('.') {
+            // `.example.org` and `*.example.org` are no names below `example.org`.
+            if label.is_empty() || label.contains('*') {
+                return None;
+            }
             if let Some(&site) = self.below.get(above) {
                 return Some(site);
             }
@@ -274,6 +278,7 @@ mod tests {
             names,
             site: PathBuf::new(),
             shown: PathBuf::new(),
+            certificate: None,
         };
         let exact = |name: &str| HostName::Exact(name.to_owned());
         let below = |name: &str| HostName::Below(name.to_owned());
@@ -306,6 +311,10 @@ mod tests {
             ("[::1]", Some(2)),
             ("127.0.0.1:80", Some(2)),
             ("notexample.org", None),
+            (".example.org", None),
+            ("*.example.org", None),
+            ("a..example.org", None),
+            ("a.*.example.org", None),
             ("org", None),
             ("", None),
             (".", None),

@@ -276,7 +276,8 @@ impl SiteService {
                 .iter()
                 .map(|value| (*value).to_owned())
                 .collect(),
-            request: request.to_owned(),
+            request: request.to_owned().body(Bytes::new()),
+            body: request.body.clone(),
             encoding,
         };
         Reply::later(submission.submit())
@@ -433,12 +434,17 @@ impl Service for SiteService {
         if request.target == "*" {
             return options("GET, HEAD, OPTIONS, POST").into();
         }
-        let path = match path::normalize(request.path) {
-            Ok(path) => path,
-            Err(_) => return refusal(400, "The path cannot be read.").into(),
-        };
+        let path = path::normalize(request.path);
         // Once: a reload in the middle of a request must not show it two generations.
         let generation = generation.load();
+        let Ok(path) = path else {
+            let reply = refusal(400, "The path cannot be read.").into();
+            // The path has no normal form, so the rules for fields see it as it was sent.
+            return match &generation.rules {
+                None => reply,
+                Some(rules) => rules.with_fields(request.path, reply),
+            };
+        };
         match &generation.rules {
             None => self.answer(generation, key, request, &path),
             Some(rules) => self.answer_by_rules(rules, generation, key, request, &path),

@@ -1,6 +1,6 @@
 //! A POST: one transaction, then a redirect. What concerns passwords and sessions is in `sign`.
 
-use std::sync::Arc;
+use std::{ops::Range, sync::Arc};
 
 use base_clock::Boottime;
 use bytes::Bytes;
@@ -27,16 +27,19 @@ pub(crate) struct Submission {
     /// Where the form wants to know it.
     pub(crate) session: Option<Session>,
     pub(crate) path_values: Vec<String>,
+    /// The request without its body.
     pub(crate) request: OwnedRequest,
+    pub(crate) body: Bytes,
     pub(crate) encoding: Encoding,
 }
 
 impl Submission {
     /// Answers.
-    pub(crate) async fn submit(self) -> Response {
-        let request = self.request.as_request();
-        let (query, body) = (request.query.map(str::to_owned), request.body.clone());
-        let fields = match form::read(self.encoding.clone(), body).await {
+    pub(crate) async fn submit(mut self) -> Response {
+        // The body and its fields go when they have become values: a form may be large.
+        let body = std::mem::take(&mut self.body);
+        let query = self.request.as_request().query.map(str::to_owned);
+        let fields = match form::read(self.encoding.clone(), &body).await {
             Ok(fields) => fields,
             Err(Refused(status, sentence)) => return refusal(status, sentence),
         };
@@ -50,6 +53,8 @@ impl Submission {
             Ok(values) => values,
             Err(BadParam(sentence)) => return refusal(400, &sentence),
         };
+        drop(fields);
+        drop(body);
         values.extend(self.form.needs.values(self.session.as_ref()));
         match self.perform(values).await {
             Ok(response) | Err(response) => response,
@@ -107,6 +112,14 @@ impl Submission {
                 Err(refusal(400, &BadParam::refused(&name, &message).0))
             }
             Err(Error::NoRow { .. }) => Err(self.not_found()),
+            Err(Error::TooLarge { limit })
+                if values.iter().any(|value| value.heap_size() > limit) =>
+            {
+                Err(refusal(
+                    413,
+                    "A field is larger than this site's database accepts.",
+                ))
+            }
             Err(Error::Constraint { kind, message }) => {
                 self.core
                     .log(&format!("POST {}: {message}", self.form.route));
@@ -165,7 +178,9 @@ fn bind(source: &ArgumentSource, values: &[Value], found: &[ResultRows]) -> Bind
 
 fn target(pieces: &[RedirectPiece], values: &[Value], results: &[ResultRows]) -> String {
     let mut target = String::new();
+    let mut of_values = Vec::new();
     for piece in pieces {
+        let start = target.len();
         match piece {
             RedirectPiece::Text(text) => target.push_str(text),
             RedirectPiece::Value(ArgumentSource::Param(at)) => push(&mut target, &values[*at]),
@@ -175,8 +190,33 @@ fn target(pieces: &[RedirectPiece], values: &[Value], results: &[ResultRows]) ->
                 }
             }
         }
+        if matches!(piece, RedirectPiece::Value(_)) {
+            of_values.push(start..target.len());
+        }
     }
-    target
+    without_dot_segments(&target, &of_values)
+}
+
+/// `target` without the segments of its path that are `.` or `..` by one of the values, which are
+/// in `of_values`. Such a segment would lead to another place, however it is encoded (RFC 3986
+/// section 5.2.4; the URL standard reads `%2e` as a dot). It is left empty rather than refused,
+/// because the form has been performed.
+fn without_dot_segments(target: &str, of_values: &[Range<usize>]) -> String {
+    let path_end = target.find(['?', '#']).unwrap_or(target.len());
+    let mut kept = String::with_capacity(target.len());
+    let mut start = 0;
+    for segment in target[..path_end].split_inclusive('/') {
+        let place = start..start + segment.len();
+        start = place.end;
+        let name = segment.strip_suffix('/').unwrap_or(segment);
+        let has_value = |value: &Range<usize>| value.start < place.end && place.start < value.end;
+        if matches!(name, "." | "..") && of_values.iter().any(has_value) {
+            kept.push_str(&segment[name.len()..]);
+        } else {
+            kept.push_str(segment);
+        }
+    }
+    kept + &target[path_end..]
 }
 
 fn push(target: &mut String, value: &Value) {
@@ -223,4 +263,34 @@ pub(crate) fn refusal(status: u16, sentence: &str) -> Response {
         .field("X-Content-Type-Options", "nosniff")
         .field("Cache-Control", "no-store")
         .body(format!("{sentence}\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_does_not_leave_its_segment() {
+        let text = |text: &str| RedirectPiece::Text(text.to_owned());
+        let value = |at| RedirectPiece::Value(ArgumentSource::Param(at));
+        let pieces = [text("/x/"), value(0), value(1), text("/y?q="), value(0)];
+        for (first, second, expected) in [
+            ("a", "", "/x/a/y?q=a"),
+            ("..", "", "/x//y?q=.."),
+            (".", "", "/x//y?q=."),
+            (".", ".", "/x//y?q=."),
+            ("", "..", "/x//y?q="),
+            ("...", "", "/x/.../y?q=..."),
+            ("..", "a", "/x/..a/y?q=.."),
+            ("%2e%2e", "", "/x/%252e%252e/y?q=%252e%252e"),
+            ("../..", "", "/x/..%2F../y?q=..%2F.."),
+        ] {
+            let values = [first, second].map(|value| Value::Text(value.into()));
+            assert_eq!(target(&pieces, &values, &[]), expected, "{first} {second}");
+        }
+        let at_end = [text("/x/"), value(0)];
+        assert_eq!(target(&at_end, &[Value::Text("..".into())], &[]), "/x/");
+        let of_owner = [text("/x/../"), value(0)];
+        assert_eq!(target(&of_owner, &[Value::Integer(1)], &[]), "/x/../1");
+    }
 }

@@ -83,6 +83,7 @@ const fn field(folder: &'static str, after: &'static str, name: &'static str, un
 }
 
 const HTTP: &str = "server/http";
+const ACME: &str = "server/certificates/src/acme";
 const SITE: &str = "server/site";
 const DB: &str = "server/db";
 const POSTGRES: &str = "server/db/src/postgres";
@@ -102,7 +103,7 @@ const fn option(name: &'static str, unit: Unit) -> Place {
 
 use Unit::{Bytes, Count, Time};
 
-pub(super) const ROWS: [Row; 35] = [
+pub(super) const ROWS: [Row; 45] = [
     Row {
         what: "request target, head, fields, body",
         amount: "{}, {}, {}, {}",
@@ -132,10 +133,30 @@ pub(super) const ROWS: [Row; 35] = [
         past: "503, closed",
     },
     Row {
-        what: "request bodies in memory, per worker",
+        what: "memory of requests that have not arrived whole, per worker; a complete body that is never refused for others",
+        amount: "{}; {}",
+        places: &[
+            constant(HTTP, "REQUEST_MEMORY", Bytes),
+            constant(HTTP, "SMALL_BODY", Bytes),
+        ],
+        past: "the heaviest of the client that holds most end: a head with 408 (counter `heads_ended`), a body with 503 (`bodies_ended`)",
+    },
+    Row {
+        what: "a body that stays in memory; bodies in files, per worker; their bytes, or `limits.body` if that is more",
+        amount: "{}; {}, or 1 for {} connections; {}",
+        places: &[
+            constant(HTTP, "BODY_IN_MEMORY", Bytes),
+            constant(HTTP, "BODY_FILES", Count),
+            constant(HTTP, "CONNECTIONS_PER_BODY_FILE", Count),
+            constant(HTTP, "BODY_DISK", Bytes),
+        ],
+        past: "in a file (counter `bodies_in_files`); the slowest of the client that holds most end with 503 (`bodies_ended`)",
+    },
+    Row {
+        what: "a large body that is taken before others have their turn",
         amount: "{}",
-        places: &[constant(HTTP, "BODIES", Bytes)],
-        past: "503; closed if the body is not complete",
+        places: &[constant(HTTP, "BODY_TURN", Bytes)],
+        past: "the connection waits for its next turn",
     },
     Row {
         what: "responses cached for repeated requests, per worker; the longest of them",
@@ -156,10 +177,14 @@ pub(super) const ROWS: [Row; 35] = [
         past: "the whole file is sent",
     },
     Row {
-        what: "output that waits on one connection",
-        amount: "{}",
-        places: &[constant(HTTP, "OUTPUT", Bytes)],
-        past: "no further request of the connection is evaluated",
+        what: "output that waits on one connection; while more than a few have news",
+        amount: "{}; {} with more than {}",
+        places: &[
+            constant(HTTP, "OUTPUT", Bytes),
+            constant(HTTP, "BUSY_OUTPUT", Bytes),
+            constant(HTTP, "FEW_CONNECTIONS", Count),
+        ],
+        past: "no further request of the connection is evaluated before others have their turn",
     },
     Row {
         what: "trailer section; chunk extensions of one body",
@@ -298,6 +323,12 @@ pub(super) const ROWS: [Row; 35] = [
         past: "the one that waited longest is forgotten",
     },
     Row {
+        what: "refused connections that linger, per worker",
+        amount: "{}",
+        places: &[constant(HTTP, "REFUSALS_LINGERING", Count)],
+        past: "closed without an answer; where descriptors are used up, the oldest is closed for the next client",
+    },
+    Row {
         what: "passwords that wait for a hash",
         amount: "{}",
         places: &[constant(
@@ -376,6 +407,64 @@ pub(super) const ROWS: [Row; 35] = [
         amount: "{}",
         places: &[constant("server/access-log", "LIMIT", Bytes)],
         past: "lines are dropped and counted",
+    },
+    Row {
+        what: "streams of an HTTP/2 connection at a time; fields of their heads, each cookie counted",
+        amount: "{}; {}",
+        places: &[
+            constant(HTTP, "HTTP2_STREAMS", Count),
+            constant(HTTP, "HTTP2_FIELDS", Count),
+        ],
+        past: "refused (REFUSED_STREAM); 431",
+    },
+    Row {
+        what: "window for the body of one HTTP/2 request; for all of a connection",
+        amount: "{}; {}",
+        places: &[
+            constant(HTTP, "STREAM_WINDOW", Bytes),
+            constant(HTTP, "CONNECTION_WINDOW", Bytes),
+        ],
+        past: "the client waits; more is FLOW_CONTROL_ERROR",
+    },
+    Row {
+        what: "work of an HTTP/2 connection that brings no request and no response forward",
+        amount: "{} units; a frame is 1, an answer 2, a reset 4, a fault 8; a response gives {} back",
+        places: &[
+            constant("server/http/src/h2/waste", "FULL", Count),
+            constant("server/http/src/h2/waste", "EARNED", Count),
+        ],
+        past: "ENHANCE_YOUR_CALM, closed",
+    },
+    Row {
+        what: "acknowledgements and resets of an HTTP/2 connection that wait to be sent",
+        amount: "{}",
+        places: &[constant(HTTP, "CONTROL_FRAMES", Bytes)],
+        past: "closed",
+    },
+    Row {
+        what: "use of one key for session tickets",
+        amount: "{}",
+        places: &[constant("server/certificates/src/tickets", "PERIOD", Time)],
+        past: "accepted for as long again, then forgotten",
+    },
+    Row {
+        what: "response of an ACME authority; time for one request",
+        amount: "{}; {}",
+        places: &[
+            constant(ACME, "LARGEST_RESPONSE", Bytes),
+            constant(ACME, "REQUEST_TIMEOUT", Time),
+        ],
+        past: "the try fails; the certificate in use stays",
+    },
+    Row {
+        what: "pause after a failed try for a certificate",
+        amount: "{}, doubled up to {}; at most {} if the authority asks for it",
+        places: &[
+            field(ACME, "impl Default for AcmeTiming", "first_retry", Time),
+            field(ACME, "impl Default for AcmeTiming", "longest_retry", Time),
+            constant("server/certificates/src/acme/retry_after", "LONGEST", Time),
+        ],
+        past: "tried again",
     },
 ];
 

@@ -39,7 +39,7 @@ impl TlsConnector {
             Error::Plan(format!("TLS cannot be set up for {host}: {why}"))
         };
         let name = ServerName::try_from(host.to_owned()).map_err(|error| wrong(&error))?;
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
             .with_safe_default_protocol_versions()
             .map_err(|error| wrong(&error))?;

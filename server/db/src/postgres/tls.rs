@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
+use rustls::crypto::{CryptoProvider, aws_lc_rs, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{
@@ -30,7 +30,7 @@ pub(crate) struct Tls {
 impl Tls {
     /// Reads the certificates to trust, where any are needed.
     pub(crate) fn new(trust: &Trust) -> Result<Self, Error> {
-        let provider = Arc::new(ring::default_provider());
+        let provider = Arc::new(aws_lc_rs::default_provider());
         let inner = match trust.proof {
             Proof::None => None,
             Proof::Signed | Proof::Host => Some(

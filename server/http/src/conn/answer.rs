@@ -15,12 +15,14 @@ use super::write_batch::BatchedWrite;
 use super::{After, Connection, NextAction, Stage};
 use crate::date::Persistence;
 use crate::h1::{Event, Framing, Head, Phase, Refusal};
-use crate::limits::{BODIES, OUTPUT, TURN};
+use crate::limits::TURN;
 use crate::request::{Request, Version};
 use crate::response::{Body, Reply, Response, Service};
 use crate::status::is_bodiless;
 use crate::validity::Validity;
 use crate::worker::Worker;
+
+const RETRY_SOON: Bytes = Bytes::from_static(b"Retry-After: 1\r\n");
 
 impl<S: Service> Worker<S> {
     /// Answers the requests that have arrived, and reads the rest of an incomplete one; none if the
@@ -32,7 +34,7 @@ impl<S: Service> Worker<S> {
     ) -> Option<NextAction> {
         loop {
             if self.respond_from_cache(exchange) {
-                if exchange.output.waiting() > OUTPUT {
+                if exchange.output.waiting() > self.most_output {
                     connection.stage = Stage::Sending(After::Read);
                     return None;
                 }
@@ -43,10 +45,11 @@ impl<S: Service> Worker<S> {
                     exchange.body = None;
                     exchange.answered += 1;
                     self.counters.requests.add(1);
-                    let next = if body.is_empty() {
+                    self.release(exchange);
+                    let next = if head.framing == Framing::Length(0) {
                         self.answer(exchange, head, body, connection.peer)
                     } else {
-                        self.answer_body(exchange, head, body, connection.peer)
+                        self.answer_body(connection, exchange, head, body)
                     };
                     if let Some(next) = next {
                         connection.stage = next;
@@ -68,16 +71,17 @@ impl<S: Service> Worker<S> {
                         return None;
                     }
                     exchange.decoder.reclaim();
-                    if !self.charge(exchange, exchange.decoder.body_len()) {
-                        self.refuse(connection, exchange, Refusal::TooManyBodies);
-                        return None;
-                    }
                     if exchange.decoder.phase() == Phase::Idle {
                         self.become_idle(connection, exchange.now);
                         return self.yield_turn(connection);
                     }
-                    if let Some(step) = self.read_on(connection, exchange) {
-                        return Some(step);
+                    match self.read_rest(connection, exchange) {
+                        Ok(None) => {}
+                        Ok(step) => return step,
+                        Err(refusal) => {
+                            self.refuse(connection, exchange, refusal);
+                            return None;
+                        }
                     }
                 }
                 Event::Refused(refusal) => {
@@ -142,25 +146,24 @@ impl<S: Service> Worker<S> {
     /// of it.
     fn answer_body(
         &mut self,
+        connection: &Connection,
         exchange: &mut Exchange,
         head: Head,
-        body: Bytes,
-        peer: SocketAddr,
+        rest: Bytes,
     ) -> Option<Stage> {
-        // The body may have arrived in one piece, or may have grown with the last.
-        if !self.charge(exchange, body.len()) {
-            self.charge(exchange, 0);
-            let refusal = Refusal::TooManyBodies;
-            let text = format!("{}\n", refusal.reason());
-            let response = Response::text(refusal.status(), &text)
-                .with_extra(Bytes::from_static(b"Retry-After: 1\r\n"));
-            return self.queue(exchange, head, Some(response));
-        }
-        let witness = body.clone();
-        let next = self.answer(exchange, head, body, peer);
+        let body = match self.complete_body(connection, exchange, rest) {
+            Ok(body) => body,
+            Err(refusal) => {
+                let text = format!("{}\n", refusal.reason());
+                let response = Response::text(refusal.status(), &text).with_extra(RETRY_SOON);
+                return self.queue(exchange, head, Some(response));
+            }
+        };
+        let next = self.answer(exchange, head, body.bytes(), connection.peer);
         // Not every slow response is made of the body: a page is not.
-        let is_held = exchange.pending.is_some() && !witness.is_unique();
-        self.charge(exchange, if is_held { witness.len() } else { 0 });
+        if exchange.pending.is_none() || body.is_unused() {
+            self.release(exchange);
+        }
         next
     }
 
@@ -270,7 +273,7 @@ impl<S: Service> Worker<S> {
             Err(_) => None,
         };
         drop(pending.response);
-        self.charge(exchange, 0);
+        self.release(exchange);
         exchange.now = Boottime::now();
         connection.stage = self
             .queue(exchange, pending.head, response)
@@ -294,7 +297,7 @@ impl<S: Service> Worker<S> {
         let persistence = match head.version {
             _ if closes => Persistence::Close,
             Version::Http10 => Persistence::KeepAlive,
-            Version::Http11 => Persistence::Default,
+            Version::Http11 | Version::Http2 => Persistence::Default,
         };
         let tail = self.tails.get(exchange.now, persistence);
         exchange.output.push(Some(head), response, tail);
@@ -309,12 +312,17 @@ impl<S: Service> Worker<S> {
                 After::Linger
             }));
         }
-        (exchange.output.waiting() > OUTPUT || exchange.output.ends_with_file())
+        (exchange.output.waiting() > self.most_output || exchange.output.ends_with_file())
             .then_some(Stage::Sending(After::Read))
     }
 
     /// Answers bytes that are not a request; then the connection ends.
-    fn refuse(&mut self, connection: &mut Connection, exchange: &mut Exchange, refusal: Refusal) {
+    pub(super) fn refuse(
+        &mut self,
+        connection: &mut Connection,
+        exchange: &mut Exchange,
+        refusal: Refusal,
+    ) {
         let status = refusal.status();
         self.counters.refused(status);
         let mut text = String::with_capacity(80);
@@ -322,22 +330,17 @@ impl<S: Service> Worker<S> {
         text.push('\n');
         let tail = self.tails.get(Boottime::now(), Persistence::Close);
         let mut response = Response::text(status, &text).closing();
+        if matches!(refusal, Refusal::TooManyBodies | Refusal::TooManyHeads) {
+            response = response.with_extra(RETRY_SOON);
+        }
         if exchange.decoder.is_head() {
             // RFC 9110 section 9.3.2.
             response.body = Body::Empty;
         }
         exchange.output.push(None, response, tail);
-        self.bodies -= std::mem::take(&mut exchange.charged);
+        self.release(exchange);
         exchange.refused = Some(status);
         connection.stage = Stage::Sending(After::Linger);
-    }
-
-    /// Counts the body of the present request, of which `len` bytes have arrived; false if all
-    /// bodies together are too many bytes.
-    fn charge(&mut self, exchange: &mut Exchange, len: usize) -> bool {
-        self.bodies = self.bodies + len - exchange.charged;
-        exchange.charged = len;
-        len == 0 || self.bodies <= BODIES
     }
 
     /// Answers a request that did not arrive in time.

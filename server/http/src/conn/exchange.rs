@@ -9,6 +9,8 @@ use base_clock::Boottime;
 use super::output::Output;
 use super::progress::TransferProgress;
 use super::response_cache::RequestHash;
+use crate::body_file::BodyFile;
+use crate::budget::Holder;
 use crate::h1::{Decoder, Head};
 use crate::limits::SPARE_BUFFERS;
 use crate::response::Response;
@@ -22,8 +24,10 @@ pub(crate) struct Exchange {
     /// When the client started to send the present head.
     pub(super) head_since: Boottime,
     pub(super) body: Option<TransferProgress>,
-    /// Bytes of the body that the worker counts until the request is answered.
-    pub(super) charged: usize,
+    /// Where the body goes.
+    pub(super) body_place: BodyPlace,
+    /// The name under which the worker's budgets count the exchange, if they do.
+    pub(super) holder: Option<Holder>,
     /// Since the socket was first full.
     pub(super) sending: Option<TransferProgress>,
     /// Bytes of the present output that were sent.
@@ -38,6 +42,14 @@ pub(crate) struct Exchange {
     pub(super) first_miss: Option<RequestHash>,
     /// The status with which the last request was refused, until the service is notified.
     pub(super) refused: Option<u16>,
+}
+
+/// Where the bytes of a body go as they arrive.
+pub(super) enum BodyPlace {
+    Memory,
+    /// Memory, because no file can be had.
+    MemoryOnly,
+    File(BodyFile),
 }
 
 /// A response that is being made.
@@ -56,7 +68,8 @@ impl Exchange {
             now: Boottime::default(),
             head_since: Boottime::default(),
             body: None,
-            charged: 0,
+            body_place: BodyPlace::Memory,
+            holder: None,
             sending: None,
             sent: 0,
             answered: 0,
@@ -69,17 +82,23 @@ impl Exchange {
 
     /// Resets the exchange for another connection; false if its buffers are larger than usual.
     fn renew(&mut self) -> bool {
-        debug_assert_eq!(self.charged, 0, "a body that is gone is still counted");
+        debug_assert_eq!(self.holder, None, "a request that is gone is still counted");
         debug_assert_eq!(
             self.refused, None,
             "the service was not notified of a refusal"
         );
         self.refused = None;
+        self.body_place = BodyPlace::Memory;
         self.pending = None;
         self.cache_miss = None;
         self.sending = None;
         self.sent = 0;
         self.decoder.renew() && self.output.is_small()
+    }
+
+    /// Bytes of memory that the exchange takes while it waits for the rest of a request.
+    pub(super) fn memory(&self) -> usize {
+        size_of::<Self>() + self.decoder.memory()
     }
 
     /// Begins with the first bytes of a request, which arrived at `now`.
@@ -106,7 +125,8 @@ impl Pool {
     /// Takes an exchange back, unless its buffers are too large or the pool is full. Also after a
     /// refusal or a lost client, so that neither costs a new buffer.
     pub(super) fn put(&mut self, mut exchange: Box<Exchange>) {
-        if exchange.renew() && self.0.len() < SPARE_BUFFERS {
+        // Before it is renewed: that may give it its usual buffer again.
+        if self.0.len() < SPARE_BUFFERS && exchange.renew() {
             self.0.push(exchange);
         }
     }

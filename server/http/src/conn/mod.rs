@@ -10,32 +10,44 @@
 //! - `read`: incoming bytes and their deadlines; `read_batch`: the first requests of a turn.
 //! - `answer`: requests become responses, at once or later; `response_cache`: a request that came
 //!   before gets its `cached_response`.
+//! - `unfinished`: what requests hold that have not arrived whole.
 //! - `send`: outgoing bytes; `write_batch`: the responses of all connections in a turn.
+//! - `http2`: the same for HTTP/2, with `http2_cache`; the protocol is in `crate::h2`.
+//! - `socket`: system calls on the socket; `secure_socket`: the same through TLS.
 
 mod answer;
 mod cached_response;
 mod exchange;
+mod http2;
+mod http2_cache;
 mod output;
-mod progress;
+pub(crate) mod progress;
 mod read;
 mod read_batch;
 mod response_cache;
+mod secure_socket;
 mod send;
 mod socket;
+mod unfinished;
 mod write_batch;
 
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 
 use base_clock::Boottime;
+use rustls::ServerConfig;
 
 use crate::event::{Ready, Token};
 use crate::response::Service;
 use crate::worker::{ConnectionPermit, Worker};
 use exchange::Exchange;
 pub(crate) use exchange::Pool;
+use http2::Http2;
+pub(crate) use http2_cache::Http2Cache;
 pub(crate) use read_batch::ReadBatch;
 pub(crate) use response_cache::ResponseCache;
+use secure_socket::SecureSocket;
 pub(crate) use write_batch::WriteBatch;
 
 /// One connection of a worker. The fields that every request needs are one line of memory, because
@@ -55,7 +67,11 @@ pub(crate) struct Connection {
     /// When the timer compares the deadline with the clock.
     pub(crate) timer_at: Boottime,
     exchange: Option<Box<Exchange>>,
+    /// None: the bytes of the protocol are those of the socket.
+    tls: Option<Box<SecureSocket>>,
     pub(crate) peer: SocketAddr,
+    /// The session at [`Stage::Http2`].
+    http2: Option<Box<Http2>>,
     /// Counts the connection; released when dropped.
     _permit: ConnectionPermit,
 }
@@ -76,8 +92,10 @@ pub(crate) enum Stage {
     Batched,
     /// The responses are being sent, and then another stage follows.
     Sending(After),
+    /// All that happens on a connection of HTTP/2.
+    Http2,
     /// Only the end of the client's bytes; at most this number of bytes is read and dropped.
-    Lingering(usize),
+    Lingering(u32),
 }
 
 /// What follows when all responses are sent.
@@ -110,6 +128,7 @@ impl Connection {
         peer: SocketAddr,
         token: Token,
         permit: ConnectionPermit,
+        tls: Option<&Arc<ServerConfig>>,
     ) -> Self {
         Self {
             socket,
@@ -122,15 +141,10 @@ impl Connection {
             deadline: Boottime::NEVER,
             timer_at: Boottime::NEVER,
             exchange: None,
+            tls: tls.map(SecureSocket::new),
+            http2: None,
             _permit: permit,
         }
-    }
-
-    /// Bytes of the request's body that the worker counts.
-    pub(crate) fn counted(&self) -> usize {
-        self.exchange
-            .as_ref()
-            .map_or(0, |exchange| exchange.charged)
     }
 }
 
@@ -146,6 +160,7 @@ impl<S: Service> Worker<S> {
                 (Stage::Answering, Some(exchange)) => self.await_answer(connection, exchange),
                 (Stage::Sending(after), Some(exchange)) => self.send(connection, exchange, after),
                 (Stage::Batched, _) => Some(NextAction::Wait),
+                (Stage::Http2, _) => self.drive_http2(connection),
                 // No other stage is without an exchange.
                 (_, None) => Some(NextAction::Close),
             };
@@ -179,6 +194,7 @@ impl<S: Service> Worker<S> {
                 Some(self.drive(connection))
             }
             Stage::Sending(_) => self.send_or_give_up(connection),
+            Stage::Http2 => self.time_out_http2(connection),
             Stage::Lingering(_) => None,
             // These wait for the server, not for the client.
             Stage::Answering | Stage::Batched => Some(NextAction::Wait),
@@ -188,6 +204,11 @@ impl<S: Service> Worker<S> {
     /// Notifies the service of unsent responses, and releases the token. Dropping the connection
     /// closes it.
     pub(crate) fn end(&mut self, connection: &mut Connection) {
+        self.end_http2(connection);
+        connection.end_records();
+        if connection.has_failed() {
+            self.counters.tls_failures.add(1);
+        }
         if let Some(mut exchange) = connection.exchange.take() {
             self.notify_done(&mut exchange, connection.peer);
             self.give_back(exchange);
@@ -198,7 +219,7 @@ impl<S: Service> Worker<S> {
 
     /// Takes back an exchange that is over, with all bytes that it has received.
     pub(super) fn give_back(&mut self, mut exchange: Box<Exchange>) {
-        self.bodies -= std::mem::take(&mut exchange.charged);
+        self.release(&mut exchange);
         self.pool.put(exchange);
     }
 }

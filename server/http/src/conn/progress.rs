@@ -9,14 +9,14 @@ use crate::limits::MIN_RATE;
 /// The progress of a body or a response. It may pause for the progress timeout. Over its whole
 /// course it must keep an average of [`MIN_RATE`] after a start credit of the same length.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct TransferProgress {
+pub(crate) struct TransferProgress {
     start: Boottime,
     last: Boottime,
     bytes: u64,
 }
 
 impl TransferProgress {
-    pub(super) const fn new(now: Boottime) -> Self {
+    pub(crate) const fn new(now: Boottime) -> Self {
         Self {
             start: now,
             last: now,
@@ -25,7 +25,7 @@ impl TransferProgress {
     }
 
     /// `total` bytes have been moved by `now`.
-    pub(super) fn moved_to(&mut self, total: u64, now: Boottime) {
+    pub(crate) fn moved_to(&mut self, total: u64, now: Boottime) {
         if total > self.bytes {
             self.bytes = total;
             self.last = now;
@@ -33,7 +33,7 @@ impl TransferProgress {
     }
 
     /// The deadline if no more bytes are moved.
-    pub(super) fn deadline(&self, timeout: Duration) -> Boottime {
+    pub(crate) fn deadline(&self, timeout: Duration) -> Boottime {
         let credit = Duration::from_millis(self.bytes.saturating_mul(1000) / MIN_RATE);
         self.last
             .plus(timeout)

@@ -7,6 +7,7 @@ use super::exchange::Exchange;
 use super::progress::TransferProgress;
 use super::read_batch::FirstRead;
 use super::response_cache::RequestHash;
+use super::secure_socket::{Handshake, Negotiated};
 use super::socket::IoOutcome;
 use super::write_batch::BatchedWrite;
 use super::{Connection, NextAction, Stage};
@@ -16,6 +17,10 @@ use crate::limits::DRAIN_GRACE;
 use crate::response::Service;
 use crate::worker::Worker;
 
+/// The beginning of the preface of HTTP/2 (RFC 9113 section 3.4), which is no method. A client that
+/// knows that a server speaks HTTP/2 begins with it; one that has negotiated `h2` must.
+const BEGINS_HTTP2: &[u8] = b"PRI ";
+
 impl<S: Service> Worker<S> {
     /// Reads the first bytes of a request, if they have arrived, and begins with them.
     pub(super) fn first_bytes(
@@ -24,9 +29,17 @@ impl<S: Service> Worker<S> {
         borrowed_buffers: &mut Option<Box<Exchange>>,
     ) -> Option<NextAction> {
         if !connection.ready.read {
+            connection.flush_records();
             return Some(NextAction::Wait);
         }
-        let len = match connection.receive(self.read_batch.free()) {
+        let received = connection.receive(self.read_batch.free());
+        if connection.has_opened() {
+            return Some(
+                self.begin_opened(connection, received)
+                    .unwrap_or(NextAction::Close),
+            );
+        }
+        let len = match received {
             IoOutcome::Bytes(len) => len,
             IoOutcome::WouldBlock => return Some(NextAction::Wait),
             IoOutcome::Closed => return Some(NextAction::Close),
@@ -54,6 +67,11 @@ impl<S: Service> Worker<S> {
             return Some(NextAction::Batch);
         }
         connection.deadline = Boottime::NEVER;
+        if connection.may_be_http2() && self.read_batch.bytes(first).starts_with(BEGINS_HTTP2) {
+            let bytes = self.read_batch.bytes(first).to_vec();
+            self.begin_http2(connection, &bytes, now);
+            return None;
+        }
         let exchange = borrowed_buffers.get_or_insert_with(|| self.pool.take());
         let bytes = self.read_batch.bytes(first);
         exchange.decoder.space(&self.limits)[..bytes.len()].copy_from_slice(bytes);
@@ -62,6 +80,44 @@ impl<S: Service> Worker<S> {
         exchange.first_miss = alone.and_then(Result::err);
         connection.stage = Stage::Reading;
         None
+    }
+
+    /// Begins with the protocol on which both sides agreed in a handshake that has just been
+    /// completed, and with the bytes that came behind it, which lie in the free slot of the read
+    /// batch. None: the connection ends.
+    pub(super) fn begin_opened(
+        &mut self,
+        connection: &mut Connection,
+        received: IoOutcome,
+    ) -> Option<NextAction> {
+        match connection.take_opened()? {
+            Handshake::Full => self.counters.full_handshakes.add(1),
+            Handshake::Resumed => self.counters.resumed_handshakes.add(1),
+        }
+        let now = Boottime::now();
+        connection.deadline = self.idle_until(now);
+        let len = match received {
+            IoOutcome::Bytes(len) => len,
+            IoOutcome::WouldBlock => 0,
+            IoOutcome::Closed => return None,
+        };
+        match connection.negotiated() {
+            Negotiated::Http2 => {
+                let bytes = self.read_batch.free()[..len].to_vec();
+                self.counters.bytes_in.add(len as u64);
+                self.begin_http2(connection, &bytes, now);
+                Some(self.drive(connection))
+            }
+            Negotiated::Nothing => None,
+            Negotiated::Http1 if len == 0 => Some(NextAction::Wait),
+            Negotiated::Http1 => {
+                let mut borrowed_buffers = None;
+                let first = self.first(len);
+                let step = self.begin(connection, &mut borrowed_buffers, first, now);
+                connection.exchange = borrowed_buffers;
+                Some(step.unwrap_or_else(|| self.drive(connection)))
+            }
+        }
     }
 
     /// Looks up the cached response if the first bytes are exactly one complete head, else none.
@@ -139,11 +195,13 @@ impl<S: Service> Worker<S> {
     pub(super) fn linger(
         &mut self,
         connection: &mut Connection,
-        mut left: usize,
+        mut left: u32,
     ) -> Option<NextAction> {
         while left > 0 {
             match connection.receive(self.read_batch.free()) {
-                IoOutcome::Bytes(len) => left = left.saturating_sub(len),
+                IoOutcome::Bytes(len) => {
+                    left = left.saturating_sub(u32::try_from(len).unwrap_or(u32::MAX));
+                }
                 IoOutcome::WouldBlock => {
                     connection.stage = Stage::Lingering(left);
                     return Some(NextAction::Wait);

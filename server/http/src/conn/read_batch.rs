@@ -79,7 +79,13 @@ impl<S: Service> Worker<S> {
         let Some(connection) = self.connections.get_mut(token) else {
             return;
         };
-        match connection.receive(self.read_batch.free()) {
+        let received = connection.receive(self.read_batch.free());
+        if connection.has_opened() {
+            return self.advance(token, |worker, connection| {
+                worker.begin_opened(connection, received)
+            });
+        }
+        match received {
             IoOutcome::Bytes(len) => {
                 let first = self.first(len);
                 self.read_batch.reads.push(BatchedRead { token, first });

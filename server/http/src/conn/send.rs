@@ -8,6 +8,7 @@ use super::progress::TransferProgress;
 use super::socket::IoOutcome;
 use super::{After, Connection, NextAction, Stage};
 use crate::date::Persistence;
+use crate::h1::Phase;
 use crate::limits::{CORKED, LINGER, LINGER_BYTES, TURN};
 use crate::response::{Response, Service};
 use crate::worker::Worker;
@@ -56,10 +57,12 @@ impl<S: Service> Worker<S> {
             exchange.now = Boottime::now();
             exchange.head_since = exchange.now;
         }
-        exchange.sent = 0;
+        let sent = std::mem::take(&mut exchange.sent);
         self.notify_done(exchange, connection.peer);
         let next = self.after(connection, after);
-        if after == After::Read && exchange.answered > TURN {
+        let asks_on = || exchange.decoder.phase() != Phase::Idle || connection.ready.read;
+        let is_much = exchange.answered > TURN || (sent > self.most_output as u64 && asks_on());
+        if after == After::Read && is_much {
             // A pipeline never waits for bytes, so other connections would never have their turn.
             exchange.answered = 0;
             return Some(NextAction::Yield);
@@ -130,7 +133,8 @@ impl<S: Service> Worker<S> {
 }
 
 /// Closes the sending side, and waits until the client has seen that.
-fn begin_to_linger(connection: &mut Connection) -> Option<NextAction> {
+pub(super) fn begin_to_linger(connection: &mut Connection) -> Option<NextAction> {
+    connection.end_records();
     if shutdown(&connection.socket, Shutdown::Write).is_err() {
         return Some(NextAction::Close);
     }

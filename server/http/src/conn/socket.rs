@@ -34,10 +34,20 @@ pub(super) enum IoOutcome {
 
 impl Connection {
     /// Reads the bytes that have arrived into `space`.
+    #[inline]
     pub(super) fn receive(&mut self, space: &mut [u8]) -> IoOutcome {
         if !self.ready.read {
             return IoOutcome::WouldBlock;
         }
+        if self.tls.is_some() {
+            return self.receive_secure(space);
+        }
+        self.receive_plain(space)
+    }
+
+    /// As [`Self::receive`], bytes as they are on the socket.
+    #[inline]
+    pub(super) fn receive_plain(&mut self, space: &mut [u8]) -> IoOutcome {
         loop {
             let room = space.len();
             match recv(&self.socket, &mut *space, RecvFlags::empty()) {
@@ -80,8 +90,16 @@ impl Connection {
         self.transmit_slices(&slices[..count], SendFlags::NOSIGNAL)
     }
 
+    /// Sends bytes in one call.
+    pub(super) fn transmit_bytes(&mut self, bytes: &[u8]) -> IoOutcome {
+        self.transmit_slices(&[IoSlice::new(bytes)], SendFlags::NOSIGNAL)
+    }
+
     /// One `send`, or `sendmsg`; `writev` would cost the kernel a tenth of a microsecond more.
     fn transmit_slices(&mut self, slices: &[IoSlice<'_>], flags: SendFlags) -> IoOutcome {
+        if self.tls.is_some() {
+            return self.transmit_secure(slices);
+        }
         let whole: usize = slices.iter().map(|slice| slice.len()).sum();
         self.attempt(whole, |connection| match slices {
             [one] => send(&connection.socket, one, flags),
@@ -97,6 +115,10 @@ impl Connection {
     /// round that fills no segment would leave by itself with the next acknowledgement, as
     /// `MSG_MORE` holds for one call only.
     pub(super) fn cork(&mut self) {
+        // Records of TLS fill their segments as well as the socket's buffer has room.
+        if self.tls.is_some() {
+            return;
+        }
         self.is_corked = self.is_corked || set_tcp_cork(&self.socket, true).is_ok();
     }
 
@@ -110,6 +132,9 @@ impl Connection {
     /// One `sendfile` of bounded length. If a file ends early, the promised length is wrong: the
     /// connection is cut, and the client sees that bytes are missing.
     pub(super) fn transmit_file(&mut self, part: &FilePart) -> IoOutcome {
+        if self.tls.is_some() {
+            return self.transmit_file_secure(part);
+        }
         let mut offset = part.offset;
         let len = usize::try_from(part.len)
             .unwrap_or(usize::MAX)
@@ -122,7 +147,7 @@ impl Connection {
     }
 
     /// Tries again after a signal; the socket is full if it takes fewer than `whole` bytes.
-    fn attempt(
+    pub(super) fn attempt(
         &mut self,
         whole: usize,
         mut write: impl FnMut(&Self) -> rustix::io::Result<usize>,

@@ -2,7 +2,7 @@
 //! connection instead of another one.
 
 /// Names one entry for as long as it lives.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Token {
     index: u32,
     generation: u32,

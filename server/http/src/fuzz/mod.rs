@@ -9,6 +9,8 @@
 //! mistake has to be made twice to go unnoticed.
 
 mod events;
+mod header_blocks;
+mod http2;
 mod paths;
 mod reading;
 mod representation;

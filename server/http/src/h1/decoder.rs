@@ -20,7 +20,7 @@ pub(crate) enum Event {
     /// Nothing further without more bytes, and the client waits for `100 Continue` before it sends
     /// them.
     Continue,
-    /// A whole request, body included.
+    /// A whole request, with its body except the bytes that were [moved](Decoder::move_body).
     Request(Head, Bytes),
     /// The connection must be answered with this and closed; the decoder is of no further use to
     /// it.
@@ -116,7 +116,9 @@ pub(crate) struct Decoder {
     at: usize,
     state: DecoderState,
     fields: Vec<FieldSpan>,
+    /// The bytes of the present body, except those that were moved elsewhere.
     body: BytesMut,
+    moved: usize,
 }
 
 impl Decoder {
@@ -128,6 +130,7 @@ impl Decoder {
             state: START,
             fields: Vec::with_capacity(32),
             body: BytesMut::new(),
+            moved: 0,
         }
     }
 
@@ -193,7 +196,37 @@ impl Decoder {
 
     /// Bytes of the present body so far: the measure of its progress.
     pub(crate) fn body_len(&self) -> usize {
+        self.moved + self.body.len()
+    }
+
+    /// Bytes of the present body that are in memory here.
+    pub(crate) fn body_in_memory(&self) -> usize {
         self.body.len()
+    }
+
+    /// Moves these bytes to where `take` puts them; unless that fails, they are gone here, and the
+    /// body of the request will be what came after them.
+    pub(crate) fn move_body<E>(
+        &mut self,
+        take: impl FnOnce(&[u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        take(&self.body)?;
+        self.moved += self.body.len();
+        self.body = BytesMut::new();
+        Ok(())
+    }
+
+    /// Bytes of memory that the decoder takes.
+    pub(crate) fn memory(&self) -> usize {
+        let fields = self.fields.capacity() * size_of::<FieldSpan>();
+        self.buffer.capacity() + fields + self.body.capacity()
+    }
+
+    /// Frees the room in which nothing has arrived: for a client that is one of many that wait.
+    pub(crate) fn shrink(&mut self) {
+        self.buffer.truncate(self.filled);
+        self.buffer.shrink_to_fit();
+        self.fields.shrink_to_fit();
     }
 
     /// Decodes the next request out of what has been received.
@@ -273,13 +306,18 @@ impl Decoder {
                 *left == 0
             }
             BodyCoding::Chunked(chunked) => {
-                self.at += chunked.decode(input, &mut self.body, limits.body)?;
+                self.at += chunked.decode(
+                    input,
+                    &mut self.body,
+                    limits.body.saturating_sub(self.moved),
+                )?;
                 chunked.is_done()
             }
         };
         if done {
             let head = *head;
             self.state = START;
+            self.moved = 0;
             return Ok(Event::Request(
                 head,
                 std::mem::take(&mut self.body).freeze(),
@@ -325,10 +363,12 @@ impl Decoder {
         self.at = keep;
     }
 
-    /// Resets the decoder for another connection; false if it
-    /// has grown beyond the usual.
+    /// Resets the decoder for another connection; false if it has grown beyond the usual.
     pub(crate) fn renew(&mut self) -> bool {
-        (self.filled, self.at) = (0, 0);
+        (self.filled, self.at, self.moved) = (0, 0, 0);
+        if self.buffer.len() < READ_BUFFER {
+            self.buffer.resize(READ_BUFFER, 0);
+        }
         self.state = START;
         self.fields.clear();
         self.body = BytesMut::new();

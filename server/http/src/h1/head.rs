@@ -321,7 +321,7 @@ impl<'a> KnownFields<'a> {
         match version {
             Version::Http10 => Ok(false),
             Version::Http11 if self.expects_other => Err(Refusal::Expectation),
-            Version::Http11 => Ok(self.expects_continue),
+            Version::Http11 | Version::Http2 => Ok(self.expects_continue),
         }
     }
 }

@@ -18,6 +18,7 @@ pub(crate) use decoder::{Decoder, Event, Phase, request};
 pub(crate) use framing::Framing;
 pub(crate) use head::Head;
 pub(crate) use refusal::Refusal;
+pub(crate) use request_line::{is_authority, is_target, split_query};
 
 /// A piece of a head: offsets relative to its first byte, so that the head can be moved in its
 /// buffer.

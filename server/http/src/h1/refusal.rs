@@ -1,5 +1,9 @@
 //! Why a request is not given to the service: one status and one sentence each.
 
+use bytes::Bytes;
+
+use crate::response::Response;
+
 /// A request that the protocol layer answers itself; the connection is closed after the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
@@ -7,6 +11,8 @@ pub(crate) enum Refusal {
     Malformed(&'static str),
     /// 408: the head or the body took too long.
     TooSlow,
+    /// 408: unfinished heads take all the memory there is for them.
+    TooManyHeads,
     /// 413: the body is over the limit.
     BodyTooLarge,
     /// 414: the target is over the limit.
@@ -19,8 +25,8 @@ pub(crate) enum Refusal {
     HeadTooLarge,
     /// 501: something the protocol has and this server has not.
     NotImplemented(&'static str),
-    /// 503: the bodies that are being received or wait for their answers take all the memory there
-    /// is for them.
+    /// 503: the bodies that are being received or wait for their answers take all the memory, or
+    /// all the disk, there is for them.
     TooManyBodies,
     /// 505: a major version other than 1.
     Version,
@@ -31,7 +37,7 @@ impl Refusal {
     pub(crate) const fn status(self) -> u16 {
         match self {
             Self::Malformed(_) => 400,
-            Self::TooSlow => 408,
+            Self::TooSlow | Self::TooManyHeads => 408,
             Self::BodyTooLarge => 413,
             Self::TargetTooLong => 414,
             Self::Expectation => 417,
@@ -43,11 +49,21 @@ impl Refusal {
         }
     }
 
+    /// The response over HTTP/2, which says nothing of the connection.
+    pub(crate) fn response(self) -> Response {
+        let response = Response::text(self.status(), &format!("{}\n", self.reason()));
+        match self {
+            Self::TooManyBodies => response.with_extra(Bytes::from_static(b"Retry-After: 1\r\n")),
+            _ => response,
+        }
+    }
+
     /// What was wrong, for the reader of the response.
     pub(crate) const fn reason(self) -> &'static str {
         match self {
             Self::Malformed(reason) | Self::NotImplemented(reason) => reason,
             Self::TooSlow => "the request took too long to arrive",
+            Self::TooManyHeads => "too many unfinished requests at once; please try again",
             Self::BodyTooLarge => "the request body is larger than this server accepts",
             Self::TargetTooLong => "the request target is longer than this server accepts",
             Self::Expectation => "the only expectation this server knows is 100-continue",

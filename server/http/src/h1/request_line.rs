@@ -33,9 +33,7 @@ pub(super) fn parse(line: &[u8]) -> Result<RequestLine, Refusal> {
         .ok_or(Refusal::Malformed("the request line has no version"))?;
     let version = parse_version(&line[start + len + 1..])?;
     let target = &line[start..start + len];
-    // Section 3.2 has no control byte, no space and no fragment in a target; bytes beyond ASCII
-    // must be encoded.
-    if target.is_empty() || !target.iter().all(|&b| IN_TARGET[b as usize]) {
+    if !is_target(target) {
         return Err(Refusal::Malformed(
             "the request target has a byte that must be percent-encoded",
         ));
@@ -61,6 +59,12 @@ pub(super) fn parse(line: &[u8]) -> Result<RequestLine, Refusal> {
         authority: authority.map(shift),
         version,
     })
+}
+
+/// Whether `target` has only bytes that may be in a request target: no control byte, no space and
+/// no fragment (section 3.2); bytes beyond ASCII must be encoded.
+pub(crate) fn is_target(target: &[u8]) -> bool {
+    !target.is_empty() && target.iter().all(|&b| IN_TARGET[b as usize])
 }
 
 const IN_TARGET: [bool; 256] = {
@@ -138,7 +142,7 @@ fn absolute_form(target: &[u8]) -> Result<(Option<Span>, usize), Refusal> {
 
 /// Splits at the first question mark. An absolute form without a path has an empty span here, which
 /// reads as "/".
-fn split_query(target: &[u8], start: usize) -> (Span, Option<Span>) {
+pub(crate) fn split_query(target: &[u8], start: usize) -> (Span, Option<Span>) {
     match memchr(b'?', &target[start..]) {
         Some(at) => {
             let query = start + at + 1;
@@ -153,7 +157,7 @@ fn split_query(target: &[u8], start: usize) -> (Span, Option<Span>) {
 
 /// Whether `value` is `uri-host [ ":" port ]` (RFC 3986 section 3.2): no separator of another URL
 /// part, no space, no user information. An empty host is one; only a URL must not have it.
-pub(super) fn is_authority(value: &[u8]) -> bool {
+pub(crate) fn is_authority(value: &[u8]) -> bool {
     // The usual one is a name, or a name and a port.
     let Some(at) = value.iter().position(|&b| !IN_NAME[b as usize]) else {
         return true;

@@ -131,6 +131,7 @@ impl Conditions {
 
     /// Whether the client can read the content in this coding. A cache asks with the tags of all
     /// responses that it holds, and sends the response that the 304 names to its own client.
+    #[inline]
     fn can_read(&self, request: &Request<'_>, coding: Option<Coding>) -> bool {
         coding.is_none_or(|coding| self.preferences(request).reads(coding))
     }

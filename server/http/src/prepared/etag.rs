@@ -30,6 +30,7 @@ impl ContentHash {
 
     /// Which coding of this content `opaque`, a tag without its quotes, names; none if it is
     /// another content.
+    #[inline]
     pub(super) fn names(&self, opaque: &[u8]) -> Option<Option<Coding>> {
         let suffix = opaque.strip_prefix(&self.0)?;
         if suffix.is_empty() {

@@ -1,6 +1,7 @@
 //! New connections: accepted, or answered with 503 over the limit.
 
 use std::cell::Cell;
+use std::collections::VecDeque;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
@@ -8,14 +9,40 @@ use std::rc::Rc;
 
 use base_clock::Boottime;
 use bytes::Bytes;
-use rustix::io::Errno;
-use rustix::net::{SocketFlags, acceptfrom_with};
+use rustix::io::{Errno, fcntl_dupfd_cloexec};
+use rustix::net::{RecvFlags, SendFlags, SocketFlags, acceptfrom_with, recv, send};
 
 use super::{ConnectionPermit, LISTENER, Worker};
-use crate::conn::Connection;
-use crate::limits::{ACCEPT_PAUSE, ACCEPTS, REFUSALS_LINGERING};
+use crate::conn::{Connection, Stage};
+use crate::event::{Mailbox, Token};
+use crate::limits::{ACCEPT_PAUSE, ACCEPTS, READ_BUFFER, REFUSALS_LINGERING};
 use crate::response::{Response, Service};
 use crate::worker_group::OpenConnection;
+
+/// The answer to a client for which there is no descriptor.
+const NO_DESCRIPTOR: &[u8] =
+    b"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nRetry-After: 1\r\n\
+    Content-Type: text/plain; charset=utf-8\r\nContent-Length: 21\r\n\r\ntoo many connections\n";
+
+/// What a worker has for clients that it refuses when descriptors are scarce.
+#[derive(Default)]
+pub(super) struct Refusals {
+    /// Refused connections that linger, the oldest first; some may have ended.
+    lingering: VecDeque<Token>,
+    /// A descriptor that is given up for the next client, and taken again.
+    reserve: Option<OwnedFd>,
+}
+
+impl Refusals {
+    /// The reserve is another descriptor of the bell. One of the listener would keep it open after
+    /// a shutdown began.
+    pub(super) fn with_reserve(mailbox: &Mailbox) -> Self {
+        Self {
+            lingering: VecDeque::new(),
+            reserve: fcntl_dupfd_cloexec(mailbox.bell(), 0).ok(),
+        }
+    }
+}
 
 impl<S: Service> Worker<S> {
     /// Accepts waiting connections, up to a batch; the listener has another event if more wait.
@@ -24,6 +51,9 @@ impl<S: Service> Worker<S> {
             match self.accept_one() {
                 Ok(true) => {}
                 Ok(false) => return,
+                Err(error) if is_about_descriptors(&error) && self.free_descriptor() => {
+                    self.counters.accept_errors.add(1);
+                }
                 Err(_) => {
                     self.counters.accept_errors.add(1);
                     return self.pause_accepting();
@@ -56,6 +86,44 @@ impl<S: Service> Worker<S> {
         }
     }
 
+    /// Descriptors are used up: ends the oldest refused connection that lingers, or answers the
+    /// next client with the descriptor in reserve. False if neither can be done, so that a further
+    /// attempt would fail.
+    fn free_descriptor(&mut self) -> bool {
+        while let Some(token) = self.refusals.lingering.pop_front() {
+            let connection = self.connections.get_mut(token);
+            if connection.is_some_and(|it| matches!(it.stage, Stage::Lingering(_))) {
+                self.advance(token, |_, _| None);
+                return true;
+            }
+        }
+        if self.refusals.reserve.take().is_none() {
+            return false;
+        }
+        self.refuse_next();
+        self.refusals.reserve = fcntl_dupfd_cloexec(self.mailbox.bell(), 0).ok();
+        self.refusals.reserve.is_some()
+    }
+
+    /// Answers the next client, whose connection is then closed at once.
+    fn refuse_next(&mut self) {
+        let Some(listener) = &self.listener else {
+            return;
+        };
+        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+        let Ok((socket, peer)) = acceptfrom_with(listener, flags) else {
+            return;
+        };
+        self.counters.accepted.add(1);
+        self.counters.over_limit.add(1);
+        // Bytes that are unread when the connection is closed reset it.
+        let _ = recv(&socket, &mut [0; READ_BUFFER], RecvFlags::empty());
+        let _ = send(&socket, NO_DESCRIPTOR, SendFlags::NOSIGNAL);
+        if let Some(peer) = peer.and_then(|peer| SocketAddr::try_from(peer).ok()) {
+            self.notify(|service| service.refused(peer, 503));
+        }
+    }
+
     /// EMFILE and similar errors last until a descriptor is closed; trying at once would only spin.
     fn pause_accepting(&mut self) {
         if let Some(listener) = &self.listener
@@ -83,7 +151,12 @@ impl<S: Service> Worker<S> {
             Some(open) => {
                 let permit = ConnectionPermit::new(Some(open), &self.open);
                 if let Some(mut connection) = self.register(socket, peer, permit) {
-                    connection.deadline = self.idle_until(Boottime::now());
+                    let now = Boottime::now();
+                    // A handshake is as much as a head (RFC 9112 has none, so no time of its own).
+                    connection.deadline = match self.tls {
+                        Some(_) => now.plus(self.limits.head_timeout),
+                        None => self.idle_until(now),
+                    };
                     self.schedule_deadline(&mut connection);
                     self.connections.put(connection.token, connection);
                 }
@@ -105,7 +178,8 @@ impl<S: Service> Worker<S> {
             self.connections.release(token);
             return None;
         }
-        Some(Box::new(Connection::new(socket, peer, token, permit)))
+        let tls = self.tls.as_ref();
+        Some(Box::new(Connection::new(socket, peer, token, permit, tls)))
     }
 
     /// Answers a connection over the limit, without reading from it first.
@@ -118,6 +192,10 @@ impl<S: Service> Worker<S> {
         let permit = ConnectionPermit::new(None, &self.lingering);
         if let Some(connection) = self.register(socket, peer, permit) {
             let token = connection.token;
+            if self.refusals.lingering.len() >= REFUSALS_LINGERING {
+                self.refusals.lingering.pop_front();
+            }
+            self.refusals.lingering.push_back(token);
             self.connections.put(token, connection);
             let response = Response::text(503, "too many connections\n")
                 .with_extra(Bytes::from_static(b"Retry-After: 1\r\n"));
@@ -136,6 +214,12 @@ impl ConnectionPermit {
             count: Rc::clone(count),
         }
     }
+}
+
+fn is_about_descriptors(error: &io::Error) -> bool {
+    let shortages = [Errno::MFILE, Errno::NFILE];
+    let errno = Errno::from_io_error(error);
+    errno.is_some_and(|errno| shortages.contains(&errno))
 }
 
 fn is_about_one_connection(errno: Errno) -> bool {

@@ -9,8 +9,11 @@ mod support;
 
 mod exchange;
 mod files;
+mod http2;
 mod lifecycle;
 mod limits;
 mod protocol;
 mod response_cache;
+mod secure;
 mod turns;
+mod unfinished;

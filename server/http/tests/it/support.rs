@@ -3,7 +3,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::fs::File;
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -14,7 +14,7 @@ use bytes::Bytes;
 pub(crate) use lab_testkit::Response as Answer;
 use lab_testkit::{Connection, PATIENCE};
 use millpond_http::{
-    Limits, Parts, Prepared, Reply, Request, Response, Service, Validity, ValidityCheck,
+    Limits, Listener, Parts, Prepared, Reply, Request, Response, Service, Validity, ValidityCheck,
     WorkerGroup, listen, run_worker,
 };
 use socket2::SockRef;
@@ -212,8 +212,14 @@ impl Server {
         Self::on(listener, Limits::default(), None, true)
     }
 
-    fn on(listener: TcpListener, limits: Limits, file: Option<File>, is_told: bool) -> Self {
-        let addr = listener.local_addr().unwrap();
+    pub(crate) fn on(
+        listener: impl Into<Listener>,
+        limits: Limits,
+        file: Option<File>,
+        is_told: bool,
+    ) -> Self {
+        let listener = listener.into();
+        let addr = listener.socket.local_addr().unwrap();
         let (sender, seen) = mpsc::channel();
         let (shared, gate) = (WorkerGroup::new(), Arc::new(Semaphore::new(0)));
         let thread = std::thread::spawn({

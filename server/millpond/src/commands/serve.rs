@@ -1,12 +1,12 @@
 //! `millpond serve`: a site on the network, until a signal stops it.
 
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
-use millpond_http::{BACKLOG, backlog_clamp};
+use millpond_http::{BACKLOG, Listener, backlog_clamp};
 use millpond_site::{Config, SiteOptions, Sites};
 
 use super::database_option::DatabaseOption;
@@ -15,6 +15,7 @@ use crate::admin;
 use crate::descriptors::{self, DescriptorBudget};
 use crate::events::{Event, Events};
 use crate::failure::{CommandFailure, CommandResult};
+use crate::https::{Https, bind_first};
 use crate::output::{note, say};
 use crate::server::{HttpServer, bind, worker_count};
 use base_chart::number;
@@ -28,6 +29,13 @@ pub(crate) struct ServeArgs {
     /// Answer on this address instead of server.listen; port 0 is any free one
     #[arg(long, value_name = "ADDR")]
     listen: Option<SocketAddr>,
+    /// Serve this name by https, with a certificate that is got and renewed by itself; may be
+    /// repeated, and stands in place of tls.domains. localhost is for development
+    #[arg(long, value_name = "NAME")]
+    domain: Vec<String>,
+    /// Answer https on this address instead of tls.listen
+    #[arg(long, value_name = "ADDR")]
+    tls_listen: Option<SocketAddr>,
     /// Threads that serve, instead of server.workers; 0 is one for each core
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(0..=1024))]
     workers: Option<u16>,
@@ -44,11 +52,12 @@ const DATABASE_START_TIMEOUT: Duration = Duration::from_secs(30);
 impl ServeArgs {
     pub(crate) fn run(self) -> CommandResult {
         let events = Events::listen()?;
-        let config = self.database.read(&self.site)?;
+        let config = self.config()?;
         descriptors::raise();
         let log = open_log(&config)?;
         let workers = worker_count(self.workers.map_or(config.workers, usize::from));
-        let listeners = bind(self.listen.unwrap_or(config.listen), workers)?;
+        let mut https = Https::open(&self.site, &config)?;
+        let (listeners, plain) = listeners(&config, https.as_ref(), workers)?;
         let cache = config.cache && !self.no_cache;
         let options = SiteOptions {
             cache,
@@ -63,15 +72,26 @@ impl ServeArgs {
         print_differences(cache, &budget);
         let server = HttpServer::start(&sites, listeners, &limits, &log, &events.sender)
             .map_err(|error| CommandFailure::new(format!("cannot start the workers: {error}")))?;
+        let redirect = match (&https, plain) {
+            (Some(https), Some(plain)) => {
+                Some(https.redirect(plain, server.address(), &events.sender)?)
+            }
+            _ => None,
+        };
         let admin = config
             .admin
-            .map(|address| admin::start(address, &sites, &events.sender))
+            .map(|address| admin::start(address, &sites, server.workers(), &events.sender))
             .transpose()?;
+        let scheme = if https.is_some() { "https" } else { "http" };
         say(format_args!(
-            "millpond serving {} on http://{}",
+            "millpond serving {} on {scheme}://{}",
             shown(&self.site),
             server.address()
         ));
+        if let Some(https) = &mut https {
+            https.print_trust();
+            https.start_acme(&config)?;
+        }
         if let Some(admin) = &admin {
             note(format_args!(
                 "note: `millpond explain` is answered on {}",
@@ -79,6 +99,9 @@ impl ServeArgs {
             ));
         }
         let mut running = RunningServer {
+            https,
+            redirect,
+            domain: self.domain,
             admin,
             dir: self.site,
             database: self.database,
@@ -90,6 +113,35 @@ impl ServeArgs {
         let reason = running.until_stopped(&events);
         running.stop(reason)
     }
+}
+
+impl ServeArgs {
+    /// The configuration with what the command line changes.
+    fn config(&self) -> CommandResult<Config> {
+        let mut config = self.database.read(&self.site)?;
+        config.listen = self.listen.unwrap_or(config.listen);
+        config.tls.listen = self.tls_listen.or(config.tls.listen);
+        if !self.domain.is_empty() {
+            let set = config.set_domains(&self.domain);
+            set.map_err(|message| CommandFailure::new(format!("--domain {message}")))?;
+        }
+        Ok(config)
+    }
+}
+
+/// What the workers listen on, and with https also what redirects to it.
+fn listeners(
+    config: &Config,
+    https: Option<&Https>,
+    workers: usize,
+) -> CommandResult<(Vec<Listener>, Option<Vec<TcpListener>>)> {
+    let Some(https) = https else {
+        let listeners = bind(config.listen, workers)?;
+        return Ok((listeners.into_iter().map(Listener::from).collect(), None));
+    };
+    let [secure, plain] = config.https_addresses();
+    let secure = https.secure(bind_first(&secure, workers)?, config);
+    Ok((secure, Some(bind_first(&plain, 1)?)))
 }
 
 /// The log that the configuration names.
@@ -134,6 +186,11 @@ fn print_differences(cache: bool, budget: &DescriptorBudget) {
 
 /// A server and what its signals act on.
 struct RunningServer {
+    https: Option<Https>,
+    /// What answers by http while the site is served by https.
+    redirect: Option<HttpServer>,
+    /// The names of the command line, which stand in place of those of the configuration.
+    domain: Vec<String>,
     admin: Option<HttpServer>,
     dir: PathBuf,
     database: DatabaseOption,
@@ -170,6 +227,9 @@ impl RunningServer {
                 note("note: the configuration in use stays");
             }
         }
+        if let Some(https) = &self.https {
+            https.reload();
+        }
         if let Err(error) = self.log.reopen() {
             note(format_args!(
                 "error: the access log cannot be opened again: {error}"
@@ -185,6 +245,14 @@ impl RunningServer {
     }
 
     fn apply(&mut self, new: &Config) {
+        // What the command line sets does not change.
+        let mut new = new.clone();
+        new.listen = self.config.listen;
+        new.tls.listen = self.config.tls.listen;
+        if !self.domain.is_empty() {
+            new.tls.domains.clone_from(&self.config.tls.domains);
+        }
+        let new = &new;
         if new.access_log != self.config.access_log {
             match self.log.open(new.access_log.as_deref()) {
                 Ok(()) => self.config.access_log = new.access_log.clone(),
@@ -210,8 +278,8 @@ impl RunningServer {
 
     /// Lets requests finish, then the site and the log.
     fn stop(mut self, reason: Option<String>) -> CommandResult {
-        if let Some(admin) = &mut self.admin {
-            admin.stop();
+        for server in [&mut self.admin, &mut self.redirect].into_iter().flatten() {
+            server.stop();
         }
         let stuck = self.server.stop();
         self.sites.stop();

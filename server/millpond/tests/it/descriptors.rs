@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use rustix::process::{Resource, getrlimit};
 
@@ -61,4 +62,25 @@ fn a_shortage_is_reported_and_the_connections_that_fit_are_served() {
     assert!(refused.is_closed());
     // None of them was taken from the files: a page that was never asked for is still made.
     assert_eq!(open[0].get("/notes/1").status, 200);
+}
+
+/// The time from the connection of a newcomer to its 503, while many others were refused before it.
+fn time_of_a_refusal() -> Duration {
+    let site = new_site();
+    let server = start(site.path(), "-n 200");
+    assert_eq!(server.get("/").status, 200);
+    let _silent: Vec<_> = (0..400)
+        .map(|_| Connection::open(server.address()))
+        .collect();
+    let start = Instant::now();
+    let mut newcomer = Connection::open(server.address());
+    assert_eq!(newcomer.get("/").status, 503);
+    start.elapsed()
+}
+
+#[test]
+fn a_refusal_does_not_wait_for_descriptors_of_earlier_refusals() {
+    // A machine may hold up the server for longer; each refusal used to wait for seven seconds.
+    let is_prompt = (0..5).any(|_| time_of_a_refusal() < Duration::from_secs(1));
+    assert!(is_prompt);
 }

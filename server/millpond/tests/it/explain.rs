@@ -154,6 +154,10 @@ fn no_other_client_may_ask_and_mistakes_are_reported() {
         let answer = Connection::open(admin.parse().unwrap()).get(target);
         assert_eq!(answer.status, status, "{target}");
     }
+    let counters = Connection::open(admin.parse().unwrap()).get("/counters");
+    let counters: Value = serde_json::from_slice(&counters.body).unwrap();
+    assert_eq!(counters["bodies_ended"], 0);
+    assert!(counters["refused"]["503"].is_u64(), "{counters}");
     let asked = |args: &[&str]| fail(site.path(), &[&["explain"], args].concat());
     let (status, said) = asked(&["read?id=1"]);
     assert!(status == 1 && said.contains("is no address"), "{said}");

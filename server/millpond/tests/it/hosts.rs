@@ -132,14 +132,14 @@ fn what_is_wrong_with_one_of_several_sites_is_named_with_its_folder() {
         "millpond.toml",
         &HOSTS.replace("\"two\"", "\"none\""),
     );
-    let (_, said) = fail(dir.path(), &["serve"]);
+    let (_, said) = fail(dir.path(), &["serve", "--listen", "127.0.0.1:0"]);
     assert!(said.contains("none: there is no such folder"), "{said}");
     write(
         dir.path(),
         "millpond.toml",
         &format!("{HOSTS}[cache]\nenabled = false\n"),
     );
-    let (_, said) = fail(dir.path(), &["serve"]);
+    let (_, said) = fail(dir.path(), &["serve", "--listen", "127.0.0.1:0"]);
     assert!(
         said.contains("`cache` beside [[host]] applies to no site"),
         "{said}"

@@ -7,7 +7,7 @@ use toml::de::DeValue;
 use super::{
     Config,
     tables::{ConfigEntry, EntryKey, EntryKind},
-    value::{text, texts},
+    value::{file, text, texts},
 };
 use crate::Problem;
 
@@ -19,6 +19,8 @@ pub(crate) struct Host {
     pub(crate) site: PathBuf,
     /// The folder as it is written in the file.
     pub(crate) shown: PathBuf,
+    /// PEM files with the certificate of the names, and with its key.
+    pub(crate) certificate: Option<(PathBuf, PathBuf)>,
 }
 
 /// A host name that a client may request, in lower case.
@@ -52,6 +54,18 @@ pub(super) const HOST: EntryKind = EntryKind {
             example: "\"example\"",
             default: None,
         },
+        EntryKey {
+            name: "certificate",
+            about: "A PEM file with the certificate of these names, as `tls.certificate`; from the folder of this file.",
+            example: "\"tls/example.org.pem\"",
+            default: Some("none"),
+        },
+        EntryKey {
+            name: "key",
+            about: "The PEM file with the private key of the certificate.",
+            example: "\"tls/example.org.key\"",
+            default: Some("none"),
+        },
     ],
     example: "[[host]]\nnames = [\"example.org\", \"www.example.org\"]\nsite = \"example\"\n\n[[host]]\nnames = [\"*\"]\nsite = \"other\"",
     read: host,
@@ -64,12 +78,26 @@ fn host(config: &mut Config, entry: &ConfigEntry<'_>, dir: &Path) -> Result<(), 
         path if path.contains('\0') => Err(format!("`{path}` is no folder")),
         path => Ok(PathBuf::from(path)),
     })?;
+    let certificate = certificate(entry, dir)?;
     config.hosts.push(Host {
         names,
         site: dir.join(&shown),
         shown,
+        certificate,
     });
     Ok(())
+}
+
+/// The files of the certificate and of its key, which belong together.
+fn certificate(entry: &ConfigEntry<'_>, dir: &Path) -> Result<Option<(PathBuf, PathBuf)>, Problem> {
+    if entry.find("certificate").is_none() && entry.find("key").is_none() {
+        return Ok(None);
+    }
+    let path = |value: &DeValue<'_>| file(text(value)?, dir);
+    Ok(Some((
+        entry.need("certificate", path)?,
+        entry.need("key", path)?,
+    )))
 }
 
 fn names(value: &DeValue<'_>, before: &[Host]) -> Result<Vec<HostName>, String> {

@@ -22,10 +22,16 @@ pub(super) struct Section {
 }
 
 /// The sections, in the order of the manual.
-pub(super) const SECTIONS: [Section; 8] = [
+pub(super) const SECTIONS: [Section; 9] = [
     Section {
         name: "server",
         about: "Where the site is served, and by how many threads.",
+        is_live: false,
+    },
+    Section {
+        name: "tls",
+        about: "https, which `tls.domains`, `tls.certificate` or `millpond serve --domain` turns on. Then the site is \
+                served on `tls.listen`, and `server.listen` only redirects to it.",
         is_live: false,
     },
     Section {
@@ -107,6 +113,12 @@ pub(super) enum SettingKind {
     Publication(fn(&mut Config) -> &mut String),
     /// `true`, `false`, or a path.
     WarmList(fn(&mut Config) -> &mut WarmList),
+    /// A path.
+    File(fn(&mut Config) -> &mut Option<PathBuf>),
+    /// Any text.
+    Text(fn(&mut Config) -> &mut Option<String>),
+    /// Host names and addresses.
+    Domains(fn(&mut Config) -> &mut Vec<String>),
     /// A path, or `-`.
     Log(fn(&mut Config) -> &mut Option<PathBuf>),
     /// A secret, or where it is.
@@ -142,7 +154,7 @@ const MILLISECOND: Duration = Duration::from_millis(1);
 const DAY: Duration = Duration::from_secs(86_400);
 
 /// The settings, in the order of the manual.
-pub(super) const KEYS: [Key; 37] = [
+pub(super) const KEYS: [Key; 48] = [
     Key {
         section: "server",
         name: "listen",
@@ -150,7 +162,9 @@ pub(super) const KEYS: [Key; 37] = [
         default: Some("\"127.0.0.1:8080\""),
         example: "\"127.0.0.1:8080\"",
         about: "The address and port to answer on. `0.0.0.0` is every IPv4 address of the machine, `[::]` every address, \
-                port 0 any free port. `millpond serve --listen` overrides it.",
+                port 0 any free port. `millpond serve --listen` overrides it. With `[tls]` this address \
+                redirects to https and answers the challenges of certificate authorities; without the setting \
+                it is then port 80 of every address, and for `localhost` still this one.",
     },
     Key {
         section: "server",
@@ -173,6 +187,98 @@ pub(super) const KEYS: [Key; 37] = [
                 pauses it is tried now and then, which takes less than 1 % of a core. Not while a page is made, nor where another program \
                 often wants the core. While clients ask without a pause the thread looks busy all the time: `false` is for measuring what an \
                 answer costs at few connections, and for machines where an idle core is worth more.",
+    },
+    Key {
+        section: "tls",
+        name: "listen",
+        kind: SettingKind::SomeAddress(|config| &mut config.tls.listen),
+        default: None,
+        example: "\"0.0.0.0:443\"",
+        about: "The address and port for https. Without it port 443 of every address of the machine, and for `localhost` alone `127.0.0.1:8443`. Ports below 1024 need a privilege: `setcap cap_net_bind_service=+ep millpond`, or `AmbientCapabilities` of systemd.",
+    },
+    Key {
+        section: "tls",
+        name: "domains",
+        kind: SettingKind::Domains(|config| &mut config.tls.domains),
+        default: Some("[]"),
+        example: "[\"example.org\", \"www.example.org\"]",
+        about: "Host names, or addresses, for which certificates are got and renewed by themselves (ACME, RFC 8555), one for each. `localhost` instead gets a certificate from an authority of this machine, for development. The names must lead to this server, and port 443 or 80 must reach it. `millpond serve --domain` overrides it.",
+    },
+    Key {
+        section: "tls",
+        name: "certificate",
+        kind: SettingKind::File(|config| &mut config.tls.certificate),
+        default: None,
+        example: "\"tls/example.org.pem\"",
+        about: "A PEM file with the certificate of the server, then those of the authorities between it and the root. SIGHUP reads it again. Each `[[host]]` may have its own.",
+    },
+    Key {
+        section: "tls",
+        name: "key",
+        kind: SettingKind::File(|config| &mut config.tls.key),
+        default: None,
+        example: "\"tls/example.org.key\"",
+        about: "The PEM file with the private key of `tls.certificate`, without a password.",
+    },
+    Key {
+        section: "tls",
+        name: "storage",
+        kind: SettingKind::File(|config| &mut config.tls.storage),
+        default: None,
+        example: "\"/var/lib/millpond/tls\"",
+        about: "The folder for the certificates of `tls.domains` and their keys; only its owner may read it. Without it `tls` in the folder of the site. Processes of one machine that serve the same names may share it.",
+    },
+    Key {
+        section: "tls",
+        name: "acme_directory",
+        kind: SettingKind::Text(|config| &mut config.tls.acme_directory),
+        default: Some("\"https://acme-v02.api.letsencrypt.org/directory\""),
+        example: "\"https://acme-staging-v02.api.letsencrypt.org/directory\"",
+        about: "The URL of the directory of the certificate authority. For experiments use the staging directory of the same authority, which has no strict limits.",
+    },
+    Key {
+        section: "tls",
+        name: "acme_trust",
+        kind: SettingKind::File(|config| &mut config.tls.acme_trust),
+        default: None,
+        example: "\"tls/authority.pem\"",
+        about: "A PEM file with the root behind the certificate of the directory itself, for a private authority. Without it the roots of the system.",
+    },
+    Key {
+        section: "tls",
+        name: "acme_email",
+        kind: SettingKind::Text(|config| &mut config.tls.acme_email),
+        default: None,
+        example: "\"you@example.org\"",
+        about: "Where the authority may write to.",
+    },
+    Key {
+        section: "tls",
+        name: "profile",
+        kind: SettingKind::Text(|config| &mut config.tls.profile),
+        default: None,
+        example: "\"shortlived\"",
+        about: "The kind of certificate, among those that the authority offers. Without it the default of the authority; for an address `shortlived`, if there is one.",
+    },
+    Key {
+        section: "tls",
+        name: "client_authorities",
+        kind: SettingKind::File(|config| &mut config.tls.client_authorities),
+        default: None,
+        example: "\"tls/clients.pem\"",
+        about: "A PEM file with the authorities that sign certificates of clients. With it a client without such a certificate is refused.",
+    },
+    Key {
+        section: "tls",
+        name: "hsts",
+        kind: SettingKind::Time(
+            |config| &mut config.tls.hsts,
+            Duration::ZERO,
+            DAY.saturating_mul(730),
+        ),
+        default: Some("\"0s\""),
+        example: "\"180d\"",
+        about: "For how long browsers that were here may use https only (`Strict-Transport-Security`, RFC 6797). `0s` sends no such field. Begin with a short time: it cannot be taken back.",
     },
     Key {
         section: "database",
@@ -451,7 +557,8 @@ pub(super) const KEYS: [Key; 37] = [
         default: None,
         example: "\"127.0.0.1:9180\"",
         about: "The address and port that answer `millpond explain`: why an address is a hit or \
-                a miss, what it depends on and what ended it. There is no password, so only the \
+                a miss, what it depends on and what ended it; and `/counters`, what its connections have done \
+                since the start. There is no password, so only the \
                 owner should be able to reach it. Absent is off.",
     },
     Key {
@@ -485,7 +592,9 @@ pub(super) const KEYS: [Key; 37] = [
         kind: SettingKind::Size(|config| &mut config.limits.body, 0, 1 << 30),
         default: Some("\"1MiB\""),
         example: "\"1MiB\"",
-        about: "The longest request body, such as a form with its files; beyond it 413.",
+        about: "The longest request body, such as a form with its files; beyond it 413. A body of more than 1 MiB arrives in a file \
+                without a name in `TMPDIR`, `/var/tmp` or `/tmp`. One value of SQLite has at most 64 MiB, and while it is \
+                written it is in memory three times.",
     },
     Key {
         section: "limits",

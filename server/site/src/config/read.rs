@@ -52,12 +52,13 @@ pub(super) fn read(text: &str, dir: &Path) -> Result<Config, Problem> {
         }
     }
     check_limits(&config, text, file.get_ref())?;
+    check_tls(&config, text, file.get_ref())?;
     check_hosts(&config, text, file.get_ref())?;
     Ok(config)
 }
 
 /// Sections that stay in the file of a folder with several sites.
-pub(super) const SHARED: [&str; 5] = ["server", "admin", "log", "limits", "host"];
+pub(super) const SHARED: [&str; 6] = ["server", "tls", "admin", "log", "limits", "host"];
 
 /// If each site has its own file, settings of a single site do not apply here.
 fn check_hosts(config: &Config, text: &str, file: &DeTable<'_>) -> Result<(), Problem> {
@@ -74,6 +75,24 @@ fn check_hosts(config: &Config, text: &str, file: &DeTable<'_>) -> Result<(), Pr
         .at_offset(text, name.span().start)
         .hint("write it into the millpond.toml of the site that it is for")),
     }
+}
+
+/// A certificate has a key, and a key a certificate.
+fn check_tls(config: &Config, text: &str, file: &DeTable<'_>) -> Result<(), Problem> {
+    let (has, lacks) = match (&config.tls.certificate, &config.tls.key) {
+        (Some(_), None) => ("certificate", "key"),
+        (None, Some(_)) => ("key", "certificate"),
+        _ => return Ok(()),
+    };
+    let section = file
+        .get("tls")
+        .and_then(|section| section.get_ref().as_table());
+    let blamed = section.and_then(|section| section.get(has));
+    Err(Problem::new(FILE, format!("tls.{has} without tls.{lacks}"))
+        .at_offset(text, blamed.map_or(0, |value| value.span().start))
+        .hint(format!(
+            "for example: {lacks} = \"tls/example.org.pem\"; both may be in one file"
+        )))
 }
 
 /// Checks that involve more than one limit.

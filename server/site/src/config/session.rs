@@ -4,7 +4,7 @@ use std::{fmt, time::Duration};
 
 use toml::de::DeValue;
 
-use super::value::text;
+use super::{Config, value::text};
 use crate::session::SHORTEST_KEY;
 
 /// The settings as they stand in the file.
@@ -36,6 +36,21 @@ impl Secret {
 impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(if self.0.is_some() { "given" } else { "absent" })
+    }
+}
+
+impl Config {
+    /// The first key of `session.secret`, which nodes of one site share; `None` if there is no such
+    /// setting, or the variable that it names is not set.
+    #[must_use]
+    pub fn shared_secret(&self) -> Option<String> {
+        let text = self.session.secret.text()?;
+        let keys = match text.strip_prefix("env:") {
+            Some(name) => std::env::var(name).ok()?,
+            None => text.to_owned(),
+        };
+        let mut words = keys.split(|c: char| c.is_whitespace() || c == ',');
+        words.find(|word| !word.is_empty()).map(str::to_owned)
     }
 }
 

@@ -46,7 +46,12 @@ fn every_default_and_every_example_can_be_read() {
             "{}",
             key.path()
         );
-        parse(&format!("[{}]\n{}\n", key.section, key.line()))
+        let partner = match (key.section, key.name) {
+            ("tls", "certificate") => "key = \"a.key\"",
+            ("tls", "key") => "certificate = \"a.pem\"",
+            _ => "",
+        };
+        parse(&format!("[{}]\n{}\n{partner}\n", key.section, key.line()))
             .unwrap_or_else(|error| panic!("{error}"));
     }
 }
@@ -149,7 +154,7 @@ fn a_misspelt_key_has_its_place_and_the_right_one() {
         "[metrics]\nlisten = \"127.0.0.1:9180\"\n",
         &expect![[r#"
             millpond.toml:1:2: unknown section `metrics`
-              hint: there are [server], [database], [cache], [session], [static], [admin], [log], [limits], [[redirect]], [[rewrite]], [[fields]] and [[host]]"#]],
+              hint: there are [server], [tls], [database], [cache], [session], [static], [admin], [log], [limits], [[redirect]], [[rewrite]], [[fields]] and [[host]]"#]],
     );
     refused(
         "listen = \"127.0.0.1:80\"\n",

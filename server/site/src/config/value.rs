@@ -12,7 +12,7 @@ use toml::{Spanned, de::DeValue};
 use super::{
     Config, DatabaseUrl, WarmList,
     keys::{Key, SettingKind},
-    session,
+    session, tls,
 };
 use crate::{
     duration,
@@ -49,6 +49,9 @@ pub(super) fn set(
         SettingKind::Replicas(field) => *field(config) = replicas(value)?,
         SettingKind::Publication(field) => *field(config) = publication(text(value)?)?,
         SettingKind::WarmList(field) => *field(config) = WarmList::parse(value, dir)?,
+        SettingKind::File(field) => *field(config) = Some(file(text(value)?, dir)?),
+        SettingKind::Text(field) => *field(config) = Some(words(text(value)?)?),
+        SettingKind::Domains(field) => *field(config) = tls::domains(value)?,
         SettingKind::Log(field) => *field(config) = Some(log(text(value)?, dir)?),
         SettingKind::Secret(field) => *field(&mut config.session) = session::secret(value)?,
         SettingKind::Cookie(field) => *field(&mut config.session) = session::cookie(value)?,
@@ -89,7 +92,9 @@ pub(super) fn is_same(key: &Key, one: &Config, other: &Config) -> bool {
         SettingKind::Replicas(field) => both(field, one, other),
         SettingKind::Publication(field) => both(field, one, other),
         SettingKind::WarmList(field) => both(field, one, other),
-        SettingKind::Log(field) => both(field, one, other),
+        SettingKind::File(field) | SettingKind::Log(field) => both(field, one, other),
+        SettingKind::Text(field) => both(field, one, other),
+        SettingKind::Domains(field) => both(field, one, other),
         SettingKind::Secret(_) | SettingKind::Cookie(_) => one.session == other.session,
         SettingKind::Names(_) | SettingKind::Scope(_) => one.files == other.files,
     }
@@ -273,6 +278,20 @@ fn publication(name: &str) -> Result<String, String> {
 fn log(path: &str, dir: &Path) -> Result<PathBuf, String> {
     match path {
         "-" => Ok(PathBuf::from("-")),
+        _ => file(path, dir),
+    }
+}
+
+/// A text on one line.
+fn words(text: &str) -> Result<String, String> {
+    if text.trim().is_empty() || text.chars().any(char::is_control) {
+        return Err("a text on one line is expected, and not an empty one".to_owned());
+    }
+    Ok(text.to_owned())
+}
+
+pub(super) fn file(path: &str, dir: &Path) -> Result<PathBuf, String> {
+    match path {
         _ if path.is_empty() || path.ends_with('/') || path.contains('\0') => {
             Err(format!("`{path}` names no file"))
         }

@@ -12,10 +12,14 @@ use super::corpus;
 use crate::form::{Encoding, Fields, Refused, encoding, read};
 
 /// Reads a body that has arrived whole, which nothing has to be waited for.
-fn read_now(encoding: Encoding, body: &[u8]) -> Result<Fields, Refused> {
-    let reading = pin!(read(encoding, Bytes::copy_from_slice(body)));
+fn read_now(encoding: Encoding, body: &[u8]) -> Result<Fields<'static>, Refused> {
+    let bytes = Bytes::copy_from_slice(body);
+    let reading = pin!(read(encoding, &bytes));
     match reading.poll(&mut Context::from_waker(Waker::noop())) {
-        Poll::Ready(fields) => fields,
+        Poll::Ready(fields) => Ok(fields?
+            .into_iter()
+            .map(|(name, value)| (name.into_owned().into(), value.into_owned().into()))
+            .collect()),
         Poll::Pending => panic!("waits for more of {}", body.escape_ascii()),
     }
 }

@@ -8,7 +8,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use ring::{
+use aws_lc_rs::{
     hmac,
     rand::{SecureRandom as _, SystemRandom},
 };

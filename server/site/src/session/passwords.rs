@@ -14,11 +14,11 @@ use std::{
 };
 
 use argon2::{
-    Argon2, Params,
-    password_hash::{PasswordHasher as _, PasswordVerifier as _, phc::PasswordHash},
+    Algorithm, Argon2, Block, Params, Version,
+    password_hash::phc::{Output, ParamsString, PasswordHash, Salt},
 };
+use aws_lc_rs::rand::{SecureRandom as _, SystemRandom};
 use parking_lot::Mutex;
-use ring::rand::{SecureRandom as _, SystemRandom};
 use tokio::sync::oneshot;
 
 /// The fewest characters of a password that is hashed (NIST SP 800-63B section 5.1.1.2).
@@ -36,7 +36,41 @@ const NICENESS: i32 = 5;
 const MOST_MEMORY: u32 = 1 << 20;
 const MOST_PASSES: u32 = 64;
 
-type Job = Box<dyn FnOnce() + Send>;
+type Job = Box<dyn FnOnce(&mut HashMemory) + Send>;
+
+/// The memory in which a thread hashes, one password after the other. Memory that is allocated for
+/// each password anew stays with the allocator in a dozen pieces when it is freed.
+#[derive(Default)]
+struct HashMemory(Vec<Block>);
+
+impl HashMemory {
+    /// Hashes `password` into `output`.
+    fn hash(
+        &mut self,
+        argon2: &Argon2<'_>,
+        password: &str,
+        salt: &[u8],
+        output: &mut [u8],
+    ) -> Option<()> {
+        let needed = argon2.params().block_count();
+        let missing = needed.saturating_sub(self.0.len());
+        self.0.try_reserve_exact(missing).ok()?;
+        self.0.resize(self.0.len() + missing, Block::new());
+        let hashed = argon2.hash_password_into_with_memory(
+            password.as_bytes(),
+            salt,
+            output,
+            &mut self.0[..needed],
+        );
+        // A stored hash may require much more than ours; that is not kept.
+        let usual = Params::default().block_count();
+        if self.0.len() > usual {
+            self.0.truncate(usual);
+            self.0.shrink_to_fit();
+        }
+        hashed.ok()
+    }
+}
 
 /// Why a password was neither hashed nor verified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,7 +93,7 @@ impl Passwords {
     /// The hash to keep, in the PHC format: Argon2id with 19 MiB, two passes and one lane, as
     /// OWASP's cheat sheet has it.
     pub(crate) async fn hash(&self, password: String) -> Result<String, PasswordRefusal> {
-        let hash = self.run(move || hash(&password)).await?;
+        let hash = self.run(move |memory| hash(memory, &password)).await?;
         hash.ok_or(PasswordRefusal::Failed)
     }
 
@@ -71,19 +105,20 @@ impl Passwords {
         known: Option<Arc<str>>,
     ) -> Result<bool, PasswordRefusal> {
         let stand_in = Arc::clone(&self.stand_in);
-        let verified = self.run(move || verify(&password, known.as_deref(), &stand_in));
+        let verified =
+            self.run(move |memory| verify(memory, &password, known.as_deref(), &stand_in));
         verified.await?.ok_or(PasswordRefusal::Failed)
     }
 
     async fn run<T: Send + 'static>(
         &self,
-        work: impl FnOnce() -> T + Send + 'static,
+        work: impl FnOnce(&mut HashMemory) -> T + Send + 'static,
     ) -> Result<T, PasswordRefusal> {
         let (done, result) = oneshot::channel();
-        let job = move || {
+        let job = move |memory: &mut HashMemory| {
             // A caller that was dropped needs no result.
             if !done.is_closed() {
-                let _ = done.send(work());
+                let _ = done.send(work(memory));
             }
         };
         self.enqueue(Box::new(job))?;
@@ -123,38 +158,66 @@ fn start() -> Option<SyncSender<Job>> {
 
 /// Runs until the last sender is dropped.
 fn work(jobs: &Mutex<Receiver<Job>>) {
+    let mut memory = HashMemory::default();
     loop {
         let job = jobs.lock().recv();
         let Ok(job) = job else {
             return;
         };
         // The caller is notified, because the sender of its result is dropped.
-        let _ = catch_unwind(AssertUnwindSafe(job));
+        let _ = catch_unwind(AssertUnwindSafe(|| job(&mut memory)));
     }
 }
 
-fn hash(password: &str) -> Option<String> {
+fn hash(memory: &mut HashMemory, password: &str) -> Option<String> {
     let mut salt = [0; 16];
     SystemRandom::new().fill(&mut salt).ok()?;
-    let hash: PasswordHash = Argon2::default()
-        .hash_password_with_salt(password.as_bytes(), &salt)
-        .ok()?;
+    let argon2 = Argon2::default();
+    let mut output = [0; Params::DEFAULT_OUTPUT_LEN];
+    memory.hash(&argon2, password, &salt, &mut output)?;
+    let hash = PasswordHash {
+        algorithm: Algorithm::default().ident(),
+        version: Some(Version::default().into()),
+        params: ParamsString::try_from(argon2.params()).ok()?,
+        salt: Some(Salt::new(&salt).ok()?),
+        hash: Some(Output::new(&output).ok()?),
+    };
     Some(hash.to_string())
 }
 
+/// Whether the hash is that of a password; false also if it cannot be computed.
+fn is_hash_of(memory: &mut HashMemory, hash: &PasswordHash, password: &str) -> bool {
+    let mut computed = || {
+        let algorithm = Algorithm::try_from(hash.algorithm.as_str()).ok()?;
+        let version = match hash.version {
+            Some(version) => Version::try_from(version).ok()?,
+            None => Version::default(),
+        };
+        let argon2 = Argon2::new(algorithm, version, Params::try_from(hash).ok()?);
+        let expected = hash.hash.as_ref()?;
+        let mut output = [0; Output::MAX_LENGTH];
+        let output = output.get_mut(..expected.len())?;
+        memory.hash(&argon2, password, hash.salt.as_ref()?, output)?;
+        // Outputs are compared in constant time.
+        Some(Output::new(output).ok()? == *expected)
+    };
+    computed() == Some(true)
+}
+
 /// One verification, with or without a stored hash.
-fn verify(password: &str, known: Option<&str>, stand_in: &OnceLock<String>) -> Option<bool> {
+fn verify(
+    memory: &mut HashMemory,
+    password: &str,
+    known: Option<&str>,
+    stand_in: &OnceLock<String>,
+) -> Option<bool> {
     let known = known.and_then(usable);
     let is_known = known.is_some();
     let hash = match known {
         Some(hash) => hash,
-        None => PasswordHash::new(dummy_hash_of(stand_in)?).ok()?,
+        None => PasswordHash::new(dummy_hash_of(memory, stand_in)?).ok()?,
     };
-    let is_right = count(|| {
-        Argon2::default()
-            .verify_password(password.as_bytes(), &hash)
-            .is_ok()
-    });
+    let is_right = count(|| is_hash_of(memory, &hash, password));
     Some(is_right & is_known)
 }
 
@@ -167,12 +230,12 @@ fn usable(text: &str) -> Option<PasswordHash> {
 }
 
 /// The hash of a random password that is not stored.
-fn dummy_hash_of(stand_in: &OnceLock<String>) -> Option<&str> {
+fn dummy_hash_of<'s>(memory: &mut HashMemory, stand_in: &'s OnceLock<String>) -> Option<&'s str> {
     if stand_in.get().is_none() {
         let mut random = [0; 32];
         SystemRandom::new().fill(&mut random).ok()?;
         let password: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
-        let _ = stand_in.set(hash(&password)?);
+        let _ = stand_in.set(hash(memory, &password)?);
     }
     stand_in.get().map(String::as_str)
 }
@@ -226,10 +289,11 @@ mod tests {
     #[test]
     fn an_account_that_is_not_there_costs_the_same_work() {
         let stand_in = OnceLock::new();
-        let good = hash("secret words").unwrap();
+        let memory = &mut HashMemory::default();
+        let good = hash(memory, "secret words").unwrap();
         let huge = good.replace("m=19456", "m=4194304");
         let params = |hash: &str| Params::try_from(&PasswordHash::new(hash).unwrap()).unwrap();
-        let own = dummy_hash_of(&stand_in).unwrap();
+        let own = dummy_hash_of(memory, &stand_in).unwrap();
         assert_eq!(params(own), params(&good), "the same memory and passes");
         for known in [
             Some(&*good),
@@ -243,7 +307,7 @@ mod tests {
             let before = COUNTED.get();
             let expected = known == Some(&*good);
             assert_eq!(
-                verify("secret words", known, &stand_in),
+                verify(memory, "secret words", known, &stand_in),
                 Some(expected),
                 "{known:?}"
             );
@@ -252,16 +316,44 @@ mod tests {
     }
 
     #[test]
+    fn a_hash_with_other_parameters_is_verified_and_its_memory_is_not_kept() {
+        let memory = &mut HashMemory::default();
+        let stand_in = OnceLock::new();
+        let params = Params::new(32 << 10, 1, 4, Some(24)).unwrap();
+        let argon2 = Argon2::new(Algorithm::Argon2i, Version::V0x10, params);
+        let mut output = [0; 24];
+        let salt = b"some salt of theirs";
+        argon2
+            .hash_password_into(b"pass word", salt, &mut output)
+            .unwrap();
+        let theirs = PasswordHash {
+            algorithm: Algorithm::Argon2i.ident(),
+            version: Some(Version::V0x10.into()),
+            params: ParamsString::try_from(argon2.params()).unwrap(),
+            salt: Some(Salt::new(salt).unwrap()),
+            hash: Some(Output::new(&output).unwrap()),
+        };
+        let theirs = theirs.to_string();
+        let mut verify = |password| verify(memory, password, Some(&theirs), &stand_in);
+        assert_eq!(verify("pass word"), Some(true), "{theirs}");
+        assert_eq!(verify("pass words"), Some(false));
+        assert_eq!(memory.0.capacity(), Params::default().block_count());
+        let first = memory.0.as_ptr();
+        hash(memory, "another").unwrap();
+        assert_eq!(memory.0.as_ptr(), first, "the same memory is used again");
+    }
+
+    #[test]
     fn past_the_queue_it_is_refused_and_a_panic_ends_no_thread() {
         let passwords = Passwords::default();
-        let panicked = block_on(passwords.run(|| panic!("a test's")));
+        let panicked = block_on(passwords.run(|_| panic!("a test's")));
         assert_eq!(panicked, Err::<(), _>(PasswordRefusal::Failed));
         let (go, wait) = std::sync::mpsc::channel::<()>();
         let wait = Arc::new(Mutex::new(wait));
         let mut refused = 0;
         for _ in 0..QUEUE + 2 * MOST_THREADS + 1 {
             let wait = Arc::clone(&wait);
-            let job = Box::new(move || {
+            let job = Box::new(move |_: &mut HashMemory| {
                 // Until the test lets all of them go.
                 let _ = wait.lock().recv();
             });
@@ -270,7 +362,7 @@ mod tests {
         assert!(refused > 0);
         drop(go);
         // Another that waits is taken as soon as there is room.
-        let done = std::iter::repeat_with(|| block_on(passwords.run(|| 1)));
+        let done = std::iter::repeat_with(|| block_on(passwords.run(|_| 1)));
         assert_eq!(done.flatten().next(), Some(1));
     }
 }

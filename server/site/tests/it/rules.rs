@@ -187,7 +187,7 @@ fn fields_are_added_to_every_answer() {
         "",
         "the address is the one that was asked for"
     );
-    for target in ["/app.html", "/nothing", "/old", "/read?id=x"] {
+    for target in ["/app.html", "/nothing", "/old", "/read?id=x", "/a%0ab"] {
         assert_eq!(
             site.get(target).field("x-frame-options"),
             "DENY",

@@ -129,7 +129,7 @@ fn server(options: Options) -> Postgres {
 
 /// Trusts no certificate; for connections without TLS.
 fn no_trust() -> Arc<rustls::ClientConfig> {
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let config = rustls::ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .unwrap()

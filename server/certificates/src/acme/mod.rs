@@ -1,0 +1,239 @@
+//! Certificates from an authority of the web, by ACME (RFC 8555) with renewal information (RFC
+//! 9773).
+//!
+//! One thread asks for certificates, with a current-thread runtime of its own. It first shows what
+//! the storage has, so that a restart needs no authority. A certificate is due when the authority's
+//! renewal information says so, or else when two thirds of its lifetime are over. Of several nodes
+//! with one storage the one that has the lock asks; every node answers the challenges. A failure is
+//! reported, remembered in the storage and tried again later; what is shown stays shown.
+
+mod account;
+pub(crate) mod challenges;
+mod failure;
+mod http_client;
+mod managed;
+mod names;
+mod order;
+mod renewer;
+mod retry_after;
+mod schedule;
+mod shared_challenges;
+mod storage;
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, SystemTime};
+
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+
+pub use storage::{CertificateStorage, FileStorage};
+
+use self::renewer::Renewer;
+use crate::Error;
+use crate::facts::{CertificateName, date};
+use crate::resolver::Certificates;
+
+/// The directory of Let's Encrypt.
+pub const LETS_ENCRYPT: &str = "https://acme-v02.api.letsencrypt.org/directory";
+
+/// What is asked for, and from whom.
+#[derive(Clone, Debug)]
+pub struct AcmeOptions {
+    /// The authority's directory (`acme_directory`), an `https://` URL.
+    pub directory: String,
+    /// A PEM file with the root behind the directory's own certificate (`acme_trust`); `None`: the
+    /// roots of the system.
+    pub trust: Option<PathBuf>,
+    /// Where the authority may write to (`acme_email`).
+    pub email: Option<String>,
+    /// The kind of certificate (`profile`), such as `shortlived`; `None`: the authority's default,
+    /// but `shortlived` for an address if the authority has this profile.
+    pub profile: Option<String>,
+    /// Hosts and addresses. Each gets a certificate of its own, so that a name that fails does not
+    /// hold up the others.
+    pub names: Vec<String>,
+    /// How long things may take, and are waited for.
+    pub timing: AcmeTiming,
+}
+
+impl AcmeOptions {
+    /// Certificates for `names` from Let's Encrypt.
+    #[must_use]
+    pub fn new(names: Vec<String>) -> Self {
+        Self {
+            directory: LETS_ENCRYPT.to_owned(),
+            trust: None,
+            email: None,
+            profile: None,
+            names,
+            timing: AcmeTiming::default(),
+        }
+    }
+}
+
+/// How long the thread waits. Tests wait less.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AcmeTiming {
+    /// Before the first new try after a failure; doubled by each further failure.
+    pub first_retry: Duration,
+    /// The longest wait before a new try, unless the authority asks for more.
+    pub longest_retry: Duration,
+    /// Between two looks at an order that the authority works on; grows by half each time.
+    pub order_poll: Duration,
+    /// Until an order that makes no progress is given up.
+    pub order_timeout: Duration,
+    /// Before the lock is tried again that another node holds.
+    pub lock_retry: Duration,
+    /// Between two requests for renewal information, if the authority asks for more; a quarter of
+    /// this time if the authority does not answer.
+    pub renewal_info: Duration,
+}
+
+impl Default for AcmeTiming {
+    /// Let's Encrypt allows five failed validations of a name in an hour, and a try makes two: so
+    /// a failure is tried again after 25 minutes, then after 50.
+    fn default() -> Self {
+        Self {
+            first_retry: Duration::from_secs(25 * 60),
+            longest_retry: Duration::from_secs(12 * 60 * 60),
+            order_poll: Duration::from_millis(500),
+            order_timeout: Duration::from_secs(120),
+            lock_retry: Duration::from_secs(10),
+            renewal_info: Duration::from_secs(24 * 60 * 60),
+        }
+    }
+}
+
+/// What happened to a certificate; written as a sentence by `Display`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AcmeReport {
+    /// A new certificate is shown.
+    Issued {
+        /// The host or address.
+        name: CertificateName,
+        /// The last moment at which it is valid.
+        not_after: SystemTime,
+    },
+    /// No certificate was got. The old one, if there is one, stays in use.
+    Failed {
+        /// The host or address.
+        name: CertificateName,
+        /// The cause, and what helps.
+        cause: String,
+        /// When it is tried again.
+        retry_at: SystemTime,
+        /// Until when the certificate that is shown is valid; `None`: there is none.
+        not_after: Option<SystemTime>,
+    },
+    /// The storage cannot be read or written.
+    StorageFailed {
+        /// What the storage said.
+        cause: String,
+    },
+}
+
+impl fmt::Display for AcmeReport {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Issued { name, not_after } => {
+                let end = date(*not_after);
+                write!(formatter, "{name}: a new certificate, valid until {end}")
+            }
+            Self::Failed {
+                name,
+                cause,
+                retry_at,
+                not_after,
+            } => {
+                let retry = date(*retry_at);
+                write!(formatter, "{name}: no new certificate: {cause}; ")?;
+                match not_after {
+                    Some(end) => write!(formatter, "the old one ends on {}", date(*end))?,
+                    None => formatter.write_str("there is none yet, so HTTPS fails")?,
+                }
+                write!(formatter, "; the next try is at {retry}")
+            }
+            Self::StorageFailed { cause } => {
+                write!(formatter, "the storage of certificates fails: {cause}")
+            }
+        }
+    }
+}
+
+/// What the thread is asked to do.
+#[derive(Debug)]
+enum RenewalCommand {
+    /// Look at all certificates now, and try again what failed by itself.
+    CheckNow,
+}
+
+/// The thread that asks for certificates. Dropping it ends the thread; an order that is under way
+/// is given up, and the lock is freed.
+#[derive(Debug)]
+pub struct AcmeRenewal {
+    commands: Option<UnboundedSender<RenewalCommand>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl AcmeRenewal {
+    /// Shows the stored certificates and starts the thread. `report` is called on the thread.
+    ///
+    /// The caller starts it when port 443 (with [`server_config`](crate::server_config)) or port 80
+    /// (with [`Certificates::http_challenge`]) is served: the authority connects soon afterwards.
+    ///
+    /// # Errors
+    ///
+    /// The options are wrong, the file `trust` cannot be read, or there are no threads. That the
+    /// authority or the storage fails is no error: it is reported.
+    pub fn start(
+        options: AcmeOptions,
+        storage: Arc<dyn CertificateStorage>,
+        certificates: Arc<Certificates>,
+        report: impl Fn(AcmeReport) + Send + 'static,
+    ) -> Result<Self, Error> {
+        let mut renewer = Renewer::new(options, storage, certificates, Box::new(report))?;
+        renewer.read_storage();
+        let (commands, received) = unbounded_channel();
+        let run = move || {
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .max_blocking_threads(2)
+                .build();
+            match runtime {
+                Ok(runtime) => {
+                    runtime.block_on(renewer.run(received));
+                    // A look-up in DNS may still wait on a thread of the runtime.
+                    runtime.shutdown_background();
+                }
+                Err(error) => renewer.report_storage(&error),
+            }
+        };
+        let thread = thread::Builder::new().name("acme".to_owned()).spawn(run);
+        let thread = thread.map_err(|error| Error::new(format!("no thread for ACME: {error}")))?;
+        Ok(Self {
+            commands: Some(commands),
+            thread: Some(thread),
+        })
+    }
+
+    /// Looks at all certificates now. What failed is tried again without waiting, unless the
+    /// authority asked for a pause.
+    pub fn check_now(&self) {
+        if let Some(commands) = &self.commands {
+            // The thread ends only by a panic, which was printed.
+            let _ = commands.send(RenewalCommand::CheckNow);
+        }
+    }
+}
+
+impl Drop for AcmeRenewal {
+    fn drop(&mut self) {
+        drop(self.commands.take());
+        if let Some(thread) = self.thread.take() {
+            // A panic in it was printed already.
+            let _ = thread.join();
+        }
+    }
+}

@@ -1,0 +1,389 @@
+//! The thread that keeps certificates fresh.
+
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use instant_acme::{Account, ChallengeType};
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::time::sleep;
+
+use super::account;
+use super::failure::AcmeFailure;
+use super::http_client::AcmeHttpClient;
+use super::managed::ManagedCertificate;
+use super::names::{checked_name, folder_of};
+use super::order::{self, OrderFailure};
+use super::schedule::RenewalWindow;
+use super::shared_challenges::SharedChallenges;
+use super::{AcmeOptions, AcmeReport, CertificateStorage, RenewalCommand};
+use crate::Error;
+use crate::facts::CertificateName;
+use crate::resolver::Certificates;
+
+/// How long the right to ask lasts without being prolonged: longer than an order takes.
+const LEASE: Duration = Duration::from_secs(10 * 60);
+/// The longest sleep: the machine may have slept meanwhile, or its clock may have been set.
+const LONGEST_SLEEP: Duration = Duration::from_secs(60 * 60);
+/// The shortest sleep, so that a mistake does not make a loop.
+const SHORTEST_SLEEP: Duration = Duration::from_millis(50);
+/// An authority is asked for renewal information once a minute at most (RFC 9773 section 4.3.2).
+const SHORTEST_WINDOW_INTERVAL: Duration = Duration::from_secs(60);
+
+/// Tries in a row where a failure says nothing of the name.
+const MOST_TRIES: u32 = 4;
+
+/// Which challenges are tried, in this order. The first needs port 443 only.
+const KINDS: [(ChallengeType, &str); 2] = [
+    (ChallengeType::TlsAlpn01, "by TLS-ALPN-01 (port 443)"),
+    (ChallengeType::Http01, "by HTTP-01 (port 80)"),
+];
+
+/// The state of the thread.
+pub(super) struct Renewer {
+    options: AcmeOptions,
+    storage: Arc<dyn CertificateStorage>,
+    certificates: Arc<Certificates>,
+    report: Box<dyn Fn(AcmeReport) + Send>,
+    client: AcmeHttpClient,
+    /// Names of values in the storage.
+    account_key: String,
+    lock_key: String,
+    account: Option<Account>,
+    challenges: SharedChallenges,
+    managed: Vec<ManagedCertificate>,
+    has_lock: bool,
+    /// What the storage said when it failed last; reported when it changes.
+    storage_fault: Option<String>,
+}
+
+impl Renewer {
+    pub(super) fn new(
+        options: AcmeOptions,
+        storage: Arc<dyn CertificateStorage>,
+        certificates: Arc<Certificates>,
+        report: Box<dyn Fn(AcmeReport) + Send>,
+    ) -> Result<Self, Error> {
+        let folder = folder_of(&options.directory)?;
+        let client = AcmeHttpClient::new(options.trust.as_deref())?;
+        let mut names: Vec<CertificateName> = Vec::new();
+        for text in &options.names {
+            let name = checked_name(text)?;
+            // One name may be written in two ways, such as in two cases.
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        let managed: Vec<_> = names
+            .into_iter()
+            .map(|name| ManagedCertificate::new(name, &folder))
+            .collect();
+        for managed in &managed {
+            certificates.reserve(&managed.slot());
+        }
+        Ok(Self {
+            client,
+            account_key: format!("{folder}/account.json"),
+            lock_key: format!("{folder}/lock"),
+            account: None,
+            challenges: SharedChallenges::new(
+                Arc::clone(&storage),
+                Arc::clone(&certificates),
+                format!("{folder}/challenges.json"),
+            ),
+            managed,
+            has_lock: false,
+            storage_fault: None,
+            options,
+            storage,
+            certificates,
+            report,
+        })
+    }
+
+    /// Takes over what is stored. At the start failures of before do not count against a person who
+    /// may have mended their cause.
+    pub(super) fn read_storage(&mut self) {
+        self.take_over();
+        self.forget_delays();
+    }
+
+    pub(super) fn report_storage(&self, cause: &io::Error) {
+        let cause = cause.to_string();
+        (self.report)(AcmeReport::StorageFailed { cause });
+    }
+
+    /// Works until the channel of commands is closed.
+    pub(super) async fn run(mut self, mut commands: UnboundedReceiver<RenewalCommand>) {
+        loop {
+            let mut is_asked = false;
+            let is_closed = tokio::select! {
+                biased;
+                () = until_closed(&mut commands, &mut is_asked) => true,
+                () = self.round() => false,
+            };
+            if is_closed {
+                break;
+            }
+            if !is_asked {
+                let command = tokio::select! {
+                    command = commands.recv() => Some(command),
+                    () = sleep(self.sleep_time(base_clock::wall())) => None,
+                };
+                match command {
+                    Some(Some(RenewalCommand::CheckNow)) => is_asked = true,
+                    Some(None) => break,
+                    None => {}
+                }
+            }
+            if is_asked {
+                self.forget_delays();
+            }
+        }
+        self.leave();
+    }
+
+    /// Looks at everything once.
+    async fn round(&mut self) {
+        self.take_over();
+        self.ask_for_windows().await;
+        if self.next_due(base_clock::wall()).is_none() {
+            return;
+        }
+        match self.storage.lock(&self.lock_key, LEASE) {
+            Ok(true) => {
+                self.has_lock = true;
+                // Another node may have renewed them before it freed the lock.
+                self.take_over();
+                self.renew_due().await;
+                self.leave();
+            }
+            Ok(false) => {}
+            Err(error) => self.note_storage(Err(error)),
+        }
+    }
+
+    /// Asks for each certificate that is due, one after another.
+    async fn renew_due(&mut self) {
+        while let Some(at) = self.next_due(base_clock::wall()) {
+            let locked = self.storage.lock(&self.lock_key, LEASE);
+            if !matches!(locked, Ok(true)) {
+                self.note_storage(locked.map(|_| ()));
+                return;
+            }
+            let obtained = self.obtain(at).await;
+            let withdrawn = self.challenges.withdraw();
+            self.note_storage(withdrawn);
+            match obtained {
+                Ok(text) => self.accept(at, text),
+                Err(failure) => self.fail(at, &failure),
+            }
+        }
+    }
+
+    /// Asks for one certificate; again at once if the authority refuses something that has nothing
+    /// to do with the name: a nonce (RFC 8555 section 6.5), or an account that it has lost.
+    async fn obtain(&mut self, at: usize) -> Result<String, AcmeFailure> {
+        // A pause that an earlier request was asked for says nothing of this one.
+        self.client.take_retry_after();
+        let mut tries = 1;
+        loop {
+            match self.try_kinds(at).await {
+                Err(failure) if tries < MOST_TRIES && failure.is("badNonce") => {}
+                Err(failure) if tries < MOST_TRIES && failure.is("accountDoesNotExist") => {
+                    self.account = None;
+                    let forgotten = self.storage.store(&self.account_key, b"");
+                    self.note_storage(forgotten);
+                }
+                done => return done,
+            }
+            tries += 1;
+        }
+    }
+
+    /// Asks for one certificate, proven by one kind of challenge or else by the other.
+    async fn try_kinds(&mut self, at: usize) -> Result<String, AcmeFailure> {
+        let account = self.account().await?;
+        let mut causes = Vec::new();
+        let mut problem = None;
+        for (kind, words) in &KINDS {
+            let managed = &self.managed[at];
+            let old = managed.served.as_ref().map(|served| served.facts());
+            let (name, options) = (&managed.name, &self.options);
+            let ordered =
+                order::order(&account, name, options, old, kind, &mut self.challenges).await;
+            match ordered {
+                Ok(text) => return Ok(text),
+                Err(OrderFailure::NotProven(failure)) => {
+                    causes.push(format!("{words}: {}", failure.cause));
+                    problem = failure.problem;
+                }
+                Err(OrderFailure::Other(failure)) => {
+                    causes.push(failure.cause);
+                    problem = failure.problem;
+                    break;
+                }
+            }
+        }
+        let cause = causes.join("; ");
+        Err(AcmeFailure { cause, problem })
+    }
+
+    async fn account(&mut self) -> Result<Account, AcmeFailure> {
+        if let Some(account) = &self.account {
+            return Ok(account.clone());
+        }
+        let storage = &*self.storage;
+        let account = match account::stored(storage, &self.account_key, &self.client).await? {
+            Some(account) => account,
+            None => {
+                let (directory, email) = (&self.options.directory, self.options.email.as_deref());
+                account::create(storage, &self.account_key, &self.client, directory, email).await?
+            }
+        };
+        self.account = Some(account.clone());
+        Ok(account)
+    }
+
+    fn accept(&mut self, at: usize, text: String) {
+        let managed = &mut self.managed[at];
+        let name = managed.name.clone();
+        let not_again_before = base_clock::wall() + self.options.timing.first_retry;
+        let (storage, certificates) = (&*self.storage, &*self.certificates);
+        match managed.accept(text, not_again_before, storage, certificates) {
+            Ok(stored) => {
+                let served = managed.served.as_ref();
+                let not_after = served.map_or(SystemTime::UNIX_EPOCH, |s| s.facts().not_after);
+                (self.report)(AcmeReport::Issued { name, not_after });
+                self.note_storage(stored);
+            }
+            Err(error) => self.fail(at, &AcmeFailure::new(error.to_string())),
+        }
+    }
+
+    fn fail(&mut self, at: usize, failure: &AcmeFailure) {
+        // The directory is read again at the next try: its URLs may have changed.
+        self.account = None;
+        let retry_after = self.client.take_retry_after();
+        let now = base_clock::wall();
+        let managed = &mut self.managed[at];
+        let stored = managed.fail(now, retry_after, &self.options.timing, &*self.storage);
+        let served = managed.served.as_ref();
+        (self.report)(AcmeReport::Failed {
+            name: managed.name.clone(),
+            cause: failure.cause.clone(),
+            retry_at: managed.ask_at(),
+            not_after: served.map(|served| served.facts().not_after),
+        });
+        self.note_storage(stored);
+    }
+
+    /// Asks the authority when the certificates should be renewed, where its last word is old. A
+    /// failure leaves two thirds of the lifetime as the rule.
+    async fn ask_for_windows(&mut self) {
+        let now = base_clock::wall();
+        let wants =
+            |managed: &ManagedCertificate| managed.served.is_some() && managed.ask_window_at <= now;
+        if !self.managed.iter().any(wants) {
+            return;
+        }
+        if self.account.is_none() {
+            // Only a node with the lock makes an account.
+            let stored = account::stored(&*self.storage, &self.account_key, &self.client).await;
+            self.account = stored.ok().flatten();
+        }
+        let longest = self.options.timing.renewal_info;
+        for managed in self.managed.iter_mut().filter(|managed| wants(managed)) {
+            managed.ask_window_at = now + longest / 4;
+            let identifier = managed
+                .served
+                .as_ref()
+                .and_then(|served| order::identifier(served.facts()));
+            let (Some(account), Some(identifier)) = (&self.account, identifier) else {
+                continue;
+            };
+            if let Ok((info, again)) = account.renewal_info(&identifier).await {
+                managed.window = Some(RenewalWindow {
+                    start: info.suggested_window.start.into(),
+                    end: info.suggested_window.end.into(),
+                });
+                managed.ask_window_at = now + again.max(SHORTEST_WINDOW_INTERVAL).min(longest);
+            }
+        }
+    }
+
+    fn take_over(&mut self) {
+        let mut read = self.challenges.read();
+        for managed in &mut self.managed {
+            let result = managed.read(&*self.storage, &self.certificates);
+            read = read.and(result);
+        }
+        self.note_storage(read);
+    }
+
+    fn forget_delays(&mut self) {
+        for managed in &mut self.managed {
+            managed.failure = managed.failure.without_own_delay(&self.options.timing);
+        }
+    }
+
+    /// Reports that the storage fails, once for each cause.
+    fn note_storage(&mut self, result: io::Result<()>) {
+        match result {
+            Ok(()) => self.storage_fault = None,
+            Err(error) => {
+                let cause = error.to_string();
+                if self.storage_fault.as_ref() != Some(&cause) {
+                    self.report_storage(&error);
+                }
+                self.storage_fault = Some(cause);
+            }
+        }
+    }
+
+    /// Frees the lock, if this node has it, and answers no challenge of its own any more.
+    fn leave(&mut self) {
+        if self.has_lock {
+            self.has_lock = false;
+            let withdrawn = self.challenges.withdraw();
+            let unlocked = self.storage.unlock(&self.lock_key);
+            self.note_storage(withdrawn.and(unlocked));
+        }
+    }
+
+    fn next_due(&self, now: SystemTime) -> Option<usize> {
+        self.managed
+            .iter()
+            .position(|managed| managed.ask_at() <= now)
+    }
+
+    /// How long there is nothing to do.
+    fn sleep_time(&self, now: SystemTime) -> Duration {
+        let until = |moment: SystemTime| moment.duration_since(now).unwrap_or_default();
+        let of_one = |managed: &ManagedCertificate| {
+            let window = managed
+                .served
+                .as_ref()
+                .map_or(LONGEST_SLEEP, |_| until(managed.ask_window_at));
+            // What is due and not done waits for the lock.
+            let ask = until(managed.ask_at());
+            let ask = if ask.is_zero() {
+                self.options.timing.lock_retry
+            } else {
+                ask
+            };
+            window.min(ask)
+        };
+        let times = self.managed.iter().map(of_one);
+        let polled = self.storage.poll_interval().into_iter();
+        let time = times.chain(polled).min().unwrap_or(LONGEST_SLEEP);
+        time.clamp(SHORTEST_SLEEP, LONGEST_SLEEP)
+    }
+}
+
+/// Returns when the channel is closed; notes what is asked before.
+async fn until_closed(commands: &mut UnboundedReceiver<RenewalCommand>, is_asked: &mut bool) {
+    while let Some(RenewalCommand::CheckNow) = commands.recv().await {
+        *is_asked = true;
+    }
+}

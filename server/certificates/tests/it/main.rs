@@ -1,0 +1,7 @@
+//! Certificates as clients and authorities see them.
+
+mod acme;
+mod files;
+mod handshakes;
+mod pebble;
+mod support;

@@ -1,0 +1,540 @@
+//! The driver of an HTTP/2 session: it reads, calls the service and writes.
+//!
+//! In a turn a connection reads what has arrived, answers the requests that are complete, and sends
+//! the frames of all streams that are ready in one call. Nothing is read while the socket does not
+//! take what was written, so a client that does not read its responses is not read either.
+
+use std::fs::File;
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::AsFd as _;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use base_clock::Boottime;
+use rustix::io::Errno;
+
+use super::http2_cache::{CachedHttp2, KnownBlocks};
+use super::progress::TransferProgress;
+use super::send::begin_to_linger;
+use super::socket::IoOutcome;
+use super::{Connection, NextAction, Stage};
+use crate::budget::{ClientNetwork, Holder, Holding};
+use crate::event::Token;
+use crate::h1::Refusal;
+use crate::h2::{
+    EncodedResponse, ErrorCode, FileReader, ReceiveContext, Session, SessionEvent, StreamId,
+};
+use crate::limits::{OUTPUT, TURN};
+use crate::response::{Reply, Response, Service};
+use crate::worker::Worker;
+
+/// Frames that are written before others of the connection's frames are made: the records of one
+/// call through TLS.
+const WRITTEN_AT_ONCE: usize = 60 << 10;
+/// How long a session is idle before it gives back memory.
+const SHRINKS_AFTER: Duration = Duration::from_secs(2);
+/// An HTTP/2 connection.
+pub(super) struct Http2 {
+    session: Session,
+    token: Token,
+    peer: SocketAddr,
+    /// Responses that are being made.
+    pending: Vec<PendingStream>,
+    waker: Option<Waker>,
+    /// Whether a response that is being made was not polled yet.
+    has_new: bool,
+    /// Frames that the socket did not take.
+    unsent: Vec<u8>,
+    /// Since the socket was first full.
+    sending: Option<TransferProgress>,
+    /// Bytes that were sent since then.
+    sent: u64,
+    known: KnownBlocks,
+    /// Streams of which the service was told that they were refused.
+    refused: Vec<StreamId>,
+    /// Since when the worker's budget counts request bodies of the connection.
+    counted_since: Option<Boottime>,
+    /// Whether the session has given back memory since it was last busy.
+    is_small: bool,
+    /// The time of the last read.
+    now: Boottime,
+}
+
+struct PendingStream {
+    stream: StreamId,
+    response: Pin<Box<dyn Future<Output = Response>>>,
+}
+
+/// Whether frames wait for the socket.
+enum Written {
+    All,
+    /// Others should have their turn.
+    Enough,
+    Blocked,
+    Closed,
+}
+
+/// Reads files that are bodies of responses.
+struct Files;
+
+impl FileReader for Files {
+    fn read(
+        &mut self,
+        file: &File,
+        offset: u64,
+        len: usize,
+        out: &mut Vec<u8>,
+    ) -> io::Result<usize> {
+        let start = out.len();
+        out.resize(start + len, 0);
+        let read = loop {
+            match rustix::io::pread(file.as_fd(), &mut out[start..], offset) {
+                Err(Errno::INTR) => {}
+                read => break read,
+            }
+        };
+        out.truncate(start + *read.as_ref().unwrap_or(&0));
+        Ok(read?)
+    }
+}
+
+impl Http2 {
+    /// The name under which the worker's budget counts the connection.
+    const fn holder(&self) -> Holder {
+        Holder {
+            connection: self.token,
+            stream: 0,
+        }
+    }
+}
+
+impl<S: Service> Worker<S> {
+    /// Begins a session with the first bytes of a client, which are the beginning of its preface.
+    pub(super) fn begin_http2(&mut self, connection: &mut Connection, first: &[u8], now: Boottime) {
+        let session = Session::new(&self.limits, connection.tls.is_some(), now);
+        let mut http2 = Box::new(Http2 {
+            session,
+            token: connection.token,
+            peer: connection.peer,
+            pending: Vec::new(),
+            waker: None,
+            has_new: false,
+            unsent: Vec::new(),
+            sending: None,
+            sent: 0,
+            known: KnownBlocks::default(),
+            refused: Vec::new(),
+            counted_since: None,
+            is_small: false,
+            now,
+        });
+        self.take_frames(&mut http2, first);
+        connection.http2 = Some(http2);
+        connection.stage = Stage::Http2;
+    }
+
+    /// Continues a session as far as possible now.
+    pub(super) fn drive_http2(&mut self, connection: &mut Connection) -> Option<NextAction> {
+        let Some(mut http2) = connection.http2.take() else {
+            return Some(NextAction::Close);
+        };
+        if self.draining.is_some() {
+            http2.session.shut_down(Boottime::now());
+        }
+        let action = self.turn(connection, &mut http2);
+        connection.http2 = Some(http2);
+        action
+    }
+
+    /// One turn; none if another stage has begun.
+    fn turn(&mut self, connection: &mut Connection, http2: &mut Http2) -> Option<NextAction> {
+        self.poll_pending(connection, http2);
+        let mut received = 0;
+        loop {
+            match self.write_frames(connection, http2) {
+                Written::All => {}
+                Written::Enough => return Some(NextAction::Yield),
+                Written::Blocked => break,
+                Written::Closed => return Some(NextAction::Close),
+            }
+            if http2.session.is_over() {
+                return begin_to_linger(connection);
+            }
+            if received > TURN {
+                return Some(NextAction::Yield);
+            }
+            received += 1;
+            let mut buffer = std::mem::take(&mut self.http2_input);
+            let outcome = connection.receive(&mut buffer);
+            if let IoOutcome::Bytes(len) = outcome {
+                self.counters.bytes_in.add(len as u64);
+                http2.now = Boottime::now();
+                self.take_frames(http2, &buffer[..len]);
+            }
+            self.http2_input = buffer;
+            match outcome {
+                IoOutcome::Bytes(_) => self.poll_new(connection, http2),
+                IoOutcome::WouldBlock => break,
+                IoOutcome::Closed => return Some(NextAction::Close),
+            }
+        }
+        connection.deadline = self.http2_deadline(http2);
+        Some(NextAction::Wait)
+    }
+
+    /// Handles a passed deadline; none if the connection ends.
+    pub(super) fn time_out_http2(&mut self, connection: &mut Connection) -> Option<NextAction> {
+        let mut http2 = connection.http2.take()?;
+        let now = Boottime::now();
+        while let Some(event) = http2.session.expire(&self.limits, now) {
+            self.handle(&mut http2, event);
+        }
+        let is_stuck = http2.sending.is_some() && self.http2_deadline(&http2) <= now;
+        let is_idle = http2.session.is_idle() && http2.unsent.is_empty();
+        if is_idle && !http2.is_small {
+            http2.session.shrink();
+            http2.is_small = true;
+        }
+        if is_idle && self.draining.is_none() && self.idle_until(http2.now) <= now {
+            self.counters.idle_timeouts.add(1);
+            // The client hears that no request of it was lost.
+            http2.session.close(ErrorCode::NoError);
+        }
+        connection.http2 = Some(http2);
+        if is_stuck {
+            // The kernel reports free space late (see `send_or_give_up`), so the socket is tried.
+            connection.ready.write = true;
+        }
+        let action = self.drive(connection);
+        let is_still_stuck = is_stuck
+            && action == NextAction::Wait
+            && connection.stage == Stage::Http2
+            && connection.deadline <= Boottime::now();
+        if is_still_stuck {
+            self.counters.write_timeouts.add(1);
+            return None;
+        }
+        Some(action)
+    }
+
+    fn http2_deadline(&self, http2: &Http2) -> Boottime {
+        let of_session = http2.session.deadline(&self.limits);
+        match &http2.sending {
+            Some(progress) => of_session.min(progress.deadline(self.limits.progress_timeout)),
+            None if http2.session.is_idle() => {
+                let until = of_session.min(self.idle_until(http2.now));
+                match http2.is_small {
+                    true => until,
+                    false => until.min(http2.now.plus(SHRINKS_AFTER)),
+                }
+            }
+            None => of_session,
+        }
+    }
+
+    /// Takes bytes of the client, and answers the requests that are complete.
+    fn take_frames(&mut self, http2: &mut Http2, mut input: &[u8]) {
+        http2.is_small = false;
+        loop {
+            http2.known.now = http2.now;
+            let mut context = ReceiveContext {
+                now: http2.now,
+                limits: &self.limits,
+                buffers: &mut self.http2_buffers,
+                known: &mut http2.known,
+            };
+            match http2.session.receive(&mut input, &mut context) {
+                Some(event) => self.handle(http2, event),
+                None => break,
+            }
+        }
+        self.charge_bodies(http2);
+    }
+
+    /// Counts what the bodies of the connection hold. If that is too much beside what others hold,
+    /// the connection ends.
+    fn charge_bodies(&mut self, http2: &mut Http2) {
+        let held = http2.session.body_bytes_held();
+        if held == 0 {
+            if http2.counted_since.take().is_some() {
+                self.budgets.release(http2.holder());
+            }
+            return;
+        }
+        let holding = Holding {
+            client: ClientNetwork::of(http2.peer.ip()),
+            bytes: held,
+            since: *http2.counted_since.get_or_insert(http2.now),
+            may_end: true,
+        };
+        self.budgets.memory.hold(http2.holder(), holding);
+        if self.budgets.memory.is_over() {
+            let victims = self.budgets.memory.victims(http2.now);
+            if self.end_all(victims, Some(http2.holder())) {
+                self.counters.bodies_ended.add(1);
+                http2.session.close(ErrorCode::EnhanceYourCalm);
+            }
+        }
+    }
+
+    /// Ends a connection whose bodies take what others need.
+    pub(super) fn end_http2_bodies(&mut self, connection: &mut Connection) -> Option<NextAction> {
+        if let Some(http2) = &mut connection.http2 {
+            self.counters.bodies_ended.add(1);
+            http2.session.close(ErrorCode::EnhanceYourCalm);
+        }
+        Some(self.drive(connection))
+    }
+
+    fn handle(&mut self, http2: &mut Http2, event: SessionEvent) {
+        match event {
+            SessionEvent::Request(stream) => {
+                self.counters.requests.add(1);
+                self.answer_stream(http2, stream);
+            }
+            SessionEvent::Repeated(stream) => {
+                self.counters.requests.add(1);
+                if let Some(cached) = http2.known.take_found() {
+                    if self.service.wants_done() {
+                        http2.known.note(stream, &cached);
+                    }
+                    self.respond_with_cached(http2, stream, &cached);
+                }
+            }
+            SessionEvent::Refused(stream, refusal) => {
+                self.refuse_stream(http2, stream, refusal);
+            }
+            SessionEvent::Reset(stream) => {
+                // Its future may hold what others wait for.
+                http2.pending.retain(|pending| pending.stream != stream);
+                http2.session.handler_is_gone(stream);
+            }
+        }
+    }
+
+    fn refuse_stream(&mut self, http2: &mut Http2, stream: StreamId, refusal: Refusal) {
+        let (peer, status) = (http2.peer, refusal.status());
+        self.counters.refused(status);
+        self.notify(|service| service.refused(peer, status));
+        http2.refused.push(stream);
+        self.respond(http2, stream, &refusal.response());
+    }
+
+    /// Calls the service, unless an equal request has a response that is still valid.
+    fn answer_stream(&mut self, http2: &mut Http2, stream: StreamId) {
+        let hash = match (
+            http2.session.repeatable(stream),
+            http2.session.head_text(stream),
+        ) {
+            (Some(_), Some(text)) => Some(self.http2_cache.hash(text)),
+            _ => None,
+        };
+        if let Some(hash) = hash
+            && let Some(text) = http2.session.head_text(stream)
+            && let Some(cached) = self.http2_cache.get(hash, text, http2.now)
+        {
+            http2.known.learn(&http2.session, stream, &cached);
+            return self.respond_with_cached(http2, stream, &cached);
+        }
+        let wants_validity = hash.is_some_and(|hash| self.http2_cache.appeared_before(hash));
+        let reply = {
+            let Some(mut request) = http2.session.request(stream, http2.peer, http2.now) else {
+                return;
+            };
+            request.wants_validity = wants_validity;
+            catch_unwind(AssertUnwindSafe(|| self.service.call(&request)))
+        };
+        match reply {
+            Ok(Reply::Ready(response)) => self.respond(http2, stream, &response),
+            Ok(Reply::Reusable(reply)) => {
+                let (response, validity) = *reply;
+                let cached = match hash.filter(|_| wants_validity && !response.close) {
+                    Some(hash) => CachedHttp2::new(&http2.session, stream, &response, validity)
+                        .map(|cached| self.http2_cache.insert(hash, cached)),
+                    None => None,
+                };
+                if let Some(cached) = cached {
+                    http2.known.learn(&http2.session, stream, &cached);
+                }
+                self.respond(http2, stream, &response);
+            }
+            Ok(Reply::Later(response)) => {
+                http2.has_new = true;
+                http2.pending.push(PendingStream { stream, response });
+            }
+            Err(_) => self.respond_to_panic(http2, stream),
+        }
+    }
+
+    fn respond_to_panic(&mut self, http2: &mut Http2, stream: StreamId) {
+        self.counters.panics.add(1);
+        let response = Response::text(500, "internal server error\n").closing();
+        self.respond(http2, stream, &response);
+    }
+
+    fn respond(&mut self, http2: &mut Http2, stream: StreamId, response: &Response) {
+        if response.close {
+            http2.session.shut_down(http2.now);
+        }
+        let date = self.tails.get_http2(http2.now);
+        http2.session.respond_with(stream, response, date);
+    }
+
+    fn respond_with_cached(&mut self, http2: &mut Http2, stream: StreamId, cached: &CachedHttp2) {
+        let encoded = EncodedResponse {
+            status: cached.status,
+            head: &cached.head,
+            date: self.tails.get_http2(http2.now),
+            body: cached.body.clone(),
+        };
+        http2.session.respond(stream, encoded);
+    }
+
+    /// Polls the responses that have not been polled yet.
+    fn poll_new(&mut self, connection: &Connection, http2: &mut Http2) {
+        if std::mem::take(&mut http2.has_new) {
+            // The futures may take long, and responses that are ready do not wait for them.
+            self.send_batch();
+            self.poll_pending(connection, http2);
+        }
+    }
+
+    /// Polls all responses that are being made: the connection has one waker for them.
+    fn poll_pending(&mut self, connection: &Connection, http2: &mut Http2) {
+        if http2.pending.is_empty() {
+            return;
+        }
+        let waker = http2
+            .waker
+            .get_or_insert_with(|| self.mailbox.waker(connection.token))
+            .clone();
+        let mut context = Context::from_waker(&waker);
+        let pending = std::mem::take(&mut http2.pending);
+        for mut pending in pending {
+            let polled = catch_unwind(AssertUnwindSafe(|| {
+                pending.response.as_mut().poll(&mut context)
+            }));
+            match polled {
+                Ok(Poll::Pending) => http2.pending.push(pending),
+                Ok(Poll::Ready(response)) => {
+                    http2.now = Boottime::now();
+                    self.respond(http2, pending.stream, &response);
+                }
+                Err(_) => self.respond_to_panic(http2, pending.stream),
+            }
+        }
+        if http2.pending.is_empty() {
+            // So that the worker knows when no one may wake it.
+            http2.waker = None;
+        }
+        self.charge_bodies(http2);
+    }
+
+    /// Sends what waits, then the frames of all streams that are ready.
+    fn write_frames(&mut self, connection: &mut Connection, http2: &mut Http2) -> Written {
+        let mut written = 0;
+        loop {
+            if !http2.unsent.is_empty() {
+                match connection.transmit_bytes(&http2.unsent) {
+                    IoOutcome::Bytes(len) => {
+                        self.note_sent(http2, len);
+                        http2.unsent.drain(..len);
+                        continue;
+                    }
+                    IoOutcome::WouldBlock => {
+                        self.note_full(http2);
+                        return Written::Blocked;
+                    }
+                    IoOutcome::Closed => return Written::Closed,
+                }
+            }
+            http2.unsent = Vec::new();
+            http2.sending = None;
+            if written > OUTPUT {
+                return Written::Enough;
+            }
+            let mut out = std::mem::take(&mut self.http2_output);
+            out.clear();
+            http2
+                .session
+                .write(&mut out, WRITTEN_AT_ONCE, &mut Files, http2.now);
+            self.note_ended(http2);
+            if out.is_empty() {
+                self.http2_output = out;
+                return Written::All;
+            }
+            written += out.len();
+            let outcome = connection.transmit_bytes(&out);
+            let sent = match outcome {
+                IoOutcome::Bytes(len) => len,
+                IoOutcome::WouldBlock => 0,
+                IoOutcome::Closed => {
+                    self.http2_output = out;
+                    return Written::Closed;
+                }
+            };
+            self.note_sent(http2, sent);
+            http2.unsent.extend_from_slice(&out[sent..]);
+            self.http2_output = out;
+        }
+    }
+
+    fn note_sent(&self, http2: &mut Http2, len: usize) {
+        http2.sent += len as u64;
+        self.counters.bytes_out.add(len as u64);
+    }
+
+    /// The socket is full.
+    fn note_full(&self, http2: &mut Http2) {
+        let now = Boottime::now();
+        if http2.sending.is_none() {
+            http2.sent = 0;
+        }
+        let sent = http2.sent;
+        let progress = http2
+            .sending
+            .get_or_insert_with(|| TransferProgress::new(now));
+        progress.moved_to(sent, now);
+    }
+
+    /// Notifies the service of streams that have ended.
+    fn note_ended(&mut self, http2: &mut Http2) {
+        let peer = http2.peer;
+        while let Some(stream) = http2.session.next_ended() {
+            let is_refused = http2
+                .refused
+                .iter()
+                .position(|refused| *refused == stream.id());
+            if let Some(at) = is_refused {
+                http2.refused.swap_remove(at);
+            } else if self.service.wants_done()
+                && let Some(status) = stream.status()
+            {
+                let cached = http2.known.forget(stream.id());
+                let request = match &cached {
+                    Some(cached) => cached.request(peer, http2.now),
+                    None => stream.request(peer, http2.now),
+                };
+                self.notify(|service| service.done(&request, status, stream.body_bytes()));
+            }
+            self.http2_buffers.give_back(stream);
+        }
+    }
+
+    /// The connection is gone.
+    pub(super) fn end_http2(&mut self, connection: &mut Connection) {
+        let Some(mut http2) = connection.http2.take() else {
+            return;
+        };
+        http2.pending.clear();
+        http2.session.abandon();
+        self.note_ended(&mut http2);
+        if http2.counted_since.is_some() {
+            self.budgets.release(http2.holder());
+        }
+    }
+}

@@ -1,0 +1,421 @@
+//! A socket with TLS: receives records and gives plaintext, takes plaintext and sends records.
+//!
+//! A connection owns no buffer while it is idle. All connections of a worker thread use the same
+//! scratch memory. A connection keeps only what cannot be finished now: the beginning of a record,
+//! plaintext for which the caller had no space, and records that the socket did not take. Bytes
+//! count as sent when the socket has taken their records, so a client that does not read is seen as
+//! without TLS.
+
+use std::cell::RefCell;
+use std::io::IoSlice;
+use std::os::fd::AsFd;
+use std::sync::Arc;
+
+use rustix::io::Errno;
+use rustix::net::{SendFlags, send};
+use rustls::ServerConfig;
+
+use super::Connection;
+use super::output::FilePart;
+use super::socket::IoOutcome;
+use crate::transport::{Plaintext, RECORD, Records, TlsError, TlsSession};
+
+/// Bytes that are received at once: four records.
+const RECEIVED: usize = 4 * (RECORD + 256);
+/// Plaintext that is encrypted and sent at once: four records. Others have their turn then.
+const SENT: usize = 4 * RECORD;
+/// The longest beginning of a message that waits for its rest. `rustls` refuses longer messages in
+/// a handshake; a record is shorter.
+const HELD: usize = 128 << 10;
+/// The first byte of a handshake's record (RFC 8446 section 5.1).
+const HANDSHAKE: u8 = 22;
+/// What a client reads that speaks plain HTTP here.
+const PLAIN_HTTP: &[u8] =
+    b"HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\
+Content-Length: 58\r\n\r\nthis port speaks https only: begin the address with https\n";
+
+thread_local! {
+    static SCRATCH: RefCell<Scratch> = RefCell::default();
+}
+
+/// The memory of a worker thread for records.
+#[derive(Default)]
+struct Scratch {
+    received: Vec<u8>,
+    plaintext: Vec<u8>,
+    records: Records,
+}
+
+/// The TLS side of a connection.
+pub(super) struct SecureSocket {
+    state: SecureState,
+    /// The beginning of a record, or of a message in several records.
+    held: Vec<u8>,
+    /// Plaintext that is given before anything is received.
+    plaintext: Vec<u8>,
+    /// Records that the socket did not take.
+    unsent: Vec<u8>,
+    /// Bytes of plaintext in the records that are not sent yet. The caller still has them.
+    pending: usize,
+    /// Whether the socket has more, while plaintext waits here.
+    has_more: bool,
+    /// Whether the handshake was completed since [`Connection::take_opened`] asked.
+    is_new: bool,
+}
+
+enum SecureState {
+    /// Nothing was received: a connection that says nothing costs no session.
+    Silent(Arc<ServerConfig>),
+    Session(Box<TlsSession>),
+    /// The peer broke the protocol, or does not speak it.
+    Failed,
+    /// This side has said that nothing follows.
+    Over,
+}
+
+/// What happened to the handshake of a connection, for the counters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Handshake {
+    Full,
+    Resumed,
+}
+
+/// What both sides have agreed to speak (ALPN, RFC 7301).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Negotiated {
+    /// Also if nothing was said.
+    Http1,
+    Http2,
+    /// Only the handshake itself was wanted, such as by an authority that looks at the certificate
+    /// (RFC 8737).
+    Nothing,
+}
+
+impl SecureSocket {
+    pub(super) fn new(config: &Arc<ServerConfig>) -> Box<Self> {
+        Box::new(Self {
+            state: SecureState::Silent(Arc::clone(config)),
+            held: Vec::new(),
+            plaintext: Vec::new(),
+            unsent: Vec::new(),
+            pending: 0,
+            has_more: false,
+            is_new: false,
+        })
+    }
+
+    fn session(&mut self) -> Option<&mut TlsSession> {
+        match &mut self.state {
+            SecureState::Session(session) => Some(session),
+            _ => None,
+        }
+    }
+
+    /// Begins the session with the first bytes of a client; false if they are not TLS.
+    fn begin(&mut self, first: u8) -> bool {
+        let SecureState::Silent(config) = &self.state else {
+            return true;
+        };
+        self.state = match TlsSession::new(Arc::clone(config)) {
+            Ok(session) if first == HANDSHAKE => SecureState::Session(Box::new(session)),
+            _ => SecureState::Failed,
+        };
+        matches!(self.state, SecureState::Session(_))
+    }
+
+    /// Gives plaintext that waits.
+    fn take_plaintext(&mut self, space: &mut [u8]) -> usize {
+        let len = self.plaintext.len().min(space.len());
+        space[..len].copy_from_slice(&self.plaintext[..len]);
+        self.plaintext.drain(..len);
+        if self.plaintext.is_empty() {
+            self.plaintext = Vec::new();
+        }
+        len
+    }
+
+    /// Decrypts what was received, with what was held before it; gives the bytes of plaintext in
+    /// `space`.
+    fn read(
+        &mut self,
+        received: &mut [u8],
+        space: &mut [u8],
+        out: &mut Records,
+    ) -> Result<usize, TlsError> {
+        let Some(session) = self.session() else {
+            return Err(TlsError::Unexpected);
+        };
+        let was_open = session.is_open();
+        let mut plaintext = Plaintext::new(space);
+        let taken = session.read(received, &mut plaintext, out)?;
+        let is_new = !was_open && session.is_open();
+        let (len, rest) = (plaintext.len, plaintext.rest);
+        self.is_new |= is_new;
+        self.plaintext = rest;
+        let held = &received[taken..];
+        if held.len() > HELD {
+            return Err(TlsError::Unexpected);
+        }
+        self.held = held.to_vec();
+        Ok(len)
+    }
+}
+
+impl Connection {
+    /// As [`Self::receive`], through TLS. A handshake continues as far as its bytes have arrived.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn receive_secure(&mut self, space: &mut [u8]) -> IoOutcome {
+        let Some(mut tls) = self.tls.take() else {
+            return IoOutcome::Closed;
+        };
+        let outcome =
+            SCRATCH.with_borrow_mut(|scratch| self.receive_with(&mut tls, space, scratch));
+        self.tls = Some(tls);
+        outcome
+    }
+
+    fn receive_with(
+        &mut self,
+        tls: &mut SecureSocket,
+        space: &mut [u8],
+        scratch: &mut Scratch,
+    ) -> IoOutcome {
+        if space.is_empty() {
+            return IoOutcome::WouldBlock;
+        }
+        if !tls.plaintext.is_empty() {
+            let len = tls.take_plaintext(space);
+            self.ready.read = tls.has_more || !tls.plaintext.is_empty();
+            return IoOutcome::Bytes(len);
+        }
+        loop {
+            if let Err(outcome) = self.flush(tls) {
+                // The rest of a handshake, or of an alert, leaves before more is read.
+                return outcome;
+            }
+            let held = tls.held.len();
+            scratch.received.resize(held + RECEIVED, 0);
+            scratch.received[..held].copy_from_slice(&tls.held);
+            let len = match self.receive_plain(&mut scratch.received[held..]) {
+                IoOutcome::Bytes(len) => len,
+                other => return other,
+            };
+            if !tls.begin(scratch.received[0]) {
+                let _ = send(&self.socket, PLAIN_HTTP, SendFlags::NOSIGNAL);
+                return IoOutcome::Closed;
+            }
+            scratch.records.clear();
+            let read = tls.read(
+                &mut scratch.received[..held + len],
+                space,
+                &mut scratch.records,
+            );
+            if self.send_records(tls, &scratch.records) == IoOutcome::Closed {
+                return IoOutcome::Closed;
+            }
+            match read {
+                Err(_) => {
+                    tls.state = SecureState::Failed;
+                    return IoOutcome::Closed;
+                }
+                Ok(0) if tls.session().is_none_or(|session| session.has_ended()) => {
+                    return IoOutcome::Closed;
+                }
+                Ok(0) if self.ready.read => {}
+                Ok(0) => return IoOutcome::WouldBlock,
+                Ok(len) => {
+                    tls.has_more = self.ready.read;
+                    self.ready.read |= !tls.plaintext.is_empty();
+                    return IoOutcome::Bytes(len);
+                }
+            }
+        }
+    }
+
+    /// Sends slices as records: head and body of a small response as one.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn transmit_secure(&mut self, slices: &[IoSlice<'_>]) -> IoOutcome {
+        self.transmit_plaintext(|plaintext| {
+            for slice in slices {
+                let room = SENT - plaintext.len();
+                plaintext.extend_from_slice(&slice[..slice.len().min(room)]);
+            }
+            true
+        })
+    }
+
+    /// Sends the next part of a file. If the file ends early, the connection is cut.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn transmit_file_secure(&mut self, part: &FilePart) -> IoOutcome {
+        self.transmit_plaintext(|plaintext| {
+            let len = usize::try_from(part.len).unwrap_or(SENT).min(SENT);
+            plaintext.resize(len, 0);
+            let read = loop {
+                match rustix::io::pread(part.file.as_fd(), &mut *plaintext, part.offset) {
+                    Err(Errno::INTR) => {}
+                    read => break read,
+                }
+            };
+            plaintext.truncate(read.unwrap_or(0));
+            !plaintext.is_empty()
+        })
+    }
+
+    /// Encrypts and sends what `fill` puts into an empty vector; `fill` gives false if there is
+    /// nothing. While records wait, `fill` is not called, as its bytes are among them.
+    fn transmit_plaintext(&mut self, fill: impl FnOnce(&mut Vec<u8>) -> bool) -> IoOutcome {
+        let Some(mut tls) = self.tls.take() else {
+            return IoOutcome::Closed;
+        };
+        let outcome =
+            SCRATCH.with_borrow_mut(|scratch| self.transmit_with(&mut tls, scratch, fill));
+        self.tls = Some(tls);
+        outcome
+    }
+
+    fn transmit_with(
+        &mut self,
+        tls: &mut SecureSocket,
+        scratch: &mut Scratch,
+        fill: impl FnOnce(&mut Vec<u8>) -> bool,
+    ) -> IoOutcome {
+        if let Err(outcome) = self.flush(tls) {
+            return outcome;
+        }
+        if tls.pending > 0 {
+            return IoOutcome::Bytes(std::mem::take(&mut tls.pending));
+        }
+        if !self.ready.write {
+            return IoOutcome::WouldBlock;
+        }
+        scratch.plaintext.clear();
+        scratch.records.clear();
+        if !fill(&mut scratch.plaintext) {
+            return IoOutcome::Closed;
+        }
+        let written = match tls.session() {
+            Some(session) => session.write(&scratch.plaintext, &mut scratch.records),
+            None => return IoOutcome::Closed,
+        };
+        if written.is_err() {
+            return IoOutcome::Closed;
+        }
+        match self.send_records(tls, &scratch.records) {
+            IoOutcome::WouldBlock => {
+                tls.pending = scratch.plaintext.len();
+                IoOutcome::WouldBlock
+            }
+            IoOutcome::Closed => IoOutcome::Closed,
+            IoOutcome::Bytes(_) => IoOutcome::Bytes(scratch.plaintext.len()),
+        }
+    }
+
+    /// Sends records; what the socket does not take is kept. `WouldBlock` if something is.
+    fn send_records(&mut self, tls: &mut SecureSocket, records: &Records) -> IoOutcome {
+        let bytes = records.bytes();
+        if bytes.is_empty() {
+            return IoOutcome::Bytes(0);
+        }
+        debug_assert!(tls.unsent.is_empty(), "records would leave out of order");
+        let sent = match self.send_plain(bytes) {
+            IoOutcome::Bytes(sent) => sent,
+            IoOutcome::WouldBlock => 0,
+            IoOutcome::Closed => return IoOutcome::Closed,
+        };
+        if sent == bytes.len() {
+            return IoOutcome::Bytes(sent);
+        }
+        tls.unsent = bytes[sent..].to_vec();
+        IoOutcome::WouldBlock
+    }
+
+    /// Sends the records that wait; an error if some still do.
+    fn flush(&mut self, tls: &mut SecureSocket) -> Result<(), IoOutcome> {
+        while !tls.unsent.is_empty() {
+            match self.send_plain(&tls.unsent) {
+                IoOutcome::Bytes(sent) => {
+                    tls.unsent.drain(..sent);
+                }
+                other => return Err(other),
+            }
+        }
+        tls.unsent = Vec::new();
+        Ok(())
+    }
+
+    fn send_plain(&mut self, bytes: &[u8]) -> IoOutcome {
+        self.attempt(bytes.len(), |connection| {
+            send(&connection.socket, bytes, SendFlags::NOSIGNAL)
+        })
+    }
+
+    /// Whether a handshake was completed of which [`Self::take_opened`] has not told yet.
+    #[inline]
+    pub(super) fn has_opened(&self) -> bool {
+        self.tls.as_ref().is_some_and(|tls| tls.is_new)
+    }
+
+    /// What both sides have agreed to speak.
+    pub(super) fn negotiated(&mut self) -> Negotiated {
+        let session = self.tls.as_mut().and_then(|tls| tls.session());
+        match session.and_then(|session| session.protocol()) {
+            None | Some(b"http/1.1") => Negotiated::Http1,
+            Some(b"h2") => Negotiated::Http2,
+            Some(_) => Negotiated::Nothing,
+        }
+    }
+
+    /// Whether a client may begin HTTP/2 without having agreed on it (RFC 9113 section 3.3): not
+    /// with TLS.
+    pub(super) const fn may_be_http2(&self) -> bool {
+        self.tls.is_none()
+    }
+
+    /// Whether TLS itself has failed: nothing in common, a broken record, plain HTTP.
+    pub(super) fn has_failed(&self) -> bool {
+        let is_failed = |tls: &SecureSocket| matches!(tls.state, SecureState::Failed);
+        self.tls.as_deref().is_some_and(is_failed)
+    }
+
+    /// Sends records that wait, such as the end of a handshake.
+    pub(super) fn flush_records(&mut self) {
+        if let Some(mut tls) = self.tls.take() {
+            // What cannot be sent now is tried at the next event; a broken socket gives one too.
+            let _ = self.flush(&mut tls);
+            self.tls = Some(tls);
+        }
+    }
+
+    /// The handshake, if it was completed since the last call.
+    pub(super) fn take_opened(&mut self) -> Option<Handshake> {
+        let tls = self.tls.as_mut().filter(|tls| tls.is_new)?;
+        tls.is_new = false;
+        let is_resumed = tls.session().is_some_and(|session| session.is_resumed());
+        Some(match is_resumed {
+            true => Handshake::Resumed,
+            false => Handshake::Full,
+        })
+    }
+
+    /// Tells the peer that nothing follows, if the socket takes it at once.
+    pub(super) fn end_records(&mut self) {
+        let Some(mut tls) = self.tls.take() else {
+            return;
+        };
+        if tls.unsent.is_empty()
+            && let Some(session) = tls.session()
+        {
+            SCRATCH.with_borrow_mut(|scratch| {
+                scratch.records.clear();
+                if session.close(&mut scratch.records).is_ok() {
+                    let _ = send(&self.socket, scratch.records.bytes(), SendFlags::NOSIGNAL);
+                }
+            });
+            tls.state = SecureState::Over;
+        }
+        self.tls = Some(tls);
+    }
+}

@@ -1,0 +1,325 @@
+//! One connection: what is kept of it, and what its driver asks and tells.
+
+use std::net::SocketAddr;
+
+use base_clock::Boottime;
+use bytes::Bytes;
+
+use super::flow::{INITIAL_WINDOW, ReceiveWindow, SendWindow, StallClock};
+use super::frame::{ErrorCode, push_go_away, push_reset, push_window_update};
+use super::head::Http2Head;
+use super::hpack::HpackDecoder;
+use super::priority::Priority;
+use super::receive::{InputPhase, PendingBlock};
+use super::settings::{self, ClientSettings};
+use super::stream::{Http2Stream, SharedBuffers, StreamId};
+use super::streams::{ClosedBy, Streams};
+use super::waste::{Waste, WasteBudget};
+use crate::h1::Refusal;
+use crate::limits::{CONNECTION_WINDOW, Limits};
+use crate::request::Request;
+
+/// What the bytes of the client result in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SessionEvent {
+    /// A request is complete: [`Session::request`] has it, and [`Session::respond`] wants its
+    /// response.
+    Request(StreamId),
+    /// A request whose header block the driver [knows](KnownRequests); it was not decoded.
+    Repeated(StreamId),
+    /// A request that is not given to the service: the driver responds with the status of the
+    /// refusal. Its head may be incomplete.
+    Refused(StreamId, Refusal),
+    /// A stream is closed before its response was written, so its handler may stop. The driver
+    /// says [when it has](Session::handler_is_gone).
+    Reset(StreamId),
+}
+
+/// A header block, and what decides whether an equal one means the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct HeaderBlock<'a> {
+    /// The state of the dynamic table, which the block has not changed: on one connection, equal
+    /// bytes at the same generation are the same request.
+    pub(crate) generation: u64,
+    pub(crate) bytes: &'a [u8],
+    /// The priority that the request asks for.
+    pub(crate) priority: Priority,
+}
+
+/// The requests that the driver has a response for. Only GET requests without a body have a
+/// [`Session::repeatable`] block, and only such blocks may be known.
+pub(crate) trait KnownRequests {
+    /// If a block with these bytes came at this generation of the connection's dynamic table: the
+    /// priority of its request. The stream is opened without decoding the block, and the event is
+    /// [`SessionEvent::Repeated`].
+    fn find(&mut self, generation: u64, block: &[u8]) -> Option<Priority>;
+}
+
+/// No request is known.
+impl KnownRequests for () {
+    fn find(&mut self, _: u64, _: &[u8]) -> Option<Priority> {
+        None
+    }
+}
+
+/// What the worker gives to a session while bytes are received.
+pub(crate) struct ReceiveContext<'a> {
+    /// The time of the read.
+    pub(crate) now: Boottime,
+    pub(crate) limits: &'a Limits,
+    pub(crate) buffers: &'a mut SharedBuffers,
+    pub(crate) known: &'a mut dyn KnownRequests,
+}
+
+/// The stages of a connection, up to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Lifetime {
+    Open,
+    /// The client was told that the connection ends; it may not have heard it yet.
+    Announced {
+        at: Boottime,
+    },
+    /// The client was told the last stream that is answered. No further one is opened.
+    Ending {
+        last: u32,
+    },
+    /// An error was sent. Nothing is read, and only control frames are written.
+    Failed(ErrorCode),
+}
+
+/// An HTTP/2 connection as a state machine: bytes in, [events](SessionEvent) out; responses in,
+/// bytes out. It knows no socket and reads no clock.
+///
+/// Its driver does not read while the socket does not take what was written: then a client that
+/// does not read cannot make the server write more.
+#[derive(Debug)]
+pub(crate) struct Session {
+    pub(super) hpack: HpackDecoder,
+    pub(super) input: InputPhase,
+    /// The part of a frame that has arrived, unless it is DATA.
+    pub(super) partial: Vec<u8>,
+    /// A header block whose last frame has not come.
+    pub(super) block: Option<PendingBlock>,
+    /// Since when a frame or a block is incomplete.
+    pub(super) incomplete_since: Option<Boottime>,
+    /// Whether the connection is secured, so that `https` resources may be asked for.
+    pub(super) is_secured: bool,
+    pub(super) client: ClientSettings,
+    pub(super) streams: Streams,
+    /// Priorities of streams that are not open yet (RFC 9218 section 7.1).
+    pub(super) early_priorities: Vec<(u32, Priority)>,
+    // Boxed, as they are everywhere.
+    #[allow(clippy::vec_box)]
+    pub(super) ended: Vec<Box<Http2Stream>>,
+    pub(super) receive_window: ReceiveWindow,
+    pub(super) send_window: SendWindow,
+    /// Bytes of DATA that were written.
+    pub(super) sent: u64,
+    pub(super) stall: StallClock,
+    pub(super) waste: WasteBudget,
+    pub(super) lifetime: Lifetime,
+    /// Frames that go before those of responses.
+    pub(super) control: Vec<u8>,
+    /// The incremental stream that was served last.
+    pub(super) served_last: u32,
+    /// The next header block must say that the dynamic table is not used.
+    pub(super) owes_table_update: bool,
+}
+
+impl Session {
+    /// A connection that was accepted at `now`. Its first bytes are our SETTINGS.
+    pub(crate) fn new(limits: &Limits, is_secured: bool, now: Boottime) -> Self {
+        let mut control = Vec::with_capacity(64);
+        settings::push_own(&mut control, limits);
+        push_window_update(&mut control, 0, CONNECTION_WINDOW - INITIAL_WINDOW);
+        Self {
+            hpack: HpackDecoder::new(),
+            input: InputPhase::Preface(0),
+            partial: Vec::new(),
+            block: None,
+            incomplete_since: Some(now),
+            is_secured,
+            client: ClientSettings::new(),
+            streams: Streams::default(),
+            early_priorities: Vec::new(),
+            ended: Vec::new(),
+            receive_window: ReceiveWindow::new(CONNECTION_WINDOW),
+            send_window: SendWindow::new(INITIAL_WINDOW),
+            sent: 0,
+            stall: StallClock::new(),
+            waste: WasteBudget::new(now),
+            lifetime: Lifetime::Open,
+            control,
+            served_last: 0,
+            owes_table_update: false,
+        }
+    }
+
+    /// A request that an event has announced, with its body the first time it is asked for. None if
+    /// the stream is gone.
+    pub(crate) fn request(
+        &mut self,
+        stream: StreamId,
+        peer: SocketAddr,
+        received: Boottime,
+    ) -> Option<Request<'_>> {
+        let stream = self.streams.get_mut(stream.0)?;
+        let body = if stream.body.is_empty() {
+            Bytes::new()
+        } else {
+            std::mem::take(&mut stream.body).freeze()
+        };
+        stream.lent += body.len();
+        Some(stream.head.request(body, peer, received))
+    }
+
+    /// The header block of a request, if an equal one means the same request: the driver may keep
+    /// it with the response.
+    pub(crate) fn repeatable(&self, stream: StreamId) -> Option<HeaderBlock<'_>> {
+        let stream = self.streams.get(stream.0)?;
+        Some(HeaderBlock {
+            generation: stream.generation?,
+            bytes: &stream.block,
+            priority: stream.priority,
+        })
+    }
+
+    /// All that the client has said in the head of a request: a line for each field. Equal texts
+    /// are equal requests, on all connections that are alike secured.
+    pub(crate) fn head_text(&self, stream: StreamId) -> Option<&[u8]> {
+        self.head(stream).map(Http2Head::text)
+    }
+
+    /// The head of a request.
+    pub(crate) fn head(&self, stream: StreamId) -> Option<&Http2Head> {
+        self.streams.get(stream.0).map(|stream| &stream.head)
+    }
+
+    /// A stream that has ended since the last call, for the access log; then
+    /// [`SharedBuffers::give_back`] wants it.
+    pub(crate) fn next_ended(&mut self) -> Option<Box<Http2Stream>> {
+        self.ended.pop()
+    }
+
+    /// Bytes of request bodies that are held in memory, of all streams.
+    pub(crate) fn body_bytes_held(&self) -> usize {
+        let streams = self.streams.iter();
+        streams.map(Http2Stream::body_bytes_held).sum()
+    }
+
+    /// The same for one stream; 0 if it is gone.
+    #[cfg(test)]
+    pub(crate) fn body_bytes_held_by(&self, stream: StreamId) -> usize {
+        let stream = self.streams.get(stream.0);
+        stream.map_or(0, Http2Stream::body_bytes_held)
+    }
+
+    /// The number of streams that are open, or whose handlers are running.
+    #[cfg(test)]
+    pub(crate) fn stream_count(&self) -> usize {
+        self.streams.len()
+    }
+
+    /// Whether nothing is being received, answered or written: the driver's idle timeout runs.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.streams.is_empty() && self.incomplete_since.is_none() && self.control.is_empty()
+    }
+
+    /// Gives back memory, as far as the connection can do without it while it is idle.
+    pub(crate) fn shrink(&mut self) {
+        self.hpack.shrink();
+        self.partial.shrink_to_fit();
+        self.control.shrink_to_fit();
+        self.ended.shrink_to_fit();
+        self.early_priorities.shrink_to_fit();
+        self.streams.shrink();
+    }
+
+    /// Bytes of memory that the connection takes.
+    #[cfg(test)]
+    pub(crate) fn memory(&self) -> usize {
+        let block = self.block.as_ref().map_or(0, PendingBlock::memory);
+        size_of::<Self>()
+            + self.hpack.memory()
+            + self.partial.capacity()
+            + self.control.capacity()
+            + self.ended.capacity() * size_of::<Box<Http2Stream>>()
+            + self.early_priorities.capacity() * size_of::<(u32, Priority)>()
+            + self.streams.memory()
+            + self.body_bytes_held()
+            + block
+    }
+
+    /// Charges the budget of wasted work; an error ends the connection.
+    pub(super) fn charge(&mut self, waste: Waste, now: Boottime) -> Result<(), ErrorCode> {
+        if self.waste.charge(waste, now) {
+            Ok(())
+        } else {
+            Err(ErrorCode::EnhanceYourCalm)
+        }
+    }
+
+    /// A stream error by a mistake of the client (section 5.4.2). The stream may be one that is not
+    /// in the table.
+    pub(super) fn stream_error(
+        &mut self,
+        id: u32,
+        error: ErrorCode,
+        now: Boottime,
+    ) -> Result<Option<SessionEvent>, ErrorCode> {
+        self.charge(Waste::Fault, now)?;
+        if let Some(at) = self.streams.place(id)
+            && !self.streams.at(at).is_reset
+        {
+            return Ok(self.reset_at(at, error));
+        }
+        push_reset(&mut self.control, id, error);
+        self.streams.remember(id, ClosedBy::Us);
+        Ok(None)
+    }
+
+    /// Gives up the open stream at this place.
+    pub(super) fn reset_at(&mut self, at: usize, error: ErrorCode) -> Option<SessionEvent> {
+        let id = self.streams.at(at).id;
+        push_reset(&mut self.control, id, error);
+        self.close_at(at, ClosedBy::Us)
+    }
+
+    /// The open stream at this place is closed. It stays in the table as long as its handler runs.
+    pub(super) fn close_at(&mut self, at: usize, by: ClosedBy) -> Option<SessionEvent> {
+        let stream = self.streams.at(at);
+        stream.close();
+        let (id, has_handler) = (stream.id, stream.has_handler);
+        self.streams.remember(id, by);
+        if has_handler {
+            return Some(SessionEvent::Reset(StreamId(id)));
+        }
+        self.retire(at);
+        None
+    }
+
+    /// Shows a stream to the driver for the last time.
+    pub(super) fn retire(&mut self, at: usize) {
+        let stream = self.streams.remove(at);
+        self.ended.push(stream);
+    }
+
+    /// A connection error (section 5.4.1): all streams are closed, and GOAWAY is the last frame.
+    pub(super) fn fail(&mut self, error: ErrorCode) {
+        if matches!(self.lifetime, Lifetime::Failed(_)) {
+            return;
+        }
+        let last = match self.lifetime {
+            Lifetime::Ending { last } => last,
+            _ => self.streams.last(),
+        };
+        self.lifetime = Lifetime::Failed(error);
+        (self.partial, self.block, self.incomplete_since) = (Vec::new(), None, None);
+        push_go_away(&mut self.control, last, error);
+        for at in (0..self.streams.len()).rev() {
+            if !self.streams.at(at).is_reset {
+                self.close_at(at, ClosedBy::Us);
+            }
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! A stream: one request and its response (RFC 9113 section 5.1).
+
+use std::net::SocketAddr;
+
+use base_clock::Boottime;
+use bytes::{Bytes, BytesMut};
+
+use super::flow::{ReceiveWindow, SendWindow, StallClock};
+use super::head::Http2Head;
+use super::priority::Priority;
+use crate::conn::progress::TransferProgress;
+use crate::limits::{SPARE_STREAMS, STREAM_WINDOW};
+use crate::request::Request;
+use crate::response::Body;
+
+/// The number of a stream on its connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct StreamId(pub(super) u32);
+
+impl StreamId {
+    /// The number itself.
+    pub(crate) const fn number(self) -> u32 {
+        self.0
+    }
+}
+
+/// How the request on a stream arrives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RequestPart {
+    /// The head is there, the body is not.
+    Body,
+    /// The request was refused before its body had arrived. DATA is dropped.
+    Refused,
+    /// All is there: half-closed (remote).
+    Complete,
+}
+
+/// A stream that is open, or whose handler is still running, or that ended and is shown to the
+/// driver once more. Its buffers are used again by later streams of the worker.
+#[derive(Debug)]
+pub(crate) struct Http2Stream {
+    pub(super) id: u32,
+    pub(super) head: Http2Head,
+    pub(super) priority: Priority,
+
+    pub(super) part: RequestPart,
+    /// The header block, if an equal block means the same request.
+    pub(super) block: Vec<u8>,
+    /// The generation of the dynamic table for which it does.
+    pub(super) generation: Option<u64>,
+    pub(super) content_length: Option<u64>,
+    pub(super) body: BytesMut,
+    pub(super) receive_window: ReceiveWindow,
+    pub(super) receiving: TransferProgress,
+    /// 100 (Continue) is to be sent.
+    pub(super) owes_continue: bool,
+
+    /// The driver was given the request, and gave neither a response nor the end of the handler
+    /// back.
+    pub(super) has_handler: bool,
+    /// Bytes of the body that its handler may still hold.
+    pub(super) lent: usize,
+    /// The stream is closed, and waits for the end of its handler.
+    pub(super) is_reset: bool,
+
+    pub(super) send_window: SendWindow,
+    pub(super) response: QueuedReply,
+    pub(super) stall: StallClock,
+}
+
+/// The response on its way.
+#[derive(Debug, Default)]
+pub(super) struct QueuedReply {
+    pub(super) status: u16,
+    /// The header block; empty when it is written, or when there is no response yet.
+    pub(super) block: Vec<u8>,
+    pub(super) body: Body,
+    /// Bytes of the body that are written.
+    pub(super) sent: u64,
+    /// The last frame of the response is written.
+    pub(super) is_complete: bool,
+}
+
+impl QueuedReply {
+    /// Whether frames are waiting to be written.
+    pub(super) fn is_waiting(&self) -> bool {
+        self.status != 0 && !self.is_complete
+    }
+
+    pub(super) fn left(&self) -> u64 {
+        self.body.len() - self.sent
+    }
+}
+
+impl Http2Stream {
+    fn new() -> Self {
+        Self {
+            id: 0,
+            head: Http2Head::default(),
+            priority: Priority::default(),
+            part: RequestPart::Body,
+            block: Vec::new(),
+            generation: None,
+            content_length: None,
+            body: BytesMut::new(),
+            receive_window: ReceiveWindow::new(STREAM_WINDOW),
+            receiving: TransferProgress::new(Boottime::from_nanos(0)),
+            owes_continue: false,
+            has_handler: false,
+            lent: 0,
+            is_reset: false,
+            send_window: SendWindow::new(0),
+            response: QueuedReply::default(),
+            stall: StallClock::new(),
+        }
+    }
+
+    /// Its number.
+    pub(crate) const fn id(&self) -> StreamId {
+        StreamId(self.id)
+    }
+
+    /// The request without its body, for the access log. Without parts if the request was a
+    /// repeated one: then the driver knows its head.
+    pub(crate) fn request(&self, peer: SocketAddr, received: Boottime) -> Request<'_> {
+        self.head.request(Bytes::new(), peer, received)
+    }
+
+    /// The status of its response; none if there was no response.
+    pub(crate) fn status(&self) -> Option<u16> {
+        Some(self.response.status).filter(|&status| status != 0)
+    }
+
+    /// Bytes of the response's body that were written.
+    pub(crate) const fn body_bytes(&self) -> u64 {
+        self.response.sent
+    }
+
+    /// Whether the response was written to its last frame.
+    #[cfg(test)]
+    pub(crate) const fn is_complete(&self) -> bool {
+        self.response.is_complete
+    }
+
+    /// Bytes of the request's body that are held in memory: those that have arrived, until the
+    /// handler has given its response.
+    pub(crate) fn body_bytes_held(&self) -> usize {
+        self.body.len() + self.lent
+    }
+
+    /// How many bytes of the body are still to come, as far as is known.
+    pub(super) fn expected(&self) -> u64 {
+        let length = self.content_length.unwrap_or(u64::MAX);
+        length.saturating_sub(self.body.len() as u64)
+    }
+
+    /// Drops all that a stream holds which is closed.
+    pub(super) fn close(&mut self) {
+        self.is_reset = true;
+        self.body = BytesMut::new();
+        self.response.body = Body::Empty;
+        self.response.block.clear();
+    }
+
+    /// Becomes a new stream.
+    fn begin(&mut self, id: u32, send_window: SendWindow, now: Boottime) {
+        self.id = id;
+        self.part = RequestPart::Body;
+        self.receive_window = ReceiveWindow::new(STREAM_WINDOW);
+        self.receiving = TransferProgress::new(now);
+        self.send_window = send_window;
+        self.stall = StallClock::new();
+    }
+
+    /// Forgets its request and its response; keeps buffers of the usual size.
+    fn clear(&mut self) {
+        self.head.clear();
+        self.priority = Priority::default();
+        self.block.clear();
+        self.block.shrink_to(REPEATED_BLOCK);
+        self.generation = None;
+        self.content_length = None;
+        self.body = BytesMut::new();
+        (self.owes_continue, self.has_handler, self.is_reset) = (false, false, false);
+        self.lent = 0;
+        let mut block = std::mem::take(&mut self.response.block);
+        block.clear();
+        block.shrink_to(KEPT_BLOCK);
+        self.response = QueuedReply {
+            block,
+            ..QueuedReply::default()
+        };
+    }
+}
+
+/// The longest header block that is shown to the driver as one that may come again.
+pub(super) const REPEATED_BLOCK: usize = 1 << 10;
+/// The buffer for the header block of a response that is kept.
+const KEPT_BLOCK: usize = 4 << 10;
+
+/// Memory that all sessions of a worker share, so that the usual request costs no allocation.
+#[derive(Debug, Default)]
+pub(crate) struct SharedBuffers {
+    // Boxed, so that opening a stream moves a pointer.
+    #[allow(clippy::vec_box)]
+    spare: Vec<Box<Http2Stream>>,
+    /// The strings of the field that is being decoded.
+    pub(super) scratch: Vec<u8>,
+}
+
+/// The scratch buffer that is kept.
+const KEPT_SCRATCH: usize = 64 << 10;
+
+impl SharedBuffers {
+    pub(super) fn take(
+        &mut self,
+        id: u32,
+        send_window: SendWindow,
+        now: Boottime,
+    ) -> Box<Http2Stream> {
+        let spare = self.spare.pop();
+        let mut stream = spare.unwrap_or_else(|| Box::new(Http2Stream::new()));
+        stream.begin(id, send_window, now);
+        stream
+    }
+
+    /// Takes back a stream that has ended.
+    pub(crate) fn give_back(&mut self, mut stream: Box<Http2Stream>) {
+        self.scratch.shrink_to(KEPT_SCRATCH);
+        if self.spare.len() < SPARE_STREAMS {
+            stream.clear();
+            self.spare.push(stream);
+        }
+    }
+}

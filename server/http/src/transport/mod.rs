@@ -1,0 +1,5 @@
+//! Transports: bytes that arrive on a socket to bytes of the protocol, and back. No socket here.
+
+mod tls;
+
+pub(crate) use tls::{Plaintext, RECORD, Records, TlsError, TlsSession};

@@ -1,0 +1,274 @@
+//! TLS 1.2 and 1.3 (RFC 5246, RFC 8446) as a function of bytes: records in, plaintext out, and the
+//! reverse. `rustls` does it, by its interface without buffers of its own: an idle connection has
+//! none.
+//!
+//! `rustls` 0.23 allocates one vector for each record that it decrypts, and one for each record
+//! that it encrypts. A response whose head and body fit one record (16 KiB) becomes one record.
+
+use std::sync::Arc;
+
+use rustls::ServerConfig;
+use rustls::server::{ServerConnectionData, UnbufferedServerConnection};
+use rustls::unbuffered::{
+    ConnectionState, EncodeError, EncryptError, InsufficientSizeError, UnbufferedStatus,
+    WriteTraffic,
+};
+
+/// The most plaintext in one record (RFC 8446 section 5.1).
+pub(crate) const RECORD: usize = 16 << 10;
+/// Bytes that a record has beside its plaintext, at most: head, nonce, type and tag of the suites
+/// that are offered. One that needs more is asked for its size.
+const RECORD_OVERHEAD: usize = 64;
+
+/// The server's side of one TLS connection.
+pub(crate) struct TlsSession {
+    connection: UnbufferedServerConnection,
+    /// Whether the handshake is complete.
+    is_open: bool,
+    /// Whether the peer has ended its side.
+    has_ended: bool,
+}
+
+/// Why a TLS connection cannot go on. The alert for the peer is among the records to send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TlsError {
+    /// The peer broke the protocol, or nothing in common was found.
+    Protocol,
+    /// `rustls` came to a state that this server never asks for.
+    Unexpected,
+}
+
+/// Where plaintext goes: the space of the caller first, then a vector.
+#[derive(Debug)]
+pub(crate) struct Plaintext<'a> {
+    space: &'a mut [u8],
+    /// Bytes in `space`.
+    pub(crate) len: usize,
+    /// What did not fit.
+    pub(crate) rest: Vec<u8>,
+}
+
+impl<'a> Plaintext<'a> {
+    pub(crate) fn new(space: &'a mut [u8]) -> Self {
+        Self {
+            space,
+            len: 0,
+            rest: Vec::new(),
+        }
+    }
+
+    pub(crate) fn push(&mut self, bytes: &[u8]) {
+        let fits = bytes.len().min(self.space.len() - self.len);
+        self.space[self.len..self.len + fits].copy_from_slice(&bytes[..fits]);
+        self.len += fits;
+        self.rest.extend_from_slice(&bytes[fits..]);
+    }
+}
+
+/// Records to send, in memory that is used again.
+#[derive(Debug, Default)]
+pub(crate) struct Records {
+    /// Longer than its content, so that no byte of it is cleared before it is written.
+    buffer: Vec<u8>,
+    len: usize,
+}
+
+impl Records {
+    pub(crate) fn clear(&mut self) {
+        self.len = 0;
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.buffer[..self.len]
+    }
+
+    /// At least `room` bytes behind the content.
+    fn space(&mut self, room: usize) -> &mut [u8] {
+        let wanted = self.len + room;
+        if self.buffer.len() < wanted {
+            self.buffer.resize(wanted, 0);
+        }
+        &mut self.buffer[self.len..]
+    }
+
+    /// Appends what `write` writes into the space that it is given.
+    fn append<E>(
+        &mut self,
+        room: usize,
+        mut write: impl FnMut(&mut [u8]) -> Result<usize, E>,
+        missing: impl Fn(&E) -> Option<usize>,
+    ) -> Result<(), TlsError> {
+        let first = write(self.space(room));
+        let written = match first {
+            Ok(written) => Ok(written),
+            Err(error) => {
+                let room = missing(&error).ok_or(TlsError::Unexpected)?;
+                write(self.space(room)).map_err(|_| TlsError::Unexpected)
+            }
+        }?;
+        self.len += written;
+        Ok(())
+    }
+}
+
+impl TlsSession {
+    /// A session that has received nothing.
+    pub(crate) fn new(config: Arc<ServerConfig>) -> Result<Self, TlsError> {
+        Ok(Self {
+            connection: UnbufferedServerConnection::new(config).map_err(|_| TlsError::Protocol)?,
+            is_open: false,
+            has_ended: false,
+        })
+    }
+
+    /// Whether the handshake is complete.
+    pub(crate) const fn is_open(&self) -> bool {
+        self.is_open
+    }
+
+    /// Whether the peer has ended its side: no plaintext follows.
+    pub(crate) const fn has_ended(&self) -> bool {
+        self.has_ended
+    }
+
+    /// Whether the handshake used a secret of an earlier connection (RFC 8446 section 2.2).
+    pub(crate) fn is_resumed(&self) -> bool {
+        self.connection.handshake_kind() == Some(rustls::HandshakeKind::Resumed)
+    }
+
+    /// The protocol that both sides chose (ALPN, RFC 7301).
+    pub(crate) fn protocol(&self) -> Option<&[u8]> {
+        self.connection.alpn_protocol()
+    }
+
+    /// Takes the whole records at the beginning of `received`; gives the number of bytes that were
+    /// taken. The others belong before what is received next. What has to be sent, in a handshake
+    /// or as an alert, is appended to `out`.
+    pub(crate) fn read(
+        &mut self,
+        received: &mut [u8],
+        plaintext: &mut Plaintext<'_>,
+        out: &mut Records,
+    ) -> Result<usize, TlsError> {
+        let mut taken = 0;
+        let mut has_failed = false;
+        loop {
+            // After an error only the alert is taken, which the error has queued.
+            let input = match has_failed {
+                true => &mut [][..],
+                false => &mut received[taken..],
+            };
+            let UnbufferedStatus { discard, state } = self.connection.process_tls_records(input);
+            let is_waiting = match state {
+                Ok(ConnectionState::ReadTraffic(mut traffic)) => {
+                    while let Some(record) = traffic.next_record() {
+                        plaintext.push(record.map_err(|_| TlsError::Protocol)?.payload);
+                    }
+                    false
+                }
+                Ok(ConnectionState::EncodeTlsData(mut data)) => {
+                    out.append(RECORD_OVERHEAD, |space| data.encode(space), encode_room)?;
+                    false
+                }
+                Ok(ConnectionState::TransmitTlsData(data)) => {
+                    // They are in `out`, which the caller sends before anything else.
+                    data.done();
+                    false
+                }
+                Ok(ConnectionState::WriteTraffic(_)) => {
+                    self.is_open |= !has_failed;
+                    true
+                }
+                Ok(ConnectionState::BlockedHandshake) => true,
+                Ok(ConnectionState::PeerClosed) => {
+                    self.has_ended = true;
+                    false
+                }
+                Ok(ConnectionState::Closed) => {
+                    self.has_ended = true;
+                    true
+                }
+                // Early data is not accepted (RFC 8446 section 8: it can be replayed).
+                Ok(_) => return Err(TlsError::Unexpected),
+                Err(_) if has_failed => true,
+                Err(_) => {
+                    has_failed = true;
+                    false
+                }
+            };
+            taken += discard;
+            if is_waiting {
+                return if has_failed {
+                    Err(TlsError::Protocol)
+                } else {
+                    Ok(taken)
+                };
+            }
+        }
+    }
+
+    /// Appends `plaintext` to `out` as records.
+    pub(crate) fn write(&mut self, plaintext: &[u8], out: &mut Records) -> Result<(), TlsError> {
+        let records = plaintext.len().div_ceil(RECORD);
+        let room = plaintext.len() + records * RECORD_OVERHEAD;
+        self.with_traffic(out, |traffic, out| {
+            out.append(room, |space| traffic.encrypt(plaintext, space), room_of)
+        })
+    }
+
+    /// Appends the end of this side (`close_notify`, RFC 8446 section 6.1), unless the handshake is
+    /// not complete.
+    pub(crate) fn close(&mut self, out: &mut Records) -> Result<(), TlsError> {
+        if !self.is_open {
+            return Ok(());
+        }
+        self.with_traffic(out, |traffic, out| {
+            let end = |space: &mut [u8]| traffic.queue_close_notify(space);
+            out.append(RECORD_OVERHEAD, end, room_of)
+        })
+    }
+
+    /// Acts on an open session after what it has to send itself is in `out`.
+    fn with_traffic(
+        &mut self,
+        out: &mut Records,
+        act: impl FnOnce(&mut Traffic<'_>, &mut Records) -> Result<(), TlsError>,
+    ) -> Result<(), TlsError> {
+        loop {
+            match self.connection.process_tls_records(&mut []).state {
+                Ok(ConnectionState::WriteTraffic(mut traffic)) => return act(&mut traffic, out),
+                Ok(ConnectionState::EncodeTlsData(mut data)) => {
+                    out.append(RECORD_OVERHEAD, |space| data.encode(space), encode_room)?;
+                }
+                Ok(ConnectionState::TransmitTlsData(data)) => data.done(),
+                // It comes once, and after it this side may still send.
+                Ok(ConnectionState::PeerClosed) => self.has_ended = true,
+                Ok(_) => return Err(TlsError::Unexpected),
+                Err(_) => return Err(TlsError::Protocol),
+            }
+        }
+    }
+}
+
+type Traffic<'a> = WriteTraffic<'a, ServerConnectionData>;
+
+fn encode_room(error: &EncodeError) -> Option<usize> {
+    match error {
+        EncodeError::InsufficientSize(InsufficientSizeError { required_size }) => {
+            Some(*required_size)
+        }
+        EncodeError::AlreadyEncoded => None,
+    }
+}
+
+fn room_of(error: &EncryptError) -> Option<usize> {
+    match error {
+        EncryptError::InsufficientSize(InsufficientSizeError { required_size }) => {
+            Some(*required_size)
+        }
+        EncryptError::EncryptExhausted => None,
+    }
+}
+
+#[cfg(test)]
+mod tests;

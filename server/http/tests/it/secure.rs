@@ -1,0 +1,271 @@
+//! The server through TLS: the same answers, and what TLS adds.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::TcpStream;
+use std::sync::Arc;
+use std::time::Duration;
+
+use lab_testkit::PATIENCE;
+use millpond_http::{Limits, Listener, listen};
+use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer, ServerName};
+use rustls::{
+    ClientConfig, ClientConnection, HandshakeKind, RootCertStore, ServerConfig, StreamOwned,
+    SupportedProtocolVersion, version,
+};
+
+use crate::support::{Server, ServiceCall};
+
+/// A server with TLS, and a configuration for its clients.
+struct SecureServer {
+    server: Server,
+    client: Arc<ClientConfig>,
+}
+
+const VERSIONS: [&SupportedProtocolVersion; 2] = [&version::TLS12, &version::TLS13];
+
+impl SecureServer {
+    fn start(limits: Limits) -> Self {
+        Self::with(limits, None, None)
+    }
+
+    fn with(limits: Limits, file: Option<std::fs::File>, send_buffer: Option<usize>) -> Self {
+        let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+        let certificate = made.cert.der().clone();
+        let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()));
+        let mut roots = RootCertStore::empty();
+        roots.add(certificate.clone()).unwrap();
+        let tls = ServerConfig::builder()
+            .with_no_client_auth()
+            .with_single_cert(vec![certificate], key)
+            .unwrap();
+        let client = ClientConfig::builder()
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        let socket = listen(([127, 0, 0, 1], 0).into()).unwrap();
+        if let Some(size) = send_buffer {
+            socket2::SockRef::from(&socket)
+                .set_send_buffer_size(size)
+                .unwrap();
+        }
+        let tls = Some(Arc::new(tls));
+        let listener = Listener {
+            socket,
+            tls,
+            fields: "Strict-Transport-Security: max-age=60\r\n".to_owned(),
+        };
+        let server = Server::on(listener, limits, file, true);
+        Self {
+            server,
+            client: Arc::new(client),
+        }
+    }
+
+    fn connect(&self) -> SecureClient {
+        self.connect_as(&self.client)
+    }
+
+    fn connect_as(&self, config: &Arc<ClientConfig>) -> SecureClient {
+        let name = ServerName::try_from("localhost").unwrap();
+        let tls = ClientConnection::new(Arc::clone(config), name).unwrap();
+        SecureClient(StreamOwned::new(tls, self.socket()))
+    }
+
+    fn socket(&self) -> TcpStream {
+        let socket = TcpStream::connect(self.server.addr).unwrap();
+        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        socket.set_nodelay(true).unwrap();
+        socket
+    }
+}
+
+struct SecureClient(StreamOwned<ClientConnection, TcpStream>);
+
+impl SecureClient {
+    fn get(&mut self, target: &str) -> String {
+        let request = format!("GET {target} HTTP/1.1\r\nHost: localhost\r\n\r\n");
+        self.0.write_all(request.as_bytes()).unwrap();
+        self.response()
+    }
+
+    /// The body of the next response, which is a 200.
+    fn response(&mut self) -> String {
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            let mut byte = [0];
+            self.0.read_exact(&mut byte).unwrap();
+            head.push(byte[0]);
+        }
+        let head = String::from_utf8(head).unwrap();
+        assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{head}");
+        assert!(
+            head.contains("\r\nStrict-Transport-Security: max-age=60\r\n"),
+            "{head}"
+        );
+        let (_, length) = head.split_once("Content-Length: ").unwrap();
+        let length = length.lines().next().unwrap().parse().unwrap();
+        let mut body = vec![0; length];
+        self.0.read_exact(&mut body).unwrap();
+        String::from_utf8(body).unwrap()
+    }
+
+    /// What is left until the server ends its side.
+    fn rest(&mut self) -> Vec<u8> {
+        let mut rest = Vec::new();
+        self.0.read_to_end(&mut rest).unwrap();
+        rest
+    }
+}
+
+#[test]
+fn requests_are_answered_as_without_tls() {
+    for version in VERSIONS {
+        let server = SecureServer::start(Limits::default());
+        let mut config = ClientConfig::builder_with_protocol_versions(&[version])
+            .with_root_certificates(roots_of(&server))
+            .with_no_client_auth();
+        config.enable_sni = true;
+        let mut client = server.connect_as(&Arc::new(config));
+        assert_eq!(client.get("/hello"), "/hello");
+        assert_eq!(client.get("/medium").len(), 200 << 10);
+        let body = "b".repeat(100_000);
+        let len = body.len();
+        let post = format!("POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: {len}\r\n\r\n{body}");
+        client.0.write_all(post.as_bytes()).unwrap();
+        assert!(client.response() == body);
+        let stats = server.server.shared.stats();
+        // One more was for the certificate.
+        assert_eq!((stats.full_handshakes, stats.tls_failures), (2, 0));
+        assert_eq!(client.0.conn.protocol_version(), Some(version.version));
+    }
+}
+
+/// The client's configuration keeps its roots to itself, so the certificate is asked for.
+fn roots_of(server: &SecureServer) -> RootCertStore {
+    let mut client = server.connect();
+    client.get("/");
+    let certificates = client.0.conn.peer_certificates().unwrap();
+    let mut roots = RootCertStore::empty();
+    roots.add(certificates[0].clone().into_owned()).unwrap();
+    roots
+}
+
+#[test]
+fn a_pipeline_and_repeated_requests_keep_their_order() {
+    let server = SecureServer::start(Limits::default());
+    let mut client = server.connect();
+    for _ in 0..4 {
+        assert_eq!(client.get("/kept"), "");
+    }
+    let requests: String = (0..100)
+        .map(|n| format!("GET /{n} HTTP/1.1\r\nHost: localhost\r\n\r\n"))
+        .collect();
+    client.0.write_all(requests.as_bytes()).unwrap();
+    for n in 0..100 {
+        assert_eq!(client.response(), format!("/{n}"));
+    }
+}
+
+#[test]
+fn a_second_connection_resumes_the_first() {
+    for version in VERSIONS {
+        let server = SecureServer::start(Limits::default());
+        let config = ClientConfig::builder_with_protocol_versions(&[version])
+            .with_root_certificates(roots_of(&server))
+            .with_no_client_auth();
+        let config = Arc::new(config);
+        for kind in [HandshakeKind::Full, HandshakeKind::Resumed] {
+            let mut client = server.connect_as(&config);
+            client.get("/");
+            assert_eq!(client.0.conn.handshake_kind(), Some(kind), "{version:?}");
+        }
+        let stats = server.server.shared.stats();
+        assert_eq!(stats.resumed_handshakes, 1);
+    }
+}
+
+#[test]
+fn a_file_and_a_large_body_arrive_whole_at_a_slow_reader() {
+    let mut file = tempfile::tempfile().unwrap();
+    let content = "0123456789abcdef".repeat(40_000);
+    file.write_all(content.as_bytes()).unwrap();
+    let server = SecureServer::with(Limits::default(), Some(file), Some(8 << 10));
+    let mut client = server.connect();
+    assert!(client.get("/file") == content);
+    assert_eq!(client.get("/big").len(), 32 << 20);
+    assert_eq!(client.get("/hello"), "/hello");
+    let sizes: Vec<u64> = (0..3)
+        .map(|_| match server.server.next_seen() {
+            ServiceCall::Done { body_bytes, .. } => body_bytes,
+            seen => panic!("{seen:?}"),
+        })
+        .collect();
+    assert_eq!(sizes, [content.len() as u64, 32 << 20, 6]);
+}
+
+#[test]
+fn the_end_of_a_connection_is_said() {
+    let server = SecureServer::start(Limits::default());
+    let mut client = server.connect();
+    assert_eq!(client.get("/close"), "bye");
+    // An end without `close_notify` would be an error.
+    assert_eq!(client.rest(), b"");
+}
+
+#[test]
+fn a_client_that_speaks_plain_http_is_told_so() {
+    let server = SecureServer::start(Limits::default());
+    let mut socket = server.socket();
+    socket.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    socket.read_to_string(&mut answer).unwrap();
+    assert!(
+        answer.starts_with("HTTP/1.1 400 Bad Request\r\n"),
+        "{answer}"
+    );
+    assert!(
+        answer.ends_with("\n") && answer.contains("https"),
+        "{answer}"
+    );
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    assert!(
+        head.contains(&format!("Content-Length: {}", body.len())),
+        "{head}"
+    );
+    // The counter is written after the answer.
+    server.connect().get("/");
+    assert_eq!(server.server.shared.stats().tls_failures, 1);
+}
+
+#[test]
+fn a_handshake_that_stands_still_is_closed() {
+    let limits = Limits {
+        head_timeout: Duration::from_millis(200),
+        ..Limits::default()
+    };
+    let server = SecureServer::start(limits);
+    for said in [&b""[..], &[22, 3, 1, 0, 200, 1]] {
+        let mut socket = server.socket();
+        socket.write_all(said).unwrap();
+        let mut rest = Vec::new();
+        match socket.read_to_end(&mut rest) {
+            Ok(_) => assert_eq!(rest, b""),
+            Err(error) => assert_eq!(error.kind(), ErrorKind::ConnectionReset),
+        }
+    }
+    server.connect().get("/");
+}
+
+#[test]
+fn a_connection_is_idle_after_its_handshake() {
+    let limits = Limits {
+        head_timeout: Duration::from_millis(300),
+        ..Limits::default()
+    };
+    let server = SecureServer::start(limits);
+    let mut client = server.connect();
+    while client.0.conn.is_handshaking() {
+        client.0.conn.complete_io(&mut client.0.sock).unwrap();
+    }
+    std::thread::sleep(Duration::from_millis(900));
+    assert_eq!(client.get("/late"), "/late");
+}

@@ -1,0 +1,367 @@
+//! https: where the certificates come from, and what is answered on the port of http.
+
+use std::net::{IpAddr, SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::str::FromStr as _;
+use std::sync::Arc;
+use std::sync::mpsc::Sender;
+use std::{fs, io};
+
+use millpond_certificates::{
+    AcmeOptions, AcmeRenewal, Certificates, ClientCertificates, FileCertificates, FileStorage,
+    LocalAuthority, LocalRenewal, PemFiles, TicketSecret, TlsOptions, server_config,
+    trust_instructions,
+};
+use millpond_http::{Limits, Listener, Reply, Request, Response, ServerConfig, Service};
+use millpond_site::Config;
+
+use crate::events::Event;
+use crate::failure::{CommandFailure, CommandResult};
+use crate::output::note;
+use crate::server::{HttpServer, bind};
+
+/// Where the challenges of an authority are asked for (RFC 8555 section 8.3).
+const CHALLENGES: &str = "/.well-known/acme-challenge/";
+/// How often the processes of one machine look at each other's certificates, in the same folder.
+const SHARED_STORAGE_POLL: std::time::Duration = std::time::Duration::from_secs(1);
+/// The folder of the local authority, in that of the certificates.
+const LOCAL: &str = "localhost";
+
+/// The certificates of a server, and the threads that renew them.
+pub(crate) struct Https {
+    tls: Arc<ServerConfig>,
+    certificates: Arc<Certificates>,
+    files: FileCertificates,
+    /// The folder for the certificates that the server got.
+    storage: PathBuf,
+    /// `None` until the ports are served, and without names for an authority of the web.
+    acme: Option<AcmeRenewal>,
+    _local: Option<LocalRenewal>,
+    /// The certificate of the local authority, if there is one.
+    authority: Option<PathBuf>,
+}
+
+impl Https {
+    /// The certificates of the configuration of the folder `site`; `None` if it is served by http.
+    pub(crate) fn open(site: &Path, config: &Config) -> CommandResult<Option<Self>> {
+        if !config.has_tls() {
+            return Ok(None);
+        }
+        let certificates = Arc::new(Certificates::new());
+        let files = config.certificate_files();
+        let files = files
+            .into_iter()
+            .map(|(chain, key)| PemFiles { chain, key });
+        let files = FileCertificates::open(
+            files.collect(),
+            Arc::clone(&certificates),
+            base_clock::wall(),
+        );
+        let storage = config.tls.storage.clone();
+        let storage = storage.unwrap_or_else(|| site.join("tls"));
+        let (local, authority) = match config.tls.has_localhost() {
+            true => {
+                let (local, authority) = local(&storage.join(LOCAL), &certificates)?;
+                (Some(local), Some(authority))
+            }
+            false => (None, None),
+        };
+        Ok(Some(Self {
+            tls: server_config(Arc::clone(&certificates), &options(config)?).map_err(failure)?,
+            certificates,
+            files: files.map_err(failure)?,
+            storage,
+            acme: None,
+            _local: local,
+            authority,
+        }))
+    }
+
+    /// Begins to ask the authority of `tls.domains`, which connects soon afterwards: the ports are
+    /// served by now.
+    pub(crate) fn start_acme(&mut self, config: &Config) -> CommandResult {
+        self.acme = acme(config, &self.storage, &self.certificates)?;
+        Ok(())
+    }
+
+    /// The listeners with TLS.
+    pub(crate) fn secure(&self, listeners: Vec<TcpListener>, config: &Config) -> Vec<Listener> {
+        let fields = match config.tls.hsts.as_secs() {
+            0 => String::new(),
+            seconds => format!("Strict-Transport-Security: max-age={seconds}\r\n"),
+        };
+        let secure = |socket| Listener {
+            socket,
+            tls: Some(Arc::clone(&self.tls)),
+            fields: fields.clone(),
+        };
+        listeners.into_iter().map(secure).collect()
+    }
+
+    /// Reads the files with certificates again. What is faulty stays as it was.
+    pub(crate) fn reload(&self) {
+        match self.files.reload(base_clock::wall()) {
+            Ok(0) => {}
+            Ok(1) => note("note: a new certificate is in use"),
+            Ok(more) => note(format_args!("note: {more} new certificates are in use")),
+            Err(errors) => {
+                for error in errors {
+                    note(format_args!("error: {error}"));
+                }
+                note("note: the old certificates stay in use");
+            }
+        }
+    }
+
+    /// Prints how a browser is made to trust the local authority, if there is one.
+    pub(crate) fn print_trust(&self) {
+        if let Some(authority) = &self.authority {
+            for line in trust_instructions(authority) {
+                note(format_args!("  {line}"));
+            }
+        }
+    }
+
+    /// Redirects on `address` to https on the port of `secure`, and answers the challenges of
+    /// authorities.
+    pub(crate) fn redirect(
+        &self,
+        listeners: Vec<TcpListener>,
+        secure: SocketAddr,
+        events: &Sender<Event>,
+    ) -> CommandResult<HttpServer> {
+        let certificates = Arc::clone(&self.certificates);
+        let service = move || Redirect {
+            certificates: Arc::clone(&certificates),
+            port: secure.port(),
+        };
+        let limits = Limits {
+            body: 0,
+            connections: 1024,
+            ..Limits::default()
+        };
+        let listeners = listeners.into_iter().map(Listener::from).collect();
+        HttpServer::start_with(service, "redirect", listeners, &limits, events).map_err(|error| {
+            CommandFailure::new(format!("cannot start the redirects to https: {error}"))
+        })
+    }
+}
+
+/// Listeners on the first of the addresses that the machine has.
+pub(crate) fn bind_first(
+    addresses: &[SocketAddr],
+    workers: usize,
+) -> CommandResult<Vec<TcpListener>> {
+    let mut last = Err(CommandFailure::new("there is no address to listen on"));
+    for &address in addresses {
+        last = bind(address, workers);
+        let is_missing = matches!(address.ip(), IpAddr::V6(_)) && !has_ipv6();
+        if last.is_ok() || !is_missing {
+            break;
+        }
+    }
+    last
+}
+
+fn has_ipv6() -> bool {
+    TcpListener::bind("[::]:0").is_ok()
+}
+
+fn failure(error: millpond_certificates::Error) -> CommandFailure {
+    CommandFailure::new(error)
+}
+
+fn options(config: &Config) -> CommandResult<TlsOptions> {
+    let secret = match config.shared_secret() {
+        Some(secret) => TicketSecret::shared(secret.as_bytes()),
+        None => TicketSecret::random(),
+    };
+    let mut options = TlsOptions::new(
+        vec![b"h2".to_vec(), b"http/1.1".to_vec()],
+        secret.map_err(failure)?,
+    );
+    let authorities = config.tls.client_authorities.clone();
+    options.client_certificates = authorities.map(|authorities| ClientCertificates {
+        authorities,
+        required: true,
+    });
+    Ok(options)
+}
+
+fn local(
+    folder: &Path,
+    certificates: &Arc<Certificates>,
+) -> CommandResult<(LocalRenewal, PathBuf)> {
+    let authority = LocalAuthority::open(folder, base_clock::wall()).map_err(failure)?;
+    let path = authority.certificate_path();
+    let report = |error: &millpond_certificates::Error| note(format_args!("error: {error}"));
+    let renewal = authority.serve(Arc::clone(certificates), report);
+    Ok((renewal.map_err(failure)?, path))
+}
+
+fn acme(
+    config: &Config,
+    storage: &Path,
+    certificates: &Arc<Certificates>,
+) -> CommandResult<Option<AcmeRenewal>> {
+    let names: Vec<String> = config.tls.public_domains().map(str::to_owned).collect();
+    if names.is_empty() {
+        return Ok(None);
+    }
+    let tls = &config.tls;
+    let mut options = AcmeOptions::new(names);
+    options.trust.clone_from(&tls.acme_trust);
+    options.email.clone_from(&tls.acme_email);
+    options.profile.clone_from(&tls.profile);
+    if let Some(directory) = &tls.acme_directory {
+        options.directory.clone_from(directory);
+    }
+    make_private(storage).map_err(|error| {
+        CommandFailure::new(format!("{}: {error}", storage.display()))
+            .hint("the server keeps its certificates there: let it write, or set tls.storage")
+    })?;
+    let storage = FileStorage::new(storage)
+        .map_err(|error| CommandFailure::new(format!("{}: {error}", storage.display())))?
+        .shared(SHARED_STORAGE_POLL);
+    let report = |report| note(format_args!("millpond: {report}"));
+    let renewal = AcmeRenewal::start(options, Arc::new(storage), Arc::clone(certificates), report);
+    renewal.map(Some).map_err(failure)
+}
+
+fn make_private(folder: &Path) -> io::Result<()> {
+    use std::os::unix::fs::DirBuilderExt as _;
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true).mode(0o700).create(folder)
+}
+
+/// What is answered on the port of http.
+struct Redirect {
+    certificates: Arc<Certificates>,
+    /// The port of https.
+    port: u16,
+}
+
+impl Service for Redirect {
+    fn call(&self, request: &Request<'_>) -> Reply {
+        if let Some(token) = request.path.strip_prefix(CHALLENGES) {
+            return match self.certificates.http_challenge(token) {
+                Some(answer) => Response::builder(200)
+                    .field("Content-Type", "application/octet-stream")
+                    .body(answer)
+                    .into(),
+                None => Response::text(404, "no such challenge\n").into(),
+            };
+        }
+        let Some(host) = request.host().and_then(without_port) else {
+            return Response::text(400, "name a host: this server answers by https\n").into();
+        };
+        let port = match self.port {
+            443 => String::new(),
+            port => format!(":{port}"),
+        };
+        // Only GET and HEAD may become another method by 301 (RFC 9110 section 15.4.2).
+        let status = match request.method {
+            "GET" | "HEAD" => 301,
+            _ => 308,
+        };
+        let path = if request.path.starts_with('/') {
+            request.path
+        } else {
+            "/"
+        };
+        let query = request
+            .query
+            .map_or(String::new(), |query| format!("?{query}"));
+        Response::builder(status)
+            .field("Location", &format!("https://{host}{port}{path}{query}"))
+            .body("this site is served by https\n")
+            .into()
+    }
+}
+
+/// The host of a Host field.
+fn without_port(host: &str) -> Option<&str> {
+    let name = match host.rsplit_once(':') {
+        Some((name, port)) if u16::from_str(port).is_ok() && !name.ends_with(':') => name,
+        _ => host,
+    };
+    (!name.is_empty()).then_some(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use millpond_http::OwnedRequest;
+
+    use super::*;
+
+    fn redirect(method: &str, target: &str, host: &str, port: u16) -> (u16, Option<String>) {
+        let service = Redirect {
+            certificates: Arc::default(),
+            port,
+        };
+        let request = OwnedRequest::new(method, target).field("Host", host);
+        let Reply::Ready(response) = service.call(&request.as_request()) else {
+            panic!("it is ready");
+        };
+        let location = response.field("location").map(str::to_owned);
+        (response.status(), location)
+    }
+
+    #[test]
+    fn every_address_leads_to_the_same_address_by_https() {
+        for (method, target, host, port, status, location) in [
+            (
+                "GET",
+                "/a?b=1",
+                "example.org",
+                443,
+                301,
+                Some("https://example.org/a?b=1"),
+            ),
+            (
+                "HEAD",
+                "/",
+                "example.org:80",
+                8443,
+                301,
+                Some("https://example.org:8443/"),
+            ),
+            (
+                "POST",
+                "/x",
+                "[::1]:8080",
+                443,
+                308,
+                Some("https://[::1]/x"),
+            ),
+            (
+                "GET",
+                "/.well-known/acme-challenge/none",
+                "example.org",
+                443,
+                404,
+                None,
+            ),
+            ("GET", "/", "", 443, 400, None),
+        ] {
+            let (found, to) = redirect(method, target, host, port);
+            assert_eq!(
+                (found, to.as_deref()),
+                (status, location),
+                "{method} {target} {host}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_first_address_that_can_be_bound_is_taken() {
+        let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        assert_eq!(
+            bind_first(&[any, any], 2).map(|found| found.len()).ok(),
+            Some(2)
+        );
+        assert!(bind_first(&[], 1).is_err());
+    }
+}

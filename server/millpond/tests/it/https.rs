@@ -1,0 +1,157 @@
+//! https: a local authority, certificates in files, HTTP/2, and redirects from http.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::support::{Server, fail, millpond, text, write};
+
+/// A site whose page is always the same.
+fn site() -> tempfile::TempDir {
+    let dir = lab_testkit::fast_dir();
+    write(dir.path(), "millpond.toml", "");
+    write(dir.path(), "pages/index.html", "<h1>hello</h1>");
+    dir
+}
+
+/// The server, and the address that it redirects from.
+fn serve(dir: &Path, more: &[&str]) -> (Server, u16) {
+    // A port that is free now, for http: the first line of the server names that of https.
+    let plain = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = plain.local_addr().unwrap().port();
+    drop(plain);
+    let listen = format!("127.0.0.1:{port}");
+    let mut command = millpond(&["serve", "--listen", &listen, "--tls-listen", "127.0.0.1:0"]);
+    command.args(more).arg(dir);
+    (Server::spawn(command), port)
+}
+
+/// What `curl` says of a URL, with this authority.
+fn curl(authority: &Path, args: &[&str]) -> String {
+    let output = Command::new("curl")
+        .args(["--silent", "--show-error", "--max-time", "60", "--cacert"])
+        .arg(authority)
+        .args(args)
+        .output()
+        .unwrap();
+    text(&output.stdout) + &text(&output.stderr)
+}
+
+fn has_curl() -> bool {
+    let found = Command::new("curl").arg("--version").output();
+    let is_there = found.is_ok_and(|output| text(&output.stdout).contains("HTTP2"));
+    if !is_there {
+        eprintln!("curl with HTTP/2 is missing: not tested");
+    }
+    is_there
+}
+
+#[test]
+fn a_local_authority_serves_https_and_http_redirects() {
+    if !has_curl() {
+        return;
+    }
+    let dir = site();
+    let (server, plain) = serve(dir.path(), &["--domain", "localhost"]);
+    let authority = dir.path().join("tls/localhost/authority.pem");
+    let url = format!("https://localhost:{}/", server.address().port());
+    for (version, shown) in [("--http1.1", "1.1"), ("--http2", "2")] {
+        for _ in 0..4 {
+            let said = curl(
+                &authority,
+                &[version, "-w", " %{http_version} %{http_code}", &url],
+            );
+            assert_eq!(said, format!("<h1>hello</h1> {shown} 200"));
+        }
+    }
+    let redirect = format!("http://127.0.0.1:{plain}/a?b");
+    let said = curl(
+        &authority,
+        &["-o", "-", "-w", "%{http_code} %{redirect_url}", &redirect],
+    );
+    let to = format!("301 https://127.0.0.1:{}/a?b", server.address().port());
+    assert!(said.ends_with(&to), "{said}");
+    // Without the authority nothing is trusted.
+    let other = dir.path().join("tls/localhost/localhost.key");
+    assert!(!curl(&other, &[&url]).contains("hello"));
+    let (status, notes) = server.stop();
+    assert!(status.success(), "{notes}");
+    assert!(notes.contains("certutil"), "{notes}");
+}
+
+#[test]
+fn certificates_in_files_are_read_again() {
+    if !has_curl() {
+        return;
+    }
+    let dir = site();
+    // The files of a local authority are certificates like any other.
+    let (first, _) = serve(dir.path(), &["--domain", "localhost"]);
+    drop(first);
+    write(
+        dir.path(),
+        "millpond.toml",
+        "[tls]\ncertificate = 'tls/localhost/localhost.pem'\nkey = 'tls/localhost/localhost.key'\nhsts = '1d'\n",
+    );
+    let (server, _) = serve(dir.path(), &[]);
+    let authority = dir.path().join("tls/localhost/authority.pem");
+    let url = format!("https://localhost:{}/", server.address().port());
+    for version in ["--http1.1", "--http2"] {
+        let said = curl(&authority, &[version, "-i", &url]).to_ascii_lowercase();
+        assert!(
+            said.contains("strict-transport-security: max-age=86400\r\n"),
+            "{said}"
+        );
+    }
+    std::fs::write(dir.path().join("tls/localhost/localhost.pem"), "broken").unwrap();
+    server.signal(rustix::process::Signal::HUP);
+    assert!(curl(&authority, &[&url]).contains("hello"));
+    let (_, notes) = server.stop();
+    assert!(
+        notes.contains("the old certificates stay in use"),
+        "{notes}"
+    );
+}
+
+#[test]
+fn mistakes_are_named() {
+    let dir = site();
+    let (status, said) = fail(dir.path(), &["serve", "--domain", "https://example.org"]);
+    assert_eq!(status, 1, "{said}");
+    assert!(said.contains("is no host name"), "{said}");
+    write(
+        dir.path(),
+        "millpond.toml",
+        "[tls]\ncertificate = 'none.pem'\nkey = 'none.key'\nlisten = '127.0.0.1:0'\n",
+    );
+    let (status, said) = fail(dir.path(), &["serve", "--listen", "127.0.0.1:0"]);
+    assert_eq!(status, 1, "{said}");
+    assert!(said.contains("none.pem"), "{said}");
+}
+
+/// The folder into which `cargo xtask programs` installs Go programs.
+fn h2spec() -> Option<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let program = root.join("target/programs/h2spec-v2.2.1+incompatible/h2spec");
+    program.is_file().then_some(program)
+}
+
+#[test]
+fn h2spec_finds_nothing_wrong_through_tls() {
+    let Some(h2spec) = h2spec() else {
+        eprintln!("h2spec is not installed (cargo xtask programs): not tested");
+        return;
+    };
+    let dir = site();
+    let (server, _) = serve(dir.path(), &["--domain", "localhost"]);
+    let port = server.address().port().to_string();
+    let output = Command::new(h2spec)
+        .args(["--host", "127.0.0.1", "--port", &port, "--path", "/"])
+        .args(["--tls", "--insecure", "--timeout", "5"])
+        .output()
+        .unwrap();
+    let said = text(&output.stdout);
+    assert!(
+        said.contains("145 tests, 145 passed, 0 skipped, 0 failed"),
+        "{said}"
+    );
+}

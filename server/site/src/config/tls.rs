@@ -1,0 +1,206 @@
+//! `[tls]`: the settings of https, and their texts.
+
+use std::{
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use toml::de::DeValue;
+
+use super::{Config, value::texts};
+
+/// The port of https (RFC 9110 section 4.2.2), and that of http.
+const HTTPS: u16 = 443;
+const HTTP: u16 = 80;
+/// The port for `localhost` alone, which needs no privilege.
+const LOCAL_HTTPS: u16 = 8443;
+
+/// The name that gets a certificate of the machine's own authority.
+const LOCALHOST: &str = "localhost";
+
+/// The settings of https as they stand in the file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TlsSettings {
+    /// The address for https; `None`: see [`Config::https_addresses`] (`tls.listen`).
+    pub listen: Option<SocketAddr>,
+    /// Names that get certificates by ACME, or `localhost` (`tls.domains`).
+    pub domains: Vec<String>,
+    /// A PEM file with a chain of certificates (`tls.certificate`).
+    pub certificate: Option<PathBuf>,
+    /// The PEM file with its key (`tls.key`).
+    pub key: Option<PathBuf>,
+    /// The folder for certificates that the server got (`tls.storage`).
+    pub storage: Option<PathBuf>,
+    /// The URL of the authority's directory (`tls.acme_directory`).
+    pub acme_directory: Option<String>,
+    /// A PEM file with the root behind the directory's certificate (`tls.acme_trust`).
+    pub acme_trust: Option<PathBuf>,
+    /// Where the authority may write to (`tls.acme_email`).
+    pub acme_email: Option<String>,
+    /// The kind of certificate (`tls.profile`).
+    pub profile: Option<String>,
+    /// A PEM file with the authorities of clients' certificates (`tls.client_authorities`).
+    pub client_authorities: Option<PathBuf>,
+    /// How long browsers use https only; zero: they are not told (`tls.hsts`).
+    pub hsts: Duration,
+}
+
+impl TlsSettings {
+    /// The names that an authority of the web is asked for.
+    pub fn public_domains(&self) -> impl Iterator<Item = &str> {
+        let domains = self.domains.iter().map(String::as_str);
+        domains.filter(|domain| *domain != LOCALHOST)
+    }
+
+    /// Whether `localhost` is among the names.
+    #[must_use]
+    pub fn has_localhost(&self) -> bool {
+        self.domains.iter().any(|domain| domain == LOCALHOST)
+    }
+
+    /// Whether `localhost` is all that https is for.
+    fn is_local(&self) -> bool {
+        let is_public = self.certificate.is_some() || self.public_domains().next().is_some();
+        self.has_localhost() && !is_public
+    }
+}
+
+impl Config {
+    /// Whether the site is served by https.
+    #[must_use]
+    pub fn has_tls(&self) -> bool {
+        !self.tls.domains.is_empty() || !self.certificate_files().is_empty()
+    }
+
+    /// The certificates in files, each with its key: of `[tls]` first, then those of `[[host]]`.
+    #[must_use]
+    pub fn certificate_files(&self) -> Vec<(PathBuf, PathBuf)> {
+        let own = self.tls.certificate.clone().zip(self.tls.key.clone());
+        let hosts = self.hosts.iter();
+        let hosts = hosts.filter_map(|host| host.certificate.clone());
+        own.into_iter().chain(hosts).collect()
+    }
+
+    /// The addresses for https, and those for http that redirects to it. Of each list the first
+    /// that the machine has is to be used: where there is no IPv6, it is that of IPv4.
+    #[must_use]
+    pub fn https_addresses(&self) -> [Vec<SocketAddr>; 2] {
+        let everywhere = |port| {
+            let v6 = IpAddr::from(Ipv6Addr::UNSPECIFIED);
+            [v6, Ipv4Addr::UNSPECIFIED.into()]
+                .map(|address| SocketAddr::from((address, port)))
+                .to_vec()
+        };
+        let secure = match self.tls.listen {
+            Some(address) => vec![address],
+            None if self.tls.is_local() => {
+                vec![SocketAddr::from((Ipv4Addr::LOCALHOST, LOCAL_HTTPS))]
+            }
+            None => everywhere(HTTPS),
+        };
+        let is_given = self.listen != Self::defaults(Path::new("/")).listen;
+        let plain = if is_given || self.tls.listen.is_some() || self.tls.is_local() {
+            vec![self.listen]
+        } else {
+            everywhere(HTTP)
+        };
+        [secure, plain]
+    }
+
+    /// Serves `domains` by https in place of `tls.domains`.
+    ///
+    /// # Errors
+    /// A sentence about the first text that is neither a host name nor an address.
+    pub fn set_domains(&mut self, domains: &[String]) -> Result<(), String> {
+        let domains = domains.iter().map(|text| domain(text));
+        self.tls.domains = domains.collect::<Result<_, _>>()?;
+        Ok(())
+    }
+}
+
+/// Host names and addresses.
+pub(super) fn domains(value: &DeValue<'_>) -> Result<Vec<String>, String> {
+    let names = texts(value, "a list of names in quotes")?;
+    names.into_iter().map(domain).collect()
+}
+
+/// A name that a certificate can be got for: a host without a port, or an address.
+fn domain(text: &str) -> Result<String, String> {
+    let name = text.to_ascii_lowercase();
+    if name.parse::<IpAddr>().is_ok() || name == LOCALHOST {
+        return Ok(name);
+    }
+    if name.starts_with("*.") {
+        return Err(format!(
+            "`{text}`: a certificate for all names below a domain needs a change of its DNS, which this server \
+             does not make; list the names, or give the files with `certificate` and `key`"
+        ));
+    }
+    let good = |c: char| c.is_ascii_alphanumeric() || c == '-';
+    let is_label = |part: &str| (1..64).contains(&part.len()) && part.chars().all(good);
+    if name.len() > 253 || !name.contains('.') || !name.split('.').all(is_label) {
+        return Err(format!(
+            "`{text}` is no host name such as blog.example.org (without scheme, port and path), and no address"
+        ));
+    }
+    Ok(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::read::read;
+
+    #[test]
+    fn a_domain_is_a_name_or_an_address() {
+        for (text, name) in [
+            ("Blog.Example.org", Some("blog.example.org")),
+            ("localhost", Some("localhost")),
+            ("192.0.2.1", Some("192.0.2.1")),
+            ("2001:db8::1", Some("2001:db8::1")),
+            ("xn--mnchen-3ya.example", Some("xn--mnchen-3ya.example")),
+            ("*.example.org", None),
+            ("https://example.org", None),
+            ("example.org:443", None),
+            ("example", None),
+            ("a..b", None),
+            ("", None),
+        ] {
+            assert_eq!(domain(text).ok().as_deref(), name, "{text}");
+        }
+    }
+
+    fn config(text: &str) -> Config {
+        read(text, Path::new("/site")).unwrap()
+    }
+
+    #[test]
+    fn the_addresses_follow_from_the_names() {
+        let shown = |text: &str| {
+            let [secure, plain] = config(text).https_addresses();
+            let all = secure.iter().chain(&plain).map(SocketAddr::to_string);
+            all.collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(
+            shown("[tls]\ndomains = [\"example.org\"]"),
+            "[::]:443 0.0.0.0:443 [::]:80 0.0.0.0:80"
+        );
+        assert_eq!(
+            shown("[tls]\ndomains = [\"localhost\"]"),
+            "127.0.0.1:8443 127.0.0.1:8080"
+        );
+        let given = "[server]\nlisten = \"192.0.2.1:80\"\n[tls]\nlisten = \"192.0.2.1:443\"";
+        assert_eq!(shown(given), "192.0.2.1:443 192.0.2.1:80");
+    }
+
+    #[test]
+    fn a_certificate_needs_its_key() {
+        let problem = read("[tls]\ncertificate = \"a.pem\"", Path::new("/site")).unwrap_err();
+        assert!(problem.to_string().contains("without tls.key"), "{problem}");
+        let both = config("[tls]\ncertificate = \"a.pem\"\nkey = \"/etc/a.key\"");
+        assert!(both.has_tls() && !config("").has_tls());
+        let files = both.certificate_files();
+        assert_eq!(files, [("/site/a.pem".into(), "/etc/a.key".into())]);
+    }
+}
