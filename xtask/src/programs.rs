@@ -31,9 +31,22 @@ const NEEDED: [Program; 2] = [
 ];
 
 /// `strace` counts the system calls of a hit, `valgrind` its instructions; `ip` and `nft` make the
-/// network in which the adversary loses packets. Where they are missing, those checks say that they
-/// were left out, and all others run.
-const USEFUL: [Program; 4] = [
+/// network in which the adversary loses packets; `curl` and `chromium` are clients of https, and
+/// `certutil` makes a browser trust an authority. Where they are missing, those checks say that
+/// they were left out, and all others run.
+const USEFUL: [Program; 7] = [
+    Program {
+        name: "curl",
+        package: "curl",
+    },
+    Program {
+        name: "chromium",
+        package: "chromium",
+    },
+    Program {
+        name: "certutil",
+        package: "libnss3-tools",
+    },
     Program {
         name: "strace",
         package: "strace",

@@ -33,6 +33,8 @@ pub struct Recorder {
     pub open: Option<Box<OpenTimes>>,
     /// Times that connections took to be established.
     pub connect: Histogram<u64>,
+    /// Times of TLS handshakes, full ones and resumed ones.
+    pub handshakes: [Histogram<u64>; 2],
     /// Failures by kind.
     pub errors: [u64; FailureKind::ALL.len()],
     /// A detail of the first failure of each kind.
@@ -184,6 +186,7 @@ impl Recorder {
             service: histogram(3),
             open: is_open.then(|| Box::new(OpenTimes::new())),
             connect: histogram(3),
+            handshakes: [histogram(3), histogram(3)],
             errors: [0; FailureKind::ALL.len()],
             examples: [None; FailureKind::ALL.len()],
             series: Series::new(duration, is_open),
@@ -267,6 +270,12 @@ impl Recorder {
     pub fn connected(&mut self, took: Nanos) {
         self.connects += 1;
         self.connect.saturating_record(took.clamp(1, LONGEST));
+    }
+
+    /// Records the time of a TLS handshake. A resumed one proves an earlier session instead of a
+    /// certificate (RFC 8446 section 2.2).
+    pub fn shook_hands(&mut self, took: Nanos, is_resumed: bool) {
+        self.handshakes[usize::from(is_resumed)].saturating_record(took.clamp(1, LONGEST));
     }
 
     /// Counts a complete response; `end` says why it is not good, if so.
@@ -400,6 +409,9 @@ impl Recorder {
         // Both histograms have the same bounds, so nothing can fall outside.
         let _ = self.service.add(other.service);
         let _ = self.connect.add(other.connect);
+        for (mine, others) in self.handshakes.iter_mut().zip(other.handshakes) {
+            let _ = mine.add(others);
+        }
         if let (Some(open), Some(others)) = (&mut self.open, other.open) {
             open.merge(*others);
         }

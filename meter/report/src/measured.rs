@@ -216,6 +216,8 @@ fn latency_table(run: &Run) -> Table {
         ("… waiting for a connection", &latencies.waiting),
         ("… the client’s own lateness", &latencies.lateness),
         ("connecting", &latencies.connect),
+        ("… full TLS handshakes", &latencies.full_handshake),
+        ("… resumed TLS handshakes", &latencies.resumed_handshake),
     ];
     let row = |(name, latency): (&str, &Option<Latency>)| {
         let latency = (*latency)?;

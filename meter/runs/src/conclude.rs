@@ -299,6 +299,8 @@ fn latencies(all: &Recorder) -> Latencies {
         waiting: open.and_then(|open| summary(&open.waiting)),
         lateness: open.and_then(|open| summary(&open.lateness)),
         connect: summary(&all.connect),
+        full_handshake: summary(&all.handshakes[0]),
+        resumed_handshake: summary(&all.handshakes[1]),
     }
 }
 
@@ -370,5 +372,7 @@ pub(crate) fn histograms(recorder: &Recorder) -> Histograms {
         waiting: open.and_then(|open| Hdr::of(&open.waiting)),
         lateness: open.and_then(|open| Hdr::of(&open.lateness)),
         connect: Hdr::of(&recorder.connect),
+        full_handshake: Hdr::of(&recorder.handshakes[0]),
+        resumed_handshake: Hdr::of(&recorder.handshakes[1]),
     }
 }

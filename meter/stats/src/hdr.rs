@@ -137,6 +137,12 @@ pub struct Histograms {
     pub lateness: Option<Hdr>,
     /// From asking for a connection to having it.
     pub connect: Option<Hdr>,
+    /// TLS handshakes with a certificate.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub full_handshake: Option<Hdr>,
+    /// TLS handshakes that resumed an earlier session.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resumed_handshake: Option<Hdr>,
 }
 
 impl Histograms {
@@ -151,6 +157,8 @@ impl Histograms {
             waiting: sum(|one| one.waiting.as_ref()),
             lateness: sum(|one| one.lateness.as_ref()),
             connect: sum(|one| one.connect.as_ref()),
+            full_handshake: sum(|one| one.full_handshake.as_ref()),
+            resumed_handshake: sum(|one| one.resumed_handshake.as_ref()),
         }
     }
 
@@ -164,6 +172,8 @@ impl Histograms {
             waiting: of(&self.waiting),
             lateness: of(&self.lateness),
             connect: of(&self.connect),
+            full_handshake: of(&self.full_handshake),
+            resumed_handshake: of(&self.resumed_handshake),
         }
     }
 }

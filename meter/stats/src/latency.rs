@@ -42,6 +42,12 @@ pub struct Latencies {
     pub lateness: Option<Latency>,
     /// From asking for a connection to having it, for every connection opened.
     pub connect: Option<Latency>,
+    /// TLS handshakes with a certificate, a part of `connect`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub full_handshake: Option<Latency>,
+    /// TLS handshakes that resumed an earlier session (RFC 8446 section 2.2), a part of `connect`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resumed_handshake: Option<Latency>,
 }
 
 /// One bar of a histogram.

@@ -357,6 +357,8 @@ mod tests {
         waiting: None,
         lateness: None,
         connect: None,
+        full_handshake: None,
+        resumed_handshake: None,
     };
 
     #[test]

@@ -71,6 +71,7 @@ impl Engine<'_> {
         let before = std::mem::replace(&mut self.recorder, recorder);
         self.recorder.connects = before.connects;
         self.recorder.connect = before.connect;
+        self.recorder.handshakes = before.handshakes;
         let classes = plan
             .request
             .workload
@@ -194,6 +195,8 @@ impl Engine<'_> {
                 if let ConnectionState::Shaking(session, since) =
                     std::mem::replace(&mut connection.state, ConnectionState::Idle)
                 {
+                    let took = base_clock::now().saturating_sub(session.begun());
+                    self.recorder.shook_hands(took, session.is_resumed());
                     self.opened(id, Wire::Tls(session), since);
                 }
             }

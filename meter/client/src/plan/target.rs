@@ -18,6 +18,8 @@ pub struct TargetPlan {
     pub connect_to: Option<String>,
     /// Which certificates an `https://` server may have.
     pub trust: Trust,
+    /// No TLS session is resumed: each connection makes a full handshake.
+    pub full_handshakes: bool,
     /// HTTP/2 instead of HTTP/1.1: over TLS by ALPN, in clear text with prior knowledge. The depth
     /// of the load is then the number of streams on one connection; the server may allow fewer.
     pub http2: bool,
@@ -36,6 +38,7 @@ impl TargetPlan {
             unix_socket: None,
             connect_to: None,
             trust: Trust::System,
+            full_handshakes: false,
             http2: false,
             throttle_down: None,
             throttle_up: None,
@@ -57,6 +60,9 @@ impl TargetPlan {
         }
         if self.trust != Trust::System && !url.secure {
             return refuse("which certificates are accepted only matters for an https:// URL");
+        }
+        if self.full_handshakes && !url.secure {
+            return refuse("handshakes are made for an https:// URL only");
         }
         Ok(url)
     }
@@ -87,9 +93,10 @@ mod tests {
     #[test]
     fn a_server_that_cannot_be_reached_as_asked_is_refused() {
         assert!(TargetPlan::new("http://h/").check().is_ok());
-        let changes: [fn(&mut TargetPlan); 5] = [
+        let changes: [fn(&mut TargetPlan); 6] = [
             |target| target.url = "ftp://h/".into(),
             |target| target.trust = Trust::Anyone,
+            |target| target.full_handshakes = true,
             |target| {
                 target.http2 = true;
                 target.throttle_up = Some("1K".parse().unwrap());

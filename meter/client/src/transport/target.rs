@@ -48,7 +48,7 @@ impl Target {
             (None, None) => resolve(&url.host, url.port, timeout)?.into(),
         };
         let tls = if url.secure {
-            Some(TlsConnector::new(&plan.trust, &url.host, plan.http2)?)
+            Some(TlsConnector::new(plan, &url.host)?)
         } else {
             None
         };

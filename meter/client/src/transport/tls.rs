@@ -8,14 +8,16 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
+use base_clock::Nanos;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags};
+use rustls::client::Resumption;
 use rustls::pki_types::ServerName;
-use rustls::{AlertDescription, CertificateError, ClientConfig, ClientConnection};
+use rustls::{AlertDescription, CertificateError, ClientConfig, ClientConnection, HandshakeKind};
 
-use super::{Received, Trust};
-use crate::Error;
+use super::Received;
 use crate::outcome::{FailureKind, Fault};
+use crate::{Error, TargetPlan};
 
 /// Bytes of ciphertext taken at once. Together with a partial record from before, its plaintext is
 /// shorter than the engine's buffer of 64 KiB.
@@ -32,9 +34,9 @@ pub(super) struct TlsConnector {
 }
 
 impl TlsConnector {
-    /// For a server that must prove to be `host`. All threads share the data for session
-    /// resumption.
-    pub(super) fn new(trust: &Trust, host: &str, http2: bool) -> Result<Self, Error> {
+    /// For the server of `plan`, which must prove to be `host`. All threads share the data for
+    /// session resumption.
+    pub(super) fn new(plan: &TargetPlan, host: &str) -> Result<Self, Error> {
         let wrong = |why: &dyn std::fmt::Display| {
             Error::Plan(format!("TLS cannot be set up for {host}: {why}"))
         };
@@ -43,8 +45,11 @@ impl TlsConnector {
         let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
             .with_safe_default_protocol_versions()
             .map_err(|error| wrong(&error))?;
-        let mut config = trust.apply(builder, &provider)?.with_no_client_auth();
-        config.alpn_protocols = vec![if http2 { HTTP2 } else { b"http/1.1" }.to_vec()];
+        let mut config = plan.trust.apply(builder, &provider)?.with_no_client_auth();
+        config.alpn_protocols = vec![if plan.http2 { HTTP2 } else { b"http/1.1" }.to_vec()];
+        if plan.full_handshakes {
+            config.resumption = Resumption::disabled();
+        }
         Ok(Self {
             config: Arc::new(config),
             name,
@@ -57,6 +62,7 @@ impl TlsConnector {
             .map_err(|error| fault(&error))?;
         Ok(TlsSession {
             socket,
+            begun: base_clock::now(),
             tls,
             end: None,
         })
@@ -66,6 +72,8 @@ impl TlsConnector {
 /// A connection under TLS.
 pub(crate) struct TlsSession {
     socket: OwnedFd,
+    /// When the handshake began.
+    begun: Nanos,
     tls: ClientConnection,
     /// How it ended; reported after the bytes before the end.
     end: Option<Received>,
@@ -175,6 +183,16 @@ impl TlsSession {
             }
         }
         (count, Ok(()))
+    }
+
+    /// When the handshake began.
+    pub(crate) const fn begun(&self) -> Nanos {
+        self.begun
+    }
+
+    /// True if the handshake resumed an earlier session.
+    pub(crate) fn is_resumed(&self) -> bool {
+        self.tls.handshake_kind() == Some(HandshakeKind::Resumed)
     }
 
     pub(super) fn is_for_http2(&self) -> bool {

@@ -168,6 +168,17 @@ pub(super) const TABLE: &[Flag] = &[
         },
     },
     Flag {
+        name: "full-handshakes",
+        help: "Resume no TLS session: each connection makes a full handshake",
+        heading: SERVER,
+        on: ALL,
+        arg: |arg| switch(seldom(arg)),
+        set: |plan, given| {
+            plan.target.full_handshakes = given.is_on();
+            Ok(())
+        },
+    },
+    Flag {
         name: "unix-socket",
         help: "Connect through this Unix socket",
         heading: SERVER,

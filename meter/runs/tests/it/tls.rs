@@ -64,6 +64,26 @@ fn connections_are_resumed_and_end_with_a_goodbye() {
     assert!(!resumed[0] && count >= 15, "{resumed:?}");
     let goodbyes = seen.goodbyes.lock().unwrap();
     assert!(goodbyes.iter().all(|&goodbye| goodbye), "{goodbyes:?}");
+    // The first connection asks the server for its answer, before the run.
+    let counted = run.latency_us.resumed_handshake.unwrap().count;
+    assert!(counted >= 15, "{counted}, {resumed:?}");
+}
+
+#[test]
+fn full_handshakes_can_be_asked_for() {
+    let authority = Authority::new();
+    let (server, seen) = fixed(authority.usual(), HELLO);
+    let plan = secure(&server, &authority, 20).with(|plan| {
+        plan.request.per_connection = Some(1);
+        plan.load.connections = 1;
+        plan.target.full_handshakes = true;
+    });
+    let run = measure(&plan);
+    assert_eq!(run.accounting.good, 20, "{run:?}");
+    assert!(!seen.resumed.lock().unwrap().contains(&true));
+    let latency = run.latency_us;
+    assert!(latency.full_handshake.unwrap().count >= 20);
+    assert_eq!(latency.resumed_handshake, None);
 }
 
 #[test]

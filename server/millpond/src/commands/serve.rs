@@ -89,7 +89,7 @@ impl ServeArgs {
             server.address()
         ));
         if let Some(https) = &mut https {
-            https.print_trust();
+            https.print_trust(server.address().port());
             https.start_acme(&config)?;
         }
         if let Some(admin) = &admin {

@@ -155,3 +155,51 @@ fn h2spec_finds_nothing_wrong_through_tls() {
         "{said}"
     );
 }
+
+/// A page that says by which protocol the browser got it (W3C Resource Timing, `nextHopProtocol`).
+const PROTOCOL: &str = "<h1>hello</h1><p id=p></p><script>document.getElementById('p').textContent \
+    = performance.getEntriesByType('navigation')[0].nextHopProtocol</script>";
+
+/// What Chromium makes of a URL in this home folder; empty if it shows a warning instead.
+fn browse(home: &Path, url: &str) -> String {
+    let output = Command::new("chromium")
+        .args([
+            "--headless=new",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--dump-dom",
+        ])
+        .arg(format!(
+            "--user-data-dir={}",
+            home.join("profile").display()
+        ))
+        .arg(url)
+        .env("HOME", home)
+        .output()
+        .unwrap();
+    text(&output.stdout)
+}
+
+#[test]
+fn a_browser_shows_the_site_after_the_command_that_the_server_prints() {
+    let is_there = |program| Command::new(program).arg("--version").output().is_ok();
+    if !is_there("chromium") || !is_there("certutil") {
+        eprintln!("chromium or certutil is missing: not tested");
+        return;
+    }
+    let dir = site();
+    write(dir.path(), "pages/index.html", PROTOCOL);
+    let home = tempfile::tempdir().unwrap();
+    let (server, _) = serve(dir.path(), &["--domain", "localhost"]);
+    let url = format!("https://localhost:{}/", server.address().port());
+    let before = browse(home.path(), &url);
+    assert!(!before.contains("hello"), "{before}");
+    let notes = server.wait_for("mkdir");
+    let command = notes.lines().find(|line| line.contains("mkdir")).unwrap();
+    let mut shell = Command::new("sh");
+    shell.args(["-c", command]).env("HOME", home.path());
+    assert!(shell.status().unwrap().success(), "{command}");
+    let page = browse(home.path(), &url);
+    assert!(page.contains("<p id=\"p\">h2</p>"), "{page}");
+    assert!(server.stop().0.success());
+}
