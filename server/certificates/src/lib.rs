@@ -25,7 +25,8 @@ mod tickets;
 mod trust;
 
 pub use acme::{
-    AcmeOptions, AcmeRenewal, AcmeReport, AcmeTiming, CertificateStorage, FileStorage, LETS_ENCRYPT,
+    AcmeOptions, AcmeRenewal, AcmeReport, AcmeTiming, CertificateStorage, FileStorage,
+    LETS_ENCRYPT, PreparedRenewal,
 };
 pub use config::{ClientCertificates, TlsOptions, server_config};
 pub use error::Error;

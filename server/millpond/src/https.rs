@@ -5,16 +5,15 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr as _;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
-use std::{fs, io};
 
 use millpond_certificates::{
-    AcmeOptions, AcmeRenewal, Certificates, ClientCertificates, FileCertificates, FileStorage,
-    LocalAuthority, LocalRenewal, PemFiles, TicketSecret, TlsOptions, server_config,
-    trust_instructions,
+    AcmeRenewal, Certificates, ClientCertificates, FileCertificates, LocalAuthority, LocalRenewal,
+    PemFiles, PreparedRenewal, TicketSecret, TlsOptions, server_config, trust_instructions,
 };
 use millpond_http::{Limits, Listener, Reply, Request, Response, ServerConfig, Service};
 use millpond_site::Config;
 
+use crate::acme;
 use crate::events::Event;
 use crate::failure::{CommandFailure, CommandResult};
 use crate::output::note;
@@ -22,8 +21,6 @@ use crate::server::{HttpServer, bind};
 
 /// Where the challenges of an authority are asked for (RFC 8555 section 8.3).
 const CHALLENGES: &str = "/.well-known/acme-challenge/";
-/// How often the processes of one machine look at each other's certificates, in the same folder.
-const SHARED_STORAGE_POLL: std::time::Duration = std::time::Duration::from_secs(1);
 /// The folder of the local authority, in that of the certificates.
 const LOCAL: &str = "localhost";
 
@@ -32,9 +29,8 @@ pub(crate) struct Https {
     tls: Arc<ServerConfig>,
     certificates: Arc<Certificates>,
     files: FileCertificates,
-    /// The folder for the certificates that the server got.
-    storage: PathBuf,
-    /// `None` until the ports are served, and without names for an authority of the web.
+    /// What is to be asked of an authority, until the ports are served.
+    prepared: Option<PreparedRenewal>,
     acme: Option<AcmeRenewal>,
     _local: Option<LocalRenewal>,
     /// The certificate of the local authority, if there is one.
@@ -42,8 +38,9 @@ pub(crate) struct Https {
 }
 
 impl Https {
-    /// The certificates of the configuration of the folder `site`; `None` if it is served by http.
-    pub(crate) fn open(site: &Path, config: &Config) -> CommandResult<Option<Self>> {
+    /// The certificates of the configuration of the site in `dir`; `None` if the site is served by
+    /// http. An authority of the web is asked for nothing yet.
+    pub(crate) fn open(dir: &Path, config: &Config) -> CommandResult<Option<Self>> {
         if !config.has_tls() {
             return Ok(None);
         }
@@ -57,30 +54,39 @@ impl Https {
             Arc::clone(&certificates),
             base_clock::wall(),
         );
-        let storage = config.tls.storage.clone();
-        let storage = storage.unwrap_or_else(|| site.join("tls"));
         let (local, authority) = match config.tls.has_localhost() {
             true => {
-                let (local, authority) = local(&storage.join(LOCAL), &certificates)?;
+                let (local, authority) = local(&config.tls.folder(dir).join(LOCAL), &certificates)?;
                 (Some(local), Some(authority))
             }
             false => (None, None),
         };
+        let prepared = acme::prepare(dir, config, &certificates)?;
         Ok(Some(Self {
             tls: server_config(Arc::clone(&certificates), &options(config)?).map_err(failure)?,
             certificates,
             files: files.map_err(failure)?,
-            storage,
+            prepared,
             acme: None,
             _local: local,
             authority,
         }))
     }
 
-    /// Begins to ask the authority of `tls.domains`, which connects soon afterwards: the ports are
-    /// served by now.
-    pub(crate) fn start_acme(&mut self, config: &Config) -> CommandResult {
-        self.acme = acme(config, &self.storage, &self.certificates)?;
+    /// Shows the certificates that are stored. The database of the site is open by now, if they are
+    /// stored there.
+    pub(crate) fn show_stored(&mut self) {
+        if let Some(prepared) = &mut self.prepared {
+            prepared.show_stored();
+        }
+    }
+
+    /// Asks an authority for the certificates that are missing or old. It connects to this server
+    /// in its turn, so the ports are served by now.
+    pub(crate) fn begin_renewals(&mut self) -> CommandResult {
+        if let Some(prepared) = self.prepared.take() {
+            self.acme = Some(prepared.begin().map_err(failure)?);
+        }
         Ok(())
     }
 
@@ -113,11 +119,10 @@ impl Https {
         }
     }
 
-    /// Prints how a browser is made to trust the local authority, if there is one, and so this
-    /// server on `port`.
-    pub(crate) fn print_trust(&self, port: u16) {
+    /// Prints how a browser is made to trust the local authority, if there is one.
+    pub(crate) fn print_trust(&self) {
         if let Some(authority) = &self.authority {
-            for line in trust_instructions(authority, port) {
+            for line in trust_instructions(authority) {
                 note(format_args!("  {line}"));
             }
         }
@@ -168,7 +173,7 @@ fn has_ipv6() -> bool {
     TcpListener::bind("[::]:0").is_ok()
 }
 
-fn failure(error: millpond_certificates::Error) -> CommandFailure {
+pub(crate) fn failure(error: millpond_certificates::Error) -> CommandFailure {
     CommandFailure::new(error)
 }
 
@@ -198,41 +203,6 @@ fn local(
     let report = |error: &millpond_certificates::Error| note(format_args!("error: {error}"));
     let renewal = authority.serve(Arc::clone(certificates), report);
     Ok((renewal.map_err(failure)?, path))
-}
-
-fn acme(
-    config: &Config,
-    storage: &Path,
-    certificates: &Arc<Certificates>,
-) -> CommandResult<Option<AcmeRenewal>> {
-    let names: Vec<String> = config.tls.public_domains().map(str::to_owned).collect();
-    if names.is_empty() {
-        return Ok(None);
-    }
-    let tls = &config.tls;
-    let mut options = AcmeOptions::new(names);
-    options.trust.clone_from(&tls.acme_trust);
-    options.email.clone_from(&tls.acme_email);
-    options.profile.clone_from(&tls.profile);
-    if let Some(directory) = &tls.acme_directory {
-        options.directory.clone_from(directory);
-    }
-    make_private(storage).map_err(|error| {
-        CommandFailure::new(format!("{}: {error}", storage.display()))
-            .hint("the server keeps its certificates there: let it write, or set tls.storage")
-    })?;
-    let storage = FileStorage::new(storage)
-        .map_err(|error| CommandFailure::new(format!("{}: {error}", storage.display())))?
-        .shared(SHARED_STORAGE_POLL);
-    let report = |report| note(format_args!("millpond: {report}"));
-    let renewal = AcmeRenewal::start(options, Arc::new(storage), Arc::clone(certificates), report);
-    renewal.map(Some).map_err(failure)
-}
-
-fn make_private(folder: &Path) -> io::Result<()> {
-    use std::os::unix::fs::DirBuilderExt as _;
-    let mut builder = fs::DirBuilder::new();
-    builder.recursive(true).mode(0o700).create(folder)
 }
 
 /// What is answered on the port of http.

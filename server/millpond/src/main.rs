@@ -3,7 +3,9 @@
 //! Exit status: 0 is good, 1 failed, 2 is a mistake on the command line.
 
 mod access;
+mod acme;
 mod admin;
+mod certificate_storage;
 mod commands;
 mod descriptors;
 mod events;

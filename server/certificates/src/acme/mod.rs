@@ -156,7 +156,11 @@ impl fmt::Display for AcmeReport {
                 write!(formatter, "; the next try is at {retry}")
             }
             Self::StorageFailed { cause } => {
-                write!(formatter, "the storage of certificates fails: {cause}")
+                write!(
+                    formatter,
+                    "the storage of certificates fails: {cause}; the certificates in use stay, and \
+                     it is tried again"
+                )
             }
         }
     }
@@ -169,32 +173,35 @@ enum RenewalCommand {
     CheckNow,
 }
 
-/// The thread that asks for certificates. Dropping it ends the thread; an order that is under way
-/// is given up, and the lock is freed.
-#[derive(Debug)]
-pub struct AcmeRenewal {
-    commands: Option<UnboundedSender<RenewalCommand>>,
-    thread: Option<JoinHandle<()>>,
+/// Certificates that are shown as far as they are stored. Nothing is asked of the authority yet: it
+/// connects to ports 443 and 80 as soon as it is asked, so they must be served first.
+pub struct PreparedRenewal {
+    renewer: Renewer,
 }
 
-impl AcmeRenewal {
-    /// Shows the stored certificates and starts the thread. `report` is called on the thread.
-    ///
-    /// The caller starts it when port 443 (with [`server_config`](crate::server_config)) or port 80
-    /// (with [`Certificates::http_challenge`]) is served: the authority connects soon afterwards.
+impl fmt::Debug for PreparedRenewal {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("PreparedRenewal")
+            .finish_non_exhaustive()
+    }
+}
+
+impl PreparedRenewal {
+    /// Shows the stored certificates, so that the first client after a restart gets one. A storage
+    /// that fails is reported, and read again by the thread.
+    pub fn show_stored(&mut self) {
+        self.renewer.read_storage();
+    }
+
+    /// Starts the thread that asks for certificates. The caller serves port 443 (with
+    /// [`server_config`](crate::server_config)) or port 80 (with
+    /// [`Certificates::http_challenge`]) by now.
     ///
     /// # Errors
-    ///
-    /// The options are wrong, the file `trust` cannot be read, or there are no threads. That the
-    /// authority or the storage fails is no error: it is reported.
-    pub fn start(
-        options: AcmeOptions,
-        storage: Arc<dyn CertificateStorage>,
-        certificates: Arc<Certificates>,
-        report: impl Fn(AcmeReport) + Send + 'static,
-    ) -> Result<Self, Error> {
-        let mut renewer = Renewer::new(options, storage, certificates, Box::new(report))?;
-        renewer.read_storage();
+    /// There are no threads.
+    pub fn begin(self) -> Result<AcmeRenewal, Error> {
+        let renewer = self.renewer;
         let (commands, received) = unbounded_channel();
         let run = move || {
             let runtime = tokio::runtime::Builder::new_current_thread()
@@ -212,10 +219,37 @@ impl AcmeRenewal {
         };
         let thread = thread::Builder::new().name("acme".to_owned()).spawn(run);
         let thread = thread.map_err(|error| Error::new(format!("no thread for ACME: {error}")))?;
-        Ok(Self {
+        Ok(AcmeRenewal {
             commands: Some(commands),
             thread: Some(thread),
         })
+    }
+}
+
+/// The thread that asks for certificates. Dropping it ends the thread; an order that is under way
+/// is given up, and the lock is freed.
+#[derive(Debug)]
+pub struct AcmeRenewal {
+    commands: Option<UnboundedSender<RenewalCommand>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl AcmeRenewal {
+    /// Checks the options, and reserves the places of the certificates. `report` is called by
+    /// [`PreparedRenewal::show_stored`] and on the thread.
+    ///
+    /// # Errors
+    ///
+    /// The options are wrong, or the file `trust` cannot be read. That the authority or the storage
+    /// fails is no error: it is reported.
+    pub fn prepare(
+        options: AcmeOptions,
+        storage: Arc<dyn CertificateStorage>,
+        certificates: Arc<Certificates>,
+        report: impl Fn(AcmeReport) + Send + 'static,
+    ) -> Result<PreparedRenewal, Error> {
+        let renewer = Renewer::new(options, storage, certificates, Box::new(report))?;
+        Ok(PreparedRenewal { renewer })
     }
 
     /// Looks at all certificates now. What failed is tried again without waiting, unless the

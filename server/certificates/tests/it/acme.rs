@@ -36,7 +36,10 @@ impl AcmeNode {
         };
         let certificates = Arc::clone(certificates);
         let shown = Arc::clone(&certificates);
-        let renewal = AcmeRenewal::start(options, Arc::new(storage), shown, report).unwrap();
+        let storage = Arc::new(storage);
+        let mut renewal = AcmeRenewal::prepare(options, storage, shown, report).unwrap();
+        renewal.show_stored();
+        let renewal = renewal.begin().unwrap();
         Self {
             certificates,
             reports,

@@ -66,6 +66,9 @@ impl ServeArgs {
             ..SiteOptions::default()
         };
         let sites = Arc::new(Sites::open(&self.site, &config, options)?);
+        if let Some(https) = &mut https {
+            https.show_stored();
+        }
         let mut limits = config.limits.clone();
         let budget = DescriptorBudget::now(limits.connections, workers);
         limits.connections = budget.connections();
@@ -89,8 +92,8 @@ impl ServeArgs {
             server.address()
         ));
         if let Some(https) = &mut https {
-            https.print_trust(server.address().port());
-            https.start_acme(&config)?;
+            https.print_trust();
+            https.begin_renewals()?;
         }
         if let Some(admin) = &admin {
             note(format_args!(

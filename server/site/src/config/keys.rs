@@ -226,7 +226,7 @@ pub(super) const KEYS: [Key; 48] = [
         kind: SettingKind::File(|config| &mut config.tls.storage),
         default: None,
         example: "\"/var/lib/millpond/tls\"",
-        about: "The folder for the certificates of `tls.domains` and their keys; only its owner may read it. Without it `tls` in the folder of the site. Processes of one machine that serve the same names may share it.",
+        about: "The folder for the certificates of `tls.domains`, their private keys and the account with the authority, from the folder of the site; only its owner may read it. Processes of one machine that serve the same names may share it. Without the setting and with a PostgreSQL database they are in the table `_millpond_certificate` of the database, so that all nodes of the site share them: one node asks, each answers the challenges. Only the role of `database.url` may read the table, but private keys are then in each dump and replica of the database too. With SQLite, and always for `localhost`, the folder is `tls` without the setting.",
     },
     Key {
         section: "tls",

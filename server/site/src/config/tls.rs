@@ -30,7 +30,8 @@ pub struct TlsSettings {
     pub certificate: Option<PathBuf>,
     /// The PEM file with its key (`tls.key`).
     pub key: Option<PathBuf>,
-    /// The folder for certificates that the server got (`tls.storage`).
+    /// The folder for certificates that the server got; `None`: the database, if that is of
+    /// PostgreSQL, else [`TlsSettings::folder`] (`tls.storage`).
     pub storage: Option<PathBuf>,
     /// The URL of the authority's directory (`tls.acme_directory`).
     pub acme_directory: Option<String>,
@@ -47,6 +48,12 @@ pub struct TlsSettings {
 }
 
 impl TlsSettings {
+    /// The folder for certificates of the site in `dir`.
+    #[must_use]
+    pub fn folder(&self, dir: &Path) -> PathBuf {
+        self.storage.clone().unwrap_or_else(|| dir.join("tls"))
+    }
+
     /// The names that an authority of the web is asked for.
     pub fn public_domains(&self) -> impl Iterator<Item = &str> {
         let domains = self.domains.iter().map(String::as_str);
