@@ -65,9 +65,9 @@ const USEFUL: [Program; 7] = [
     },
 ];
 
-/// Pebble is the ACME authority of the tests of server/certificates, with a DNS server of its own.
-/// Both are Go programs, compiled from source at this version into a folder below `target`. Where
-/// Go is missing, those tests say that they were left out.
+/// Pebble is the ACME authority of tests (`lab/testkit/src/pebble.rs`), with a DNS server of its
+/// own. Both are Go programs, compiled from source at this version into a folder below `target`.
+/// Where Go is missing, those tests say that they were left out.
 const PEBBLE: GoPrograms = GoPrograms {
     module: "github.com/letsencrypt/pebble/v2",
     version: "v2.10.1",

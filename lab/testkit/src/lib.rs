@@ -1,5 +1,5 @@
 //! Shared tools of tests: a server as a child process, a client, a terminal, random numbers,
-//! folders.
+//! folders; with the feature `pebble` a certificate authority.
 //!
 //! It knows processes, sockets and folders. It must not know any other crate of the project, so a
 //! fault of another crate cannot hide in it. Everything but [`Client`] panics where a test should
@@ -7,9 +7,13 @@
 
 mod client;
 mod folder;
+#[cfg(feature = "pebble")]
+mod pebble;
 mod random;
 mod server;
 mod terminal;
+#[cfg(feature = "pebble")]
+pub mod tls;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,6 +21,8 @@ use std::time::Duration;
 
 pub use client::{Client, Connection, Response, exchange};
 pub use folder::{fast_dir, fast_parent};
+#[cfg(feature = "pebble")]
+pub use pebble::Pebble;
 pub use random::Random;
 pub use server::Server;
 pub use terminal::terminal;

@@ -42,8 +42,11 @@ impl AcmeFailure {
                 detail = format!("{detail}; {}", printable(more));
             }
         }
+        // Some authorities sort a failed look-up under the challenge that needed it.
+        let is_look_up = detail.to_ascii_lowercase().contains("could not resolve");
+        let meaning = meaning(if is_look_up { "dns" } else { kind });
         Self {
-            cause: format!("{} ({detail})", meaning(kind)),
+            cause: format!("{meaning} ({detail})"),
             problem: Some(kind.to_owned()),
         }
     }
@@ -72,28 +75,47 @@ fn meaning(kind: &str) -> &'static str {
         "dns" => "DNS: the authority found no address for the name; check its A and AAAA records",
         "connection" => {
             "the authority could not connect to the address that DNS has for the name; check that \
-             it is this server's, and that ports 443 and 80 are open"
+             its A and AAAA records are this server's, and that ports 443 and 80 are open"
         }
-        "tls" => "the server at the name's address did not answer the challenge by TLS",
+        "tls" => {
+            "the server at the name's address did not answer the challenge by TLS; check that its \
+             A and AAAA records are this server's, and that no proxy before it ends TLS"
+        }
         "unauthorized" | "incorrectResponse" => {
             "the authority did not get the right answer from the address that DNS has for the \
-             name; check that it is this server's"
+             name; check that its A and AAAA records are this server's, and no proxy's"
         }
-        "caa" => "the CAA record of the name in DNS does not permit this authority",
-        "rateLimited" => "the authority's rate limit is reached",
+        "caa" => {
+            "the CAA record of the name in DNS does not permit this authority; add the authority \
+             to it, or choose a permitted one by acme_directory"
+        }
+        "rateLimited" => {
+            "the authority's rate limit is reached; wait for the next try, as restarts do not \
+             help; for experiments set acme_directory to a staging directory"
+        }
         "rejectedIdentifier" | "unsupportedIdentifier" => {
-            "the authority does not issue certificates for such a name"
+            "the authority does not issue certificates for such a name; check its spelling in \
+             tls.domains"
         }
         "invalidContact" | "unsupportedContact" => {
-            "the authority does not accept the e-mail address in acme_email"
+            "the authority does not accept the e-mail address in acme_email; correct it, or take \
+             it out"
         }
-        "userActionRequired" => "the authority's terms have changed and must be accepted",
+        "userActionRequired" => {
+            "the authority's terms have changed and must be accepted; its message says where"
+        }
         "externalAccountRequired" => {
-            "this authority wants an account that was made on its site, which is not supported"
+            "this authority wants an account that was made on its site, which is not supported; \
+             choose another by acme_directory"
         }
-        "invalidProfile" => "the authority does not have this profile",
-        "accountDoesNotExist" => "the authority does not know the account",
-        "badNonce" | "serverInternal" => "the authority has a fault of its own",
+        "invalidProfile" => {
+            "the authority does not have this profile; choose another in tls.profile, or take it \
+             out"
+        }
+        "accountDoesNotExist" => "the authority does not know the account; a new one is made",
+        "badNonce" | "serverInternal" => {
+            "the authority has a fault of its own; there is nothing to do but wait"
+        }
         _ => "the authority refused",
     }
 }
@@ -127,13 +149,24 @@ mod tests {
             ("dns", "check its A and AAAA records"),
             ("connection", "ports 443 and 80 are open"),
             ("caa", "CAA record"),
-            ("rateLimited", "rate limit"),
+            ("rateLimited", "staging directory"),
+            ("tls", "no proxy before it ends TLS"),
+            ("rejectedIdentifier", "check its spelling"),
             ("somethingNew", "the authority refused"),
         ];
         for (kind, part) in cases {
             let failure = failure(kind, "its detail");
             assert!(failure.cause.contains(part), "{failure:?}");
             assert!(failure.cause.ends_with("(its detail)"), "{failure:?}");
+            assert!(failure.is(kind));
+        }
+    }
+
+    #[test]
+    fn a_failed_look_up_is_one_of_dns_under_any_type() {
+        for kind in ["malformed", "connection"] {
+            let failure = failure(kind, "Could not resolve URL \"example.org\"");
+            assert!(failure.cause.starts_with("DNS: "), "{failure:?}");
             assert!(failure.is(kind));
         }
     }

@@ -47,7 +47,12 @@ impl AcmeHttpClient {
     /// A client that trusts the certificates in the PEM file `trust`, or else the system's roots.
     pub(super) fn new(trust: Option<&Path>) -> Result<Self, Error> {
         let roots = match trust {
-            Some(path) => roots_of(path)?,
+            Some(path) => roots_of(path).map_err(|error| {
+                Error::new(format!(
+                    "acme_trust: {error}; it is the root of a private authority's directory, and \
+                     a public authority needs no acme_trust"
+                ))
+            })?,
             None => system_roots()?,
         };
         let mut config =
@@ -172,12 +177,13 @@ fn system_roots() -> Result<RootCertStore, Error> {
 
 /// Connects to the first address that accepts.
 async fn connect(host: &str, port: u16) -> Result<TcpStream, String> {
+    const NO_ADDRESS: &str = "the name leads to no address (DNS)";
+    const CHECK: &str = "check acme_directory, and the DNS of this machine";
     let addresses = lookup_host((host, port)).await;
-    let addresses =
-        addresses.map_err(|error| format!("the name leads to no address (DNS): {error}"))?;
-    let mut last = "the name leads to no address (DNS)".to_owned();
+    let addresses = addresses.map_err(|error| format!("{NO_ADDRESS}: {error}; {CHECK}"))?;
+    let mut last = format!("{NO_ADDRESS}; {CHECK}");
     for address in addresses {
-        last = match timeout(CONNECT_TIMEOUT, TcpStream::connect(address)).await {
+        let problem = match timeout(CONNECT_TIMEOUT, TcpStream::connect(address)).await {
             Ok(Ok(socket)) => return Ok(socket),
             Ok(Err(error)) => format!("no connection to {address}: {error}"),
             Err(_) => format!(
@@ -185,6 +191,7 @@ async fn connect(host: &str, port: u16) -> Result<TcpStream, String> {
                 CONNECT_TIMEOUT.as_secs()
             ),
         };
+        last = format!("{problem}; check acme_directory, and that this machine may connect there");
     }
     Err(last)
 }

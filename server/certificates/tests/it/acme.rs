@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
+use lab_testkit::Pebble;
 use millpond_certificates::{
     ACME_TLS_ALPN, AcmeOptions, AcmeRenewal, AcmeReport, AcmeTiming, CertificateName,
     CertificateStorage, Certificates, FileStorage,
@@ -13,7 +14,6 @@ use millpond_certificates::{
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 
-use crate::pebble::Pebble;
 use crate::support::{PATIENCE, TestServer, client_config, config_of, get};
 
 /// A server that asks for certificates.

@@ -3,5 +3,4 @@
 mod acme;
 mod files;
 mod handshakes;
-mod pebble;
 mod support;

@@ -1,19 +1,18 @@
 //! A server and a client that speak TLS by `rustls`' buffered interface, on threads.
 
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use base64::prelude::{BASE64_STANDARD as STANDARD, Engine as _};
+pub(crate) use lab_testkit::tls::{client_config, pem_text, request};
 use millpond_certificates::{
     ACME_TLS_ALPN, Certificates, ServedCertificate, TicketSecret, TlsOptions, server_config,
 };
-use rustls::crypto::aws_lc_rs;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConfig, ServerConnection};
+use rustls::pki_types::PrivateKeyDer;
+use rustls::{ClientConfig, ClientConnection, ServerConfig, ServerConnection};
 
 /// How long a test waits for an event before it fails. No event takes a hundredth of it.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(300);
@@ -131,40 +130,6 @@ fn read_head(stream: &mut impl Read) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&head).into_owned())
 }
 
-/// The settings of a client that trusts these roots.
-pub(crate) fn client_config(roots: &[CertificateDer<'static>]) -> ClientConfig {
-    let mut store = RootCertStore::empty();
-    for root in roots {
-        store.add(root.clone()).unwrap();
-    }
-    ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_root_certificates(store)
-        .with_no_client_auth()
-}
-
-/// Sends a request by TLS; the connection after its handshake, and the response.
-pub(crate) fn request(
-    address: SocketAddr,
-    name: &str,
-    config: &Arc<ClientConfig>,
-    request: &str,
-) -> io::Result<(ClientConnection, String)> {
-    let name = ServerName::try_from(name.to_owned()).unwrap();
-    let mut tls = ClientConnection::new(Arc::clone(config), name).unwrap();
-    let mut socket = TcpStream::connect(address)?;
-    socket.set_read_timeout(Some(PATIENCE))?;
-    let mut stream = rustls::Stream::new(&mut tls, &mut socket);
-    stream.write_all(request.as_bytes())?;
-    let mut response = Vec::new();
-    match stream.read_to_end(&mut response) {
-        Err(error) if error.kind() != ErrorKind::UnexpectedEof => return Err(error),
-        _ => {}
-    }
-    Ok((tls, String::from_utf8_lossy(&response).into_owned()))
-}
-
 /// A request for `/` to a server that must prove to be `name`.
 pub(crate) fn get(
     address: SocketAddr,
@@ -174,10 +139,4 @@ pub(crate) fn get(
     let (tls, response) = request(address, name, config, "GET / HTTP/1.1\r\nhost: x\r\n\r\n")?;
     assert!(response.ends_with("served"), "{response:?}");
     Ok(tls)
-}
-
-/// DER as PEM (RFC 7468), in one long line.
-pub(crate) fn pem_text(heading: &str, der: &[u8]) -> String {
-    let text = STANDARD.encode(der);
-    format!("-----BEGIN {heading}-----\n{text}\n-----END {heading}-----\n")
 }

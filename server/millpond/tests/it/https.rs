@@ -14,7 +14,7 @@ fn site() -> tempfile::TempDir {
 }
 
 /// The server, and the address that it redirects from.
-fn serve(dir: &Path, more: &[&str]) -> (Server, u16) {
+pub(crate) fn serve(dir: &Path, more: &[&str]) -> (Server, u16) {
     // A port that is free now, for http: the first line of the server names that of https.
     let plain = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = plain.local_addr().unwrap().port();

@@ -5,6 +5,7 @@
     reason = "tests read the clock to give up waiting"
 )]
 
+mod acme;
 mod adversary;
 mod cache;
 mod cli;
@@ -18,6 +19,7 @@ mod https;
 mod limits;
 mod memory;
 mod promise;
+mod relay;
 mod rules;
 mod serving;
 mod signals;

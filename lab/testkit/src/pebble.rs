@@ -1,7 +1,7 @@
 //! A private authority for tests: Let's Encrypt's Pebble, with a DNS server of its own.
 //!
-//! `cargo ci` installs the programs (`xtask/src/programs.rs`). Where they are missing, the tests
-//! say so and are left out.
+//! `cargo xtask programs` installs the programs (`xtask/src/programs.rs`), and `cargo ci` does.
+//! Where they are missing, the tests say so and are left out.
 
 use std::fs::File;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
@@ -12,15 +12,23 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use rustix::process::{Pid, Signal, kill_process};
 use rustls::ClientConfig;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 use serde_json::json;
 
-use crate::support::{PATIENCE, client_config, pem_text, request};
+use crate::tls::{client_config, pem_text, request};
+use crate::{PATIENCE, exchange, text};
+
+/// What the programs write, in the authority's folder.
+const NAMES_LOG: &str = "names.log";
+const AUTHORITY_LOG: &str = "authority.log";
+/// Between two looks whether a program answers.
+const PAUSE: Duration = Duration::from_millis(20);
 
 /// A running authority; it ends with the test.
-pub(crate) struct Pebble {
+pub struct Pebble {
     folder: tempfile::TempDir,
     children: Vec<Child>,
     directory: SocketAddr,
@@ -33,9 +41,13 @@ pub(crate) struct Pebble {
 impl Pebble {
     /// An authority that looks for challenges at these ports of 127.0.0.1; `None` if Pebble is not
     /// installed.
-    pub(crate) fn start(tls_port: u16, http_port: u16) -> Option<Self> {
+    ///
+    /// # Panics
+    /// Pebble does not start.
+    #[must_use]
+    pub fn start(tls_port: u16, http_port: u16) -> Option<Self> {
         let Some(programs) = programs() else {
-            println!("Pebble is not installed (`cargo ci` does it); this test is left out");
+            println!("Pebble is not installed (cargo xtask programs): not tested");
             return None;
         };
         let folder = tempfile::tempdir().unwrap();
@@ -58,7 +70,7 @@ impl Pebble {
         names.args(["-defaultIPv4", "127.0.0.1", "-defaultIPv6", ""]);
         names.args(["-dnsserver", &dns_text]);
         names.args(["-management", &dns_management.to_string()]);
-        pebble.run(names, "names.log");
+        pebble.run(names, NAMES_LOG);
         let mut authority = Command::new(programs.join("pebble"));
         authority.args(["-strict", "-dnsserver", &dns_text, "-config", "config.json"]);
         authority.env("PEBBLE_VA_NOSLEEP", "1");
@@ -67,7 +79,7 @@ impl Pebble {
         authority.env("PEBBLE_AUTHZREUSE", "0");
         // One in ten requests is refused for its nonce (RFC 8555 section 6.5).
         authority.env("PEBBLE_WFE_NONCEREJECT", "10");
-        pebble.run(authority, "authority.log");
+        pebble.run(authority, AUTHORITY_LOG);
         for address in [directory, management, dns, dns_management] {
             pebble.wait_for(address);
         }
@@ -82,50 +94,91 @@ impl Pebble {
     }
 
     fn wait_for(&mut self, address: SocketAddr) {
-        let deadline = base_clock::Deadline::after(PATIENCE);
+        let mut tries = 0;
         while TcpStream::connect(address).is_err() {
             for child in &mut self.children {
                 assert_eq!(child.try_wait().unwrap(), None, "Pebble has ended");
             }
-            assert!(!deadline.is_past(), "Pebble does not start");
-            std::thread::sleep(Duration::from_millis(20));
+            tries += 1;
+            assert!(PAUSE * tries < PATIENCE, "Pebble does not start");
+            std::thread::sleep(PAUSE);
         }
     }
 
     /// The URL of the directory.
-    pub(crate) fn directory(&self) -> String {
+    #[must_use]
+    pub fn directory(&self) -> String {
         format!("https://{}/dir", self.directory)
     }
 
     /// The PEM file with the root behind the directory's certificate.
-    pub(crate) fn trust(&self) -> PathBuf {
+    #[must_use]
+    pub fn trust(&self) -> PathBuf {
         self.folder.path().join("root.pem")
     }
 
     /// The root of the certificates that the authority issues.
-    pub(crate) fn issuing_root(&self) -> CertificateDer<'static> {
+    ///
+    /// # Panics
+    /// The authority does not answer.
+    #[must_use]
+    pub fn issuing_root(&self) -> CertificateDer<'static> {
         let response = self.manage("GET /roots/0 HTTP/1.0\r\n\r\n");
         CertificateDer::from_pem_slice(response.as_bytes()).unwrap()
     }
 
     /// Sets what the authority says of the renewal of a certificate.
-    pub(crate) fn set_renewal_info(&self, certificate: &CertificateDer<'_>, info: &str) {
+    ///
+    /// # Panics
+    /// The authority refuses.
+    pub fn set_renewal_info(&self, certificate: &CertificateDer<'_>, info: &str) {
         let certificate = pem_text("CERTIFICATE", certificate);
         let body = json!({ "certificate": certificate, "ariResponse": info }).to_string();
         let response = self.manage(&post("/set-renewal-info/", &body));
         assert!(response.starts_with("HTTP/1.0 200"), "{response}");
     }
 
+    /// How many orders it has taken.
+    #[must_use]
+    pub fn orders(&self) -> usize {
+        self.logged("Added order")
+    }
+
+    /// How often it was asked when a certificate should be renewed (RFC 9773).
+    #[must_use]
+    pub fn renewal_requests(&self) -> usize {
+        self.logged("/renewalInfo/ -> calling")
+    }
+
+    fn logged(&self, text: &str) -> usize {
+        let log = std::fs::read_to_string(self.folder.path().join(AUTHORITY_LOG)).unwrap();
+        log.matches(text).count()
+    }
+
+    /// Answers nothing until [`Pebble::resume`].
+    pub fn pause(&self) {
+        self.signal(Signal::STOP);
+    }
+
+    /// Goes on after [`Pebble::pause`].
+    pub fn resume(&self) {
+        self.signal(Signal::CONT);
+    }
+
+    fn signal(&self, signal: Signal) {
+        let authority = self.children.last().unwrap();
+        kill_process(Pid::from_child(authority), signal).unwrap();
+    }
+
     /// Lets DNS fail for a host.
-    pub(crate) fn break_dns(&self, host: &str) {
-        use std::io::{Read as _, Write as _};
+    ///
+    /// # Panics
+    /// The DNS server refuses.
+    pub fn break_dns(&self, host: &str) {
         let body = json!({ "host": format!("{host}.") }).to_string();
-        let mut socket = TcpStream::connect(self.dns_management).unwrap();
-        socket
-            .write_all(post("/set-servfail", &body).as_bytes())
-            .unwrap();
-        let mut response = String::new();
-        socket.read_to_string(&mut response).unwrap();
+        let request = post("/set-servfail", &body);
+        let response = exchange(self.dns_management, request.as_bytes());
+        let response = text(&response);
         assert!(response.starts_with("HTTP/1.0 200"), "{response}");
     }
 
@@ -147,7 +200,7 @@ impl Drop for Pebble {
             let _ = child.wait();
         }
         if std::thread::panicking() {
-            for log in ["names.log", "authority.log"] {
+            for log in [NAMES_LOG, AUTHORITY_LOG] {
                 let text = std::fs::read_to_string(self.folder.path().join(log));
                 println!("{log}:\n{}", text.unwrap_or_default());
             }
