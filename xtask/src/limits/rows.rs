@@ -103,7 +103,7 @@ const fn option(name: &'static str, unit: Unit) -> Place {
 
 use Unit::{Bytes, Count, Time};
 
-pub(super) const ROWS: [Row; 45] = [
+pub(super) const ROWS: [Row; 46] = [
     Row {
         what: "request target, head, fields, body",
         amount: "{}, {}, {}, {}",
@@ -455,6 +455,16 @@ pub(super) const ROWS: [Row; 45] = [
             constant(ACME, "REQUEST_TIMEOUT", Time),
         ],
         past: "the try fails; the certificate in use stays",
+    },
+    Row {
+        what: "answer of the database that stores certificates",
+        amount: "{}",
+        places: &[constant(
+            "server/millpond/src/certificate_storage",
+            "LIMIT",
+            Time,
+        )],
+        past: "reported, tried again; the certificate in use stays",
     },
     Row {
         what: "pause after a failed try for a certificate",
