@@ -119,10 +119,11 @@ impl Https {
         }
     }
 
-    /// Prints how a browser is made to trust the local authority, if there is one.
-    pub(crate) fn print_trust(&self) {
+    /// Prints how a browser is made to trust the local authority, if there is one, and so this
+    /// server on `port`.
+    pub(crate) fn print_trust(&self, port: u16) {
         if let Some(authority) = &self.authority {
-            for line in trust_instructions(authority) {
+            for line in trust_instructions(authority, port) {
                 note(format_args!("  {line}"));
             }
         }

@@ -92,7 +92,7 @@ impl ServeArgs {
             server.address()
         ));
         if let Some(https) = &mut https {
-            https.print_trust();
+            https.print_trust(server.address().port());
             https.begin_renewals()?;
         }
         if let Some(admin) = &admin {
