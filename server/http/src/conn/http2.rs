@@ -17,12 +17,13 @@ use std::time::Duration;
 use base_clock::Boottime;
 use rustix::io::Errno;
 
+use super::exchange::BodyPlace;
 use super::http2_cache::{CachedHttp2, KnownBlocks};
 use super::progress::TransferProgress;
 use super::send::begin_to_linger;
 use super::socket::IoOutcome;
 use super::{Connection, NextAction, Stage};
-use crate::budget::{ClientNetwork, Holder, Holding};
+use crate::budget::Holder;
 use crate::event::Token;
 use crate::h1::Refusal;
 use crate::h2::{
@@ -39,16 +40,16 @@ const WRITTEN_AT_ONCE: usize = 60 << 10;
 const SHRINKS_AFTER: Duration = Duration::from_secs(2);
 /// An HTTP/2 connection.
 pub(super) struct Http2 {
-    session: Session,
-    token: Token,
-    peer: SocketAddr,
+    pub(super) session: Session,
+    pub(super) token: Token,
+    pub(super) peer: SocketAddr,
     /// Responses that are being made.
     pending: Vec<PendingStream>,
     waker: Option<Waker>,
     /// Whether a response that is being made was not polled yet.
     has_new: bool,
     /// Frames that the socket did not take.
-    unsent: Vec<u8>,
+    pub(super) unsent: Vec<u8>,
     /// Since the socket was first full.
     sending: Option<TransferProgress>,
     /// Bytes that were sent since then.
@@ -56,12 +57,16 @@ pub(super) struct Http2 {
     known: KnownBlocks,
     /// Streams of which the service was told that they were refused.
     refused: Vec<StreamId>,
-    /// Since when the worker's budget counts request bodies of the connection.
-    counted_since: Option<Boottime>,
+    /// Bodies that go to files, or that can go to none.
+    pub(super) bodies: Vec<(StreamId, BodyPlace)>,
+    /// What the worker's budget counts for the connection beside its streams.
+    pub(super) counted: usize,
+    /// Since when it counts something.
+    pub(super) counted_since: Boottime,
     /// Whether the session has given back memory since it was last busy.
     is_small: bool,
     /// The time of the last read.
-    now: Boottime,
+    pub(super) now: Boottime,
 }
 
 struct PendingStream {
@@ -104,10 +109,18 @@ impl FileReader for Files {
 
 impl Http2 {
     /// The name under which the worker's budget counts the connection.
-    const fn holder(&self) -> Holder {
+    pub(super) const fn holder(&self) -> Holder {
         Holder {
             connection: self.token,
             stream: 0,
+        }
+    }
+
+    /// The same for one of its streams, whose numbers begin with 1.
+    pub(super) const fn stream_holder(&self, stream: StreamId) -> Holder {
+        Holder {
+            connection: self.token,
+            stream: stream.number(),
         }
     }
 }
@@ -128,7 +141,9 @@ impl<S: Service> Worker<S> {
             sent: 0,
             known: KnownBlocks::default(),
             refused: Vec::new(),
-            counted_since: None,
+            bodies: Vec::new(),
+            counted: 0,
+            counted_since: now,
             is_small: false,
             now,
         });
@@ -146,6 +161,16 @@ impl<S: Service> Worker<S> {
             http2.session.shut_down(Boottime::now());
         }
         let action = self.turn(connection, &mut http2);
+        let action = match action {
+            Some(NextAction::Wait | NextAction::Yield) => {
+                match self.charge_http2(connection, &mut http2) {
+                    // What ends leaves in a turn of its own.
+                    true => Some(NextAction::Yield),
+                    false => action,
+                }
+            }
+            action => action,
+        };
         connection.http2 = Some(http2);
         action
     }
@@ -183,7 +208,7 @@ impl<S: Service> Worker<S> {
             }
         }
         connection.deadline = self.http2_deadline(http2);
-        Some(NextAction::Wait)
+        Some(connection.wait())
     }
 
     /// Handles a passed deadline; none if the connection ends.
@@ -252,45 +277,9 @@ impl<S: Service> Worker<S> {
                 None => break,
             }
         }
-        self.charge_bodies(http2);
     }
 
-    /// Counts what the bodies of the connection hold. If that is too much beside what others hold,
-    /// the connection ends.
-    fn charge_bodies(&mut self, http2: &mut Http2) {
-        let held = http2.session.body_bytes_held();
-        if held == 0 {
-            if http2.counted_since.take().is_some() {
-                self.budgets.release(http2.holder());
-            }
-            return;
-        }
-        let holding = Holding {
-            client: ClientNetwork::of(http2.peer.ip()),
-            bytes: held,
-            since: *http2.counted_since.get_or_insert(http2.now),
-            may_end: true,
-        };
-        self.budgets.memory.hold(http2.holder(), holding);
-        if self.budgets.memory.is_over() {
-            let victims = self.budgets.memory.victims(http2.now);
-            if self.end_all(victims, Some(http2.holder())) {
-                self.counters.bodies_ended.add(1);
-                http2.session.close(ErrorCode::EnhanceYourCalm);
-            }
-        }
-    }
-
-    /// Ends a connection whose bodies take what others need.
-    pub(super) fn end_http2_bodies(&mut self, connection: &mut Connection) -> Option<NextAction> {
-        if let Some(http2) = &mut connection.http2 {
-            self.counters.bodies_ended.add(1);
-            http2.session.close(ErrorCode::EnhanceYourCalm);
-        }
-        Some(self.drive(connection))
-    }
-
-    fn handle(&mut self, http2: &mut Http2, event: SessionEvent) {
+    pub(super) fn handle(&mut self, http2: &mut Http2, event: SessionEvent) {
         match event {
             SessionEvent::Request(stream) => {
                 self.counters.requests.add(1);
@@ -341,6 +330,9 @@ impl<S: Service> Worker<S> {
             return self.respond_with_cached(http2, stream, &cached);
         }
         let wants_validity = hash.is_some_and(|hash| self.http2_cache.appeared_before(hash));
+        if let Err(refusal) = self.complete_http2_body(http2, stream) {
+            return self.refuse_stream(http2, stream, refusal);
+        }
         let reply = {
             let Some(mut request) = http2.session.request(stream, http2.peer, http2.now) else {
                 return;
@@ -431,7 +423,6 @@ impl<S: Service> Worker<S> {
             // So that the worker knows when no one may wake it.
             http2.waker = None;
         }
-        self.charge_bodies(http2);
     }
 
     /// Sends what waits, then the frames of all streams that are ready.
@@ -502,7 +493,7 @@ impl<S: Service> Worker<S> {
     }
 
     /// Notifies the service of streams that have ended.
-    fn note_ended(&mut self, http2: &mut Http2) {
+    pub(super) fn note_ended(&mut self, http2: &mut Http2) {
         let peer = http2.peer;
         while let Some(stream) = http2.session.next_ended() {
             let is_refused = http2
@@ -521,6 +512,7 @@ impl<S: Service> Worker<S> {
                 };
                 self.notify(|service| service.done(&request, status, stream.body_bytes()));
             }
+            self.release_stream(http2, stream.id(), stream.is_counted());
             self.http2_buffers.give_back(stream);
         }
     }
@@ -533,7 +525,7 @@ impl<S: Service> Worker<S> {
         http2.pending.clear();
         http2.session.abandon();
         self.note_ended(&mut http2);
-        if http2.counted_since.is_some() {
+        if http2.counted > 0 {
             self.budgets.release(http2.holder());
         }
     }

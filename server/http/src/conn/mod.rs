@@ -12,19 +12,23 @@
 //!   before gets its `cached_response`.
 //! - `unfinished`: what requests hold that have not arrived whole.
 //! - `send`: outgoing bytes; `write_batch`: the responses of all connections in a turn.
-//! - `http2`: the same for HTTP/2, with `http2_cache`; the protocol is in `crate::h2`.
-//! - `socket`: system calls on the socket; `secure_socket`: the same through TLS.
+//! - `http2`: the same for HTTP/2, with `http2_cache` and `http2_unfinished`; the protocol is in
+//!   `crate::h2`.
+//! - `socket`: system calls on the socket; `secure_socket`: the same through TLS; `secure_idle`: beginnings of
+//!   records while nothing else has begun.
 
 mod answer;
 mod cached_response;
 mod exchange;
 mod http2;
 mod http2_cache;
+mod http2_unfinished;
 mod output;
 pub(crate) mod progress;
 mod read;
 mod read_batch;
 mod response_cache;
+mod secure_idle;
 mod secure_socket;
 mod send;
 mod socket;
@@ -206,6 +210,7 @@ impl<S: Service> Worker<S> {
     pub(crate) fn end(&mut self, connection: &mut Connection) {
         self.end_http2(connection);
         connection.end_records();
+        self.release_records(connection);
         if connection.has_failed() {
             self.counters.tls_failures.add(1);
         }

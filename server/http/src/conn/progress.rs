@@ -24,6 +24,11 @@ impl TransferProgress {
         }
     }
 
+    /// When it began.
+    pub(crate) const fn start(&self) -> Boottime {
+        self.start
+    }
+
     /// `total` bytes have been moved by `now`.
     pub(crate) fn moved_to(&mut self, total: u64, now: Boottime) {
         if total > self.bytes {

@@ -33,15 +33,15 @@ impl<S: Service> Worker<S> {
             return Some(NextAction::Wait);
         }
         let received = connection.receive(self.read_batch.free());
-        if connection.has_opened() {
-            return Some(
-                self.begin_opened(connection, received)
-                    .unwrap_or(NextAction::Close),
-            );
+        if connection.has_news() {
+            let step = self.first_secure_bytes(connection, received);
+            // The caller puts the buffers back.
+            *borrowed_buffers = connection.exchange.take();
+            return Some(step.unwrap_or(NextAction::Close));
         }
         let len = match received {
             IoOutcome::Bytes(len) => len,
-            IoOutcome::WouldBlock => return Some(NextAction::Wait),
+            IoOutcome::WouldBlock => return Some(self.wait_for_record(connection)),
             IoOutcome::Closed => return Some(NextAction::Close),
         };
         let now = Boottime::now();
@@ -109,7 +109,7 @@ impl<S: Service> Worker<S> {
                 Some(self.drive(connection))
             }
             Negotiated::Nothing => None,
-            Negotiated::Http1 if len == 0 => Some(NextAction::Wait),
+            Negotiated::Http1 if len == 0 => Some(self.wait_for_record(connection)),
             Negotiated::Http1 => {
                 let mut borrowed_buffers = None;
                 let first = self.first(len);
@@ -171,7 +171,7 @@ impl<S: Service> Worker<S> {
             }
             IoOutcome::WouldBlock => {
                 connection.deadline = self.read_until(exchange);
-                Some(NextAction::Wait)
+                Some(connection.wait())
             }
             IoOutcome::Closed => Some(NextAction::Close),
         }
@@ -202,10 +202,12 @@ impl<S: Service> Worker<S> {
                 IoOutcome::Bytes(len) => {
                     left = left.saturating_sub(u32::try_from(len).unwrap_or(u32::MAX));
                 }
-                IoOutcome::WouldBlock => {
+                IoOutcome::WouldBlock if connection.wait() == NextAction::Wait => {
                     connection.stage = Stage::Lingering(left);
                     return Some(NextAction::Wait);
                 }
+                // Records without content, which would keep the connection for ever.
+                IoOutcome::WouldBlock => break,
                 IoOutcome::Closed => break,
             }
         }

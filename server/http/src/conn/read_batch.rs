@@ -80,15 +80,20 @@ impl<S: Service> Worker<S> {
             return;
         };
         let received = connection.receive(self.read_batch.free());
-        if connection.has_opened() {
+        if connection.has_news() {
             return self.advance(token, |worker, connection| {
-                worker.begin_opened(connection, received)
+                worker.first_secure_bytes(connection, received)
             });
         }
         match received {
             IoOutcome::Bytes(len) => {
                 let first = self.first(len);
                 self.read_batch.reads.push(BatchedRead { token, first });
+            }
+            IoOutcome::WouldBlock if connection.is_secure() => {
+                self.advance(token, |worker, connection| {
+                    Some(worker.wait_for_record(connection))
+                });
             }
             IoOutcome::WouldBlock => {}
             IoOutcome::Closed => self.advance(token, |_, _| None),
@@ -141,7 +146,7 @@ impl<S: Service> Worker<S> {
         self.read_batch.reads.clear();
     }
 
-    fn answer_first(
+    pub(super) fn answer_first(
         &mut self,
         connection: &mut Connection,
         first: FirstRead,

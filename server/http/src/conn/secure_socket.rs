@@ -11,13 +11,14 @@ use std::io::IoSlice;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
+use base_clock::Boottime;
 use rustix::io::Errno;
 use rustix::net::{SendFlags, send};
 use rustls::ServerConfig;
 
-use super::Connection;
 use super::output::FilePart;
 use super::socket::IoOutcome;
+use super::{Connection, NextAction};
 use crate::transport::{Plaintext, RECORD, Records, TlsError, TlsSession};
 
 /// Bytes that are received at once: four records.
@@ -27,6 +28,11 @@ const SENT: usize = 4 * RECORD;
 /// The longest beginning of a message that waits for its rest. `rustls` refuses longer messages in
 /// a handshake; a record is shorter.
 const HELD: usize = 128 << 10;
+/// Bytes without plaintext in them that a connection may send: those of its handshake, and heads,
+/// paddings and keys of records. Each byte of plaintext allows [`OVERHEAD_PER_BYTE`] more.
+const OVERHEAD: i64 = 256 << 10;
+/// A record of one byte has 22 to 29 others.
+const OVERHEAD_PER_BYTE: i64 = 64;
 /// The first byte of a handshake's record (RFC 8446 section 5.1).
 const HANDSHAKE: u8 = 22;
 /// What a client reads that speaks plain HTTP here.
@@ -61,6 +67,22 @@ pub(super) struct SecureSocket {
     has_more: bool,
     /// Whether the handshake was completed since [`Connection::take_opened`] asked.
     is_new: bool,
+    /// Since when the worker's budget counts [`Connection::memory_of_records`], if it does.
+    pub(super) counted_since: Option<Boottime>,
+    /// Bytes without plaintext that may still come.
+    overhead_left: i64,
+    turn: Turn,
+}
+
+/// Whether a connection lets others have their turn although its socket has more: so does one
+/// that sends much and says little, such as new keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Turn {
+    Goes,
+    /// The turn ends when it is asked for more.
+    Ends,
+    /// The turn has ended, which the caller has not heard yet.
+    Ended,
 }
 
 enum SecureState {
@@ -101,6 +123,9 @@ impl SecureSocket {
             pending: 0,
             has_more: false,
             is_new: false,
+            counted_since: None,
+            overhead_left: OVERHEAD,
+            turn: Turn::Goes,
         })
     }
 
@@ -142,6 +167,7 @@ impl SecureSocket {
         space: &mut [u8],
         out: &mut Records,
     ) -> Result<usize, TlsError> {
+        let before = self.held.len();
         let Some(session) = self.session() else {
             return Err(TlsError::Unexpected);
         };
@@ -157,7 +183,27 @@ impl SecureSocket {
             return Err(TlsError::Unexpected);
         }
         self.held = held.to_vec();
+        self.note_overhead(received.len() - before, len + self.plaintext.len())?;
         Ok(len)
+    }
+
+    /// Counts bytes that were received, and the plaintext in them.
+    fn note_overhead(&mut self, received: usize, plaintext: usize) -> Result<(), TlsError> {
+        let allowed = plaintext as i64 * OVERHEAD_PER_BYTE;
+        let left = self.overhead_left - received as i64 + allowed;
+        self.overhead_left = left.min(OVERHEAD);
+        match left < 0 {
+            true => Err(TlsError::Unexpected),
+            false => Ok(()),
+        }
+    }
+
+    /// Bytes that are received at once: fewer from a client that has said little in many.
+    const fn most_received(&self) -> usize {
+        match self.overhead_left < OVERHEAD / 2 {
+            true => RECEIVED / 4,
+            false => RECEIVED,
+        }
     }
 }
 
@@ -189,46 +235,54 @@ impl Connection {
             self.ready.read = tls.has_more || !tls.plaintext.is_empty();
             return IoOutcome::Bytes(len);
         }
-        loop {
-            if let Err(outcome) = self.flush(tls) {
-                // The rest of a handshake, or of an alert, leaves before more is read.
-                return outcome;
+        if tls.turn == Turn::Ends && self.ready.read {
+            tls.turn = Turn::Ended;
+            return IoOutcome::WouldBlock;
+        }
+        tls.turn = Turn::Goes;
+        if let Err(outcome) = self.flush(tls) {
+            // The rest of a handshake, or of an alert, leaves before more is read.
+            return outcome;
+        }
+        let held = tls.held.len();
+        scratch.received.resize(held + tls.most_received(), 0);
+        scratch.received[..held].copy_from_slice(&tls.held);
+        let len = match self.receive_plain(&mut scratch.received[held..]) {
+            IoOutcome::Bytes(len) => len,
+            other => return other,
+        };
+        if !tls.begin(scratch.received[0]) {
+            let _ = send(&self.socket, PLAIN_HTTP, SendFlags::NOSIGNAL);
+            return IoOutcome::Closed;
+        }
+        scratch.records.clear();
+        let read = tls.read(
+            &mut scratch.received[..held + len],
+            space,
+            &mut scratch.records,
+        );
+        if self.send_records(tls, &scratch.records) == IoOutcome::Closed {
+            return IoOutcome::Closed;
+        }
+        match read {
+            Err(_) => {
+                tls.state = SecureState::Failed;
+                IoOutcome::Closed
             }
-            let held = tls.held.len();
-            scratch.received.resize(held + RECEIVED, 0);
-            scratch.received[..held].copy_from_slice(&tls.held);
-            let len = match self.receive_plain(&mut scratch.received[held..]) {
-                IoOutcome::Bytes(len) => len,
-                other => return other,
-            };
-            if !tls.begin(scratch.received[0]) {
-                let _ = send(&self.socket, PLAIN_HTTP, SendFlags::NOSIGNAL);
-                return IoOutcome::Closed;
+            Ok(0) if tls.session().is_none_or(|session| session.has_ended()) => IoOutcome::Closed,
+            Ok(0) => {
+                if self.ready.read {
+                    tls.turn = Turn::Ended;
+                }
+                IoOutcome::WouldBlock
             }
-            scratch.records.clear();
-            let read = tls.read(
-                &mut scratch.received[..held + len],
-                space,
-                &mut scratch.records,
-            );
-            if self.send_records(tls, &scratch.records) == IoOutcome::Closed {
-                return IoOutcome::Closed;
-            }
-            match read {
-                Err(_) => {
-                    tls.state = SecureState::Failed;
-                    return IoOutcome::Closed;
+            Ok(len) => {
+                if self.ready.read && tls.overhead_left < OVERHEAD {
+                    tls.turn = Turn::Ends;
                 }
-                Ok(0) if tls.session().is_none_or(|session| session.has_ended()) => {
-                    return IoOutcome::Closed;
-                }
-                Ok(0) if self.ready.read => {}
-                Ok(0) => return IoOutcome::WouldBlock,
-                Ok(len) => {
-                    tls.has_more = self.ready.read;
-                    self.ready.read |= !tls.plaintext.is_empty();
-                    return IoOutcome::Bytes(len);
-                }
+                tls.has_more = self.ready.read;
+                self.ready.read |= !tls.plaintext.is_empty();
+                IoOutcome::Bytes(len)
             }
         }
     }
@@ -352,10 +406,53 @@ impl Connection {
         })
     }
 
-    /// Whether a handshake was completed of which [`Self::take_opened`] has not told yet.
+    /// Whether bytes that were received mean more than a beginning of a request: the handshake was
+    /// completed, of which [`Self::take_opened`] has not told yet, or records are counted.
     #[inline]
+    pub(super) fn has_news(&self) -> bool {
+        let tls = self.tls.as_ref();
+        tls.is_some_and(|tls| tls.is_new || tls.counted_since.is_some())
+    }
+
+    /// Whether a handshake was completed of which [`Self::take_opened`] has not told yet.
     pub(super) fn has_opened(&self) -> bool {
         self.tls.as_ref().is_some_and(|tls| tls.is_new)
+    }
+
+    /// Whether the socket has TLS.
+    pub(super) const fn is_secure(&self) -> bool {
+        self.tls.is_some()
+    }
+
+    pub(super) fn secure_socket(&mut self) -> Option<&mut SecureSocket> {
+        self.tls.as_deref_mut()
+    }
+
+    /// Whether the worker's budget counts [`Self::memory_of_records`] by themselves.
+    pub(super) fn is_counted(&self) -> bool {
+        let tls = self.tls.as_ref();
+        tls.is_some_and(|tls| tls.counted_since.is_some())
+    }
+
+    /// Bytes of memory that wait for the rest of a record, for space in a buffer, or for the
+    /// socket.
+    pub(super) fn memory_of_records(&self) -> usize {
+        let held = |tls: &SecureSocket| {
+            tls.held.capacity() + tls.plaintext.capacity() + tls.unsent.capacity()
+        };
+        self.tls.as_deref().map_or(0, held)
+    }
+
+    /// What a connection does that can receive no more bytes now: it waits, unless only its turn
+    /// has ended.
+    pub(super) fn wait(&mut self) -> NextAction {
+        match &mut self.tls {
+            Some(tls) if tls.turn == Turn::Ended => {
+                tls.turn = Turn::Goes;
+                NextAction::Yield
+            }
+            _ => NextAction::Wait,
+        }
     }
 
     /// What both sides have agreed to speak.

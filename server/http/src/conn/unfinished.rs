@@ -36,7 +36,7 @@ impl<S: Service> Worker<S> {
             return Ok(Some(NextAction::Yield));
         }
         let step = self.read_on(connection, exchange);
-        if step == Some(NextAction::Wait) {
+        if matches!(step, Some(NextAction::Wait | NextAction::Yield)) {
             if matches!(exchange.body_place, BodyPlace::File(_)) {
                 self.store_body(connection, exchange, 0)?;
             }
@@ -134,7 +134,10 @@ impl<S: Service> Worker<S> {
         connection: &Connection,
         exchange: &mut Exchange,
     ) -> Result<(), Refusal> {
-        let holding = holding(connection, exchange, exchange.memory(), true);
+        let holding = {
+            let bytes = exchange.memory() + connection.memory_of_records();
+            holding(connection, exchange, bytes, true)
+        };
         let holder = name(connection, exchange);
         self.budgets.memory.hold(holder, holding);
         if self.budgets.memory.is_over() && self.end_some(Full::Memory, exchange) {
@@ -176,6 +179,11 @@ impl<S: Service> Worker<S> {
         if self.budgets.are_files_taken() {
             self.end_some(Full::Disk, exchange);
         }
+        self.create_body_file()
+    }
+
+    /// A file for a body, unless too many are open.
+    pub(super) fn create_body_file(&mut self) -> Option<BodyFile> {
         if self.budgets.are_files_taken() {
             return None;
         }
@@ -188,7 +196,7 @@ impl<S: Service> Worker<S> {
     }
 
     /// Appends to a file; if the disk is full, in the place of others.
-    fn append(
+    pub(super) fn append(
         &mut self,
         file: &mut BodyFile,
         bytes: &[u8],
@@ -213,31 +221,34 @@ impl<S: Service> Worker<S> {
             Full::Disk => &mut self.budgets.disk,
         };
         let victims = budget.victims(exchange.now);
-        self.end_all(victims, exchange.holder)
+        let own = exchange.holder.map(|holder| holder.connection);
+        !self.end_all(victims, own).is_empty()
     }
 
-    /// Ends the unfinished requests of `victims`; true if `own` is among them, which the caller
-    /// ends.
-    pub(super) fn end_all(&mut self, victims: Vec<Holder>, own: Option<Holder>) -> bool {
-        let mut is_own = false;
-        for victim in victims {
-            if Some(victim) == own {
-                is_own = true;
-            } else {
-                self.end_unfinished(victim.connection);
+    /// Ends the unfinished requests of `victims`, but for those of the connection `own`: these are
+    /// returned, and the caller ends them.
+    pub(super) fn end_all(&mut self, mut victims: Vec<Holder>, own: Option<Token>) -> Vec<Holder> {
+        victims.retain(|victim| {
+            let is_own = own == Some(victim.connection);
+            if !is_own {
+                self.end_unfinished(*victim);
             }
-        }
-        is_own
+            is_own
+        });
+        victims
     }
 
     /// Refuses the request that another connection has begun to send.
-    fn end_unfinished(&mut self, token: Token) {
-        self.advance(token, |worker, connection| {
-            if connection.stage == Stage::Http2 {
-                return worker.end_http2_bodies(connection);
-            }
-            if connection.stage != Stage::Reading {
-                return Some(NextAction::Wait);
+    fn end_unfinished(&mut self, victim: Holder) {
+        self.advance(victim.connection, |worker, connection| {
+            match connection.stage {
+                Stage::Http2 => return worker.end_http2_holder(connection, victim),
+                Stage::Reading => {}
+                Stage::Idle if connection.is_counted() => {
+                    worker.counters.heads_ended.add(1);
+                    return Some(NextAction::Close);
+                }
+                _ => return Some(NextAction::Wait),
             }
             let Some(mut exchange) = connection.exchange.take() else {
                 return Some(NextAction::Wait);

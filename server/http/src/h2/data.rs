@@ -154,12 +154,12 @@ impl Session {
         if stream.part != RequestPart::Body {
             return None;
         }
-        if stream.body.len() + bytes.len() > context.limits.body {
+        if stream.body_len() + bytes.len() > context.limits.body {
             return self.refuse_at(at, Refusal::BodyTooLarge);
         }
         // Nothing is reserved: a length is only a promise.
         stream.body.extend_from_slice(bytes);
-        let len = stream.body.len() as u64;
+        let len = stream.body_len() as u64;
         stream.receiving.moved_to(len, context.now);
         stream.owes_continue = false;
         None
@@ -171,7 +171,7 @@ impl Session {
         if stream.part == RequestPart::Body {
             stream.part = RequestPart::Refused;
         }
-        stream.body = bytes::BytesMut::new();
+        stream.drop_body();
         stream.owes_continue = false;
         stream.has_handler = true;
         Some(SessionEvent::Refused(StreamId(stream.id), refusal))
@@ -189,7 +189,7 @@ impl Session {
         if was == RequestPart::Refused {
             return Ok(None);
         }
-        let len = stream.body.len() as u64;
+        let len = stream.body_len() as u64;
         // Section 8.1.1.
         if stream.content_length.is_some_and(|length| length != len) {
             return self.stream_error(id, ErrorCode::ProtocolError, now);

@@ -57,6 +57,11 @@ impl Http2Head {
         &self.text
     }
 
+    /// Bytes of memory beside the struct itself.
+    pub(super) fn memory(&self) -> usize {
+        self.text.capacity() + self.fields.capacity() * size_of::<FieldSpan>()
+    }
+
     pub(crate) fn method(&self) -> &[u8] {
         self.method.of(&self.text)
     }

@@ -19,7 +19,8 @@
 //!
 //! What a client could use to exhaust the server is bounded here: streams, with those whose
 //! handlers still run; fields of a head, while they are decoded; pieces of a head; frames that wait
-//! to be sent; time in which a window stays shut. Bodies are counted for the driver.
+//! to be sent; time in which a window stays shut. What requests and responses hold is counted for
+//! the driver (`holdings`), which bounds it for all connections together.
 
 mod data;
 mod flow;
@@ -28,6 +29,7 @@ mod frames;
 mod head;
 mod head_reader;
 mod headers;
+mod holdings;
 pub(crate) mod hpack;
 mod priority;
 mod receive;
@@ -45,6 +47,7 @@ mod write;
 
 pub(crate) use frame::ErrorCode;
 pub(crate) use head::Http2Head;
+pub(crate) use holdings::StreamHolding;
 pub(crate) use priority::Priority;
 pub(crate) use respond::EncodedResponse;
 #[cfg(test)]

@@ -30,7 +30,6 @@ pub(super) struct PendingBlock {
 }
 
 impl PendingBlock {
-    #[cfg(test)]
     pub(super) fn memory(&self) -> usize {
         self.bytes.capacity()
     }

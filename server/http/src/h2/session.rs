@@ -164,12 +164,15 @@ impl Session {
         received: Boottime,
     ) -> Option<Request<'_>> {
         let stream = self.streams.get_mut(stream.0)?;
-        let body = if stream.body.is_empty() {
-            Bytes::new()
-        } else {
-            std::mem::take(&mut stream.body).freeze()
+        let body = match stream.whole_body.take() {
+            Some(body) => body,
+            None if stream.body.is_empty() => Bytes::new(),
+            None => {
+                let body = std::mem::take(&mut stream.body).freeze();
+                stream.lent += body.len();
+                body
+            }
         };
-        stream.lent += body.len();
         Some(stream.head.request(body, peer, received))
     }
 
@@ -202,6 +205,7 @@ impl Session {
     }
 
     /// Bytes of request bodies that are held in memory, of all streams.
+    #[cfg(test)]
     pub(crate) fn body_bytes_held(&self) -> usize {
         let streams = self.streams.iter();
         streams.map(Http2Stream::body_bytes_held).sum()

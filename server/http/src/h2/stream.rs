@@ -7,7 +7,10 @@ use bytes::{Bytes, BytesMut};
 
 use super::flow::{ReceiveWindow, SendWindow, StallClock};
 use super::head::Http2Head;
+use super::holdings::StreamHolding;
 use super::priority::Priority;
+#[cfg(doc)]
+use super::session::Session;
 use crate::conn::progress::TransferProgress;
 use crate::limits::{SPARE_STREAMS, STREAM_WINDOW};
 use crate::request::Request;
@@ -18,6 +21,11 @@ use crate::response::Body;
 pub(crate) struct StreamId(pub(super) u32);
 
 impl StreamId {
+    /// A stream of the client; none for number 0, which is the connection.
+    pub(crate) fn of_client(number: u32) -> Option<Self> {
+        (number != 0).then_some(Self(number))
+    }
+
     /// The number itself.
     pub(crate) const fn number(self) -> u32 {
         self.0
@@ -49,7 +57,12 @@ pub(crate) struct Http2Stream {
     /// The generation of the dynamic table for which it does.
     pub(super) generation: Option<u64>,
     pub(super) content_length: Option<u64>,
+    /// What has arrived of the body and is in memory.
     pub(super) body: BytesMut,
+    /// Bytes of the body before these, which the driver has [moved](Session::move_body) elsewhere.
+    pub(super) moved: usize,
+    /// The whole body, if the driver has put it together.
+    pub(super) whole_body: Option<Bytes>,
     pub(super) receive_window: ReceiveWindow,
     pub(super) receiving: TransferProgress,
     /// 100 (Continue) is to be sent.
@@ -58,8 +71,10 @@ pub(crate) struct Http2Stream {
     /// The driver was given the request, and gave neither a response nor the end of the handler
     /// back.
     pub(super) has_handler: bool,
-    /// Bytes of the body that its handler may still hold.
+    /// Bytes of the body in memory that its handler may still hold.
     pub(super) lent: usize,
+    /// What the driver has counted for the stream.
+    pub(super) counted: StreamHolding,
     /// The stream is closed, and waits for the end of its handler.
     pub(super) is_reset: bool,
 
@@ -103,11 +118,14 @@ impl Http2Stream {
             generation: None,
             content_length: None,
             body: BytesMut::new(),
+            moved: 0,
+            whole_body: None,
             receive_window: ReceiveWindow::new(STREAM_WINDOW),
             receiving: TransferProgress::new(Boottime::from_nanos(0)),
             owes_continue: false,
             has_handler: false,
             lent: 0,
+            counted: StreamHolding::default(),
             is_reset: false,
             send_window: SendWindow::new(0),
             response: QueuedReply::default(),
@@ -136,14 +154,30 @@ impl Http2Stream {
         self.response.sent
     }
 
+    /// Whether the driver counts something for the stream.
+    pub(crate) fn is_counted(&self) -> bool {
+        self.counted != StreamHolding::default()
+    }
+
     /// Whether the response was written to its last frame.
     #[cfg(test)]
     pub(crate) const fn is_complete(&self) -> bool {
         self.response.is_complete
     }
 
+    /// Bytes of the body that have arrived.
+    pub(super) fn body_len(&self) -> usize {
+        self.moved + self.body.len()
+    }
+
+    /// Drops the body.
+    pub(super) fn drop_body(&mut self) {
+        (self.body, self.moved, self.whole_body) = (BytesMut::new(), 0, None);
+    }
+
     /// Bytes of the request's body that are held in memory: those that have arrived, until the
     /// handler has given its response.
+    #[cfg(test)]
     pub(crate) fn body_bytes_held(&self) -> usize {
         self.body.len() + self.lent
     }
@@ -151,13 +185,13 @@ impl Http2Stream {
     /// How many bytes of the body are still to come, as far as is known.
     pub(super) fn expected(&self) -> u64 {
         let length = self.content_length.unwrap_or(u64::MAX);
-        length.saturating_sub(self.body.len() as u64)
+        length.saturating_sub(self.body_len() as u64)
     }
 
     /// Drops all that a stream holds which is closed.
     pub(super) fn close(&mut self) {
         self.is_reset = true;
-        self.body = BytesMut::new();
+        self.drop_body();
         self.response.body = Body::Empty;
         self.response.block.clear();
     }
@@ -180,9 +214,10 @@ impl Http2Stream {
         self.block.shrink_to(REPEATED_BLOCK);
         self.generation = None;
         self.content_length = None;
-        self.body = BytesMut::new();
+        self.drop_body();
         (self.owes_continue, self.has_handler, self.is_reset) = (false, false, false);
         self.lent = 0;
+        self.counted = StreamHolding::default();
         let mut block = std::mem::take(&mut self.response.block);
         block.clear();
         block.shrink_to(KEPT_BLOCK);
