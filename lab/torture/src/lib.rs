@@ -8,10 +8,12 @@
 //! - [`http`]: broken bytes for fuzz targets, and hostile clients over sockets, each answer judged;
 //! - [`coherence`]: three nodes on PostgreSQL while feeds, server, nodes and network fail, each
 //!   page judged;
+//! - [`secure`]: attacks over TLS and HTTP/2, each with the end that it must have;
 //! - [`Choices`]: the choices of both, from a fuzzing engine's bytes or from a seed.
 
 mod choices;
 pub mod coherence;
 pub mod http;
+pub mod secure;
 
 pub use choices::Choices;

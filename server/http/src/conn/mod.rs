@@ -14,8 +14,8 @@
 //! - `send`: outgoing bytes; `write_batch`: the responses of all connections in a turn.
 //! - `http2`: the same for HTTP/2, with `http2_cache` and `http2_unfinished`; the protocol is in
 //!   `crate::h2`.
-//! - `socket`: system calls on the socket; `secure_socket`: the same through TLS; `secure_idle`: beginnings of
-//!   records while nothing else has begun.
+//! - `socket`: system calls on the socket; `secure_socket`: the same through TLS; `secure_idle`:
+//!   beginnings of records while nothing else has begun.
 
 mod answer;
 mod cached_response;

@@ -15,13 +15,13 @@ use tokio::task::JoinHandle;
 use crate::support::{Server, ServiceCall};
 
 /// A connection whose frames go and come on a task of its own.
-struct Http2Client {
-    requests: SendRequest<Bytes>,
+pub(crate) struct Http2Client {
+    pub(crate) requests: SendRequest<Bytes>,
     connection: JoinHandle<Result<(), h2::Error>>,
 }
 
 impl Http2Client {
-    async fn connect(server: &Server) -> Self {
+    pub(crate) async fn connect(server: &Server) -> Self {
         let mut builder = h2::client::Builder::new();
         // Until it has heard of the server's limit.
         builder.initial_max_send_streams(100);
@@ -39,7 +39,12 @@ impl Http2Client {
     }
 
     /// A request and its response, with the whole body.
-    async fn ask(&self, method: &str, target: &str, body: &[u8]) -> (StatusCode, Vec<u8>) {
+    pub(crate) async fn ask(
+        &self,
+        method: &str,
+        target: &str,
+        body: &[u8],
+    ) -> (StatusCode, Vec<u8>) {
         let request = Request::builder()
             .method(method)
             .uri(format!("http://localhost{target}"))
@@ -72,7 +77,7 @@ impl Http2Client {
     }
 }
 
-fn run(test: impl Future<Output = ()>) {
+pub(crate) fn run(test: impl Future<Output = ()>) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -114,7 +119,9 @@ fn requests_of_many_streams_are_answered() {
 }
 
 /// All at the same time.
-async fn futures_of<T>(futures: impl Iterator<Item = impl Future<Output = T>>) -> Vec<T> {
+pub(crate) async fn futures_of<T>(
+    futures: impl Iterator<Item = impl Future<Output = T>>,
+) -> Vec<T> {
     let mut futures: Vec<_> = futures.map(Box::pin).collect();
     let mut done: Vec<Option<T>> = futures.iter().map(|_| None).collect();
     std::future::poll_fn(|context| {

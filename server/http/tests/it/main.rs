@@ -17,3 +17,4 @@ mod response_cache;
 mod secure;
 mod turns;
 mod unfinished;
+mod unfinished_http2;

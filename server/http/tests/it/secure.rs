@@ -16,15 +16,15 @@ use rustls::{
 use crate::support::{Server, ServiceCall};
 
 /// A server with TLS, and a configuration for its clients.
-struct SecureServer {
-    server: Server,
+pub(crate) struct SecureServer {
+    pub(crate) server: Server,
     client: Arc<ClientConfig>,
 }
 
 const VERSIONS: [&SupportedProtocolVersion; 2] = [&version::TLS12, &version::TLS13];
 
 impl SecureServer {
-    fn start(limits: Limits) -> Self {
+    pub(crate) fn start(limits: Limits) -> Self {
         Self::with(limits, None, None)
     }
 
@@ -34,10 +34,11 @@ impl SecureServer {
         let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()));
         let mut roots = RootCertStore::empty();
         roots.add(certificate.clone()).unwrap();
-        let tls = ServerConfig::builder()
+        let mut tls = ServerConfig::builder()
             .with_no_client_auth()
             .with_single_cert(vec![certificate], key)
             .unwrap();
+        tls.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
         let client = ClientConfig::builder()
             .with_root_certificates(roots)
             .with_no_client_auth();
@@ -60,7 +61,7 @@ impl SecureServer {
         }
     }
 
-    fn connect(&self) -> SecureClient {
+    pub(crate) fn connect(&self) -> SecureClient {
         self.connect_as(&self.client)
     }
 
@@ -78,17 +79,17 @@ impl SecureServer {
     }
 }
 
-struct SecureClient(StreamOwned<ClientConnection, TcpStream>);
+pub(crate) struct SecureClient(pub(crate) StreamOwned<ClientConnection, TcpStream>);
 
 impl SecureClient {
-    fn get(&mut self, target: &str) -> String {
+    pub(crate) fn get(&mut self, target: &str) -> String {
         let request = format!("GET {target} HTTP/1.1\r\nHost: localhost\r\n\r\n");
         self.0.write_all(request.as_bytes()).unwrap();
         self.response()
     }
 
     /// The body of the next response, which is a 200.
-    fn response(&mut self) -> String {
+    pub(crate) fn response(&mut self) -> String {
         let mut head = Vec::new();
         while !head.ends_with(b"\r\n\r\n") {
             let mut byte = [0];

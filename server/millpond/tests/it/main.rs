@@ -14,6 +14,7 @@ mod descriptors;
 mod explain;
 mod fixing;
 mod hostile;
+mod hostile_tls;
 mod hosts;
 mod https;
 mod limits;

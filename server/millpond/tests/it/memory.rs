@@ -13,7 +13,7 @@ use crate::support::{Connection, PATIENCE, Server, millpond, new_site, write};
 const MIB: u64 = 1 << 20;
 
 /// A figure of `/proc/PID/status` in bytes.
-fn memory(server: &Server, name: &str) -> u64 {
+pub(crate) fn memory(server: &Server, name: &str) -> u64 {
     let status = fs::read_to_string(format!("/proc/{}/status", server.pid())).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix(name));
     let kib = line.unwrap().trim_start_matches(':').trim();
@@ -21,7 +21,7 @@ fn memory(server: &Server, name: &str) -> u64 {
 }
 
 /// The largest resident set so far, from now on.
-fn forget_peak(server: &Server) {
+pub(crate) fn forget_peak(server: &Server) {
     fs::write(format!("/proc/{}/clear_refs", server.pid()), "5").unwrap();
 }
 
@@ -32,7 +32,7 @@ fn serve_one_worker(site: &TempDir) -> Server {
 }
 
 /// The number of connections that this process may open, at most `wanted`.
-fn connections(wanted: usize) -> usize {
+pub(crate) fn connections(wanted: usize) -> usize {
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit {
         current: limit.maximum,
