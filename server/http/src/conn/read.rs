@@ -198,16 +198,15 @@ impl<S: Service> Worker<S> {
         mut left: u32,
     ) -> Option<NextAction> {
         while left > 0 {
-            match connection.receive(self.read_batch.free()) {
+            // Records are dropped as they are: the side of TLS has ended.
+            match connection.receive_raw(self.read_batch.free()) {
                 IoOutcome::Bytes(len) => {
                     left = left.saturating_sub(u32::try_from(len).unwrap_or(u32::MAX));
                 }
-                IoOutcome::WouldBlock if connection.wait() == NextAction::Wait => {
+                IoOutcome::WouldBlock => {
                     connection.stage = Stage::Lingering(left);
                     return Some(NextAction::Wait);
                 }
-                // Records without content, which would keep the connection for ever.
-                IoOutcome::WouldBlock => break,
                 IoOutcome::Closed => break,
             }
         }

@@ -45,7 +45,15 @@ impl Connection {
         self.receive_plain(space)
     }
 
-    /// As [`Self::receive`], bytes as they are on the socket.
+    /// As [`Self::receive`], bytes as they are on the socket, if it has some.
+    pub(super) fn receive_raw(&mut self, space: &mut [u8]) -> IoOutcome {
+        match self.ready.read {
+            true => self.receive_plain(space),
+            false => IoOutcome::WouldBlock,
+        }
+    }
+
+    /// The same, whether it has some or not.
     #[inline]
     pub(super) fn receive_plain(&mut self, space: &mut [u8]) -> IoOutcome {
         loop {
