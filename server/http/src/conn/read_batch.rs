@@ -146,6 +146,7 @@ impl<S: Service> Worker<S> {
         self.read_batch.reads.clear();
     }
 
+    #[inline]
     pub(super) fn answer_first(
         &mut self,
         connection: &mut Connection,

@@ -55,6 +55,7 @@ pub(crate) struct FieldSpan {
 }
 
 /// Whether `byte` may be in a token (RFC 9110 section 5.6.2).
+#[inline]
 pub(crate) const fn is_token(byte: u8) -> bool {
     byte.is_ascii_alphanumeric()
         || matches!(

@@ -112,11 +112,7 @@ fn unsatisfiable(len: u64) -> Response {
 /// Section 14.4.
 fn content_range(head: &mut Vec<u8>, part: ByteRange, len: u64) {
     let ByteRange { first, last } = part;
-    field_line(
-        head,
-        "Content-Range",
-        &format!("bytes {first}-{last}/{len}"),
-    );
+    head.extend_from_slice(format!("Content-Range: bytes {first}-{last}/{len}\r\n").as_bytes());
 }
 
 /// As indices of a content in memory, within which the part lies.
