@@ -31,6 +31,15 @@ pub use terminal::terminal;
 /// it.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
+/// The program `name` that `cargo xtask programs` has installed, of its newest version; `None` if
+/// it is missing.
+pub fn installed_program(name: &str) -> Option<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/programs");
+    let folders = fs::read_dir(folder).ok()?.flatten();
+    let programs = folders.map(|entry| entry.path().join(name));
+    programs.filter(|program| program.is_file()).max()
+}
+
 /// The program `name` of another package, in the folder of `program`. Cargo names only the programs
 /// of the package under test; `cargo test --workspace` and `cargo build` put all programs into one
 /// folder.

@@ -19,7 +19,7 @@ use rustls::pki_types::pem::PemObject as _;
 use serde_json::json;
 
 use crate::tls::{client_config, pem_text, request};
-use crate::{PATIENCE, exchange, text};
+use crate::{PATIENCE, exchange, installed_program, text};
 
 /// What the programs write, in the authority's folder.
 const NAMES_LOG: &str = "names.log";
@@ -46,7 +46,8 @@ impl Pebble {
     /// Pebble does not start.
     #[must_use]
     pub fn start(tls_port: u16, http_port: u16) -> Option<Self> {
-        let Some(programs) = programs() else {
+        let [authority, names] = ["pebble", "pebble-challtestsrv"].map(installed_program);
+        let (Some(authority), Some(names)) = (authority, names) else {
             println!("Pebble is not installed (cargo xtask programs): not tested");
             return None;
         };
@@ -65,13 +66,13 @@ impl Pebble {
             folder,
         };
         let dns_text = dns.to_string();
-        let mut names = Command::new(programs.join("pebble-challtestsrv"));
+        let mut names = Command::new(names);
         names.args(["-http01", "", "-https01", "", "-doh", "", "-tlsalpn01", ""]);
         names.args(["-defaultIPv4", "127.0.0.1", "-defaultIPv6", ""]);
         names.args(["-dnsserver", &dns_text]);
         names.args(["-management", &dns_management.to_string()]);
         pebble.run(names, NAMES_LOG);
-        let mut authority = Command::new(programs.join("pebble"));
+        let mut authority = Command::new(authority);
         authority.args(["-strict", "-dnsserver", &dns_text, "-config", "config.json"]);
         authority.env("PEBBLE_VA_NOSLEEP", "1");
         // Orders prove their names also at a renewal, but for one in a hundred: Pebble takes this
@@ -211,17 +212,6 @@ impl Drop for Pebble {
 fn post(path: &str, body: &str) -> String {
     let length = body.len();
     format!("POST {path} HTTP/1.0\r\nuser-agent: test\r\ncontent-length: {length}\r\n\r\n{body}")
-}
-
-/// The folder with the programs of the newest installed version.
-fn programs() -> Option<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/programs");
-    let folders = std::fs::read_dir(folder).ok()?.flatten();
-    let folders = folders.map(|entry| entry.path());
-    folders
-        .filter(|folder| folder.join("pebble").is_file())
-        .filter(|folder| folder.join("pebble-challtestsrv").is_file())
-        .max()
 }
 
 /// Ports of the directory, its management, DNS and its management. They lie below those that a

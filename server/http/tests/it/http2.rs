@@ -1,13 +1,14 @@
 //! HTTP/2 over real sockets, with the client of the crate `h2`, and with h2spec.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+use base_clock::Deadline;
 use bytes::Bytes;
 use h2::client::SendRequest;
 use http::{Request, StatusCode};
+use lab_testkit::PATIENCE;
 use millpond_http::Limits;
 use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
@@ -269,7 +270,11 @@ fn a_preface_may_be_cut() {
     // SETTINGS and PING.
     let frames = b"\0\0\0\x04\0\0\0\0\0\0\0\x08\x06\0\0\0\0\0abcdefgh";
     client.send(&preface[..5]);
-    std::thread::sleep(Duration::from_millis(50));
+    let deadline = Deadline::after(PATIENCE);
+    while server.shared.stats().bytes_in < 5 {
+        assert!(!deadline.is_past(), "the beginning is not read by itself");
+        std::thread::yield_now();
+    }
     for byte in preface[5..].iter().chain(frames) {
         client.send([*byte]);
     }
@@ -282,16 +287,9 @@ fn a_preface_may_be_cut() {
     }
 }
 
-/// The folder into which `cargo xtask programs` installs Go programs.
-fn h2spec() -> Option<PathBuf> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let program = root.join("target/programs/h2spec-v2.2.1+incompatible/h2spec");
-    program.is_file().then_some(program)
-}
-
 #[test]
 fn h2spec_finds_nothing_wrong() {
-    let Some(h2spec) = h2spec() else {
+    let Some(h2spec) = lab_testkit::installed_program("h2spec") else {
         eprintln!("h2spec is not installed (cargo xtask programs): not tested");
         return;
     };

@@ -1,6 +1,6 @@
 //! https: a local authority, certificates in files, HTTP/2, and redirects from http.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use crate::support::{Server, fail, millpond, text, write};
@@ -128,16 +128,9 @@ fn mistakes_are_named() {
     assert!(said.contains("none.pem"), "{said}");
 }
 
-/// The folder into which `cargo xtask programs` installs Go programs.
-fn h2spec() -> Option<PathBuf> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let program = root.join("target/programs/h2spec-v2.2.1+incompatible/h2spec");
-    program.is_file().then_some(program)
-}
-
 #[test]
 fn h2spec_finds_nothing_wrong_through_tls() {
-    let Some(h2spec) = h2spec() else {
+    let Some(h2spec) = lab_testkit::installed_program("h2spec") else {
         eprintln!("h2spec is not installed (cargo xtask programs): not tested");
         return;
     };
