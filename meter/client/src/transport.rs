@@ -21,6 +21,7 @@ pub use bandwidth::Bandwidth;
 pub(crate) use bandwidth_pace::BandwidthPace;
 pub(crate) use paced_line::{PacedLine, Turn};
 pub(crate) use target::{ConnectedSocket, Target, kind_of_connect};
+pub use tls::client_config;
 pub(crate) use tls::{HandshakeStep, TlsSession};
 pub use trust::Trust;
 

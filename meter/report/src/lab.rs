@@ -286,7 +286,7 @@ fn conditions(lab: &Lab) -> Table {
         row(
             "a run",
             format!(
-                "{}{}, after a warm-up of {} on connections of its own; requests in flight on a connection: {}",
+                "{}{}, after a warm-up of {} on connections of its own; {}, requests in flight on a connection: {}",
                 Unit::Seconds.format(lab.duration_s),
                 longer.map_or(String::new(), |longer| format!(
                     ", in passes beside {} {}",
@@ -294,6 +294,7 @@ fn conditions(lab: &Lab) -> Table {
                     Unit::Seconds.format(longer)
                 )),
                 Unit::Seconds.format(lab.warmup_s),
+                lab.protocol,
                 count(lab.depth as u64)
             ),
         ),

@@ -30,16 +30,27 @@ pub(super) fn page(date: &str, json: &str) -> Result<String, String> {
     );
     let _ = write!(
         page,
-        "| runs | {} repeats of {} s at each level, after {} s of warm-up |\n| command | `{}` |\n",
+        "| runs | {} repeats of {} s at each level, after {} s of warm-up |\n{}| command | `{}` |\n",
         lab["repeats"],
         lab["duration_s"],
         lab["warmup_s"],
+        load(&lab),
         text(&lab["command"])
     );
     limits(&mut page, &lab);
     findings(&mut page, &lab);
     servers(&mut page, &lab);
     Ok(page)
+}
+
+/// What is spoken, and how many requests are in flight; nothing where a run was stored without it.
+fn load(lab: &Value) -> String {
+    match (lab["protocol"].as_str(), lab["depth"].as_u64()) {
+        (Some(protocol), Some(depth)) => {
+            format!("| load | {protocol}, requests in flight on a connection: {depth} |\n")
+        }
+        _ => String::new(),
+    }
 }
 
 /// Whether the figures can be believed, and what speaks against them.
@@ -240,7 +251,7 @@ mod tests {
             {"name": "it", "version": "it 1.0", "command": "it | serve"},
             {"name": "floor", "version": "", "command": "floor"}
         ],
-        "repeats": 10, "duration_s": 5.0, "warmup_s": 1.0,
+        "repeats": 10, "duration_s": 5.0, "warmup_s": 1.0, "depth": 1, "protocol": "HTTP/1.1 over TLS",
         "findings": [{
             "server": "it", "level": {"connections": 32, "rate": null},
             "throughput": {"median": 98900.4, "min": 98000.0, "max": 99100.0},
@@ -276,6 +287,7 @@ What does each spend?
 | date | 2026-11-24 |
 | machine | Some CPU, 2 cores, Linux 6.1, x86_64 |
 | runs | 10 repeats of 5.0 s at each level, after 1.0 s of warm-up |
+| load | HTTP/1.1 over TLS, requests in flight on a connection: 1 |
 | command | `millrace lab run a.toml` |
 
 ## Limits

@@ -37,21 +37,10 @@ impl TlsConnector {
     /// For the server of `plan`, which must prove to be `host`. All threads share the data for
     /// session resumption.
     pub(super) fn new(plan: &TargetPlan, host: &str) -> Result<Self, Error> {
-        let wrong = |why: &dyn std::fmt::Display| {
-            Error::Plan(format!("TLS cannot be set up for {host}: {why}"))
-        };
-        let name = ServerName::try_from(host.to_owned()).map_err(|error| wrong(&error))?;
-        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-        let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
-            .with_safe_default_protocol_versions()
-            .map_err(|error| wrong(&error))?;
-        let mut config = plan.trust.apply(builder, &provider)?.with_no_client_auth();
-        config.alpn_protocols = vec![if plan.http2 { HTTP2 } else { b"http/1.1" }.to_vec()];
-        if plan.full_handshakes {
-            config.resumption = Resumption::disabled();
-        }
+        let name = ServerName::try_from(host.to_owned())
+            .map_err(|error| Error::Plan(format!("TLS cannot be set up for {host}: {error}")))?;
         Ok(Self {
-            config: Arc::new(config),
+            config: Arc::new(client_config(plan)?),
             name,
         })
     }
@@ -67,6 +56,24 @@ impl TlsConnector {
             end: None,
         })
     }
+}
+
+/// The settings of TLS for connections to the server of `plan`: which certificates it may have,
+/// which protocol is asked for by ALPN (RFC 7301), and whether sessions are resumed.
+///
+/// # Errors
+/// The file of roots cannot be read, or this machine has none.
+pub fn client_config(plan: &TargetPlan) -> Result<ClientConfig, Error> {
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
+        .with_safe_default_protocol_versions()
+        .map_err(|error| Error::Plan(format!("TLS cannot be set up: {error}")))?;
+    let mut config = plan.trust.apply(builder, &provider)?.with_no_client_auth();
+    config.alpn_protocols = vec![if plan.http2 { HTTP2 } else { b"http/1.1" }.to_vec()];
+    if plan.full_handshakes {
+        config.resumption = Resumption::disabled();
+    }
+    Ok(config)
 }
 
 /// A connection under TLS.

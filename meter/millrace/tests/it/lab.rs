@@ -120,6 +120,60 @@ fn a_ladder_has_a_line_for_each_server() {
     assert!(html.contains("99th percentile of the response time"));
 }
 
+/// The two servers over TLS, asked as `workload` says.
+fn over_tls(head: &str, workload: &str, server: &str) -> TempDir {
+    let dir = experiment(head, server);
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    write(dir.path(), "certificate.pem", &made.cert.pem());
+    write(dir.path(), "key.pem", &made.signing_key.serialize_pem());
+    let path = dir.path().join("it.toml");
+    let text = fs::read_to_string(&path).unwrap();
+    let text = text
+        .replace("'/a.txt'", &format!("'/a.txt'\n{workload}"))
+        .replace(
+            "'--listen', '127.0.0.1:{port}'",
+            "'--listen', '127.0.0.1:0', '--tls-listen', '127.0.0.1:{port}'",
+        );
+    write(dir.path(), "it.toml", &text);
+    let settings = "[tls]\ncertificate = \"../certificate.pem\"\nkey = \"../key.pem\"\n";
+    write(dir.path(), "site/millpond.toml", settings);
+    dir
+}
+
+#[test]
+fn experiments_over_tls_speak_what_they_say() {
+    for (workload, protocol) in [
+        ("https = true", "HTTP/1.1 over TLS"),
+        ("https = true\nhttp2 = true\ndepth = 4", "HTTP/2 over TLS"),
+        (
+            "https = true\nfull_handshakes = true\nper_connection = 1",
+            "HTTP/1.1 over TLS",
+        ),
+    ] {
+        let dir = over_tls("repeats = 1", workload, "");
+        let output = run(dir.path(), &["lab", "run", "it.toml", "--json", "-"]);
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        let found: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(found["protocol"], protocol);
+        for run in found["runs"].as_array().unwrap() {
+            assert!(
+                run["requests"].as_u64() > Some(0) && run["errors"] == 0,
+                "{run}"
+            );
+        }
+    }
+}
+
+#[test]
+fn idle_connections_may_be_over_tls() {
+    let dir = over_tls("repeats = 1", "https = true", "idle = 20");
+    let output = run(dir.path(), &["lab", "run", "it.toml", "--json", "-"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let found: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let [one, two] = [0, 1].map(|n| &found["findings"][n]["idle_bytes"]);
+    assert!(one.is_null() && two["median"].is_f64(), "{one} {two}");
+}
+
 /// Millpond twice in blocks, with a hundred files and two limits.
 fn blocks() -> TempDir {
     let server = "idle = 20\n[[file]]\npath = 'made/{n}.txt'\ncount = 100\nbytes = 50\n[[prepare]]\nrun = 'cp {work}/made/* {here}/site/static/'\n\

@@ -13,7 +13,7 @@ use super::source::ExperimentText;
 use super::spec::{BEST, FileSpec, LadderSpec, ServerSpec};
 use super::spec_values::{CommandLine, Ending};
 use super::{check_limits, check_other, check_spin, programs};
-use millrace_client::{Plan, limits};
+use millrace_client::limits;
 
 /// Repeats and levels that an experiment may have: each is a run of seconds.
 const MOST: usize = 1000;
@@ -160,6 +160,7 @@ impl ExperimentCheck<'_> {
         let inner = workload.get_ref();
         self.path(&inner.path);
         self.count(&inner.path, inner.count);
+        self.idle(inner.idle.as_ref());
         for field in &inner.headers {
             if !field.get_ref().contains(':') {
                 self.report(
@@ -176,12 +177,31 @@ impl ExperimentCheck<'_> {
         self.runs();
     }
 
+    fn idle(&mut self, idle: Option<&Spanned<usize>>) {
+        let Some(idle) = idle else {
+            return;
+        };
+        if self.experiment.workload.get_ref().http2 {
+            self.report(
+                idle.span(),
+                "idle connections ask by HTTP/1.1 first, and the workload is HTTP/2",
+            );
+        }
+        if !(1..=MOST_NUMBERS).contains(idle.get_ref()) {
+            self.report(
+                idle.span(),
+                format!("idle connections are from 1 to {MOST_NUMBERS}"),
+            );
+        }
+    }
+
     /// The run of every level.
     fn runs(&mut self) {
         let workload = &self.experiment.workload;
         let path = workload.get_ref().path.get_ref();
-        let url = format!("http://127.0.0.1:1{}", numbered(path, 0));
-        let base = Plan::new(url.clone());
+        let scheme = workload.get_ref().scheme();
+        let url = format!("{scheme}://127.0.0.1:1{}", numbered(path, 0));
+        let base = self.experiment.requests_to(url.clone());
         let sessions = match (self.experiment.sessions(&base), &workload.get_ref().plan) {
             (Ok(sessions), _) => sessions,
             (Err(mistake), Some(plan)) => return self.report(plan.span(), mistake),
@@ -222,14 +242,7 @@ impl ExperimentCheck<'_> {
             let count = self.experiment.workload.get_ref().count;
             self.count(path, count.filter(|_| path.get_ref().contains(NUMBER)));
         }
-        if let Some(idle) = &server.idle
-            && !(1..=MOST_NUMBERS).contains(idle.get_ref())
-        {
-            self.report(
-                idle.span(),
-                format!("idle connections are from 1 to {MOST_NUMBERS}"),
-            );
-        }
+        self.idle(server.idle.as_ref());
         if let (Some(ready), Some(_)) = (&server.ready, &server.ready_log) {
             self.report(ready.span(), "a server has either `ready` or `ready_log`");
         }

@@ -7,7 +7,7 @@ use toml::Spanned;
 use super::experiment::Experiment;
 use super::limit::{bound, others, place};
 use super::outcome::{LabBound, LabMetric};
-use super::spec::{BEST, LimitSpec, Sequence, ServerSpec};
+use super::spec::{BEST, LimitSpec, Sequence};
 
 /// A mistake and its place.
 type Mistake = (Range<usize>, String);
@@ -83,7 +83,10 @@ fn servers(experiment: &Experiment, limit: &LimitSpec) -> Vec<Mistake> {
         let sentence = "there is no other server but the baseline".to_owned();
         found.push((limit.against.span(), sentence));
     }
-    let has_idle = |name: &str| experiment.server(name).is_some_and(is_left_alone);
+    let has_idle = |name: &str| {
+        let server = experiment.server(name);
+        server.is_some_and(|server| experiment.idle(server).is_some())
+    };
     let both = [limit.server.get_ref(), limit.against.get_ref()];
     if limit.metric == LabMetric::Memory && !both.iter().all(|name| has_idle(name)) {
         let sentence = "memory is that of idle connections: both servers need `idle`".to_owned();
@@ -107,11 +110,6 @@ fn other_client(experiment: &Experiment, limit: &LimitSpec) -> Option<Mistake> {
         ),
     };
     Some((against.span(), sentence))
-}
-
-/// Whether the server has idle connections.
-fn is_left_alone(server: &ServerSpec) -> bool {
-    server.idle.is_some()
 }
 
 fn levels(experiment: &Experiment, limit: &LimitSpec) -> Vec<Mistake> {

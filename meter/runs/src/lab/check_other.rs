@@ -4,6 +4,7 @@
 use std::ops::Range;
 
 use super::experiment::Experiment;
+use super::spec::OtherProgram;
 
 /// All mistakes, with their places.
 pub(super) fn mistakes(experiment: &Experiment) -> Vec<(Range<usize>, String)> {
@@ -24,6 +25,18 @@ pub(super) fn mistakes(experiment: &Experiment) -> Vec<(Range<usize>, String)> {
         say(
             checker.span(),
             "the other client knows no sessions: cross_check does not go with a plan",
+        );
+    }
+    if workload.http2 && *checker.get_ref() == OtherProgram::Wrk {
+        say(
+            checker.span(),
+            "wrk knows no HTTP/2: cross_check = \"h2load\"",
+        );
+    }
+    if workload.full_handshakes || workload.per_connection.is_some() {
+        say(
+            checker.span(),
+            "the other client keeps its connections: cross_check goes neither with full_handshakes nor with per_connection",
         );
     }
     let mut names: Vec<&str> = Vec::new();

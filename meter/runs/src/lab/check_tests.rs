@@ -363,6 +363,43 @@ fn a_plan_is_read_and_its_mistakes_have_both_places() {
 }
 
 #[test]
+fn settings_of_tls_and_http2_fit_each_other() {
+    let found = |workload: &str, more: &str| {
+        let text = format!(
+            "title = 'x'\n{more}\n[workload]\n{workload}\n[[server]]\nname = 'a'\nstart = 'x'\n"
+        );
+        let faults = faults(&text);
+        faults.into_iter().map(|fault| fault.message).collect()
+    };
+    for (workload, more) in [
+        (
+            "https = true\nfull_handshakes = true\nper_connection = 1",
+            "",
+        ),
+        ("http2 = true\ndepth = 100", "cross_check = 'h2load'"),
+        ("https = true", "cross_check = 'wrk'"),
+    ] {
+        let none: [String; 0] = [];
+        assert_eq!(found(workload, more), none, "{workload}");
+    }
+    for (workload, more, sentence) in [
+        ("full_handshakes = true", "", "for an https:// URL only"),
+        ("per_connection = 0", "", "at least one request"),
+        ("http2 = true", "cross_check = 'wrk'", "wrk knows no HTTP/2"),
+        (
+            "per_connection = 1",
+            "cross_check = 'h2load'",
+            "keeps its connections",
+        ),
+    ] {
+        let [mistake]: [String; 1] = Vec::try_into(found(workload, more)).unwrap();
+        assert!(mistake.contains(sentence), "{workload}: {mistake}");
+    }
+    let idle = blocks("").replace("[workload]", "[workload]\nhttp2 = true");
+    assert!(faults(&idle)[0].message.contains("by HTTP/1.1 first"));
+}
+
+#[test]
 fn a_spinning_client_needs_cores_without_a_server() {
     let found = |workload: &str, server: &str| {
         let text = format!(

@@ -213,6 +213,14 @@ impl Experiment {
         own.unwrap_or_else(|| self.workload.get_ref().path.get_ref())
     }
 
+    /// Number of connections to `server` that are open and ask for nothing while it is measured.
+    pub(super) fn idle<'a>(&'a self, server: &'a ServerSpec) -> Option<&'a Spanned<usize>> {
+        server
+            .idle
+            .as_ref()
+            .or(self.workload.get_ref().idle.as_ref())
+    }
+
     /// The targets of `path`: one for each number, or none where it has no `{n}`.
     pub(super) fn targets(&self, path: &str) -> Vec<String> {
         let count = self.workload.get_ref().count;

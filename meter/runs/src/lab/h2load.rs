@@ -12,14 +12,16 @@ pub(super) fn command_line(
     let plan = asked.plan;
     let mut words = vec![
         "h2load".to_owned(),
-        // HTTP/1.1; without this, the option for requests in flight means streams.
-        "--h1".to_owned(),
         format!("-t{}", asked.threads),
         format!("-c{}", plan.load.connections),
         format!("-m{}", plan.load.depth),
         format!("-D{}s", asked.seconds),
         format!("-N{}s", asked.timeout_s),
     ];
+    if !plan.target.http2 {
+        // Without this, the option for requests in flight means streams.
+        words.push("--h1".to_owned());
+    }
     for field in &asked.fields {
         words.extend(["-H".to_owned(), field.clone()]);
     }

@@ -4,12 +4,15 @@
 //! idle. The connections are closed by a reset: ten thousand connections that are closed cleanly
 //! would hold their source ports for a minute.
 
-use std::io::{ErrorKind, Read as _, Write as _};
-use std::net::TcpStream;
+use std::io::{ErrorKind, Read, Write};
+use std::net::{IpAddr, Ipv4Addr, TcpStream};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use rustix::net::sockopt::set_socket_linger;
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, ClientConnection, Stream};
 
 use millrace_client::limits;
 use millrace_client::response::Parser;
@@ -18,17 +21,19 @@ use millrace_client::sink::Discard;
 /// The longest wait for a response.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Open connections, which are reset when dropped.
+/// Open connections, which are reset when dropped. Of a connection over TLS only the socket is
+/// left: the server keeps its side, and nothing more is said.
 #[derive(Debug)]
 pub(super) struct Idle(Vec<TcpStream>);
 
 impl Idle {
-    /// Opens `count` connections to the server at `port` and requests `path` on each. `beside` is
-    /// the number of other connections of this process. `None` if `stop` was set before all were
-    /// open.
+    /// Opens `count` connections to the server at `port` and requests `path` on each, over TLS if
+    /// there is a configuration for it. `beside` is the number of other connections of this
+    /// process. `None` if `stop` was set before all were open.
     pub(super) fn open(
         port: u16,
         path: &str,
+        tls: Option<&Arc<ClientConfig>>,
         count: usize,
         beside: usize,
         stop: &AtomicBool,
@@ -42,7 +47,7 @@ impl Idle {
             if stop.load(Ordering::Relaxed) {
                 return Ok(None);
             }
-            let one = ask(port, request.as_bytes()).map_err(|error| {
+            let one = open_one(port, tls, request.as_bytes()).map_err(|error| {
                 let number = open.len() + 1;
                 format!("idle connection {number} of {count}: {error}")
             })?;
@@ -64,11 +69,30 @@ impl Idle {
 }
 
 /// Opens a connection and waits for a good response to one request.
-fn ask(port: u16, request: &[u8]) -> Result<TcpStream, String> {
+fn open_one(
+    port: u16,
+    tls: Option<&Arc<ClientConfig>>,
+    request: &[u8],
+) -> Result<TcpStream, String> {
     let words = |error: std::io::Error| error.to_string();
-    let mut stream = TcpStream::connect(("127.0.0.1", port)).map_err(words)?;
-    set_socket_linger(&stream, Some(Duration::ZERO)).map_err(|error| words(error.into()))?;
-    stream.set_read_timeout(Some(PATIENCE)).map_err(words)?;
+    let mut socket = TcpStream::connect(("127.0.0.1", port)).map_err(words)?;
+    set_socket_linger(&socket, Some(Duration::ZERO)).map_err(|error| words(error.into()))?;
+    socket.set_read_timeout(Some(PATIENCE)).map_err(words)?;
+    match tls {
+        None => ask(&mut socket, request)?,
+        Some(config) => {
+            let name = ServerName::from(IpAddr::from(Ipv4Addr::LOCALHOST));
+            let mut session = ClientConnection::new(Arc::clone(config), name)
+                .map_err(|error| error.to_string())?;
+            ask(&mut Stream::new(&mut session, &mut socket), request)?;
+        }
+    }
+    Ok(socket)
+}
+
+/// Sends a request and waits for a good response.
+fn ask(stream: &mut (impl Read + Write), request: &[u8]) -> Result<(), String> {
+    let words = |error: std::io::Error| error.to_string();
     stream.write_all(request).map_err(words)?;
     let mut parser = Parser::new();
     let mut chunk = [0; 16 * 1024];
@@ -83,7 +107,7 @@ fn ask(port: u16, request: &[u8]) -> Result<TcpStream, String> {
         match answer {
             None => {}
             Some(answer) if (200..400).contains(&answer.status) && answer.reusable => {
-                return Ok(stream);
+                return Ok(());
             }
             Some(answer) if !answer.reusable => {
                 return Err("the server does not keep it open".to_owned());
@@ -122,7 +146,7 @@ mod tests {
     fn idle_connections_are_open_until_the_server_closes_them() {
         let (port, serving) = server("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", 5);
         let stop = AtomicBool::new(false);
-        let idle = Idle::open(port, "/a", 5, 1, &stop).unwrap().unwrap();
+        let idle = Idle::open(port, "/a", None, 5, 1, &stop).unwrap().unwrap();
         let mut streams = serving.join().unwrap();
         assert_eq!(idle.closed(), 0);
         drop(streams.split_off(3));
@@ -146,7 +170,7 @@ mod tests {
             ),
         ] {
             let (port, serving) = server(answer, 1);
-            let error = Idle::open(port, "/a", 1, 1, &stop).unwrap_err();
+            let error = Idle::open(port, "/a", None, 1, 1, &stop).unwrap_err();
             assert!(
                 error.contains("1 of 1") && error.contains(sentence),
                 "{error}"
@@ -154,6 +178,6 @@ mod tests {
             serving.join().unwrap();
         }
         stop.store(true, Ordering::Relaxed);
-        assert!(Idle::open(1, "/a", 1, 1, &stop).unwrap().is_none());
+        assert!(Idle::open(1, "/a", None, 1, 1, &stop).unwrap().is_none());
     }
 }

@@ -1,5 +1,6 @@
 //! One server at one level: a warm-up, the run, and its cost.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -15,7 +16,7 @@ use super::server::RunningServer;
 use super::work_folder::WorkFolder;
 use crate::compare::cpu::ThreadTimes;
 use crate::{Run, run};
-use millrace_client::{Phase, Plan, Progress, Stop};
+use millrace_client::{Phase, Plan, Progress, Stop, client_config};
 use millrace_stats::Verdict;
 
 /// Pause after idle connections were opened. The kernel's work after opening many connections is no
@@ -69,7 +70,7 @@ pub(super) fn measure(
 ) -> Result<Option<LabRun>, String> {
     let experiment = level_run.work_folder.experiment;
     let path = experiment.path(level_run.subject.spec);
-    let url = level_run.subject.url(&numbered(path, 0));
+    let url = level_run.subject.url(experiment, &numbered(path, 0));
     let mut plan = experiment.plan(url, experiment.targets(path), level_run.level);
     plan.length.stop = Stop::Duration(level_run.duration);
     plan.request.workload = experiment.sessions(&plan)?;
@@ -78,7 +79,10 @@ pub(super) fn measure(
     {
         return Ok(None);
     }
-    let idle = match level_run.subject.spec.idle.as_ref().map(Spanned::get_ref) {
+    let idle = match experiment
+        .idle(level_run.subject.spec)
+        .map(Spanned::get_ref)
+    {
         None => None,
         Some(&count) => match open_idle(level_run, &plan, count)? {
             Some(idle) if warm(level_run, &plan, show)? => Some(idle),
@@ -176,10 +180,18 @@ fn open_idle(
             .path(level_run.subject.spec),
         0,
     );
+    let tls = plan.target.url.starts_with("https:").then(|| {
+        // As many clients as connections: none of them has a session to resume.
+        let mut target = plan.target.clone();
+        target.full_handshakes = true;
+        client_config(&target)
+    });
+    let tls = tls.transpose().map_err(|error| error.to_string())?;
     let before = memory::resident(&pids(level_run));
     let opened = Idle::open(
         level_run.subject.port,
         &path,
+        tls.map(Arc::new).as_ref(),
         count,
         plan.load.connections,
         level_run.stop,

@@ -35,6 +35,9 @@ pub struct Lab {
     pub warmup_s: f64,
     /// Requests in flight on one connection.
     pub depth: usize,
+    /// What was spoken: `HTTP/1.1`, `HTTP/2`, and whether `over TLS`.
+    #[serde(default = "http1")]
+    pub protocol: String,
     /// The other client, if one ran: `wrk` or `h2load`.
     #[serde(default)]
     pub cross_check: Option<String>,
@@ -56,6 +59,11 @@ pub struct Lab {
     pub host: Host,
     /// The command line.
     pub command: String,
+}
+
+/// What experiments spoke before they named it.
+fn http1() -> String {
+    "HTTP/1.1".to_owned()
 }
 
 /// One server of an experiment.

@@ -9,7 +9,7 @@ use super::fault::Fault;
 use super::outcome::{LabLevel, Text};
 use super::source::ExperimentText;
 use super::spec::ArrivalSpec;
-use millrace_client::{Order, Plan, Process, Schedule, Stop, Workload};
+use millrace_client::{Order, Plan, Process, Schedule, Stop, Trust, Workload};
 
 impl Experiment {
     /// Reads the plan that the workload names, from the folder of the experiment's file. `source`
@@ -43,6 +43,18 @@ impl Experiment {
         Ok(Some(Arc::new(workload)))
     }
 
+    /// Requests to `url`, over the protocol of the workload.
+    pub(super) fn requests_to(&self, url: String) -> Plan {
+        let workload = self.workload.get_ref();
+        Plan::new(url).with(|plan| {
+            if workload.https {
+                plan.target.trust = Trust::Anyone;
+            }
+            plan.target.http2 = workload.http2;
+            plan.target.full_handshakes = workload.full_handshakes;
+        })
+    }
+
     /// The run of one level against `url`, or against `targets` there if there are any, without its
     /// warm-up and without the sessions of a plan.
     pub(super) fn plan(&self, url: String, targets: Vec<String>, level: LabLevel) -> Plan {
@@ -51,7 +63,7 @@ impl Experiment {
             let (name, value) = field.get_ref().split_once(':')?;
             Some((name.trim().to_owned(), value.trim().to_owned()))
         };
-        Plan::new(url).with(|plan| {
+        self.requests_to(url).with(|plan| {
             plan.request.urls = targets;
             plan.request.order = Order::Random(1);
             plan.load.connections = level.connections;
@@ -60,6 +72,7 @@ impl Experiment {
             plan.request.timeout = workload.timeout.0;
             plan.request.headers = workload.headers.iter().filter_map(field).collect();
             plan.request.expect = workload.expect.clone();
+            plan.request.per_connection = workload.per_connection.as_ref().map(|n| *n.get_ref());
             plan.load.cores = workload.cores.as_ref().map(|cores| cores.get_ref().clone());
             plan.load.spin = workload.spins();
             let process = match workload.arrivals {

@@ -346,6 +346,7 @@ impl<'a> ExperimentRun<'a, '_> {
             duration_s: workload.duration.0.as_secs_f64(),
             warmup_s: workload.warmup.0.as_secs_f64(),
             depth: workload.depth,
+            protocol: workload.protocol().to_owned(),
             cross_check: checker.map(|_| other.to_owned()),
             client_cores: cores.unwrap_or_default(),
             findings,

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
-use super::experiment::numbered;
+use super::experiment::{Experiment, numbered};
 use super::outcome::LabServer;
 use super::placeholders::Placeholders;
 use super::process::{Launch, Process};
@@ -15,7 +15,7 @@ use super::spec::ServerSpec;
 use super::spec_values::{CommandLine, Ending};
 use super::work_folder::{self, WorkFolder};
 use crate::run;
-use millrace_client::{Order, Plan, Stop};
+use millrace_client::{Order, Plan, Stop, Trust};
 
 /// Time between two checks whether a server is ready.
 const GLANCE: Duration = Duration::from_millis(20);
@@ -63,13 +63,15 @@ impl<'a> RunningServer<'a> {
         work_folder: &WorkFolder<'_>,
         stop: &AtomicBool,
     ) -> Result<(), String> {
-        let path = work_folder.experiment.path(self.spec);
-        let targets = work_folder.experiment.targets(path);
+        let experiment = work_folder.experiment;
+        let path = experiment.path(self.spec);
+        let targets = experiment.targets(path);
         if targets.is_empty() || !self.spec.measured {
             return Ok(());
         }
         let count = targets.len() as u64;
-        let plan = Plan::new(self.url(&numbered(path, 0))).with(|plan| {
+        let url = self.url(experiment, &numbered(path, 0));
+        let plan = experiment.requests_to(url).with(|plan| {
             plan.length.stop = Stop::Requests(count);
             plan.request.urls = targets;
             plan.request.order = Order::Sequence;
@@ -148,8 +150,9 @@ impl<'a> RunningServer<'a> {
     }
 
     /// The URL of a path on this server.
-    pub(super) fn url(&self, path: &str) -> String {
-        format!("http://127.0.0.1:{}{path}", self.port)
+    pub(super) fn url(&self, experiment: &Experiment, path: &str) -> String {
+        let scheme = experiment.workload.get_ref().scheme();
+        format!("{scheme}://127.0.0.1:{}{path}", self.port)
     }
 
     /// All its processes.
@@ -214,9 +217,13 @@ impl<'a> RunningServer<'a> {
         stop: &AtomicBool,
     ) -> Result<bool, String> {
         let deadline = base_clock::after(self.spec.ready_timeout.0);
-        let url = match &self.spec.ready {
-            Some(url) => self.values.fill(url.get_ref(), false)?,
-            None => self.url(&numbered(work_folder.experiment.path(self.spec), 0)),
+        let experiment = work_folder.experiment;
+        let plan = match &self.spec.ready {
+            Some(url) => asked_by_hand(self.values.fill(url.get_ref(), false)?),
+            None => {
+                let path = numbered(experiment.path(self.spec), 0);
+                experiment.requests_to(self.url(experiment, &path))
+            }
         };
         if let Some(text) = &self.spec.ready_log {
             self.process.output().await_text(text);
@@ -228,7 +235,7 @@ impl<'a> RunningServer<'a> {
             }
             let ready = match &self.spec.ready_log {
                 Some(_) => self.process.output().has_awaited_text(),
-                None => answers(&url, stop, &mut last)?,
+                None => answers(&plan, stop, &mut last)?,
             };
             if let Some(status) = self.process.exited() {
                 return Err(format!(
@@ -240,7 +247,7 @@ impl<'a> RunningServer<'a> {
                 return Ok(true);
             }
             if base_clock::now() >= deadline {
-                return Err(self.never_ready(&url, &last));
+                return Err(self.never_ready(&plan.target.url, &last));
             }
             self.process.output().wait_for_output(GLANCE);
         }
@@ -259,9 +266,19 @@ impl<'a> RunningServer<'a> {
     }
 }
 
-/// Whether `url` gives a good response; if not, `last` describes the result.
-fn answers(url: &str, stop: &AtomicBool, last: &mut String) -> Result<bool, String> {
-    let plan = Plan::new(url).with(|plan| {
+/// A request to a URL that need not be the workload's.
+fn asked_by_hand(url: String) -> Plan {
+    let is_secure = url.starts_with("https:");
+    Plan::new(url).with(|plan| {
+        if is_secure {
+            plan.target.trust = Trust::Anyone;
+        }
+    })
+}
+
+/// Whether a request of `plan` gets a good response; if not, `last` describes the result.
+fn answers(plan: &Plan, stop: &AtomicBool, last: &mut String) -> Result<bool, String> {
+    let plan = plan.clone().with(|plan| {
         plan.length.stop = Stop::Requests(1);
         plan.load.threads = 1;
         plan.request.timeout = ASK;

@@ -104,6 +104,19 @@ pub(super) struct WorkloadSpec {
     pub(super) timeout: Time,
     #[serde(default)]
     pub(super) headers: Vec<Spanned<String>>,
+    /// Over TLS. Every certificate is accepted, because the experiment starts the servers itself.
+    #[serde(default)]
+    pub(super) https: bool,
+    /// HTTP/2, over TLS by ALPN and in clear text with prior knowledge.
+    #[serde(default)]
+    pub(super) http2: bool,
+    /// No TLS session is resumed.
+    #[serde(default)]
+    pub(super) full_handshakes: bool,
+    /// Requests that a connection serves before a new one takes its place.
+    pub(super) per_connection: Option<Spanned<u64>>,
+    /// Idle connections to each server that does not say how many itself.
+    pub(super) idle: Option<Spanned<usize>>,
     #[serde(default)]
     pub(super) expect: Vec<u16>,
     #[serde(default)]
@@ -115,6 +128,21 @@ pub(super) struct WorkloadSpec {
 impl WorkloadSpec {
     pub(super) fn spins(&self) -> bool {
         self.spin.as_ref().is_some_and(|spin| *spin.get_ref())
+    }
+
+    /// The scheme of every URL.
+    pub(super) fn scheme(&self) -> &'static str {
+        if self.https { "https" } else { "http" }
+    }
+
+    /// What is spoken, for the report.
+    pub(super) fn protocol(&self) -> &'static str {
+        match (self.http2, self.https) {
+            (false, false) => "HTTP/1.1",
+            (false, true) => "HTTP/1.1 over TLS",
+            (true, false) => "HTTP/2",
+            (true, true) => "HTTP/2 over TLS",
+        }
     }
 }
 
