@@ -1,12 +1,13 @@
-//! Shared tools of tests: a server as a child process, a client, a terminal, random numbers,
-//! folders; with the feature `pebble` a certificate authority.
+//! Shared tools of tests: a server as a child process, clients of HTTP/1.1 and HTTP/2, a terminal,
+//! random numbers, folders; with the feature `pebble` a certificate authority.
 //!
 //! It knows processes, sockets and folders. It must not know any other crate of the project, so a
-//! fault of another crate cannot hide in it. Everything but [`Client`] panics where a test should
-//! fail.
+//! fault of another crate cannot hide in it. Everything but [`Client`] and [`http2`] panics where a
+//! test should fail.
 
 mod client;
 mod folder;
+pub mod http2;
 #[cfg(feature = "pebble")]
 mod pebble;
 mod random;

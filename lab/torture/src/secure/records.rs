@@ -5,6 +5,7 @@ use std::net::TcpStream;
 use std::thread;
 use std::time::Duration;
 
+use lab_testkit::http2::is_patience;
 use rustls::crypto::cipher::{MessageEncrypter, OutboundPlainMessage};
 use rustls::{
     ConnectionTrafficSecrets, ContentType, ProtocolVersion, SupportedCipherSuite,
@@ -12,7 +13,6 @@ use rustls::{
 };
 
 use super::attack::AttackEnd;
-use super::frames::is_patience;
 use super::target::SecureTarget;
 
 /// More than any server should take of records that say nothing.

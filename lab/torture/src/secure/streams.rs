@@ -4,11 +4,12 @@ use std::io;
 use std::thread;
 use std::time::Duration;
 
-use super::attack::AttackEnd;
-use super::frames::{
+use lab_testkit::http2::{
     CONTINUATION, DATA, END_HEADERS, END_STREAM, Frames, GO_AWAY, HEADERS, PING, RESET, SETTINGS,
     WINDOW, field, frame, head, length,
 };
+
+use super::attack::AttackEnd;
 use super::target::SecureTarget;
 
 /// What is sent at once of a flood.

@@ -7,8 +7,8 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use base_clock::now;
+use lab_testkit::http2::Frames;
 
-use super::frames::Frames;
 use super::target::SecureTarget;
 use crate::http::Visits;
 

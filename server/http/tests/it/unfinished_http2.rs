@@ -3,8 +3,10 @@
 
 use std::io::Write as _;
 
-use lab_torture::secure::frames::{DATA, END_HEADERS, END_STREAM, GO_AWAY, HEADERS, PING, head};
-use lab_torture::secure::{Frame, Frames, SecureTarget};
+use lab_testkit::http2::{
+    DATA, END_HEADERS, END_STREAM, Frame, Frames, GO_AWAY, HEADERS, PING, head,
+};
+use lab_torture::secure::SecureTarget;
 use millpond_http::Limits;
 
 use crate::http2::{Http2Client, run};

@@ -6,9 +6,9 @@ use std::net::TcpStream;
 use std::thread;
 use std::time::Duration;
 
+use lab_testkit::http2::{END_HEADERS, Frames, HEADERS, field, head};
 use lab_torture::http::site;
-use lab_torture::secure::frames::{END_HEADERS, HEADERS, field, head};
-use lab_torture::secure::{Frames, SecureAttack, SecureTarget, SecureVisitor};
+use lab_torture::secure::{SecureAttack, SecureTarget, SecureVisitor};
 use tempfile::TempDir;
 
 use crate::memory::{connections, forget_peak, memory};

@@ -7,12 +7,14 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use lab_testkit::http2::{Http2Connection, head_of};
 use tempfile::TempDir;
 
-use crate::support::{Connection, Server, site_with, text, write};
+use crate::support::{Connection, PATIENCE, Server, site_with, text, write};
 
 const HITS: usize = 200;
 /// A wait is one call. With `server.spin` it may be many, on an idle core.
@@ -217,6 +219,44 @@ fn a_pipeline_is_received_and_sent_as_one() {
         }
     });
     calls.assert_within(BATCHES);
+}
+
+/// Requests for a file on connections of HTTP/2 in clear text (RFC 9113 section 3.3): `BATCHES`
+/// times `depth` requests in one write, and then the wait for all responses.
+#[track_caller]
+fn check_streams(traced: &Traced, target: &str, depth: usize) {
+    let socket = TcpStream::connect(traced.server.address()).unwrap();
+    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    socket.set_nodelay(true).unwrap();
+    let mut client = Http2Connection::open(socket).unwrap();
+    let batch = vec![head_of("http", "GET", target); depth];
+    let mut exchange = || {
+        let responses = client.send(&batch).unwrap();
+        assert!(responses.iter().all(|response| response.status == 200));
+    };
+    // The first batch comes with settings, and the second acknowledges those of the server.
+    (0..2).for_each(|_| exchange());
+    let calls = traced.calls(|_| (0..BATCHES).for_each(|_| exchange()));
+    calls.assert_within(BATCHES);
+}
+
+#[test]
+fn an_http2_hit_receives_once_and_sends_once() {
+    let Some(traced) = Traced::start(&format!("{ASLEEP}[cache]\nmax_staleness = \"1min\"\n"))
+    else {
+        return;
+    };
+    traced.server.get("/");
+    check_streams(&traced, "/file.txt", 1);
+    check_streams(&traced, "/", 1);
+}
+
+#[test]
+fn streams_that_are_ready_in_a_turn_are_received_and_sent_as_one() {
+    let Some(traced) = Traced::start(ASLEEP) else {
+        return;
+    };
+    check_streams(&traced, "/small.txt", DEPTH);
 }
 
 #[test]

@@ -81,8 +81,9 @@ impl Frames {
             payload.extend_from_slice(&name.to_be_bytes());
             payload.extend_from_slice(&value.to_be_bytes());
         }
-        frames.write(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")?;
-        frames.send(SETTINGS, 0, 0, &payload)?;
+        let mut bytes = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
+        bytes.extend(frame(SETTINGS, 0, 0, &payload));
+        frames.write(&bytes)?;
         Ok(frames)
     }
 
@@ -188,7 +189,8 @@ impl Frames {
 }
 
 /// Whether reading has waited as long as it may.
-pub(super) fn is_patience(error: &io::Error) -> bool {
+#[must_use]
+pub fn is_patience(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)
 }
 
@@ -204,13 +206,20 @@ pub fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// The header block of a request, all fields literal and not indexed (RFC 7541 section 6.2.2).
+/// The header block of a request for `https`, all fields literal and not indexed (RFC 7541 section
+/// 6.2.2).
 #[must_use]
 pub fn head(method: &str, path: &str) -> Vec<u8> {
+    head_of("https", method, path)
+}
+
+/// The same with a scheme.
+#[must_use]
+pub fn head_of(scheme: &str, method: &str, path: &str) -> Vec<u8> {
     let mut block = Vec::new();
     for (name, value) in [
         (":method", method),
-        (":scheme", "https"),
+        (":scheme", scheme),
         (":path", path),
         (":authority", "localhost"),
     ] {
@@ -244,7 +253,8 @@ pub fn length(block: &mut Vec<u8>, len: usize) {
 }
 
 /// The status of a response, which is an entry of the static table, or its literal value.
-fn status_of(block: &[u8]) -> u16 {
+#[must_use]
+pub fn status_of(block: &[u8]) -> u16 {
     const INDEXED: [u16; 7] = [200, 204, 206, 304, 400, 404, 500];
     // A change of the table's size may come first.
     let block = match block.first() {
