@@ -83,6 +83,7 @@ const fn field(folder: &'static str, after: &'static str, name: &'static str, un
 }
 
 const HTTP: &str = "server/http";
+const SECURE: &str = "server/http/src/conn/secure_socket";
 const ACME: &str = "server/certificates/src/acme";
 const SITE: &str = "server/site";
 const DB: &str = "server/db";
@@ -103,7 +104,7 @@ const fn option(name: &'static str, unit: Unit) -> Place {
 
 use Unit::{Bytes, Count, Time};
 
-pub(super) const ROWS: [Row; 46] = [
+pub(super) const ROWS: [Row; 49] = [
     Row {
         what: "request target, head, fields, body",
         amount: "{}, {}, {}, {}",
@@ -407,6 +408,34 @@ pub(super) const ROWS: [Row; 46] = [
         amount: "{}",
         places: &[constant("server/access-log", "LIMIT", Bytes)],
         past: "lines are dropped and counted",
+    },
+    Row {
+        what: "bytes that a client of TLS sends beside plaintext: handshakes, heads and paddings of records, new keys",
+        amount: "{}, and {} for each byte of plaintext",
+        places: &[
+            constant(SECURE, "OVERHEAD", Bytes),
+            constant(SECURE, "OVERHEAD_PER_BYTE", Bytes),
+        ],
+        past: "closed",
+    },
+    Row {
+        what: "of a TLS connection: message of a handshake that has not arrived whole; records that wait for a slow reader",
+        amount: "{}; {}",
+        places: &[
+            constant(SECURE, "HELD", Bytes),
+            constant(SECURE, "SENT", Bytes),
+        ],
+        past: "closed; the response waits",
+    },
+    Row {
+        what: "memory of an HTTP/2 connection that does not count as unfinished",
+        amount: "{}",
+        places: &[constant(
+            "server/http/src/conn/http2_unfinished",
+            "UNCOUNTED",
+            Bytes,
+        )],
+        past: "shares the memory for unfinished requests",
     },
     Row {
         what: "streams of an HTTP/2 connection at a time; fields of their heads, each cookie counted",

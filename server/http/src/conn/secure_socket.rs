@@ -24,7 +24,8 @@ use crate::transport::{Plaintext, RECORD, Records, TlsError, TlsSession};
 /// Bytes that are received at once: four records.
 const RECEIVED: usize = 4 * (RECORD + 256);
 /// Plaintext that is encrypted and sent at once: four records. Others have their turn then.
-const SENT: usize = 4 * RECORD;
+const SENT: usize = 64 << 10;
+const _: () = assert!(SENT == 4 * RECORD);
 /// The longest beginning of a message that waits for its rest. `rustls` refuses longer messages in
 /// a handshake; a record is shorter.
 const HELD: usize = 128 << 10;
