@@ -54,7 +54,7 @@ impl Frame {
     }
 }
 
-/// See the [module](self).
+/// Frames over one connection, in the order in which they are written.
 pub struct Frames {
     stream: Box<dyn ReadWrite>,
     received: Vec<u8>,
