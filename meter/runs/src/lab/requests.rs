@@ -11,6 +11,16 @@ use super::source::ExperimentText;
 use super::spec::ArrivalSpec;
 use millrace_client::{Order, Plan, Process, Schedule, Stop, Trust, Workload};
 
+/// A request to `url`. Every certificate is accepted, because the experiment starts the servers.
+pub(super) fn request_to(url: String) -> Plan {
+    let is_secure = url.starts_with("https:");
+    Plan::new(url).with(|plan| {
+        if is_secure {
+            plan.target.trust = Trust::Anyone;
+        }
+    })
+}
+
 impl Experiment {
     /// Reads the plan that the workload names, from the folder of the experiment's file. `source`
     /// gives the position of a mistake.
@@ -46,10 +56,7 @@ impl Experiment {
     /// Requests to `url`, over the protocol of the workload.
     pub(super) fn requests_to(&self, url: String) -> Plan {
         let workload = self.workload.get_ref();
-        Plan::new(url).with(|plan| {
-            if workload.https {
-                plan.target.trust = Trust::Anyone;
-            }
+        request_to(url).with(|plan| {
             plan.target.http2 = workload.http2;
             plan.target.full_handshakes = workload.full_handshakes;
         })
@@ -72,7 +79,7 @@ impl Experiment {
             plan.request.timeout = workload.timeout.0;
             plan.request.headers = workload.headers.iter().filter_map(field).collect();
             plan.request.expect = workload.expect.clone();
-            plan.request.per_connection = workload.per_connection.as_ref().map(|n| *n.get_ref());
+            plan.request.per_connection = workload.per_connection;
             plan.load.cores = workload.cores.as_ref().map(|cores| cores.get_ref().clone());
             plan.load.spin = workload.spins();
             let process = match workload.arrivals {

@@ -11,11 +11,12 @@ use super::experiment::{Experiment, numbered};
 use super::outcome::LabServer;
 use super::placeholders::Placeholders;
 use super::process::{Launch, Process};
+use super::requests::request_to;
 use super::spec::ServerSpec;
 use super::spec_values::{CommandLine, Ending};
 use super::work_folder::{self, WorkFolder};
 use crate::run;
-use millrace_client::{Order, Plan, Stop, Trust};
+use millrace_client::{Order, Plan, Stop};
 
 /// Time between two checks whether a server is ready.
 const GLANCE: Duration = Duration::from_millis(20);
@@ -219,7 +220,7 @@ impl<'a> RunningServer<'a> {
         let deadline = base_clock::after(self.spec.ready_timeout.0);
         let experiment = work_folder.experiment;
         let plan = match &self.spec.ready {
-            Some(url) => asked_by_hand(self.values.fill(url.get_ref(), false)?),
+            Some(url) => request_to(self.values.fill(url.get_ref(), false)?),
             None => {
                 let path = numbered(experiment.path(self.spec), 0);
                 experiment.requests_to(self.url(experiment, &path))
@@ -264,16 +265,6 @@ impl<'a> RunningServer<'a> {
             self.process.output().last_lines()
         )
     }
-}
-
-/// A request to a URL that need not be the workload's.
-fn asked_by_hand(url: String) -> Plan {
-    let is_secure = url.starts_with("https:");
-    Plan::new(url).with(|plan| {
-        if is_secure {
-            plan.target.trust = Trust::Anyone;
-        }
-    })
 }
 
 /// Whether a request of `plan` gets a good response; if not, `last` describes the result.

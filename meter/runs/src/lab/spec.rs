@@ -114,7 +114,7 @@ pub(super) struct WorkloadSpec {
     #[serde(default)]
     pub(super) full_handshakes: bool,
     /// Requests that a connection serves before a new one takes its place.
-    pub(super) per_connection: Option<Spanned<u64>>,
+    pub(super) per_connection: Option<u64>,
     /// Idle connections to each server that does not say how many itself.
     pub(super) idle: Option<Spanned<usize>>,
     #[serde(default)]
