@@ -27,8 +27,10 @@ const KNOWN: usize = 16;
 const COPIED: usize = 16 << 10;
 /// Memory that an entry takes beside its bytes, roughly.
 const OVERHEAD: usize = 512;
-/// Marks of requests that came once.
-const MARKS: usize = 4096;
+/// Sets of marks of requests that came once. Each remembers its last few requests, because two
+/// requests of one set that arrive in turn would otherwise each be new every time.
+const MARKED: usize = 4096;
+const WAYS: usize = 4;
 
 /// A response, and the request that it answers.
 pub(super) struct CachedHttp2 {
@@ -93,7 +95,7 @@ pub(crate) struct Http2Cache {
     /// The hashes in the order in which they came in.
     order: VecDeque<u64>,
     bytes: usize,
-    marks: Box<[u32]>,
+    marks: Box<[[u32; WAYS]]>,
 }
 
 impl Http2Cache {
@@ -118,10 +120,16 @@ impl Http2Cache {
     /// Whether a request with this hash came before. The first time the answer is no.
     pub(super) fn appeared_before(&mut self, hash: u64) -> bool {
         if self.marks.is_empty() {
-            self.marks = vec![0; MARKS].into();
+            self.marks = vec![[0; WAYS]; MARKED].into();
         }
-        let (place, mark) = (hash as usize % MARKS, (hash >> 32) as u32 | 1);
-        std::mem::replace(&mut self.marks[place], mark) == mark
+        let marks = &mut self.marks[hash as usize % MARKED];
+        let mark = (hash >> 32) as u32 | 1;
+        if marks.contains(&mark) {
+            return true;
+        }
+        marks.rotate_right(1);
+        marks[0] = mark;
+        false
     }
 
     /// Keeps a response; the oldest ones make room.
@@ -218,5 +226,21 @@ impl KnownRequests for KnownBlocks {
         }
         self.found.push_back(response);
         Some(known.priority)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_of_one_set_that_arrive_in_turn_are_remembered() {
+        let mut cache = Http2Cache::default();
+        let hashes = (1..=WAYS as u64).map(|number| number << 40 | 7);
+        for round in 0..3 {
+            for hash in hashes.clone() {
+                assert_eq!(cache.appeared_before(hash), round > 0, "{hash:x}, {round}");
+            }
+        }
     }
 }
