@@ -3,6 +3,7 @@
 mod connection;
 mod folder;
 mod head;
+mod http2_client;
 mod response;
 mod service;
 mod store;
@@ -103,6 +104,26 @@ pub(crate) static CASES: &[Case] = &[
         "page-hit",
         "a stored page over a connection",
         connection::page,
+    ),
+    served(
+        "http2-hit",
+        "a static file over a connection of HTTP/2 in clear text, one stream at a time",
+        connection::http2_file,
+    ),
+    served(
+        "http2-indexed",
+        "the same, with heads as h2load sends them",
+        connection::http2_indexed,
+    ),
+    served(
+        "http2-streams",
+        "16 of these streams at once, without indexes",
+        connection::http2_streams,
+    ),
+    served(
+        "http2-page-hit",
+        "a stored page over such a connection, one stream at a time",
+        connection::http2_page,
     ),
 ];
 

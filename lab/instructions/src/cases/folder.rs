@@ -13,6 +13,7 @@ use millpond_http::{Limits, WorkerGroup, listen, run_worker};
 use millpond_site::{Config, SiteOptions, Sites, SitesService};
 use tempfile::TempDir;
 
+use super::http2_client::StreamsClient;
 use crate::counted::counted_instructions;
 
 /// Static files of 8 KiB.
@@ -149,12 +150,21 @@ pub(super) struct Worker {
 impl Worker {
     /// A connection that stays open.
     pub(super) fn connect(&self) -> PipelineClient {
-        let stream = TcpStream::connect(self.address).expect("connects");
-        stream.set_nodelay(true).expect("an option of TCP");
         PipelineClient {
-            stream: BufReader::with_capacity(256 << 10, stream),
+            stream: BufReader::with_capacity(256 << 10, self.stream()),
             address: self.address,
         }
+    }
+
+    /// The same in HTTP/2.
+    pub(super) fn connect_http2(&self) -> StreamsClient {
+        StreamsClient::open(self.stream())
+    }
+
+    fn stream(&self) -> TcpStream {
+        let stream = TcpStream::connect(self.address).expect("connects");
+        stream.set_nodelay(true).expect("an option of TCP");
+        stream
     }
 }
 
