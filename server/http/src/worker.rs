@@ -139,7 +139,7 @@ pub fn run_worker<S: Service>(
         limits,
         counters,
         tails: Tails::new(fields),
-        pool: Pool::default(),
+        pool: Pool::new(tls.is_some()),
         connections: Slab::default(),
         timers: Timers::new(Boottime::now()),
         read_batch: ReadBatch::default(),

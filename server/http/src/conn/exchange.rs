@@ -61,9 +61,9 @@ pub(super) struct PendingResponse {
 }
 
 impl Exchange {
-    fn new() -> Self {
+    fn new(is_secured: bool) -> Self {
         Self {
-            decoder: Decoder::new(),
+            decoder: Decoder::new().secured(is_secured),
             output: Output::default(),
             now: Boottime::default(),
             head_since: Boottime::default(),
@@ -113,21 +113,33 @@ impl Exchange {
 }
 
 /// Exchanges for reuse, so that the ready path allocates nothing.
-// Boxed, so that a connection stays small and borrowing an exchange moves a pointer.
-#[derive(Default)]
-pub(crate) struct Pool(#[allow(clippy::vec_box)] Vec<Box<Exchange>>);
+pub(crate) struct Pool {
+    // Boxed, so that a connection stays small and borrowing an exchange moves a pointer.
+    #[allow(clippy::vec_box)]
+    spare: Vec<Box<Exchange>>,
+    is_secured: bool,
+}
 
 impl Pool {
+    /// Exchanges for connections of one listener: with TLS, if `is_secured`.
+    pub(crate) const fn new(is_secured: bool) -> Self {
+        Self {
+            spare: Vec::new(),
+            is_secured,
+        }
+    }
+
     pub(super) fn take(&mut self) -> Box<Exchange> {
-        self.0.pop().unwrap_or_else(|| Box::new(Exchange::new()))
+        let spare = self.spare.pop();
+        spare.unwrap_or_else(|| Box::new(Exchange::new(self.is_secured)))
     }
 
     /// Takes an exchange back, unless its buffers are too large or the pool is full. Also after a
     /// refusal or a lost client, so that neither costs a new buffer.
     pub(super) fn put(&mut self, mut exchange: Box<Exchange>) {
         // Before it is renewed: that may give it its usual buffer again.
-        if self.0.len() < SPARE_BUFFERS && exchange.renew() {
-            self.0.push(exchange);
+        if self.spare.len() < SPARE_BUFFERS && exchange.renew() {
+            self.spare.push(exchange);
         }
     }
 }

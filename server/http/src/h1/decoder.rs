@@ -119,6 +119,8 @@ pub(crate) struct Decoder {
     /// The bytes of the present body, except those that were moved elsewhere.
     body: BytesMut,
     moved: usize,
+    /// Whether the bytes come through TLS.
+    is_secured: bool,
 }
 
 impl Decoder {
@@ -131,7 +133,13 @@ impl Decoder {
             fields: Vec::with_capacity(32),
             body: BytesMut::new(),
             moved: 0,
+            is_secured: false,
         }
+    }
+
+    /// The same for bytes that come through TLS, if `is_secured`.
+    pub(crate) fn secured(self, is_secured: bool) -> Self {
+        Self { is_secured, ..self }
     }
 
     /// Room for more bytes, at least 4 KiB; say with [`Decoder::received`] how much of it was used.
@@ -261,7 +269,7 @@ impl Decoder {
         };
         let head = match at_once {
             Some(head) => head,
-            None => match scanner.scan(input, limits)? {
+            None => match scanner.scan(input, self.is_secured, limits)? {
                 Some(len) => scanner.parse(&input[..len], self.at, &mut self.fields, limits)?,
                 None => return Ok(Event::More),
             },

@@ -4,7 +4,7 @@
 use memchr::memchr;
 
 use super::framing::{Framing, FramingFields};
-use super::request_line::{self, RequestLine, is_authority};
+use super::request_line::{self, RequestLine, absolute_form, is_authority};
 use super::{FieldSpan, Refusal, Span, is_token};
 use crate::limits::{FIELDS, Limits, METHOD};
 use crate::request::Version;
@@ -56,7 +56,12 @@ impl Scanner {
     }
 
     /// The length of the head at the beginning of `input`, once it is complete.
-    pub(super) fn scan(&mut self, input: &[u8], limits: &Limits) -> Result<Option<usize>, Refusal> {
+    pub(super) fn scan(
+        &mut self,
+        input: &[u8],
+        is_secured: bool,
+        limits: &Limits,
+    ) -> Result<Option<usize>, Refusal> {
         loop {
             let Some(found) = memchr(b'\n', &input[self.scanned..]) else {
                 self.scanned = input.len();
@@ -73,7 +78,8 @@ impl Scanner {
                 return Err(Refusal::Malformed("a line ends with a bare LF"));
             };
             if self.line.is_none() {
-                self.line = Some(request_line::parse(line)?);
+                let absolute = |target: &[u8]| absolute_form(target, is_secured);
+                self.line = Some(request_line::parse(line, absolute)?);
             } else if line.is_empty() {
                 return Ok(Some(end + 1));
             } else {
@@ -158,7 +164,9 @@ pub(super) fn parse_at_once(
     limits: &Limits,
 ) -> Option<Head> {
     let end = memchr(b'\n', input)?;
-    let line = request_line::parse(input[..end].strip_suffix(b"\r")?).ok()?;
+    // A target in absolute form is rare: the scanner judges it.
+    let absolute = |_: &[u8]| Err(Refusal::Misdirected);
+    let line = request_line::parse(input[..end].strip_suffix(b"\r")?, absolute).ok()?;
     let mut fields = [httparse::EMPTY_HEADER; FEW_FIELDS];
     let (len, fields) = match httparse::parse_headers(&input[end + 1..], &mut fields) {
         Ok(httparse::Status::Complete((len, fields))) => (end + 1 + len, fields),

@@ -19,7 +19,7 @@ pub(crate) enum Refusal {
     TargetTooLong,
     /// 417: an expectation other than 100-continue.
     Expectation,
-    /// 421: an `https` URL over a connection without TLS.
+    /// 421: an `https` URL over a connection without TLS, or an `http` URL over one with TLS.
     Misdirected,
     /// 431: the head or the trailer section is over the limit, or has too many fields.
     HeadTooLarge,
@@ -67,7 +67,9 @@ impl Refusal {
             Self::BodyTooLarge => "the request body is larger than this server accepts",
             Self::TargetTooLong => "the request target is longer than this server accepts",
             Self::Expectation => "the only expectation this server knows is 100-continue",
-            Self::Misdirected => "this connection is not secured, so it has no https resources",
+            Self::Misdirected => {
+                "an https URL needs a connection with TLS, and an http URL one without"
+            }
             Self::HeadTooLarge => "the request head is larger than this server accepts",
             Self::TooManyBodies => "too many request bodies at once; please try again",
             Self::Version => "this server speaks HTTP/1.1",

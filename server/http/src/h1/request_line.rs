@@ -19,8 +19,12 @@ pub(super) struct RequestLine {
     pub(super) version: Version,
 }
 
-/// Parses a request line without its CRLF.
-pub(super) fn parse(line: &[u8]) -> Result<RequestLine, Refusal> {
+/// Parses a request line without its CRLF. `absolute` judges a target that is neither a path nor
+/// the asterisk of OPTIONS: see [`absolute_form`].
+pub(super) fn parse(
+    line: &[u8],
+    absolute: impl FnOnce(&[u8]) -> Result<(Option<Span>, usize), Refusal>,
+) -> Result<RequestLine, Refusal> {
     let method_end =
         memchr(b' ', line).ok_or(Refusal::Malformed("the request line has no target"))?;
     let method = &line[..method_end];
@@ -44,7 +48,7 @@ pub(super) fn parse(line: &[u8]) -> Result<RequestLine, Refusal> {
     let (authority, path_start) = match target[0] {
         b'/' => (None, 0),
         b'*' if len == 1 && method == b"OPTIONS" => (None, 0),
-        _ => absolute_form(target)?,
+        _ => absolute(target)?,
     };
     let (path, query) = split_query(target, path_start);
     let shift = |span: Span| Span {
@@ -111,13 +115,18 @@ fn parse_version(version: &[u8]) -> Result<Version, Refusal> {
     }
 }
 
-/// The authority of `http://authority/path?query` and where the path begins.
-fn absolute_form(target: &[u8]) -> Result<(Option<Span>, usize), Refusal> {
+/// The authority of `http://authority/path?query` and where the path begins; of an `https` URL if
+/// the connection is secured, that is, by TLS.
+#[cold]
+pub(super) fn absolute_form(
+    target: &[u8],
+    is_secured: bool,
+) -> Result<(Option<Span>, usize), Refusal> {
     const BAD: Refusal = Refusal::Malformed("the request target is neither a path nor an http URL");
     let scheme_end = memchr(b':', target).ok_or(BAD)?;
     let scheme = &target[..scheme_end];
-    let is_secured = scheme.eq_ignore_ascii_case(b"https");
-    if !is_secured && !scheme.eq_ignore_ascii_case(b"http") {
+    let is_https = scheme.eq_ignore_ascii_case(b"https");
+    if !is_https && !scheme.eq_ignore_ascii_case(b"http") {
         return Err(BAD);
     }
     let rest = target[scheme_end..].strip_prefix(b"://").ok_or(BAD)?;
@@ -132,9 +141,9 @@ fn absolute_form(target: &[u8]) -> Result<(Option<Span>, usize), Refusal> {
     if matches!(authority, [] | [b':', ..]) || !is_authority(authority) {
         return Err(BAD);
     }
-    // RFC 9110 section 7.4: an https resource is given only over a secured connection; 15.5.20:
-    // 421.
-    if is_secured {
+    // RFC 9110 section 7.4: an https resource is given only over a secured connection, and this
+    // server gives no http resource over one; 15.5.20: 421.
+    if is_https != is_secured {
         return Err(Refusal::Misdirected);
     }
     Ok((Some(Span::new(start, len)), start + len))

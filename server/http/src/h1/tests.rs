@@ -28,7 +28,15 @@ fn decode<'a>(
     limits: &Limits,
     reclaim: bool,
 ) -> Vec<String> {
-    let mut decoder = Decoder::new();
+    decode_with(Decoder::new(), pieces, limits, reclaim)
+}
+
+fn decode_with<'a>(
+    mut decoder: Decoder,
+    pieces: impl IntoIterator<Item = &'a [u8]>,
+    limits: &Limits,
+    reclaim: bool,
+) -> Vec<String> {
     let mut seen = Vec::new();
     for mut piece in pieces {
         while !piece.is_empty() {
@@ -191,6 +199,36 @@ fn absolute_forms() {
             decode([input.as_bytes()], &limits(), false)[0].starts_with(seen),
             "{target}"
         );
+    }
+}
+
+/// RFC 9112 section 3.2.2, RFC 9110 section 7.4.
+#[test]
+fn absolute_forms_have_the_scheme_of_their_connection() {
+    for (is_secured, target, expected) in [
+        (
+            true,
+            "https://b:8443/x?y",
+            r#"GET /x Some("y") Http11 Some("b:8443") "#,
+        ),
+        (true, "HTTPS://b", r#"GET / None Http11 Some("b") "#),
+        (true, "http://b/x", "421"),
+        (true, "https://u@b/x", "400"),
+        (true, "ftp://b/x", "400"),
+        (true, "/x", r#"GET /x None Http11 Some("a") "#),
+        (false, "https://b/x", "421"),
+        (false, "http://b/x", r#"GET /x None Http11 Some("b") "#),
+    ] {
+        let input = format!("GET {target} HTTP/1.1\r\nHost: a\r\n\r\n");
+        for length in [1, input.len()] {
+            let decoder = Decoder::new().secured(is_secured);
+            let pieces = input.as_bytes().chunks(length);
+            let seen = decode_with(decoder, pieces, &limits(), false);
+            assert!(
+                seen[0].starts_with(expected),
+                "{is_secured} {target}: {seen:?}"
+            );
+        }
     }
 }
 

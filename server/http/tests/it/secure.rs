@@ -140,6 +140,25 @@ fn requests_are_answered_as_without_tls() {
     }
 }
 
+/// RFC 9112 section 3.2.2, RFC 9110 section 7.4.
+#[test]
+fn an_https_url_is_a_request_target_and_an_http_url_is_not() {
+    let server = SecureServer::start(Limits::default());
+    let mut client = server.connect();
+    // The second time the bytes are known.
+    for _ in 0..2 {
+        assert_eq!(client.get("https://localhost/a/b?c"), "/a/b");
+    }
+    let request = "GET http://localhost/a HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    client.0.write_all(request.as_bytes()).unwrap();
+    let rest = client.rest();
+    assert!(
+        rest.starts_with(b"HTTP/1.1 421 "),
+        "{}",
+        rest.escape_ascii()
+    );
+}
+
 /// The client's configuration keeps its roots to itself, so the certificate is asked for.
 fn roots_of(server: &SecureServer) -> RootCertStore {
     let mut client = server.connect();
