@@ -341,6 +341,23 @@ mod tests {
         let past = "update _millpond_certificate set until = now() - interval '1 second'";
         client(&database).batch_execute(past).unwrap();
         assert!(nodes[holder].lock("lock", LEASE).unwrap());
+        assert!(!other.lock("lock", LEASE).unwrap(), "lost");
+    }
+
+    #[test]
+    fn a_lease_is_prolonged_from_the_moment_at_which_its_holder_asks_again() {
+        let server = Postgres::start().unwrap();
+        let database = server.database().unwrap();
+        let [holder, other] = [(); 2].map(|()| storage(&database));
+        assert!(holder.lock("lock", LEASE).unwrap());
+        let mut client = client(&database);
+        // As if three quarters of the lease were over, twice.
+        let later = "update _millpond_certificate set until = until - interval '45 seconds'";
+        for _ in 0..2 {
+            client.batch_execute(later).unwrap();
+            assert!(!other.lock("lock", LEASE).unwrap());
+            assert!(holder.lock("lock", LEASE).unwrap());
+        }
     }
 
     #[test]

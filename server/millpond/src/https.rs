@@ -90,6 +90,13 @@ impl Https {
         Ok(())
     }
 
+    /// Begins to end the renewals of an authority's certificates.
+    pub(crate) fn stop_renewals(&mut self) {
+        if let Some(acme) = &mut self.acme {
+            acme.stop();
+        }
+    }
+
     /// The listeners with TLS.
     pub(crate) fn secure(&self, listeners: Vec<TcpListener>, config: &Config) -> Vec<Listener> {
         let fields = match config.tls.hsts.as_secs() {

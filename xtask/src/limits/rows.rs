@@ -104,7 +104,7 @@ const fn option(name: &'static str, unit: Unit) -> Place {
 
 use Unit::{Bytes, Count, Time};
 
-pub(super) const ROWS: [Row; 49] = [
+pub(super) const ROWS: [Row; 50] = [
     Row {
         what: "request target, head, fields, body",
         amount: "{}, {}, {}, {}",
@@ -494,6 +494,15 @@ pub(super) const ROWS: [Row; 49] = [
             Time,
         )],
         past: "reported, tried again; the certificate in use stays",
+    },
+    Row {
+        what: "lock of the node that asks for certificates, without being prolonged; wait for its end when the server stops",
+        amount: "{}; {}",
+        places: &[
+            field(ACME, "impl Default for AcmeTiming", "lease", Time),
+            constant(ACME, "STOP_TIMEOUT", Time),
+        ],
+        past: "another node asks; the lock is left to its end",
     },
     Row {
         what: "pause after a failed try for a certificate",

@@ -47,7 +47,8 @@ impl ManagedCertificate {
         }
     }
 
-    /// Takes over what this node or another has stored, and shows a new certificate.
+    /// Takes over what this node or another has stored, and shows a new certificate. A stored
+    /// certificate that cannot be shown is an error of the kind [`io::ErrorKind::InvalidData`].
     pub(super) fn read(
         &mut self,
         storage: &dyn CertificateStorage,
@@ -63,7 +64,8 @@ impl ManagedCertificate {
         if value == self.stored || value.is_empty() {
             return Ok(());
         }
-        let served = self.check(&value).map_err(io::Error::other)?;
+        let damaged = |error| io::Error::new(io::ErrorKind::InvalidData, error);
+        let served = self.check(&value).map_err(damaged)?;
         self.show(served, certificates);
         self.stored = value;
         Ok(())

@@ -11,6 +11,7 @@ mod account;
 pub(crate) mod challenges;
 mod failure;
 mod http_client;
+mod lease;
 mod managed;
 mod names;
 mod order;
@@ -19,10 +20,12 @@ mod retry_after;
 mod schedule;
 mod shared_challenges;
 mod storage;
+mod storage_faults;
 
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, SystemTime};
 
@@ -34,6 +37,9 @@ use self::renewer::Renewer;
 use crate::Error;
 use crate::facts::{CertificateName, date};
 use crate::resolver::Certificates;
+
+/// How long the end of the thread is waited for. It may wait for a storage that does not answer.
+const STOP_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The directory of Let's Encrypt.
 pub const LETS_ENCRYPT: &str = "https://acme-v02.api.letsencrypt.org/directory";
@@ -84,6 +90,9 @@ pub struct AcmeTiming {
     pub order_poll: Duration,
     /// Until an order that makes no progress is given up.
     pub order_timeout: Duration,
+    /// How long the lock of the node that asks lasts without being prolonged. A node prolongs it
+    /// ten times in this time while it asks; after a node that died another one waits so long.
+    pub lease: Duration,
     /// Before the lock is tried again that another node holds.
     pub lock_retry: Duration,
     /// Between two requests for renewal information, if the authority asks for more; a quarter of
@@ -100,6 +109,7 @@ impl Default for AcmeTiming {
             longest_retry: Duration::from_secs(12 * 60 * 60),
             order_poll: Duration::from_millis(500),
             order_timeout: Duration::from_secs(120),
+            lease: Duration::from_secs(10 * 60),
             lock_retry: Duration::from_secs(10),
             renewal_info: Duration::from_secs(24 * 60 * 60),
         }
@@ -132,6 +142,8 @@ pub enum AcmeReport {
         /// What the storage said.
         cause: String,
     },
+    /// The storage can be read and written again.
+    StorageRecovered,
 }
 
 impl fmt::Display for AcmeReport {
@@ -161,6 +173,9 @@ impl fmt::Display for AcmeReport {
                     "the storage of certificates fails: {cause}; the certificates in use stay, and \
                      it is tried again"
                 )
+            }
+            Self::StorageRecovered => {
+                formatter.write_str("the storage of certificates works again")
             }
         }
     }
@@ -203,7 +218,9 @@ impl PreparedRenewal {
     pub fn begin(self) -> Result<AcmeRenewal, Error> {
         let renewer = self.renewer;
         let (commands, received) = unbounded_channel();
+        let (end, ended) = channel();
         let run = move || {
+            let _end: Sender<()> = end;
             let runtime = tokio::runtime::Builder::new_current_thread()
                 .enable_all()
                 .max_blocking_threads(2)
@@ -222,16 +239,20 @@ impl PreparedRenewal {
         Ok(AcmeRenewal {
             commands: Some(commands),
             thread: Some(thread),
+            ended,
         })
     }
 }
 
-/// The thread that asks for certificates. Dropping it ends the thread; an order that is under way
-/// is given up, and the lock is freed.
+/// The thread that asks for certificates. Dropping it ends the thread: an order that is under way
+/// is given up, and the lock is freed. A thread that still waits for the storage after two seconds
+/// is left to the end of the process; then the lock ends with its lease.
 #[derive(Debug)]
 pub struct AcmeRenewal {
     commands: Option<UnboundedSender<RenewalCommand>>,
     thread: Option<JoinHandle<()>>,
+    /// Closed by the end of the thread.
+    ended: Receiver<()>,
 }
 
 impl AcmeRenewal {
@@ -260,12 +281,20 @@ impl AcmeRenewal {
             let _ = commands.send(RenewalCommand::CheckNow);
         }
     }
+
+    /// Begins to end the thread, and does not wait for its end.
+    pub fn stop(&mut self) {
+        drop(self.commands.take());
+    }
 }
 
 impl Drop for AcmeRenewal {
     fn drop(&mut self) {
-        drop(self.commands.take());
-        if let Some(thread) = self.thread.take() {
+        self.stop();
+        let ended = self.ended.recv_timeout(STOP_TIMEOUT);
+        if ended == Err(RecvTimeoutError::Disconnected)
+            && let Some(thread) = self.thread.take()
+        {
             // A panic in it was printed already.
             let _ = thread.join();
         }

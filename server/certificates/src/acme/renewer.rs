@@ -1,6 +1,6 @@
 //! The thread that keeps certificates fresh.
 
-use std::io;
+use std::io::{self, ErrorKind};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -11,18 +11,18 @@ use tokio::time::sleep;
 use super::account;
 use super::failure::AcmeFailure;
 use super::http_client::AcmeHttpClient;
+use super::lease::OrderLease;
 use super::managed::ManagedCertificate;
 use super::names::{checked_name, folder_of};
 use super::order::{self, OrderFailure};
 use super::schedule::RenewalWindow;
 use super::shared_challenges::SharedChallenges;
+use super::storage_faults::StorageFaults;
 use super::{AcmeOptions, AcmeReport, CertificateStorage, RenewalCommand};
 use crate::Error;
 use crate::facts::CertificateName;
 use crate::resolver::Certificates;
 
-/// How long the right to ask lasts without being prolonged: longer than an order takes.
-const LEASE: Duration = Duration::from_secs(10 * 60);
 /// The longest sleep: the machine may have slept meanwhile, or its clock may have been set.
 const LONGEST_SLEEP: Duration = Duration::from_secs(60 * 60);
 /// The shortest sleep, so that a mistake does not make a loop.
@@ -46,15 +46,13 @@ pub(super) struct Renewer {
     certificates: Arc<Certificates>,
     report: Box<dyn Fn(AcmeReport) + Send>,
     client: AcmeHttpClient,
-    /// Names of values in the storage.
+    /// The name of a value in the storage.
     account_key: String,
-    lock_key: String,
     account: Option<Account>,
     challenges: SharedChallenges,
     managed: Vec<ManagedCertificate>,
-    has_lock: bool,
-    /// What the storage said when it failed last; reported when it changes.
-    storage_fault: Option<String>,
+    lease: Arc<OrderLease>,
+    storage_faults: StorageFaults,
 }
 
 impl Renewer {
@@ -81,19 +79,25 @@ impl Renewer {
         for managed in &managed {
             certificates.reserve(&managed.slot());
         }
+        let lease = OrderLease::new(
+            Arc::clone(&storage),
+            format!("{folder}/lock"),
+            options.timing.lease,
+        );
+        let lease = Arc::new(lease);
         Ok(Self {
             client,
             account_key: format!("{folder}/account.json"),
-            lock_key: format!("{folder}/lock"),
             account: None,
             challenges: SharedChallenges::new(
                 Arc::clone(&storage),
                 Arc::clone(&certificates),
+                Arc::clone(&lease),
                 format!("{folder}/challenges.json"),
             ),
             managed,
-            has_lock: false,
-            storage_fault: None,
+            lease,
+            storage_faults: StorageFaults::default(),
             options,
             storage,
             certificates,
@@ -147,36 +151,47 @@ impl Renewer {
     async fn round(&mut self) {
         self.take_over();
         self.ask_for_windows().await;
-        if self.next_due(base_clock::wall()).is_none() {
+        // A change that failed is made up for by taking the lease and leaving it again.
+        let is_due = self.next_due(base_clock::wall()).is_some();
+        if !is_due && !self.storage_faults.are_of_changes() {
             return;
         }
-        match self.storage.lock(&self.lock_key, LEASE) {
+        match self.lease.take() {
             Ok(true) => {
-                self.has_lock = true;
                 // Another node may have renewed them before it freed the lock.
                 self.take_over();
                 self.renew_due().await;
                 self.leave();
             }
-            Ok(false) => {}
-            Err(error) => self.note_storage(Err(error)),
+            taken => self.note_write(taken.map(drop)),
         }
     }
 
-    /// Asks for each certificate that is due, one after another.
+    /// Asks for each certificate that is due, one after another. Ends without a word once another
+    /// node holds the lease: that node asks for what is due.
     async fn renew_due(&mut self) {
+        let lease = Arc::clone(&self.lease);
         while let Some(at) = self.next_due(base_clock::wall()) {
-            let locked = self.storage.lock(&self.lock_key, LEASE);
-            if !matches!(locked, Ok(true)) {
-                self.note_storage(locked.map(|_| ()));
+            let prolonged = lease.prolong();
+            if !matches!(prolonged, Ok(true)) {
+                self.note_write(prolonged.map(drop));
                 return;
             }
-            let obtained = self.obtain(at).await;
+            let ended = tokio::select! {
+                biased;
+                lost = lease.keep() => Err(lost),
+                obtained = self.obtain(at) => Ok(obtained),
+            };
             let withdrawn = self.challenges.withdraw();
-            self.note_storage(withdrawn);
-            match obtained {
-                Ok(text) => self.accept(at, text),
-                Err(failure) => self.fail(at, &failure),
+            self.note_write(withdrawn);
+            match ended {
+                Ok(Ok(text)) => self.accept(at, text),
+                Ok(Err(failure)) if lease.is_held() => self.fail(at, &failure),
+                Ok(Err(_)) => return,
+                Err(lost) => {
+                    self.note_write(lost);
+                    return;
+                }
             }
         }
     }
@@ -193,7 +208,7 @@ impl Renewer {
                 Err(failure) if tries < MOST_TRIES && failure.is("accountDoesNotExist") => {
                     self.account = None;
                     let forgotten = self.storage.store(&self.account_key, b"");
-                    self.note_storage(forgotten);
+                    self.note_write(forgotten);
                 }
                 done => return done,
             }
@@ -255,7 +270,7 @@ impl Renewer {
                 let served = managed.served.as_ref();
                 let not_after = served.map_or(SystemTime::UNIX_EPOCH, |s| s.facts().not_after);
                 (self.report)(AcmeReport::Issued { name, not_after });
-                self.note_storage(stored);
+                self.note_write(stored);
             }
             Err(error) => self.fail(at, &AcmeFailure::new(error.to_string())),
         }
@@ -275,7 +290,7 @@ impl Renewer {
             retry_at: managed.ask_at(),
             not_after: served.map(|served| served.facts().not_after),
         });
-        self.note_storage(stored);
+        self.note_write(stored);
     }
 
     /// Asks the authority when the certificates should be renewed, where its last word is old. A
@@ -315,10 +330,16 @@ impl Renewer {
     fn take_over(&mut self) {
         let mut read = self.challenges.read();
         for managed in &mut self.managed {
-            let result = managed.read(&*self.storage, &self.certificates);
-            read = read.and(result);
+            // A storage that does not answer is not asked for each value, which takes long.
+            if read
+                .as_ref()
+                .is_err_and(|error| error.kind() != ErrorKind::InvalidData)
+            {
+                break;
+            }
+            read = read.and(managed.read(&*self.storage, &self.certificates));
         }
-        self.note_storage(read);
+        self.report_change(|faults| faults.note_read(read));
     }
 
     fn forget_delays(&mut self) {
@@ -327,27 +348,22 @@ impl Renewer {
         }
     }
 
-    /// Reports that the storage fails, once for each cause.
-    fn note_storage(&mut self, result: io::Result<()>) {
-        match result {
-            Ok(()) => self.storage_fault = None,
-            Err(error) => {
-                let cause = error.to_string();
-                if self.storage_fault.as_ref() != Some(&cause) {
-                    self.report_storage(&error);
-                }
-                self.storage_fault = Some(cause);
-            }
+    fn note_write(&mut self, result: io::Result<()>) {
+        self.report_change(|faults| faults.note_write(result));
+    }
+
+    /// Reports when the storage begins to fail, or to work again.
+    fn report_change(&mut self, note: impl FnOnce(&mut StorageFaults) -> Option<AcmeReport>) {
+        if let Some(change) = note(&mut self.storage_faults) {
+            (self.report)(change);
         }
     }
 
-    /// Frees the lock, if this node has it, and answers no challenge of its own any more.
+    /// Frees the lease, if this node holds it, and answers no challenge of its own any more.
     fn leave(&mut self) {
-        if self.has_lock {
-            self.has_lock = false;
+        if self.lease.is_held() {
             let withdrawn = self.challenges.withdraw();
-            let unlocked = self.storage.unlock(&self.lock_key);
-            self.note_storage(withdrawn.and(unlocked));
+            self.note_write(withdrawn.and(self.lease.release()));
         }
     }
 

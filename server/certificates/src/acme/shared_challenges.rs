@@ -9,6 +9,7 @@ use tokio::time::sleep;
 use super::account::storage_failure;
 use super::challenges::{ChallengeTable, PublishedChallenge};
 use super::failure::AcmeFailure;
+use super::lease::OrderLease;
 use super::storage::CertificateStorage;
 use crate::resolver::Certificates;
 
@@ -16,6 +17,8 @@ use crate::resolver::Certificates;
 pub(super) struct SharedChallenges {
     storage: Arc<dyn CertificateStorage>,
     certificates: Arc<Certificates>,
+    /// Only the node that holds it may change the list.
+    lease: Arc<OrderLease>,
     /// The name of the value in the storage: a list in JSON.
     key: String,
     /// The list that this node answers.
@@ -26,11 +29,13 @@ impl SharedChallenges {
     pub(super) fn new(
         storage: Arc<dyn CertificateStorage>,
         certificates: Arc<Certificates>,
+        lease: Arc<OrderLease>,
         key: String,
     ) -> Self {
         Self {
             storage,
             certificates,
+            lease,
             key,
             answered: Vec::new(),
         }
@@ -51,16 +56,25 @@ impl SharedChallenges {
         &mut self,
         challenges: &[PublishedChallenge],
     ) -> Result<(), AcmeFailure> {
-        self.write(challenges)
-            .map_err(|error| storage_failure(&error))?;
+        let written = match self.lease.prolong() {
+            Ok(true) => self.write(challenges),
+            Ok(false) => return Err(AcmeFailure::new("another node asks the authority")),
+            Err(error) => Err(error),
+        };
+        written.map_err(|error| storage_failure(&error))?;
         let interval = self.storage.poll_interval().unwrap_or(Duration::ZERO);
         sleep(interval * 2).await;
         Ok(())
     }
 
-    /// Answers no challenge any more, and lets the other nodes know.
+    /// Answers no challenge any more, and lets the other nodes know. If the lease is lost, the list
+    /// in the storage is that of another node and stays.
     pub(super) fn withdraw(&mut self) -> io::Result<()> {
-        self.write(&[])
+        match self.lease.prolong() {
+            Ok(false) => self.read(),
+            // A storage that fails is found again by the change.
+            Ok(true) | Err(_) => self.write(&[]),
+        }
     }
 
     fn write(&mut self, challenges: &[PublishedChallenge]) -> io::Result<()> {

@@ -231,11 +231,18 @@ mod tests {
         let now = base_clock::wall();
         assert!(one.lock_at("lock", lease, now).unwrap());
         assert!(!other.lock_at("lock", lease, now).unwrap());
-        assert!(one.lock_at("lock", lease, now).unwrap(), "prolonged");
+        let later = now + lease * 3 / 4;
+        assert!(one.lock_at("lock", lease, later).unwrap(), "prolonged");
+        let later = now + lease * 3 / 2;
+        assert!(!other.lock_at("lock", lease, later).unwrap());
         other.unlock("lock").unwrap();
-        assert!(!other.lock_at("lock", lease, now).unwrap());
+        assert!(!other.lock_at("lock", lease, later).unwrap());
         one.unlock("lock").unwrap();
         assert!(other.lock_at("lock", lease, now).unwrap());
         assert!(one.lock_at("lock", lease, now + 2 * lease).unwrap());
+        assert!(
+            !other.lock_at("lock", lease, now + 2 * lease).unwrap(),
+            "lost"
+        );
     }
 }

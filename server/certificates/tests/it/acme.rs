@@ -1,131 +1,43 @@
 //! Certificates from an authority: the first, the next, and what happens when there is none.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 use lab_testkit::Pebble;
 use millpond_certificates::{
-    ACME_TLS_ALPN, AcmeOptions, AcmeRenewal, AcmeReport, AcmeTiming, CertificateName,
-    CertificateStorage, Certificates, FileStorage,
+    ACME_TLS_ALPN, AcmeOptions, AcmeReport, CertificateName, Certificates,
 };
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 
+use crate::acme_node::{AcmeNode, AcmeSetting, CLOSED_PORT, options, storage};
 use crate::support::{PATIENCE, TestServer, client_config, config_of, get};
-
-/// A server that asks for certificates.
-struct AcmeNode {
-    certificates: Arc<Certificates>,
-    reports: Receiver<AcmeReport>,
-    renewal: AcmeRenewal,
-}
-
-impl AcmeNode {
-    fn start(
-        certificates: &Arc<Certificates>,
-        options: AcmeOptions,
-        storage: impl CertificateStorage,
-    ) -> Self {
-        let (send, reports) = channel();
-        let report = move |report: AcmeReport| {
-            // After the test nothing listens.
-            let _ = send.send(report);
-        };
-        let certificates = Arc::clone(certificates);
-        let shown = Arc::clone(&certificates);
-        let storage = Arc::new(storage);
-        let mut renewal = AcmeRenewal::prepare(options, storage, shown, report).unwrap();
-        renewal.show_stored();
-        let renewal = renewal.begin().unwrap();
-        Self {
-            certificates,
-            reports,
-            renewal,
-        }
-    }
-
-    fn report(&self) -> AcmeReport {
-        self.reports.recv_timeout(PATIENCE).expect("a report")
-    }
-
-    fn wait_until_issued(&self, name: &str) {
-        match self.report() {
-            AcmeReport::Issued { name: issued, .. } => assert_eq!(issued.to_string(), name),
-            other => panic!("{other}"),
-        }
-    }
-
-    fn wait_until_failed(&self) -> String {
-        match self.report() {
-            failed @ AcmeReport::Failed { .. } => failed.to_string(),
-            other => panic!("{other}"),
-        }
-    }
-
-    fn serial(&self, name: &str) -> Vec<u8> {
-        let shown = self.certificates.get(&format!("acme {name}")).unwrap();
-        shown.chain()[0].to_vec()
-    }
-}
-
-fn options(pebble: &Pebble, names: &[&str]) -> AcmeOptions {
-    let mut options = AcmeOptions::new(names.iter().map(|name| (*name).to_owned()).collect());
-    options.directory = pebble.directory();
-    options.trust = Some(pebble.trust());
-    options.email = Some("webmaster@one.test".to_owned());
-    options.timing = AcmeTiming {
-        first_retry: Duration::from_millis(300),
-        longest_retry: Duration::from_secs(2),
-        order_poll: Duration::from_millis(100),
-        order_timeout: PATIENCE,
-        lock_retry: Duration::from_millis(100),
-        renewal_info: Duration::from_millis(200),
-    };
-    options
-}
-
-fn storage(folder: &Path) -> FileStorage {
-    FileStorage::new(folder).unwrap()
-}
-
-fn tls_server(certificates: &Arc<Certificates>) -> TestServer {
-    TestServer::tls(vec![config_of(certificates)])
-}
 
 /// Renewal information with a window that is over (RFC 9773 section 4.2).
 const PAST: &str = r#"{"suggestedWindow":
     {"start": "2026-01-01T00:00:00Z", "end": "2026-01-02T00:00:00Z"}}"#;
 
-/// A port on which nothing listens: it is of a service that is long forgotten, and no system gives
-/// it to a program that asks for any port.
-const CLOSED_PORT: u16 = 1;
-
 #[test]
 fn a_certificate_is_issued_by_tls_alpn_and_kept_over_a_restart() {
-    let certificates = Arc::new(Certificates::new());
-    let server = tls_server(&certificates);
-    let Some(pebble) = Pebble::start(server.address.port(), CLOSED_PORT) else {
+    let Some(setting) = AcmeSetting::start() else {
         return;
     };
-    let folder = tempfile::tempdir().unwrap();
-    let wanted = options(&pebble, &["one.test"]);
-    let node = AcmeNode::start(&certificates, wanted.clone(), storage(folder.path()));
+    let wanted = setting.options(&["one.test"]);
+    let node = setting.node(wanted.clone());
     node.wait_until_issued("one.test");
-    let client = Arc::new(client_config(&[pebble.issuing_root()]));
-    get(server.address, "one.test", &client).unwrap();
-    std::fs::copy(pebble.trust(), folder.path().join("trust.pem")).unwrap();
+    setting.serves("one.test");
     let issued = node.serial("one.test");
     drop(node);
 
     // The authority is gone; the stored certificate is shown.
+    let AcmeSetting { pebble, folder, .. } = setting;
+    let trust = folder.path().join("trust.pem");
+    std::fs::copy(pebble.trust(), &trust).unwrap();
     drop(pebble);
     let mut wanted = wanted;
-    wanted.trust = Some(folder.path().join("trust.pem"));
-    let certificates = Arc::new(Certificates::new());
-    let node = AcmeNode::start(&certificates, wanted, storage(folder.path()));
+    wanted.trust = Some(trust);
+    let node = AcmeNode::start(&Arc::default(), wanted, storage(folder.path()));
     assert_eq!(node.serial("one.test"), issued);
 }
 
@@ -145,77 +57,61 @@ fn a_certificate_is_issued_by_http_where_tls_is_not_reached() {
 
 #[test]
 fn a_certificate_is_renewed_when_the_authority_says_so() {
-    let certificates = Arc::new(Certificates::new());
-    let server = tls_server(&certificates);
-    let Some(pebble) = Pebble::start(server.address.port(), CLOSED_PORT) else {
+    let Some(setting) = AcmeSetting::start() else {
         return;
     };
-    let folder = tempfile::tempdir().unwrap();
-    let wanted = options(&pebble, &["one.test"]);
-    let node = AcmeNode::start(&certificates, wanted, storage(folder.path()));
+    let node = setting.node(setting.options(&["one.test"]));
     node.wait_until_issued("one.test");
     let first = node.serial("one.test");
-    pebble.set_renewal_info(&first.clone().into(), PAST);
+    setting.pebble.set_renewal_info(&first.clone().into(), PAST);
     node.wait_until_issued("one.test");
     assert_ne!(node.serial("one.test"), first);
-    let client = Arc::new(client_config(&[pebble.issuing_root()]));
-    get(server.address, "one.test", &client).unwrap();
+    setting.serves("one.test");
 }
 
 #[test]
 fn an_address_gets_a_short_lived_certificate() {
-    let certificates = Arc::new(Certificates::new());
-    let server = tls_server(&certificates);
-    let Some(pebble) = Pebble::start(server.address.port(), CLOSED_PORT) else {
+    let Some(setting) = AcmeSetting::start() else {
         return;
     };
-    let folder = tempfile::tempdir().unwrap();
-    let wanted = options(&pebble, &["127.0.0.1"]);
-    let node = AcmeNode::start(&certificates, wanted, storage(folder.path()));
+    let node = setting.node(setting.options(&["127.0.0.1"]));
     node.wait_until_issued("127.0.0.1");
-    let shown = certificates.get("acme 127.0.0.1").unwrap();
+    let shown = setting.certificates.get("acme 127.0.0.1").unwrap();
     assert!(shown.facts().is_for(&CertificateName::parse("127.0.0.1")));
     assert!(shown.facts().lifetime() <= Duration::from_secs(518_400));
-    let client = Arc::new(client_config(&[pebble.issuing_root()]));
-    get(server.address, "127.0.0.1", &client).unwrap();
+    setting.serves("127.0.0.1");
 }
 
 #[test]
 fn a_profile_is_asked_for_and_a_wrong_one_is_named() {
-    let certificates = Arc::new(Certificates::new());
-    let server = tls_server(&certificates);
-    let Some(pebble) = Pebble::start(server.address.port(), CLOSED_PORT) else {
+    let Some(setting) = AcmeSetting::start() else {
         return;
     };
-    let folder = tempfile::tempdir().unwrap();
-    let mut wanted = options(&pebble, &["one.test"]);
+    let mut wanted = setting.options(&["one.test"]);
     wanted.profile = Some("longlived".to_owned());
-    let node = AcmeNode::start(&certificates, wanted.clone(), storage(folder.path()));
+    let node = setting.node(wanted.clone());
     let failed = node.wait_until_failed();
     let sentence = "the authority has no profile longlived; it has default, shortlived";
     assert!(failed.contains(sentence), "{failed}");
     drop(node);
 
     wanted.profile = Some("shortlived".to_owned());
-    let node = AcmeNode::start(&certificates, wanted, storage(folder.path()));
+    let node = setting.node(wanted);
     node.wait_until_issued("one.test");
-    let shown = certificates.get("acme one.test").unwrap();
+    let shown = setting.certificates.get("acme one.test").unwrap();
     assert!(shown.facts().lifetime() <= Duration::from_secs(518_400));
 }
 
 #[test]
 fn a_refusal_is_reported_and_does_not_stop_the_other_names() {
-    let certificates = Arc::new(Certificates::new());
-    let server = tls_server(&certificates);
-    let Some(pebble) = Pebble::start(server.address.port(), CLOSED_PORT) else {
+    let Some(setting) = AcmeSetting::start() else {
         return;
     };
-    pebble.break_dns("lost.test");
-    let folder = tempfile::tempdir().unwrap();
-    let mut wanted = options(&pebble, &["blocked.test", "lost.test", "one.test"]);
+    setting.pebble.break_dns("lost.test");
+    let mut wanted = setting.options(&["blocked.test", "lost.test", "one.test"]);
     wanted.timing.first_retry = 4 * PATIENCE;
     wanted.timing.longest_retry = 4 * PATIENCE;
-    let node = AcmeNode::start(&certificates, wanted, storage(folder.path()));
+    let node = setting.node(wanted);
     let mut reports = [(); 3].map(|()| node.report().to_string());
     reports.sort();
     let [blocked, lost, issued] = &reports;
@@ -236,8 +132,7 @@ fn a_refusal_is_reported_and_does_not_stop_the_other_names() {
         issued.starts_with("one.test: a new certificate"),
         "{issued}"
     );
-    let client = Arc::new(client_config(&[pebble.issuing_root()]));
-    get(server.address, "one.test", &client).unwrap();
+    setting.serves("one.test");
 }
 
 /// What a firewall does: the authority's questions are not answered, browsers are.
@@ -300,7 +195,7 @@ fn a_failed_renewal_keeps_the_old_certificate_and_is_tried_again() {
             AcmeReport::Issued { .. } => break,
             // Tries from before the firewall opened.
             AcmeReport::Failed { .. } => {}
-            other @ AcmeReport::StorageFailed { .. } => panic!("{other}"),
+            other => panic!("{other}"),
         }
     }
     assert_ne!(node.serial("one.test"), first);
@@ -308,17 +203,14 @@ fn a_failed_renewal_keeps_the_old_certificate_and_is_tried_again() {
 
 #[test]
 fn an_account_that_the_authority_has_lost_is_made_again() {
-    let certificates = Arc::new(Certificates::new());
-    let server = tls_server(&certificates);
-    let Some(pebble) = Pebble::start(server.address.port(), CLOSED_PORT) else {
+    let Some(setting) = AcmeSetting::start() else {
         return;
     };
-    let folder = tempfile::tempdir().unwrap();
-    let wanted = options(&pebble, &["one.test"]);
-    let node = AcmeNode::start(&certificates, wanted.clone(), storage(folder.path()));
+    let wanted = setting.options(&["one.test"]);
+    let node = setting.node(wanted.clone());
     node.wait_until_issued("one.test");
     drop(node);
-    let mut stored = std::fs::read_dir(folder.path()).unwrap();
+    let mut stored = std::fs::read_dir(setting.folder.path()).unwrap();
     let stored = stored.next().unwrap().unwrap().path();
     std::fs::remove_file(stored.join("one.test.pem")).unwrap();
     let account = stored.join("account.json");
@@ -327,7 +219,7 @@ fn an_account_that_the_authority_has_lost_is_made_again() {
     assert_ne!(strange, text);
     std::fs::write(&account, strange).unwrap();
 
-    let node = AcmeNode::start(&certificates, wanted, storage(folder.path()));
+    let node = setting.node(wanted);
     node.wait_until_issued("one.test");
     assert!(!std::fs::read_to_string(&account).unwrap().contains("lost"));
 }
@@ -344,38 +236,4 @@ fn an_authority_that_cannot_be_reached_is_named() {
         "the authority cannot be reached: 127.0.0.1: no connection to 127.0.0.1:{CLOSED_PORT}"
     );
     assert!(failed.contains(&sentence), "{failed}");
-}
-
-#[test]
-fn of_two_nodes_one_asks_and_both_answer() {
-    let nodes = [(); 2].map(|()| Arc::new(Certificates::new()));
-    // The authority looks several times, so that each node has to answer.
-    let server = TestServer::tls(nodes.iter().map(config_of).collect());
-    let Some(pebble) = Pebble::start(server.address.port(), CLOSED_PORT) else {
-        return;
-    };
-    let folder = tempfile::tempdir().unwrap();
-    let wanted = options(&pebble, &["one.test"]);
-    let shared = || storage(folder.path()).shared(Duration::from_millis(200));
-    let [one, other] = nodes.map(|node| AcmeNode::start(&node, wanted.clone(), shared()));
-    let deadline = base_clock::Deadline::after(PATIENCE);
-    while [&one, &other]
-        .iter()
-        .any(|node| node.certificates.get("acme one.test").is_none())
-    {
-        assert!(!deadline.is_past(), "both nodes get the certificate");
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    assert_eq!(one.serial("one.test"), other.serial("one.test"));
-    let reports: Vec<_> = one
-        .reports
-        .try_iter()
-        .chain(other.reports.try_iter())
-        .collect();
-    let is_issued = |report: &&AcmeReport| matches!(report, AcmeReport::Issued { .. });
-    assert_eq!(reports.iter().filter(is_issued).count(), 1, "{reports:?}");
-    let client = Arc::new(client_config(&[pebble.issuing_root()]));
-    for _ in 0..2 {
-        get(server.address, "one.test", &client).unwrap();
-    }
 }

@@ -281,6 +281,9 @@ impl RunningServer {
 
     /// Lets requests finish, then the site and the log.
     fn stop(mut self, reason: Option<String>) -> CommandResult {
+        if let Some(https) = &mut self.https {
+            https.stop_renewals();
+        }
         for server in [&mut self.admin, &mut self.redirect].into_iter().flatten() {
             server.stop();
         }

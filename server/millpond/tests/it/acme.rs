@@ -1,5 +1,5 @@
-//! Certificates of an authority of the web, by the program: one node, several nodes with one
-//! database, and what a person in trouble reads.
+//! Certificates of an authority of the web, by the program: how they are got, and what a person in
+//! trouble reads.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use lab_pgtest::{Options, Postgres};
+use lab_pgtest::Postgres;
 use lab_testkit::tls::{certificates_in, client_config, request};
 use lab_testkit::{Client, Pebble};
 use tempfile::TempDir;
@@ -18,19 +18,19 @@ use crate::relay::Relay;
 use crate::support::{Connection, PATIENCE, Server, fail, write};
 
 /// A port on which nothing listens.
-const CLOSED_PORT: u16 = 1;
+pub(crate) const CLOSED_PORT: u16 = 1;
 /// Between two looks at something that comes about elsewhere.
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// A running program, its folder, and where it redirects from.
-struct ServingNode {
-    server: Server,
+pub(crate) struct ServingNode {
+    pub(crate) server: Server,
     plain: SocketAddr,
-    site: TempDir,
+    pub(crate) site: TempDir,
 }
 
 /// A folder whose page needs no database.
-fn folder(settings: &str) -> TempDir {
+pub(crate) fn folder(settings: &str) -> TempDir {
     let site = lab_testkit::fast_dir();
     write(site.path(), "millpond.toml", settings);
     write(site.path(), "pages/index.html", "<h1>hello</h1>");
@@ -38,16 +38,16 @@ fn folder(settings: &str) -> TempDir {
 }
 
 /// `[tls]` for these names and this authority.
-fn settings(pebble: &Pebble, names: &[&str]) -> String {
+pub(crate) fn settings(pebble: &Pebble, names: &[&str]) -> String {
     tls(names, &pebble.directory(), Some(&pebble.trust()))
 }
 
-fn tls(names: &[&str], directory: &str, trust: Option<&Path>) -> String {
+pub(crate) fn tls(names: &[&str], directory: &str, trust: Option<&Path>) -> String {
     let trust = trust.map_or(String::new(), |path| format!("acme_trust = {path:?}\n"));
     format!("[tls]\ndomains = {names:?}\nacme_directory = {directory:?}\n{trust}")
 }
 
-fn node(site: TempDir) -> ServingNode {
+pub(crate) fn node(site: TempDir) -> ServingNode {
     let (server, plain) = https::serve(site.path(), &[]);
     ServingNode {
         server,
@@ -57,7 +57,7 @@ fn node(site: TempDir) -> ServingNode {
 }
 
 /// The certificate and the response of a page by https, from a server that must prove its name.
-fn page(
+pub(crate) fn page(
     address: SocketAddr,
     name: &str,
     root: &Path,
@@ -81,7 +81,7 @@ impl ServingNode {
     }
 
     /// The certificate for `one.test`, as soon as it is shown.
-    fn certificate(&self, root: &Path) -> Vec<u8> {
+    pub(crate) fn certificate(&self, root: &Path) -> Vec<u8> {
         until("one.test has a certificate", || {
             page(self.server.address(), "one.test", root, "/").ok()
         })
@@ -90,7 +90,7 @@ impl ServingNode {
 }
 
 /// Tries until there is a value.
-fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+pub(crate) fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let mut tries = 0;
     loop {
         if let Some(found) = look() {
@@ -103,7 +103,7 @@ fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
 }
 
 /// The file with the root of the certificates that the authority issues.
-fn issuing_root(pebble: &Pebble, dir: &Path) -> std::path::PathBuf {
+pub(crate) fn issuing_root(pebble: &Pebble, dir: &Path) -> std::path::PathBuf {
     let text = lab_testkit::tls::pem_text("CERTIFICATE", &pebble.issuing_root());
     write(dir, "issuing-root.pem", &text);
     dir.join("issuing-root.pem")
@@ -216,107 +216,6 @@ fn an_authority_that_cannot_be_reached_is_named_and_stops_nothing() {
         said.contains("none.pem") && said.contains("acme_trust"),
         "{said}"
     );
-}
-
-/// What nodes with one database have in their folder.
-fn database_folder(pebble: &Pebble, url: &str) -> TempDir {
-    let database = format!("[database]\nurl = \"{url}\"\n[cache]\nrefresh_ahead = 0\n");
-    let site = folder(&(settings(pebble, &["one.test"]) + &database));
-    let tables = "create table left_note (body text primary key); \
-        create table right_note (body text primary key); \
-        create publication millpond for all tables";
-    write(site.path(), "migrations/0001_start.sql", tables);
-    for side in ["left", "right"] {
-        let sql = format!("-- name: notes :many\nselect body from {side}_note order by body;\n");
-        write(site.path(), &format!("pages/{side}.sql"), &sql);
-    }
-    site
-}
-
-#[test]
-fn of_two_nodes_with_one_database_one_asks_and_both_answer() {
-    let relay = Relay::new();
-    let Some(pebble) = Pebble::start(relay.port(), CLOSED_PORT) else {
-        return;
-    };
-    let postgres = Options::new().logical().start().unwrap();
-    let database = postgres.database().unwrap();
-    let nodes = [(); 2].map(|()| node(database_folder(&pebble, &database.url())));
-    // The authority looks three times for each challenge, so that each node has to answer.
-    relay.lead_to(nodes.iter().map(|node| node.server.address()).collect());
-    let roots = lab_testkit::fast_dir();
-    let root = issuing_root(&pebble, roots.path());
-    let certificates = nodes.each_ref().map(|node| node.certificate(&root));
-    assert_eq!(certificates[0], certificates[1]);
-    assert!(relay.connections() >= 2, "{}", relay.connections());
-    let orders = pebble.orders();
-
-    // A third node finds everything.
-    let third = node(database_folder(&pebble, &database.url()));
-    let (certificate, _) = page(third.server.address(), "one.test", &root, "/").unwrap();
-    assert_eq!(certificate, certificates[0]);
-    assert!(
-        !third.site.path().join("tls").exists(),
-        "no key is in a file"
-    );
-
-    changes_end_no_page(&nodes[0], &root, &database.url());
-    let mut issued = 0;
-    for node in nodes.into_iter().chain([third]) {
-        let (status, notes) = node.server.stop();
-        assert!(status.success(), "{notes}");
-        assert!(!notes.contains("no new certificate"), "{notes}");
-        issued += notes.matches("one.test: a new certificate").count();
-    }
-    assert_eq!(issued, 1);
-    assert_eq!(pebble.orders(), orders);
-}
-
-/// A change of the stored certificates ends no page that is kept.
-fn changes_end_no_page(node: &ServingNode, root: &Path, url: &str) {
-    let get = |target| {
-        page(node.server.address(), "one.test", root, target)
-            .unwrap()
-            .1
-    };
-    until("the page is kept", || {
-        get("/left").contains("millpond; hit").then_some(())
-    });
-    let mut client = postgres::Client::connect(url, postgres::NoTls).unwrap();
-    let change = "update _millpond_certificate set value = value where value is not null";
-    assert!(client.execute(change, &[]).unwrap() > 0);
-    client
-        .execute("insert into right_note values ('later')", &[])
-        .unwrap();
-    // The feed has passed the change of the certificates when it brings this one.
-    until("the later change is seen", || {
-        get("/right").contains("later").then_some(())
-    });
-    let kept = get("/left");
-    assert!(kept.contains("millpond; hit"), "{kept}");
-}
-
-#[test]
-fn a_lost_database_is_reported_and_https_goes_on() {
-    let relay = Relay::new();
-    let Some(pebble) = Pebble::start(relay.port(), CLOSED_PORT) else {
-        return;
-    };
-    let postgres = Options::new().logical().start().unwrap();
-    let database = postgres.database().unwrap();
-    let node = node(database_folder(&pebble, &database.url()));
-    relay.lead_to(vec![node.server.address()]);
-    let root = issuing_root(&pebble, node.site.path());
-    let before = node.certificate(&root);
-    drop(database);
-    drop(postgres);
-    let notes = node.server.wait_for("error connecting to server");
-    let reported = "the storage of certificates fails: the database is unavailable: ";
-    assert!(notes.contains(reported), "{notes}");
-    assert!(notes.contains("the certificates in use stay"), "{notes}");
-    let (after, response) = page(node.server.address(), "one.test", &root, "/").unwrap();
-    assert_eq!(after, before);
-    assert!(response.ends_with("<h1>hello</h1>"), "{response}");
 }
 
 #[test]

@@ -6,6 +6,7 @@
 )]
 
 mod acme;
+mod acme_database;
 mod adversary;
 mod cache;
 mod cli;

@@ -1,13 +1,13 @@
-//! A way from a certificate authority to servers that are started after it.
+//! A way from a client to servers that are started after it, or that fall silent.
 
-use std::io;
+use std::io::{self, Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::{self, JoinHandle};
 
-/// Passes each connection on to the next of its servers in turn. Until there are servers,
-/// connections wait.
+/// Passes each connection on to the next of its servers in turn. While there are no servers, all
+/// connections are open and nothing is passed on.
 pub(crate) struct Relay {
     address: SocketAddr,
     shared: Arc<Shared>,
@@ -34,7 +34,7 @@ impl Relay {
                     break;
                 };
                 // The client or the server may leave at any time.
-                let _ = client.and_then(|client| join(client, server));
+                let _ = client.and_then(|client| join(client, server, &passing));
             }
         });
         Self {
@@ -61,15 +61,18 @@ impl Relay {
 }
 
 impl Shared {
-    /// `None` at the end.
-    fn next(&self) -> Option<SocketAddr> {
+    /// The servers, once there are some; `None` at the end.
+    fn wait(&self) -> Option<MutexGuard<'_, Vec<SocketAddr>>> {
         let servers = self.servers.lock().unwrap();
         let is_waiting =
             |servers: &mut Vec<_>| servers.is_empty() && !self.is_over.load(Ordering::SeqCst);
         let servers = self.are_there.wait_while(servers, is_waiting).unwrap();
-        if self.is_over.load(Ordering::SeqCst) {
-            return None;
-        }
+        (!self.is_over.load(Ordering::SeqCst)).then_some(servers)
+    }
+
+    /// Where the next connection leads; `None` at the end.
+    fn next(&self) -> Option<SocketAddr> {
+        let servers = self.wait()?;
         let number = self.connections.fetch_add(1, Ordering::SeqCst);
         servers.get(number % servers.len()).copied()
     }
@@ -91,13 +94,25 @@ impl Drop for Relay {
 }
 
 /// Copies in both directions on threads that end with the connection.
-fn join(client: TcpStream, server: SocketAddr) -> io::Result<()> {
+fn join(client: TcpStream, server: SocketAddr, shared: &Arc<Shared>) -> io::Result<()> {
     let server = TcpStream::connect(server)?;
-    for (mut from, mut to) in [(client.try_clone()?, server.try_clone()?), (server, client)] {
+    for (from, to) in [(client.try_clone()?, server.try_clone()?), (server, client)] {
+        let shared = Arc::clone(shared);
         thread::spawn(move || {
-            let _ = io::copy(&mut from, &mut to);
+            let _ = copy(&from, &to, &shared);
             let _ = to.shutdown(Shutdown::Write);
         });
     }
     Ok(())
+}
+
+fn copy(mut from: &TcpStream, mut to: &TcpStream, shared: &Shared) -> io::Result<()> {
+    let mut bytes = [0; 16 * 1024];
+    loop {
+        let count = from.read(&mut bytes)?;
+        if count == 0 || shared.wait().is_none() {
+            return Ok(());
+        }
+        to.write_all(&bytes[..count])?;
+    }
 }
