@@ -21,6 +21,7 @@ struct Notes {
 /// A running server, killed when dropped.
 pub struct Server {
     child: Child,
+    url: String,
     address: SocketAddr,
     notes: Arc<Notes>,
 }
@@ -38,12 +39,13 @@ impl Server {
         let for_thread = Arc::clone(&notes);
         thread::spawn(move || for_thread.collect(stderr));
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let ready = lines.find_map(|line| address_in(&line.unwrap()));
+        let ready = lines.find_map(|line| url_in(&line.unwrap()));
         // Nothing may block on a full pipe later.
         thread::spawn(move || lines.for_each(drop));
         match ready {
-            Some(address) => Self {
+            Some((url, address)) => Self {
                 child,
+                url,
                 address,
                 notes,
             },
@@ -52,6 +54,12 @@ impl Server {
                 panic!("the server did not start:\n{}", notes.all());
             }
         }
+    }
+
+    /// Its URL, as it prints it.
+    #[must_use]
+    pub fn url(&self) -> &str {
+        &self.url
     }
 
     /// Where it listens.
@@ -114,9 +122,12 @@ impl Drop for Server {
     }
 }
 
-fn address_in(line: &str) -> Option<SocketAddr> {
-    let (_, rest) = line.split_once("://")?;
-    rest.split_whitespace().next()?.parse().ok()
+/// The first URL in a line that has an address or `localhost` for a host.
+fn url_in(line: &str) -> Option<(String, SocketAddr)> {
+    let url = line.split_whitespace().find(|word| word.contains("://"))?;
+    let (_, host) = url.split_once("://")?;
+    let address = host.replace("localhost", "127.0.0.1").parse().ok()?;
+    Some((url.to_owned(), address))
 }
 
 impl Notes {

@@ -47,6 +47,7 @@ const SLOT: &str = "localhost";
 pub struct LocalAuthority {
     folder: PathBuf,
     issuer: Issuer<'static, KeyPair>,
+    is_new: bool,
 }
 
 impl LocalAuthority {
@@ -72,27 +73,41 @@ impl LocalAuthority {
             Err(error) => return Err(Error::of_file(&key_path, error)),
         };
         let params = authority_params(&key, now)?;
-        let issuer = if path.exists() {
-            check_authority(&path, now)?;
-            Issuer::new(params, key)
-        } else {
+        let is_new = !path.exists();
+        let issuer = if is_new {
             let made = CertifiedIssuer::self_signed(params.clone(), key).map_err(failed)?;
             write(&path, &made.pem())?;
             Issuer::new(
                 params,
                 KeyPair::from_pem(&read(&key_path)?).map_err(failed)?,
             )
+        } else {
+            check_authority(&path, now)?;
+            Issuer::new(params, key)
         };
         Ok(Self {
             folder: folder.to_owned(),
             issuer,
+            is_new,
         })
+    }
+
+    /// True if the authority was made just now, so that no browser trusts it yet.
+    #[must_use]
+    pub fn is_new(&self) -> bool {
+        self.is_new
     }
 
     /// The authority's certificate, which browsers must trust.
     #[must_use]
     pub fn certificate_path(&self) -> PathBuf {
-        self.folder.join(AUTHORITY)
+        Self::certificate_path_in(&self.folder)
+    }
+
+    /// The certificate of the authority that is kept in `folder`.
+    #[must_use]
+    pub fn certificate_path_in(folder: &Path) -> PathBuf {
+        folder.join(AUTHORITY)
     }
 
     /// The certificate for `localhost`, `127.0.0.1` and `::1`: the stored one, or a new one for 90

@@ -6,7 +6,7 @@ use std::path::Path;
 /// authority whose certificate is at `authority`, for a server on `port`.
 #[must_use]
 pub fn trust_instructions(authority: &Path, port: u16) -> Vec<String> {
-    let path = quoted(authority);
+    let path = shell_word(authority);
     let name = "'Millpond local authority'";
     let lines = [
         "Browsers do not know this authority yet. It can sign for localhost only.".to_owned(),
@@ -31,8 +31,9 @@ pub fn trust_instructions(authority: &Path, port: u16) -> Vec<String> {
     lines.into()
 }
 
-/// A path as one word of a shell.
-fn quoted(path: &Path) -> String {
+/// A path as one word of a shell's command.
+#[must_use]
+pub fn shell_word(path: &Path) -> String {
     format!("'{}'", path.display().to_string().replace('\'', r"'\''"))
 }
 

@@ -1,6 +1,6 @@
 //! https: where the certificates come from, and what is answered on the port of http.
 
-use std::net::{IpAddr, SocketAddr, TcpListener};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::str::FromStr as _;
 use std::sync::Arc;
@@ -8,7 +8,8 @@ use std::sync::mpsc::Sender;
 
 use millpond_certificates::{
     AcmeRenewal, Certificates, ClientCertificates, FileCertificates, LocalAuthority, LocalRenewal,
-    PemFiles, PreparedRenewal, TicketSecret, TlsOptions, server_config, trust_instructions,
+    PemFiles, PreparedRenewal, TicketSecret, TlsOptions, server_config, shell_word,
+    trust_instructions,
 };
 use millpond_http::{Limits, Listener, Reply, Request, Response, ServerConfig, Service};
 use millpond_site::Config;
@@ -33,8 +34,14 @@ pub(crate) struct Https {
     prepared: Option<PreparedRenewal>,
     acme: Option<AcmeRenewal>,
     _local: Option<LocalRenewal>,
-    /// The certificate of the local authority, if there is one.
-    authority: Option<PathBuf>,
+    /// The local authority, if there is one.
+    authority: Option<TrustedAuthority>,
+}
+
+/// What a browser must trust.
+struct TrustedAuthority {
+    certificate: PathBuf,
+    is_new: bool,
 }
 
 impl Https {
@@ -126,13 +133,32 @@ impl Https {
         }
     }
 
-    /// Prints how a browser is made to trust the local authority, if there is one, and so this
-    /// server on `port`.
-    pub(crate) fn print_trust(&self, port: u16) {
-        if let Some(authority) = &self.authority {
-            for line in trust_instructions(authority, port) {
-                note(format_args!("  {line}"));
+    /// The URL of the site on `address`: on this machine with the name that the certificate of the
+    /// local authority has.
+    pub(crate) fn url(&self, address: SocketAddr) -> String {
+        let (ip, port) = (address.ip(), address.port());
+        let is_here = ip == Ipv4Addr::LOCALHOST || ip == Ipv6Addr::LOCALHOST || ip.is_unspecified();
+        if self.authority.is_some() && is_here {
+            format!("https://localhost:{port}")
+        } else {
+            format!("https://{address}")
+        }
+    }
+
+    /// Prints how a browser is made to trust the local authority, if it is new, and so this server
+    /// on `port`. Later it prints the command that shows the same.
+    pub(crate) fn print_trust(&self, site: &Path, port: u16) {
+        match &self.authority {
+            Some(authority) if authority.is_new => {
+                for line in trust_instructions(&authority.certificate, port) {
+                    note(format_args!("  {line}"));
+                }
             }
+            Some(_) => note(format_args!(
+                "note: `millpond check --trust {}` shows how browsers are made to trust this server",
+                shell_word(site)
+            )),
+            None => {}
         }
     }
 
@@ -202,15 +228,33 @@ fn options(config: &Config) -> CommandResult<TlsOptions> {
     Ok(options)
 }
 
+/// How browsers are made to trust the local authority of the site in `dir`, line by line.
+pub(crate) fn trust_lines(dir: &Path, config: &Config) -> CommandResult<Vec<String>> {
+    let certificate = LocalAuthority::certificate_path_in(&config.tls.folder(dir).join(LOCAL));
+    if !certificate.exists() {
+        let missing = format!("there is no {}", certificate.display());
+        return Err(CommandFailure::new(missing)
+            .hint("`millpond serve --domain localhost` makes it at its first start"));
+    }
+    let mut config = config.clone();
+    config.tls.domains = vec!["localhost".to_owned()];
+    let [secure, _] = config.https_addresses();
+    let port = secure.first().map_or(443, SocketAddr::port);
+    Ok(trust_instructions(&certificate, port))
+}
+
 fn local(
     folder: &Path,
     certificates: &Arc<Certificates>,
-) -> CommandResult<(LocalRenewal, PathBuf)> {
+) -> CommandResult<(LocalRenewal, TrustedAuthority)> {
     let authority = LocalAuthority::open(folder, base_clock::wall()).map_err(failure)?;
-    let path = authority.certificate_path();
+    let trusted = TrustedAuthority {
+        certificate: authority.certificate_path(),
+        is_new: authority.is_new(),
+    };
     let report = |error: &millpond_certificates::Error| note(format_args!("error: {error}"));
     let renewal = authority.serve(Arc::clone(certificates), report);
-    Ok((renewal.map_err(failure)?, path))
+    Ok((renewal.map_err(failure)?, trusted))
 }
 
 /// What is answered on the port of http.
@@ -269,8 +313,6 @@ fn without_port(host: &str) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
-    use std::net::Ipv4Addr;
-
     use millpond_http::OwnedRequest;
 
     use super::*;

@@ -11,7 +11,8 @@ use millpond_site::{CheckReport, Config, QueryReport};
 
 use super::database_option::DatabaseOption;
 use crate::failure::{CommandFailure, CommandResult};
-use crate::output::{note, say};
+use crate::https::trust_lines;
+use crate::output::{note, say, write_out};
 
 /// Read a whole site and say what is wrong with it, or what each query depends on
 #[derive(Args)]
@@ -28,11 +29,18 @@ pub(crate) struct CheckArgs {
     /// Answer yes to what --fix asks before it changes anything
     #[arg(long, requires = "fix")]
     yes: bool,
+    /// Only show how browsers are made to trust the certificate for localhost
+    #[arg(long, conflicts_with = "fix")]
+    trust: bool,
 }
 
 impl CheckArgs {
     pub(crate) fn run(self) -> CommandResult {
         let config = self.database.read(&self.site)?;
+        if self.trust {
+            let lines = trust_lines(&self.site, &config)?;
+            return write_out(&lines.join("\n"));
+        }
         let CheckReport {
             queries,
             notes,

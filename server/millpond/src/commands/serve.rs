@@ -85,14 +85,16 @@ impl ServeArgs {
             .admin
             .map(|address| admin::start(address, &sites, server.workers(), &events.sender))
             .transpose()?;
-        let scheme = if https.is_some() { "https" } else { "http" };
+        let url = match &https {
+            Some(https) => https.url(server.address()),
+            None => format!("http://{}", server.address()),
+        };
         say(format_args!(
-            "millpond serving {} on {scheme}://{}",
-            shown(&self.site),
-            server.address()
+            "millpond serving {} on {url}",
+            shown(&self.site)
         ));
         if let Some(https) = &mut https {
-            https.print_trust(server.address().port());
+            https.print_trust(&self.site, server.address().port());
             https.begin_renewals()?;
         }
         if let Some(admin) = &admin {

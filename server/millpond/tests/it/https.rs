@@ -54,6 +54,7 @@ fn a_local_authority_serves_https_and_http_redirects() {
     let (server, plain) = serve(dir.path(), &["--domain", "localhost"]);
     let authority = dir.path().join("tls/localhost/authority.pem");
     let url = format!("https://localhost:{}/", server.address().port());
+    assert_eq!(format!("{}/", server.url()), url);
     for (version, shown) in [("--http1.1", "1.1"), ("--http2", "2")] {
         for _ in 0..4 {
             let said = curl(
@@ -75,7 +76,39 @@ fn a_local_authority_serves_https_and_http_redirects() {
     assert!(!curl(&other, &[&url]).contains("hello"));
     let (status, notes) = server.stop();
     assert!(status.success(), "{notes}");
-    assert!(notes.contains("certutil"), "{notes}");
+}
+
+#[test]
+fn how_to_trust_is_printed_at_the_first_start_and_shown_by_a_command() {
+    let dir = site();
+    let (status, said) = fail(dir.path(), &["check", "--trust"]);
+    assert_eq!(status, 1, "{said}");
+    assert!(said.contains("serve --domain localhost"), "{said}");
+    let notes_of_a_start = || {
+        let (status, notes) = serve(dir.path(), &["--domain", "localhost"]).0.stop();
+        assert!(status.success(), "{notes}");
+        notes
+    };
+    let first = notes_of_a_start();
+    let remedy = first.lines().find(|line| line.contains("mkdir")).unwrap();
+    let later = notes_of_a_start();
+    assert!(!later.contains("mkdir"), "{later}");
+    // The command as it is printed, by a shell.
+    let line = later.lines().find(|line| line.contains("--trust")).unwrap();
+    let command = line.split('`').nth(1).unwrap();
+    let command = command.replace("millpond check", "\"$MILLPOND\" check");
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &command]);
+    let output = shell
+        .env("MILLPOND", env!("CARGO_BIN_EXE_millpond"))
+        .output();
+    let output = output.unwrap();
+    let shown = text(&output.stdout);
+    assert!(
+        shown.contains(remedy.trim()),
+        "{shown}{}",
+        text(&output.stderr)
+    );
 }
 
 #[test]
