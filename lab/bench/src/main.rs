@@ -28,6 +28,7 @@ mod misses;
 mod overhead;
 mod planted;
 mod postgres;
+mod secure;
 mod sendfile;
 mod server;
 mod slow;
@@ -104,6 +105,12 @@ usage: lab-bench COMMAND
       --seed N           (default 1)
       --millpond FILE    (default target/release/millpond)
       --json FILE
+  secure               each attack over TLS and HTTP/2: times of a client with and without it, in turn
+      --attackers N      connections that attack at once (default 10)
+      --seconds S        length of one run (default 1)
+      --blocks N         ABBA blocks, two runs with and two without in each (default 1)
+      --millpond FILE    (default target/release/millpond)
+      --json FILE
   slow                 slowhttptest in its four modes, with a client beside it
       --connections N    slow connections (default 1000)
       --rate R           of them opened in a second (default 200)
@@ -147,6 +154,7 @@ fn main() -> ExitCode {
         Some("fortio") => fortio::run(arguments),
         Some("frozen") => frozen::run(arguments),
         Some("hostile") => hostile::run(arguments),
+        Some("secure") => secure::run(arguments),
         Some("slow") => slow::run(arguments),
         Some("visible") => postgres::visible(arguments),
         Some("updates") => postgres::updates(arguments),

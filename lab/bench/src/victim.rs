@@ -13,13 +13,20 @@ use lab_torture::http::site;
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
-use crate::{Result, server};
+use crate::{
+    Result, cpu,
+    server::{self, CLIENT_CORE, SERVER_CORE},
+};
 
 /// Limit for the server to notice that its clients have gone. It reads on for two seconds after a
 /// refusal.
 const QUIET: Duration = Duration::from_secs(60);
 
-/// A server on all cores, killed when dropped.
+/// Short limits of time: what stands still ends within two seconds.
+const IMPATIENT: &str =
+    "[limits]\nhead_timeout = \"1s\"\nidle_timeout = \"2s\"\nprogress_timeout = \"1s\"\n";
+
+/// A server, killed when dropped.
 pub(crate) struct Victim {
     child: Child,
     address: SocketAddr,
@@ -28,11 +35,33 @@ pub(crate) struct Victim {
 }
 
 impl Victim {
-    /// `millpond serve` with two workers, as it stands after its first connection.
+    /// `millpond serve` with two workers on all cores, as it stands after its first connection.
     pub(crate) fn start(binary: &Path) -> Result<Self> {
+        Self::start_at(binary, "", |command, address| {
+            command.args(["--workers", "2", "--listen", address]);
+        })
+    }
+
+    /// The same with https, a certificate for `localhost`, short limits of time, and one worker on
+    /// a core of its own. The calling thread, and those that it starts, have the other core.
+    pub(crate) fn start_secure(binary: &Path) -> Result<Self> {
+        // A child begins where its parent is.
+        cpu::pin(SERVER_CORE)?;
+        let victim = Self::start_at(binary, IMPATIENT, |command, address| {
+            command.args(["--workers", "1", "--domain", "localhost"]);
+            command.args(["--listen", "127.0.0.1:0", "--tls-listen", address]);
+        });
+        cpu::pin(CLIENT_CORE)?;
+        victim
+    }
+
+    fn start_at(binary: &Path, limits: &str, listen: impl Fn(&mut Command, &str)) -> Result<Self> {
         let said = |error: std::io::Error| format!("the site under attack: {error}");
         let dir = tempfile::tempdir().map_err(said)?;
         site::write(dir.path()).map_err(said)?;
+        let settings = dir.path().join("millpond.toml");
+        let text = fs::read_to_string(&settings).map_err(said)?;
+        fs::write(&settings, text + limits).map_err(said)?;
         let stderr = File::create(dir.path().join("stderr")).map_err(said)?;
         let port = server::free_port().map_err(|error| format!("no free port: {error}"))?;
         let address = SocketAddr::from(([127, 0, 0, 1], port));
@@ -40,10 +69,10 @@ impl Victim {
         command
             .arg("serve")
             .arg(dir.path())
-            .args(["--workers", "2", "--listen", &address.to_string()])
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(stderr);
+        listen(&mut command, &address.to_string());
         let what = format!("{} serve", binary.display());
         let mut child = command
             .spawn()
