@@ -102,8 +102,9 @@ pub(crate) const OUTPUT: usize = 256 << 10;
 pub(crate) const BUSY_OUTPUT: usize = 32 << 10;
 /// Connections with news in one turn.
 pub(crate) const FEW_CONNECTIONS: usize = 32;
-/// Connections that continue without an event, before new events are looked at.
-pub(crate) const CONTINUED: usize = 64;
+/// How long connections continue without an event before new events are looked at. The last one to
+/// begin may take longer.
+pub(crate) const CONTINUED: Duration = Duration::from_micros(50);
 /// Memory of requests that have not arrived whole, heads and bodies, all of a worker's together. A
 /// client that sends one byte now and then may hold a body for a quarter of an hour. What the
 /// service makes of a body, such as the fields of a form, comes on top.

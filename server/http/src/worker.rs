@@ -49,6 +49,8 @@ pub(crate) struct Worker<S: Service> {
     pub(crate) response_cache: ResponseCache,
     pub(crate) http2_cache: Http2Cache,
     pub(crate) http2_buffers: SharedBuffers,
+    /// Connections whose handshakes continue after all others had their turn, one in each.
+    handshakes: VecDeque<Token>,
     /// Bytes of HTTP/2 as they are received and sent, of one connection at a time.
     pub(crate) http2_input: Vec<u8>,
     pub(crate) http2_output: Vec<u8>,
@@ -145,6 +147,7 @@ pub fn run_worker<S: Service>(
         read_batch: ReadBatch::default(),
         write_batch: WriteBatch::default(),
         runnable: VecDeque::new(),
+        handshakes: VecDeque::new(),
         mailbox,
         response_cache: ResponseCache::default(),
         http2_cache: Http2Cache::default(),
@@ -202,18 +205,8 @@ impl<S: Service> Worker<S> {
             for token in woken.drain(..) {
                 self.advance(token, Self::drive_if_answering);
             }
-            // Connections that become runnable in this turn continue in the next, and so do the
-            // last of many: those that have news do not wait for all of them.
-            for _ in 0..self.runnable.len().min(CONTINUED) {
-                // Responses that are ready do not wait for what may be much.
-                self.send_batch();
-                if let Some(token) = self.runnable.pop_front() {
-                    if let Some(connection) = self.connections.get_mut(token) {
-                        connection.is_queued = false;
-                    }
-                    self.advance(token, |worker, connection| Some(worker.drive(connection)));
-                }
-            }
+            self.continue_runnable();
+            self.continue_handshake();
             self.expire_deadlines(Boottime::now(), &mut due);
             // A thread that makes responses may need this core.
             let is_elsewhere = has_woken || self.mailbox.is_expecting();
@@ -224,7 +217,7 @@ impl<S: Service> Worker<S> {
 
     /// How long to wait for events.
     fn until(&self) -> Wait {
-        if !self.runnable.is_empty() {
+        if !self.runnable.is_empty() || !self.handshakes.is_empty() {
             return Wait::Not;
         }
         let drained = self
@@ -244,11 +237,59 @@ impl<S: Service> Worker<S> {
         if connection.stage == Stage::Idle && connection.ready.read && !connection.is_queued {
             return self.read_first(token);
         }
+        if connection.stage == Stage::Handshake {
+            return Self::queue_handshake(&mut self.handshakes, connection);
+        }
         // The others continue anyway: when their response is ready, and when their turn begins.
         if !matches!(connection.stage, Stage::Answering | Stage::Batched) && !connection.is_queued {
             // The connection may take long, and the requests of the batch arrived first.
             self.answer_batch();
             self.advance(token, |worker, connection| Some(worker.drive(connection)));
+        }
+    }
+
+    /// Continues connections that need no event. Those that become runnable meanwhile continue in
+    /// the next turn, and so do the last when the first took long: connections that have news do
+    /// not wait for all of them.
+    fn continue_runnable(&mut self) {
+        let mut since = None;
+        for _ in 0..self.runnable.len() {
+            // Responses that are ready do not wait for what may be much.
+            self.send_batch();
+            let now = Boottime::now();
+            if now.since(*since.get_or_insert(now)) >= CONTINUED {
+                break;
+            }
+            if let Some(token) = self.runnable.pop_front() {
+                self.continue_queued(token);
+            }
+        }
+    }
+
+    /// Continues one handshake, which costs as much as fifty requests.
+    fn continue_handshake(&mut self) {
+        if let Some(token) = self.handshakes.pop_front() {
+            self.send_batch();
+            self.continue_queued(token);
+        }
+    }
+
+    fn continue_queued(&mut self, token: Token) {
+        if let Some(connection) = self.connections.get_mut(token) {
+            connection.is_queued = false;
+        }
+        self.advance(token, |worker, connection| Some(worker.drive(connection)));
+    }
+
+    /// Lets a handshake continue. The dear part of those that go first is done.
+    fn queue_handshake(handshakes: &mut VecDeque<Token>, connection: &mut Connection) {
+        if connection.is_queued {
+            return;
+        }
+        connection.is_queued = true;
+        match connection.has_answered_handshake() {
+            true => handshakes.push_front(connection.token),
+            false => handshakes.push_back(connection.token),
         }
     }
 
@@ -316,6 +357,9 @@ impl<S: Service> Worker<S> {
 
     /// Lets a connection continue after the others had their turn.
     pub(crate) fn queue_runnable(&mut self, connection: &mut Connection) {
+        if connection.stage == Stage::Handshake {
+            return Self::queue_handshake(&mut self.handshakes, connection);
+        }
         if !connection.is_queued {
             connection.is_queued = true;
             self.runnable.push_back(connection.token);
@@ -371,7 +415,7 @@ impl<S: Service> Worker<S> {
             }
         }
         for connection in self.connections.iter_mut() {
-            if connection.stage == Stage::Idle {
+            if matches!(connection.stage, Stage::Handshake | Stage::Idle) {
                 connection.deadline = connection.deadline.min(until);
                 connection.timer_at = connection.timer_at.min(until);
                 self.timers.schedule(connection.token.index(), until);

@@ -104,7 +104,7 @@ const fn option(name: &'static str, unit: Unit) -> Place {
 
 use Unit::{Bytes, Count, Time};
 
-pub(super) const ROWS: [Row; 50] = [
+pub(super) const ROWS: [Row; 51] = [
     Row {
         what: "request target, head, fields, body",
         amount: "{}, {}, {}, {}",
@@ -463,6 +463,12 @@ pub(super) const ROWS: [Row; 50] = [
             constant("server/http/src/h2/waste", "EARNED", Count),
         ],
         past: "ENHANCE_YOUR_CALM, closed",
+    },
+    Row {
+        what: "of that work, before others have their turn",
+        amount: "{} units",
+        places: &[constant("server/http/src/h2/waste", "FOR_A_TURN", Count)],
+        past: "the connection waits for its next turn",
     },
     Row {
         what: "acknowledgements and resets of an HTTP/2 connection that wait to be sent",

@@ -99,6 +99,10 @@ attacks! {
     HandshakeAndNothing, "handshake and nothing", records::handshake_and_nothing, AttackEnd::Closed;
     /// A record without its end.
     PartialRecord, "partial record", records::partial_record, AttackEnd::Closed;
+    /// A request, and the beginning of a handshake's message behind it.
+    MessageBehindRequest, "message behind a request", records::message_behind_request, AttackEnd::Closed;
+    /// A broken record behind the beginning of a handshake's message.
+    BrokenMessage, "broken message", records::broken_message, AttackEnd::Closed;
     /// A second handshake in TLS 1.2.
     Renegotiation, "renegotiation", records::renegotiation, AttackEnd::Closed;
     /// A request for one, which only a server may send.

@@ -156,6 +156,32 @@ pub(super) fn partial_record(target: &SecureTarget) -> io::Result<AttackEnd> {
     until_closed(socket)
 }
 
+/// A request, and the first byte of a KeyUpdate or of a ClientHello in a record of its own.
+pub(super) fn message_behind_request(target: &SecureTarget) -> io::Result<AttackEnd> {
+    let request = b"GET /mills HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    for (version, message) in [(&version::TLS13, 24), (&version::TLS12, 1)] {
+        let mut writer = RecordWriter::connect(target, version)?;
+        // The second time the response is a cached one.
+        for _ in 0..2 {
+            let mut records = writer.record(ContentType::ApplicationData, request)?;
+            records.extend(writer.record(ContentType::Handshake, &[message])?);
+            let _ = writer.socket.write_all(&records);
+        }
+        match until_closed(writer.socket)? {
+            AttackEnd::Closed => {}
+            other => return Ok(other),
+        }
+    }
+    Ok(AttackEnd::Closed)
+}
+
+pub(super) fn broken_message(target: &SecureTarget) -> io::Result<AttackEnd> {
+    let mut socket = target.socket()?;
+    // A byte of a ClientHello, and data before there are keys.
+    let _ = socket.write_all(&[22, 3, 1, 0, 1, 1, 23, 3, 3, 0, 1, 0]);
+    until_closed(socket)
+}
+
 /// A ClientHello in TLS 1.2 after the handshake.
 pub(super) fn renegotiation(target: &SecureTarget) -> io::Result<AttackEnd> {
     let mut client = target.client(&version::TLS12, b"http/1.1")?;

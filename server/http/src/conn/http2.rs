@@ -1,8 +1,9 @@
 //! The driver of an HTTP/2 session: it reads, calls the service and writes.
 //!
 //! In a turn a connection reads what has arrived, answers the requests that are complete, and sends
-//! the frames of all streams that are ready in one call. Nothing is read while the socket does not
-//! take what was written, so a client that does not read its responses is not read either.
+//! the frames of all streams that are ready in one call. While the socket does not take what was
+//! written, frames are read and no more are written: a client that does not read its responses has
+//! no more than its hundred streams, and few acknowledgements that wait.
 
 use std::fs::File;
 use std::future::Future;
@@ -29,7 +30,7 @@ use crate::h1::Refusal;
 use crate::h2::{
     EncodedResponse, ErrorCode, FileReader, ReceiveContext, Session, SessionEvent, StreamId,
 };
-use crate::limits::{OUTPUT, TURN};
+use crate::limits::{OUTPUT, READ_BUFFER, TURN};
 use crate::response::{Reply, Response, Service};
 use crate::worker::Worker;
 
@@ -48,6 +49,8 @@ pub(super) struct Http2 {
     waker: Option<Waker>,
     /// Whether a response that is being made was not polled yet.
     has_new: bool,
+    /// Received bytes left for the next turn: those before them used up this one.
+    pub(super) unread: Vec<u8>,
     /// Frames that the socket did not take.
     pub(super) unsent: Vec<u8>,
     /// Since the socket was first full.
@@ -75,6 +78,7 @@ struct PendingStream {
 }
 
 /// Whether frames wait for the socket.
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Written {
     All,
     /// Others should have their turn.
@@ -136,6 +140,7 @@ impl<S: Service> Worker<S> {
             pending: Vec::new(),
             waker: None,
             has_new: false,
+            unread: Vec::new(),
             unsent: Vec::new(),
             sending: None,
             sent: 0,
@@ -175,40 +180,57 @@ impl<S: Service> Worker<S> {
         action
     }
 
-    /// One turn; none if another stage has begun.
+    /// One turn; none if another stage has begun. Frames are read whether or not the socket takes
+    /// what was written (section 5.2.2): they may open windows, or give up what is being sent.
     fn turn(&mut self, connection: &mut Connection, http2: &mut Http2) -> Option<NextAction> {
+        http2.session.begin_turn();
         self.poll_pending(connection, http2);
-        let mut received = 0;
+        let (mut written, mut reads) = (0, 0);
         loop {
-            match self.write_frames(connection, http2) {
-                Written::All => {}
-                Written::Enough => return Some(NextAction::Yield),
-                Written::Blocked => break,
-                Written::Closed => return Some(NextAction::Close),
+            let outcome = self.write_frames(connection, http2, &mut written);
+            if outcome == Written::Closed {
+                return Some(NextAction::Close);
             }
-            if http2.session.is_over() {
+            if http2.session.is_over() && outcome == Written::All {
+                http2.pending.clear();
                 return begin_to_linger(connection);
             }
-            if received > TURN {
+            let is_over = outcome == Written::Enough || http2.session.is_turn_over();
+            if reads > 0 && (is_over || reads > TURN) {
                 return Some(NextAction::Yield);
             }
-            received += 1;
-            let mut buffer = std::mem::take(&mut self.http2_input);
-            let outcome = connection.receive(&mut buffer);
-            if let IoOutcome::Bytes(len) = outcome {
-                self.counters.bytes_in.add(len as u64);
-                http2.now = Boottime::now();
-                self.take_frames(http2, &buffer[..len]);
-            }
-            self.http2_input = buffer;
-            match outcome {
+            reads += 1;
+            match self.read_frames(connection, http2) {
                 IoOutcome::Bytes(_) => self.poll_new(connection, http2),
+                IoOutcome::WouldBlock if outcome == Written::Enough => {
+                    return Some(NextAction::Yield);
+                }
                 IoOutcome::WouldBlock => break,
                 IoOutcome::Closed => return Some(NextAction::Close),
             }
         }
         connection.deadline = self.http2_deadline(http2);
         Some(connection.wait())
+    }
+
+    /// Reads and takes frames: first those that the last turn has left.
+    fn read_frames(&mut self, connection: &mut Connection, http2: &mut Http2) -> IoOutcome {
+        if !http2.unread.is_empty() {
+            let unread = std::mem::take(&mut http2.unread);
+            self.take_frames(http2, &unread);
+            return IoOutcome::Bytes(unread.len());
+        }
+        let mut buffer = std::mem::take(&mut self.http2_input);
+        // It is lost in a panic.
+        buffer.resize(READ_BUFFER, 0);
+        let outcome = connection.receive(&mut buffer);
+        if let IoOutcome::Bytes(len) = outcome {
+            self.counters.bytes_in.add(len as u64);
+            http2.now = Boottime::now();
+            self.take_frames(http2, &buffer[..len]);
+        }
+        self.http2_input = buffer;
+        outcome
     }
 
     /// Handles a passed deadline; none if the connection ends.
@@ -261,7 +283,8 @@ impl<S: Service> Worker<S> {
         }
     }
 
-    /// Takes bytes of the client, and answers the requests that are complete.
+    /// Takes bytes of the client, and answers the requests that are complete. Those that wait for
+    /// the next turn are kept.
     fn take_frames(&mut self, http2: &mut Http2, mut input: &[u8]) {
         http2.is_small = false;
         loop {
@@ -277,6 +300,7 @@ impl<S: Service> Worker<S> {
                 None => break,
             }
         }
+        http2.unread.extend_from_slice(input);
     }
 
     pub(super) fn handle(&mut self, http2: &mut Http2, event: SessionEvent) {
@@ -425,9 +449,14 @@ impl<S: Service> Worker<S> {
         }
     }
 
-    /// Sends what waits, then the frames of all streams that are ready.
-    fn write_frames(&mut self, connection: &mut Connection, http2: &mut Http2) -> Written {
-        let mut written = 0;
+    /// Sends what waits, then the frames of all streams that are ready; adds the number of bytes to
+    /// `written`, those of this turn.
+    fn write_frames(
+        &mut self,
+        connection: &mut Connection,
+        http2: &mut Http2,
+        written: &mut usize,
+    ) -> Written {
         loop {
             if !http2.unsent.is_empty() {
                 match connection.transmit_bytes(&http2.unsent) {
@@ -445,7 +474,7 @@ impl<S: Service> Worker<S> {
             }
             http2.unsent = Vec::new();
             http2.sending = None;
-            if written > OUTPUT {
+            if *written > OUTPUT {
                 return Written::Enough;
             }
             let mut out = std::mem::take(&mut self.http2_output);
@@ -458,7 +487,7 @@ impl<S: Service> Worker<S> {
                 self.http2_output = out;
                 return Written::All;
             }
-            written += out.len();
+            *written += out.len();
             let outcome = connection.transmit_bytes(&out);
             let sent = match outcome {
                 IoOutcome::Bytes(len) => len,

@@ -35,6 +35,7 @@ impl<S: Service> Worker<S> {
             self.hold_stream(http2, stream, held);
         }
         let beside = http2.session.memory_beside_requests()
+            + http2.unread.capacity()
             + http2.unsent.capacity()
             + connection.memory_of_records();
         let counted = if beside > UNCOUNTED { beside } else { 0 };

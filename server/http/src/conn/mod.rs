@@ -85,6 +85,8 @@ const _: () = assert!(std::mem::offset_of!(Connection, peer) <= 64);
 /// What a connection waits for or does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
+    /// The rest of a handshake of TLS, for which the others do not wait.
+    Handshake,
     /// The first byte of a request; within a turn also the processing of the [read
     /// batch](ReadBatch).
     Idle,
@@ -139,7 +141,10 @@ impl Connection {
             peer,
             token,
             ready: Ready::NEW,
-            stage: Stage::Idle,
+            stage: match tls {
+                Some(_) => Stage::Handshake,
+                None => Stage::Idle,
+            },
             is_queued: false,
             is_corked: false,
             deadline: Boottime::NEVER,
@@ -158,7 +163,7 @@ impl<S: Service> Worker<S> {
         let mut exchange = connection.exchange.take();
         loop {
             let step = match (connection.stage, &mut exchange) {
-                (Stage::Idle, none) => self.first_bytes(connection, none),
+                (Stage::Handshake | Stage::Idle, none) => self.first_bytes(connection, none),
                 (Stage::Lingering(left), _) => self.linger(connection, left),
                 (Stage::Reading, Some(exchange)) => self.read_and_answer(connection, exchange),
                 (Stage::Answering, Some(exchange)) => self.await_answer(connection, exchange),
@@ -168,7 +173,11 @@ impl<S: Service> Worker<S> {
                 // No other stage is without an exchange.
                 (_, None) => Some(NextAction::Close),
             };
-            if !matches!(connection.stage, Stage::Idle | Stage::Lingering(_)) {
+            let has_exchange = !matches!(
+                connection.stage,
+                Stage::Handshake | Stage::Idle | Stage::Lingering(_)
+            );
+            if has_exchange {
                 if let Some(step) = step {
                     connection.exchange = exchange;
                     return step;
@@ -187,7 +196,7 @@ impl<S: Service> Worker<S> {
     /// Handles a passed deadline; none if the connection ends.
     pub(crate) fn time_out(&mut self, connection: &mut Connection) -> Option<NextAction> {
         match connection.stage {
-            Stage::Idle => {
+            Stage::Handshake | Stage::Idle => {
                 if self.draining.is_none() {
                     self.counters.idle_timeouts.add(1);
                 }
@@ -213,6 +222,9 @@ impl<S: Service> Worker<S> {
         self.release_records(connection);
         if connection.has_failed() {
             self.counters.tls_failures.add(1);
+        }
+        if connection.has_panicked() {
+            self.counters.panics.add(1);
         }
         if let Some(mut exchange) = connection.exchange.take() {
             self.notify_done(&mut exchange, connection.peer);

@@ -95,7 +95,7 @@ impl<S: Service> Worker<S> {
             Handshake::Resumed => self.counters.resumed_handshakes.add(1),
         }
         let now = Boottime::now();
-        connection.deadline = self.idle_until(now);
+        self.become_idle(connection, now);
         let len = match received {
             IoOutcome::Bytes(len) => len,
             IoOutcome::WouldBlock => 0,

@@ -9,6 +9,7 @@
 use std::cell::RefCell;
 use std::io::IoSlice;
 use std::os::fd::AsFd;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use base_clock::Boottime;
@@ -21,11 +22,16 @@ use super::socket::IoOutcome;
 use super::{Connection, NextAction};
 use crate::transport::{Plaintext, RECORD, Records, TlsError, TlsSession};
 
-/// Bytes that are received at once: four records.
-const RECEIVED: usize = 4 * (RECORD + 256);
+/// Bytes that are received at once while those that were received lately had little plaintext in
+/// them.
+const RECEIVED_OF_LITTLE: usize = 4 << 10;
 /// Plaintext that is encrypted and sent at once: four records. Others have their turn then.
 const SENT: usize = 64 << 10;
 const _: () = assert!(SENT == 4 * RECORD);
+/// The same while the reader is slow: what the socket does not take waits in memory.
+const SENT_TO_SLOW: usize = RECORD;
+/// Records of a client that makes this side send and does not read.
+const UNSENT: usize = 2 * SENT;
 /// The longest beginning of a message that waits for its rest. `rustls` refuses longer messages in
 /// a handshake; a record is shorter.
 const HELD: usize = 128 << 10;
@@ -62,10 +68,12 @@ pub(super) struct SecureSocket {
     plaintext: Vec<u8>,
     /// Records that the socket did not take.
     unsent: Vec<u8>,
+    /// Whether the socket did not take all records the last time.
+    is_slow: bool,
     /// Bytes of plaintext in the records that are not sent yet. The caller still has them.
     pending: usize,
-    /// Whether the socket has more, while plaintext waits here.
-    has_more: bool,
+    /// Whether this side has sent its part of the handshake.
+    has_answered: bool,
     /// Whether the handshake was completed since [`Connection::take_opened`] asked.
     is_new: bool,
     /// Since when the worker's budget counts [`Connection::memory_of_records`], if it does.
@@ -92,6 +100,8 @@ enum SecureState {
     Session(Box<TlsSession>),
     /// The peer broke the protocol, or does not speak it.
     Failed,
+    /// There is a fault in `rustls`, or in its use here.
+    Panicked,
     /// This side has said that nothing follows.
     Over,
 }
@@ -121,8 +131,9 @@ impl SecureSocket {
             held: Vec::new(),
             plaintext: Vec::new(),
             unsent: Vec::new(),
+            is_slow: false,
             pending: 0,
-            has_more: false,
+            has_answered: false,
             is_new: false,
             counted_since: None,
             overhead_left: OVERHEAD,
@@ -168,7 +179,6 @@ impl SecureSocket {
         space: &mut [u8],
         out: &mut Records,
     ) -> Result<usize, TlsError> {
-        let before = self.held.len();
         let Some(session) = self.session() else {
             return Err(TlsError::Unexpected);
         };
@@ -184,14 +194,14 @@ impl SecureSocket {
             return Err(TlsError::Unexpected);
         }
         self.held = held.to_vec();
-        self.note_overhead(received.len() - before, len + self.plaintext.len())?;
+        self.note_overhead(taken, len + self.plaintext.len())?;
         Ok(len)
     }
 
-    /// Counts bytes that were received, and the plaintext in them.
-    fn note_overhead(&mut self, received: usize, plaintext: usize) -> Result<(), TlsError> {
+    /// Counts the bytes of records, and the plaintext in them.
+    fn note_overhead(&mut self, records: usize, plaintext: usize) -> Result<(), TlsError> {
         let allowed = plaintext as i64 * OVERHEAD_PER_BYTE;
-        let left = self.overhead_left - received as i64 + allowed;
+        let left = self.overhead_left - records as i64 + allowed;
         self.overhead_left = left.min(OVERHEAD);
         match left < 0 {
             true => Err(TlsError::Unexpected),
@@ -199,11 +209,19 @@ impl SecureSocket {
         }
     }
 
-    /// Bytes that are received at once: fewer from a client that has said little in many.
-    const fn most_received(&self) -> usize {
-        match self.overhead_left < OVERHEAD / 2 {
-            true => RECEIVED / 4,
-            false => RECEIVED,
+    /// Plaintext that is sent at once.
+    const fn most_sent(&self) -> usize {
+        match self.is_slow {
+            true => SENT_TO_SLOW,
+            false => SENT,
+        }
+    }
+
+    /// Bytes that are received at once for so much space: little plaintext should have to wait.
+    fn most_received(&self, space: usize) -> usize {
+        match self.overhead_left < OVERHEAD {
+            true => RECEIVED_OF_LITTLE,
+            false => space.max(RECEIVED_OF_LITTLE),
         }
     }
 }
@@ -216,8 +234,9 @@ impl Connection {
         let Some(mut tls) = self.tls.take() else {
             return IoOutcome::Closed;
         };
-        let outcome =
-            SCRATCH.with_borrow_mut(|scratch| self.receive_with(&mut tls, space, scratch));
+        let outcome = guarded(&mut tls, |tls, scratch| {
+            self.receive_with(tls, space, scratch)
+        });
         self.tls = Some(tls);
         outcome
     }
@@ -232,21 +251,20 @@ impl Connection {
             return IoOutcome::WouldBlock;
         }
         if !tls.plaintext.is_empty() {
-            let len = tls.take_plaintext(space);
-            self.ready.read = tls.has_more || !tls.plaintext.is_empty();
-            return IoOutcome::Bytes(len);
+            // The socket may have more, as it was not asked again: it still counts as ready.
+            return IoOutcome::Bytes(tls.take_plaintext(space));
         }
         if tls.turn == Turn::Ends && self.ready.read {
             tls.turn = Turn::Ended;
             return IoOutcome::WouldBlock;
         }
         tls.turn = Turn::Goes;
-        if let Err(outcome) = self.flush(tls) {
-            // The rest of a handshake, or of an alert, leaves before more is read.
-            return outcome;
+        if self.flush(tls) == Err(IoOutcome::Closed) {
+            return IoOutcome::Closed;
         }
         let held = tls.held.len();
-        scratch.received.resize(held + tls.most_received(), 0);
+        let room = tls.most_received(space.len());
+        scratch.received.resize(held + room, 0);
         scratch.received[..held].copy_from_slice(&tls.held);
         let len = match self.receive_plain(&mut scratch.received[held..]) {
             IoOutcome::Bytes(len) => len,
@@ -262,6 +280,7 @@ impl Connection {
             space,
             &mut scratch.records,
         );
+        tls.has_answered |= !scratch.records.bytes().is_empty();
         if self.send_records(tls, &scratch.records) == IoOutcome::Closed {
             return IoOutcome::Closed;
         }
@@ -281,7 +300,6 @@ impl Connection {
                 if self.ready.read && tls.overhead_left < OVERHEAD {
                     tls.turn = Turn::Ends;
                 }
-                tls.has_more = self.ready.read;
                 self.ready.read |= !tls.plaintext.is_empty();
                 IoOutcome::Bytes(len)
             }
@@ -292,9 +310,9 @@ impl Connection {
     #[cold]
     #[inline(never)]
     pub(super) fn transmit_secure(&mut self, slices: &[IoSlice<'_>]) -> IoOutcome {
-        self.transmit_plaintext(|plaintext| {
+        self.transmit_plaintext(|plaintext, most| {
             for slice in slices {
-                let room = SENT - plaintext.len();
+                let room = most - plaintext.len();
                 plaintext.extend_from_slice(&slice[..slice.len().min(room)]);
             }
             true
@@ -305,8 +323,8 @@ impl Connection {
     #[cold]
     #[inline(never)]
     pub(super) fn transmit_file_secure(&mut self, part: &FilePart) -> IoOutcome {
-        self.transmit_plaintext(|plaintext| {
-            let len = usize::try_from(part.len).unwrap_or(SENT).min(SENT);
+        self.transmit_plaintext(|plaintext, most| {
+            let len = usize::try_from(part.len).unwrap_or(most).min(most);
             plaintext.resize(len, 0);
             let read = loop {
                 match rustix::io::pread(part.file.as_fd(), &mut *plaintext, part.offset) {
@@ -319,14 +337,16 @@ impl Connection {
         })
     }
 
-    /// Encrypts and sends what `fill` puts into an empty vector; `fill` gives false if there is
-    /// nothing. While records wait, `fill` is not called, as its bytes are among them.
-    fn transmit_plaintext(&mut self, fill: impl FnOnce(&mut Vec<u8>) -> bool) -> IoOutcome {
+    /// Encrypts and sends what `fill` puts into an empty vector, with at most the length that it is
+    /// told; `fill` gives false if there is nothing. While records wait, `fill` is not called, as
+    /// its bytes are among them.
+    fn transmit_plaintext(&mut self, fill: impl FnOnce(&mut Vec<u8>, usize) -> bool) -> IoOutcome {
         let Some(mut tls) = self.tls.take() else {
             return IoOutcome::Closed;
         };
-        let outcome =
-            SCRATCH.with_borrow_mut(|scratch| self.transmit_with(&mut tls, scratch, fill));
+        let outcome = guarded(&mut tls, |tls, scratch| {
+            self.transmit_with(tls, scratch, fill)
+        });
         self.tls = Some(tls);
         outcome
     }
@@ -335,7 +355,7 @@ impl Connection {
         &mut self,
         tls: &mut SecureSocket,
         scratch: &mut Scratch,
-        fill: impl FnOnce(&mut Vec<u8>) -> bool,
+        fill: impl FnOnce(&mut Vec<u8>, usize) -> bool,
     ) -> IoOutcome {
         if let Err(outcome) = self.flush(tls) {
             return outcome;
@@ -348,12 +368,14 @@ impl Connection {
         }
         scratch.plaintext.clear();
         scratch.records.clear();
-        if !fill(&mut scratch.plaintext) {
+        if !fill(&mut scratch.plaintext, tls.most_sent()) {
             return IoOutcome::Closed;
         }
-        let written = match tls.session() {
-            Some(session) => session.write(&scratch.plaintext, &mut scratch.records),
-            None => return IoOutcome::Closed,
+        let written = match &mut tls.state {
+            SecureState::Session(session) => {
+                session.write(&mut tls.held, &scratch.plaintext, &mut scratch.records)
+            }
+            _ => return IoOutcome::Closed,
         };
         if written.is_err() {
             return IoOutcome::Closed;
@@ -368,19 +390,27 @@ impl Connection {
         }
     }
 
-    /// Sends records; what the socket does not take is kept. `WouldBlock` if something is.
+    /// Sends records behind those that wait; what the socket does not take is kept. `WouldBlock` if
+    /// something is.
     fn send_records(&mut self, tls: &mut SecureSocket, records: &Records) -> IoOutcome {
         let bytes = records.bytes();
         if bytes.is_empty() {
             return IoOutcome::Bytes(0);
         }
-        debug_assert!(tls.unsent.is_empty(), "records would leave out of order");
+        if !tls.unsent.is_empty() {
+            tls.unsent.extend_from_slice(bytes);
+            return match tls.unsent.len() > UNSENT {
+                true => IoOutcome::Closed,
+                false => IoOutcome::WouldBlock,
+            };
+        }
         let sent = match self.send_plain(bytes) {
             IoOutcome::Bytes(sent) => sent,
             IoOutcome::WouldBlock => 0,
             IoOutcome::Closed => return IoOutcome::Closed,
         };
-        if sent == bytes.len() {
+        tls.is_slow = sent < bytes.len();
+        if !tls.is_slow {
             return IoOutcome::Bytes(sent);
         }
         tls.unsent = bytes[sent..].to_vec();
@@ -478,6 +508,18 @@ impl Connection {
         self.tls.as_deref().is_some_and(is_failed)
     }
 
+    /// Whether the side of TLS panicked, which ended only this connection.
+    pub(super) fn has_panicked(&self) -> bool {
+        let has_panicked = |tls: &SecureSocket| matches!(tls.state, SecureState::Panicked);
+        self.tls.as_deref().is_some_and(has_panicked)
+    }
+
+    /// Whether the client has this side's part of the handshake, so that the dear part of the work
+    /// is done.
+    pub(crate) fn has_answered_handshake(&self) -> bool {
+        self.tls.as_ref().is_some_and(|tls| tls.has_answered)
+    }
+
     /// Sends records that wait, such as the end of a handshake.
     pub(super) fn flush_records(&mut self) {
         if let Some(mut tls) = self.tls.take() {
@@ -503,17 +545,33 @@ impl Connection {
         let Some(mut tls) = self.tls.take() else {
             return;
         };
-        if tls.unsent.is_empty()
-            && let Some(session) = tls.session()
-        {
-            SCRATCH.with_borrow_mut(|scratch| {
+        if tls.unsent.is_empty() {
+            guarded(&mut tls, |tls, scratch| {
+                let SecureState::Session(session) = &mut tls.state else {
+                    return IoOutcome::WouldBlock;
+                };
                 scratch.records.clear();
-                if session.close(&mut scratch.records).is_ok() {
+                if session.close(&mut tls.held, &mut scratch.records).is_ok() {
                     let _ = send(&self.socket, scratch.records.bytes(), SendFlags::NOSIGNAL);
                 }
+                tls.state = SecureState::Over;
+                IoOutcome::WouldBlock
             });
-            tls.state = SecureState::Over;
         }
         self.tls = Some(tls);
     }
+}
+
+/// Acts on the side of TLS with the thread's scratch memory; a panic ends only this connection.
+fn guarded(
+    tls: &mut SecureSocket,
+    act: impl FnOnce(&mut SecureSocket, &mut Scratch) -> IoOutcome,
+) -> IoOutcome {
+    let acted = catch_unwind(AssertUnwindSafe(|| {
+        SCRATCH.with_borrow_mut(|scratch| act(tls, scratch))
+    }));
+    acted.unwrap_or_else(|_| {
+        tls.state = SecureState::Panicked;
+        IoOutcome::Closed
+    })
 }

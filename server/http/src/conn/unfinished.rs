@@ -244,7 +244,7 @@ impl<S: Service> Worker<S> {
             match connection.stage {
                 Stage::Http2 => return worker.end_http2_holder(connection, victim),
                 Stage::Reading => {}
-                Stage::Idle if connection.is_counted() => {
+                Stage::Handshake | Stage::Idle if connection.is_counted() => {
                     worker.counters.heads_ended.add(1);
                     return Some(NextAction::Close);
                 }

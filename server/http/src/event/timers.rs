@@ -48,7 +48,7 @@ impl Timers {
         }
     }
 
-    /// SpinSimulation at `index` at `at` or before.
+    /// Looks at `index` at `at` or before.
     pub(crate) fn schedule(&mut self, index: u32, at: Boottime) {
         // Rounded up, so that the entry is due at that tick.
         let tick = (at.as_nanos() >> TICK_BITS) + 1;

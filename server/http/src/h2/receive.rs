@@ -45,9 +45,20 @@ pub(super) struct HeadersFrame {
 }
 
 impl Session {
-    /// Takes bytes off `input` until they result in an event; none when all are taken. An error of
-    /// the client ends the connection without an event: see [`Session::has_failed`]. The handlers
-    /// that are running then may stop.
+    /// Lets the client ask for, and waste, as much as it may in one turn.
+    pub(crate) const fn begin_turn(&mut self) {
+        self.waste.begin_turn();
+    }
+
+    /// Whether the client has asked for, or wasted, so much that others should have their turn.
+    pub(crate) const fn is_turn_over(&self) -> bool {
+        self.waste.is_turn_over()
+    }
+
+    /// Takes bytes off `input` until they result in an event; none when all are taken, or when the
+    /// [turn is over](Session::is_turn_over): what is left comes first in the next turn. An error
+    /// of the client ends the connection without an event: see [`Session::has_failed`]. The
+    /// handlers that are running then may stop.
     pub(crate) fn receive(
         &mut self,
         input: &mut &[u8],
@@ -58,6 +69,9 @@ impl Session {
                 *input = &[];
                 return None;
             }
+            if self.waste.is_turn_over() {
+                return None;
+            }
             let mut outcome = self.receive_some(input, context);
             if self.control.len() > CONTROL_FRAMES {
                 // The client makes us write, and does not read.
@@ -66,7 +80,10 @@ impl Session {
             self.note_incomplete(context);
             match outcome {
                 Ok(None) => {}
-                Ok(event) => return event,
+                Ok(event) => {
+                    self.waste.note_request();
+                    return event;
+                }
                 Err(error) => self.fail(error),
             }
         }

@@ -39,6 +39,8 @@ impl Waste {
 const FULL: u32 = 2000;
 /// What a completed response is worth: two resets.
 const EARNED: u32 = 8;
+/// What a connection may spend before others have their turn, each request counting as one.
+const FOR_A_TURN: u32 = 128;
 /// A DATA frame with fewer bytes that is not the last one of its request is charged.
 pub(crate) const TINY_DATA: u32 = 64;
 /// A window that is opened by fewer bytes is charged.
@@ -50,6 +52,7 @@ pub(crate) struct WasteBudget {
     left: u32,
     /// Until when the seconds are counted.
     since: Boottime,
+    spent_in_turn: u32,
 }
 
 impl WasteBudget {
@@ -57,6 +60,7 @@ impl WasteBudget {
         Self {
             left: FULL,
             since: now,
+            spent_in_turn: 0,
         }
     }
 
@@ -67,9 +71,24 @@ impl WasteBudget {
             self.since = now;
             self.earn(u32::try_from(seconds).unwrap_or(FULL));
         }
+        self.spent_in_turn += waste.price();
         let left = self.left.checked_sub(waste.price());
         self.left = left.unwrap_or_default();
         left.is_some()
+    }
+
+    pub(crate) const fn begin_turn(&mut self) {
+        self.spent_in_turn = 0;
+    }
+
+    /// A request that is to be answered.
+    pub(crate) const fn note_request(&mut self) {
+        self.spent_in_turn += 1;
+    }
+
+    /// Whether others should have their turn.
+    pub(crate) const fn is_turn_over(&self) -> bool {
+        self.spent_in_turn >= FOR_A_TURN
     }
 
     /// A response was sent in full.

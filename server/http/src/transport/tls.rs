@@ -20,6 +20,10 @@ pub(crate) const RECORD: usize = 16 << 10;
 /// that are offered. One that needs more is asked for its size.
 const RECORD_OVERHEAD: usize = 64;
 
+/// Bytes before the payload of a record: type, version, length (RFC 8446 section 5.1).
+const HEAD: usize = 5;
+const APPLICATION_DATA: u8 = 23;
+
 /// The server's side of one TLS connection.
 pub(crate) struct TlsSession {
     connection: UnbufferedServerConnection,
@@ -27,6 +31,46 @@ pub(crate) struct TlsSession {
     is_open: bool,
     /// Whether the peer has ended its side.
     has_ended: bool,
+    /// Bytes of whole records that were not taken: they are the beginning of a message whose end is
+    /// in another record. `rustls` remembers where they end and wants to see them each time.
+    passed: usize,
+}
+
+/// Where a record is in what was received, as far as it has arrived.
+#[derive(Clone, Copy, Debug)]
+struct RecordBounds {
+    start: usize,
+    end: usize,
+    is_whole: bool,
+}
+
+impl RecordBounds {
+    fn at(start: usize, received: &[u8]) -> Self {
+        let whole = match received.get(start..) {
+            Some([_, _, _, high, low, ..]) => {
+                start + HEAD + usize::from(u16::from_be_bytes([*high, *low]))
+            }
+            _ => usize::MAX,
+        };
+        Self {
+            start,
+            end: whole.min(received.len()),
+            is_whole: whole <= received.len(),
+        }
+    }
+
+    /// Makes the record look like one that has not arrived whole. It was refused, and `rustls`
+    /// would refuse it again each time that it is asked what is to be sent.
+    fn conceal(self, received: &mut [u8]) {
+        let record = &mut received[self.start..self.end];
+        let longer = u16::try_from(record.len())
+            .unwrap_or(u16::MAX)
+            .max(RECORD as u16);
+        if let Some(head) = record.first_chunk_mut() {
+            let [high, low] = longer.to_be_bytes();
+            *head = [APPLICATION_DATA, 3, 3, high, low];
+        }
+    }
 }
 
 /// Why a TLS connection cannot go on. The alert for the peer is among the records to send.
@@ -118,6 +162,7 @@ impl TlsSession {
             connection: UnbufferedServerConnection::new(config).map_err(|_| TlsError::Protocol)?,
             is_open: false,
             has_ended: false,
+            passed: 0,
         })
     }
 
@@ -152,12 +197,9 @@ impl TlsSession {
     ) -> Result<usize, TlsError> {
         let mut taken = 0;
         let mut has_failed = false;
+        let mut record = RecordBounds::at(self.passed, received);
         loop {
-            // After an error only the alert is taken, which the error has queued.
-            let input = match has_failed {
-                true => &mut [][..],
-                false => &mut received[taken..],
-            };
+            let input = &mut received[taken..record.end];
             let UnbufferedStatus { discard, state } = self.connection.process_tls_records(input);
             let is_waiting = match state {
                 Ok(ConnectionState::ReadTraffic(mut traffic)) => {
@@ -193,36 +235,53 @@ impl TlsSession {
                 Err(_) if has_failed => true,
                 Err(_) => {
                     has_failed = true;
+                    record.conceal(received);
                     false
                 }
             };
             taken += discard;
-            if is_waiting {
-                return if has_failed {
-                    Err(TlsError::Protocol)
-                } else {
-                    Ok(taken)
-                };
+            if !is_waiting {
+                continue;
             }
+            if has_failed {
+                return Err(TlsError::Protocol);
+            }
+            if record.is_whole && record.end < received.len() {
+                record = RecordBounds::at(record.end, received);
+                continue;
+            }
+            let passed = if record.is_whole {
+                record.end
+            } else {
+                record.start
+            };
+            self.passed = passed.saturating_sub(taken);
+            return Ok(taken);
         }
     }
 
-    /// Appends `plaintext` to `out` as records.
-    pub(crate) fn write(&mut self, plaintext: &[u8], out: &mut Records) -> Result<(), TlsError> {
+    /// Appends `plaintext` to `out` as records. `held` are the bytes that [`TlsSession::read`] has
+    /// not taken.
+    pub(crate) fn write(
+        &mut self,
+        held: &mut Vec<u8>,
+        plaintext: &[u8],
+        out: &mut Records,
+    ) -> Result<(), TlsError> {
         let records = plaintext.len().div_ceil(RECORD);
         let room = plaintext.len() + records * RECORD_OVERHEAD;
-        self.with_traffic(out, |traffic, out| {
+        self.with_traffic(held, out, |traffic, out| {
             out.append(room, |space| traffic.encrypt(plaintext, space), room_of)
         })
     }
 
     /// Appends the end of this side (`close_notify`, RFC 8446 section 6.1), unless the handshake is
-    /// not complete.
-    pub(crate) fn close(&mut self, out: &mut Records) -> Result<(), TlsError> {
+    /// not complete. `held` is as for [`TlsSession::write`].
+    pub(crate) fn close(&mut self, held: &mut Vec<u8>, out: &mut Records) -> Result<(), TlsError> {
         if !self.is_open {
             return Ok(());
         }
-        self.with_traffic(out, |traffic, out| {
+        self.with_traffic(held, out, |traffic, out| {
             let end = |space: &mut [u8]| traffic.queue_close_notify(space);
             out.append(RECORD_OVERHEAD, end, room_of)
         })
@@ -231,22 +290,40 @@ impl TlsSession {
     /// Acts on an open session after what it has to send itself is in `out`.
     fn with_traffic(
         &mut self,
+        held: &mut Vec<u8>,
         out: &mut Records,
-        act: impl FnOnce(&mut Traffic<'_>, &mut Records) -> Result<(), TlsError>,
+        mut act: impl FnMut(&mut Traffic<'_>, &mut Records) -> Result<(), TlsError>,
     ) -> Result<(), TlsError> {
-        loop {
-            match self.connection.process_tls_records(&mut []).state {
-                Ok(ConnectionState::WriteTraffic(mut traffic)) => return act(&mut traffic, out),
+        let mut taken = 0;
+        let done = loop {
+            let input = &mut held[taken..];
+            let UnbufferedStatus { discard, state } = self.connection.process_tls_records(input);
+            let done = match state {
+                Ok(ConnectionState::WriteTraffic(mut traffic)) => Some(act(&mut traffic, out)),
                 Ok(ConnectionState::EncodeTlsData(mut data)) => {
                     out.append(RECORD_OVERHEAD, |space| data.encode(space), encode_room)?;
+                    None
                 }
-                Ok(ConnectionState::TransmitTlsData(data)) => data.done(),
+                Ok(ConnectionState::TransmitTlsData(data)) => {
+                    data.done();
+                    None
+                }
                 // It comes once, and after it this side may still send.
-                Ok(ConnectionState::PeerClosed) => self.has_ended = true,
-                Ok(_) => return Err(TlsError::Unexpected),
-                Err(_) => return Err(TlsError::Protocol),
+                Ok(ConnectionState::PeerClosed) => {
+                    self.has_ended = true;
+                    None
+                }
+                Ok(_) => Some(Err(TlsError::Unexpected)),
+                Err(_) => Some(Err(TlsError::Protocol)),
+            };
+            taken += discard;
+            if let Some(done) = done {
+                break done;
             }
-        }
+        };
+        held.drain(..taken);
+        self.passed = self.passed.saturating_sub(taken);
+        done
     }
 }
 

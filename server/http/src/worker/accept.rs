@@ -152,7 +152,7 @@ impl<S: Service> Worker<S> {
                 let permit = ConnectionPermit::new(Some(open), &self.open);
                 if let Some(mut connection) = self.register(socket, peer, permit) {
                     let now = Boottime::now();
-                    // A handshake is as much as a head (RFC 9112 has none, so no time of its own).
+                    // A handshake has the time of the head of a request.
                     connection.deadline = match self.tls {
                         Some(_) => now.plus(self.limits.head_timeout),
                         None => self.idle_until(now),

@@ -28,7 +28,11 @@ impl SecureServer {
         Self::with(limits, None, None)
     }
 
-    fn with(limits: Limits, file: Option<std::fs::File>, send_buffer: Option<usize>) -> Self {
+    pub(crate) fn with(
+        limits: Limits,
+        file: Option<std::fs::File>,
+        send_buffer: Option<usize>,
+    ) -> Self {
         let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
         let certificate = made.cert.der().clone();
         let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()));

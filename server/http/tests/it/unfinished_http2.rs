@@ -4,7 +4,7 @@
 use std::io::Write as _;
 
 use lab_testkit::http2::{
-    DATA, END_HEADERS, END_STREAM, Frame, Frames, GO_AWAY, HEADERS, PING, head,
+    DATA, END_HEADERS, END_STREAM, Frame, Frames, GO_AWAY, HEADERS, PING, RESET, WINDOW, head,
 };
 use lab_torture::secure::SecureTarget;
 use millpond_http::Limits;
@@ -15,7 +15,7 @@ use crate::support::{Server, ServiceCall};
 
 const MIB: usize = 1 << 20;
 /// Bytes of one stream that a client may send at first.
-const WINDOW: usize = 256 << 10;
+const STREAM_WINDOW: usize = 256 << 10;
 
 fn large_bodies() -> Limits {
     Limits {
@@ -128,7 +128,7 @@ fn small_forms_pass_while_streams_of_a_few_connections_hold_bodies() {
     for frames in &mut held {
         for stream in 0..25 {
             // The window of the connection is open again when the server has taken a body.
-            begin_post(frames, 1 + 2 * stream, WINDOW - (6 << 10));
+            begin_post(frames, 1 + 2 * stream, STREAM_WINDOW - (6 << 10));
             settle(frames);
         }
     }
@@ -188,7 +188,7 @@ fn of_many_streams_the_slowest_bodies_end_and_the_connection_stays() {
     let mut other = open(&server);
     for number in 0..99 {
         for frames in [&mut frames, &mut other] {
-            begin_post(frames, 1 + 2 * number, WINDOW);
+            begin_post(frames, 1 + 2 * number, STREAM_WINDOW);
             seen.extend(settle(frames));
         }
     }
@@ -235,4 +235,28 @@ fn responses_that_are_not_read_take_bounded_memory() {
     assert_eq!(server.connect().get("/ok"), "/ok");
     let is_refusal = |call| matches!(call, ServiceCall::Refused(_));
     assert!(!server.server.seen.try_iter().any(is_refusal));
+}
+
+/// RFC 9113 section 5.2.2: frames are read as soon as they arrive.
+#[test]
+fn a_client_that_reads_nothing_is_heard() {
+    let server = SecureServer::with(Limits::default(), None, Some(16 << 10));
+    // INITIAL_WINDOW_SIZE
+    let mut frames = open_with(&server, &[(4, 1 << 30)]);
+    frames
+        .send(WINDOW, 0, 0, &(1_u32 << 30).to_be_bytes())
+        .unwrap();
+    let ask = |frames: &mut Frames, stream, path| {
+        let head = head("GET", path);
+        frames.send(HEADERS, END_HEADERS | END_STREAM, stream, &head)
+    };
+    ask(&mut frames, 1, "/big").unwrap();
+    assert_eq!(server.connect().get("/ok"), "/ok");
+    ask(&mut frames, 3, "/later").unwrap();
+    while server.server.next_seen() != ServiceCall::Waiting {}
+    // What is given up is not sent, and what was asked for meanwhile is.
+    frames.send(RESET, 0, 1, &8_u32.to_be_bytes()).unwrap();
+    server.server.gate.add_permits(1);
+    let (status, _) = frames.response(3).unwrap();
+    assert_eq!(status, 200);
 }

@@ -96,6 +96,7 @@ fn a_small_request_on_a_warm_connection_allocates_nothing() {
             known: &mut (),
         };
         let mut seen = 0;
+        client.session.begin_turn();
         while let Some(event) = client.session.receive(&mut input, &mut context) {
             let SessionEvent::Request(id) = event else {
                 panic!("{event:?}");

@@ -1,7 +1,7 @@
 //! What a client does to exhaust the server, and where it ends.
 
 use super::super::frame::{END_HEADERS, END_STREAM, FrameKind, PADDED};
-use super::super::{ErrorCode, SessionEvent, StreamId};
+use super::super::{ErrorCode, ReceiveContext, SessionEvent, StreamId};
 use super::support::{GET, POST, TestClient, block, ok};
 
 /// Repeats what a client does until the connection ends; after how often.
@@ -198,6 +198,28 @@ fn a_block_that_means_far_more_than_its_length() {
     let mut client = TestClient::new();
     let events = client.frame(FrameKind::Headers, END_STREAM | END_HEADERS, 1, &crumbs);
     assert!(matches!(events[..], [SessionEvent::Refused(..)]));
+}
+
+/// The others have their turn before all of a flood is taken.
+#[test]
+fn a_flood_is_taken_in_parts() {
+    let mut client = TestClient::new();
+    let pings = super::support::frame(FrameKind::Ping, 0, 0, &[0; 8]).repeat(160);
+    let mut input = &pings[..];
+    let mut taken = Vec::new();
+    while !input.is_empty() {
+        let before = input.len();
+        let mut context = ReceiveContext {
+            now: client.now,
+            limits: &client.limits,
+            buffers: &mut client.buffers,
+            known: &mut (),
+        };
+        client.session.begin_turn();
+        assert_eq!(client.session.receive(&mut input, &mut context), None);
+        taken.push((before - input.len()) / 17);
+    }
+    assert_eq!(taken, [64, 64, 32]);
 }
 
 /// A client that makes the server write and does not read.

@@ -330,7 +330,8 @@ fn requests() -> impl Strategy<Value = Vec<PlannedRequest>> {
 
 fn conditions() -> impl Strategy<Value = Conditions> {
     (
-        prop_oneof![Just(65_535), 200..100_000_u32, Just(1 << 20)],
+        // The client opens a window again by half of it, and steps below 1 KiB are charged.
+        prop_oneof![Just(65_535), 2048..100_000_u32, Just(1 << 20)],
         prop_oneof![Just(16_384), 16_384..100_000_u32],
         prop_oneof![Just(4096), 0..10_000_u32],
         prop_oneof![Just(usize::MAX), 1..3000_usize],

@@ -120,7 +120,9 @@ fn a_response_up_to_a_record_is_one_record() {
         for (len, count) in [(1, 1), (RECORD, 1), (RECORD + 1, 2), (4 * RECORD, 4)] {
             let sent: Vec<u8> = (0..len).map(|n| n as u8).collect();
             let mut out = Records::default();
-            pair.session.write(&sent, &mut out).unwrap();
+            pair.session
+                .write(&mut Vec::new(), &sent, &mut out)
+                .unwrap();
             assert_eq!(records(out.bytes()), count, "{len}");
             assert!(pair.deliver(out.bytes()) == sent, "{version:?} {len}");
         }
@@ -146,8 +148,10 @@ fn each_side_may_end_first() {
         pair.exchange(usize::MAX).unwrap();
         assert!(pair.session.has_ended());
         let mut out = Records::default();
-        pair.session.write(b"still said", &mut out).unwrap();
-        pair.session.close(&mut out).unwrap();
+        pair.session
+            .write(&mut Vec::new(), b"still said", &mut out)
+            .unwrap();
+        pair.session.close(&mut Vec::new(), &mut out).unwrap();
         assert_eq!(pair.deliver(out.bytes()), b"still said");
     }
 }
@@ -169,4 +173,14 @@ fn what_is_not_tls_or_broken_is_refused_with_an_alert() {
         assert_eq!(pair.receive(&sent, &mut out), Err(TlsError::Protocol));
         assert!(!out.bytes().is_empty() && pair.received.is_empty());
     }
+}
+
+/// `rustls` remembers where the message begins, in bytes that it has to be given again.
+#[test]
+fn a_message_that_has_begun_stands_in_the_way_of_nothing() {
+    let mut pair = Pair::new(&version::TLS13);
+    let mut out = Records::default();
+    // A byte of a ClientHello, and data before there are keys.
+    let broken = [22, 3, 1, 0, 1, 1, 23, 3, 3, 0, 1, 0];
+    assert_eq!(pair.receive(&broken, &mut out), Err(TlsError::Protocol));
 }
