@@ -105,7 +105,7 @@ usage: lab-bench COMMAND
       --seed N           (default 1)
       --millpond FILE    (default target/release/millpond)
       --json FILE
-  secure               each attack over TLS and HTTP/2: times of a client with and without it, in turn
+  secure               each attack over TLS and HTTP/2: times of a client beside it, and beside as many honest new connections, in turn
       --attackers N      connections that attack at once (default 10)
       --seconds S        length of one run (default 1)
       --blocks N         ABBA blocks, two runs with and two without in each (default 1)

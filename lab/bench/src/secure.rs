@@ -1,5 +1,6 @@
 //! Each attack over TLS and HTTP/2 against the real program: the times of a well-behaved client
-//! with the attack and without it, in turn.
+//! beside attackers, and beside as many clients that connect for each request, in turn. Both make
+//! the server do handshakes, of which each takes longer than a request.
 
 use std::{
     fmt::Write as _,
@@ -11,7 +12,7 @@ use std::{
 
 use lab_torture::{
     http::Visits,
-    secure::{SecureAttack, SecureTarget, SecureVisitor},
+    secure::{SecureAttack, SecureTarget, SecureVisitor, visit_once},
 };
 use serde_json::{Value, json};
 
@@ -22,6 +23,8 @@ use crate::{
     victim::Victim,
 };
 
+/// What the clients ask for.
+const PATH: &str = "/mills";
 /// The client's pause between two requests: it observes the server and must not load it.
 const PAUSE: Duration = Duration::from_millis(1);
 /// How much slower the client's 99th percentile may be.
@@ -55,6 +58,7 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<bool> {
 
     let victim = Victim::start_secure(&millpond)?;
     let target = SecureTarget::localhost(victim.address());
+    let (alone, _) = one_run(&target, None, &options)?;
     let mut findings = Vec::new();
     for &attack in SecureAttack::ALL {
         eprintln!("{}", attack.name());
@@ -64,11 +68,19 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<bool> {
     let mut faults = victim.stop()?;
     faults.extend(findings.iter().flat_map(SecureFinding::faults));
     publish(
-        &table(&findings, memory, &faults),
-        &as_json(&findings, &options, memory, &faults),
+        &table(&alone, &findings, memory, &faults),
+        &as_json(&alone, &findings, &options, memory, &faults),
         json.as_deref(),
     )?;
     Ok(faults.is_empty())
+}
+
+/// Who else has connections while the client asks.
+#[derive(Clone, Copy)]
+enum Company {
+    /// As many clients that connect, ask once, and connect again.
+    New,
+    Attackers(SecureAttack),
 }
 
 /// Runs without, with, with, and without the attack.
@@ -80,13 +92,13 @@ fn in_turn(
     let (mut without, mut with, mut other_ends) = (Vec::new(), Vec::new(), 0);
     for _ in 0..options.blocks {
         for is_attacked in [false, true, true, false] {
-            let attackers = if is_attacked { options.attackers } else { 0 };
-            let (visits, others) = one_run(target, attack, attackers, options)?;
+            let (company, runs) = match is_attacked {
+                true => (Company::Attackers(attack), &mut with),
+                false => (Company::New, &mut without),
+            };
+            let (visits, others) = one_run(target, Some(company), options)?;
             other_ends += others;
-            match is_attacked {
-                true => with.push(visits),
-                false => without.push(visits),
-            }
+            runs.push(visits);
         }
     }
     Ok(SecureFinding {
@@ -97,33 +109,41 @@ fn in_turn(
     })
 }
 
-/// The client's visits while attackers attack again and again, and how many of these did not end as
-/// stated.
+/// The client's visits while the others connect again and again, and how many of their connections
+/// did not end as stated.
 fn one_run(
     target: &SecureTarget,
-    attack: SecureAttack,
-    attackers: usize,
+    company: Option<Company>,
     options: &SecureOptions,
 ) -> Result<(Visits, u64)> {
     let stop = AtomicBool::new(false);
-    let attack_on = || {
+    let keep_company = |company| {
         // The client has the core when it wants it: what is measured is the server.
         let _ = rustix::process::setpriority_process(None, 19);
         let mut others = 0;
         while !stop.load(Ordering::Relaxed) {
-            let end = attack.run(target);
-            others += u64::from(!end.is_ok_and(|end| end == attack.end()));
+            let is_as_stated = match company {
+                Company::New => visit_once(target, PATH).is_ok(),
+                Company::Attackers(attack) => {
+                    attack.run(target).is_ok_and(|end| end == attack.end())
+                }
+            };
+            others += u64::from(!is_as_stated);
         }
         others
     };
     thread::scope(|scope| {
-        let attackers: Vec<_> = (0..attackers).map(|_| scope.spawn(attack_on)).collect();
-        let visitor = SecureVisitor::start(target.clone(), "/mills", PAUSE);
+        let others = company.map_or(0, |_| options.attackers);
+        let others: Vec<_> = (0..others)
+            .filter_map(|_| company)
+            .map(|company| scope.spawn(move || keep_company(company)))
+            .collect();
+        let visitor = SecureVisitor::start(target.clone(), PATH, PAUSE);
         // This is how long is measured; nothing is waited for.
         thread::sleep(Duration::from_secs_f64(options.seconds));
         let visits = visitor.map(SecureVisitor::stop);
         stop.store(true, Ordering::Relaxed);
-        let others = attackers.into_iter().map(|one| one.join().unwrap_or(1));
+        let others = others.into_iter().map(|one| one.join().unwrap_or(1));
         let others = others.sum();
         let visits = visits.map_err(|error| format!("the server does not serve: {error}"))?;
         Ok((visits, others))
@@ -159,9 +179,12 @@ impl SecureFinding {
     }
 }
 
-fn table(findings: &[SecureFinding], memory: u64, faults: &[String]) -> String {
-    let mut text = format!(
-        "{:22} {:>8} {:>9} {:>9} {:>9} {:>9} {:>6}\n",
+fn table(alone: &Visits, findings: &[SecureFinding], memory: u64, faults: &[String]) -> String {
+    let [p50, p99] = [0.5, 0.99].map(|share| alone.latency_us(share));
+    let mut text = format!("alone: p50 {p50} µs, p99 {p99} µs\n");
+    let _ = writeln!(
+        text,
+        "{:22} {:>8} {:>9} {:>9} {:>9} {:>9} {:>6}",
         "attack", "answers", "p50 µs", "p99 µs", "p50 with", "p99 with", "times"
     );
     for finding in findings {
@@ -185,6 +208,7 @@ fn table(findings: &[SecureFinding], memory: u64, faults: &[String]) -> String {
 }
 
 fn as_json(
+    alone: &Visits,
     findings: &[SecureFinding],
     options: &SecureOptions,
     memory: u64,
@@ -203,6 +227,7 @@ fn as_json(
         "attackers": options.attackers,
         "seconds": options.seconds,
         "blocks": options.blocks,
+        "alone": visits_json(alone),
         "attacks": attacks.collect::<Vec<_>>(),
         "resident_anonymous_bytes": memory,
         "faults": faults,

@@ -24,6 +24,16 @@ pub struct SecureVisitor {
     thread: Option<JoinHandle<Visits>>,
 }
 
+/// Makes one request on a connection of its own.
+///
+/// # Errors
+/// The server does not accept, or does not answer.
+pub fn visit_once(target: &SecureTarget, path: &str) -> io::Result<()> {
+    let mut frames = Frames::open(target.connect(b"h2")?, &[])?;
+    frames.get(1, path)?;
+    frames.response(1).map(drop)
+}
+
 impl SecureVisitor {
     /// Requests `path` again and again, one after the other, with `pause` between two.
     ///
