@@ -66,10 +66,10 @@ impl RecordBounds {
         let longer = u16::try_from(record.len())
             .unwrap_or(u16::MAX)
             .max(RECORD as u16);
-        if let Some(head) = record.first_chunk_mut() {
-            let [high, low] = longer.to_be_bytes();
-            *head = [APPLICATION_DATA, 3, 3, high, low];
-        }
+        let [high, low] = longer.to_be_bytes();
+        let head: [u8; HEAD] = [APPLICATION_DATA, 3, 3, high, low];
+        let len = record.len().min(HEAD);
+        record[..len].copy_from_slice(&head[..len]);
     }
 }
 

@@ -2,8 +2,13 @@
 
 use std::io::{Read as _, Write as _};
 
+use proptest::prelude::*;
+use rustls::crypto::cipher::OutboundPlainMessage;
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer, ServerName};
-use rustls::{ClientConfig, ClientConnection, RootCertStore, SupportedProtocolVersion, version};
+use rustls::{
+    ClientConfig, ClientConnection, ConnectionTrafficSecrets, ContentType, ProtocolVersion,
+    RootCertStore, SupportedProtocolVersion, version,
+};
 
 use super::*;
 
@@ -23,6 +28,7 @@ fn configs(version: &'static SupportedProtocolVersion) -> (Arc<ServerConfig>, Ar
         .with_root_certificates(roots)
         .with_no_client_auth();
     client.alpn_protocols = vec![b"http/1.1".to_vec()];
+    client.enable_secret_extraction = true;
     (Arc::new(server), Arc::new(client))
 }
 
@@ -183,4 +189,121 @@ fn a_message_that_has_begun_stands_in_the_way_of_nothing() {
     // A byte of a ClientHello, and data before there are keys.
     let broken = [22, 3, 1, 0, 1, 1, 23, 3, 3, 0, 1, 0];
     assert_eq!(pair.receive(&broken, &mut out), Err(TlsError::Protocol));
+}
+
+/// A ClientHello in records of these lengths.
+fn cut_into_records(hello: &[u8], lengths: &[u8]) -> Vec<u8> {
+    let mut message = &hello[HEAD..];
+    let mut records = Vec::new();
+    for length in lengths.iter().cycle() {
+        let (part, rest) = message.split_at(message.len().min(1 + usize::from(*length)));
+        records.extend_from_slice(&[22, 3, 1, 0]);
+        records.push(u8::try_from(part.len()).unwrap_or(u8::MAX));
+        records.extend_from_slice(&part[..part.len().min(usize::from(u8::MAX))]);
+        message = rest;
+        if message.is_empty() {
+            break;
+        }
+    }
+    records
+}
+
+/// What a client may send in an open connection: an encrypted record, or any bytes.
+#[derive(Clone, Debug)]
+enum Flight {
+    Record(u8, Vec<u8>),
+    Junk(Vec<u8>),
+}
+
+fn flights() -> impl Strategy<Value = Vec<Flight>> {
+    let bytes = || proptest::collection::vec(any::<u8>(), 0..40);
+    // Beginnings of messages of a handshake: NewSessionTicket, KeyUpdate, Finished.
+    let message = (prop::sample::select(vec![4, 24, 20, 0]), bytes())
+        .prop_map(|(first, rest)| [&[first, 0, 0, 1][..], &rest].concat());
+    let payload = prop_oneof![
+        bytes(),
+        message.clone(),
+        message.prop_map(|it| it[..1].to_vec())
+    ];
+    let kind = prop::sample::select(vec![20, 21, 22, 22, 22, 23, 23, 99]);
+    let flight = prop_oneof![
+        9 => (kind, payload).prop_map(|(kind, payload)| Flight::Record(kind, payload)),
+        1 => bytes().prop_map(Flight::Junk),
+    ];
+    proptest::collection::vec(flight, 1..10)
+}
+
+/// Sends the flights in an open connection of TLS 1.3, with a response after each piece.
+fn send_flights(flights: &[Flight], step: usize) {
+    let mut pair = Pair::new(&version::TLS13);
+    pair.exchange(usize::MAX).unwrap();
+    let client = std::mem::replace(&mut pair.client, Pair::new(&version::TLS13).client);
+    let suite = client.negotiated_cipher_suite().unwrap().tls13().unwrap();
+    let (mut sequence, secrets) = client.dangerous_extract_secrets().unwrap().tx;
+    let ConnectionTrafficSecrets::Aes256Gcm { key, iv } = secrets else {
+        panic!("another suite");
+    };
+    let mut encrypter = suite.aead_alg.encrypter(key, iv);
+    let mut sent = Vec::new();
+    for flight in flights {
+        match flight {
+            Flight::Record(kind, payload) => {
+                let plain = OutboundPlainMessage {
+                    typ: ContentType::from(*kind),
+                    version: ProtocolVersion::TLSv1_2,
+                    payload: payload[..].into(),
+                };
+                sent.extend(encrypter.encrypt(plain, sequence).unwrap().encode());
+                sequence += 1;
+            }
+            Flight::Junk(bytes) => sent.extend(bytes),
+        }
+    }
+    for piece in sent.chunks(step) {
+        let mut out = Records::default();
+        if pair.receive(piece, &mut out).is_err() {
+            return;
+        }
+        if pair
+            .session
+            .write(&mut pair.held, b"a response", &mut out)
+            .is_err()
+        {
+            return;
+        }
+    }
+    let _ = pair.session.close(&mut pair.held, &mut Records::default());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn no_first_flight_makes_it_panic(
+        lengths in proptest::collection::vec(0..255_u8, 1..8),
+        at in 0.0..1.0_f64,
+        junk in proptest::collection::vec(any::<u8>(), 0..12),
+        is_inserted in any::<bool>(),
+        step in 1..600_usize,
+    ) {
+        let mut pair = Pair::new(&version::TLS13);
+        let mut hello = Vec::new();
+        pair.client.write_tls(&mut hello).unwrap();
+        let mut sent = cut_into_records(&hello, &lengths);
+        let at = (sent.len() as f64 * at) as usize;
+        let end = if is_inserted { at } else { (at + junk.len()).min(sent.len()) };
+        sent.splice(at..end, junk.iter().copied());
+        for piece in sent.chunks(step) {
+            let mut out = Records::default();
+            if pair.receive(piece, &mut out).is_err() {
+                break;
+            }
+            pair.session.close(&mut pair.held, &mut out).unwrap();
+        }
+    }
+
+    #[test]
+    fn no_records_make_it_panic(flights in flights(), step in 1..200_usize) {
+        send_flights(&flights, step);
+    }
 }
