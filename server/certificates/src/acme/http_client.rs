@@ -39,7 +39,7 @@ const MOST_FIELDS: usize = 96;
 #[derive(Clone)]
 pub(super) struct AcmeHttpClient {
     tls: TlsConnector,
-    /// When the authority wants to be asked again, from the last response that was a refusal.
+    /// When the authority wants to be asked again: the latest moment that a refusal has named.
     asked_to_wait: Arc<Mutex<Option<SystemTime>>>,
 }
 
@@ -68,7 +68,7 @@ impl AcmeHttpClient {
         })
     }
 
-    /// Takes the moment of the last `Retry-After` of a refusal.
+    /// Takes the latest moment that refusals have named by `Retry-After` since the last call.
     pub(super) fn take_retry_after(&self) -> Option<SystemTime> {
         self.asked_to_wait.lock().take()
     }
@@ -113,8 +113,9 @@ impl AcmeHttpClient {
         if status.is_client_error() || status.is_server_error() {
             let field = response.headers().get(RETRY_AFTER);
             let text = field.and_then(|field| field.to_str().ok());
-            *self.asked_to_wait.lock() =
-                text.and_then(|text| retry_after::parse(text, base_clock::wall()));
+            let moment = text.and_then(|text| retry_after::parse(text, base_clock::wall()));
+            let mut asked_to_wait = self.asked_to_wait.lock();
+            *asked_to_wait = moment.max(*asked_to_wait);
         }
     }
 }
@@ -385,11 +386,12 @@ mod tests {
         std::fs::write(&trust, made.cert.pem()).unwrap();
         let client = AcmeHttpClient::new(Some(&trust)).unwrap();
         let date = "Fri, 01 Jan 2027 00:00:00 GMT";
-        let respond = |status: u16| {
-            let response = Response::builder()
-                .status(status)
-                .header("retry-after", date);
+        let note = |status: u16, field: &str| {
+            let response = Response::builder().status(status).header(field, date);
             client.note_refusal(&response.body(BodyWrapper::default()).unwrap());
+        };
+        let respond = |status: u16| {
+            note(status, "retry-after");
             client.take_retry_after()
         };
         // An order that is worked on says so too, and is no refusal.
@@ -399,6 +401,13 @@ mod tests {
         assert!(respond(429).unwrap() <= moment.min(week) + Duration::from_secs(60));
         assert!(respond(503).is_some());
         assert_eq!(client.take_retry_after(), None);
+        note(429, "retry-after");
+        note(400, "date");
+        let kept = client.take_retry_after();
+        assert!(
+            kept.is_some(),
+            "a later refusal does not take back the pause"
+        );
     }
 
     #[test]

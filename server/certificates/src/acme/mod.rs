@@ -15,12 +15,14 @@ mod lease;
 mod managed;
 mod names;
 mod order;
+mod renewal_info;
 mod renewer;
 mod retry_after;
 mod schedule;
 mod shared_challenges;
 mod storage;
 mod storage_faults;
+mod stored_value;
 
 use std::fmt;
 use std::path::PathBuf;
@@ -214,25 +216,21 @@ impl PreparedRenewal {
     /// [`Certificates::http_challenge`]) by now.
     ///
     /// # Errors
-    /// There are no threads.
+    /// There are no threads, or no file descriptors.
     pub fn begin(self) -> Result<AcmeRenewal, Error> {
         let renewer = self.renewer;
         let (commands, received) = unbounded_channel();
         let (end, ended) = channel();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .max_blocking_threads(2)
+            .build()
+            .map_err(|error| Error::new(format!("no sockets or timers for ACME: {error}")))?;
         let run = move || {
             let _end: Sender<()> = end;
-            let runtime = tokio::runtime::Builder::new_current_thread()
-                .enable_all()
-                .max_blocking_threads(2)
-                .build();
-            match runtime {
-                Ok(runtime) => {
-                    runtime.block_on(renewer.run(received));
-                    // A look-up in DNS may still wait on a thread of the runtime.
-                    runtime.shutdown_background();
-                }
-                Err(error) => renewer.report_storage(&error),
-            }
+            runtime.block_on(renewer.run(received));
+            // A look-up in DNS may still wait on a thread of the runtime.
+            runtime.shutdown_background();
         };
         let thread = thread::Builder::new().name("acme".to_owned()).spawn(run);
         let thread = thread.map_err(|error| Error::new(format!("no thread for ACME: {error}")))?;

@@ -147,16 +147,18 @@ async fn prove(
         Ok(OrderStatus::Ready) => Ok(()),
         // The order says little; the challenge has the reason.
         Ok(_) => Err(OrderFailure::NotProven(reason(order, None).await)),
-        Err(AcmeError::Api(problem)) => {
-            let failure = reason(order, Some(AcmeFailure::of_problem(&problem))).await;
-            Err(OrderFailure::NotProven(failure))
-        }
+        Err(AcmeError::Api(problem)) => match not_proven_unless_refused(&problem) {
+            OrderFailure::NotProven(failure) => {
+                Err(OrderFailure::NotProven(reason(order, Some(failure)).await))
+            }
+            refused => Err(refused),
+        },
         Err(error) => Err(error.into()),
     }
 }
 
-/// What the authority said of a challenge: the name is not proven, or the request was refused for a
-/// reason that has nothing to do with the kind of challenge.
+/// What the authority said of a challenge or an order: the name is not proven, or the request was
+/// refused for a reason that has nothing to do with the kind of challenge.
 fn not_proven_unless_refused(problem: &Problem) -> OrderFailure {
     let failure = AcmeFailure::of_problem(problem);
     let reasons = [
@@ -165,7 +167,10 @@ fn not_proven_unless_refused(problem: &Problem) -> OrderFailure {
         "serverInternal",
         "accountDoesNotExist",
     ];
-    if reasons.iter().any(|reason| failure.is(reason)) {
+    let is_busy = problem
+        .status
+        .is_some_and(|status| status == 429 || status >= 500);
+    if is_busy || reasons.iter().any(|reason| failure.is(reason)) {
         OrderFailure::Other(failure)
     } else {
         OrderFailure::NotProven(failure)
@@ -219,4 +224,32 @@ fn retries(timing: &AcmeTiming) -> RetryPolicy {
         .initial_delay(timing.order_poll)
         .backoff(POLL_GROWTH)
         .timeout(timing.order_timeout)
+}
+
+#[cfg(test)]
+mod tests {
+    use instant_acme::Problem;
+
+    use super::{OrderFailure, not_proven_unless_refused};
+
+    #[test]
+    fn a_refusal_of_the_request_says_nothing_of_the_name() {
+        for (kind, status, is_of_the_name) in [
+            ("unauthorized", 403, true),
+            ("connection", 400, true),
+            ("rateLimited", 429, false),
+            ("somethingNew", 429, false),
+            ("somethingNew", 503, false),
+            ("serverInternal", 500, false),
+        ] {
+            let failure = not_proven_unless_refused(&Problem {
+                r#type: Some(format!("urn:ietf:params:acme:error:{kind}")),
+                detail: None,
+                status: Some(status),
+                subproblems: Vec::new(),
+            });
+            let is_not_proven = matches!(failure, OrderFailure::NotProven(_));
+            assert_eq!(is_not_proven, is_of_the_name, "{kind} {status}");
+        }
+    }
 }

@@ -15,7 +15,7 @@ use super::lease::OrderLease;
 use super::managed::ManagedCertificate;
 use super::names::{checked_name, folder_of};
 use super::order::{self, OrderFailure};
-use super::schedule::RenewalWindow;
+use super::renewal_info::ask_for_windows;
 use super::shared_challenges::SharedChallenges;
 use super::storage_faults::StorageFaults;
 use super::{AcmeOptions, AcmeReport, CertificateStorage, RenewalCommand};
@@ -27,8 +27,6 @@ use crate::resolver::Certificates;
 const LONGEST_SLEEP: Duration = Duration::from_secs(60 * 60);
 /// The shortest sleep, so that a mistake does not make a loop.
 const SHORTEST_SLEEP: Duration = Duration::from_millis(50);
-/// An authority is asked for renewal information once a minute at most (RFC 9773 section 4.3.2).
-const SHORTEST_WINDOW_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Tries in a row where a failure says nothing of the name.
 const MOST_TRIES: u32 = 4;
@@ -105,16 +103,11 @@ impl Renewer {
         })
     }
 
-    /// Takes over what is stored. At the start failures of before do not count against a person who
-    /// may have mended their cause.
+    /// Takes over what is stored. A restart ignores the pauses of earlier failures: the operator
+    /// may have mended the cause.
     pub(super) fn read_storage(&mut self) {
         self.take_over();
         self.forget_delays();
-    }
-
-    pub(super) fn report_storage(&self, cause: &io::Error) {
-        let cause = cause.to_string();
-        (self.report)(AcmeReport::StorageFailed { cause });
     }
 
     /// Works until the channel of commands is closed.
@@ -151,7 +144,8 @@ impl Renewer {
     async fn round(&mut self) {
         self.take_over();
         self.ask_for_windows().await;
-        // A change that failed is made up for by taking the lease and leaving it again.
+        // After a failed write, take and release the lease: this writes the list of challenges
+        // again, and every value that is not saved.
         let is_due = self.next_due(base_clock::wall()).is_some();
         if !is_due && !self.storage_faults.are_of_changes() {
             return;
@@ -293,41 +287,35 @@ impl Renewer {
         self.note_write(stored);
     }
 
-    /// Asks the authority when the certificates should be renewed, where its last word is old. A
-    /// failure leaves two thirds of the lifetime as the rule.
+    /// Asks the authority when the certificates should be renewed, where its last word is old.
+    /// Meanwhile the challenges of other nodes are answered: an authority may take long.
     async fn ask_for_windows(&mut self) {
         let now = base_clock::wall();
-        let wants =
-            |managed: &ManagedCertificate| managed.served.is_some() && managed.ask_window_at <= now;
-        if !self.managed.iter().any(wants) {
+        if !self.managed.iter().any(|managed| managed.wants_window(now)) {
             return;
         }
-        if self.account.is_none() {
-            // Only a node with the lock makes an account.
-            let stored = account::stored(&*self.storage, &self.account_key, &self.client).await;
-            self.account = stored.ok().flatten();
-        }
-        let longest = self.options.timing.renewal_info;
-        for managed in self.managed.iter_mut().filter(|managed| wants(managed)) {
-            managed.ask_window_at = now + longest / 4;
-            let identifier = managed
-                .served
-                .as_ref()
-                .and_then(|served| order::identifier(served.facts()));
-            let (Some(account), Some(identifier)) = (&self.account, identifier) else {
-                continue;
-            };
-            if let Ok((info, again)) = account.renewal_info(&identifier).await {
-                managed.window = Some(RenewalWindow {
-                    start: info.suggested_window.start.into(),
-                    end: info.suggested_window.end.into(),
-                });
-                managed.ask_window_at = now + again.max(SHORTEST_WINDOW_INTERVAL).min(longest);
+        let Self {
+            storage, client, ..
+        } = self;
+        let (account, account_key) = (&mut self.account, &self.account_key);
+        let (managed, longest) = (&mut self.managed, self.options.timing.renewal_info);
+        let asking = async {
+            if account.is_none() {
+                // Only a node with the lock makes an account.
+                let stored = account::stored(&**storage, account_key, client).await;
+                *account = stored.ok().flatten();
             }
+            ask_for_windows(managed, account.as_ref(), longest).await;
+        };
+        tokio::select! {
+            biased;
+            () = asking => {}
+            () = self.challenges.keep_reading() => {}
         }
     }
 
     fn take_over(&mut self) {
+        let now = base_clock::wall();
         let mut read = self.challenges.read();
         for managed in &mut self.managed {
             // A storage that does not answer is not asked for each value, which takes long.
@@ -339,6 +327,9 @@ impl Renewer {
             }
             read = read.and(managed.read(&*self.storage, &self.certificates));
         }
+        for managed in &mut self.managed {
+            managed.limit_waits(now, &self.options.timing);
+        }
         self.report_change(|faults| faults.note_read(read));
     }
 
@@ -348,7 +339,12 @@ impl Renewer {
         }
     }
 
+    /// Takes the result of a change. A fault has not ended while a value is not saved.
     fn note_write(&mut self, result: io::Result<()>) {
+        let is_unsaved = self.managed.iter().any(ManagedCertificate::is_unsaved);
+        if result.is_ok() && is_unsaved {
+            return;
+        }
         self.report_change(|faults| faults.note_write(result));
     }
 
@@ -359,12 +355,30 @@ impl Renewer {
         }
     }
 
-    /// Frees the lease, if this node holds it, and answers no challenge of its own any more.
+    /// Frees the lease, if this node holds it, and answers no challenge of its own any more. Before
+    /// that it writes what is not saved.
     fn leave(&mut self) {
         if self.lease.is_held() {
+            let written = self.write_unsaved();
             let withdrawn = self.challenges.withdraw();
-            self.note_write(withdrawn.and(self.lease.release()));
+            self.note_write(written.and(withdrawn).and(self.lease.release()));
         }
+    }
+
+    fn write_unsaved(&mut self) -> io::Result<()> {
+        let storage = &*self.storage;
+        let mut written = Ok(());
+        for managed in &mut self.managed {
+            // A database that does not answer is not asked for each value, which takes long.
+            if written
+                .as_ref()
+                .is_err_and(|error: &io::Error| error.kind() == ErrorKind::Other)
+            {
+                break;
+            }
+            written = written.and(managed.write_unsaved(storage));
+        }
+        written
     }
 
     fn next_due(&self, now: SystemTime) -> Option<usize> {
@@ -381,9 +395,9 @@ impl Renewer {
                 .served
                 .as_ref()
                 .map_or(LONGEST_SLEEP, |_| until(managed.ask_window_at));
-            // What is due and not done waits for the lock.
+            // What is due and not done waits for the lock, what is not saved for the storage.
             let ask = until(managed.ask_at());
-            let ask = if ask.is_zero() {
+            let ask = if ask.is_zero() || managed.is_unsaved() {
                 self.options.timing.lock_retry
             } else {
                 ask

@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 /// Longest time that an authority's wish is followed: a mistake there must not stop renewals.
-const LONGEST: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+pub(super) const LONGEST: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
 /// The moment that the field names, in seconds from now or as a date; at most a week from `now`.
 pub(super) fn parse(text: &str, now: SystemTime) -> Option<SystemTime> {

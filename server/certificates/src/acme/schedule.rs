@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use aws_lc_rs::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
 
-use super::AcmeTiming;
+use super::{AcmeTiming, retry_after};
 use crate::facts::CertificateFacts;
 
 /// What the authority's renewal information says (RFC 9773 section 4.2).
@@ -17,10 +17,12 @@ pub(super) struct RenewalWindow {
 
 /// The moment at which a certificate is due: a moment in the authority's window, or else two thirds
 /// of the lifetime. The moment in the window is random over certificates but always the same for
-/// one, so that all nodes and every restart agree on it. A window that ends after the certificate
-/// is not believed.
+/// one, so that all nodes and every restart agree on it. A window that ends before it begins is
+/// invalid (RFC 9773 section 4.2), and one that ends after the certificate is not believed.
 pub(super) fn due_at(facts: &CertificateFacts, window: Option<RenewalWindow>) -> SystemTime {
-    let Some(window) = window.filter(|window| window.end < facts.not_after) else {
+    let is_usable =
+        |window: &RenewalWindow| window.start < window.end && window.end < facts.not_after;
+    let Some(window) = window.filter(is_usable) else {
         return facts.two_thirds();
     };
     let length = window.end.duration_since(window.start).unwrap_or_default();
@@ -64,11 +66,7 @@ impl FailureRecord {
         let doubled = timing
             .first_retry
             .saturating_mul(1 << (failures - 1).min(16));
-        // Between three and five quarters, so that servers that failed together do not return
-        // together.
-        let delay = doubled
-            .min(timing.longest_retry)
-            .mul_f64(0.75 + random / 2.0);
+        let delay = spread(doubled.min(timing.longest_retry), random);
         Self {
             failures,
             failed_at: seconds(now),
@@ -82,6 +80,25 @@ impl FailureRecord {
         UNIX_EPOCH + Duration::from_secs(self.retry_at.max(self.asked_to_wait_until))
     }
 
+    /// True if the last failure of `other` is later.
+    pub(super) fn is_before(self, other: Self) -> bool {
+        self.failed_at < other.failed_at
+    }
+
+    /// The record with no wait longer than any that begins at `now`. A record from a time when the
+    /// clock was ahead would hold up all tries until then.
+    pub(super) fn limited(self, now: SystemTime, timing: &AcmeTiming) -> Self {
+        let longest = spread(timing.longest_retry.max(timing.first_retry), 1.0);
+        Self {
+            failures: self.failures,
+            failed_at: self.failed_at.min(seconds(now)),
+            retry_at: self.retry_at.min(seconds(now + longest)),
+            asked_to_wait_until: self
+                .asked_to_wait_until
+                .min(seconds(now + retry_after::LONGEST)),
+        }
+    }
+
     /// The record for a person who wants a try now: only the authority's own pause counts, and a
     /// minute since the last try, as a program may restart the server again and again.
     pub(super) fn without_own_delay(self, timing: &AcmeTiming) -> Self {
@@ -91,6 +108,12 @@ impl FailureRecord {
             ..self
         }
     }
+}
+
+/// Between three and five quarters of a delay, so that servers that failed together do not return
+/// together. `random` is a number from 0 to 1.
+fn spread(delay: Duration, random: f64) -> Duration {
+    delay.mul_f64(0.75 + random / 2.0)
 }
 
 fn seconds(moment: SystemTime) -> u64 {
@@ -134,6 +157,11 @@ mod tests {
         let due = due_at(&facts, Some(window));
         assert!(window.start <= due && due <= window.end);
         assert_eq!(due_at(&facts, Some(window)), due, "each time the same");
+        for end in [now(), now() - HOUR] {
+            let start = now();
+            let reversed = RenewalWindow { start, end };
+            assert_eq!(due_at(&facts, Some(reversed)), facts.two_thirds());
+        }
         let too_late = RenewalWindow {
             start: now(),
             end: facts.not_after + HOUR,
@@ -174,6 +202,20 @@ mod tests {
             record.retry_at().duration_since(now()).unwrap()
         };
         assert!(wait(0.0) < HOUR / 3 && wait(1.0) > HOUR / 2);
+    }
+
+    #[test]
+    fn a_failure_of_a_time_when_the_clock_was_ahead_holds_up_no_longer_than_one_of_now() {
+        let timing = AcmeTiming::default();
+        let later = now() + 100_000 * HOUR;
+        let pause = Some(later + HOUR);
+        let ahead = FailureRecord::default().after_failure(later, pause, &timing, 0.5);
+        let limited = ahead.limited(now(), &timing);
+        assert_eq!(limited.retry_at(), now() + 7 * 24 * HOUR);
+        let later = now() + HOUR;
+        assert_eq!(limited.limited(later, &timing), limited, "it ends");
+        let own = FailureRecord::default().after_failure(now(), None, &timing, 1.0);
+        assert_eq!(own.limited(now(), &timing), own);
     }
 
     #[test]

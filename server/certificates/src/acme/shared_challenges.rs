@@ -50,6 +50,18 @@ impl SharedChallenges {
         Ok(())
     }
 
+    /// Answers, again and again, what other nodes publish; for as long as the caller waits for
+    /// something else. Faults are found again by the next [`Self::read`].
+    pub(super) async fn keep_reading(&mut self) {
+        let Some(interval) = self.storage.poll_interval() else {
+            return std::future::pending().await;
+        };
+        loop {
+            sleep(interval).await;
+            let _ = self.read();
+        }
+    }
+
     /// Publishes these challenges and no others. Returns when every node has had the time to read
     /// them.
     pub(super) async fn publish(

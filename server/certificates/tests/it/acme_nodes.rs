@@ -1,133 +1,17 @@
 //! Several nodes with one storage: one asks, and another one when the first does not any more.
 
-use std::collections::HashMap;
-use std::io;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::sync::Arc;
 use std::time::Duration;
 
 use lab_testkit::Pebble;
 use millpond_certificates::{AcmeOptions, AcmeReport, CertificateStorage, Certificates};
 
 use crate::acme_node::{AcmeNode, AcmeSetting, CLOSED_PORT, options, storage};
+use crate::memory_storage::{MemoryStorage, MemoryValues, NODE, OTHER};
 use crate::support::{PATIENCE, TestServer, client_config, config_of, get};
 
 /// How long a lock lasts in these tests. The storage's clock stands still unless a test moves it.
 const LEASE: Duration = Duration::from_secs(4);
-/// The nodes that use the storage: the one under test, and the test itself.
-const NODE: u8 = 1;
-const OTHER: u8 = 2;
-
-/// A storage in memory, as one of its nodes uses it.
-#[derive(Clone)]
-struct MemoryStorage {
-    owner: u8,
-    shared: Arc<(Mutex<MemoryValues>, Condvar)>,
-}
-
-#[derive(Default)]
-struct MemoryValues {
-    values: HashMap<String, Vec<u8>>,
-    clock: Duration,
-    /// The name of the lock that was asked for last.
-    lock: String,
-    holder: Option<(u8, Duration)>,
-    /// How often each node got the lock or had it prolonged, and how often it did not.
-    taken: [usize; 3],
-    refused: [usize; 3],
-    /// Nothing is answered.
-    is_silent: bool,
-    /// How many calls wait for an answer.
-    waiting: usize,
-}
-
-impl MemoryValues {
-    fn take(&mut self, owner: u8, lease: Duration) -> bool {
-        let is_free = self
-            .holder
-            .is_none_or(|(holder, until)| holder == owner || until <= self.clock);
-        if is_free {
-            self.holder = Some((owner, self.clock + lease));
-            self.taken[usize::from(owner)] += 1;
-        } else {
-            self.refused[usize::from(owner)] += 1;
-        }
-        is_free
-    }
-}
-
-impl MemoryStorage {
-    fn new() -> Self {
-        Self {
-            owner: NODE,
-            shared: Arc::default(),
-        }
-    }
-
-    /// The storage as the other node uses it.
-    fn other(&self) -> Self {
-        Self {
-            owner: OTHER,
-            shared: Arc::clone(&self.shared),
-        }
-    }
-
-    /// Waits until the values are so.
-    fn wait(&self, is_so: impl Fn(&MemoryValues) -> bool) -> MutexGuard<'_, MemoryValues> {
-        let (values, changed) = &*self.shared;
-        let guard = values.lock().unwrap();
-        let waited = changed.wait_timeout_while(guard, PATIENCE, |values| !is_so(values));
-        let (guard, result) = waited.unwrap();
-        assert!(!result.timed_out(), "the storage is never so");
-        guard
-    }
-
-    /// What a call does once the storage answers.
-    fn answer<T>(&self, work: impl FnOnce(&mut MemoryValues) -> T) -> io::Result<T> {
-        let (values, changed) = &*self.shared;
-        let mut guard = values.lock().unwrap();
-        guard.waiting += 1;
-        changed.notify_all();
-        let mut guard = changed
-            .wait_while(guard, |values| values.is_silent)
-            .unwrap();
-        guard.waiting -= 1;
-        let result = work(&mut guard);
-        changed.notify_all();
-        Ok(result)
-    }
-}
-
-impl CertificateStorage for MemoryStorage {
-    fn load(&self, name: &str) -> io::Result<Option<Vec<u8>>> {
-        self.answer(|values| values.values.get(name).cloned())
-    }
-
-    fn store(&self, name: &str, value: &[u8]) -> io::Result<()> {
-        self.answer(|values| drop(values.values.insert(name.to_owned(), value.to_owned())))
-    }
-
-    fn lock(&self, name: &str, lease: Duration) -> io::Result<bool> {
-        self.answer(|values| {
-            name.clone_into(&mut values.lock);
-            values.take(self.owner, lease)
-        })
-    }
-
-    fn unlock(&self, _name: &str) -> io::Result<()> {
-        self.answer(|values| {
-            if values
-                .holder
-                .is_some_and(|(holder, _)| holder == self.owner)
-            {
-                values.holder = None;
-            }
-        })
-    }
-
-    fn poll_interval(&self) -> Option<Duration> {
-        Some(Duration::from_millis(100))
-    }
-}
 
 /// A node for one name, with this storage.
 fn node(setting: &AcmeSetting, storage: &MemoryStorage) -> AcmeNode {

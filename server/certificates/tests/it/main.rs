@@ -3,6 +3,8 @@
 mod acme;
 mod acme_node;
 mod acme_nodes;
+mod acme_storage;
 mod files;
 mod handshakes;
+mod memory_storage;
 mod support;
