@@ -10,6 +10,7 @@ use time::{Date, Month, OffsetDateTime, PrimitiveDateTime, Time};
 use crate::der::{DerElement, DerReader};
 
 const INTEGER: u8 = 0x02;
+const BIT_STRING: u8 = 0x03;
 const OCTET_STRING: u8 = 0x04;
 const OBJECT_IDENTIFIER: u8 = 0x06;
 const UTC_TIME: u8 = 0x17;
@@ -78,6 +79,8 @@ pub struct CertificateFacts {
     /// Issuer and subject as they are encoded, to compare.
     pub(crate) issuer: Vec<u8>,
     pub(crate) subject: Vec<u8>,
+    /// The octets of the public key, without its algorithm.
+    pub(crate) public_key: Vec<u8>,
 }
 
 impl CertificateFacts {
@@ -92,7 +95,10 @@ impl CertificateFacts {
         let issuer = fields.expect(SEQUENCE)?.whole.to_vec();
         let mut validity = fields.expect(SEQUENCE)?.reader();
         let subject = fields.expect(SEQUENCE)?.whole.to_vec();
-        let _public_key = fields.expect(SEQUENCE)?;
+        let mut public_key = fields.expect(SEQUENCE)?.reader();
+        let _algorithm = public_key.expect(SEQUENCE)?;
+        // The first octet counts the bits that the last one lacks: none.
+        let (_, public_key) = public_key.expect(BIT_STRING)?.content.split_first()?;
         let mut facts = Self {
             names: Vec::new(),
             not_before: moment(&validity.next()?)?,
@@ -101,6 +107,7 @@ impl CertificateFacts {
             authority_key: None,
             issuer,
             subject,
+            public_key: public_key.to_vec(),
         };
         while let Some(field) = fields.next() {
             if field.tag == EXTENSIONS {

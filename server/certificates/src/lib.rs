@@ -36,4 +36,4 @@ pub use pem::{FileCertificates, PemFiles};
 pub use resolver::{ACME_TLS_ALPN, Certificates};
 pub use served::ServedCertificate;
 pub use tickets::TicketSecret;
-pub use trust::{shell_word, trust_instructions};
+pub use trust::{TrustedAuthority, shell_word};

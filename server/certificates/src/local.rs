@@ -4,7 +4,7 @@
 //! addresses only (name constraints, RFC 5280 section 4.2.1.10), so that a stolen key is of no use
 //! against other sites. Its certificates are short-lived and are renewed by a thread.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, SystemTime};
 
 use rcgen::{
-    BasicConstraints, CertificateParams, CertifiedIssuer, CidrSubnet, DistinguishedName, DnType,
+    BasicConstraints, CertificateParams, CidrSubnet, DistinguishedName, DnType,
     ExtendedKeyUsagePurpose, GeneralSubtree, IsCa, Issuer, KeyPair, KeyUsagePurpose,
     NameConstraints,
 };
@@ -24,10 +24,10 @@ use crate::facts::CertificateFacts;
 use crate::pem::{self, PemFiles};
 use crate::resolver::Certificates;
 use crate::served::ServedCertificate;
+use crate::trust::{AUTHORITY, fingerprint, root_facts, subject};
 use crate::{Error, private_file};
 
 /// Files in the authority's folder.
-const AUTHORITY: &str = "authority.pem";
 const AUTHORITY_KEY: &str = "authority.key";
 const LEAF: &str = "localhost.pem";
 const LEAF_KEY: &str = "localhost.key";
@@ -47,12 +47,12 @@ const SLOT: &str = "localhost";
 pub struct LocalAuthority {
     folder: PathBuf,
     issuer: Issuer<'static, KeyPair>,
-    is_new: bool,
+    replaces_another: bool,
 }
 
 impl LocalAuthority {
     /// Reads the authority from `folder`, or makes one there. Folder and files are for this user
-    /// only.
+    /// only. A certificate without its key is of no use: then there is a new authority too.
     ///
     /// # Errors
     ///
@@ -61,53 +61,51 @@ impl LocalAuthority {
     pub fn open(folder: &Path, now: SystemTime) -> Result<Self, Error> {
         private_file::create_folder(folder)
             .map_err(|error| Error::of_file(folder, format!("cannot be made: {error}")))?;
+        let _alone = lock(folder);
         let (path, key_path) = (folder.join(AUTHORITY), folder.join(AUTHORITY_KEY));
-        let key = match fs::read_to_string(&key_path) {
-            Ok(text) => KeyPair::from_pem(&text)
-                .map_err(|error| Error::of_file(&key_path, format!("is damaged: {error}")))?,
-            Err(error) if error.kind() == ErrorKind::NotFound => {
+        let key = stored_key(&key_path)?;
+        let facts = path.exists().then(|| root_facts(&path)).transpose()?;
+        let has_key = |facts: &CertificateFacts| {
+            let key = key.as_ref();
+            key.is_some_and(|key| facts.public_key == key.public_key_raw())
+        };
+        let kept = facts.as_ref().filter(|facts| has_key(facts));
+        let replaces_another = facts.is_some() && kept.is_none();
+        if let Some(facts) = kept {
+            check_lifetime(&path, facts, now)?;
+        }
+        let is_kept = kept.is_some();
+        let key = match key {
+            Some(key) => key,
+            None => {
                 let key = KeyPair::generate().map_err(failed)?;
                 write(&key_path, &key.serialize_pem())?;
                 key
             }
-            Err(error) => return Err(Error::of_file(&key_path, error)),
         };
         let params = authority_params(&key, now)?;
-        let is_new = !path.exists();
-        let issuer = if is_new {
-            let made = CertifiedIssuer::self_signed(params.clone(), key).map_err(failed)?;
+        if !is_kept {
+            let made = params.self_signed(&key).map_err(failed)?;
             write(&path, &made.pem())?;
-            Issuer::new(
-                params,
-                KeyPair::from_pem(&read(&key_path)?).map_err(failed)?,
-            )
-        } else {
-            check_authority(&path, now)?;
-            Issuer::new(params, key)
-        };
+        }
         Ok(Self {
             folder: folder.to_owned(),
-            issuer,
-            is_new,
+            issuer: Issuer::new(params, key),
+            replaces_another,
         })
     }
 
-    /// True if the authority was made just now, so that no browser trusts it yet.
+    /// True if the authority was made just now in place of one whose key was missing or another
+    /// one, so that browsers that trusted the old one show a warning.
     #[must_use]
-    pub fn is_new(&self) -> bool {
-        self.is_new
+    pub fn replaces_another(&self) -> bool {
+        self.replaces_another
     }
 
     /// The authority's certificate, which browsers must trust.
     #[must_use]
     pub fn certificate_path(&self) -> PathBuf {
-        Self::certificate_path_in(&self.folder)
-    }
-
-    /// The certificate of the authority that is kept in `folder`.
-    #[must_use]
-    pub fn certificate_path_in(folder: &Path) -> PathBuf {
-        folder.join(AUTHORITY)
+        self.folder.join(AUTHORITY)
     }
 
     /// The certificate for `localhost`, `127.0.0.1` and `::1`: the stored one, or a new one for 90
@@ -117,6 +115,7 @@ impl LocalAuthority {
     ///
     /// The folder cannot be written.
     pub fn certificate(&self, now: SystemTime) -> Result<ServedCertificate, Error> {
+        let _alone = lock(&self.folder);
         let files = PemFiles {
             chain: self.folder.join(LEAF),
             key: self.folder.join(LEAF_KEY),
@@ -216,13 +215,8 @@ impl Drop for LocalRenewal {
 /// The authority's certificate, always made from its key in the same way, so that the issuer's name
 /// and key identifier are known without reading the certificate.
 fn authority_params(key: &KeyPair, now: SystemTime) -> Result<CertificateParams, Error> {
-    let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, key.public_key_raw());
-    let short: String = digest.as_ref()[..4]
-        .iter()
-        .map(|octet| format!("{octet:02x}"))
-        .collect();
     let mut params = CertificateParams::new(Vec::new()).map_err(failed)?;
-    params.distinguished_name = common_name(&format!("Millpond local authority {short}"));
+    params.distinguished_name = common_name(&subject(&fingerprint(key.public_key_raw())));
     params.not_before = (now - BACKDATED).into();
     params.not_after = (now + AUTHORITY_LIFETIME).into();
     params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
@@ -240,10 +234,27 @@ fn authority_params(key: &KeyPair, now: SystemTime) -> Result<CertificateParams,
     Ok(params)
 }
 
-fn check_authority(path: &Path, now: SystemTime) -> Result<(), Error> {
-    let certificates = pem::read_certificates(path)?;
-    let facts = certificates.first().and_then(CertificateFacts::read);
-    let facts = facts.ok_or_else(|| Error::of_file(path, "the certificate is damaged"))?;
+/// Keeps other processes with the same folder from making an authority or a certificate at the
+/// same time, until the result is dropped. Where the file system has no locks, a key that does not
+/// fit is found by the next start.
+fn lock(folder: &Path) -> Option<File> {
+    let folder = File::open(folder).ok()?;
+    folder.lock().ok()?;
+    Some(folder)
+}
+
+/// The key in a file; `None` if there is no such file.
+fn stored_key(path: &Path) -> Result<Option<KeyPair>, Error> {
+    match fs::read_to_string(path) {
+        Ok(text) => KeyPair::from_pem(&text)
+            .map(Some)
+            .map_err(|error| Error::of_file(path, format!("is damaged: {error}"))),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(Error::of_file(path, error)),
+    }
+}
+
+fn check_lifetime(path: &Path, facts: &CertificateFacts, now: SystemTime) -> Result<(), Error> {
     if facts.not_after < now + LEAF_LIFETIME {
         return Err(Error::of_file(
             path,
@@ -280,7 +291,7 @@ mod tests {
     use rcgen::{CertificateParams, KeyPair};
     use rustls::client::WebPkiServerVerifier;
     use rustls::client::danger::ServerCertVerifier as _;
-    use rustls::pki_types::UnixTime;
+    use rustls::pki_types::{CertificateDer, UnixTime};
 
     use super::{DAY, LocalAuthority};
     use crate::CertificateName;
@@ -316,18 +327,30 @@ mod tests {
         assert_eq!(mode & 0o777, 0o700);
     }
 
+    /// What a client says that trusts the authority.
+    fn verify(
+        authority: &LocalAuthority,
+        leaf: &CertificateDer<'_>,
+        name: &str,
+    ) -> Result<(), rustls::Error> {
+        let mut roots = rustls::RootCertStore::empty();
+        roots.add(authority.root().unwrap()).unwrap();
+        let provider = rustls::crypto::aws_lc_rs::default_provider();
+        let verifier = WebPkiServerVerifier::builder_with_provider(roots.into(), provider.into());
+        let verifier = verifier.build().unwrap();
+        let name = name.to_owned().try_into().unwrap();
+        let now = base_clock::wall().duration_since(SystemTime::UNIX_EPOCH);
+        let now = UnixTime::since_unix_epoch(now.unwrap());
+        let checked = verifier.verify_server_cert(leaf, &[], &name, &[], now);
+        checked.map(drop)
+    }
+
     /// Who has the authority's key can sign, but no client accepts it.
     #[test]
     fn the_local_authority_cannot_sign_for_other_sites() {
         let folder = tempfile::tempdir().unwrap();
         let now = base_clock::wall();
         let authority = LocalAuthority::open(folder.path(), now).unwrap();
-        let mut roots = rustls::RootCertStore::empty();
-        roots.add(authority.root().unwrap()).unwrap();
-        let provider = rustls::crypto::aws_lc_rs::default_provider();
-        let verifier = WebPkiServerVerifier::builder_with_provider(roots.into(), provider.into());
-        let verifier = verifier.build().unwrap();
-        let unix = now.duration_since(SystemTime::UNIX_EPOCH).unwrap();
         for (name, is_accepted) in [
             ("localhost", true),
             ("a.localhost", true),
@@ -338,13 +361,7 @@ mod tests {
             let params = CertificateParams::new(vec![name.to_owned()]).unwrap();
             let key = KeyPair::generate().unwrap();
             let leaf = params.signed_by(&key, &authority.issuer).unwrap();
-            let checked = verifier.verify_server_cert(
-                leaf.der(),
-                &[],
-                &name.try_into().unwrap(),
-                &[],
-                UnixTime::since_unix_epoch(unix),
-            );
+            let checked = verify(&authority, leaf.der(), name);
             assert_eq!(checked.is_ok(), is_accepted, "{name}");
         }
     }
@@ -359,6 +376,49 @@ mod tests {
         let error = LocalAuthority::open(folder.path(), now).err().unwrap();
         assert!(error.to_string().contains("authority.key"), "{error}");
         assert_eq!(std::fs::read(&key).unwrap(), b"damaged");
+    }
+
+    #[test]
+    fn a_lost_key_makes_a_new_authority() {
+        let folder = tempfile::tempdir().unwrap();
+        let now = base_clock::wall();
+        let open = || LocalAuthority::open(folder.path(), now).unwrap();
+        let first = open();
+        assert!(!first.replaces_another());
+        let old = first.certificate(now).unwrap();
+        assert!(!open().replaces_another());
+        // The second is what two starts at once could leave behind.
+        let key = folder.path().join("authority.key");
+        let other_key = KeyPair::generate().unwrap().serialize_pem();
+        for other in [None, Some(other_key)] {
+            match other {
+                None => std::fs::remove_file(&key).unwrap(),
+                Some(text) => std::fs::write(&key, text).unwrap(),
+            }
+            let authority = open();
+            assert!(authority.replaces_another());
+            let made = authority.certificate(now).unwrap();
+            assert_ne!(made.chain(), old.chain());
+            verify(&authority, &made.chain()[0], "localhost").unwrap();
+            assert!(!open().replaces_another());
+        }
+    }
+
+    #[test]
+    fn starts_at_the_same_time_have_one_authority() {
+        let folder = tempfile::tempdir().unwrap();
+        let now = base_clock::wall();
+        let roots = std::thread::scope(|scope| {
+            let start = || {
+                let authority = LocalAuthority::open(folder.path(), now).unwrap();
+                let leaf = authority.certificate(now).unwrap();
+                verify(&authority, &leaf.chain()[0], "localhost").unwrap();
+                authority.root().unwrap()
+            };
+            let threads = [(); 8].map(|()| scope.spawn(start));
+            threads.map(|thread| thread.join().unwrap())
+        });
+        assert!(roots.iter().all(|root| *root == roots[0]));
     }
 
     #[test]

@@ -1,15 +1,15 @@
 //! https: where the certificates come from, and what is answered on the port of http.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::str::FromStr as _;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
 use millpond_certificates::{
     AcmeRenewal, Certificates, ClientCertificates, FileCertificates, LocalAuthority, LocalRenewal,
-    PemFiles, PreparedRenewal, TicketSecret, TlsOptions, server_config, shell_word,
-    trust_instructions,
+    PemFiles, PreparedRenewal, TicketSecret, TlsOptions, TrustedAuthority, server_config,
+    shell_word,
 };
 use millpond_http::{Limits, Listener, Reply, Request, Response, ServerConfig, Service};
 use millpond_site::Config;
@@ -38,12 +38,6 @@ pub(crate) struct Https {
     authority: Option<TrustedAuthority>,
 }
 
-/// What a browser must trust.
-struct TrustedAuthority {
-    certificate: PathBuf,
-    is_new: bool,
-}
-
 impl Https {
     /// The certificates of the configuration of the site in `dir`; `None` if the site is served by
     /// http. An authority of the web is asked for nothing yet.
@@ -64,7 +58,7 @@ impl Https {
         let (local, authority) = match config.tls.has_localhost() {
             true => {
                 let (local, authority) = local(&config.tls.folder(dir).join(LOCAL), &certificates)?;
-                (Some(local), Some(authority))
+                (Some(local), authority)
             }
             false => (None, None),
         };
@@ -145,20 +139,24 @@ impl Https {
         }
     }
 
-    /// Prints how a browser is made to trust the local authority, if it is new, and so this server
-    /// on `port`. Later it prints the command that shows the same.
+    /// Prints how a browser is made to trust the local authority, and so this server on `port`, if
+    /// no server has used the authority before. Later it prints the command that shows the same.
     pub(crate) fn print_trust(&self, site: &Path, port: u16) {
-        match &self.authority {
-            Some(authority) if authority.is_new => {
-                for line in trust_instructions(&authority.certificate, port) {
-                    note(format_args!("  {line}"));
-                }
+        let Some(authority) = &self.authority else {
+            return;
+        };
+        if authority.served_port().is_none() {
+            for line in authority.instructions(port) {
+                note(format_args!("  {line}"));
             }
-            Some(_) => note(format_args!(
+        } else {
+            note(format_args!(
                 "note: `millpond check --trust {}` shows how browsers are made to trust this server",
                 shell_word(site)
-            )),
-            None => {}
+            ));
+        }
+        if let Err(error) = authority.note_served(port) {
+            note(format_args!("error: {error}"));
         }
     }
 
@@ -228,32 +226,46 @@ fn options(config: &Config) -> CommandResult<TlsOptions> {
     Ok(options)
 }
 
-/// How browsers are made to trust the local authority of the site in `dir`, line by line.
+/// How browsers are made to trust the local authority of the site in `dir`, line by line. The port
+/// is that of the last server with this authority.
 pub(crate) fn trust_lines(dir: &Path, config: &Config) -> CommandResult<Vec<String>> {
-    let certificate = LocalAuthority::certificate_path_in(&config.tls.folder(dir).join(LOCAL));
-    if !certificate.exists() {
-        let missing = format!("there is no {}", certificate.display());
-        return Err(CommandFailure::new(missing)
-            .hint("`millpond serve --domain localhost` makes it at its first start"));
-    }
+    let folder = config.tls.folder(dir).join(LOCAL);
+    let authority = TrustedAuthority::in_folder(&folder).map_err(failure)?;
+    let authority = authority.ok_or_else(|| {
+        CommandFailure::new(format!("there is no authority in {}", folder.display()))
+            .hint("`millpond serve --domain localhost` makes it at its first start")
+    })?;
+    let port = authority
+        .served_port()
+        .unwrap_or_else(|| https_port(config));
+    Ok(authority.instructions(port))
+}
+
+/// The port for `localhost` that the configuration says.
+fn https_port(config: &Config) -> u16 {
     let mut config = config.clone();
-    config.tls.domains = vec!["localhost".to_owned()];
+    if !config.tls.has_localhost() {
+        config.tls.domains = vec![LOCAL.to_owned()];
+    }
     let [secure, _] = config.https_addresses();
-    let port = secure.first().map_or(443, SocketAddr::port);
-    Ok(trust_instructions(&certificate, port))
+    secure.first().map_or(443, SocketAddr::port)
 }
 
 fn local(
     folder: &Path,
     certificates: &Arc<Certificates>,
-) -> CommandResult<(LocalRenewal, TrustedAuthority)> {
+) -> CommandResult<(LocalRenewal, Option<TrustedAuthority>)> {
     let authority = LocalAuthority::open(folder, base_clock::wall()).map_err(failure)?;
-    let trusted = TrustedAuthority {
-        certificate: authority.certificate_path(),
-        is_new: authority.is_new(),
-    };
+    if authority.replaces_another() {
+        note(format_args!(
+            "warning: {}: the key of the authority was lost or exchanged, so a new authority was made; \
+             browsers that trust the old one must be made to trust the new one",
+            folder.display()
+        ));
+    }
     let report = |error: &millpond_certificates::Error| note(format_args!("error: {error}"));
     let renewal = authority.serve(Arc::clone(certificates), report);
+    let trusted = TrustedAuthority::in_folder(folder).map_err(failure)?;
     Ok((renewal.map_err(failure)?, trusted))
 }
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use crate::support::{Server, fail, millpond, text, write};
+use crate::support::{Server, fail, millpond, run, text, write};
 
 /// A site whose page is always the same.
 fn site() -> tempfile::TempDir {
@@ -109,6 +109,63 @@ fn how_to_trust_is_printed_at_the_first_start_and_shown_by_a_command() {
         "{shown}{}",
         text(&output.stderr)
     );
+}
+
+#[test]
+fn how_to_trust_is_printed_until_a_start_succeeds() {
+    let dir = site();
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = taken.local_addr().unwrap().to_string();
+    let args = ["serve", "--domain", "localhost", "--listen", "127.0.0.1:0"];
+    let (status, said) = fail(dir.path(), &[&args[..], &["--tls-listen", &taken]].concat());
+    assert_eq!(status, 1, "{said}");
+    let (server, _) = serve(dir.path(), &["--domain", "localhost"]);
+    let port = server.address().port();
+    let (_, notes) = server.stop();
+    assert!(notes.contains("mkdir"), "{notes}");
+    let shown = text(&run(dir.path(), &["check", "--trust"]).stdout);
+    let url = format!("https://localhost:{port}/");
+    assert!(shown.contains(&url), "{shown}");
+
+    std::fs::remove_file(dir.path().join("tls/localhost/authority.key")).unwrap();
+    let (_, notes) = serve(dir.path(), &["--domain", "localhost"]).0.stop();
+    assert!(notes.contains("a new authority was made"), "{notes}");
+    assert!(notes.contains("mkdir"), "{notes}");
+}
+
+#[test]
+fn browsers_trust_two_sites_and_then_no_longer() {
+    if Command::new("certutil").arg("--version").output().is_err() {
+        eprintln!("certutil is missing: not tested");
+        return;
+    }
+    let home = tempfile::tempdir().unwrap();
+    let shell = |command: &str| {
+        let mut shell = Command::new("sh");
+        let output = shell.args(["-c", command]).env("HOME", home.path());
+        let output = output.output().unwrap();
+        assert!(output.status.success(), "{command}: {output:?}");
+        text(&output.stdout)
+    };
+    let list = "certutil -d sql:$HOME/.pki/nssdb -L";
+    let trusted = || shell(list).matches("Millpond local authority").count();
+    let sites = [site(), site()];
+    let commands = sites.each_ref().map(|dir| {
+        let (_, notes) = serve(dir.path(), &["--domain", "localhost"]).0.stop();
+        let command = |part| {
+            let line = notes.lines().find(|line| line.contains(part));
+            line.unwrap().to_owned()
+        };
+        [command("mkdir"), command(" -D ")]
+    });
+    for [trust, _] in &commands {
+        shell(trust);
+    }
+    assert_eq!(trusted(), 2);
+    for [_, distrust] in &commands {
+        shell(distrust);
+    }
+    assert_eq!(trusted(), 0);
 }
 
 #[test]
