@@ -67,6 +67,21 @@ pub fn request(
     Ok((tls, String::from_utf8_lossy(&response).into_owned()))
 }
 
+/// A self-signed certificate for a host and its key, in PEM; valid from the first day of one year
+/// to that of another.
+///
+/// # Panics
+/// `host` is no name.
+#[must_use]
+pub fn self_signed(host: &str, [first, last]: [i32; 2]) -> [String; 2] {
+    let mut params = rcgen::CertificateParams::new([host.to_owned()]).unwrap();
+    params.not_before = rcgen::date_time_ymd(first, 1, 1);
+    params.not_after = rcgen::date_time_ymd(last, 1, 1);
+    let key = rcgen::KeyPair::generate().unwrap();
+    let certificate = params.self_signed(&key).unwrap();
+    [certificate.pem(), key.serialize_pem()]
+}
+
 /// DER as PEM (RFC 7468), in one long line.
 #[must_use]
 pub fn pem_text(heading: &str, der: &[u8]) -> String {

@@ -32,7 +32,7 @@ pub use config::{ClientCertificates, TlsOptions, server_config};
 pub use error::Error;
 pub use facts::{CertificateFacts, CertificateName};
 pub use local::{LocalAuthority, LocalRenewal};
-pub use pem::{FileCertificates, PemFiles};
+pub use pem::{FileCertificates, PemFiles, ValidityProblem};
 pub use resolver::{ACME_TLS_ALPN, Certificates};
 pub use served::ServedCertificate;
 pub use tickets::TicketSecret;

@@ -10,9 +10,10 @@ use rustls::pki_types::pem::{self, PemObject as _};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 use crate::Error;
-use crate::facts::CertificateFacts;
+use crate::facts::{CertificateFacts, date};
 use crate::resolver::Certificates;
 use crate::served::ServedCertificate;
+use crate::trust::shell_word;
 
 /// A certificate chain and its key, each in a PEM file. Both may be the same file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,14 +25,27 @@ pub struct PemFiles {
 }
 
 impl PemFiles {
-    /// Reads both files.
+    /// Reads both files, and refuses a certificate that is not valid at `now`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::read`], or the certificate is not valid.
+    pub fn load(&self, now: SystemTime) -> Result<ServedCertificate, Error> {
+        let served = self.read()?;
+        served
+            .check_validity(now)
+            .map_err(|error| Error::of_file(&self.chain, error))?;
+        Ok(served)
+    }
+
+    /// Reads both files. The certificate may have expired.
     ///
     /// # Errors
     ///
     /// A sentence that names the file and what is wrong with it: it cannot be read, is empty, has
     /// no certificate or key, is encrypted; the chain is not in order; the key belongs to another
-    /// certificate; the certificate is not valid at `now`.
-    pub fn load(&self, now: SystemTime) -> Result<ServedCertificate, Error> {
+    /// certificate.
+    pub fn read(&self) -> Result<ServedCertificate, Error> {
         let chain = read_certificates(&self.chain)?;
         let key = read_key(&self.key)?;
         let served = ServedCertificate::new(chain.clone(), &key);
@@ -39,10 +53,37 @@ impl PemFiles {
         if let Some(wrong) = wrong_order(&chain) {
             return Err(Error::of_file(&self.chain, wrong));
         }
-        served
-            .check_validity(now)
-            .map_err(|error| Error::of_file(&self.chain, error))?;
         Ok(served)
+    }
+
+    /// What the operator must do for the validity of the certificate, if that is due at `now`.
+    #[must_use]
+    pub fn validity_problem(
+        &self,
+        served: &ServedCertificate,
+        now: SystemTime,
+    ) -> Option<ValidityProblem> {
+        let facts = served.facts();
+        let is_valid = served.check_validity(now);
+        if is_valid.is_ok() && now < facts.two_thirds() {
+            return None;
+        }
+        let sentence = match &is_valid {
+            Err(error) => format!("{error}; visitors see a warning"),
+            Ok(()) => {
+                let left = facts.not_after.duration_since(now).unwrap_or_default();
+                let days = left.as_secs() / (24 * 60 * 60);
+                format!(
+                    "the certificate ends on {}, in {days} days",
+                    date(facts.not_after)
+                )
+            }
+        };
+        let chain = self.chain.display();
+        Some(ValidityProblem {
+            is_valid: is_valid.is_ok(),
+            sentence: format!("{chain}: {sentence}; replace the file, then send SIGHUP"),
+        })
     }
 
     /// Says which file is to blame.
@@ -71,6 +112,15 @@ impl PemFiles {
     }
 }
 
+/// A certificate that has expired or soon will, or that is not valid yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ValidityProblem {
+    /// True if clients still accept the certificate.
+    pub is_valid: bool,
+    /// What is wrong with which file, and what helps.
+    pub sentence: String,
+}
+
 /// Certificates from files, which are read again when the caller says so.
 #[derive(Debug)]
 pub struct FileCertificates {
@@ -79,17 +129,14 @@ pub struct FileCertificates {
 }
 
 impl FileCertificates {
-    /// Reads all files and shows their certificates.
+    /// Reads all files and shows their certificates, also one that has expired: a visitor who sees
+    /// a warning has more than one whose connection fails, and the other hosts are served.
     ///
     /// # Errors
     ///
-    /// As [`PemFiles::load`], for the first file with a fault; then none is shown.
-    pub fn open(
-        files: Vec<PemFiles>,
-        certificates: Arc<Certificates>,
-        now: SystemTime,
-    ) -> Result<Self, Error> {
-        let loaded: Result<Vec<_>, _> = files.iter().map(|files| files.load(now)).collect();
+    /// As [`PemFiles::read`], for the first file with a fault; then none is shown.
+    pub fn open(files: Vec<PemFiles>, certificates: Arc<Certificates>) -> Result<Self, Error> {
+        let loaded: Result<Vec<_>, _> = files.iter().map(PemFiles::read).collect();
         for (files, served) in files.iter().zip(loaded?) {
             certificates.set(&slot(files), Arc::new(served));
         }
@@ -97,6 +144,16 @@ impl FileCertificates {
             files,
             certificates,
         })
+    }
+
+    /// What the operator must do, at `now`, for the validity of the certificates that are shown.
+    #[must_use]
+    pub fn validity_problems(&self, now: SystemTime) -> Vec<ValidityProblem> {
+        let problem = |files: &PemFiles| {
+            let shown = self.certificates.get(&slot(files))?;
+            files.validity_problem(&shown, now)
+        };
+        self.files.iter().filter_map(problem).collect()
     }
 
     /// Reads all files again and shows what is new; the number of certificates that changed. A file
@@ -141,11 +198,11 @@ pub(crate) fn read_certificates(path: &Path) -> Result<Vec<CertificateDer<'stati
         return Ok(found);
     }
     let what = if PrivateKeyDer::from_pem_slice(&text).is_ok() {
-        "the file has a private key but no certificate; are certificate and key swapped?"
-    } else if text.first() == Some(&0x30) {
-        "the file is DER, not PEM; `openssl x509 -inform der` converts it"
+        "the file has a private key but no certificate; are certificate and key swapped?".to_owned()
+    } else if is_der(&text) {
+        not_pem(path, "x509", "crt.pem")
     } else {
-        "the file has no certificate (no line BEGIN CERTIFICATE)"
+        "the file has no certificate (no line BEGIN CERTIFICATE)".to_owned()
     };
     Err(Error::of_file(path, what))
 }
@@ -169,6 +226,9 @@ fn read_key(path: &Path) -> Result<PrivateKeyDer<'static>, Error> {
             path,
             "the file has a certificate but no private key; are certificate and key swapped?",
         )),
+        Err(pem::Error::NoItemsFound) if is_der(&text) => {
+            Err(Error::of_file(path, not_pem(path, "pkey", "key.pem")))
+        }
         Err(pem::Error::NoItemsFound) => Err(Error::of_file(
             path,
             "the file has no private key (no line BEGIN PRIVATE KEY)",
@@ -195,6 +255,22 @@ fn read(path: &Path) -> Result<Vec<u8>, Error> {
 
 fn has(text: &[u8], part: &[u8]) -> bool {
     text.windows(part.len()).any(|window| window == part)
+}
+
+/// True if the text begins as a sequence in DER does.
+fn is_der(text: &[u8]) -> bool {
+    text.first() == Some(&0x30)
+}
+
+/// What converts a file in DER to one beside it.
+fn not_pem(path: &Path, command: &str, extension: &str) -> String {
+    let (from, to) = (
+        shell_word(path),
+        shell_word(&path.with_extension(extension)),
+    );
+    format!(
+        "the file is DER, not PEM; `openssl {command} -inform der -in {from} -out {to}` converts it"
+    )
 }
 
 fn encrypted(path: &Path) -> Error {

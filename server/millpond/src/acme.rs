@@ -25,9 +25,20 @@ pub(crate) fn prepare(
     config: &Config,
     certificates: &Arc<Certificates>,
 ) -> CommandResult<Option<PreparedRenewal>> {
+    let Some(options) = options(config) else {
+        return Ok(None);
+    };
+    let storage = storage(dir, config)?;
+    let report = |report| note(format_args!("millpond: {report}"));
+    let prepared = AcmeRenewal::prepare(options, storage, Arc::clone(certificates), report);
+    prepared.map(Some).map_err(failure)
+}
+
+/// What an authority is asked for; `None` if no name needs one.
+pub(crate) fn options(config: &Config) -> Option<AcmeOptions> {
     let names: Vec<String> = config.tls.public_domains().map(str::to_owned).collect();
     if names.is_empty() {
-        return Ok(None);
+        return None;
     }
     let tls = &config.tls;
     let mut options = AcmeOptions::new(names);
@@ -37,10 +48,7 @@ pub(crate) fn prepare(
     if let Some(directory) = &tls.acme_directory {
         options.directory.clone_from(directory);
     }
-    let storage = storage(dir, config)?;
-    let report = |report| note(format_args!("millpond: {report}"));
-    let prepared = AcmeRenewal::prepare(options, storage, Arc::clone(certificates), report);
-    prepared.map(Some).map_err(failure)
+    Some(options)
 }
 
 /// The folder that the configuration names, else the database if several nodes can share it, else

@@ -6,6 +6,7 @@ use std::str::FromStr as _;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
+use base_clock::Boottime;
 use millpond_certificates::{
     AcmeRenewal, Certificates, ClientCertificates, FileCertificates, LocalAuthority, LocalRenewal,
     PemFiles, PreparedRenewal, TicketSecret, TlsOptions, TrustedAuthority, server_config,
@@ -18,12 +19,13 @@ use crate::acme;
 use crate::events::Event;
 use crate::failure::{CommandFailure, CommandResult};
 use crate::output::note;
+use crate::reminder::DailyReminder;
 use crate::server::{HttpServer, bind};
 
 /// Where the challenges of an authority are asked for (RFC 8555 section 8.3).
 const CHALLENGES: &str = "/.well-known/acme-challenge/";
 /// The folder of the local authority, in that of the certificates.
-const LOCAL: &str = "localhost";
+pub(crate) const LOCAL: &str = "localhost";
 
 /// The certificates of a server, and the threads that renew them.
 pub(crate) struct Https {
@@ -36,6 +38,7 @@ pub(crate) struct Https {
     _local: Option<LocalRenewal>,
     /// The local authority, if there is one.
     authority: Option<TrustedAuthority>,
+    reminder: DailyReminder,
 }
 
 impl Https {
@@ -50,11 +53,7 @@ impl Https {
         let files = files
             .into_iter()
             .map(|(chain, key)| PemFiles { chain, key });
-        let files = FileCertificates::open(
-            files.collect(),
-            Arc::clone(&certificates),
-            base_clock::wall(),
-        );
+        let files = FileCertificates::open(files.collect(), Arc::clone(&certificates));
         let (local, authority) = match config.tls.has_localhost() {
             true => {
                 let (local, authority) = local(&config.tls.folder(dir).join(LOCAL), &certificates)?;
@@ -71,7 +70,23 @@ impl Https {
             acme: None,
             _local: local,
             authority,
+            reminder: DailyReminder::default(),
         }))
+    }
+
+    /// Prints, once a day, which certificates in files have expired or soon will. Certificates of
+    /// an authority are renewed, and a renewal that fails is printed by itself.
+    pub(crate) fn remind(&mut self) {
+        if self.reminder.is_due(Boottime::now()) {
+            self.print_validity();
+        }
+    }
+
+    fn print_validity(&self) {
+        for problem in self.files.validity_problems(base_clock::wall()) {
+            let severity = if problem.is_valid { "warning" } else { "error" };
+            note(format_args!("{severity}: {}", problem.sentence));
+        }
     }
 
     /// Shows the certificates that are stored. The database of the site is open by now, if they are
@@ -125,6 +140,7 @@ impl Https {
                 note("note: the old certificates stay in use");
             }
         }
+        self.print_validity();
     }
 
     /// The URL of the site on `address`: on this machine with the name that the certificate of the
@@ -209,7 +225,7 @@ pub(crate) fn failure(error: millpond_certificates::Error) -> CommandFailure {
     CommandFailure::new(error)
 }
 
-fn options(config: &Config) -> CommandResult<TlsOptions> {
+pub(crate) fn options(config: &Config) -> CommandResult<TlsOptions> {
     let secret = match config.shared_secret() {
         Some(secret) => TicketSecret::shared(secret.as_bytes()),
         None => TicketSecret::random(),
@@ -224,31 +240,6 @@ fn options(config: &Config) -> CommandResult<TlsOptions> {
         required: true,
     });
     Ok(options)
-}
-
-/// How browsers are made to trust the local authority of the site in `dir`, line by line. The port
-/// is that of the last server with this authority.
-pub(crate) fn trust_lines(dir: &Path, config: &Config) -> CommandResult<Vec<String>> {
-    let folder = config.tls.folder(dir).join(LOCAL);
-    let authority = TrustedAuthority::in_folder(&folder).map_err(failure)?;
-    let authority = authority.ok_or_else(|| {
-        CommandFailure::new(format!("there is no authority in {}", folder.display()))
-            .hint("`millpond serve --domain localhost` makes it at its first start")
-    })?;
-    let port = authority
-        .served_port()
-        .unwrap_or_else(|| https_port(config));
-    Ok(authority.instructions(port))
-}
-
-/// The port for `localhost` that the configuration says.
-fn https_port(config: &Config) -> u16 {
-    let mut config = config.clone();
-    if !config.tls.has_localhost() {
-        config.tls.domains = vec![LOCAL.to_owned()];
-    }
-    let [secure, _] = config.https_addresses();
-    secure.first().map_or(443, SocketAddr::port)
 }
 
 fn local(

@@ -13,7 +13,9 @@ mod failure;
 mod https;
 pub mod new_site;
 mod output;
+mod reminder;
 mod server;
+mod tls_check;
 
 use std::process::ExitCode;
 

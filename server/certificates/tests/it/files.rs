@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
 
 use millpond_certificates::{Certificates, FileCertificates, PemFiles};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair, PKCS_RSA_SHA256};
@@ -184,7 +183,7 @@ fn a_reload_shows_what_is_new_and_keeps_what_is_broken() {
     put(a, &issue(|_| ()));
     put(b, &issue(|_| ()));
     let certificates = Arc::new(Certificates::new());
-    let files = FileCertificates::open(pairs.to_vec(), Arc::clone(&certificates), now).unwrap();
+    let files = FileCertificates::open(pairs.to_vec(), Arc::clone(&certificates)).unwrap();
     assert_eq!(files.reload(now), Ok(0));
     let shown = |path: &Path| {
         let slot = format!("file {}", path.display());
@@ -210,16 +209,57 @@ fn a_reload_shows_what_is_new_and_keeps_what_is_broken() {
 }
 
 #[test]
-fn nothing_is_shown_if_one_file_is_wrong_at_the_start() {
+fn an_expired_certificate_is_shown_and_reported() {
     let folder = Folder::new();
-    let good = issue(|_| ());
+    let good = issue(|params| {
+        params.not_before = rcgen::date_time_ymd(2026, 1, 1);
+        params.not_after = rcgen::date_time_ymd(2026, 4, 1);
+    });
     let files = PemFiles {
         chain: folder.write("a.pem", &good.leaf),
         key: folder.write("a.key", &good.key),
     };
-    let later = SystemTime::UNIX_EPOCH + Duration::from_secs(1 << 40);
     let certificates = Arc::new(Certificates::new());
-    let opened = FileCertificates::open(vec![files], Arc::clone(&certificates), later);
+    let opened = FileCertificates::open(vec![files], Arc::clone(&certificates)).unwrap();
+    let problem = |year, month, day| {
+        let now = rcgen::date_time_ymd(year, month, day).into();
+        let mut problems = opened.validity_problems(now).into_iter();
+        problems
+            .next()
+            .map(|found| (found.is_valid, found.sentence))
+    };
+    assert_eq!(problem(2026, 3, 1), None, "two thirds are not over");
+    let (is_valid, soon) = problem(2026, 3, 3).unwrap();
+    assert!(is_valid, "{soon}");
+    assert!(
+        soon.contains("a.pem: the certificate ends on 2026-04-01 00:00 UTC, in 29 days"),
+        "{soon}"
+    );
+    for (year, part) in [(2025, "not valid before"), (2027, "expired on 2026-04-01")] {
+        let (is_valid, sentence) = problem(year, 1, 1).unwrap();
+        assert!(!is_valid && sentence.contains(part), "{sentence}");
+    }
+    // A file that is read again must be better than that.
+    let later = rcgen::date_time_ymd(2027, 1, 1).into();
+    assert!(opened.reload(later).is_err());
+    assert!(
+        certificates
+            .get(&format!("file {}", folder.0.path().join("a.pem").display()))
+            .is_some()
+    );
+}
+
+#[test]
+fn nothing_is_shown_if_one_file_is_wrong_at_the_start() {
+    let folder = Folder::new();
+    let good = issue(|_| ());
+    let pairs = ["a", "b"].map(|name| PemFiles {
+        chain: folder.write(&format!("{name}.pem"), &good.leaf),
+        key: folder.write(&format!("{name}.key"), &good.key),
+    });
+    std::fs::write(&pairs[1].key, &issue(|_| ()).key).unwrap();
+    let certificates = Arc::new(Certificates::new());
+    let opened = FileCertificates::open(pairs.to_vec(), Arc::clone(&certificates));
     assert!(opened.is_err());
     assert_eq!(format!("{certificates:?}"), "[]");
 }

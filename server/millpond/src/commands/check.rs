@@ -11,8 +11,8 @@ use millpond_site::{CheckReport, Config, QueryReport};
 
 use super::database_option::DatabaseOption;
 use crate::failure::{CommandFailure, CommandResult};
-use crate::https::trust_lines;
 use crate::output::{note, say, write_out};
+use crate::tls_check::{self, TlsFindings, trust_lines};
 
 /// Read a whole site and say what is wrong with it, or what each query depends on
 #[derive(Args)]
@@ -41,6 +41,13 @@ impl CheckArgs {
             let lines = trust_lines(&self.site, &config)?;
             return write_out(&lines.join("\n"));
         }
+        let TlsFindings { errors, warnings } = tls_check::check(&self.site, &config);
+        for warning in &warnings {
+            note(format_args!("warning: {warning}"));
+        }
+        for error in &errors {
+            error.print();
+        }
         let CheckReport {
             queries,
             notes,
@@ -60,10 +67,17 @@ impl CheckArgs {
             say(text_table(&table(&queries)));
             print_advice(&queries);
         }
+        let faults = errors.len();
+        if faults > 0 {
+            return Err(CommandFailure::new(format!(
+                "https cannot be served as it should: {faults} fault{} above",
+                if faults == 1 { "" } else { "s" }
+            )));
+        }
         note(format_args!(
             "{}: {}, {} quer{}",
             self.site.display(),
-            match notes.len() + requirements.len() {
+            match notes.len() + requirements.len() + warnings.len() {
                 0 => "all is well".to_owned(),
                 1 => "nothing is wrong, 1 note".to_owned(),
                 more => format!("nothing is wrong, {more} notes"),

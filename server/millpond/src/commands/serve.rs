@@ -3,6 +3,7 @@
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
 use clap::Args;
@@ -48,6 +49,8 @@ pub(crate) struct ServeArgs {
 
 /// How long the start waits for a database server: both may have been started together.
 const DATABASE_START_TIMEOUT: Duration = Duration::from_secs(30);
+/// How often a server of https looks whether the operator is to be reminded of something.
+const REMINDER_INTERVAL: Duration = Duration::from_secs(60 * 60);
 
 impl ServeArgs {
     pub(crate) fn run(self) -> CommandResult {
@@ -130,6 +133,7 @@ impl ServeArgs {
             let set = config.set_domains(&self.domain);
             set.map_err(|message| CommandFailure::new(format!("--domain {message}")))?;
         }
+        config.check_tls()?;
         Ok(config)
     }
 }
@@ -211,13 +215,20 @@ impl RunningServer {
     /// Serves until a signal, or until a worker dies, which gives the reason.
     fn until_stopped(&mut self, events: &Events) -> Option<String> {
         loop {
-            match events.receiver.recv() {
+            let event = match &mut self.https {
+                Some(https) => {
+                    https.remind();
+                    events.receiver.recv_timeout(REMINDER_INTERVAL)
+                }
+                None => events.receiver.recv().map_err(RecvTimeoutError::from),
+            };
+            match event {
                 Ok(Event::Reload) => self.reload(),
                 Ok(Event::WorkerEnded(Some(reason))) => {
                     return Some(format!("a worker ended: {reason}"));
                 }
-                Ok(Event::WorkerEnded(None)) => {}
-                Ok(Event::Stop) | Err(_) => return None,
+                Ok(Event::WorkerEnded(None)) | Err(RecvTimeoutError::Timeout) => {}
+                Ok(Event::Stop) | Err(RecvTimeoutError::Disconnected) => return None,
             }
         }
     }

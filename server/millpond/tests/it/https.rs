@@ -3,6 +3,9 @@
 use std::path::Path;
 use std::process::Command;
 
+use lab_testkit::tls::self_signed;
+
+use crate::acme::page;
 use crate::support::{Server, fail, millpond, run, text, write};
 
 /// A site whose page is always the same.
@@ -199,6 +202,134 @@ fn certificates_in_files_are_read_again() {
     assert!(
         notes.contains("the old certificates stay in use"),
         "{notes}"
+    );
+}
+
+/// The settings for a certificate in files, and its files.
+fn certificate(dir: &Path, name: &str, [certificate, key]: [String; 2]) -> String {
+    write(dir, &format!("{name}.pem"), &certificate);
+    write(dir, &format!("{name}.key"), &key);
+    format!("certificate = '{name}.pem'\nkey = '{name}.key'\n")
+}
+
+#[test]
+fn an_expired_certificate_is_served_with_an_error() {
+    let dir = site();
+    for host in ["old.test", "good.test"] {
+        write(
+            dir.path(),
+            &format!("{host}/pages/index.html"),
+            "<h1>hello</h1>",
+        );
+        write(dir.path(), &format!("{host}/millpond.toml"), "");
+    }
+    std::fs::remove_dir_all(dir.path().join("pages")).unwrap();
+    let [old, good] = [("old", [2001, 2002]), ("good", [2020, 3000])].map(|(name, years)| {
+        let made = self_signed(&format!("{name}.test"), years);
+        let settings = certificate(dir.path(), name, made);
+        format!("[[host]]\nsite = '{name}.test'\nnames = ['{name}.test']\n{settings}")
+    });
+    write(dir.path(), "millpond.toml", &(old + &good));
+    let (server, _) = serve(dir.path(), &[]);
+    let notes = server.wait_for("expired on 2002-01-01");
+    assert!(notes.contains("error: "), "{notes}");
+    let root = dir.path().join("good.pem");
+    let (_, response) = page(server.address(), "good.test", &root, "/").unwrap();
+    assert!(response.ends_with("<h1>hello</h1>"), "{response}");
+    assert!(server.stop().0.success());
+    let (status, said) = fail(dir.path(), &["check"]);
+    assert_eq!(status, 1, "{said}");
+    assert!(
+        said.contains("old.pem: the certificate expired on"),
+        "{said}"
+    );
+}
+
+#[test]
+fn check_reads_certificates_as_serve_does() {
+    let dir = site();
+    let good = self_signed("one.test", [2020, 3000]);
+    let other = self_signed("one.test", [2020, 3000]);
+    let [pem, key] = good.clone();
+    let cases = [
+        (good, None),
+        (
+            [pem.clone(), other[1].clone()],
+            Some("does not belong to the certificate"),
+        ),
+        ([key, pem.clone()], Some("are certificate and key swapped?")),
+        ([pem, String::new()], Some("a.key: the file is empty")),
+        (
+            self_signed("one.test", [2001, 2002]),
+            Some("a.pem: the certificate expired"),
+        ),
+        (
+            self_signed("one.test", [2999, 3000]),
+            Some("a.pem: the certificate is not valid before"),
+        ),
+    ];
+    for (files, fault) in cases {
+        let settings = certificate(dir.path(), "a", files);
+        write(dir.path(), "millpond.toml", &format!("[tls]\n{settings}"));
+        let output = run(dir.path(), &["check"]);
+        let said = text(&output.stderr);
+        match fault {
+            None => assert!(
+                output.status.success() && said.contains("all is well"),
+                "{said}"
+            ),
+            Some(part) => {
+                assert_eq!(output.status.code(), Some(1), "{said}");
+                assert!(said.contains(part), "{part}: {said}");
+            }
+        }
+    }
+    certificate(dir.path(), "a", self_signed("one.test", [2001, 3000]));
+    let settings = "[tls]\ncertificate = 'a.pem'\nkey = 'a.key'\nclient_authorities = 'none.pem'\n";
+    write(dir.path(), "millpond.toml", settings);
+    let (status, said) = fail(dir.path(), &["check"]);
+    assert!(status == 1 && said.contains("none.pem"), "{said}");
+    // Two thirds of its lifetime are over.
+    let settings = certificate(dir.path(), "a", self_signed("one.test", [1000, 2100]));
+    write(dir.path(), "millpond.toml", &format!("[tls]\n{settings}"));
+    let output = run(dir.path(), &["check"]);
+    let said = text(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    assert!(
+        said.contains("a.pem: the certificate ends on 2100-01-01"),
+        "{said}"
+    );
+    assert!(said.contains("nothing is wrong, 1 note"), "{said}");
+}
+
+#[test]
+fn settings_of_https_alone_are_refused() {
+    let dir = site();
+    write(
+        dir.path(),
+        "millpond.toml",
+        "[tls]\nclient_authorities = 'ca.pem'\n",
+    );
+    for args in [&["check"][..], &["serve", "--listen", "127.0.0.1:0"]] {
+        let (status, said) = fail(dir.path(), args);
+        assert_eq!(status, 1, "{said}");
+        assert!(
+            said.contains("tls.client_authorities without tls.domains"),
+            "{said}"
+        );
+    }
+    write(dir.path(), "millpond.toml", "");
+    let args = [
+        "serve",
+        "--listen",
+        "127.0.0.1:0",
+        "--tls-listen",
+        "127.0.0.1:0",
+    ];
+    let (status, said) = fail(dir.path(), &args);
+    assert!(
+        status == 1 && said.contains("tls.listen without tls.domains"),
+        "{said}"
     );
 }
 

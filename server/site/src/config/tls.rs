@@ -8,7 +8,8 @@ use std::{
 
 use toml::de::DeValue;
 
-use super::{Config, value::texts};
+use super::{Config, FILE, value::texts};
+use crate::Problem;
 
 /// The port of https (RFC 9110 section 4.2.2), and that of http.
 const HTTPS: u16 = 443;
@@ -115,6 +116,37 @@ impl Config {
         [secure, plain]
     }
 
+    /// Refuses settings of https while there is nothing to serve by https: the site would be served
+    /// by http, and its visitors not be checked. To be called once the names of the command line
+    /// are set.
+    ///
+    /// # Errors
+    /// The first such setting, and the settings that are missing.
+    pub fn check_tls(&self) -> Result<(), Problem> {
+        if self.has_tls() {
+            return Ok(());
+        }
+        let set = [
+            ("client_authorities", self.tls.client_authorities.is_some()),
+            ("listen", self.tls.listen.is_some()),
+            ("hsts", !self.tls.hsts.is_zero()),
+        ];
+        match set.iter().find(|(_, is_set)| *is_set) {
+            None => Ok(()),
+            Some((name, _)) => Err(Problem::new(
+                FILE,
+                format!(
+                    "tls.{name} without tls.domains, and without tls.certificate and tls.key: the \
+                     site would be served by http"
+                ),
+            )
+            .hint(
+                "add domains = [\"blog.example.org\"] or certificate and key to [tls], or start with \
+                 `millpond serve --domain`",
+            )),
+        }
+    }
+
     /// Serves `domains` by https in place of `tls.domains`.
     ///
     /// # Errors
@@ -199,6 +231,30 @@ mod tests {
         );
         let given = "[server]\nlisten = \"192.0.2.1:80\"\n[tls]\nlisten = \"192.0.2.1:443\"";
         assert_eq!(shown(given), "192.0.2.1:443 192.0.2.1:80");
+    }
+
+    #[test]
+    fn settings_of_https_need_something_to_serve() {
+        for (setting, name) in [
+            ("client_authorities = \"ca.pem\"", "tls.client_authorities"),
+            ("listen = \"192.0.2.1:443\"", "tls.listen"),
+            ("hsts = \"1d\"", "tls.hsts"),
+        ] {
+            let problem = config(&format!("[tls]\n{setting}")).check_tls();
+            let problem = problem.unwrap_err().to_string();
+            assert!(
+                problem.contains(&format!("{name} without tls.domains")),
+                "{problem}"
+            );
+            let domains = "domains = [\"example.org\"]";
+            config(&format!("[tls]\n{setting}\n{domains}"))
+                .check_tls()
+                .unwrap();
+        }
+        config("").check_tls().unwrap();
+        config("[tls]\nacme_email = \"a@example.org\"")
+            .check_tls()
+            .unwrap();
     }
 
     #[test]
