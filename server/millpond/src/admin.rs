@@ -30,7 +30,7 @@ pub(crate) fn start(
     served: &Arc<WorkerGroup>,
     events: &Sender<Event>,
 ) -> CommandResult<HttpServer> {
-    let listeners = bind(address, 1)?;
+    let listeners = bind(address, 1, "admin.listen")?;
     let listeners = listeners.into_iter().map(Listener::from).collect();
     let service = {
         let (sites, served) = (Arc::clone(sites), Arc::clone(served));

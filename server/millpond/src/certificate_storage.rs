@@ -3,8 +3,8 @@
 //!
 //! One table has the values and the locks. Private keys are among the values, so no other role may
 //! read the table: also not one that the owner's default privileges give every new table to. No
-//! page depends on the table, so its changes end nothing that is kept; making it is one change of
-//! the schema.
+//! page reads the table, so changes to it invalidate no cached page; creating it changes the schema
+//! once.
 
 use std::collections::HashMap;
 use std::io;

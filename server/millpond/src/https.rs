@@ -201,14 +201,15 @@ impl Https {
     }
 }
 
-/// Listeners on the first of the addresses that the machine has.
+/// Listeners on the first of the addresses that the machine has; `option` changes them.
 pub(crate) fn bind_first(
     addresses: &[SocketAddr],
     workers: usize,
+    option: &str,
 ) -> CommandResult<Vec<TcpListener>> {
     let mut last = Err(CommandFailure::new("there is no address to listen on"));
     for &address in addresses {
-        last = bind(address, workers);
+        last = bind(address, workers, option);
         let is_missing = matches!(address.ip(), IpAddr::V6(_)) && !has_ipv6();
         if last.is_ok() || !is_missing {
             break;
@@ -383,9 +384,11 @@ mod tests {
     fn the_first_address_that_can_be_bound_is_taken() {
         let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         assert_eq!(
-            bind_first(&[any, any], 2).map(|found| found.len()).ok(),
+            bind_first(&[any, any], 2, "--listen")
+                .map(|found| found.len())
+                .ok(),
             Some(2)
         );
-        assert!(bind_first(&[], 1).is_err());
+        assert!(bind_first(&[], 1, "--listen").is_err());
     }
 }

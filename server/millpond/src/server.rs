@@ -27,20 +27,24 @@ pub(crate) fn worker_count(asked: usize) -> usize {
     }
 }
 
-/// Listeners for `workers` on `address`.
-pub(crate) fn bind(address: SocketAddr, workers: usize) -> CommandResult<Vec<TcpListener>> {
-    listen_group(address, workers).map_err(|error| cannot_listen(address, &error))
+/// Listeners for `workers` on `address`, which `option` of the command line changes.
+pub(crate) fn bind(
+    address: SocketAddr,
+    workers: usize,
+    option: &str,
+) -> CommandResult<Vec<TcpListener>> {
+    listen_group(address, workers).map_err(|error| cannot_listen(address, option, &error))
 }
 
-fn cannot_listen(address: SocketAddr, error: &io::Error) -> CommandFailure {
+fn cannot_listen(address: SocketAddr, option: &str, error: &io::Error) -> CommandFailure {
     let failure = CommandFailure::new(format!("cannot listen on {address}: {error}"));
     match error.kind() {
-        io::ErrorKind::AddrInUse => failure.hint(
-            "another program has this port: stop it, or choose another with --listen (port 0 is any free one)",
-        ),
-        io::ErrorKind::PermissionDenied => failure.hint(
-            "ports below 1024 need a privilege: choose a higher one with --listen, or give the program CAP_NET_BIND_SERVICE",
-        ),
+        io::ErrorKind::AddrInUse => failure.hint(format!(
+            "another program has this port: stop it, or choose another with {option} (port 0 is any free one)"
+        )),
+        io::ErrorKind::PermissionDenied => failure.hint(format!(
+            "ports below 1024 need a privilege: choose a higher one with {option}, or give the program CAP_NET_BIND_SERVICE"
+        )),
         io::ErrorKind::AddrNotAvailable => {
             failure.hint("this machine has no such address; 0.0.0.0 is all that it has")
         }

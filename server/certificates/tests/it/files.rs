@@ -96,6 +96,17 @@ fn each_mistake_has_its_sentence() {
         let error = folder.error(chain, key);
         assert!(error.contains(part), "{part:?} is not in {error:?}");
     }
+    let der = PemFiles {
+        chain: folder.0.path().join("it's.der"),
+        key: folder.write("key.pem", key),
+    };
+    std::fs::write(&der.chain, [0x30, 0x82, 1, 0]).unwrap();
+    let error = der.read().unwrap_err().to_string();
+    let folder_name = folder.0.path().display();
+    let command = format!(
+        r"`openssl x509 -inform der -in '{folder_name}/it'\''s.der' -out '{folder_name}/it'\''s.crt.pem'`"
+    );
+    assert!(error.contains(&command), "{error}");
     let missing = PemFiles {
         chain: folder.0.path().join("missing.pem"),
         key: folder.0.path().join("missing.key"),

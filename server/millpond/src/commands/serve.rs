@@ -51,6 +51,8 @@ pub(crate) struct ServeArgs {
 const DATABASE_START_TIMEOUT: Duration = Duration::from_secs(30);
 /// How often a server of https looks whether the operator is to be reminded of something.
 const REMINDER_INTERVAL: Duration = Duration::from_secs(60 * 60);
+/// The option with the address for http.
+const LISTEN: &str = "--listen";
 
 impl ServeArgs {
     pub(crate) fn run(self) -> CommandResult {
@@ -138,19 +140,31 @@ impl ServeArgs {
     }
 }
 
-/// What the workers listen on, and with https also what redirects to it.
+/// What the workers listen on, and with https also what redirects to it. A port of http that was
+/// not asked for may be taken: https does not need it.
 fn listeners(
     config: &Config,
     https: Option<&Https>,
     workers: usize,
 ) -> CommandResult<(Vec<Listener>, Option<Vec<TcpListener>>)> {
     let Some(https) = https else {
-        let listeners = bind(config.listen, workers)?;
+        let listeners = bind(config.listen, workers, LISTEN)?;
         return Ok((listeners.into_iter().map(Listener::from).collect(), None));
     };
     let [secure, plain] = config.https_addresses();
-    let secure = https.secure(bind_first(&secure, workers)?, config);
-    Ok((secure, Some(bind_first(&plain, 1)?)))
+    let secure = https.secure(bind_first(&secure, workers, "--tls-listen")?, config);
+    match bind_first(&plain, 1, LISTEN) {
+        Ok(plain) => Ok((secure, Some(plain))),
+        Err(failure) if config.is_listen_given() => Err(failure),
+        Err(failure) => {
+            failure.print();
+            note(
+                "note: the site is served by https only: http is not redirected, and an authority can check \
+                 its names on the port of https only",
+            );
+            Ok((secure, None))
+        }
+    }
 }
 
 /// The log that the configuration names.

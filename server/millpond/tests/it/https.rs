@@ -122,6 +122,7 @@ fn how_to_trust_is_printed_until_a_start_succeeds() {
     let args = ["serve", "--domain", "localhost", "--listen", "127.0.0.1:0"];
     let (status, said) = fail(dir.path(), &[&args[..], &["--tls-listen", &taken]].concat());
     assert_eq!(status, 1, "{said}");
+    assert!(said.contains("choose another with --tls-listen"), "{said}");
     let (server, _) = serve(dir.path(), &["--domain", "localhost"]);
     let port = server.address().port();
     let (_, notes) = server.stop();
@@ -334,11 +335,42 @@ fn settings_of_https_alone_are_refused() {
 }
 
 #[test]
+fn a_usual_port_of_http_that_is_taken_does_not_stop_https() {
+    // The default of server.listen.
+    let Ok(_taken) = std::net::TcpListener::bind("127.0.0.1:8080") else {
+        eprintln!("another program has port 8080: not tested");
+        return;
+    };
+    let dir = site();
+    let tls = ["--tls-listen", "127.0.0.1:0", "--domain", "localhost"];
+    let mut command = millpond(&["serve"]);
+    command.args(tls).arg(dir.path());
+    let server = Server::spawn(command);
+    let root = dir.path().join("tls/localhost/authority.pem");
+    let (_, response) = page(server.address(), "localhost", &root, "/").unwrap();
+    assert!(response.ends_with("<h1>hello</h1>"), "{response}");
+    let (status, notes) = server.stop();
+    assert!(status.success(), "{notes}");
+    assert!(notes.contains("http is not redirected"), "{notes}");
+    // An address that was asked for stops the start.
+    let other = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let listen = other.local_addr().unwrap().to_string();
+    let (status, said) = fail(
+        dir.path(),
+        &[&["serve", "--listen", &listen][..], &tls].concat(),
+    );
+    assert_eq!(status, 1, "{said}");
+    assert!(said.contains("choose another with --listen"), "{said}");
+}
+
+#[test]
 fn mistakes_are_named() {
     let dir = site();
     let (status, said) = fail(dir.path(), &["serve", "--domain", "https://example.org"]);
     assert_eq!(status, 1, "{said}");
     assert!(said.contains("is no host name"), "{said}");
+    let (status, said) = fail(dir.path(), &["serve", "--domain", "127.0.0.1"]);
+    assert!(status == 1 && said.contains("use `localhost`"), "{said}");
     write(
         dir.path(),
         "millpond.toml",

@@ -210,7 +210,7 @@ pub(super) const KEYS: [Key; 48] = [
         kind: SettingKind::File(|config| &mut config.tls.certificate),
         default: None,
         example: "\"tls/example.org.pem\"",
-        about: "A PEM file with the certificate of the server, then those of the authorities between it and the root. SIGHUP reads it again. Each `[[host]]` may have its own.",
+        about: "A PEM file with the certificate of the server, then those of the authorities between it and the root. SIGHUP reads it again; once two thirds of its lifetime are over, a warning is printed at the start and each day. Each `[[host]]` may have its own.",
     },
     Key {
         section: "tls",
@@ -226,7 +226,7 @@ pub(super) const KEYS: [Key; 48] = [
         kind: SettingKind::File(|config| &mut config.tls.storage),
         default: None,
         example: "\"/var/lib/millpond/tls\"",
-        about: "The folder for the certificates of `tls.domains`, their private keys and the account with the authority, from the folder of the site; only its owner may read it. Processes of one machine that serve the same names may share it. Without the setting and with a PostgreSQL database they are in the table `_millpond_certificate` of the database, so that all nodes of the site share them: one node asks, each answers the challenges. Only the role of `database.url` may read the table, but private keys are then in each dump and replica of the database too. With SQLite, and always for `localhost`, the folder is `tls` without the setting.",
+        about: "The folder for the certificates of `tls.domains`, their private keys and the account with the authority, from the folder of the site; only its owner may read it. Processes of one machine that serve the same names may share it, several machines may not: its lock goes by the clock of the machine. Without the setting and with a PostgreSQL database they are in the table `_millpond_certificate` of the database, so that all nodes of the site share them: one node asks, each answers the challenges. Only the role of `database.url` may read the table, but private keys are then in each dump and replica of the database too. With SQLite, and always for `localhost`, the folder is `tls` without the setting.",
     },
     Key {
         section: "tls",

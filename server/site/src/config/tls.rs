@@ -9,7 +9,7 @@ use std::{
 use toml::de::DeValue;
 
 use super::{Config, FILE, value::texts};
-use crate::Problem;
+use crate::{Problem, suggest};
 
 /// The port of https (RFC 9110 section 4.2.2), and that of http.
 const HTTPS: u16 = 443;
@@ -107,13 +107,18 @@ impl Config {
             }
             None => everywhere(HTTPS),
         };
-        let is_given = self.listen != Self::defaults(Path::new("/")).listen;
-        let plain = if is_given || self.tls.listen.is_some() || self.tls.is_local() {
+        let plain = if self.is_listen_given() || self.tls.listen.is_some() || self.tls.is_local() {
             vec![self.listen]
         } else {
             everywhere(HTTP)
         };
         [secure, plain]
+    }
+
+    /// True if the address for http is not the default.
+    #[must_use]
+    pub fn is_listen_given(&self) -> bool {
+        self.listen != Self::defaults(Path::new("/")).listen
     }
 
     /// Refuses settings of https while there is nothing to serve by https: the site would be served
@@ -167,8 +172,26 @@ pub(super) fn domains(value: &DeValue<'_>) -> Result<Vec<String>, String> {
 /// A name that a certificate can be got for: a host without a port, or an address.
 fn domain(text: &str) -> Result<String, String> {
     let name = text.to_ascii_lowercase();
-    if name.parse::<IpAddr>().is_ok() || name == LOCALHOST {
+    if name == LOCALHOST {
         return Ok(name);
+    }
+    let bare = name
+        .strip_prefix('[')
+        .and_then(|name| name.strip_suffix(']'));
+    if let Ok(address) = bare.unwrap_or(&name).parse::<IpAddr>() {
+        let canonical = address.to_canonical();
+        return match canonical.is_loopback() || canonical.is_unspecified() {
+            true => Err(only_here(text)),
+            false => Ok(address.to_string()),
+        };
+    }
+    if name.ends_with(".localhost") {
+        return Err(only_here(text));
+    }
+    if !name.is_ascii() {
+        return Err(format!(
+            "`{text}`: write the name as DNS has it, with labels that begin with xn-- (RFC 5890); `idn2 {text}` prints it"
+        ));
     }
     if name.starts_with("*.") {
         return Err(format!(
@@ -178,12 +201,29 @@ fn domain(text: &str) -> Result<String, String> {
     }
     let good = |c: char| c.is_ascii_alphanumeric() || c == '-';
     let is_label = |part: &str| (1..64).contains(&part.len()) && part.chars().all(good);
-    if name.len() > 253 || !name.contains('.') || !name.split('.').all(is_label) {
+    if is_label(&name) {
+        let advice = match suggest::closest(&name, [LOCALHOST]) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => "on this machine use `localhost`".to_owned(),
+        };
+        return Err(format!(
+            "`{text}` has no dot, and no authority issues a certificate for such a name; {advice}"
+        ));
+    }
+    if name.len() > 253 || !name.split('.').all(is_label) {
         return Err(format!(
             "`{text}` is no host name such as blog.example.org (without scheme, port and path), and no address"
         ));
     }
     Ok(name)
+}
+
+/// What is said of a name that means this machine on every machine.
+fn only_here(text: &str) -> String {
+    format!(
+        "`{text}` is of this machine only, so no authority issues a certificate for it; use `localhost`, whose \
+         certificate is of an authority of this machine and also for 127.0.0.1 and ::1"
+    )
 }
 
 #[cfg(test)]
@@ -198,6 +238,7 @@ mod tests {
             ("localhost", Some("localhost")),
             ("192.0.2.1", Some("192.0.2.1")),
             ("2001:db8::1", Some("2001:db8::1")),
+            ("[2001:DB8::1]", Some("2001:db8::1")),
             ("xn--mnchen-3ya.example", Some("xn--mnchen-3ya.example")),
             ("*.example.org", None),
             ("https://example.org", None),
@@ -207,6 +248,25 @@ mod tests {
             ("", None),
         ] {
             assert_eq!(domain(text).ok().as_deref(), name, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_name_without_an_authority_has_its_advice() {
+        for (text, advice) in [
+            ("127.0.0.1", "use `localhost`"),
+            ("127.1.2.3", "use `localhost`"),
+            ("[::1]", "use `localhost`"),
+            ("::ffff:127.0.0.1", "use `localhost`"),
+            ("0.0.0.0", "use `localhost`"),
+            ("blog.localhost", "use `localhost`"),
+            ("*.localhost", "use `localhost`"),
+            ("localhots", "did you mean `localhost`?"),
+            ("intranet", "has no dot"),
+            ("münchen.example", "`idn2 münchen.example` prints it"),
+        ] {
+            let message = domain(text).unwrap_err();
+            assert!(message.contains(advice), "{message}");
         }
     }
 
