@@ -83,8 +83,11 @@ impl ManagedCertificate {
         if self.stored_failure.is_unsaved() && !self.failure.is_before(theirs) {
             return;
         }
+        self.failure = match self.stored_failure.is_unsaved() {
+            true => theirs.with_pause_of(self.failure),
+            false => theirs,
+        };
         self.stored_failure.forget_unsaved();
-        self.failure = theirs;
     }
 
     fn is_older_than(&self, other: &ServedCertificate) -> bool {
@@ -326,7 +329,10 @@ mod tests {
         let timing = AcmeTiming::default();
         let now = base_clock::wall();
         setting.storage.set_full(true);
-        let failed = setting.managed.fail(now, None, &timing, &setting.storage);
+        let pause = now + Duration::from_secs(24 * 60 * 60);
+        let failed = setting
+            .managed
+            .fail(now, Some(pause), &timing, &setting.storage);
         assert!(failed.is_err());
         let own = setting.managed.failure;
         setting.read();
@@ -342,6 +348,8 @@ mod tests {
         setting.storage.put(FAILURE, &record(now + minute));
         setting.read();
         assert_ne!(setting.managed.failure, own);
+        let retry_at = setting.managed.failure.retry_at();
+        assert_eq!(retry_at, own.retry_at(), "the authority's pause");
 
         assert!(!setting.accept(&bundle(2023)));
         setting.read();

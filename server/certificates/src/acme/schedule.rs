@@ -85,6 +85,14 @@ impl FailureRecord {
         self.failed_at < other.failed_at
     }
 
+    /// The record with the authority's pause of `other` if that is longer.
+    pub(super) fn with_pause_of(self, other: Self) -> Self {
+        Self {
+            asked_to_wait_until: self.asked_to_wait_until.max(other.asked_to_wait_until),
+            ..self
+        }
+    }
+
     /// The record with no wait longer than any that begins at `now`. A record from a time when the
     /// clock was ahead would hold up all tries until then.
     pub(super) fn limited(self, now: SystemTime, timing: &AcmeTiming) -> Self {
