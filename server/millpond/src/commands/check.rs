@@ -41,19 +41,19 @@ impl CheckArgs {
             let lines = trust_lines(&self.site, &config)?;
             return write_out(&lines.join("\n"));
         }
-        let TlsFindings { errors, warnings } = tls_check::check(&self.site, &config);
+        let TlsFindings {
+            mut errors,
+            warnings,
+        } = tls_check::check(&self.site, &config);
         for warning in &warnings {
             note(format_args!("warning: {warning}"));
-        }
-        for error in &errors {
-            error.print();
         }
         let CheckReport {
             queries,
             notes,
             requirements,
             pending,
-        } = millpond_site::check(&self.site, &config)?;
+        } = millpond_site::check(&self.site, &config).inspect_err(|_| print_all(&errors))?;
         for found in &notes {
             note(format_args!("note: {found}"));
         }
@@ -67,12 +67,9 @@ impl CheckArgs {
             say(text_table(&table(&queries)));
             print_advice(&queries);
         }
-        let faults = errors.len();
-        if faults > 0 {
-            return Err(CommandFailure::new(format!(
-                "https cannot be served as it should: {faults} fault{} above",
-                if faults == 1 { "" } else { "s" }
-            )));
+        if let Some(last) = errors.pop() {
+            print_all(&errors);
+            return Err(last);
         }
         note(format_args!(
             "{}: {}, {} quer{}",
@@ -122,6 +119,10 @@ impl CheckArgs {
         })?;
         Ok(())
     }
+}
+
+fn print_all(errors: &[CommandFailure]) {
+    errors.iter().for_each(CommandFailure::print);
 }
 
 /// Asks whether to run the statements that are marked as repairs. Without a terminal the answer is
