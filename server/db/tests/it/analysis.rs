@@ -148,6 +148,10 @@ fn each_reference_counts_by_itself() {
         &[
             "select a.title, u.name from article a join user u on u.id = a.author_id where a.id = :id",
             "select * from article a join article b on a.id = b.author_id where a.id = :id",
+            "select * from comment c join article a on a.id = c.article_id join user u on u.id = a.id where u.id = :id",
+            "select * from article a left join comment c on c.article_id = a.id where a.id in (1, :id)",
+            "select * from article a left join comment c on c.article_id = a.id and c.article_id = :id",
+            "select * from article a, user u where a.title = u.id and u.id = :id",
             "select * from article a join article b on a.id = :x and b.id = :y",
             "select * from article a left join comment c on c.article_id = a.id and a.id = :id",
             "select * from article a left join comment c on c.article_id = :id",
@@ -173,7 +177,21 @@ fn each_reference_counts_by_itself() {
                 article: rows with id = :id
                 user: every change
             select * from article a join article b on a.id = b.author_id where a.id = :id
+                article: rows with id = :id
+                article: rows with author_id = :id
+            select * from comment c join article a on a.id = c.article_id join user u on u.id = a.id where u.id = :id
+                article: rows with id = :id
+                comment: rows with article_id = :id
+                user: rows with id = :id
+            select * from article a left join comment c on c.article_id = a.id where a.id in (1, :id)
+                article: rows with id in (1, :id)
+                comment: rows with article_id in (1, :id)
+            select * from article a left join comment c on c.article_id = a.id and c.article_id = :id
                 article: every change
+                comment: rows with article_id = :id
+            select * from article a, user u where a.title = u.id and u.id = :id
+                article: every change
+                user: rows with id = :id
             select * from article a join article b on a.id = :x and b.id = :y
                 article: rows with id = :x
                 article: rows with id = :y

@@ -15,6 +15,8 @@
 //! is all that the rest of the query sees; for a LEFT join's ON it holds for the right side only,
 //! whose rows are not matched unless the condition is true, and for a RIGHT join's ON for the left
 //! side.
+//!
+//! An equality of two columns hands a restriction on: see [`EqualColumns`].
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -43,10 +45,12 @@ pub(crate) fn of(query: &Object, catalog: &Catalog) -> HashMap<usize, Vec<Restri
         catalog,
         entries: query.get("rtable").items(),
         found: HashMap::new(),
+        equal_columns: Vec::new(),
     };
     for (condition, inside) in conditions(query) {
         search.condition(condition, &inside);
     }
+    search.spread();
     let mut found = search.found;
     for alternatives in found.values_mut() {
         // A key selects one row, and the feed names the key's old value. The others are equal, so
@@ -141,10 +145,19 @@ fn conjunction<'a>(
     }
 }
 
+/// `x.a = y.b`, where an equality of `y.b` with a value would restrict `y`. If only rows of `x`
+/// with `a = v` count, only rows of `y` with `b = v` do: a row with another value meets the
+/// condition only with rows of `x` that do not count.
+struct EqualColumns {
+    from: (usize, Restriction),
+    to: (usize, Restriction),
+}
+
 struct RestrictionSearch<'a> {
     catalog: &'a Catalog,
     entries: &'a [TreeNode],
     found: HashMap<usize, Vec<Restriction>>,
+    equal_columns: Vec<EqualColumns>,
 }
 
 impl RestrictionSearch<'_> {
@@ -166,6 +179,7 @@ impl RestrictionSearch<'_> {
                     for (column, value) in [(left, right), (right, left)] {
                         let values = constants::operand(value).map(|value| vec![value]);
                         self.restrict(object, column, values, inside);
+                        self.equal(object, column, value, inside);
                     }
                 }
             }
@@ -217,12 +231,64 @@ impl RestrictionSearch<'_> {
         }
     }
 
-    /// The reference and the column that an expression is, if its values have a canonical form.
-    fn column(&self, node: &TreeNode, inside: &BTreeSet<usize>) -> Option<(usize, Restriction)> {
-        let (reference, table, column) = column(node, self.entries, self.catalog)?;
-        if !inside.contains(&reference) {
-            return None;
+    /// Notes the equality of two columns, if it restricts the reference of the first.
+    fn equal(
+        &mut self,
+        operator: &Object,
+        to: &TreeNode,
+        from: &TreeNode,
+        inside: &BTreeSet<usize>,
+    ) {
+        let (Some(to), Some(from)) = (self.column(to, inside), self.any_column(from)) else {
+            return;
+        };
+        let collation = operator.number("inputcollid").unwrap_or(0);
+        let equality = operator.number("opno").and_then(equality);
+        if equality == Some(to.1.class)
+            && equality == Some(from.1.class)
+            && self.catalog.is_deterministic(collation)
+        {
+            self.equal_columns.push(EqualColumns { from, to });
         }
+    }
+
+    /// Hands restrictions on along equal columns, behind those that are written down.
+    fn spread(&mut self) {
+        let mut has_changed = true;
+        while has_changed {
+            has_changed = false;
+            for EqualColumns { from, to } in &self.equal_columns {
+                let known = self.found.get(&from.0).into_iter().flatten();
+                let known = known.filter(|known| known.column == from.1.column);
+                let handed_on: Vec<Restriction> = known
+                    .map(|known| Restriction {
+                        values: known.values.clone(),
+                        ..to.1.clone()
+                    })
+                    .collect();
+                if handed_on.is_empty() {
+                    continue;
+                }
+                let found = self.found.entry(to.0).or_default();
+                for restriction in handed_on {
+                    if !found.contains(&restriction) {
+                        found.push(restriction);
+                        has_changed = true;
+                    }
+                }
+            }
+        }
+    }
+
+    /// The reference and the column that an expression is, if its values have a canonical form and
+    /// the reference is one of `inside`.
+    fn column(&self, node: &TreeNode, inside: &BTreeSet<usize>) -> Option<(usize, Restriction)> {
+        let found = self.any_column(node)?;
+        inside.contains(&found.0).then_some(found)
+    }
+
+    fn any_column(&self, node: &TreeNode) -> Option<(usize, Restriction)> {
+        let (reference, table, column) = column(node, self.entries, self.catalog)?;
         let class = self.catalog.class(column)?;
         let family = self.catalog.families.of(table.oid)?;
         let restriction = Restriction {

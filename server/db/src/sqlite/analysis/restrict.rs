@@ -10,6 +10,8 @@
 //! conjunction is not true. Where its absence would make an outer join fill in NULLs, the
 //! comparison with NULL is not true either. An inner join's ON is such a conjunction if there is no
 //! RIGHT or FULL join. A LEFT join's ON decides only which rows of its right side match.
+//!
+//! An equality of two columns hands a restriction on: see [`EqualColumns`].
 
 use std::collections::{BTreeSet, HashMap};
 use std::ops::ControlFlow;
@@ -45,6 +47,22 @@ pub(crate) struct Restriction {
     pub(crate) class: EqualityClass,
     pub(crate) name: ColumnHash,
     pub(crate) values: Vec<Operand>,
+}
+
+/// `x.a = y.b`, which stands where an equality with a value would restrict. If only rows of `x`
+/// with `a = v` count, only rows of `y` with `b = v` do: a row with another value meets the
+/// condition only with rows of `x` that do not count.
+#[derive(Clone, Copy, Debug)]
+struct EqualColumns {
+    columns: [(usize, ResolvedColumn); 2],
+    /// The only factor that the condition restricts, if it is one.
+    only: Option<usize>,
+}
+
+/// The restrictions of the factors of one SELECT.
+struct Restrictions {
+    of_factors: Vec<Vec<Restriction>>,
+    equal_columns: Vec<EqualColumns>,
 }
 
 /// The table references of a statement.
@@ -134,19 +152,21 @@ impl Visitor for RestrictionFinder<'_> {
 impl RestrictionFinder<'_> {
     fn select(&mut self, select: &Select) {
         let scope = Scope::of(select, self.catalog, &self.found.shadowed);
-        let mut restrictions: Vec<Vec<Restriction>> =
-            scope.factors.iter().map(|_| Vec::new()).collect();
+        let mut restrictions = Restrictions {
+            of_factors: scope.factors.iter().map(|_| Vec::new()).collect(),
+            equal_columns: Vec::new(),
+        };
         if let Some(selection) = &select.selection {
             self.conjunction(&scope, selection, None, &mut restrictions);
         }
         for (on, only) in join_conditions(select) {
             self.conjunction(&scope, on, only, &mut restrictions);
         }
+        restrictions.spread(&scope);
         let is_value = |expr: &Expr| self.operand(expr).is_some();
         let mut causes = widening::causes(select, &scope, &is_value, self.takes_first);
-        for (index, (factor, mut alternatives)) in
-            scope.factors.iter().zip(restrictions).enumerate()
-        {
+        let restricted = scope.factors.iter().zip(restrictions.of_factors);
+        for (index, (factor, mut alternatives)) in restricted.enumerate() {
             let Some((name, table)) = factor.base() else {
                 continue;
             };
@@ -178,7 +198,7 @@ impl RestrictionFinder<'_> {
         scope: &Scope<'_>,
         expr: &Expr,
         only: Option<usize>,
-        into: &mut [Vec<Restriction>],
+        into: &mut Restrictions,
     ) {
         match expr {
             Expr::Nested(inner) => self.conjunction(scope, inner, only, into),
@@ -195,11 +215,16 @@ impl RestrictionFinder<'_> {
                 op: BinaryOperator::Eq,
                 right,
             } => {
-                for (column, value) in [(left, right), (right, left)] {
-                    if let (Some((factor, found)), Some(value)) =
-                        (scope.resolve(column), self.operand(value))
-                    {
-                        add_restriction(scope, factor, found, vec![value], only, into);
+                let sides = [scope.resolve(left), scope.resolve(right)];
+                if let [Some(left), Some(right)] = sides {
+                    into.equal_columns.push(EqualColumns {
+                        columns: [left, right],
+                        only,
+                    });
+                }
+                for (column, value) in sides.into_iter().zip([right, left]) {
+                    if let (Some(column), Some(value)) = (column, self.operand(value)) {
+                        into.add(scope, column, vec![value], only);
                     }
                 }
             }
@@ -210,8 +235,8 @@ impl RestrictionFinder<'_> {
             } if list.len() <= MAX_VALUES => {
                 let values: Option<Vec<Operand>> =
                     list.iter().map(|value| self.operand(value)).collect();
-                if let (Some((factor, found)), Some(values)) = (scope.resolve(expr), values) {
-                    add_restriction(scope, factor, found, values, only, into);
+                if let (Some(column), Some(values)) = (scope.resolve(expr), values) {
+                    into.add(scope, column, values, only);
                 }
             }
             _ => {}
@@ -249,30 +274,98 @@ impl RestrictionFinder<'_> {
     }
 }
 
-fn add_restriction(
-    scope: &Scope<'_>,
-    factor: usize,
-    found: ResolvedColumn,
-    values: Vec<Operand>,
-    only: Option<usize>,
-    into: &mut [Vec<Restriction>],
-) {
-    if only.is_some_and(|only| only != factor) {
-        return;
+impl Restrictions {
+    fn add(
+        &mut self,
+        scope: &Scope<'_>,
+        column: (usize, ResolvedColumn),
+        values: Vec<Operand>,
+        only: Option<usize>,
+    ) {
+        if only.is_none_or(|only| only == column.0)
+            && let Some(restriction) = restriction(scope, column, values)
+        {
+            self.of_factors[column.0].push(restriction);
+        }
     }
-    let Some((table_name, table)) = scope.factors[factor].base() else {
-        return;
-    };
-    let Some((column, class)) = table.narrowing(found) else {
-        return;
-    };
+
+    /// Hands restrictions on along equal columns, behind those that are written down.
+    fn spread(&mut self, scope: &Scope<'_>) {
+        loop {
+            let mut found = Vec::new();
+            for EqualColumns { columns, only } in &self.equal_columns {
+                let [left, right] = *columns;
+                for (from, to) in [(left, right), (right, left)] {
+                    if only.is_none_or(|only| only == to.0) {
+                        found.extend(self.handed_on(scope, from, to));
+                    }
+                }
+            }
+            let before = self.count();
+            for (factor, restriction) in found {
+                let known = &mut self.of_factors[factor];
+                if !known.contains(&restriction) {
+                    known.push(restriction);
+                }
+            }
+            if self.count() == before {
+                return;
+            }
+        }
+    }
+
+    /// The restrictions of column `from`, as restrictions of column `to`. Both must have the same
+    /// canonical form of a value.
+    fn handed_on(
+        &self,
+        scope: &Scope<'_>,
+        from: (usize, ResolvedColumn),
+        to: (usize, ResolvedColumn),
+    ) -> Vec<(usize, Restriction)> {
+        let source = restriction(scope, from, Vec::new());
+        let target = restriction(scope, to, Vec::new());
+        let (Some(source), Some(target)) = (source, target) else {
+            return Vec::new();
+        };
+        if source.class != target.class {
+            return Vec::new();
+        }
+        let known = self.of_factors[from.0].iter();
+        let known = known.filter(|known| known.column == source.column);
+        known
+            .map(|known| {
+                let values = known.values.clone();
+                (
+                    to.0,
+                    Restriction {
+                        values,
+                        ..target.clone()
+                    },
+                )
+            })
+            .collect()
+    }
+
+    fn count(&self) -> usize {
+        self.of_factors.iter().map(Vec::len).sum()
+    }
+}
+
+/// The restriction of a column to values; none if the column's equality has no canonical form.
+fn restriction(
+    scope: &Scope<'_>,
+    (factor, found): (usize, ResolvedColumn),
+    values: Vec<Operand>,
+) -> Option<Restriction> {
+    let (table_name, table) = scope.factors[factor].base()?;
+    let (column, class) = table.narrowing(found)?;
     let name = ColumnHash::new(table_name, &column, class);
-    into[factor].push(Restriction {
+    Some(Restriction {
         column,
         class,
         name,
         values,
-    });
+    })
 }
 
 /// The ON conditions that restrict rows: of every factor, or of the given factor only.

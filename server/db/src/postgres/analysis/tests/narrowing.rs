@@ -224,6 +224,9 @@ fn each_reference_counts_by_itself() {
         &[
             "select a.title, u.name from article a join author u on u.id = a.author_id where a.id = $1",
             "select * from comment a join comment b on a.id = b.article_id where a.id = $1",
+            "select * from comment c join article a on a.id = c.article_id join author u on u.id = a.id where u.id = $1",
+            "select * from article a left join comment c on c.article_id = a.id where a.id = $1",
+            "select * from article a left join comment c on c.article_id = a.id and c.article_id = $1",
             "select * from comment a join comment b on a.id = $1 and b.id = $2",
             "select * from article a left join comment c on c.article_id = a.id and a.id = $1",
             "select * from article a left join comment c on c.article_id = $1",
@@ -257,7 +260,18 @@ fn each_reference_counts_by_itself() {
                 article: rows with id = :a
                 author: every change
             select * from comment a join comment b on a.id = b.article_id where a.id = $1
-                comment: every change
+                comment: rows with id = :a
+                comment: rows with article_id = :a (and updates and deletions elsewhere in the table)
+            select * from comment c join article a on a.id = c.article_id join author u on u.id = a.id where u.id = $1
+                article: rows with id = :a
+                author: rows with id = :a
+                comment: rows with article_id = :a (and updates and deletions elsewhere in the table)
+            select * from article a left join comment c on c.article_id = a.id where a.id = $1
+                article: rows with id = :a
+                comment: rows with article_id = :a (and updates and deletions elsewhere in the table)
+            select * from article a left join comment c on c.article_id = a.id and c.article_id = $1
+                article: every change
+                comment: rows with article_id = :a (and updates and deletions elsewhere in the table)
             select * from comment a join comment b on a.id = $1 and b.id = $2
                 comment: rows with id = :a
                 comment: rows with id = :b
@@ -280,7 +294,7 @@ fn each_reference_counts_by_itself() {
                 article: rows with id = :a
                 comment: every change
             select * from author u left join (article a join comment c on c.article_id = a.id and c.article_id = $1) on a.author_id = u.id
-                article: every change
+                article: rows with id = :a
                 author: every change
                 comment: rows with article_id = :a (and updates and deletions elsewhere in the table)
             select * from author u left join (article a left join comment c on c.article_id = $2) on a.id = $1
@@ -291,11 +305,11 @@ fn each_reference_counts_by_itself() {
                 article: rows with id = :a
                 comment: rows with article_id = :a (and updates and deletions elsewhere in the table)
             select * from comment join author using (id) where id = $1
-                author: every change
+                author: rows with id = :a
                 comment: rows with id = :a
             select * from comment join author using (id) where author.id = $1
                 author: rows with id = :a
-                comment: every change
+                comment: rows with id = :a
             select * from comment full join author using (id) where id = $1
                 author: every change
                 comment: every change

@@ -73,7 +73,7 @@ impl Choices {
         let alias = self.of(&aliases.iter().map(String::as_str).collect::<Vec<_>>());
         let name = format!("{alias}.{column}");
         let value = self.literal(column);
-        match self.below(12) {
+        match self.below(14) {
             0..=3 => format!("{name} = {value}"),
             4 => format!("{value} = {name}"),
             5 => format!("{name} in ({value}, {})", self.literal(column)),
@@ -81,7 +81,7 @@ impl Choices {
             7 => format!("not {name} = {value}"),
             8 => format!("{alias}.b"),
             9 => format!("not {alias}.b"),
-            10 => {
+            10..=12 => {
                 let other = self.of(&aliases.iter().map(String::as_str).collect::<Vec<_>>());
                 format!("{name} = {other}.{column}")
             }
