@@ -22,7 +22,8 @@ use crate::date::Tails;
 use crate::event::{Mailbox, Poller, Ready, Slab, Timers, Token, Wait};
 use crate::h2::SharedBuffers;
 use crate::limits::{
-    BUSY_OUTPUT, CONTINUED, FEW_CONNECTIONS, LAST_ACCEPTS, Limits, OUTPUT, READ_BUFFER,
+    BUSY_OUTPUT, CONTINUED, CONTINUED_FOR_EACH, EVENTS_PER_HANDSHAKE, FEW_CONNECTIONS,
+    LAST_ACCEPTS, Limits, OUTPUT, READ_BUFFER,
 };
 use crate::request_budgets::RequestBudgets;
 use crate::response::Service;
@@ -205,8 +206,8 @@ impl<S: Service> Worker<S> {
             for token in woken.drain(..) {
                 self.advance(token, Self::drive_if_answering);
             }
-            self.continue_runnable();
-            self.continue_handshake();
+            self.continue_runnable(asked);
+            self.continue_handshakes(asked);
             self.expire_deadlines(Boottime::now(), &mut due);
             // A thread that makes responses may need this core.
             let is_elsewhere = has_woken || self.mailbox.is_expecting();
@@ -251,13 +252,14 @@ impl<S: Service> Worker<S> {
     /// Continues connections that need no event. Those that become runnable meanwhile continue in
     /// the next turn, and so do the last when the first took long: connections that have news do
     /// not wait for all of them.
-    fn continue_runnable(&mut self) {
+    fn continue_runnable(&mut self, asked: usize) {
+        let share = CONTINUED + CONTINUED_FOR_EACH * u32::try_from(asked).unwrap_or(u32::MAX);
         let mut since = None;
         for _ in 0..self.runnable.len() {
             // Responses that are ready do not wait for what may be much.
             self.send_batch();
             let now = Boottime::now();
-            if now.since(*since.get_or_insert(now)) >= CONTINUED {
+            if now.since(*since.get_or_insert(now)) >= share {
                 break;
             }
             if let Some(token) = self.runnable.pop_front() {
@@ -266,11 +268,18 @@ impl<S: Service> Worker<S> {
         }
     }
 
-    /// Continues one handshake, which costs as much as fifty requests.
-    fn continue_handshake(&mut self) {
-        if let Some(token) = self.handshakes.pop_front() {
-            self.send_batch();
-            self.continue_queued(token);
+    /// Continues one handshake, and more after many events: each costs as much as fifty requests.
+    fn continue_handshakes(&mut self, asked: usize) {
+        let mut left = 1 + asked / EVENTS_PER_HANDSHAKE;
+        while left > 0
+            && let Some(token) = self.handshakes.pop_front()
+        {
+            // It may have timed out in the queue.
+            if self.connections.get_mut(token).is_some() {
+                self.send_batch();
+                self.continue_queued(token);
+                left -= 1;
+            }
         }
     }
 
@@ -281,13 +290,14 @@ impl<S: Service> Worker<S> {
         self.advance(token, |worker, connection| Some(worker.drive(connection)));
     }
 
-    /// Lets a handshake continue. The dear part of those that go first is done.
+    /// Lets a handshake continue: first, and once, when the client answers this side's part of it,
+    /// as the costly work is done then.
     fn queue_handshake(handshakes: &mut VecDeque<Token>, connection: &mut Connection) {
         if connection.is_queued {
             return;
         }
         connection.is_queued = true;
-        match connection.has_answered_handshake() {
+        match connection.take_answered() {
             true => handshakes.push_front(connection.token),
             false => handshakes.push_back(connection.token),
         }

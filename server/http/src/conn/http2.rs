@@ -112,6 +112,11 @@ impl FileReader for Files {
 }
 
 impl Http2 {
+    /// Whether the connection has failed while the socket does not take what was written.
+    pub(super) fn is_stuck(&self) -> bool {
+        self.session.has_failed() && !self.unsent.is_empty()
+    }
+
     /// The name under which the worker's budget counts the connection.
     pub(super) const fn holder(&self) -> Holder {
         Holder {
@@ -169,6 +174,8 @@ impl<S: Service> Worker<S> {
         let action = match action {
             Some(NextAction::Wait | NextAction::Yield) => {
                 match self.charge_http2(connection, &mut http2) {
+                    // Nobody would read why it ends.
+                    true if http2.is_stuck() => Some(NextAction::Close),
                     // What ends leaves in a turn of its own.
                     true => Some(NextAction::Yield),
                     false => action,
@@ -195,12 +202,21 @@ impl<S: Service> Worker<S> {
                 http2.pending.clear();
                 return begin_to_linger(connection);
             }
+            if outcome == Written::Blocked && http2.session.has_failed() {
+                break;
+            }
             let is_over = outcome == Written::Enough || http2.session.is_turn_over();
             if reads > 0 && (is_over || reads > TURN) {
                 return Some(NextAction::Yield);
             }
             reads += 1;
             match self.read_frames(connection, http2) {
+                IoOutcome::Bytes(_) if outcome == Written::Blocked => {
+                    self.poll_new(connection, http2);
+                    // Nothing is written that would do so.
+                    self.note_ended(http2);
+                    http2.session.note_stalls(http2.now);
+                }
                 IoOutcome::Bytes(_) => self.poll_new(connection, http2),
                 IoOutcome::WouldBlock if outcome == Written::Enough => {
                     return Some(NextAction::Yield);
@@ -217,6 +233,7 @@ impl<S: Service> Worker<S> {
     fn read_frames(&mut self, connection: &mut Connection, http2: &mut Http2) -> IoOutcome {
         if !http2.unread.is_empty() {
             let unread = std::mem::take(&mut http2.unread);
+            http2.now = Boottime::now();
             self.take_frames(http2, &unread);
             return IoOutcome::Bytes(unread.len());
         }

@@ -112,8 +112,12 @@ impl<S: Service> Worker<S> {
     ) -> Option<NextAction> {
         let mut http2 = connection.http2.take()?;
         self.end_holder(&mut http2, victim);
+        let is_stuck = http2.is_stuck();
         connection.http2 = Some(http2);
-        Some(NextAction::Yield)
+        Some(match is_stuck {
+            true => NextAction::Close,
+            false => NextAction::Yield,
+        })
     }
 
     fn end_holder(&mut self, http2: &mut Http2, victim: Holder) {

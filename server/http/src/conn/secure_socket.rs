@@ -25,6 +25,8 @@ use crate::transport::{Plaintext, RECORD, Records, TlsError, TlsSession};
 /// Bytes that are received at once while those that were received lately had little plaintext in
 /// them.
 const RECEIVED_OF_LITTLE: usize = 4 << 10;
+/// What a record has beside its plaintext, about.
+const RECORD_HEAD: usize = 256;
 /// Plaintext that is encrypted and sent at once: four records. Others have their turn then.
 const SENT: usize = 64 << 10;
 const _: () = assert!(SENT == 4 * RECORD);
@@ -72,8 +74,10 @@ pub(super) struct SecureSocket {
     is_slow: bool,
     /// Bytes of plaintext in the records that are not sent yet. The caller still has them.
     pending: usize,
-    /// Whether this side has sent its part of the handshake.
+    /// Whether this side has sent its part of the handshake since
+    /// [`Connection::take_answered`] asked.
     has_answered: bool,
+    is_answered: bool,
     /// Whether the handshake was completed since [`Connection::take_opened`] asked.
     is_new: bool,
     /// Since when the worker's budget counts [`Connection::memory_of_records`], if it does.
@@ -134,6 +138,7 @@ impl SecureSocket {
             is_slow: false,
             pending: 0,
             has_answered: false,
+            is_answered: false,
             is_new: false,
             counted_since: None,
             overhead_left: OVERHEAD,
@@ -221,7 +226,7 @@ impl SecureSocket {
     fn most_received(&self, space: usize) -> usize {
         match self.overhead_left < OVERHEAD {
             true => RECEIVED_OF_LITTLE,
-            false => space.max(RECEIVED_OF_LITTLE),
+            false => (space + RECORD_HEAD).max(RECEIVED_OF_LITTLE),
         }
     }
 }
@@ -280,7 +285,8 @@ impl Connection {
             space,
             &mut scratch.records,
         );
-        tls.has_answered |= !scratch.records.bytes().is_empty();
+        tls.has_answered |= !tls.is_answered && !scratch.records.bytes().is_empty();
+        tls.is_answered |= tls.has_answered;
         if self.send_records(tls, &scratch.records) == IoOutcome::Closed {
             return IoOutcome::Closed;
         }
@@ -514,10 +520,11 @@ impl Connection {
         self.tls.as_deref().is_some_and(has_panicked)
     }
 
-    /// Whether the client has this side's part of the handshake, so that the dear part of the work
-    /// is done.
-    pub(crate) fn has_answered_handshake(&self) -> bool {
-        self.tls.as_ref().is_some_and(|tls| tls.has_answered)
+    /// Whether this side has sent its part of the handshake since the last call. Then the costly
+    /// part of the work is done.
+    pub(crate) fn take_answered(&mut self) -> bool {
+        let tls = self.tls.as_mut();
+        tls.is_some_and(|tls| std::mem::take(&mut tls.has_answered))
     }
 
     /// Sends records that wait, such as the end of a handshake.

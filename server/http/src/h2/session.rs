@@ -90,8 +90,9 @@ pub(super) enum Lifetime {
 /// An HTTP/2 connection as a state machine: bytes in, [events](SessionEvent) out; responses in,
 /// bytes out. It knows no socket and reads no clock.
 ///
-/// Its driver does not read while the socket does not take what was written: then a client that
-/// does not read cannot make the server write more.
+/// Its driver writes nothing while the socket does not take what was written, and reads all the
+/// same: what a client may then make the session hold is bounded by its streams and by
+/// [`CONTROL_FRAMES`](crate::limits::CONTROL_FRAMES).
 #[derive(Debug)]
 pub(crate) struct Session {
     pub(super) hpack: HpackDecoder,

@@ -254,6 +254,11 @@ fn a_client_that_reads_nothing_is_heard() {
     assert_eq!(server.connect().get("/ok"), "/ok");
     ask(&mut frames, 3, "/later").unwrap();
     while server.server.next_seen() != ServiceCall::Waiting {}
+    // What is given up meanwhile is not held until the client reads.
+    ask(&mut frames, 5, "/ok?5").unwrap();
+    frames.send(RESET, 0, 5, &8_u32.to_be_bytes()).unwrap();
+    let is_over = |call| matches!(call, ServiceCall::Done { target, .. } if target == "/ok?5");
+    while !is_over(server.server.next_seen()) {}
     // What is given up is not sent, and what was asked for meanwhile is.
     frames.send(RESET, 0, 1, &8_u32.to_be_bytes()).unwrap();
     server.server.gate.add_permits(1);
