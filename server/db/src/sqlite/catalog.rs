@@ -4,8 +4,10 @@ use std::collections::HashMap;
 use std::ffi::CString;
 
 use rusqlite::Connection;
+use sqlparser::ast::Query;
 
 use crate::ValueKind;
+use crate::sqlite::analysis::query_of_view;
 use crate::sqlite::tags::{EqualityClass, ROWID};
 
 /// Identifies one state of the schema: the file (which can be replaced at run time) and the version
@@ -61,6 +63,8 @@ pub(crate) struct CatalogTable {
     pub(crate) has_rowid: bool,
     /// True if equalities on its columns may make narrow dependencies.
     pub(crate) can_narrow: bool,
+    /// What a view selects, if that is understood.
+    pub(crate) query: Option<Box<Query>>,
 }
 
 impl CatalogTable {
@@ -144,9 +148,12 @@ impl Catalog {
             };
             // A view without its table, or a virtual table without its module, has no columns to
             // list. Preparing a statement that uses it fails.
-            let Ok(table) = table(connection, &name, kind, !without_rowid, utf8) else {
+            let Ok(mut table) = table(connection, &name, kind, !without_rowid, utf8) else {
                 continue;
             };
+            if table.kind == TableKind::View {
+                table.query = query_of_view(&view_text(connection, &name)?).map(Box::new);
+            }
             tables.insert(name.to_ascii_lowercase(), table);
         }
         Ok(Self { key, tables })
@@ -201,7 +208,15 @@ fn table(
         rowid_column,
         has_rowid: has_rowid && stored,
         can_narrow: stored && !generated,
+        query: None,
     })
+}
+
+/// `CREATE VIEW …`, as SQLite keeps it.
+fn view_text(connection: &Connection, name: &str) -> rusqlite::Result<String> {
+    connection
+        .prepare_cached("SELECT sql FROM sqlite_schema WHERE type = 'view' AND name = ?1")?
+        .query_row([name], |row| row.get(0))
 }
 
 /// True if a primary key with the type `declared` is an alias of the rowid. `INTEGER PRIMARY KEY`

@@ -84,8 +84,8 @@ fn each_cause_has_its_remedy_and_its_cost() {
             every change to user ends its results: a WITH of the query has its name
                 give the WITH another name (nothing)
         select * from recent where id = :a
-            every change to article, user ends its results: it is read behind the view recent, where nothing is narrowed
-                name the table in the query itself, with "where column = :parameter" on an integer or text column (the view's text stands in the query)
+            every change to user ends its results: its rows are found by another table's, by id
+                say the value for this table too, "id = :parameter", where the address has it (nothing where it has; else a longer address)
         select * from note where note match :a
             every change to note_config, note_content, note_data, note_docsize, note_idx ends its results: it is read behind the index note, where nothing is narrowed
         select random()

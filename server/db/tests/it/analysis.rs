@@ -11,6 +11,10 @@ create table comment (id integer primary key, article_id int, who text, body);
 create table pair (a text, b integer, c text, primary key (a, b)) without rowid;
 create table made (id integer primary key, a text, b text generated always as (upper(a)));
 create view recent as select a.id, a.title, u.name from article a join user u on u.id = a.author_id;
+create view loud as select c.article_id, c.who, r.title from recent r left join comment c on c.article_id = r.id;
+create view busy (topic, many) as select topic, count(*) from article group by topic;
+create view last as select * from comment order by id desc limit 3;
+create view both as select id, title from article union all select id, who from comment;
 create virtual table article_fts using fts5(title, topic, content='article', content_rowid='id');
 create virtual table note using fts5(body);
 ";
@@ -258,10 +262,10 @@ fn views_and_virtual_tables_are_seen_through() {
         ],
         &expect![[r#"
             select * from recent where id = :id
-                article: every change
+                article: rows with id = :id
                 user: every change
             select * from recent r join article a on a.id = r.id where a.id = :id
-                article: every change
+                article: rows with id = :id
                 user: every change
             select rowid from note where note match :q
                 note_config: every change
@@ -275,6 +279,94 @@ fn views_and_virtual_tables_are_seen_through() {
                 article_fts_data: every change
                 article_fts_docsize: every change
                 article_fts_idx: every change
+        "#]],
+    );
+}
+
+#[test]
+fn an_equality_passes_into_a_view_or_a_subquery() {
+    check(
+        &[
+            "select * from loud where article_id = :id and title = :t",
+            "select * from loud l join article a on a.id = l.article_id where a.id = :id",
+            "select many from busy where topic = :t",
+            "select * from busy where many = :n",
+            "select * from last where article_id = :id",
+            "select * from both where id = :id",
+            "select * from recent r, recent s where r.id = :a and s.id = :b",
+            "select * from recent where id = :id union all select * from recent",
+            "select * from (select * from article) where id = :id",
+            "select * from (select a.*, u.name from article a, user u) x where x.id = :id",
+            "select * from (select id as n from article where topic = 'a') where n in (1, 2)",
+            "select * from (select distinct topic from article) where topic = :t",
+            "select * from (select id, row_number() over (partition by topic) from article) where id = :id",
+            "select * from (select id, max(score) from article) where id = :id",
+            "select * from (select id, (select count(*) from comment) from article) where id = :id",
+            "select * from (select id, lower(title) as t from article) where id = :id and t = 'a'",
+            "select * from (select id + 0 as id from article) where id = :id",
+            "select * from (select topic as id from article group by topic) where id = :id",
+            "select * from (select id from article limit 3) where id = :id",
+            "select * from user left join (select id, author_id from article) a on a.author_id = user.id where user.id = :id",
+            "select * from (select * from comment join article using (id)) where who = :w",
+            "with recent as (select * from comment) select * from recent where id = :id",
+        ],
+        &expect![[r#"
+            select * from loud where article_id = :id and title = :t
+                article: rows with title = :t
+                comment: rows with article_id = :id
+                user: every change
+            select * from loud l join article a on a.id = l.article_id where a.id = :id
+                article: every change
+                comment: rows with article_id = :id
+                user: every change
+            select many from busy where topic = :t
+                article: rows with topic = :t
+            select * from busy where many = :n
+                article: every change
+            select * from last where article_id = :id
+                comment: every change
+            select * from both where id = :id
+                article: every change
+                comment: every change
+            select * from recent r, recent s where r.id = :a and s.id = :b
+                article: rows with id = :a
+                article: rows with id = :b
+                user: every change
+            select * from recent where id = :id union all select * from recent
+                article: every change
+                user: every change
+            select * from (select * from article) where id = :id
+                article: rows with id = :id
+            select * from (select a.*, u.name from article a, user u) x where x.id = :id
+                article: rows with id = :id
+                user: every change
+            select * from (select id as n from article where topic = 'a') where n in (1, 2)
+                article: rows with id in (1, 2)
+            select * from (select distinct topic from article) where topic = :t
+                article: rows with topic = :t
+            select * from (select id, row_number() over (partition by topic) from article) where id = :id
+                article: every change
+            select * from (select id, max(score) from article) where id = :id
+                article: every change
+            select * from (select id, (select count(*) from comment) from article) where id = :id
+                article: every change
+                comment: every change
+            select * from (select id, lower(title) as t from article) where id = :id and t = 'a'
+                article: rows with id = :id
+            select * from (select id + 0 as id from article) where id = :id
+                article: every change
+            select * from (select topic as id from article group by topic) where id = :id
+                article: rows with topic = :id
+            select * from (select id from article limit 3) where id = :id
+                article: every change
+            select * from user left join (select id, author_id from article) a on a.author_id = user.id where user.id = :id
+                article: rows with author_id = :id
+                user: rows with id = :id
+            select * from (select * from comment join article using (id)) where who = :w
+                article: every change
+                comment: every change
+            with recent as (select * from comment) select * from recent where id = :id
+                comment: every change
         "#]],
     );
 }

@@ -179,6 +179,7 @@ impl ModelCase {
             });
         }
         schema += "create view V as select x.a, y.b from T0 x join T1 y on x.a = y.a;\n";
+        schema += "create view W as select v.a as k, x.k as a, x.b from V v left join T0 x on x.b = v.b;\n";
         schema += "create virtual table F using fts5(body);\n";
         if self.one_in(2) {
             schema += "create trigger R after update on T0 begin insert or replace into T1 (k, a, b) values (new.k, new.a, old.b); end;\n";
@@ -205,6 +206,10 @@ impl ModelCase {
     fn condition(&mut self, qualifier: &str, table: usize) -> String {
         let column = self.column(table);
         let other = self.column(table);
+        self.condition_on(qualifier, column, other)
+    }
+
+    fn condition_on(&mut self, qualifier: &str, column: &str, other: &str) -> String {
         let literal = self.literal();
         match self.below(11) {
             0..=3 => format!("{qualifier}{column} = :p"),
@@ -226,7 +231,8 @@ impl ModelCase {
         );
         let (c, d) = (self.column(t), self.column(u));
         let join = self.of(&["join", "left join", "right join", "full join", ", "]);
-        match self.below(13) {
+        match self.below(20) {
+            13..=19 => self.query_of_derived(t, u),
             0..=2 => format!("select * from {tn} where {}", self.condition("", t)),
             3 => format!(
                 "select count(*), max(a), total(b) from {tn} where {}",
@@ -276,6 +282,44 @@ impl ModelCase {
             11 => "select a, b from V where a = :p".to_owned(),
             _ => "select body from F where F match 'a OR b' and rowid > 0".to_owned(),
         }
+    }
+
+    /// A query of a view or a subquery.
+    fn query_of_derived(&mut self, t: usize, u: usize) -> String {
+        let (tn, un) = (self.tables[t].name.clone(), self.tables[u].name.clone());
+        let (c, d) = (self.column(t), self.column(u));
+        let join = self.of(&["join", "left join", "right join", "full join"]);
+        let source = match self.below(10) {
+            0..=2 => {
+                let (on, filter) = (self.condition("y.", u), self.condition("x.", t));
+                let on = if self.one_in(2) { "1".to_owned() } else { on };
+                let filter = if self.one_in(2) {
+                    "1".to_owned()
+                } else {
+                    filter
+                };
+                let columns = self.of(&["x.a, y.b", "y.a as a, x.b as b", "x.k as a, y.k as b"]);
+                format!(
+                    "(select {columns} from {tn} x {join} {un} y on x.{c} = y.{d} and {on} where {filter})"
+                )
+            }
+            3 => format!("(select a, count(*) as n, max(b) as b from {tn} group by a)"),
+            4 => format!("(select a, b from {tn} order by {c} limit 2)"),
+            5 => format!("(select a, b, row_number() over (partition by a order by k) from {tn})"),
+            6 => format!("(select a, max(b) as b from {tn})"),
+            7 => format!("(select distinct b as a, a as b from {tn})"),
+            8 => "V".to_owned(),
+            _ => "W".to_owned(),
+        };
+        let (first, second) = (self.of(&["a", "b"]), self.of(&["a", "b"]));
+        let filter = self.condition_on("z.", first, second);
+        if self.one_in(2) {
+            return format!("select z.a, z.b from {source} z where {filter}");
+        }
+        let other = self.column(t);
+        format!(
+            "select z.a, w.b from {source} z {join} {tn} w on w.{other} = z.{second} where {filter}"
+        )
     }
 
     fn change(&mut self) -> String {

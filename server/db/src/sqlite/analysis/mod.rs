@@ -5,6 +5,7 @@
 //! statement's text shows that every reference to it is restricted to rows with certain values. So
 //! text that is not understood only widens.
 
+mod derived;
 mod describe;
 mod functions;
 mod parameter_kinds;
@@ -29,6 +30,7 @@ use crate::sqlite::interest::SelectedColumn;
 use crate::sqlite::recorder::{AuthorizerRecord, Recorder, StatementPolicy};
 use crate::sqlite::tags;
 use crate::{SqlError, Value};
+pub(crate) use derived::query_of_view;
 use restrict::{Operand, References, Restriction};
 
 /// The analysis of one statement, for one state of the schema.
@@ -100,6 +102,7 @@ pub(crate) fn analyse(
         .unwrap_or_default();
     let mut resolver = TableResolver {
         common_table_expressions: references.shadowed.clone(),
+        looked_through: references.looked_through(),
         connection,
         recorder,
         catalog,
@@ -191,6 +194,8 @@ struct TableResolver<'a> {
     tables: BTreeSet<String>,
     /// The names of common table expressions.
     common_table_expressions: BTreeSet<String>,
+    /// Views of which the text shows which rows are read.
+    looked_through: BTreeSet<String>,
     objection: Option<String>,
 }
 
@@ -220,6 +225,7 @@ impl TableResolver<'_> {
                 Some(TableKind::Table | TableKind::Shadow) => {
                     self.tables.insert(name.clone());
                 }
+                Some(TableKind::View) if self.looked_through.contains(name) => {}
                 kind => {
                     let what = match kind {
                         Some(TableKind::View) => "view",

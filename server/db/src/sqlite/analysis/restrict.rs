@@ -21,6 +21,7 @@ use sqlparser::ast::{
     Value as Literal, Visit, Visitor,
 };
 
+use super::derived::{Derived, SelectId};
 use super::scope::{Scope, base_name, last_part, lower};
 use super::widening;
 use crate::Value;
@@ -47,6 +48,8 @@ pub(crate) struct Restriction {
     pub(crate) class: EqualityClass,
     pub(crate) name: ColumnHash,
     pub(crate) values: Vec<Operand>,
+    /// The place of the column in a view or subquery, if it is one of these.
+    of_derived: Option<usize>,
 }
 
 /// `x.a = y.b`, which stands where an equality with a value would restrict. If only rows of `x`
@@ -73,10 +76,21 @@ pub(crate) struct References {
     /// For each restricted reference, its restrictions, the best first. Each one alone is
     /// sufficient.
     pub(crate) restricted: HashMap<String, Vec<Vec<Restriction>>>,
+    /// The number of references to each view that were looked through.
+    views: HashMap<String, usize>,
     /// Why a reference has no restriction, for tables with such references.
     pub(crate) causes: HashMap<String, Cause>,
     /// The names of common table expressions.
     pub(crate) shadowed: BTreeSet<String>,
+}
+
+impl References {
+    /// The views of which every reference was looked through.
+    pub(crate) fn looked_through(&self) -> BTreeSet<String> {
+        let views = self.views.iter();
+        let all = views.filter(|(name, count)| self.named.get(*name) == Some(*count));
+        all.map(|(name, _)| name.clone()).collect()
+    }
 }
 
 /// Finds the references in `tree`. `parameters` maps each parameter's name, as it is written, to
@@ -86,7 +100,7 @@ pub(crate) fn references(
     catalog: &Catalog,
     parameters: &HashMap<String, usize>,
 ) -> References {
-    let mut names = CteNames(BTreeSet::new());
+    let mut names = CteNames::default();
     let _ = tree.visit(&mut names);
     let mut finder = RestrictionFinder {
         catalog,
@@ -96,12 +110,14 @@ pub(crate) fn references(
             ..References::default()
         },
         takes_first: false,
+        moved: HashMap::new(),
     };
     let _ = tree.visit(&mut finder);
     finder.found
 }
 
 /// Collects the names of common table expressions at any depth.
+#[derive(Default)]
 pub(crate) struct CteNames(pub(crate) BTreeSet<String>);
 
 impl Visitor for CteNames {
@@ -125,7 +141,12 @@ struct RestrictionFinder<'a> {
     found: References,
     /// True if the current query takes the first rows in some order.
     takes_first: bool,
+    /// Equalities on the columns of views and subqueries, moved into their SELECT.
+    moved: HashMap<SelectId, Vec<MovedEquality>>,
 }
+
+/// A column of the FROM clause below, and the values to which it is equal.
+type MovedEquality = ((usize, ResolvedColumn), Vec<Operand>);
 
 impl Visitor for RestrictionFinder<'_> {
     type Break = ();
@@ -156,6 +177,9 @@ impl RestrictionFinder<'_> {
             of_factors: scope.factors.iter().map(|_| Vec::new()).collect(),
             equal_columns: Vec::new(),
         };
+        for (column, values) in self.moved.remove(&SelectId::of(select)).unwrap_or_default() {
+            restrictions.add(&scope, column, values, None);
+        }
         if let Some(selection) = &select.selection {
             self.conjunction(&scope, selection, None, &mut restrictions);
         }
@@ -167,6 +191,12 @@ impl RestrictionFinder<'_> {
         let mut causes = widening::causes(select, &scope, &is_value, self.takes_first);
         let restricted = scope.factors.iter().zip(restrictions.of_factors);
         for (index, (factor, mut alternatives)) in restricted.enumerate() {
+            if let Some(derived) = factor.derived() {
+                self.move_inside(derived, std::mem::take(&mut alternatives));
+                if let Some(view) = &factor.view {
+                    self.look_through(view);
+                }
+            }
             let Some((name, table)) = factor.base() else {
                 continue;
             };
@@ -189,6 +219,26 @@ impl RestrictionFinder<'_> {
                 .entry(name.to_owned())
                 .or_default()
                 .push(alternatives);
+        }
+    }
+
+    /// Moves the equalities on a view or subquery into it.
+    fn move_inside(&mut self, derived: &Derived, restrictions: Vec<Restriction>) {
+        let moved = restrictions.into_iter().filter_map(|restriction| {
+            let (below, _) = derived.columns[restriction.of_derived?].below?;
+            Some((below, restriction.values))
+        });
+        self.moved.insert(derived.select, moved.collect());
+    }
+
+    /// Finds the references in the text of a view.
+    fn look_through(&mut self, view: &str) {
+        let catalog = self.catalog;
+        if let Some(query) = catalog.table(view).and_then(|view| view.query.as_deref()) {
+            *self.found.views.entry(view.to_owned()).or_default() += 1;
+            let takes_first = self.takes_first;
+            let _ = query.visit(self);
+            self.takes_first = takes_first;
         }
     }
 
@@ -357,14 +407,20 @@ fn restriction(
     (factor, found): (usize, ResolvedColumn),
     values: Vec<Operand>,
 ) -> Option<Restriction> {
-    let (table_name, table) = scope.factors[factor].base()?;
-    let (column, class) = table.narrowing(found)?;
+    let class = scope.class((factor, found))?;
+    let (table_name, column, of_derived) = match (scope.factors[factor].base(), found) {
+        (Some((name, table)), _) => (name, table.narrowing(found)?.0, None),
+        // Its name is nowhere else than among the restrictions of this factor.
+        (None, ResolvedColumn::Column(index)) => ("", index.to_string(), Some(index)),
+        (None, ResolvedColumn::Rowid) => return None,
+    };
     let name = ColumnHash::new(table_name, &column, class);
     Some(Restriction {
         column,
         class,
         name,
         values,
+        of_derived,
     })
 }
 

@@ -4,14 +4,23 @@ use std::collections::BTreeSet;
 
 use sqlparser::ast::{Expr, ObjectName, Select, TableFactor, TableWithJoins};
 
+use super::derived::{Derived, plain_select};
 use crate::sqlite::catalog::{Catalog, CatalogTable, ResolvedColumn, TableKind};
+use crate::sqlite::tags::EqualityClass;
+
+/// Views and subqueries are looked through this deep.
+const DEEPEST: usize = 8;
 
 /// One entry of a FROM clause.
 pub(crate) struct Factor<'a> {
     /// The name that qualifies its columns, lower-case.
     alias: Option<String>,
-    /// The table and its lower-case name; `None` for any other source, whose columns are unknown.
+    /// The table and its lower-case name; `None` for any other source.
     table: Option<(String, &'a CatalogTable)>,
+    /// The SELECT of a view or subquery, if its columns are known.
+    derived: Option<Derived>,
+    /// The name of the view.
+    pub(crate) view: Option<String>,
 }
 
 impl<'a> Factor<'a> {
@@ -20,6 +29,20 @@ impl<'a> Factor<'a> {
         self.table
             .as_ref()
             .map(|(name, table)| (name.as_str(), *table))
+    }
+
+    /// The view or subquery that the factor is, if it is looked through.
+    pub(crate) const fn derived(&self) -> Option<&Derived> {
+        self.derived.as_ref()
+    }
+
+    /// The column with this name. None: it is unknown whether there is one.
+    fn find(&self, name: &str) -> Option<Option<ResolvedColumn>> {
+        match (self.base(), &self.derived) {
+            (Some((_, table)), _) => Some(table.column(name)),
+            (None, Some(derived)) => derived.find(name),
+            (None, None) => None,
+        }
     }
 
     /// A table named outside a FROM clause.
@@ -32,10 +55,38 @@ impl<'a> Factor<'a> {
             alias,
             table: table
                 .filter(|(_, table)| matches!(table.kind, TableKind::Table | TableKind::Shadow)),
+            derived: None,
+            view: None,
         }
     }
 
-    fn new(factor: &TableFactor, catalog: &'a Catalog, shadowed: &BTreeSet<String>) -> Self {
+    /// A source without known columns.
+    const fn unknown(alias: Option<String>) -> Self {
+        Self {
+            alias,
+            table: None,
+            derived: None,
+            view: None,
+        }
+    }
+
+    /// Looks through the view with this name, if it is one.
+    fn look_through_view(&mut self, name: String, sources: Sources<'a, '_>, depth: usize) {
+        let Some(view) = sources.catalog.table(&name) else {
+            return;
+        };
+        let select = view.query.as_deref().and_then(plain_select);
+        let Some(select) = select.filter(|_| depth < DEEPEST) else {
+            return;
+        };
+        let scope = Scope::at_depth(&select.from, sources, depth + 1);
+        let names = view.columns.iter().map(|column| column.name.clone());
+        self.derived = Derived::new(select, &scope, Some(names.collect()));
+        self.view = Some(name).filter(|_| self.derived.is_some());
+    }
+
+    fn new(factor: &TableFactor, sources: Sources<'a, '_>, depth: usize) -> Self {
+        let Sources { catalog, shadowed } = sources;
         match factor {
             TableFactor::Table {
                 name,
@@ -46,25 +97,43 @@ impl<'a> Factor<'a> {
                 let alias = alias.as_ref().map(|alias| lower(&alias.name.value));
                 let mut factor = Self::named(name, alias, catalog);
                 factor.table = factor.table.filter(|(name, _)| !shadowed.contains(name));
+                let view = base_name(name).filter(|name| !shadowed.contains(name));
+                if let Some(view) = view.filter(|_| factor.table.is_none()) {
+                    factor.look_through_view(view, sources, depth);
+                }
                 factor
             }
-            TableFactor::Table { name, alias, .. } => Self {
-                alias: alias
+            TableFactor::Table { name, alias, .. } => Self::unknown(
+                alias
                     .as_ref()
                     .map(|alias| lower(&alias.name.value))
                     .or_else(|| last_part(name)),
-                table: None,
-            },
-            TableFactor::Derived { alias, .. } => Self {
-                alias: alias.as_ref().map(|alias| lower(&alias.name.value)),
-                table: None,
-            },
-            _ => Self {
-                alias: None,
-                table: None,
-            },
+            ),
+            TableFactor::Derived {
+                lateral: false,
+                subquery,
+                alias,
+                ..
+            } => {
+                let name = alias.as_ref().map(|alias| lower(&alias.name.value));
+                let mut factor = Self::unknown(name);
+                if let Some(select) = plain_select(subquery).filter(|_| depth < DEEPEST) {
+                    let scope = Scope::at_depth(&select.from, sources, depth + 1);
+                    factor.derived = Derived::new(select, &scope, None);
+                }
+                factor
+            }
+            _ => Self::unknown(None),
         }
     }
+}
+
+/// Where the names of a FROM clause are looked up.
+#[derive(Clone, Copy)]
+pub(crate) struct Sources<'a, 's> {
+    pub(crate) catalog: &'a Catalog,
+    /// The names of all common table expressions of the statement.
+    pub(crate) shadowed: &'s BTreeSet<String>,
 }
 
 /// The FROM clause of one SELECT, in order.
@@ -83,17 +152,41 @@ impl<'a> Scope<'a> {
         catalog: &'a Catalog,
         shadowed: &BTreeSet<String>,
     ) -> Self {
+        Self::at_depth(from, Sources { catalog, shadowed }, 0)
+    }
+
+    fn at_depth(from: &[TableWithJoins], sources: Sources<'a, '_>, depth: usize) -> Self {
         let mut factors = Vec::new();
         for tables in from {
-            factors.push(Factor::new(&tables.relation, catalog, shadowed));
+            factors.push(Factor::new(&tables.relation, sources, depth));
             factors.extend(
                 tables
                     .joins
                     .iter()
-                    .map(|join| Factor::new(&join.relation, catalog, shadowed)),
+                    .map(|join| Factor::new(&join.relation, sources, depth)),
             );
         }
         Self { factors }
+    }
+
+    /// The only factor with this name.
+    pub(crate) fn named(&self, alias: &str) -> Option<usize> {
+        let factors = self.factors.iter().enumerate();
+        let mut named = factors.filter(|(_, factor)| factor.alias.as_deref() == Some(alias));
+        let (index, _) = named.next()?;
+        named.next().is_none().then_some(index)
+    }
+
+    /// The canonical form of equality with a column, if it restricts.
+    pub(crate) fn class(&self, (factor, column): (usize, ResolvedColumn)) -> Option<EqualityClass> {
+        let factor = &self.factors[factor];
+        match (factor.base(), factor.derived(), column) {
+            (Some((_, table)), ..) => table.narrowing(column).map(|(_, class)| class),
+            (None, Some(derived), ResolvedColumn::Column(index)) => {
+                derived.columns[index].below.map(|(_, class)| class)
+            }
+            _ => None,
+        }
     }
 
     /// The factor and column of an expression, if it is a bare column name without ambiguity.
@@ -105,8 +198,7 @@ impl<'a> Scope<'a> {
                 let mut hits = Vec::new();
                 for (index, factor) in self.factors.iter().enumerate() {
                     // A factor with unknown columns might have this one.
-                    let (_, table) = factor.base()?;
-                    hits.extend(table.column(&column).map(|found| (index, found)));
+                    hits.extend(factor.find(&column)?.map(|found| (index, found)));
                 }
                 if hits.len() == 1 { hits.pop() } else { None }
             }
@@ -114,17 +206,9 @@ impl<'a> Scope<'a> {
                 let [alias, column] = parts.as_slice() else {
                     return None;
                 };
-                let (alias, column) = (lower(&alias.value), lower(&column.value));
-                let mut named = self
-                    .factors
-                    .iter()
-                    .enumerate()
-                    .filter(|(_, factor)| factor.alias.as_ref() == Some(&alias));
-                let (index, factor) = named.next()?;
-                if named.next().is_some() {
-                    return None;
-                }
-                factor.base()?.1.column(&column).map(|found| (index, found))
+                let index = self.named(&lower(&alias.value))?;
+                let found = self.factors[index].find(&lower(&column.value))??;
+                Some((index, found))
             }
             _ => None,
         }
