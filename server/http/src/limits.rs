@@ -107,7 +107,7 @@ pub(crate) const FEW_CONNECTIONS: usize = 32;
 pub(crate) const CONTINUED: Duration = Duration::from_micros(50);
 /// And for each connection that had news, so that both have a share of a busy worker.
 pub(crate) const CONTINUED_FOR_EACH: Duration = Duration::from_micros(4);
-/// One handshake more continues in a turn for so many connections that had news.
+/// Connections that had news in a turn, for each of which groups one handshake more continues.
 pub(crate) const EVENTS_PER_HANDSHAKE: usize = 64;
 /// Memory of requests that have not arrived whole, heads and bodies, all of a worker's together. A
 /// client that sends one byte now and then may hold a body for a quarter of an hour. What the

@@ -238,8 +238,9 @@ impl<S: Service> Worker<S> {
         if connection.stage == Stage::Idle && connection.ready.read && !connection.is_queued {
             return self.read_first(token);
         }
-        if connection.stage == Stage::Handshake {
-            return Self::queue_handshake(&mut self.handshakes, connection);
+        // When the client answers this side's part of a handshake, the costly work is done.
+        if connection.stage == Stage::Handshake && !connection.take_answered() {
+            return Self::enqueue(&mut self.handshakes, connection);
         }
         // The others continue anyway: when their response is ready, and when their turn begins.
         if !matches!(connection.stage, Stage::Answering | Stage::Batched) && !connection.is_queued {
@@ -288,19 +289,6 @@ impl<S: Service> Worker<S> {
             connection.is_queued = false;
         }
         self.advance(token, |worker, connection| Some(worker.drive(connection)));
-    }
-
-    /// Lets a handshake continue: first, and once, when the client answers this side's part of it,
-    /// as the costly work is done then.
-    fn queue_handshake(handshakes: &mut VecDeque<Token>, connection: &mut Connection) {
-        if connection.is_queued {
-            return;
-        }
-        connection.is_queued = true;
-        match connection.take_answered() {
-            true => handshakes.push_front(connection.token),
-            false => handshakes.push_back(connection.token),
-        }
     }
 
     fn drive_if_answering(&mut self, connection: &mut Connection) -> Option<NextAction> {
@@ -367,12 +355,17 @@ impl<S: Service> Worker<S> {
 
     /// Lets a connection continue after the others had their turn.
     pub(crate) fn queue_runnable(&mut self, connection: &mut Connection) {
-        if connection.stage == Stage::Handshake {
-            return Self::queue_handshake(&mut self.handshakes, connection);
-        }
+        let queue = match connection.stage {
+            Stage::Handshake => &mut self.handshakes,
+            _ => &mut self.runnable,
+        };
+        Self::enqueue(queue, connection);
+    }
+
+    fn enqueue(queue: &mut VecDeque<Token>, connection: &mut Connection) {
         if !connection.is_queued {
             connection.is_queued = true;
-            self.runnable.push_back(connection.token);
+            queue.push_back(connection.token);
         }
     }
 

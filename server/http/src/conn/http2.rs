@@ -174,7 +174,7 @@ impl<S: Service> Worker<S> {
         let action = match action {
             Some(NextAction::Wait | NextAction::Yield) => {
                 match self.charge_http2(connection, &mut http2) {
-                    // Nobody would read why it ends.
+                    // The client would not read why it ends.
                     true if http2.is_stuck() => Some(NextAction::Close),
                     // What ends leaves in a turn of its own.
                     true => Some(NextAction::Yield),

@@ -272,8 +272,8 @@ impl Session {
         self.retire(at);
     }
 
-    /// Starts the clocks of windows that are shut, and stops those of the others. [`Session::write`]
-    /// does so too.
+    /// Starts the clocks of windows that are shut, and stops those of the others.
+    /// [`Session::write`] does so too.
     pub(crate) fn note_stalls(&mut self, now: Boottime) {
         if self.streams.is_empty() {
             (self.stall, self.sent) = (StallClock::new(), 0);
