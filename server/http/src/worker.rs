@@ -206,8 +206,12 @@ impl<S: Service> Worker<S> {
             for token in woken.drain(..) {
                 self.advance(token, Self::drive_if_answering);
             }
-            self.continue_runnable(asked);
-            self.continue_handshakes(asked);
+            if !self.runnable.is_empty() {
+                self.continue_runnable(asked);
+            }
+            if !self.handshakes.is_empty() {
+                self.continue_handshakes(asked);
+            }
             self.expire_deadlines(Boottime::now(), &mut due);
             // A thread that makes responses may need this core.
             let is_elsewhere = has_woken || self.mailbox.is_expecting();
@@ -244,6 +248,9 @@ impl<S: Service> Worker<S> {
         }
         // The others continue anyway: when their response is ready, and when their turn begins.
         if !matches!(connection.stage, Stage::Answering | Stage::Batched) && !connection.is_queued {
+            if connection.is_wasteful() {
+                return Self::enqueue(&mut self.runnable, connection);
+            }
             // The connection may take long, and the requests of the batch arrived first.
             self.answer_batch();
             self.advance(token, |worker, connection| Some(worker.drive(connection)));
@@ -253,6 +260,8 @@ impl<S: Service> Worker<S> {
     /// Continues connections that need no event. Those that become runnable meanwhile continue in
     /// the next turn, and so do the last when the first took long: connections that have news do
     /// not wait for all of them.
+    #[cold]
+    #[inline(never)]
     fn continue_runnable(&mut self, asked: usize) {
         let share = CONTINUED + CONTINUED_FOR_EACH * u32::try_from(asked).unwrap_or(u32::MAX);
         let mut since = None;
@@ -270,6 +279,8 @@ impl<S: Service> Worker<S> {
     }
 
     /// Continues one handshake, and more after many events: each costs as much as fifty requests.
+    #[cold]
+    #[inline(never)]
     fn continue_handshakes(&mut self, asked: usize) {
         let mut left = 1 + asked / EVENTS_PER_HANDSHAKE;
         while left > 0
