@@ -248,9 +248,6 @@ impl<S: Service> Worker<S> {
         }
         // The others continue anyway: when their response is ready, and when their turn begins.
         if !matches!(connection.stage, Stage::Answering | Stage::Batched) && !connection.is_queued {
-            if connection.is_wasteful() {
-                return Self::enqueue(&mut self.runnable, connection);
-            }
             // The connection may take long, and the requests of the batch arrived first.
             self.answer_batch();
             self.advance(token, |worker, connection| Some(worker.drive(connection)));

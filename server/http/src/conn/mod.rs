@@ -157,15 +157,6 @@ impl Connection {
     }
 }
 
-impl Connection {
-    /// Whether what the client sends costs much and brings nothing forward, so that the others go
-    /// first.
-    pub(crate) fn is_wasteful(&self) -> bool {
-        let http2 = self.http2.as_ref();
-        http2.is_some_and(|http2| http2.session.is_wasteful()) || self.is_verbose()
-    }
-}
-
 impl<S: Service> Worker<S> {
     /// Advances a connection as far as possible now.
     pub(crate) fn drive(&mut self, connection: &mut Connection) -> NextAction {

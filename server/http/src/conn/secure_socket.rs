@@ -456,12 +456,6 @@ impl Connection {
         self.tls.as_ref().is_some_and(|tls| tls.is_new)
     }
 
-    /// Whether the client has said little in many records.
-    pub(super) fn is_verbose(&self) -> bool {
-        let tls = self.tls.as_ref();
-        tls.is_some_and(|tls| tls.overhead_left < OVERHEAD * 3 / 4)
-    }
-
     /// Whether the socket has TLS.
     pub(super) const fn is_secure(&self) -> bool {
         self.tls.is_some()

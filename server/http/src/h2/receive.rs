@@ -50,11 +50,6 @@ impl Session {
         self.waste.begin_turn();
     }
 
-    /// Whether the client wastes the work of others.
-    pub(crate) const fn is_wasteful(&self) -> bool {
-        self.waste.is_low()
-    }
-
     /// Whether the client has asked for, or wasted, so much that others should have their turn.
     pub(crate) const fn is_turn_over(&self) -> bool {
         self.waste.is_turn_over()

@@ -81,11 +81,6 @@ impl WasteBudget {
         self.spent_in_turn = 0;
     }
 
-    /// Whether more was wasted lately than a turn allows.
-    pub(crate) const fn is_low(&self) -> bool {
-        self.left < FULL - FOR_A_TURN
-    }
-
     /// A request that is to be answered.
     pub(crate) const fn note_request(&mut self) {
         self.spent_in_turn += 1;
