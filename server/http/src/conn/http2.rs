@@ -200,6 +200,7 @@ impl<S: Service> Worker<S> {
             }
             if http2.session.is_over() && outcome == Written::All {
                 http2.pending.clear();
+                http2.waker = None;
                 return begin_to_linger(connection);
             }
             if outcome == Written::Blocked && http2.session.has_failed() {
@@ -211,13 +212,14 @@ impl<S: Service> Worker<S> {
             }
             reads += 1;
             match self.read_frames(connection, http2) {
-                IoOutcome::Bytes(_) if outcome == Written::Blocked => {
+                IoOutcome::Bytes(_) => {
                     self.poll_new(connection, http2);
-                    // Nothing is written that would do so.
-                    self.note_ended(http2);
-                    http2.session.note_stalls(http2.now);
+                    if outcome == Written::Blocked {
+                        // Nothing is written that would do so.
+                        self.note_ended(http2);
+                        http2.session.note_stalls(http2.now);
+                    }
                 }
-                IoOutcome::Bytes(_) => self.poll_new(connection, http2),
                 IoOutcome::WouldBlock if outcome == Written::Enough => {
                     return Some(NextAction::Yield);
                 }

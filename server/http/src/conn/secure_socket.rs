@@ -20,13 +20,11 @@ use rustls::ServerConfig;
 use super::output::FilePart;
 use super::socket::IoOutcome;
 use super::{Connection, NextAction};
-use crate::transport::{Plaintext, RECORD, Records, TlsError, TlsSession};
+use crate::transport::{Plaintext, RECORD, RECORD_OVERHEAD, Records, TlsError, TlsSession};
 
 /// Bytes that are received at once while those that were received lately had little plaintext in
 /// them.
 const RECEIVED_OF_LITTLE: usize = 4 << 10;
-/// What a record has beside its plaintext, about.
-const RECORD_HEAD: usize = 256;
 /// Plaintext that is encrypted and sent at once: four records. Others have their turn then.
 const SENT: usize = 64 << 10;
 const _: () = assert!(SENT == 4 * RECORD);
@@ -77,6 +75,7 @@ pub(super) struct SecureSocket {
     /// Whether this side has sent its part of the handshake since
     /// [`Connection::take_answered`] asked.
     has_answered: bool,
+    /// Whether it ever has: it counts once.
     is_answered: bool,
     /// Whether the handshake was completed since [`Connection::take_opened`] asked.
     is_new: bool,
@@ -226,7 +225,7 @@ impl SecureSocket {
     fn most_received(&self, space: usize) -> usize {
         match self.overhead_left < OVERHEAD {
             true => RECEIVED_OF_LITTLE,
-            false => (space + RECORD_HEAD).max(RECEIVED_OF_LITTLE),
+            false => (space + RECORD_OVERHEAD).max(RECEIVED_OF_LITTLE),
         }
     }
 }

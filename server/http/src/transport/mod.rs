@@ -2,4 +2,4 @@
 
 mod tls;
 
-pub(crate) use tls::{Plaintext, RECORD, Records, TlsError, TlsSession};
+pub(crate) use tls::{Plaintext, RECORD, RECORD_OVERHEAD, Records, TlsError, TlsSession};

@@ -18,7 +18,7 @@ use rustls::unbuffered::{
 pub(crate) const RECORD: usize = 16 << 10;
 /// Bytes that a record has beside its plaintext, at most: head, nonce, type and tag of the suites
 /// that are offered. One that needs more is asked for its size.
-const RECORD_OVERHEAD: usize = 64;
+pub(crate) const RECORD_OVERHEAD: usize = 64;
 
 /// Bytes before the payload of a record: type, version, length (RFC 8446 section 5.1).
 const HEAD: usize = 5;

@@ -15,6 +15,7 @@ use sqlparser::ast::{
 use sqlparser::dialect::SQLiteDialect;
 use sqlparser::parser::Parser;
 
+use super::functions;
 use super::restrict::CteNames;
 use super::scope::{Scope, last_part, lower};
 use crate::sqlite::catalog::ResolvedColumn;
@@ -237,47 +238,10 @@ impl Visitor for FunctionSearch {
     type Break = ();
 
     fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
-        /// Functions of one row's values. `min` and `max` are not among them: with one argument
-        /// they aggregate.
-        const OF_ONE_ROW: [&str; 33] = [
-            "abs",
-            "char",
-            "coalesce",
-            "concat",
-            "concat_ws",
-            "date",
-            "datetime",
-            "format",
-            "hex",
-            "ifnull",
-            "iif",
-            "instr",
-            "json",
-            "json_array",
-            "json_extract",
-            "json_object",
-            "julianday",
-            "length",
-            "lower",
-            "ltrim",
-            "nullif",
-            "printf",
-            "quote",
-            "replace",
-            "round",
-            "rtrim",
-            "sign",
-            "strftime",
-            "substr",
-            "time",
-            "typeof",
-            "unixepoch",
-            "upper",
-        ];
         if let Expr::Function(function) = expr {
             let name = last_part(&function.name).unwrap_or_default();
             self.has_window |= function.over.is_some();
-            self.may_aggregate |= !OF_ONE_ROW.contains(&name.as_str());
+            self.may_aggregate |= !functions::is_of_one_row(&name);
         }
         ControlFlow::Continue(())
     }

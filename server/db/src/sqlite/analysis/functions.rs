@@ -137,6 +137,49 @@ const DETERMINISTIC: &[&str] = &[
     "zeroblob",
 ];
 
+/// Those that have one result for each row. `min` and `max` are not among them: with one argument
+/// they aggregate.
+const OF_ONE_ROW: [&str; 33] = [
+    "abs",
+    "char",
+    "coalesce",
+    "concat",
+    "concat_ws",
+    "date",
+    "datetime",
+    "format",
+    "hex",
+    "ifnull",
+    "iif",
+    "instr",
+    "json",
+    "json_array",
+    "json_extract",
+    "json_object",
+    "julianday",
+    "length",
+    "lower",
+    "ltrim",
+    "nullif",
+    "printf",
+    "quote",
+    "replace",
+    "round",
+    "rtrim",
+    "sign",
+    "strftime",
+    "substr",
+    "time",
+    "typeof",
+    "unixepoch",
+    "upper",
+];
+
+/// Whether the function certainly neither aggregates nor needs a window.
+pub(super) fn is_of_one_row(name: &str) -> bool {
+    OF_ONE_ROW.contains(&name)
+}
+
 /// Functions that depend on their arguments, unless an argument is `'now'`. Whether it was is
 /// detected while they run (`sqlite/clockwatch.rs`).
 const DATE: &[&str] = &[
