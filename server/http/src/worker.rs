@@ -370,6 +370,7 @@ impl<S: Service> Worker<S> {
         Self::enqueue(queue, connection);
     }
 
+    #[inline(never)]
     fn enqueue(queue: &mut VecDeque<Token>, connection: &mut Connection) {
         if !connection.is_queued {
             connection.is_queued = true;
