@@ -18,7 +18,7 @@ use crate::query::Prepared;
 use crate::queue::QueueItem;
 use crate::sqlite::analysis::{Analysis, analyse};
 use crate::sqlite::database::SqliteShared;
-use crate::{Call, Error, Expect, Query, ReadResult};
+use crate::{Call, Error, Expect, Query, ReadResult, Value};
 
 /// A read that waits for a connection.
 pub(crate) struct ReadJob {
@@ -138,7 +138,15 @@ fn read_in_transaction(
             run(connection, query.sql(), params, Expect::Many)
         })?;
         rows.columns = Arc::clone(&analysis.columns);
-        deps.push(analysis.deps(params, clockwatch::was_read()));
+        let clock_was_read = clockwatch::was_read();
+        let mut witness = |sql: &str, params: &[Value]| {
+            let found = deadline.within(shared.options.statement_timeout, || {
+                run(connection, sql, params, Expect::Many)
+            });
+            let rows = found.ok()?.rows.into_iter();
+            rows.map(|row| row.into_iter().next()).collect()
+        };
+        deps.push(analysis.deps(params, clock_was_read, &mut witness));
         results.push(rows);
     }
     Ok((results, deps))

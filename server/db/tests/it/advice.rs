@@ -60,17 +60,11 @@ fn each_cause_has_its_remedy_and_its_cost() {
             every change to user ends its results: its columns are compared within functions or other expressions
                 keep what is computed in a column of its own, not a generated one, and compare that (each write keeps that up, by a trigger or in the form)
         select * from user where id in (select author_id from article where id = :a)
-            every change to user ends its results: its rows are found by a subquery
-                say the value itself, "column = :parameter", where the address has it (nothing where it has; else a longer address)
         select * from user where id = (select author_id from article where id = :a)
-            every change to user ends its results: its rows are found by a subquery
-                say the value itself, "column = :parameter", where the address has it (nothing where it has; else a longer address)
         select * from user where id = :a or name = :b
             every change to user ends its results: its conditions are joined by OR
                 write "in (…)" where it is one column, else a query for each part (a query more, in the same round trip)
         select u.name from article a join user u on u.id = a.author_id where a.id = :a
-            every change to user ends its results: its rows are found by another table's, by id
-                say the value for this table too, "id = :parameter", where the address has it (nothing where it has; else a longer address)
         select * from user where email = :a
             every change to user ends its results: email is generated, or of a type or collation whose equal values have several forms
                 compare another column, or keep its values in one form in a plain text column, and compare that (each write keeps that up, by a trigger or in the form)
@@ -84,8 +78,6 @@ fn each_cause_has_its_remedy_and_its_cost() {
             every change to user ends its results: a WITH of the query has its name
                 give the WITH another name (nothing)
         select * from recent where id = :a
-            every change to user ends its results: its rows are found by another table's, by id
-                say the value for this table too, "id = :parameter", where the address has it (nothing where it has; else a longer address)
         select * from note where note match :a
             every change to note_config, note_content, note_data, note_docsize, note_idx ends its results: it is read behind the index note, where nothing is narrowed
         select random()

@@ -179,7 +179,7 @@ fn each_reference_counts_by_itself() {
         &expect![[r#"
             select a.title, u.name from article a join user u on u.id = a.author_id where a.id = :id
                 article: rows with id = :id
-                user: every change
+                user: rows with id = author_id of article with id = :id
             select * from article a join article b on a.id = b.author_id where a.id = :id
                 article: rows with id = :id
                 article: rows with author_id = :id
@@ -243,8 +243,8 @@ fn each_reference_counts_by_itself() {
                 article: every change
                 comment: every change
             select * from article a join user using (id) where id = :id
-                article: every change
-                user: every change
+                article: rows with id = :id
+                user: rows with id = :id
             select 1 from article, json_each(:list) j where article.id = 3
                 article: rows with id = 3
         "#]],
@@ -263,10 +263,10 @@ fn views_and_virtual_tables_are_seen_through() {
         &expect![[r#"
             select * from recent where id = :id
                 article: rows with id = :id
-                user: every change
+                user: rows with id = author_id of article with id = :id
             select * from recent r join article a on a.id = r.id where a.id = :id
                 article: rows with id = :id
-                user: every change
+                user: rows with id = author_id of article with id = :id
             select rowid from note where note match :q
                 note_config: every change
                 note_content: every change
@@ -331,7 +331,8 @@ fn an_equality_passes_into_a_view_or_a_subquery() {
             select * from recent r, recent s where r.id = :a and s.id = :b
                 article: rows with id = :a
                 article: rows with id = :b
-                user: every change
+                user: rows with id = author_id of article with id = :a
+                user: rows with id = author_id of article with id = :b
             select * from recent where id = :id union all select * from recent
                 article: every change
                 user: every change

@@ -18,4 +18,5 @@ mod model;
 mod postgres;
 mod promise;
 mod support;
+mod witness;
 mod writes;

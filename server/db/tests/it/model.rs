@@ -81,6 +81,8 @@ struct ModelCase {
     at: usize,
     tables: Vec<ModelTable>,
     script: Vec<String>,
+    /// True while a query is made whose common table expression is called Z.
+    has_common_table: bool,
     pool: Vec<Value>,
 }
 
@@ -97,6 +99,7 @@ impl ModelCase {
             at: 0,
             tables: Vec::new(),
             script: Vec::new(),
+            has_common_table: false,
             pool: Vec::new(),
         }
     }
@@ -144,6 +147,12 @@ impl ModelCase {
 
     fn schema(&mut self) -> String {
         let mut schema = String::new();
+        // Columns of few types, with indexes, are often joined by witnesses.
+        let types: &[&str] = if self.one_in(2) {
+            &TYPES
+        } else {
+            &["integer", "integer", "text"]
+        };
         for index in 0..2 + self.below(2) {
             let name = format!("T{index}");
             let (key, without_rowid) = self.of(&[
@@ -154,7 +163,7 @@ impl ModelCase {
                 ("k int", false),
                 ("k integer primary key", true),
             ]);
-            let (first, second) = (self.of(&TYPES), self.of(&TYPES));
+            let (first, second) = (self.of(types), self.of(types));
             let unique = if self.one_in(3) { " unique" } else { "" };
             let generated = if self.one_in(5) {
                 ", g text generated always as (upper(b)) virtual"
@@ -171,6 +180,11 @@ impl ModelCase {
             schema += &format!(
                 "create table {name} ({key}, a {first}{unique}, b {second}{references}{generated}){tail};\n"
             );
+            if types.len() < TYPES.len() {
+                schema += &format!(
+                    "create index {name}A on {name} (a);\ncreate index {name}B on {name} (b);\n"
+                );
+            }
             self.tables.push(ModelTable {
                 name,
                 columns: vec!["k", "a", "b"],
@@ -231,7 +245,8 @@ impl ModelCase {
         );
         let (c, d) = (self.column(t), self.column(u));
         let join = self.of(&["join", "left join", "right join", "full join", ", "]);
-        match self.below(20) {
+        match self.below(34) {
+            20.. => self.query_along_keys(),
             13..=19 => self.query_of_derived(t, u),
             0..=2 => format!("select * from {tn} where {}", self.condition("", t)),
             3 => format!(
@@ -320,6 +335,135 @@ impl ModelCase {
         format!(
             "select z.a, w.b from {source} z {join} {tn} w on w.{other} = z.{second} where {filter}"
         )
+    }
+
+    /// A join of two to five sources along their columns, often with subqueries.
+    fn query_along_keys(&mut self) -> String {
+        let count = 2 + self.below(4);
+        self.has_common_table = self.one_in(3);
+        let with = if self.has_common_table {
+            let (source, table) = (self.below(self.tables.len()), self.below(self.tables.len()));
+            let (name, other) = (self.tables[source].name.clone(), &self.tables[table].name);
+            let select = format!("select y.k, y.a, z.b from {name} y join {other} z on y.a = z.b");
+            let select = self
+                .of(&[
+                    select.as_str(),
+                    &format!("select a as k, k as a, b from {name} y"),
+                ])
+                .to_owned();
+            format!(
+                "with z as ({select} where {}) ",
+                self.condition("y.", source)
+            )
+        } else {
+            String::new()
+        };
+        let mut from = String::new();
+        for index in 0..count {
+            let source = self.source();
+            if index == 0 {
+                from = format!("{source} x0");
+                continue;
+            }
+            let before = self.below(index);
+            let (c, d) = (self.key(), self.key());
+            let join = self.of(&[
+                "join",
+                "join",
+                "join",
+                "left join",
+                "left join",
+                "right join",
+            ]);
+            let condition = match self.below(8) {
+                0 => "using (a)".to_owned(),
+                1 => format!(
+                    "on x{index}.{c} = x{before}.{d} and x{index}.{} = :q",
+                    self.key()
+                ),
+                2 => format!(
+                    "on x{index}.{c} = x{before}.{d} and x{before}.{} = :q",
+                    self.key()
+                ),
+                _ => format!("on x{index}.{c} = x{before}.{d}"),
+            };
+            from += &format!(" {join} {source} x{index} {condition}");
+        }
+        let first = self.below(count);
+        let (column, other) = (self.key(), self.key());
+        let mut filter = self.condition_on(&format!("x{first}."), column, other);
+        for _ in 0..self.below(3) {
+            filter += &format!(" and {}", self.subquery(count, 0));
+        }
+        let list = match self.below(4) {
+            0 => "count(*)".to_owned(),
+            1 => format!("x0.a, ({})", self.correlated(count, "count(*)", 0)),
+            _ => format!("x0.a, x{}.b", count - 1),
+        };
+        self.has_common_table = false;
+        format!("{with}select {list} from {from} where {filter}")
+    }
+
+    fn key(&mut self) -> &'static str {
+        self.of(&["k", "a", "b", "a", "b"])
+    }
+
+    fn source(&mut self) -> String {
+        let table = self.below(self.tables.len());
+        let name = self.tables[table].name.clone();
+        if self.has_common_table && self.one_in(2) {
+            return "Z".to_owned();
+        }
+        match self.below(12) {
+            0 => "W".to_owned(),
+            1 => {
+                let filter = self.condition("", table);
+                format!("(select k, b as a, a as b from {name} where {filter})")
+            }
+            2 => format!("(select max(k) as k, a, b from {name} group by a, b)"),
+            _ => name,
+        }
+    }
+
+    /// A condition with a subquery, `count` sources being around it.
+    fn subquery(&mut self, count: usize, depth: usize) -> String {
+        let outer = format!("x{}.{}", self.below(count), self.key());
+        let (table, key) = (self.below(self.tables.len()), self.key());
+        let name = self.tables[table].name.clone();
+        let filter = self.condition("", table);
+        let not = if self.one_in(5) { "not " } else { "" };
+        match self.below(7) {
+            0 | 1 => format!("{outer} {not}in (select {key} from {name} where {filter})"),
+            2 => format!("{outer} = (select {key} from {name} where {filter} order by k limit 1)"),
+            3 => format!("{outer} = (select max({key}) from {name} where {filter})"),
+            4 => format!("{outer} {not}in ({})", self.correlated(count, "y.k", depth)),
+            _ => format!("{not}exists ({})", self.correlated(count, "1", depth)),
+        }
+    }
+
+    /// A query whose rows are found by those around it.
+    fn correlated(&mut self, count: usize, list: &str, depth: usize) -> String {
+        let outer = format!("x{}.{}", self.below(count), self.key());
+        let (source, key) = (self.source(), self.key());
+        let mut filter = format!("y.{key} = {outer}");
+        if self.one_in(2) {
+            let (column, other) = (self.key(), self.key());
+            filter += &format!(" and {}", self.condition_on("y.", column, other));
+        }
+        if depth == 0 && self.one_in(4) {
+            filter += &format!(" and {}", self.subquery(count, 1));
+        }
+        let from = match self.below(4) {
+            0 => {
+                let table = self.below(self.tables.len());
+                let other = self.tables[table].name.clone();
+                let (c, d) = (self.key(), self.key());
+                let join = self.of(&["join", "left join"]);
+                format!("{source} y {join} {other} z on z.{c} = y.{d}")
+            }
+            _ => format!("{source} y"),
+        };
+        format!("select {list} from {from} where {filter}")
     }
 
     fn change(&mut self) -> String {

@@ -15,15 +15,16 @@ use sqlparser::ast::{
 use sqlparser::dialect::SQLiteDialect;
 use sqlparser::parser::Parser;
 
+use super::common_tables;
 use super::functions;
-use super::restrict::CteNames;
 use super::scope::{Scope, last_part, lower};
 use crate::sqlite::catalog::ResolvedColumn;
 use crate::sqlite::tags::EqualityClass;
 
 /// A view or a subquery that is looked through.
 pub(crate) struct Derived {
-    pub(crate) select: SelectId,
+    /// The SELECT into which equalities may be moved; none if several references read it.
+    pub(crate) select: Option<SelectId>,
     pub(crate) columns: Vec<DerivedColumn>,
 }
 
@@ -53,9 +54,7 @@ pub(crate) fn query_of_view(sql: &str) -> Option<Query> {
     let Some(Statement::CreateView(view)) = statements.pop() else {
         return None;
     };
-    let mut names = CteNames::default();
-    let _ = view.query.visit(&mut names);
-    names.0.is_empty().then_some(*view.query)
+    (!common_tables::has_any(&view.query)).then_some(*view.query)
 }
 
 /// The SELECT that a query is, if it does not choose among its rows.
@@ -92,7 +91,7 @@ impl Derived {
             }
         }
         Some(Self {
-            select: SelectId::of(select),
+            select: Some(SelectId::of(select)),
             columns,
         })
     }
@@ -187,6 +186,11 @@ fn all_columns(scope: &Scope<'_>, factor: usize) -> Option<Vec<DerivedColumn>> {
         DerivedColumn { name, below }
     });
     Some(columns.collect())
+}
+
+/// True if a row of the SELECT shows that a row of its FROM clause meets its conditions.
+pub(super) fn keeps_rows(select: &Select, scope: &Scope<'_>) -> bool {
+    !matches!(Passage::of(select, scope), Passage::None)
 }
 
 /// Which columns let an equality pass into a SELECT.

@@ -1,6 +1,7 @@
 //! The dependencies of a query as text for the owner, and what would reduce them.
 
-use super::restrict::Operand;
+use super::restrict::{Operand, Values};
+use super::witness::Witness;
 use super::{Analysis, TableDependency};
 use crate::Value;
 use crate::advice::{self, Advice, Cause};
@@ -36,24 +37,41 @@ impl Analysis {
                 .iter()
                 .filter_map(|alternatives| alternatives.first())
             {
-                let values: Vec<String> = restriction
-                    .values
-                    .iter()
-                    .map(|value| self.describe_operand(value))
-                    .collect();
-                let line = match values.as_slice() {
-                    [value] => format!("{table}: rows with {} = {value}", restriction.column),
-                    values => format!(
-                        "{table}: rows with {} in ({})",
-                        restriction.column,
-                        values.join(", ")
-                    ),
-                };
+                let line = format!(
+                    "{table}: rows with {} {}",
+                    restriction.column,
+                    self.describe_values(&restriction.values)
+                );
                 lines.push(line);
             }
         }
         lines.dedup();
         lines
+    }
+
+    /// `= :id`, `in (1, 2)`, or `= artist_id of album with id = :id`.
+    fn describe_values(&self, values: &Values) -> String {
+        match values {
+            Values::Given(operands) => {
+                let texts = operands.iter().map(|value| self.describe_operand(value));
+                let texts: Vec<String> = texts.collect();
+                match texts.as_slice() {
+                    [value] => format!("= {value}"),
+                    values => format!("in ({})", values.join(", ")),
+                }
+            }
+            Values::Witnessed(index) => {
+                let Witness {
+                    table,
+                    column,
+                    key,
+                    rows,
+                    ..
+                } = &self.witnesses[*index];
+                let rows = self.describe_values(&rows.values);
+                format!("= {column} of {table} with {key} {rows}")
+            }
+        }
     }
 
     fn describe_operand(&self, operand: &Operand) -> String {

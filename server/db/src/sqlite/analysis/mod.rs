@@ -5,13 +5,17 @@
 //! statement's text shows that every reference to it is restricted to rows with certain values. So
 //! text that is not understood only widens.
 
+mod common_tables;
 mod derived;
 mod describe;
+mod equalities;
 mod functions;
+mod narrowed;
 mod parameter_kinds;
 mod restrict;
 mod scope;
 mod widening;
+mod witness;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -31,7 +35,9 @@ use crate::sqlite::recorder::{AuthorizerRecord, Recorder, StatementPolicy};
 use crate::sqlite::tags;
 use crate::{SqlError, Value};
 pub(crate) use derived::query_of_view;
-use restrict::{Operand, References, Restriction};
+use restrict::{References, Restriction};
+pub(crate) use witness::RunWitness;
+use witness::{Witness, WitnessRun};
 
 /// The analysis of one statement, for one state of the schema.
 #[derive(Debug)]
@@ -43,6 +49,7 @@ pub(crate) struct Analysis {
     /// The names of the tables that it reads and writes.
     pub(crate) tables: Vec<String>,
     depends: Vec<TableDependency>,
+    witnesses: Vec<Witness>,
     uncacheable: Option<Arc<str>>,
 }
 
@@ -96,12 +103,15 @@ pub(crate) fn analyse(
         })
         .collect();
 
-    let references = tree
+    let mut references = tree
         .as_ref()
-        .map(|tree| restrict::references(tree, catalog, &indexes))
+        .map(|tree| {
+            let seeks = |sql: &str| seeks(connection, recorder, sql).unwrap_or(false);
+            restrict::references(tree, catalog, &indexes, &seeks)
+        })
         .unwrap_or_default();
     let mut resolver = TableResolver {
-        common_table_expressions: references.shadowed.clone(),
+        common_table_expressions: references.common.names.clone(),
         looked_through: references.looked_through(),
         connection,
         recorder,
@@ -120,6 +130,7 @@ pub(crate) fn analyse(
                 .explain
                 .then(|| "EXPLAIN tells about the plan, not about rows".to_owned())
         });
+    let witnesses = std::mem::take(&mut references.witnesses);
     let depends = resolver.dependencies(references);
     let tables = recorded
         .reads
@@ -134,6 +145,7 @@ pub(crate) fn analyse(
         readonly: facts.readonly,
         tables,
         depends,
+        witnesses,
         uncacheable: objection.map(Arc::from),
     })
 }
@@ -167,6 +179,19 @@ impl PreparedFacts {
             explain: statement.is_explain() != 0,
         })
     }
+}
+
+/// True if SQLite finds the rows of a query by indexes, without looking at all rows of a table
+/// (<https://www.sqlite.org/eqp.html>).
+fn seeks(connection: &Connection, recorder: &Recorder, sql: &str) -> rusqlite::Result<bool> {
+    let plan: Result<Vec<String>, _> = recorder
+        .record(StatementPolicy::Own, || {
+            let mut plan = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}"))?;
+            plan.raw_query().mapped(|row| row.get("detail")).collect()
+        })
+        .0;
+    let scans = |step: &String| step.contains("SCAN") || step.contains("AUTOMATIC");
+    Ok(!plan?.iter().any(scans))
 }
 
 fn parse(sql: &str) -> Option<Statement> {
@@ -325,7 +350,7 @@ impl TableResolver<'_> {
             let restricted = references.restricted.remove(&table).unwrap_or_default();
             // Narrow only if every reference in the text is restricted, and the name can mean
             // nothing else.
-            let is_shadowed = references.shadowed.contains(&table);
+            let is_shadowed = references.common.names.contains(&table);
             let narrow = named > 0 && restricted.len() == named && !is_shadowed;
             let cause = if is_shadowed {
                 Some(Cause::Shadowed)
@@ -347,7 +372,8 @@ impl TableResolver<'_> {
                 .is_some_and(|table| matches!(table.kind, TableKind::Table | TableKind::Shadow));
             if is_table {
                 let cause = references
-                    .shadowed
+                    .common
+                    .names
                     .contains(name)
                     .then_some(Cause::Shadowed);
                 depends.entry(name.clone()).or_insert((Vec::new(), cause));
@@ -386,11 +412,17 @@ impl Analysis {
         depends.map(|dep| (dep.table.clone(), tags::broad(&dep.table)))
     }
 
-    /// The dependencies of one execution.
-    pub(crate) fn deps(&self, params: &[Value], clock_was_read: bool) -> Deps {
+    /// The dependencies of one execution. `run` runs a witness in its snapshot.
+    pub(crate) fn deps(
+        &self,
+        params: &[Value],
+        clock_was_read: bool,
+        run: &mut RunWitness<'_>,
+    ) -> Deps {
         let mut all = Vec::with_capacity(self.depends.len() * 2);
+        let mut witnesses = WitnessRun::new(&self.witnesses, params, run);
         for dep in &self.depends {
-            dep.tags(params, &mut all);
+            dep.tags(&mut witnesses, &mut all);
         }
         let clock = || {
             clock_was_read.then(|| Arc::from("a date function was given 'now' and read the clock"))
@@ -403,39 +435,27 @@ impl Analysis {
 }
 
 impl TableDependency {
-    fn tags(&self, params: &[Value], into: &mut Vec<millpond_store::Tag>) {
+    fn tags(&self, witnesses: &mut WitnessRun<'_, '_>, into: &mut Vec<millpond_store::Tag>) {
+        match self.narrow_tags(witnesses) {
+            Some(narrow) => {
+                into.push(tags::bulk(&self.table));
+                into.extend(narrow);
+            }
+            None => into.push(tags::broad(&self.table)),
+        }
+    }
+
+    /// The tags of the rows that count; none if every row does.
+    fn narrow_tags(&self, witnesses: &mut WitnessRun<'_, '_>) -> Option<Vec<millpond_store::Tag>> {
         let mut narrow = Vec::new();
         for alternatives in &self.references {
             // A value without a canonical form ('07' for an integer column) excludes an
             // alternative.
-            match alternatives
+            let tags = alternatives
                 .iter()
-                .find_map(|restriction| restriction.tags(params))
-            {
-                Some(tags) => narrow.extend(tags),
-                None => {
-                    narrow.clear();
-                    break;
-                }
-            }
+                .find_map(|restriction| witnesses.tags(restriction));
+            narrow.extend(tags?);
         }
-        if narrow.is_empty() {
-            into.push(tags::broad(&self.table));
-        } else {
-            into.push(tags::bulk(&self.table));
-            into.extend(narrow);
-        }
-    }
-}
-
-impl Restriction {
-    fn tags(&self, params: &[Value]) -> Option<Vec<millpond_store::Tag>> {
-        self.values
-            .iter()
-            .map(|value| match value {
-                Operand::Parameter(index) => self.name.equal_to(params.get(*index)?),
-                Operand::Constant(value) => self.name.equal_to(value),
-            })
-            .collect()
+        (!self.references.is_empty()).then_some(narrow)
     }
 }

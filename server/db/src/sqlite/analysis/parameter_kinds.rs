@@ -1,6 +1,6 @@
 //! The kind of value of each parameter, from the columns that it is compared with or stored in.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::ops::ControlFlow;
 
 use sqlparser::ast::{
@@ -8,8 +8,8 @@ use sqlparser::ast::{
     Select, SetExpr, Statement, TableObject, Value as Literal, Visit, Visitor,
 };
 
-use super::restrict::CteNames;
-use super::scope::{Factor, Scope, last_part};
+use super::common_tables::CommonTables;
+use super::scope::{Factor, Scope, Sources, last_part};
 use crate::ValueKind;
 use crate::sqlite::catalog::Catalog;
 
@@ -20,12 +20,10 @@ pub(crate) fn parameter_kinds(
     parameters: &HashMap<String, usize>,
     count: usize,
 ) -> Vec<Option<ValueKind>> {
-    let mut shadowed = CteNames(BTreeSet::new());
-    let _ = tree.visit(&mut shadowed);
     let mut finder = KindFinder {
         catalog,
         parameters,
-        shadowed: shadowed.0,
+        common: CommonTables::of(tree, catalog),
         scopes: Vec::new(),
         inferred: vec![InferredKind::Unknown; count],
     };
@@ -53,7 +51,7 @@ enum InferredKind {
 struct KindFinder<'a> {
     catalog: &'a Catalog,
     parameters: &'a HashMap<String, usize>,
-    shadowed: BTreeSet<String>,
+    common: CommonTables,
     /// The innermost scope is the last.
     scopes: Vec<Scope<'a>>,
     inferred: Vec<InferredKind>,
@@ -82,8 +80,7 @@ impl Visitor for KindFinder<'_> {
     }
 
     fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<()> {
-        self.scopes
-            .push(Scope::of(select, self.catalog, &self.shadowed));
+        self.scopes.push(Scope::of(select, self.sources()));
         ControlFlow::Continue(())
     }
 
@@ -114,19 +111,24 @@ impl Visitor for KindFinder<'_> {
 }
 
 impl<'a> KindFinder<'a> {
+    const fn sources(&self) -> Sources<'a, '_> {
+        Sources {
+            catalog: self.catalog,
+            common: &self.common,
+        }
+    }
+
     fn statement(&mut self, statement: &Statement) {
         let catalog = self.catalog;
         match statement {
             Statement::Insert(insert) => {
                 let TableObject::TableName(name) = &insert.table else {
-                    self.scopes.push(Scope {
-                        factors: Vec::new(),
-                    });
+                    self.scopes.push(Scope::without_joins(Vec::new()));
                     return;
                 };
-                self.scopes.push(Scope {
-                    factors: vec![Factor::named(name, None, catalog)],
-                });
+                self.scopes.push(Scope::without_joins(vec![Factor::named(
+                    name, None, catalog,
+                )]));
                 if let Some(SetExpr::Values(values)) =
                     insert.source.as_ref().map(|source| source.body.as_ref())
                 {
@@ -146,17 +148,14 @@ impl<'a> KindFinder<'a> {
                 }
             }
             Statement::Update(update) => {
-                self.scopes.push(Scope::from(
-                    std::slice::from_ref(&update.table),
-                    catalog,
-                    &self.shadowed,
-                ));
+                let from = std::slice::from_ref(&update.table);
+                self.scopes.push(Scope::from(from, self.sources()));
                 self.assignments(&update.assignments);
             }
             Statement::Delete(delete) => {
                 let (FromTable::WithFromKeyword(from) | FromTable::WithoutKeyword(from)) =
                     &delete.from;
-                self.scopes.push(Scope::from(from, catalog, &self.shadowed));
+                self.scopes.push(Scope::from(from, self.sources()));
             }
             _ => {}
         }

@@ -1,35 +1,29 @@
-//! Finds the equalities that restrict a table reference (coherence.md, rule 10).
+//! Finds the equalities that restrict each table reference of a statement (coherence.md, rules 10
+//! and 21).
 //!
 //! The result need not be complete, but it must be certain: a reference that this module does not
 //! report as restricted makes its table a dependency as a whole. The caller counts the reports and
 //! checks that *every* reference to a table was reported, so a construct that is overlooked only
 //! widens.
-//!
-//! An equality `t.c = v` in the top-level conjunction of WHERE restricts for any joins, for two
-//! reasons. A row of `t` with another value in `c` gives only combined rows for which the
-//! conjunction is not true. Where its absence would make an outer join fill in NULLs, the
-//! comparison with NULL is not true either. An inner join's ON is such a conjunction if there is no
-//! RIGHT or FULL join. A LEFT join's ON decides only which rows of its right side match.
-//!
-//! An equality of two columns hands a restriction on: see [`EqualColumns`].
 
 use std::collections::{BTreeSet, HashMap};
 use std::ops::ControlFlow;
 
-use sqlparser::ast::{
-    BinaryOperator, Expr, JoinConstraint, JoinOperator, ObjectName, Query, Select, UnaryOperator,
-    Value as Literal, Visit, Visitor,
-};
+use sqlparser::ast::{Expr, ObjectName, Query, Select, SetExpr, TableFactor, Visit, Visitor};
 
-use super::derived::{Derived, SelectId};
-use super::scope::{Scope, base_name, last_part, lower};
+use super::common_tables::CommonTables;
+use super::derived::{Derived, SelectId, plain_select};
+use super::equalities::{self, Equalities, EqualitySearch, FactorColumn, Side};
+use super::narrowed::{Narrowed, SourceChoice};
+use super::scope::{Scope, Sources, base_name, last_part};
 use super::widening;
+use super::witness::Witness;
 use crate::Value;
 use crate::advice::Cause;
-use crate::sqlite::catalog::{Catalog, ResolvedColumn};
+use crate::sqlite::catalog::Catalog;
 use crate::sqlite::tags::{ColumnHash, EqualityClass};
 
-/// The most values in one `IN (…)`; a longer list makes the whole table a dependency.
+/// The most values in one `IN (…)`, or of one witness; more make the whole table a dependency.
 pub(super) const MAX_VALUES: usize = 64;
 
 /// The other side of a comparison with a column.
@@ -40,6 +34,24 @@ pub(crate) enum Operand {
     Constant(Value),
 }
 
+impl Operand {
+    /// Its value in an execution with these parameters.
+    pub(super) fn value<'a>(&'a self, params: &'a [Value]) -> Option<&'a Value> {
+        match self {
+            Self::Parameter(index) => params.get(*index),
+            Self::Constant(value) => Some(value),
+        }
+    }
+}
+
+/// The values to which a column is restricted.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Values {
+    Given(Vec<Operand>),
+    /// Those that this witness of the statement finds.
+    Witnessed(usize),
+}
+
 /// `column = value`, or `column IN (values)`.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Restriction {
@@ -47,25 +59,9 @@ pub(crate) struct Restriction {
     pub(crate) column: String,
     pub(crate) class: EqualityClass,
     pub(crate) name: ColumnHash,
-    pub(crate) values: Vec<Operand>,
+    pub(crate) values: Values,
     /// The place of the column in a view or subquery, if it is one of these.
-    of_derived: Option<usize>,
-}
-
-/// `x.a = y.b`, which stands where an equality with a value would restrict. If only rows of `x`
-/// with `a = v` count, only rows of `y` with `b = v` do: a row with another value meets the
-/// condition only with rows of `x` that do not count.
-#[derive(Clone, Copy, Debug)]
-struct EqualColumns {
-    columns: [(usize, ResolvedColumn); 2],
-    /// The only factor that the condition restricts, if it is one.
-    only: Option<usize>,
-}
-
-/// The restrictions of the factors of one SELECT.
-struct Restrictions {
-    of_factors: Vec<Vec<Restriction>>,
-    equal_columns: Vec<EqualColumns>,
+    pub(super) of_derived: Option<usize>,
 }
 
 /// The table references of a statement.
@@ -76,12 +72,13 @@ pub(crate) struct References {
     /// For each restricted reference, its restrictions, the best first. Each one alone is
     /// sufficient.
     pub(crate) restricted: HashMap<String, Vec<Vec<Restriction>>>,
+    /// A witness refers only to those before it.
+    pub(crate) witnesses: Vec<Witness>,
     /// The number of references to each view that were looked through.
     views: HashMap<String, usize>,
     /// Why a reference has no restriction, for tables with such references.
     pub(crate) causes: HashMap<String, Cause>,
-    /// The names of common table expressions.
-    pub(crate) shadowed: BTreeSet<String>,
+    pub(crate) common: CommonTables,
 }
 
 impl References {
@@ -94,59 +91,52 @@ impl References {
 }
 
 /// Finds the references in `tree`. `parameters` maps each parameter's name, as it is written, to
-/// its index.
+/// its index. `seeks` is true for a query whose rows SQLite finds by indexes.
 pub(crate) fn references(
     tree: &impl Visit,
     catalog: &Catalog,
     parameters: &HashMap<String, usize>,
+    seeks: &dyn Fn(&str) -> bool,
 ) -> References {
-    let mut names = CteNames::default();
-    let _ = tree.visit(&mut names);
     let mut finder = RestrictionFinder {
         catalog,
         parameters,
+        seeks,
         found: References {
-            shadowed: names.0,
+            common: CommonTables::of(tree, catalog),
             ..References::default()
         },
         takes_first: false,
         moved: HashMap::new(),
+        around: Vec::new(),
+        ready: HashMap::new(),
     };
     let _ = tree.visit(&mut finder);
     finder.found
 }
 
-/// Collects the names of common table expressions at any depth.
-#[derive(Default)]
-pub(crate) struct CteNames(pub(crate) BTreeSet<String>);
-
-impl Visitor for CteNames {
-    type Break = ();
-
-    fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
-        if let Some(with) = &query.with {
-            self.0.extend(
-                with.cte_tables
-                    .iter()
-                    .map(|cte| lower(&cte.alias.name.value)),
-            );
-        }
-        ControlFlow::Continue(())
-    }
-}
-
 struct RestrictionFinder<'a> {
     catalog: &'a Catalog,
     parameters: &'a HashMap<String, usize>,
+    seeks: &'a dyn Fn(&str) -> bool,
     found: References,
     /// True if the current query takes the first rows in some order.
     takes_first: bool,
     /// Equalities on the columns of views and subqueries, moved into their SELECT.
-    moved: HashMap<SelectId, Vec<MovedEquality>>,
+    moved: HashMap<SelectId, Vec<(FactorColumn, Values)>>,
+    /// The queries around the current place, the innermost last.
+    around: Vec<Around<'a>>,
+    /// SELECTs that were looked at before their turn.
+    ready: HashMap<SelectId, Narrowed<'a>>,
 }
 
-/// A column of the FROM clause below, and the values to which it is equal.
-type MovedEquality = ((usize, ResolvedColumn), Vec<Operand>);
+/// A query around the current place.
+enum Around<'a> {
+    /// Names that are not found further inside may be columns of its SELECT.
+    Select(Narrowed<'a>),
+    /// It is unknown which SELECT gives names a meaning here.
+    Unknown,
+}
 
 impl Visitor for RestrictionFinder<'_> {
     type Break = ();
@@ -161,46 +151,131 @@ impl Visitor for RestrictionFinder<'_> {
 
     fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
         self.takes_first = query.order_by.is_some() && query.limit_clause.is_some();
+        self.around.push(Around::Unknown);
+        self.look_ahead(query);
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
+        self.around.pop();
         ControlFlow::Continue(())
     }
 
     fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<()> {
-        self.select(select);
+        let ready = self.ready.remove(&SelectId::of(select));
+        let narrowed = ready.unwrap_or_else(|| self.select(select));
+        if let Some(innermost) = self.around.last_mut() {
+            *innermost = Around::Select(narrowed);
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_select(&mut self, _: &Select) -> ControlFlow<()> {
+        if let Some(innermost) = self.around.last_mut() {
+            *innermost = Around::Unknown;
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// A subquery in FROM does not see the other tables there.
+    fn pre_visit_table_factor(&mut self, _: &TableFactor) -> ControlFlow<()> {
+        self.around.push(Around::Unknown);
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_table_factor(&mut self, _: &TableFactor) -> ControlFlow<()> {
+        self.around.pop();
         ControlFlow::Continue(())
     }
 }
 
-impl RestrictionFinder<'_> {
-    fn select(&mut self, select: &Select) {
-        let scope = Scope::of(select, self.catalog, &self.found.shadowed);
-        let mut restrictions = Restrictions {
-            of_factors: scope.factors.iter().map(|_| Vec::new()).collect(),
-            equal_columns: Vec::new(),
+impl<'a> RestrictionFinder<'a> {
+    /// Looks at the SELECTs of a query with common table expressions, those that read before those
+    /// that are read.
+    fn look_ahead(&mut self, query: &Query) {
+        let common = query.with.iter().flat_map(|with| &with.cte_tables);
+        let mut selects: Vec<&Select> = common.filter_map(|cte| plain_select(&cte.query)).collect();
+        if selects.is_empty() {
+            return;
+        }
+        if let SetExpr::Select(select) = query.body.as_ref() {
+            let narrowed = self.select(select);
+            self.ready.insert(SelectId::of(select), narrowed);
+        }
+        while let Some(select) = selects.pop() {
+            self.around.push(Around::Unknown);
+            let narrowed = self.select(select);
+            self.around.pop();
+            self.ready.insert(SelectId::of(select), narrowed);
+        }
+    }
+
+    const fn sources(&self) -> Sources<'a, '_> {
+        Sources {
+            catalog: self.catalog,
+            common: &self.found.common,
+        }
+    }
+
+    fn select(&mut self, select: &Select) -> Narrowed<'a> {
+        let scope = Scope::of(select, self.sources());
+        let equalities = self.equalities(&scope, select);
+        let semi_joins = equalities.semi_joins.clone();
+        let mut choice = SourceChoice {
+            sources: Sources {
+                catalog: self.catalog,
+                common: &self.found.common,
+            },
+            parameters: self.parameters,
+            seeks: self.seeks,
+            witnesses: &mut self.found.witnesses,
+            around: &|level| select_at(&self.around, level),
         };
-        for (column, values) in self.moved.remove(&SelectId::of(select)).unwrap_or_default() {
-            restrictions.add(&scope, column, values, None);
+        let narrowed = choice.choose(select, scope, equalities);
+        for semi_join in &semi_joins {
+            let moved = choice.moved_into(&narrowed, semi_join);
+            self.moved
+                .entry(SelectId::of(semi_join.select))
+                .or_default()
+                .extend(moved);
         }
-        if let Some(selection) = &select.selection {
-            self.conjunction(&scope, selection, None, &mut restrictions);
+        self.report(select, &narrowed);
+        narrowed
+    }
+
+    /// The equalities of a SELECT, with those that were moved into it.
+    fn equalities<'s>(&mut self, scope: &Scope<'a>, select: &'s Select) -> Equalities<'s> {
+        let moved = self.moved.remove(&SelectId::of(select)).unwrap_or_default();
+        let search = EqualitySearch {
+            scope,
+            parameters: self.parameters,
+            find_outside: &|expr| find_outside(&self.around, expr),
+        };
+        let mut equalities = search.search(select);
+        for (column, values) in moved {
+            equalities.add(scope, column, values, None);
         }
-        for (on, only) in join_conditions(select) {
-            self.conjunction(&scope, on, only, &mut restrictions);
-        }
-        restrictions.spread(&scope);
-        let is_value = |expr: &Expr| self.operand(expr).is_some();
-        let mut causes = widening::causes(select, &scope, &is_value, self.takes_first);
-        let restricted = scope.factors.iter().zip(restrictions.of_factors);
-        for (index, (factor, mut alternatives)) in restricted.enumerate() {
+        equalities.spread(scope, &|side| {
+            select_at(&self.around, side.level)?.known(side.column)
+        });
+        equalities
+    }
+
+    fn report(&mut self, select: &Select, narrowed: &Narrowed<'_>) {
+        let is_value = |expr: &Expr| equalities::operand(expr, self.parameters).is_some();
+        let mut causes = widening::causes(select, &narrowed.scope, &is_value, self.takes_first);
+        let factors = narrowed.scope.factors.iter();
+        for (index, (factor, restrictions)) in factors.zip(&narrowed.restrictions).enumerate() {
             if let Some(derived) = factor.derived() {
-                self.move_inside(derived, std::mem::take(&mut alternatives));
+                self.move_inside(derived, restrictions);
                 if let Some(view) = &factor.view {
                     self.look_through(view);
                 }
             }
-            let Some((name, table)) = factor.base() else {
+            let Some((name, _)) = factor.base() else {
                 continue;
             };
-            if alternatives.is_empty() {
+            if restrictions.is_empty() {
                 let known = self.found.causes.remove(name);
                 let cause = known.max(causes.remove(&index));
                 self.found
@@ -208,27 +283,23 @@ impl RestrictionFinder<'_> {
                     .extend(cause.map(|cause| (name.to_owned(), cause)));
                 continue;
             }
-            // The rowid selects one row. The selectivity of the others is unknown, so the first
-            // written one comes first.
-            let rowid = table
-                .rowid_column
-                .map(|index| table.columns[index].name.as_str());
-            alternatives.sort_by_key(|restriction| rowid != Some(restriction.column.as_str()));
             self.found
                 .restricted
                 .entry(name.to_owned())
                 .or_default()
-                .push(alternatives);
+                .push(restrictions.clone());
         }
     }
 
     /// Moves the equalities on a view or subquery into it.
-    fn move_inside(&mut self, derived: &Derived, restrictions: Vec<Restriction>) {
-        let moved = restrictions.into_iter().filter_map(|restriction| {
+    fn move_inside(&mut self, derived: &Derived, restrictions: &[Restriction]) {
+        let moved = restrictions.iter().filter_map(|restriction| {
             let (below, _) = derived.columns[restriction.of_derived?].below?;
-            Some((below, restriction.values))
+            Some((below, restriction.values.clone()))
         });
-        self.moved.insert(derived.select, moved.collect());
+        if let Some(select) = derived.select {
+            self.moved.entry(select).or_default().extend(moved);
+        }
     }
 
     /// Finds the references in the text of a view.
@@ -237,238 +308,37 @@ impl RestrictionFinder<'_> {
         if let Some(query) = catalog.table(view).and_then(|view| view.query.as_deref()) {
             *self.found.views.entry(view.to_owned()).or_default() += 1;
             let takes_first = self.takes_first;
+            // No name in a view means a column of the query that uses the view.
+            let around = std::mem::take(&mut self.around);
             let _ = query.visit(self);
+            self.around = around;
             self.takes_first = takes_first;
         }
     }
-
-    /// Collects the equalities of a conjunction; only those on factor `only`, if it is given.
-    fn conjunction(
-        &self,
-        scope: &Scope<'_>,
-        expr: &Expr,
-        only: Option<usize>,
-        into: &mut Restrictions,
-    ) {
-        match expr {
-            Expr::Nested(inner) => self.conjunction(scope, inner, only, into),
-            Expr::BinaryOp {
-                left,
-                op: BinaryOperator::And,
-                right,
-            } => {
-                self.conjunction(scope, left, only, into);
-                self.conjunction(scope, right, only, into);
-            }
-            Expr::BinaryOp {
-                left,
-                op: BinaryOperator::Eq,
-                right,
-            } => {
-                let sides = [scope.resolve(left), scope.resolve(right)];
-                if let [Some(left), Some(right)] = sides {
-                    into.equal_columns.push(EqualColumns {
-                        columns: [left, right],
-                        only,
-                    });
-                }
-                for (column, value) in sides.into_iter().zip([right, left]) {
-                    if let (Some(column), Some(value)) = (column, self.operand(value)) {
-                        into.add(scope, column, vec![value], only);
-                    }
-                }
-            }
-            Expr::InList {
-                expr,
-                list,
-                negated: false,
-            } if list.len() <= MAX_VALUES => {
-                let values: Option<Vec<Operand>> =
-                    list.iter().map(|value| self.operand(value)).collect();
-                if let (Some(column), Some(values)) = (scope.resolve(expr), values) {
-                    into.add(scope, column, values, only);
-                }
-            }
-            _ => {}
-        }
-    }
-
-    /// A parameter or a constant, without an operator that could give it an affinity or a
-    /// collation.
-    fn operand(&self, expr: &Expr) -> Option<Operand> {
-        match expr {
-            Expr::Nested(inner) => self.operand(inner),
-            Expr::UnaryOp {
-                op: UnaryOperator::Minus,
-                expr,
-            } => match self.operand(expr)? {
-                Operand::Constant(Value::Integer(integer)) => integer
-                    .checked_neg()
-                    .map(|i| Operand::Constant(Value::Integer(i))),
-                _ => None,
-            },
-            Expr::Value(value) => match &value.value {
-                Literal::Placeholder(name) => {
-                    self.parameters.get(name).copied().map(Operand::Parameter)
-                }
-                Literal::SingleQuotedString(text) => Some(Operand::Constant(text.as_str().into())),
-                Literal::Number(digits, false) => digits
-                    .parse()
-                    .ok()
-                    .map(|integer| Operand::Constant(Value::Integer(integer))),
-                Literal::Null => Some(Operand::Constant(Value::Null)),
-                _ => None,
-            },
-            _ => None,
-        }
-    }
 }
 
-impl Restrictions {
-    fn add(
-        &mut self,
-        scope: &Scope<'_>,
-        column: (usize, ResolvedColumn),
-        values: Vec<Operand>,
-        only: Option<usize>,
-    ) {
-        if only.is_none_or(|only| only == column.0)
-            && let Some(restriction) = restriction(scope, column, values)
-        {
-            self.of_factors[column.0].push(restriction);
-        }
-    }
-
-    /// Hands restrictions on along equal columns, behind those that are written down.
-    fn spread(&mut self, scope: &Scope<'_>) {
-        loop {
-            let mut found = Vec::new();
-            for EqualColumns { columns, only } in &self.equal_columns {
-                let [left, right] = *columns;
-                for (from, to) in [(left, right), (right, left)] {
-                    if only.is_none_or(|only| only == to.0) {
-                        found.extend(self.handed_on(scope, from, to));
-                    }
-                }
-            }
-            let before = self.count();
-            for (factor, restriction) in found {
-                let known = &mut self.of_factors[factor];
-                if !known.contains(&restriction) {
-                    known.push(restriction);
-                }
-            }
-            if self.count() == before {
-                return;
-            }
-        }
-    }
-
-    /// The restrictions of column `from`, as restrictions of column `to`. Both must have the same
-    /// canonical form of a value.
-    fn handed_on(
-        &self,
-        scope: &Scope<'_>,
-        from: (usize, ResolvedColumn),
-        to: (usize, ResolvedColumn),
-    ) -> Vec<(usize, Restriction)> {
-        let source = restriction(scope, from, Vec::new());
-        let target = restriction(scope, to, Vec::new());
-        let (Some(source), Some(target)) = (source, target) else {
-            return Vec::new();
-        };
-        if source.class != target.class {
-            return Vec::new();
-        }
-        let known = self.of_factors[from.0].iter();
-        let known = known.filter(|known| known.column == source.column);
-        known
-            .map(|known| {
-                let values = known.values.clone();
-                (
-                    to.0,
-                    Restriction {
-                        values,
-                        ..target.clone()
-                    },
-                )
-            })
-            .collect()
-    }
-
-    fn count(&self) -> usize {
-        self.of_factors.iter().map(Vec::len).sum()
-    }
+/// The SELECT around the innermost query by this level, if everything between is known.
+fn select_at<'n, 'a>(around: &'n [Around<'a>], level: usize) -> Option<&'n Narrowed<'a>> {
+    let outside = around.iter().rev().skip(1).take(level);
+    let known = outside.map_while(|around| match around {
+        Around::Select(narrowed) => Some(narrowed),
+        Around::Unknown => None,
+    });
+    let known: Vec<_> = known.collect();
+    known.get(level.checked_sub(1)?).copied()
 }
 
-/// The restriction of a column to values; none if the column's equality has no canonical form.
-fn restriction(
-    scope: &Scope<'_>,
-    (factor, found): (usize, ResolvedColumn),
-    values: Vec<Operand>,
-) -> Option<Restriction> {
-    let class = scope.class((factor, found))?;
-    let (table_name, column, of_derived) = match (scope.factors[factor].base(), found) {
-        (Some((name, table)), _) => (name, table.narrowing(found)?.0, None),
-        // Its name is nowhere else than among the restrictions of this factor.
-        (None, ResolvedColumn::Column(index)) => ("", index.to_string(), Some(index)),
-        (None, ResolvedColumn::Rowid) => return None,
-    };
-    let name = ColumnHash::new(table_name, &column, class);
-    Some(Restriction {
-        column,
-        class,
-        name,
-        values,
-        of_derived,
-    })
-}
-
-/// The ON conditions that restrict rows: of every factor, or of the given factor only.
-fn join_conditions(select: &Select) -> Vec<(&Expr, Option<usize>)> {
-    let operators = || {
-        select
-            .from
-            .iter()
-            .flat_map(|tables| &tables.joins)
-            .map(|join| &join.join_operator)
-    };
-    let only_left_joins = operators().all(|operator| side(operator).is_some());
-    let mut found = Vec::new();
-    let mut index = 0;
-    for tables in &select.from {
-        for join in &tables.joins {
-            index += 1;
-            match side(&join.join_operator) {
-                Some((RestrictedSide::Both, JoinConstraint::On(on))) if only_left_joins => {
-                    found.push((on, None));
-                }
-                Some((RestrictedSide::Right, JoinConstraint::On(on))) => {
-                    found.push((on, Some(index)))
-                }
-                _ => {}
-            }
+/// The column of a SELECT around the innermost query that an expression names.
+fn find_outside(around: &[Around<'_>], expr: &Expr) -> Option<Side> {
+    let mut level = 1;
+    loop {
+        let narrowed = select_at(around, level)?;
+        if let Some(column) = narrowed.scope.resolve(expr) {
+            return Some(Side { level, column });
         }
-        index += 1;
-    }
-    found
-}
-
-/// The sides of a join that its ON condition restricts.
-enum RestrictedSide {
-    Both,
-    Right,
-}
-
-/// `None` for RIGHT and FULL joins, and for joins that SQLite does not have.
-fn side(operator: &JoinOperator) -> Option<(RestrictedSide, &JoinConstraint)> {
-    match operator {
-        JoinOperator::Join(constraint)
-        | JoinOperator::Inner(constraint)
-        | JoinOperator::CrossJoin(constraint) => Some((RestrictedSide::Both, constraint)),
-        JoinOperator::Left(constraint) | JoinOperator::LeftOuter(constraint) => {
-            Some((RestrictedSide::Right, constraint))
+        if !narrowed.scope.lacks(expr) {
+            return None;
         }
-        _ => None,
+        level += 1;
     }
 }

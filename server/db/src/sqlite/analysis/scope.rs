@@ -1,12 +1,15 @@
 //! The tables of one SELECT (or UPDATE, DELETE), and the resolution of column names among them.
 
-use std::collections::BTreeSet;
+use sqlparser::ast::{
+    Expr, JoinConstraint, JoinOperator, ObjectName, Select, TableFactor, TableWithJoins,
+};
 
-use sqlparser::ast::{Expr, ObjectName, Select, TableFactor, TableWithJoins};
-
+use super::common_tables::CommonTables;
 use super::derived::{Derived, plain_select};
+use super::equalities::FactorColumn;
+use super::restrict::Restriction;
 use crate::sqlite::catalog::{Catalog, CatalogTable, ResolvedColumn, TableKind};
-use crate::sqlite::tags::EqualityClass;
+use crate::sqlite::tags::{EqualityClass, ROWID};
 
 /// Views and subqueries are looked through this deep.
 const DEEPEST: usize = 8;
@@ -34,6 +37,23 @@ impl<'a> Factor<'a> {
     /// The view or subquery that the factor is, if it is looked through.
     pub(crate) const fn derived(&self) -> Option<&Derived> {
         self.derived.as_ref()
+    }
+
+    /// The names by which a witness reads the factor, unless it is a subquery.
+    pub(super) fn names_for_witness<'f>(
+        &'f self,
+        catalog: &'f Catalog,
+    ) -> Option<WitnessNames<'f>> {
+        let (table, source, is_view) = match (self.base(), &self.view) {
+            (Some((name, table)), _) => (name, table, false),
+            (None, Some(view)) => (view.as_str(), catalog.table(view)?, true),
+            (None, None) => return None,
+        };
+        Some(WitnessNames {
+            table,
+            source,
+            is_view,
+        })
     }
 
     /// The column with this name. None: it is unknown whether there is one.
@@ -85,8 +105,23 @@ impl<'a> Factor<'a> {
         self.view = Some(name).filter(|_| self.derived.is_some());
     }
 
+    /// Looks through the common table expression with this name, if it is a plain one.
+    fn look_through_common_table(&mut self, name: &str, sources: Sources<'a, '_>, depth: usize) {
+        let Some(table) = sources.common.plain.get(name) else {
+            return;
+        };
+        let Some(select) = plain_select(table.query()).filter(|_| depth < DEEPEST) else {
+            return;
+        };
+        let scope = Scope::at_depth(&select.from, sources, depth + 1);
+        self.derived = Derived::new(select, &scope, table.columns.clone());
+        if let Some(derived) = &mut self.derived {
+            derived.select = table.is_read_once.then_some(table.select);
+        }
+    }
+
     fn new(factor: &TableFactor, sources: Sources<'a, '_>, depth: usize) -> Self {
-        let Sources { catalog, shadowed } = sources;
+        let Sources { catalog, common } = sources;
         match factor {
             TableFactor::Table {
                 name,
@@ -96,10 +131,16 @@ impl<'a> Factor<'a> {
             } => {
                 let alias = alias.as_ref().map(|alias| lower(&alias.name.value));
                 let mut factor = Self::named(name, alias, catalog);
-                factor.table = factor.table.filter(|(name, _)| !shadowed.contains(name));
-                let view = base_name(name).filter(|name| !shadowed.contains(name));
-                if let Some(view) = view.filter(|_| factor.table.is_none()) {
-                    factor.look_through_view(view, sources, depth);
+                let is_common = |name: &String| common.names.contains(name);
+                factor.table = factor.table.filter(|(name, _)| !is_common(name));
+                match base_name(name) {
+                    Some(name) if is_common(&name) => {
+                        factor.look_through_common_table(&name, sources, depth);
+                    }
+                    Some(view) if factor.table.is_none() => {
+                        factor.look_through_view(view, sources, depth);
+                    }
+                    _ => {}
                 }
                 factor
             }
@@ -132,27 +173,24 @@ impl<'a> Factor<'a> {
 #[derive(Clone, Copy)]
 pub(crate) struct Sources<'a, 's> {
     pub(crate) catalog: &'a Catalog,
-    /// The names of all common table expressions of the statement.
-    pub(crate) shadowed: &'s BTreeSet<String>,
+    pub(crate) common: &'s CommonTables,
 }
 
 /// The FROM clause of one SELECT, in order.
 pub(crate) struct Scope<'a> {
     pub(crate) factors: Vec<Factor<'a>>,
+    /// The columns that a join by USING has merged into those of the same name on its left, each
+    /// with its factor. Empty if there is a RIGHT or FULL join, which may give either of the two.
+    merged: Vec<(usize, String)>,
 }
 
 impl<'a> Scope<'a> {
-    /// `shadowed` are the names of all common table expressions of the statement.
-    pub(crate) fn of(select: &Select, catalog: &'a Catalog, shadowed: &BTreeSet<String>) -> Self {
-        Self::from(&select.from, catalog, shadowed)
+    pub(crate) fn of(select: &Select, sources: Sources<'a, '_>) -> Self {
+        Self::from(&select.from, sources)
     }
 
-    pub(crate) fn from(
-        from: &[TableWithJoins],
-        catalog: &'a Catalog,
-        shadowed: &BTreeSet<String>,
-    ) -> Self {
-        Self::at_depth(from, Sources { catalog, shadowed }, 0)
+    pub(crate) fn from(from: &[TableWithJoins], sources: Sources<'a, '_>) -> Self {
+        Self::at_depth(from, sources, 0)
     }
 
     fn at_depth(from: &[TableWithJoins], sources: Sources<'a, '_>, depth: usize) -> Self {
@@ -166,7 +204,49 @@ impl<'a> Scope<'a> {
                     .map(|join| Factor::new(&join.relation, sources, depth)),
             );
         }
-        Self { factors }
+        Self {
+            factors,
+            merged: merged(from).unwrap_or_default(),
+        }
+    }
+
+    /// A FROM clause of these factors, without joins.
+    pub(crate) const fn without_joins(factors: Vec<Factor<'a>>) -> Self {
+        Self {
+            factors,
+            merged: Vec::new(),
+        }
+    }
+
+    /// The pairs of columns, left and right, of the join by USING whose right side is `factor`.
+    pub(super) fn merged_columns(&self, factor: usize) -> Vec<(FactorColumn, FactorColumn)> {
+        let merged = self.merged.iter().filter(|(right, _)| *right == factor);
+        let pairs = merged.filter_map(|(right, name)| {
+            let mut factors = self.factors[..*right].iter().enumerate();
+            // SQLite takes the leftmost column of this name.
+            let left = factors.find_map(|(left, factor)| match factor.find(name) {
+                Some(None) => None,
+                Some(Some(found)) => Some(Some((left, found))),
+                None => Some(None),
+            });
+            let right = (*right, self.factors[*right].find(name)??);
+            Some((left??, right))
+        });
+        pairs.collect()
+    }
+
+    /// True if an expression certainly names no column here, but perhaps one of a SELECT around
+    /// this one.
+    pub(super) fn lacks(&self, expr: &Expr) -> bool {
+        match expr {
+            Expr::Nested(inner) => self.lacks(inner),
+            Expr::CompoundIdentifier(parts) if parts.len() == 2 => {
+                let wanted = lower(&parts[0].value);
+                let mut names = self.factors.iter().map(|factor| factor.alias.as_ref());
+                names.all(|name| name.is_some_and(|name| *name != wanted))
+            }
+            _ => false,
+        }
     }
 
     /// The only factor with this name.
@@ -200,6 +280,8 @@ impl<'a> Scope<'a> {
                     // A factor with unknown columns might have this one.
                     hits.extend(factor.find(&column)?.map(|found| (index, found)));
                 }
+                let is_merged = |factor: usize| self.merged.contains(&(factor, column.clone()));
+                hits.retain(|(factor, _)| !is_merged(*factor));
                 if hits.len() == 1 { hits.pop() } else { None }
             }
             Expr::CompoundIdentifier(parts) => {
@@ -212,6 +294,71 @@ impl<'a> Scope<'a> {
             }
             _ => None,
         }
+    }
+}
+
+/// The columns that joins by USING merge; none if a join may give either of two columns.
+fn merged(from: &[TableWithJoins]) -> Option<Vec<(usize, String)>> {
+    let mut merged = Vec::new();
+    let mut index = 0;
+    for tables in from {
+        for join in &tables.joins {
+            index += 1;
+            let (JoinOperator::Join(constraint)
+            | JoinOperator::Inner(constraint)
+            | JoinOperator::CrossJoin(constraint)
+            | JoinOperator::Left(constraint)
+            | JoinOperator::LeftOuter(constraint)) = &join.join_operator
+            else {
+                return None;
+            };
+            match constraint {
+                JoinConstraint::Using(names) => {
+                    let names = names.iter().filter_map(last_part);
+                    merged.extend(names.map(|name| (index, name)));
+                }
+                JoinConstraint::Natural => return None,
+                _ => {}
+            }
+        }
+        index += 1;
+    }
+    Some(merged)
+}
+
+/// How a witness names the columns of a factor.
+pub(super) struct WitnessNames<'a> {
+    /// The name of the table or view.
+    pub(super) table: &'a str,
+    source: &'a CatalogTable,
+    is_view: bool,
+}
+
+impl WitnessNames<'_> {
+    pub(super) fn column(&self, column: ResolvedColumn) -> Option<String> {
+        match column {
+            ResolvedColumn::Column(index) => Some(self.source.columns[index].name.clone()),
+            ResolvedColumn::Rowid => self.unless_hidden(ROWID),
+        }
+    }
+
+    /// The column of a restriction of the factor.
+    pub(super) fn restricted(&self, restriction: &Restriction) -> Option<String> {
+        match restriction.of_derived {
+            Some(index) => self.column(ResolvedColumn::Column(index)),
+            None if restriction.column == ROWID => self.unless_hidden(ROWID),
+            None => Some(restriction.column.clone()),
+        }
+    }
+
+    /// The name of the rowid, unless a column has the same.
+    fn unless_hidden(&self, rowid: &str) -> Option<String> {
+        let hidden = self
+            .source
+            .columns
+            .iter()
+            .any(|column| column.name == rowid);
+        (!hidden && !self.is_view).then(|| rowid.to_owned())
     }
 }
 

@@ -1,0 +1,153 @@
+//! Witnesses: queries of ours that find the values of a join key (coherence.md, rule 21).
+//!
+//! With `r.c = s.d`, where only some rows of `s` count, only those rows of `r` count whose `c` is
+//! one of the values that `s.d` has in these rows. A witness asks for these values in the snapshot
+//! of the read.
+
+use millpond_store::Tag;
+
+use super::restrict::{MAX_VALUES, Operand, Restriction, Values};
+use crate::Value;
+
+/// A witness that finds more rows makes the whole table a dependency. So a witness costs at most
+/// this many lookups in an index.
+const MAX_ROWS: usize = 1_024;
+
+/// A query for the values that `column` has in the rows of `table` that count.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Witness {
+    /// A table or a view, lower-case.
+    pub(crate) table: String,
+    pub(crate) column: String,
+    /// The column of `table` that selects its rows.
+    pub(crate) key: String,
+    /// The restriction of `table`, on `key`.
+    pub(crate) rows: Restriction,
+    pub(crate) sql: String,
+    /// The values of the parameters of `sql`, in order.
+    params: Vec<Operand>,
+}
+
+impl Witness {
+    /// `witnesses` are those that `rows` may refer to.
+    pub(super) fn new(
+        table: String,
+        column: String,
+        key: String,
+        rows: Restriction,
+        witnesses: &[Self],
+    ) -> Self {
+        let (values, params) = match &rows.values {
+            Values::Given(operands) => {
+                let marks = vec!["?"; operands.len()];
+                (marks.join(", "), operands.clone())
+            }
+            Values::Witnessed(index) => {
+                let inner = &witnesses[*index];
+                (inner.sql.clone(), inner.params.clone())
+            }
+        };
+        let sql = format!(
+            "SELECT {} FROM main.{} WHERE {} IN ({values}) LIMIT {}",
+            quoted(&column),
+            quoted(&table),
+            quoted(&key),
+            MAX_ROWS + 1
+        );
+        Self {
+            table,
+            column,
+            key,
+            rows,
+            sql,
+            params,
+        }
+    }
+}
+
+fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+/// Runs a witness with these parameters, and gives the value of each row; none if it fails.
+pub(crate) type RunWitness<'r> = dyn FnMut(&str, &[Value]) -> Option<Vec<Value>> + 'r;
+
+/// The witnesses of one execution. Each is run when it is first needed.
+pub(super) struct WitnessRun<'a, 'r> {
+    witnesses: &'a [Witness],
+    params: &'a [Value],
+    run: &'a mut RunWitness<'r>,
+    /// For each witness that was run its distinct values, or none if they are not all known.
+    found: Vec<Option<Option<Vec<Value>>>>,
+}
+
+impl<'a, 'r> WitnessRun<'a, 'r> {
+    pub(super) fn new(
+        witnesses: &'a [Witness],
+        params: &'a [Value],
+        run: &'a mut RunWitness<'r>,
+    ) -> Self {
+        Self {
+            witnesses,
+            params,
+            run,
+            found: vec![None; witnesses.len()],
+        }
+    }
+
+    /// The narrow tags of the rows to which a reference is restricted; none if they are not known.
+    pub(super) fn tags(&mut self, restriction: &Restriction) -> Option<Vec<Tag>> {
+        match &restriction.values {
+            Values::Given(operands) => {
+                let tags = operands.iter();
+                tags.map(|operand| restriction.name.equal_to(operand.value(self.params)?))
+                    .collect()
+            }
+            Values::Witnessed(index) => {
+                self.find(*index);
+                let values = self.found[*index].as_ref()?.as_ref()?;
+                if values.len() > MAX_VALUES {
+                    return None;
+                }
+                let tags = values.iter();
+                tags.map(|value| restriction.name.equal_to(value)).collect()
+            }
+        }
+    }
+
+    fn find(&mut self, index: usize) {
+        if self.found[index].is_some() {
+            return;
+        }
+        let witness = &self.witnesses[index];
+        let source_is_known = match &witness.rows.values {
+            Values::Given(_) => self.tags(&witness.rows).is_some(),
+            Values::Witnessed(inner) => {
+                self.find(*inner);
+                matches!(self.found[*inner], Some(Some(_)))
+            }
+        };
+        let values = source_is_known.then(|| self.values(witness)).flatten();
+        self.found[index] = Some(values);
+    }
+
+    fn values(&mut self, witness: &Witness) -> Option<Vec<Value>> {
+        let params = witness.params.iter();
+        let params: Option<Vec<Value>> = params
+            .map(|operand| operand.value(self.params).cloned())
+            .collect();
+        let found = (self.run)(&witness.sql, &params?)?;
+        if found.len() > MAX_ROWS {
+            return None;
+        }
+        let mut distinct: Vec<Value> = Vec::new();
+        for value in found {
+            // More than these are not looked at. Nothing equals NULL.
+            let wanted = distinct.len() <= MAX_VALUES && value != Value::Null;
+            if wanted && !distinct.contains(&value) {
+                distinct.push(value);
+            }
+        }
+        Some(distinct)
+    }
+}
