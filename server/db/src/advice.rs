@@ -67,6 +67,8 @@ pub(crate) enum Cause {
     Outer(String),
     /// A common table expression has the name of the table.
     Shadowed,
+    /// The table is read through this view, and no equality on the view selects its rows.
+    View(String),
     /// The table is read through a view or an index.
     Behind(String),
 }
@@ -115,6 +117,9 @@ impl Cause {
                 format!("the outer join keeps rows even if its ON is false for {column}")
             }
             Self::Shadowed => "a WITH of the query has its name".into(),
+            Self::View(view) => {
+                format!("{view} reads it, and no equality on a column of the view selects its rows")
+            }
             Self::Behind(what) => format!("it is read behind {what}, where nothing is narrowed"),
         }
     }
@@ -175,6 +180,12 @@ impl Cause {
                 "nothing",
             ),
             Self::Shadowed => Remedy::new("give the WITH another name", "nothing"),
+            Self::View(_) => Remedy::new(
+                format!(
+                    "add {SELECT} that the view takes from it unchanged (none passes LIMIT, windows, set operations and aggregates over all rows), or name the table in the query itself"
+                ),
+                "fewer rows, or the view's text stands in the query",
+            ),
             Self::Behind(what) if what.contains("view") => Remedy::new(
                 format!("name the table in the query itself, with {SELECT}"),
                 "the view's text stands in the query",

@@ -1,7 +1,8 @@
 //! What a column is compared with.
 
+use super::columns::bare;
 use super::nodes::{Object, TreeNode};
-use super::restrict::{bare, takes};
+use super::restrict::takes;
 use crate::Value;
 use crate::postgres::catalog::types;
 use crate::postgres::tags::ValueClass;

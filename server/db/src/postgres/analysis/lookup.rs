@@ -51,10 +51,14 @@ pub(crate) async fn names(client: &Client, oids: &[u32]) -> Result<Vec<String>, 
     texts(client, NAMES, &[&oids]).await
 }
 
-/// The trees of views.
-pub(crate) async fn views(client: &Client, oids: &[u32]) -> Result<Vec<String>, SqlError> {
-    const VIEWS: &str = "select ev_action::text from pg_catalog.pg_rewrite where ev_class = any ($1) and ev_type = '1'";
-    texts(client, VIEWS, &[&oids]).await
+/// The trees of views, each with the view's oid.
+pub(crate) async fn views(client: &Client, oids: &[u32]) -> Result<Vec<(u32, String)>, SqlError> {
+    const VIEWS: &str = "select ev_class::oid, ev_action::text from pg_catalog.pg_rewrite where ev_class = any ($1) and ev_type = '1'";
+    let rows = client
+        .query(VIEWS, &[&oids])
+        .await
+        .map_err(|error| refused(&error))?;
+    Ok(rows.iter().map(|row| (row.get(0), row.get(1))).collect())
 }
 
 /// The trees of policies on reading: on tables in `active` if the role is subject to them, on those

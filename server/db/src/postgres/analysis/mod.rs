@@ -4,9 +4,12 @@
 //! table, function, operator and conversion in it, by its oid. Views, policies and the bodies of
 //! functions are trees of the same form, and are followed down to tables (`resolve`). Each of these
 //! is a dependency as a whole, with all that inheritance connects it to, unless every reference to
-//! it stands in the statement itself and is restricted to rows with certain values (`restrict`).
+//! it stands in the statement itself or in a view that it reads, and is restricted to rows with
+//! certain values (`restrict`), perhaps by an equality on the view's columns (`derived`).
 
+mod columns;
 mod constants;
+mod derived;
 mod describe;
 mod functions;
 mod lookup;

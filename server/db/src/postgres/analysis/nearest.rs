@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use super::columns;
 use super::constants;
 use super::nodes::{Object, TreeNode};
 use super::restrict::{self, MAX_VALUES};
@@ -105,7 +106,7 @@ impl<'a> CauseSearch<'a> {
     }
 
     fn column(&self, node: &TreeNode) -> Option<(usize, &'a CatalogColumn)> {
-        let (reference, _, column) = restrict::column(node, self.entries, self.catalog)?;
+        let (reference, _, column) = columns::of_table(node, self.entries, self.catalog)?;
         Some((reference, column))
     }
 
@@ -140,7 +141,7 @@ pub(super) const OTHERS: [u32; 11] = [93, 620, 670, 1054, 1093, 1108, 1320, 1752
 
 /// Whether an expression is the column of some table, of this query or of one around it.
 fn is_column(node: &TreeNode) -> bool {
-    restrict::bare(node).is_some_and(|object| object.name == "VAR")
+    columns::bare(node).is_some_and(|object| object.name == "VAR")
 }
 
 fn has_subquery(node: &TreeNode) -> bool {

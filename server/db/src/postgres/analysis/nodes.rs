@@ -41,7 +41,16 @@ impl Object {
         self.get(field).token()?.parse().ok()
     }
 
-    /// A field that is a flag.
+    pub(crate) fn has(&self, field: &str) -> bool {
+        self.fields.iter().any(|(name, _)| name == field)
+    }
+
+    /// A field that is a flag, and is not set. False for a field that is not there.
+    pub(crate) fn denies(&self, field: &str) -> bool {
+        self.get(field).token() == Some("false")
+    }
+
+    /// A field that is a flag, and is set.
     pub(crate) fn is(&self, field: &str) -> bool {
         self.get(field).token() == Some("true")
     }

@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use tokio_postgres::Client;
 
 use super::functions::{self, Function, Verdict};
-use super::nodes;
-use super::restrict::Restriction;
+use super::nodes::{self, TreeNode};
+use super::restrict::{ColumnEquality, Restriction};
 use super::walk::{self, TreeNames};
 use super::{Depends, lookup};
 use crate::SqlError;
@@ -17,10 +17,14 @@ use crate::postgres::catalog::{Catalog, FIRST_OWN, Relation, UnreportedReason};
 /// How often one thing may stand behind another.
 const MAX_ROUNDS: usize = 32;
 
+/// References to one view with other equalities each that are looked at by themselves. Views that
+/// read views several times over have more references than a query has words.
+const MAX_VIEW_REFERENCES: usize = 16;
+
 /// What a query reads in the end.
 #[derive(Debug, Default)]
 pub(crate) struct Readings {
-    /// References in the query's own text, by table.
+    /// References in the query's own text and in that of views, by table.
     pub(crate) direct: BTreeMap<u32, Vec<Vec<Restriction>>>,
     /// Why some of them are not restricted.
     pub(crate) causes: BTreeMap<u32, Cause>,
@@ -47,50 +51,52 @@ pub(crate) async fn follow(
         depends,
         readings: Readings::default(),
         seen: VisitedObjects::default(),
-        origin: String::new(),
+        views: BTreeMap::new(),
     };
-    search.readings.is_partial = names.is_partial;
-    search
-        .readings
-        .objections
-        .extend(names.objections.iter().cloned());
-    search.readings.named.extend(names.relations.keys());
+    let named = names.relations.keys().chain(names.views.keys());
+    search.readings.named.extend(named);
     search.readings.causes.clone_from(&names.causes);
-    let mut round = search.take(names, true);
+    let mut round = PendingLookups::default();
+    search.take(names, &Place::Query, &mut round);
     if let Some(owners) = depends {
-        "the functions of its \"-- depends:\"".clone_into(&mut search.origin);
+        let line = Place::Behind("the functions of its \"-- depends:\"".to_owned());
         for table in lookup::tables(client, owners).await? {
-            search.relation(table, Vec::new(), false, &mut round);
+            search.relation(table, vec![Vec::new()], &line, &mut round);
         }
     }
     for _ in 0..MAX_ROUNDS {
         if round.is_empty() {
             return Ok(search.readings);
         }
-        let trees = search.expand(client, round).await?;
-        let mut behind = TreeNames::default();
-        for tree in &trees {
-            match nodes::parse(tree) {
-                Some(tree) => walk::names(&tree, catalog, &mut behind),
-                None => {
-                    search.readings.is_partial = true;
-                    search.object("something in it is in a form that Millpond does not know");
-                }
-            }
+        let found = search.expand(client, round).await?;
+        round = PendingLookups::default();
+        for (place, names) in found {
+            search.take(names, &place, &mut round);
         }
-        search.readings.is_partial |= behind.is_partial;
-        search.readings.objections.append(&mut behind.objections);
-        round = search.take(behind, false);
     }
     search.readings.is_partial = true;
     search.object("views and functions are nested too deeply");
     Ok(search.readings)
 }
 
+/// Where a relation is named.
+enum Place {
+    /// In the query's own text.
+    Query,
+    /// In the text of the view with this name, which the query or another such view reads. The
+    /// equalities on the reference are known.
+    View(String),
+    /// In what this says, where nothing is narrowed: `$1` in a function is not the query's.
+    Behind(String),
+}
+
 /// What has been looked at.
 #[derive(Default)]
 struct VisitedObjects {
+    /// Functions and views, as a whole.
     expanded: BTreeSet<u32>,
+    /// The equalities with which views have been looked at.
+    views: BTreeMap<u32, Vec<Vec<ColumnEquality>>>,
     secured: BTreeSet<u32>,
     functions: BTreeSet<u32>,
     operators: BTreeSet<u32>,
@@ -101,7 +107,10 @@ struct VisitedObjects {
 /// What has to be asked for.
 #[derive(Default)]
 struct PendingLookups {
-    views: Vec<u32>,
+    /// Views with the equalities on one of their references.
+    views: Vec<(u32, Vec<ColumnEquality>)>,
+    /// Views of which all rows count.
+    views_behind: Vec<u32>,
     /// Tables with row security that the query names itself: its policies count if the role is
     /// subject to them.
     secured: Vec<u32>,
@@ -114,6 +123,7 @@ struct PendingLookups {
 impl PendingLookups {
     fn is_empty(&self) -> bool {
         self.views.is_empty()
+            && self.views_behind.is_empty()
             && self.secured.is_empty()
             && self.secured_behind.is_empty()
             && self.system.is_empty()
@@ -126,33 +136,37 @@ struct DependencySearch<'a> {
     depends: &'a Depends<'a>,
     readings: Readings,
     seen: VisitedObjects,
-    /// Behind what it looks now.
-    origin: String,
+    /// The trees of views that have been asked for.
+    views: BTreeMap<u32, TreeNode>,
 }
 
 impl DependencySearch<'_> {
-    fn take(&mut self, names: TreeNames, direct: bool) -> PendingLookups {
-        let mut round = PendingLookups::default();
+    fn take(&mut self, mut names: TreeNames, place: &Place, round: &mut PendingLookups) {
+        self.readings.is_partial |= names.is_partial;
+        self.readings.objections.append(&mut names.objections);
         for (oid, references) in names.relations {
-            self.relation(oid, references, direct, &mut round);
+            self.relation(oid, references, place, round);
         }
-        let fresh = |new: BTreeSet<u32>, seen: &mut BTreeSet<u32>| {
-            new.into_iter().filter(|oid| seen.insert(*oid)).collect()
+        for (view, references) in names.views {
+            for equalities in references {
+                self.view(view, equalities, place, round);
+            }
+        }
+        let add = |new: BTreeSet<u32>, seen: &mut BTreeSet<u32>, into: &mut Vec<u32>| {
+            into.extend(new.into_iter().filter(|oid| seen.insert(*oid)));
         };
-        round.functions = lookup::FunctionLookup {
-            functions: fresh(names.functions, &mut self.seen.functions),
-            operators: fresh(names.operators, &mut self.seen.operators),
-            inputs: fresh(names.inputs, &mut self.seen.inputs),
-            outputs: fresh(names.outputs, &mut self.seen.outputs),
-        };
-        round
+        let (seen, into) = (&mut self.seen, &mut round.functions);
+        add(names.functions, &mut seen.functions, &mut into.functions);
+        add(names.operators, &mut seen.operators, &mut into.operators);
+        add(names.inputs, &mut seen.inputs, &mut into.inputs);
+        add(names.outputs, &mut seen.outputs, &mut into.outputs);
     }
 
     fn relation(
         &mut self,
         oid: u32,
         references: Vec<Vec<Restriction>>,
-        direct: bool,
+        place: &Place,
         round: &mut PendingLookups,
     ) {
         if oid < FIRST_OWN {
@@ -164,31 +178,18 @@ impl DependencySearch<'_> {
             return self.object("it reads a table that was not there when the catalogs were read");
         };
         match relation.kind {
-            'v' => {
-                if self.seen.expanded.insert(oid) {
-                    round.views.push(oid);
-                }
-            }
+            'v' => self.view(oid, Vec::new(), place, round),
             'r' | 'p' if catalog.families.of(oid).is_some() => {
                 if let Some((part, reason)) = catalog.unreported(oid) {
                     self.object(unreported(catalog, part, &reason));
                 }
-                if direct {
-                    self.readings
-                        .direct
-                        .entry(oid)
-                        .or_default()
-                        .extend(references);
-                } else {
-                    let cause = Cause::Behind(self.origin.clone());
-                    self.readings.whole.entry(oid).or_insert(cause);
-                }
+                self.references(oid, references, place);
                 let secured = catalog
                     .tree(oid)
                     .into_iter()
                     .filter(|part| catalog.relation(*part).is_some_and(|r| r.row_security));
                 for part in secured {
-                    if direct {
+                    if matches!(place, Place::Query) {
                         round.secured.push(part);
                     } else if self.seen.secured.insert(part) {
                         round.secured_behind.push(part);
@@ -202,18 +203,65 @@ impl DependencySearch<'_> {
         }
     }
 
-    /// Asks for everything in the round; gives the trees that stand behind it.
+    /// Notes the references to a table.
+    fn references(&mut self, table: u32, references: Vec<Vec<Restriction>>, place: &Place) {
+        match place {
+            Place::Behind(what) => {
+                let cause = Cause::Behind(what.clone());
+                self.readings.whole.entry(table).or_insert(cause);
+                return;
+            }
+            Place::View(name) if references.iter().any(Vec::is_empty) => {
+                let known = self.readings.causes.remove(&table);
+                let cause = known.max(Some(Cause::View(name.clone())));
+                self.readings
+                    .causes
+                    .extend(cause.map(|cause| (table, cause)));
+            }
+            Place::View(_) | Place::Query => {}
+        }
+        let known = self.readings.direct.entry(table).or_default();
+        for reference in references {
+            if !known.contains(&reference) {
+                known.push(reference);
+            }
+        }
+    }
+
+    /// Has a view looked at for a reference with these equalities on its columns.
+    fn view(
+        &mut self,
+        oid: u32,
+        mut equalities: Vec<ColumnEquality>,
+        place: &Place,
+        round: &mut PendingLookups,
+    ) {
+        if matches!(place, Place::Behind(_)) {
+            if self.seen.expanded.insert(oid) {
+                round.views_behind.push(oid);
+            }
+            return;
+        }
+        let known = self.seen.views.entry(oid).or_default();
+        if known.len() >= MAX_VIEW_REFERENCES {
+            equalities.clear();
+        }
+        // A reference without equalities depends on all that one with equalities depends on.
+        if !known
+            .iter()
+            .any(|known| known.is_empty() || *known == equalities)
+        {
+            known.push(equalities.clone());
+            round.views.push((oid, equalities));
+        }
+    }
+
+    /// Asks for everything in the round; gives what stands behind it.
     async fn expand(
         &mut self,
         client: &Client,
         round: PendingLookups,
-    ) -> Result<Vec<String>, SqlError> {
-        let mut trees = Vec::new();
-        let views = round.views.iter().map(|view| self.catalog.display(*view));
-        let mut origins: Vec<String> = views.map(|name| format!("the view {name}")).collect();
-        if !round.secured.is_empty() || !round.secured_behind.is_empty() {
-            origins.push("a policy".to_owned());
-        }
+    ) -> Result<Vec<(Place, TreeNames)>, SqlError> {
         if !round.system.is_empty() {
             for name in lookup::names(client, &round.system).await? {
                 self.object(format!(
@@ -221,10 +269,62 @@ impl DependencySearch<'_> {
                 ));
             }
         }
-        if !round.views.is_empty() {
-            trees.extend(lookup::views(client, &round.views).await?);
+        self.load_views(client, &round).await?;
+        let mut found = Vec::new();
+        for (view, equalities) in &round.views {
+            let mut names = TreeNames::default();
+            if let Some(tree) = self.views.get(view) {
+                walk::names_of_view(tree, *view, equalities, self.catalog, &mut names);
+            }
+            let name = self.catalog.display(*view);
+            found.push((Place::View(format!("the view {name}")), names));
         }
+        found.push(self.expand_whole(client, &round).await?);
+        Ok(found)
+    }
+
+    /// Asks for the trees of views that have not been asked for.
+    async fn load_views(
+        &mut self,
+        client: &Client,
+        round: &PendingLookups,
+    ) -> Result<(), SqlError> {
+        let views = round.views.iter().map(|(view, _)| view);
+        let views = views.chain(&round.views_behind);
+        let wanted = views.filter(|view| !self.views.contains_key(view)).copied();
+        let wanted: BTreeSet<u32> = wanted.collect();
+        if wanted.is_empty() {
+            return Ok(());
+        }
+        let all: Vec<u32> = wanted.iter().copied().collect();
+        for (view, tree) in lookup::views(client, &all).await? {
+            self.views
+                .extend(nodes::parse(&tree).map(|tree| (view, tree)));
+        }
+        if wanted.iter().any(|view| !self.views.contains_key(view)) {
+            self.object_to_form();
+        }
+        Ok(())
+    }
+
+    /// What stands behind functions, policies and views behind these, where nothing is narrowed.
+    async fn expand_whole(
+        &mut self,
+        client: &Client,
+        round: &PendingLookups,
+    ) -> Result<(Place, TreeNames), SqlError> {
+        let views = round.views_behind.iter();
+        let mut origins: Vec<String> = views
+            .clone()
+            .map(|view| format!("the view {}", self.catalog.display(*view)))
+            .collect();
+        let mut behind = TreeNames::default();
+        for tree in views.filter_map(|view| self.views.get(view)) {
+            walk::names(tree, self.catalog, &mut behind);
+        }
+        let mut trees = Vec::new();
         if !round.secured.is_empty() || !round.secured_behind.is_empty() {
+            origins.push("a policy".to_owned());
             trees.extend(lookup::policies(client, &round.secured, &round.secured_behind).await?);
         }
         if !round.functions.is_empty() {
@@ -244,8 +344,18 @@ impl DependencySearch<'_> {
                 }
             }
         }
-        self.origin = origins.join(" or ");
-        Ok(trees)
+        for tree in &trees {
+            match nodes::parse(tree) {
+                Some(tree) => walk::names(&tree, self.catalog, &mut behind),
+                None => self.object_to_form(),
+            }
+        }
+        Ok((Place::Behind(origins.join(" or ")), behind))
+    }
+
+    fn object_to_form(&mut self) {
+        self.readings.is_partial = true;
+        self.object("something in it is in a form that Millpond does not know");
     }
 
     /// Whether its body is to be looked into.

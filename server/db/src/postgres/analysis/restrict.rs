@@ -17,18 +17,33 @@
 //! side.
 //!
 //! An equality of two columns hands a restriction on: see [`EqualColumns`].
+//!
+//! None of this asks where the rows of a reference come from, so it holds for views and subqueries
+//! as for tables. Which of their restrictions hold inside is said in [`super::derived`].
 
 use std::collections::{BTreeSet, HashMap};
 
+use super::columns::{self, ReferenceColumn};
 use super::constants::{self, Operand};
+use super::derived::MovedEquality;
 use super::nodes::{Object, TreeNode};
-use crate::postgres::catalog::{Catalog, CatalogColumn, Relation, types};
+use crate::postgres::catalog::{Catalog, Relation, types};
 use crate::postgres::tags::{ColumnName, ValueClass};
 
 /// Values in one `IN (…)`; a longer list makes the whole table a dependency.
 pub(crate) const MAX_VALUES: usize = 64;
 
-/// `column = value`, `column IN (values)` or `column = ANY (array)`.
+/// `column = value`, `column IN (values)` or `column = ANY (array)`, for a column of a reference:
+/// only rows with one of the values count.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct ColumnEquality {
+    /// The column's number, from 1.
+    pub(crate) column: i16,
+    pub(crate) class: ValueClass,
+    pub(crate) values: Vec<Operand>,
+}
+
+/// The same for a column of a table, with what names it in dependencies.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Restriction {
     pub(crate) column: String,
@@ -39,25 +54,53 @@ pub(crate) struct Restriction {
     pub(crate) precise: bool,
 }
 
-/// The restrictions of a query's references, by their number from 1.
-pub(crate) fn of(query: &Object, catalog: &Catalog) -> HashMap<usize, Vec<Restriction>> {
+/// The restrictions of a query's references, by their number from 1; each one alone is sufficient.
+/// `moved` are those on output columns of the query that hold inside.
+pub(crate) fn of(
+    query: &Object,
+    catalog: &Catalog,
+    moved: &[MovedEquality<'_>],
+) -> HashMap<usize, Vec<ColumnEquality>> {
     let mut search = RestrictionSearch {
         catalog,
         entries: query.get("rtable").items(),
         found: HashMap::new(),
         equal_columns: Vec::new(),
     };
+    for equality in moved {
+        search.moved(equality);
+    }
     for (condition, inside) in conditions(query) {
         search.condition(condition, &inside);
     }
     search.spread();
-    let mut found = search.found;
-    for alternatives in found.values_mut() {
-        // A key selects one row, and the feed names the key's old value. The others are equal, so
-        // the one that was written first is taken.
-        alternatives.sort_by_key(|restriction| !restriction.precise);
-    }
-    found
+    search.found
+}
+
+/// The restrictions of a reference to `table`, the best first.
+pub(crate) fn of_table(
+    equalities: Vec<ColumnEquality>,
+    table: &Relation,
+    catalog: &Catalog,
+) -> Vec<Restriction> {
+    let Some(family) = catalog.families.of(table.oid) else {
+        return Vec::new();
+    };
+    let all = equalities.into_iter().filter_map(|equality| {
+        let column = &table.column(equality.column)?.name;
+        Some(Restriction {
+            column: column.clone(),
+            class: equality.class,
+            name: ColumnName::new(family, column, equality.class),
+            values: equality.values,
+            precise: catalog.reports_old_values(table.oid, column),
+        })
+    });
+    let mut all: Vec<Restriction> = all.collect();
+    // A key selects one row, and the feed names the key's old value. The others are equal, so the
+    // one that was found first is taken: what is compared outside selects before what a view says.
+    all.sort_by_key(|restriction| !restriction.precise);
+    all
 }
 
 /// Whether the query reads a system column that VACUUM FULL or a lock changes. `tableoid` does not.
@@ -149,18 +192,27 @@ fn conjunction<'a>(
 /// with `a = v` count, only rows of `y` with `b = v` do: a row with another value meets the
 /// condition only with rows of `x` that do not count.
 struct EqualColumns {
-    from: (usize, Restriction),
-    to: (usize, Restriction),
+    from: ReferenceColumn,
+    to: ReferenceColumn,
 }
 
 struct RestrictionSearch<'a> {
     catalog: &'a Catalog,
     entries: &'a [TreeNode],
-    found: HashMap<usize, Vec<Restriction>>,
+    found: HashMap<usize, Vec<ColumnEquality>>,
     equal_columns: Vec<EqualColumns>,
 }
 
 impl RestrictionSearch<'_> {
+    /// Takes an equality on an output column, if that is a column of a reference.
+    fn moved(&mut self, equality: &MovedEquality<'_>) {
+        if let Some(column) = self.any_column(equality.expression)
+            && column.class == equality.class
+        {
+            self.add(column, equality.values.to_vec());
+        }
+    }
+
     /// Takes the equality on one of the references `inside`, if the condition is one.
     fn condition(&mut self, node: &TreeNode, inside: &BTreeSet<usize>) {
         let Some(object) = node.object() else {
@@ -194,14 +246,10 @@ impl RestrictionSearch<'_> {
 
     /// A boolean column by itself.
     fn truth(&mut self, column: &TreeNode, truth: bool, inside: &BTreeSet<usize>) {
-        if let Some((reference, restriction)) = self.column(column, inside)
-            && restriction.class == ValueClass::Boolean
+        if let Some(column) = self.column(column, inside)
+            && column.class == ValueClass::Boolean
         {
-            let values = vec![Operand::truth(truth)];
-            self.found.entry(reference).or_default().push(Restriction {
-                values,
-                ..restriction
-            });
+            self.add(column, vec![Operand::truth(truth)]);
         }
     }
 
@@ -215,19 +263,13 @@ impl RestrictionSearch<'_> {
         let Some(values) = values.filter(|values| values.len() <= MAX_VALUES) else {
             return;
         };
-        let Some((reference, restriction)) = self.column(column, inside) else {
+        let Some(column) = self.column(column, inside) else {
             return;
         };
-        let collation = operator.number("inputcollid").unwrap_or(0);
-        let equality = operator.number("opno").and_then(equality);
-        let fits = equality == Some(restriction.class)
-            && self.catalog.is_deterministic(collation)
-            && values.iter().all(|value| value.fits(restriction.class));
+        let fits = self.canonical_equality(operator) == Some(column.class)
+            && values.iter().all(|value| value.fits(column.class));
         if fits {
-            self.found.entry(reference).or_default().push(Restriction {
-                values,
-                ..restriction
-            });
+            self.add(column, values);
         }
     }
 
@@ -242,94 +284,62 @@ impl RestrictionSearch<'_> {
         let (Some(to), Some(from)) = (self.column(to, inside), self.any_column(from)) else {
             return;
         };
-        let collation = operator.number("inputcollid").unwrap_or(0);
-        let equality = operator.number("opno").and_then(equality);
-        if equality == Some(to.1.class)
-            && equality == Some(from.1.class)
-            && self.catalog.is_deterministic(collation)
-        {
+        let equality = self.canonical_equality(operator);
+        if equality == Some(to.class) && equality == Some(from.class) {
             self.equal_columns.push(EqualColumns { from, to });
         }
     }
 
+    /// The class whose equality the operator is, with a collation in which equal texts are the same
+    /// bytes.
+    fn canonical_equality(&self, operator: &Object) -> Option<ValueClass> {
+        let collation = operator.number("inputcollid").unwrap_or(0);
+        let class = operator.number("opno").and_then(equality)?;
+        self.catalog.is_deterministic(collation).then_some(class)
+    }
+
     /// Hands restrictions on along equal columns, behind those that are written down.
     fn spread(&mut self) {
+        let equal_columns = std::mem::take(&mut self.equal_columns);
         let mut has_changed = true;
         while has_changed {
             has_changed = false;
-            for EqualColumns { from, to } in &self.equal_columns {
-                let known = self.found.get(&from.0).into_iter().flatten();
-                let known = known.filter(|known| known.column == from.1.column);
-                let handed_on: Vec<Restriction> = known
-                    .map(|known| Restriction {
-                        values: known.values.clone(),
-                        ..to.1.clone()
-                    })
-                    .collect();
-                if handed_on.is_empty() {
-                    continue;
-                }
-                let found = self.found.entry(to.0).or_default();
-                for restriction in handed_on {
-                    if !found.contains(&restriction) {
-                        found.push(restriction);
-                        has_changed = true;
-                    }
+            for EqualColumns { from, to } in &equal_columns {
+                let known = self.found.get(&from.reference).into_iter().flatten();
+                let known = known.filter(|known| known.column == from.number);
+                let values: Vec<_> = known.map(|known| known.values.clone()).collect();
+                for values in values {
+                    has_changed |= self.add(*to, values);
                 }
             }
         }
     }
 
-    /// The reference and the column that an expression is, if its values have a canonical form and
-    /// the reference is one of `inside`.
-    fn column(&self, node: &TreeNode, inside: &BTreeSet<usize>) -> Option<(usize, Restriction)> {
-        let found = self.any_column(node)?;
-        inside.contains(&found.0).then_some(found)
-    }
-
-    fn any_column(&self, node: &TreeNode) -> Option<(usize, Restriction)> {
-        let (reference, table, column) = column(node, self.entries, self.catalog)?;
-        let class = self.catalog.class(column)?;
-        let family = self.catalog.families.of(table.oid)?;
-        let restriction = Restriction {
-            column: column.name.clone(),
-            class,
-            name: ColumnName::new(family, &column.name, class),
-            values: Vec::new(),
-            precise: self.catalog.reports_old_values(table.oid, &column.name),
+    /// Notes a restriction; whether it is new.
+    fn add(&mut self, column: ReferenceColumn, values: Vec<Operand>) -> bool {
+        let equality = ColumnEquality {
+            column: column.number,
+            class: column.class,
+            values,
         };
-        Some((reference, restriction))
+        let known = self.found.entry(column.reference).or_default();
+        let is_new = !known.contains(&equality);
+        if is_new {
+            known.push(equality);
+        }
+        is_new
     }
-}
 
-/// The reference to a table, the table and the column that an expression is.
-pub(super) fn column<'a>(
-    node: &TreeNode,
-    entries: &[TreeNode],
-    catalog: &'a Catalog,
-) -> Option<(usize, &'a Relation, &'a CatalogColumn)> {
-    let object = bare(node)?;
-    if object.name != "VAR" || object.number("varlevelsup") != Some(0_u32) {
-        return None;
+    /// The column that an expression is, if its values have a canonical form and its reference is
+    /// one of `inside`.
+    fn column(&self, node: &TreeNode, inside: &BTreeSet<usize>) -> Option<ReferenceColumn> {
+        let found = self.any_column(node)?;
+        inside.contains(&found.reference).then_some(found)
     }
-    let reference: usize = object.number("varno")?;
-    let entry = entries.get(reference.checked_sub(1)?)?.object()?;
-    if entry.number("rtekind") != Some(0_u32) {
-        return None;
-    }
-    let table = catalog.relation(entry.number("relid")?)?;
-    let column = table.column(object.number("varattno")?)?;
-    Some((reference, table, column))
-}
 
-/// An expression without the changes of its type that leave its bytes as they are: from `varchar`
-/// to `text`, from a domain to the type beneath. A collation is not taken off.
-pub(super) fn bare(node: &TreeNode) -> Option<&Object> {
-    let mut object = node.object()?;
-    while object.name == "RELABELTYPE" {
-        object = object.get("arg").object()?;
+    fn any_column(&self, node: &TreeNode) -> Option<ReferenceColumn> {
+        columns::restrictable(node, self.entries, self.catalog)
     }
-    Some(object)
 }
 
 /// The class whose equality the operator is. The oids are in `pg_operator.dat`, and the same in

@@ -4,11 +4,11 @@
 //! might call an unknown function. Names of nodes have changed from version to
 //! version, so some are there twice.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use super::nearest;
 use super::nodes::{Object, TreeNode};
-use super::restrict::{self, Restriction};
+use super::restrict::{self, ColumnEquality, Restriction};
+use super::{columns, derived, nearest};
 use crate::advice::Cause;
 use crate::postgres::catalog::{Catalog, types};
 
@@ -90,8 +90,11 @@ const KNOWN: &[&str] = &[
 /// What one or several trees name.
 #[derive(Debug, Default)]
 pub(crate) struct TreeNames {
-    /// Each reference to a relation, with the restrictions of which each one alone would do.
+    /// Each reference to a relation but views, with the restrictions of which each one alone would
+    /// do.
     pub(crate) relations: BTreeMap<u32, Vec<Vec<Restriction>>>,
+    /// Each reference to a view, with the equalities on its columns.
+    pub(crate) views: BTreeMap<u32, Vec<Vec<ColumnEquality>>>,
     /// Why a reference to a relation has no restriction, of those that have none.
     pub(crate) causes: BTreeMap<u32, Cause>,
     pub(crate) functions: BTreeSet<u32>,
@@ -125,13 +128,51 @@ pub(crate) fn names(tree: &TreeNode, catalog: &Catalog, into: &mut TreeNames) {
     let mut walk = Walk {
         catalog,
         names: into,
+        view: None,
+        outer: HashMap::new(),
     };
     walk.node(tree);
+}
+
+/// Adds what the tree of the view `oid` names, for a reference of whose rows only those count that
+/// meet all `equalities`.
+pub(crate) fn names_of_view(
+    tree: &TreeNode,
+    oid: u32,
+    equalities: &[ColumnEquality],
+    catalog: &Catalog,
+    into: &mut TreeNames,
+) {
+    let mut outer = HashMap::new();
+    if let [TreeNode::Object(query)] = tree.items() {
+        outer.insert(QueryId::of(query), equalities.to_vec());
+    }
+    let mut walk = Walk {
+        catalog,
+        names: into,
+        view: Some(oid),
+        outer,
+    };
+    walk.node(tree);
+}
+
+/// Which query of a tree that stays where it is.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct QueryId(*const Object);
+
+impl QueryId {
+    const fn of(query: &Object) -> Self {
+        Self(std::ptr::from_ref(query))
+    }
 }
 
 struct Walk<'a> {
     catalog: &'a Catalog,
     names: &'a mut TreeNames,
+    /// The view whose tree it is.
+    view: Option<u32>,
+    /// The equalities on output columns of queries further in.
+    outer: HashMap<QueryId, Vec<ColumnEquality>>,
 }
 
 impl Walk<'_> {
@@ -209,37 +250,63 @@ impl Walk<'_> {
             self.names.writes = true;
             self.object_to("it locks rows".into());
         }
-        let mut restrictions = restrict::of(query, self.catalog);
+        let outer = self.outer.remove(&QueryId::of(query)).unwrap_or_default();
+        let moved = derived::moved(query, &outer);
+        let mut restrictions = restrict::of(query, self.catalog, &moved);
         let mut causes = nearest::causes(query, self.catalog, &restrictions);
         for (index, entry) in query.get("rtable").items().iter().enumerate() {
-            const RELATION: u32 = 0;
             let Some(entry) = entry.object() else {
                 continue;
             };
-            if entry.number("rtekind") != Some(RELATION) {
-                continue;
-            }
-            match entry.number("relid") {
-                Some(relation) => {
-                    if let Some(cause) = causes.remove(&(index + 1)) {
-                        self.names.cause(relation, cause);
+            let equalities = restrictions.remove(&(index + 1)).unwrap_or_default();
+            match entry.number("rtekind") {
+                Some(columns::RELATION) => {
+                    self.relation(entry, equalities, causes.remove(&(index + 1)));
+                }
+                Some(columns::SUBQUERY) => {
+                    if let Some(inner) = entry.get("subquery").object() {
+                        self.outer.insert(QueryId::of(inner), equalities);
                     }
-                    self.names
-                        .relations
-                        .entry(relation)
-                        .or_default()
-                        .push(restrictions.remove(&(index + 1)).unwrap_or_default());
                 }
-                None => {
-                    self.names.is_partial = true;
-                    self.object_to("PostgreSQL names a table in an unknown way".into());
-                }
+                _ => {}
             }
         }
         if restrict::uses_row_versions(query) {
             self.object_to(
                 "ctid, xmin and their like change without a change to the row's values".into(),
             );
+        }
+    }
+
+    /// Notes a reference to a relation.
+    fn relation(&mut self, entry: &Object, equalities: Vec<ColumnEquality>, cause: Option<Cause>) {
+        let Some(oid) = entry.number("relid") else {
+            self.names.is_partial = true;
+            return self.object_to("PostgreSQL names a table in an unknown way".into());
+        };
+        // The tree of a view names the view itself, as OLD and NEW of its rule, up to PostgreSQL
+        // 15. One that reads itself cannot run.
+        if self.view == Some(oid) {
+            return;
+        }
+        if let Some(cause) = cause {
+            self.names.cause(oid, cause);
+        }
+        let catalog = self.catalog;
+        match catalog.relation(oid) {
+            Some(view) if view.kind == 'v' => {
+                self.names.views.entry(oid).or_default().push(equalities);
+            }
+            relation => {
+                let restrictions = relation
+                    .map(|table| restrict::of_table(equalities, table, catalog))
+                    .unwrap_or_default();
+                self.names
+                    .relations
+                    .entry(oid)
+                    .or_default()
+                    .push(restrictions);
+            }
         }
     }
 

@@ -293,11 +293,16 @@ impl Catalog {
         if column.is_generated {
             return None;
         }
-        match self.base_type(column.type_oid) {
+        self.class_of(column.type_oid, column.collation)
+    }
+
+    /// The same for any values of a type, in a collation.
+    pub(crate) fn class_of(&self, type_oid: u32, collation: u32) -> Option<ValueClass> {
+        match self.base_type(type_oid) {
             types::INT2 | types::INT4 | types::INT8 => Some(ValueClass::Integer),
-            types::TEXT | types::VARCHAR => self
-                .is_deterministic(column.collation)
-                .then_some(ValueClass::Text),
+            types::TEXT | types::VARCHAR => {
+                self.is_deterministic(collation).then_some(ValueClass::Text)
+            }
             types::UUID => Some(ValueClass::Uuid),
             types::BOOL => Some(ValueClass::Boolean),
             _ => None,

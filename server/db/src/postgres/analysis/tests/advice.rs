@@ -97,8 +97,8 @@ fn each_cause_has_its_remedy_and_its_cost() {
             every change to article ends its results: the outer join keeps rows even if its ON is false for id
                 put the equality into WHERE, if rows without it are not wanted (nothing)
         select * from recent where id = $1
-            every change to article, author ends its results: it is read behind the view recent, where nothing is narrowed
-                name the table in the query itself, with "where column = :parameter" on an integer or text column (the view's text stands in the query)
+            every change to author ends its results: the view recent reads it, and no equality on a column of the view selects its rows
+                add "where column = :parameter" on an integer or text column that the view takes from it unchanged (none passes LIMIT, windows, set operations and aggregates over all rows), or name the table in the query itself (fewer rows, or the view's text stands in the query)
         select comments(id) from article where id = $1
             every change to comment ends its results: it is read behind the function comments(), where nothing is narrowed
         select * from comment where article_id = $1

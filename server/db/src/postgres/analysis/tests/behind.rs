@@ -20,13 +20,13 @@ fn views_and_functions_are_seen_through() {
         ],
         &expect![[r#"
             select * from recent where id = $1
-                article: every change
+                article: rows with id = :a
                 author: every change
             select * from recenter where id = $1
-                article: every change
+                article: rows with id = :a
                 author: every change
             select * from recent r join article a on a.id = r.id where a.id = $1
-                article: every change
+                article: rows with id = :a
                 author: every change
             select shout(name) from author where id = $1
                 author: rows with id = :a

@@ -2,11 +2,13 @@
 
 mod advice;
 mod behind;
+mod derived;
 mod fingerprint;
 mod narrowing;
 mod property;
 mod requirements;
 mod rights;
 mod schema;
+mod shapes;
 mod statements;
 mod support;

@@ -17,12 +17,19 @@ fn policies_count_where_the_role_is_subject_to_them() {
     let sql = "select * from doc where id = $1";
     // The owner of the table, and superusers, are not subject to its policies.
     fixture.check(
-        &[sql, "select * from docs"],
+        &[
+            sql,
+            "select * from docs",
+            "select * from docs where id = $1",
+        ],
         &expect![[r#"
             select * from doc where id = $1
                 doc: rows with id = :a
             select * from docs
                 doc: every change
+                tenant: every change
+            select * from docs where id = $1
+                doc: rows with id = :a
                 tenant: every change
         "#]],
     );

@@ -1,0 +1,271 @@
+//! Random tables, views, subqueries and conditions on them, all with the same columns.
+
+use lab_testkit::Random;
+
+pub(super) const COLUMNS: [(&str, &str); 8] = [
+    ("i2", "smallint"),
+    ("i4", "integer"),
+    ("i8", "bigint"),
+    ("t", "text"),
+    ("v", "varchar(9)"),
+    ("n", "numeric"),
+    ("b", "boolean"),
+    ("c", "char(3)"),
+];
+const NUMBERS: [&str; 4] = ["0", "1", "2", "null"];
+const TEXTS: [&str; 5] = ["'a'", "'A'", "'a '", "''", "null"];
+pub(super) const TABLES: [&str; 4] = ["a", "b", "p", "k"];
+/// The first sources are tables.
+pub(super) const TABLE_SOURCES: usize = 7;
+/// An order in which no two different rows are equal, in any collation of the columns.
+const ORDER: &str =
+    "y.i2, y.i4, y.i8, y.t collate \"C\", y.v collate \"C\", y.n, y.b, y.c collate \"C\"";
+
+/// Random choices, from a seed that is printed.
+pub(super) struct Choices {
+    random: Random,
+    /// Tables and views that may be read.
+    pub(super) sources: Vec<String>,
+    /// The literals of the parameters of the query that is being made; none are taken in a view.
+    pub(super) params: Option<Vec<String>>,
+}
+
+impl Choices {
+    pub(super) fn new(seed: u64) -> Self {
+        let tables = ["a", "b", "p", "p1", "k", "w", "only a"];
+        Self {
+            random: Random::new(seed),
+            sources: tables.map(str::to_owned).to_vec(),
+            params: None,
+        }
+    }
+
+    pub(super) fn below(&mut self, n: usize) -> usize {
+        self.random.index(n)
+    }
+
+    pub(super) fn of<T: Copy>(&mut self, all: &[T]) -> T {
+        *self.random.pick(all)
+    }
+
+    pub(super) fn literal(&mut self, column: &str) -> String {
+        match column {
+            "t" | "v" | "c" => self.of(&TEXTS).to_owned(),
+            "b" => self.of(&["true", "false", "null"]).to_owned(),
+            _ => self.of(&NUMBERS).to_owned(),
+        }
+    }
+
+    /// A literal, or a parameter for it.
+    fn value(&mut self, column: &str) -> String {
+        let literal = self.literal(column);
+        let is_param = !matches!(column, "n" | "c") && self.below(3) == 0;
+        match &mut self.params {
+            Some(params) if is_param && params.len() < 8 => {
+                params.push(literal);
+                format!("${}", params.len())
+            }
+            _ => literal,
+        }
+    }
+
+    pub(super) fn row(&mut self) -> String {
+        let values: Vec<String> = COLUMNS
+            .iter()
+            .map(|(column, _)| self.literal(column))
+            .collect();
+        values.join(", ")
+    }
+
+    fn condition(&mut self, aliases: &[String]) -> String {
+        let (column, _) = self.of(&COLUMNS);
+        let alias = self.of(&aliases.iter().map(String::as_str).collect::<Vec<_>>());
+        let name = format!("{alias}.{column}");
+        let value = match self.value(column) {
+            null if null == "null" => self.value(column),
+            value => value,
+        };
+        match self.below(15) {
+            0..=3 => format!("{name} = {value}"),
+            4 => format!("{value} = {name}"),
+            5 => format!("{name} in ({value}, {})", self.literal(column)),
+            6 => format!("({name} = {value} or {name} is null)"),
+            7 => format!("not {name} = {value}"),
+            8 => format!("{alias}.b"),
+            9 => format!("not {alias}.b"),
+            10..=12 => {
+                let other = self.of(&aliases.iter().map(String::as_str).collect::<Vec<_>>());
+                format!("{name} = {other}.{column}")
+            }
+            13 => {
+                let other = self.of(&aliases.iter().map(String::as_str).collect::<Vec<_>>());
+                let pairs = [
+                    ("i4", "i8"),
+                    ("i2", "i4"),
+                    ("t", "v"),
+                    ("t", "c"),
+                    ("i4", "n"),
+                ];
+                let (one, two) = self.of(&pairs);
+                format!("{alias}.{one} = {other}.{two}")
+            }
+            _ => format!(
+                "exists (select from {} z where z.i4 = {alias}.i4 and z.t = {})",
+                self.of(&TABLES),
+                self.literal("t")
+            ),
+        }
+    }
+
+    pub(super) fn conjunction(&mut self, aliases: &[String]) -> String {
+        let all: Vec<String> = (0..=self.below(2))
+            .map(|_| self.condition(aliases))
+            .collect();
+        all.join(" and ")
+    }
+
+    /// A condition of a view or a subquery: mostly none, so that rows come out.
+    fn filter(&mut self, aliases: &[&str]) -> String {
+        let aliases: Vec<String> = aliases.iter().map(|alias| (*alias).to_owned()).collect();
+        match self.below(3) {
+            0 => self.condition(&aliases),
+            _ => "true".to_owned(),
+        }
+    }
+
+    fn source(&mut self) -> String {
+        let among = self.of(&[TABLE_SOURCES, self.sources.len()]);
+        let index = self.below(among);
+        self.sources[index].clone()
+    }
+
+    /// A table, a view or a subquery, as `alias`.
+    pub(super) fn reference(&mut self, alias: &str, depth: usize) -> String {
+        if depth > 0 && self.below(3) == 0 {
+            format!("({}) {alias}", self.select(depth - 1))
+        } else {
+            format!("{} {alias}", self.source())
+        }
+    }
+
+    /// A SELECT that gives the columns, each with its name.
+    pub(super) fn select(&mut self, depth: usize) -> String {
+        let from = self.reference("y", depth);
+        let columns = list(|column| format!("y.{column}"));
+        let filter = self.filter(&["y"]);
+        match self.below(24) {
+            20.. => format!("select {columns} from {from}"),
+            0 | 1 => format!("select {columns} from {from} where {filter}"),
+            2..=4 => self.join(&from, depth),
+            5 | 6 => self.groups(&from),
+            7 => {
+                let keys: Vec<&str> = (0..=self.below(2)).map(|_| self.of(&COLUMNS).0).collect();
+                let keys = keys.join(", y.");
+                format!(
+                    "select distinct on (y.{keys}) {columns} from {from} order by y.{keys}, {ORDER}"
+                )
+            }
+            8 => format!("select distinct {columns} from {from} where {filter}"),
+            9 => format!("select {columns} from {from} order by {ORDER} limit 2"),
+            10 => format!("select {columns} from {from} where {filter} order by {ORDER} offset 1"),
+            11 => {
+                let window = "count(*) over (partition by y.i4)";
+                let columns = columns.replace("y.n", &format!("({window})::numeric as n"));
+                format!("select {columns} from {from}")
+            }
+            12 => {
+                let other = self.reference("y", depth);
+                let operation = self.of(&["union all", "union", "except", "intersect"]);
+                format!("select {columns} from {from} {operation} select {columns} from {other}")
+            }
+            13 => format!(
+                "select (y.i2 + 0)::smallint as i2, y.i4 + 0 as i4, y.i4::bigint as i8, y.t || '' as t, y.t::varchar as v, \
+                 y.n, not y.b as b, y.c from {from}"
+            ),
+            14 => format!(
+                "select y.i2, y.i8 as i4, y.i4 as i8, y.v::text as t, y.t::varchar as v, y.n, y.b, y.c from {from} where {filter}"
+            ),
+            15 => format!("select {} from {from} where {filter}", list(aggregated)),
+            16 => format!("select {columns}, generate_series(1, 2) as s from {from}"),
+            17 => {
+                let other = self.reference("z", depth);
+                let inner = format!("(select max(z.i4) from {other} where z.t = y.t) as i4");
+                format!("select {} from {from}", columns.replace("y.i4", &inner))
+            }
+            18 => format!(
+                "with q as (select {columns} from {from} where {filter}) select {columns} from q y"
+            ),
+            _ => {
+                let other = self.reference("y", depth);
+                format!(
+                    "select {columns} from {} x, lateral (select {columns} from {other} where y.i4 = x.i4 order by {ORDER} limit 1) y",
+                    self.source()
+                )
+            }
+        }
+    }
+
+    fn join(&mut self, from: &str, depth: usize) -> String {
+        let other = self.reference("z", depth);
+        let join = self.of(&["join", "left join", "right join", "full join"]);
+        let on = match (join, self.below(3)) {
+            ("full join", _) | (_, 0) => "y.i4 = z.i4".to_owned(),
+            _ => self.conjunction(&["y".to_owned(), "z".to_owned()]),
+        };
+        let columns = list(|column| format!("{}.{column}", self.of(&["y", "z"])));
+        match self.below(4) {
+            0 => format!("select {columns} from {from} {join} {other} on {on}"),
+            1 => {
+                let rest = list(|column| match column {
+                    "i4" => "i4".to_owned(),
+                    _ => format!("y.{column}"),
+                });
+                format!("select {rest} from {from} {join} {other} using (i4)")
+            }
+            _ => format!(
+                "select {columns} from {from} {join} {other} on {on} where {}",
+                self.filter(&["y", "z"])
+            ),
+        }
+    }
+
+    fn groups(&mut self, from: &str) -> String {
+        let keys: Vec<&str> = (0..=self.below(3)).map(|_| self.of(&COLUMNS).0).collect();
+        let columns = list(|column| match keys.contains(&column) {
+            true => format!("y.{column}"),
+            false => aggregated(column),
+        });
+        let by = format!("y.{}", keys.join(", y."));
+        match self.below(5) {
+            0 => format!("select {columns} from {from} group by rollup ({by})"),
+            1 => format!("select {columns} from {from} group by {by} having count(*) > 1"),
+            2 => format!(
+                "select distinct on (y.{}) {columns} from {from} group by {by} order by {by}",
+                keys[0]
+            ),
+            _ => format!(
+                "select {columns} from {from} where {} group by {by}",
+                self.filter(&["y"])
+            ),
+        }
+    }
+}
+
+/// An expression for each column.
+fn list(expression: impl FnMut(&'static str) -> String) -> String {
+    let all: Vec<String> = COLUMNS
+        .iter()
+        .map(|(column, _)| *column)
+        .map(expression)
+        .collect();
+    all.join(", ")
+}
+
+/// An aggregate with the column's name and type.
+fn aggregated(column: &str) -> String {
+    match column {
+        "b" => "bool_or(y.b) as b".to_owned(),
+        "v" => "max(y.v)::varchar as v".to_owned(),
+        _ => format!("max(y.{column}) as {column}"),
+    }
+}
