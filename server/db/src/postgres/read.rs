@@ -10,6 +10,7 @@ use base_clock::Boottime;
 use tokio::time::timeout;
 use tokio_postgres::types::Type;
 
+use super::analysis::{Found, PreparedWitness};
 use super::connect::PooledConnection;
 use super::files::{FileComparison, FileQuery};
 use super::pool::Pool;
@@ -42,6 +43,8 @@ enum ReadFailure {
     Lost(String),
     /// A statement was prepared for another schema than there is now.
     Outdated(Error),
+    /// A witness has failed, and will not be asked again.
+    Unwitnessed,
     /// A table was emptied or written anew while it was read, or before, which is not `certain`.
     Rewritten { certain: bool },
 }
@@ -103,6 +106,7 @@ pub(super) async fn read(pool: &Pool, calls: &[Call]) -> Result<ReadResult, Erro
                     "{place}: a table is emptied or written anew whenever it is read"
                 )));
             }
+            Err(ReadFailure::Unwitnessed) => continue,
             Err(ReadFailure::Outdated(error)) => {
                 connection.forget_all();
                 if retried {
@@ -172,21 +176,23 @@ async fn attempt(
     for call in calls {
         found.push(look_up(shared, connection, call, renew).await?);
     }
-    let (seen, files, results) = in_one_snapshot(shared, connection, calls, &found).await?;
+    let witnesses = WitnessItem::all(calls, &found);
+    let read = in_one_snapshot(shared, connection, calls, &found, &witnesses);
+    let (seen, files, mut results) = read.await?;
+    let witnessed = results.split_off(calls.len());
     let transactions = seen.transactions;
     let position = of_primary(seen.position)?;
     let uncovered = uncovered(files, shared.link.may_keep(&transactions));
     if uncovered.is_some() {
         still_current(connection, calls, &found).await?;
     }
-    let deps = calls.iter().zip(&found);
-    let deps = deps.map(|(call, found)| -> Deps { found.analysis.deps(&call.params) });
+    let deps = deps_of(calls, &found, &witnesses, witnessed);
     let rows = found.iter().zip(results).map(|(found, rows)| ResultRows {
         columns: Arc::clone(&found.shape.columns),
         rows,
     });
     Ok(ReadResult {
-        deps: deps.collect(),
+        deps,
         results: rows.collect(),
         snapshot: Snapshot::Transactions(Arc::new(transactions)),
         position,
@@ -260,13 +266,20 @@ async fn in_one_snapshot(
     connection: &mut PooledConnection,
     calls: &[Call],
     found: &[StatementAnalysis],
+    witnesses: &[WitnessItem<'_>],
 ) -> Result<(ReadSnapshot, FileComparison, Vec<Table>), ReadFailure> {
     let question = question(connection, found);
-    let mut items = Vec::with_capacity(calls.len() + 1);
+    let mut items = Vec::with_capacity(calls.len() + witnesses.len() + 1);
     items.extend(items_of(calls, found));
+    items.extend(witnesses.iter().map(WitnessItem::item));
     items.push(read_snapshot::item(shared.options.feed, &question));
     let tables = connection.read(&items).await;
-    let mut tables = tables.map_err(|failed| sort(failed, calls, &shared.place))?;
+    let mut tables = tables.map_err(|failed| {
+        if WitnessItem::has_failed(&failed, witnesses, found) {
+            return ReadFailure::Unwitnessed;
+        }
+        sort(failed, calls, &shared.place)
+    })?;
     let seen = ReadSnapshot::read(&tables.pop().unwrap_or_default()).map_err(ReadFailure::Lost)?;
     let seen = seen.ok_or_else(|| {
         let place = &shared.place;
@@ -288,6 +301,73 @@ pub(super) fn items_of<'a>(
         shape: &found.shape,
         params: &call.params,
     })
+}
+
+/// A witness of a call, with its values.
+pub(super) struct WitnessItem<'a> {
+    /// The index of the call.
+    call: usize,
+    witness: &'a PreparedWitness,
+    params: Vec<Value>,
+}
+
+impl<'a> WitnessItem<'a> {
+    /// Those of all calls, in order.
+    pub(super) fn all(calls: &[Call], found: &'a [StatementAnalysis]) -> Vec<Self> {
+        let calls = calls.iter().zip(found).enumerate();
+        let all = calls.flat_map(|(index, (call, found))| {
+            let witnesses = found.analysis.witnesses().iter();
+            witnesses.filter_map(move |witness| {
+                Some(WitnessItem {
+                    call: index,
+                    witness,
+                    params: witness.params(&call.params)?,
+                })
+            })
+        });
+        all.collect()
+    }
+
+    /// True if the server has refused or ended a witness. None of these statements is asked for
+    /// then any more, and the next attempt depends on more rows.
+    pub(super) fn has_failed(
+        failed: &FailedBatch,
+        witnesses: &[Self],
+        found: &[StatementAnalysis],
+    ) -> bool {
+        let place = failed.index.checked_sub(found.len());
+        let is_witness = place.is_some_and(|place| place < witnesses.len());
+        let has_failed = is_witness && failed.is_of_statement();
+        if has_failed {
+            found
+                .iter()
+                .for_each(|found| found.analysis.forget_witnesses());
+        }
+        has_failed
+    }
+
+    pub(super) fn item(&self) -> Item<'_> {
+        Item {
+            shape: &self.witness.shape,
+            params: &self.params,
+        }
+    }
+}
+
+/// What each call depends on, by the rows that its witnesses have found.
+pub(super) fn deps_of(
+    calls: &[Call],
+    found: &[StatementAnalysis],
+    witnesses: &[WitnessItem<'_>],
+    tables: impl IntoIterator<Item = Table>,
+) -> Vec<Deps> {
+    let mut values: Vec<Found<'_>> = calls.iter().map(|_| Found::default()).collect();
+    for (witness, rows) in witnesses.iter().zip(tables) {
+        values[witness.call].add(witness.witness, &rows);
+    }
+    let calls = calls.iter().zip(found).zip(&values);
+    let deps = calls.map(|((call, found), values)| found.analysis.deps(&call.params, values));
+    deps.collect()
 }
 
 /// What is asked behind the calls about the files of their tables.

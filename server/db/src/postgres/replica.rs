@@ -27,6 +27,7 @@ use base_clock::Boottime;
 use tokio_postgres::Client;
 
 use super::DatabaseContext;
+use super::analysis::Found;
 use super::backoff::Backoff;
 use super::connect::connect;
 use super::options::ConnectionTarget;
@@ -214,7 +215,13 @@ impl Replicas {
 fn known(call: &Call, schema: u64) -> Option<StatementAnalysis> {
     let found = statement(&call.query).ok()?.at(schema)?;
     let fits = check_values(&call.query, &found.shape.params, &call.params).is_ok();
-    let is_reported = || found.analysis.deps(&call.params).uncacheable.is_none();
+    let is_reported = || {
+        found
+            .analysis
+            .deps(&call.params, &Found::default())
+            .uncacheable
+            .is_none()
+    };
     (found.analysis.readonly && fits && is_reported()).then_some(found)
 }
 

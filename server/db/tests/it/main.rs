@@ -8,6 +8,7 @@
 
 mod advice;
 mod analysis;
+mod chinook;
 mod coherence;
 mod feed;
 mod foreign;

@@ -30,7 +30,17 @@ pub(super) fn restrictable(
     entries: &[TreeNode],
     catalog: &Catalog,
 ) -> Option<ReferenceColumn> {
-    let (variable, reference, entry) = variable(node, entries)?;
+    restrictable_at(node, 0, entries, catalog)
+}
+
+/// The same for a column of the query around this one by `level`, whose references are `entries`.
+pub(super) fn restrictable_at(
+    node: &TreeNode,
+    level: usize,
+    entries: &[TreeNode],
+    catalog: &Catalog,
+) -> Option<ReferenceColumn> {
+    let (variable, reference, entry) = variable(node, level, entries)?;
     let number: i16 = variable.number("varattno").filter(|number| *number > 0)?;
     let of_output = || {
         let collation = variable.number("varcollid")?;
@@ -62,7 +72,7 @@ pub(super) fn of_table<'a>(
     entries: &[TreeNode],
     catalog: &'a Catalog,
 ) -> Option<(usize, &'a Relation, &'a CatalogColumn)> {
-    let (variable, reference, entry) = variable(node, entries)?;
+    let (variable, reference, entry) = variable(node, 0, entries)?;
     if entry.number("rtekind") != Some(RELATION) {
         return None;
     }
@@ -71,13 +81,20 @@ pub(super) fn of_table<'a>(
     Some((reference, table, column))
 }
 
-/// The variable of this query that an expression is, the number of its reference and the reference.
+/// By how many levels the query lies outside of which an expression is a column, if it is one.
+pub(super) fn level(node: &TreeNode) -> Option<usize> {
+    let object = bare(node).filter(|object| object.name == "VAR")?;
+    object.number("varlevelsup")
+}
+
+/// The variable of the query that an expression is, the number of its reference and the reference.
 fn variable<'a>(
     node: &'a TreeNode,
+    at: usize,
     entries: &'a [TreeNode],
 ) -> Option<(&'a Object, usize, &'a Object)> {
     let object = bare(node)?;
-    if object.name != "VAR" || object.number("varlevelsup") != Some(0_u32) {
+    if level(node) != Some(at) {
         return None;
     }
     let reference: usize = object.number("varno")?;

@@ -11,9 +11,9 @@
 //! distinct, it is so for the keys: no row of one group takes part in another. Set operations let
 //! nothing pass.
 
-use super::constants::Operand;
 use super::nodes::{Object, TreeNode};
 use super::restrict::ColumnEquality;
+use super::witness::Values;
 use crate::postgres::tags::ValueClass;
 
 /// An equality on an output column, as one on the expression that computes the column.
@@ -21,7 +21,7 @@ pub(super) struct MovedEquality<'a> {
     /// The expression, in terms of the query's own references.
     pub(super) expression: &'a TreeNode,
     pub(super) class: ValueClass,
-    pub(super) values: &'a [Operand],
+    pub(super) values: &'a Values,
 }
 
 /// Those of the equalities on output columns of `query` that may be moved into it.
@@ -58,8 +58,17 @@ fn keeps_keys_apart(query: &Object) -> bool {
         && (is_grouped || query.denies("hasAggs") && lacks("havingQual"))
 }
 
+/// Whether a row of the query shows that its conditions hold for rows of its references.
+pub(super) fn keeps_rows(query: &Object) -> bool {
+    let lacks = |field: &str| query.has(field) && *query.get(field) == TreeNode::Nothing;
+    let is_grouped = !query.get("groupClause").items().is_empty();
+    lacks("setOperations")
+        && lacks("groupingSets")
+        && (is_grouped || query.denies("hasAggs") && lacks("havingQual"))
+}
+
 /// The entry of the SELECT list that gives the output column.
-fn output(query: &Object, column: i16) -> Option<&Object> {
+pub(super) fn output(query: &Object, column: i16) -> Option<&Object> {
     let targets = query.get("targetList").items().iter();
     let mut targets = targets.filter_map(TreeNode::object);
     targets.find(|target| target.number("resno") == Some(column) && target.denies("resjunk"))

@@ -2,6 +2,7 @@
 
 use super::constants::Operand;
 use super::restrict::Restriction;
+use super::witness::{Values, Witness};
 use super::{Analysis, FamilyDep};
 use crate::Value;
 use crate::advice::{self, Advice, Cause};
@@ -81,16 +82,34 @@ impl Analysis {
     }
 
     fn condition(&self, restriction: &Restriction) -> String {
-        let column = &restriction.column;
-        let values: Vec<String> = restriction
-            .values
-            .iter()
-            .map(|value| self.operand(value))
-            .collect();
-        match (restriction.values.as_slice(), values.as_slice()) {
-            ([Operand::Items { .. }], [value]) => format!("{column} = any ({value})"),
-            (_, [value]) => format!("{column} = {value}"),
-            _ => format!("{column} in ({})", values.join(", ")),
+        format!(
+            "{} {}",
+            restriction.column,
+            self.values(&restriction.values)
+        )
+    }
+
+    /// `= :id`, `in (1, 2)`, or `= artist_id of album with id = :id`.
+    fn values(&self, values: &Values) -> String {
+        match values {
+            Values::Given(operands) => {
+                let texts: Vec<String> = operands.iter().map(|value| self.operand(value)).collect();
+                match (operands.as_slice(), texts.as_slice()) {
+                    ([Operand::Items { .. }], [value]) => format!("= any ({value})"),
+                    (_, [value]) => format!("= {value}"),
+                    _ => format!("in ({})", texts.join(", ")),
+                }
+            }
+            Values::Witnessed(witness) => {
+                let Witness {
+                    table,
+                    column,
+                    key,
+                    rows,
+                    ..
+                } = &**witness;
+                format!("= {column} of {table} with {key} {}", self.values(rows))
+            }
         }
     }
 

@@ -7,6 +7,7 @@
 //! it stands in the statement itself or in a view that it reads, and is restricted to rows with
 //! certain values (`restrict`), perhaps by an equality on the view's columns (`derived`).
 
+mod carry;
 mod columns;
 mod constants;
 mod derived;
@@ -22,9 +23,11 @@ mod restrict;
 mod tests;
 mod tree;
 mod walk;
+mod witness;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use millpond_store::Tag;
 use tokio_postgres::{Client, Statement};
@@ -35,14 +38,14 @@ use super::tags;
 use crate::advice::Cause;
 use crate::query::{Deps, Param};
 use crate::{SqlError, Value};
-use constants::Operand;
 use describe::Precision;
 use nodes::TreeNode;
 use params::ClockWords;
 use resolve::Readings;
-use restrict::{MAX_VALUES, Restriction};
+use restrict::Restriction;
 use tree::Tree;
 use walk::TreeNames;
+pub(crate) use witness::{Found, PreparedWitness};
 
 /// What the owner says in a `-- depends:` line: the tables that functions in the query read; `None`
 /// without such a line.
@@ -61,6 +64,9 @@ pub(crate) struct Analysis {
     /// adds, and materialized views. `None` if unknown.
     pub(crate) files: Option<Vec<u32>>,
     depends: Vec<FamilyDep>,
+    witnesses: Vec<PreparedWitness>,
+    /// A witness has failed, so none is run any more.
+    is_unwitnessed: AtomicBool,
     uncacheable: Option<Arc<str>>,
     clock_words: ClockWords,
 }
@@ -108,6 +114,8 @@ pub(crate) async fn analyse(
         tables: Vec::new(),
         files: None,
         depends: Vec::new(),
+        witnesses: Vec::new(),
+        is_unwitnessed: AtomicBool::new(false),
         uncacheable: None,
         clock_words: ClockWords::of(statement.params()),
     };
@@ -141,6 +149,8 @@ pub(crate) async fn analyse(
         .map(|reason| reason.as_str().into());
     analysis.files = (!readings.is_partial).then(|| files(catalog, &readings));
     analysis.depends = dependencies(catalog, readings);
+    let references = analysis.depends.iter().flat_map(|dep| &dep.references);
+    analysis.witnesses = PreparedWitness::all(references.flatten());
     Ok(analysis)
 }
 
@@ -229,6 +239,8 @@ impl Analysis {
             tables: Vec::new(),
             files,
             depends: Vec::new(),
+            witnesses: Vec::new(),
+            is_unwitnessed: AtomicBool::new(false),
             uncacheable: None,
             clock_words: ClockWords::of(&[]),
         }
@@ -260,11 +272,24 @@ impl Analysis {
         depends.map(|dep| (dep.tables.join(", "), tags::broad(dep.family)))
     }
 
-    /// The dependencies of one execution.
-    pub(crate) fn deps(&self, params: &[Value]) -> Deps {
+    /// What has to be asked for the dependencies of an execution, in its snapshot.
+    pub(crate) fn witnesses(&self) -> &[PreparedWitness] {
+        if self.is_unwitnessed.load(Ordering::Relaxed) {
+            return &[];
+        }
+        &self.witnesses
+    }
+
+    /// Runs no witness any more: one has failed.
+    pub(crate) fn forget_witnesses(&self) {
+        self.is_unwitnessed.store(true, Ordering::Relaxed);
+    }
+
+    /// The dependencies of one execution, for which witnesses have `found` this.
+    pub(crate) fn deps(&self, params: &[Value], found: &Found<'_>) -> Deps {
         let mut all = Vec::with_capacity(self.depends.len() * 2);
         for dep in &self.depends {
-            dep.tags(params, &mut all);
+            dep.tags(params, found, &mut all);
         }
         let clock = || self.clock_words.in_any(params, &self.params);
         Deps {
@@ -275,13 +300,13 @@ impl Analysis {
 }
 
 impl FamilyDep {
-    fn tags(&self, params: &[Value], into: &mut Vec<Tag>) {
+    fn tags(&self, params: &[Value], found: &Found<'_>, into: &mut Vec<Tag>) {
         let mut narrow = Vec::new();
         for alternatives in &self.references {
             // A value whose equality has no canonical form rules an alternative out.
             match alternatives
                 .iter()
-                .find_map(|restriction| restriction.tags(params))
+                .find_map(|restriction| found.tags(restriction, params))
             {
                 Some(tags) => narrow.extend(tags),
                 None => {
@@ -295,31 +320,5 @@ impl FamilyDep {
         } else {
             into.extend(narrow);
         }
-    }
-}
-
-impl Restriction {
-    /// The tag of changes that do not report the column's old value, and those of the values;
-    /// `None` if a value has no tag.
-    fn tags(&self, params: &[Value]) -> Option<Vec<Tag>> {
-        let mut all = vec![self.name.unknown()];
-        for operand in &self.values {
-            match operand {
-                Operand::Parameter { index, .. } => {
-                    all.push(self.name.equal_to(params.get(*index)?)?)
-                }
-                Operand::Constant { value, .. } => all.push(self.name.equal_to(value)?),
-                Operand::Items { index, .. } => {
-                    let items = params::items(params.get(*index)?, self.class)?;
-                    if items.len() > MAX_VALUES {
-                        return None;
-                    }
-                    for item in &items {
-                        all.push(self.name.equal_to(item)?);
-                    }
-                }
-            }
-        }
-        Some(all)
     }
 }

@@ -23,10 +23,12 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use super::carry::{Around, Carrier, Narrowed, SemiJoin};
 use super::columns::{self, ReferenceColumn};
 use super::constants::{self, Operand};
 use super::derived::MovedEquality;
 use super::nodes::{Object, TreeNode};
+use super::witness::Values;
 use crate::postgres::catalog::{Catalog, Relation, types};
 use crate::postgres::tags::{ColumnName, ValueClass};
 
@@ -40,7 +42,7 @@ pub(crate) struct ColumnEquality {
     /// The column's number, from 1.
     pub(crate) column: i16,
     pub(crate) class: ValueClass,
-    pub(crate) values: Vec<Operand>,
+    pub(crate) values: Values,
 }
 
 /// The same for a column of a table, with what names it in dependencies.
@@ -49,32 +51,25 @@ pub(crate) struct Restriction {
     pub(crate) column: String,
     pub(crate) class: ValueClass,
     pub(crate) name: ColumnName,
-    pub(crate) values: Vec<Operand>,
+    pub(crate) values: Values,
     /// Whether the feed reports the column's old value.
     pub(crate) precise: bool,
 }
 
 /// The restrictions of a query's references, by their number from 1; each one alone is sufficient.
 /// `moved` are those on output columns of the query that hold inside.
-pub(crate) fn of(
-    query: &Object,
+pub(super) fn of<'t>(
+    query: &'t Object,
     catalog: &Catalog,
     moved: &[MovedEquality<'_>],
-) -> HashMap<usize, Vec<ColumnEquality>> {
-    let mut search = RestrictionSearch {
-        catalog,
-        entries: query.get("rtable").items(),
-        found: HashMap::new(),
-        equal_columns: Vec::new(),
-    };
+    around: Around<'_, 't>,
+) -> Narrowed<'t> {
+    let mut search = RestrictionSearch::new(query, catalog, around);
     for equality in moved {
         search.moved(equality);
     }
-    for (condition, inside) in conditions(query) {
-        search.condition(condition, &inside);
-    }
-    search.spread();
-    search.found
+    search.search(query);
+    Carrier::new(search).narrow()
 }
 
 /// The restrictions of a reference to `table`, the best first.
@@ -120,6 +115,11 @@ pub(crate) fn uses_row_versions(query: &Object) -> bool {
     ["targetList", "jointree", "havingQual"]
         .iter()
         .any(|field| search(query.get(field)))
+}
+
+/// All references in the FROM clause of a query.
+pub(super) fn references(query: &Object) -> BTreeSet<usize> {
+    join(query.get("jointree"), &mut Vec::new())
 }
 
 /// The conditions of the query's WHERE and ON that stand by themselves, each with the references
@@ -191,30 +191,80 @@ fn conjunction<'a>(
 /// `x.a = y.b`, where an equality of `y.b` with a value would restrict `y`. If only rows of `x`
 /// with `a = v` count, only rows of `y` with `b = v` do: a row with another value meets the
 /// condition only with rows of `x` that do not count.
-struct EqualColumns {
-    from: ReferenceColumn,
-    to: ReferenceColumn,
+#[derive(Clone)]
+pub(super) struct EqualColumns {
+    pub(super) from: Side,
+    pub(super) to: ReferenceColumn,
+    /// The references that the condition restricts.
+    pub(super) inside: BTreeSet<usize>,
 }
 
-struct RestrictionSearch<'a> {
-    catalog: &'a Catalog,
-    entries: &'a [TreeNode],
-    found: HashMap<usize, Vec<ColumnEquality>>,
-    equal_columns: Vec<EqualColumns>,
+/// A column of this query (level 0), or of one around it (level 1 and up).
+#[derive(Clone, Copy)]
+pub(super) struct Side {
+    pub(super) level: usize,
+    pub(super) column: ReferenceColumn,
 }
 
-impl RestrictionSearch<'_> {
+pub(super) struct RestrictionSearch<'a, 't> {
+    pub(super) catalog: &'a Catalog,
+    pub(super) entries: &'t [TreeNode],
+    pub(super) around: Around<'a, 't>,
+    pub(super) found: HashMap<usize, Vec<ColumnEquality>>,
+    pub(super) equal_columns: Vec<EqualColumns>,
+    pub(super) semi_joins: Vec<SemiJoin<'t>>,
+}
+
+impl<'a, 't> RestrictionSearch<'a, 't> {
+    fn new(query: &'t Object, catalog: &'a Catalog, around: Around<'a, 't>) -> Self {
+        Self {
+            catalog,
+            entries: query.get("rtable").items(),
+            around,
+            found: HashMap::new(),
+            equal_columns: Vec::new(),
+            semi_joins: Vec::new(),
+        }
+    }
+
+    /// What is found in another query.
+    pub(super) fn inside<'b, 'u>(
+        &self,
+        query: &'u Object,
+        around: Around<'b, 'u>,
+    ) -> RestrictionSearch<'b, 'u>
+    where
+        'a: 'b,
+    {
+        let mut search = RestrictionSearch::new(query, self.catalog, around);
+        search.search(query);
+        search
+    }
+
+    fn search(&mut self, query: &'t Object) {
+        for (condition, inside) in conditions(query) {
+            self.condition(condition, &inside);
+        }
+        self.spread();
+    }
+
+    /// A restriction of a reference that does not depend on other references.
+    pub(super) fn independent(&self, reference: usize) -> Option<&ColumnEquality> {
+        let mut known = self.found.get(&reference)?.iter();
+        known.find(|known| known.values.has_parameter())
+    }
+
     /// Takes an equality on an output column, if that is a column of a reference.
     fn moved(&mut self, equality: &MovedEquality<'_>) {
         if let Some(column) = self.any_column(equality.expression)
             && column.class == equality.class
         {
-            self.add(column, equality.values.to_vec());
+            self.add(column, equality.values.clone());
         }
     }
 
     /// Takes the equality on one of the references `inside`, if the condition is one.
-    fn condition(&mut self, node: &TreeNode, inside: &BTreeSet<usize>) {
+    fn condition(&mut self, node: &'t TreeNode, inside: &BTreeSet<usize>) {
         let Some(object) = node.object() else {
             return;
         };
@@ -232,6 +282,7 @@ impl RestrictionSearch<'_> {
                         let values = constants::operand(value).map(|value| vec![value]);
                         self.restrict(object, column, values, inside);
                         self.equal(object, column, value, inside);
+                        self.first_row(object, column, value, inside);
                     }
                 }
             }
@@ -240,7 +291,75 @@ impl RestrictionSearch<'_> {
                     self.restrict(object, column, constants::operands(values), inside);
                 }
             }
+            "SUBLINK" => self.semi_join(object, inside),
             _ => {}
+        }
+    }
+
+    /// `EXISTS (SELECT …)` or `column = ANY (SELECT …)`.
+    fn semi_join(&mut self, sublink: &'t Object, inside: &BTreeSet<usize>) {
+        // `SubLinkType`
+        const EXISTS: u32 = 0;
+        const ANY: u32 = 2;
+        let column = match sublink.number("subLinkType") {
+            Some(EXISTS) => None,
+            Some(ANY) => {
+                let Some(test) = sublink.get("testexpr").object() else {
+                    return;
+                };
+                let [column, output] = test.get("args").items() else {
+                    return;
+                };
+                let is_output = |output: &Object| output.name == "PARAM";
+                let is_plain = columns::bare(output).is_some_and(is_output);
+                let found = self.column(column, inside).filter(|_| is_plain);
+                let found = found.filter(|column| {
+                    test.name == "OPEXPR" && self.canonical_equality(test) == Some(column.class)
+                });
+                if found.is_none() {
+                    return;
+                }
+                found
+            }
+            _ => return,
+        };
+        self.note_semi_join(sublink, column, true, inside);
+    }
+
+    /// `column = (SELECT …)`.
+    fn first_row(
+        &mut self,
+        operator: &Object,
+        column: &TreeNode,
+        value: &'t TreeNode,
+        inside: &BTreeSet<usize>,
+    ) {
+        const VALUE: u32 = 4;
+        let sublink = columns::bare(value).filter(|sublink| sublink.name == "SUBLINK");
+        let (Some(sublink), Some(column)) = (sublink, self.column(column, inside)) else {
+            return;
+        };
+        if sublink.number("subLinkType") == Some(VALUE)
+            && self.canonical_equality(operator) == Some(column.class)
+        {
+            self.note_semi_join(sublink, Some(column), false, inside);
+        }
+    }
+
+    fn note_semi_join(
+        &mut self,
+        sublink: &'t Object,
+        column: Option<ReferenceColumn>,
+        takes_all: bool,
+        inside: &BTreeSet<usize>,
+    ) {
+        if let Some(query) = sublink.get("subselect").object() {
+            self.semi_joins.push(SemiJoin {
+                column,
+                query,
+                takes_all,
+                inside: inside.clone(),
+            });
         }
     }
 
@@ -249,7 +368,7 @@ impl RestrictionSearch<'_> {
         if let Some(column) = self.column(column, inside)
             && column.class == ValueClass::Boolean
         {
-            self.add(column, vec![Operand::truth(truth)]);
+            self.add(column, Values::Given(vec![Operand::truth(truth)]));
         }
     }
 
@@ -269,7 +388,7 @@ impl RestrictionSearch<'_> {
         let fits = self.canonical_equality(operator) == Some(column.class)
             && values.iter().all(|value| value.fits(column.class));
         if fits {
-            self.add(column, values);
+            self.add(column, Values::Given(values));
         }
     }
 
@@ -281,12 +400,21 @@ impl RestrictionSearch<'_> {
         from: &TreeNode,
         inside: &BTreeSet<usize>,
     ) {
-        let (Some(to), Some(from)) = (self.column(to, inside), self.any_column(from)) else {
+        let own = self.any_column(from);
+        let from = match own.map(|column| Side { level: 0, column }) {
+            Some(from) => Some(from),
+            None => self.around.column(from, self.catalog),
+        };
+        let (Some(to), Some(from)) = (self.column(to, inside), from) else {
             return;
         };
         let equality = self.canonical_equality(operator);
-        if equality == Some(to.class) && equality == Some(from.class) {
-            self.equal_columns.push(EqualColumns { from, to });
+        if equality == Some(to.class) && equality == Some(from.column.class) {
+            self.equal_columns.push(EqualColumns {
+                from,
+                to,
+                inside: inside.clone(),
+            });
         }
     }
 
@@ -300,13 +428,20 @@ impl RestrictionSearch<'_> {
 
     /// Hands restrictions on along equal columns, behind those that are written down.
     fn spread(&mut self) {
-        let equal_columns = std::mem::take(&mut self.equal_columns);
+        let equal_columns = self.equal_columns.clone();
         let mut has_changed = true;
         while has_changed {
             has_changed = false;
-            for EqualColumns { from, to } in &equal_columns {
-                let known = self.found.get(&from.reference).into_iter().flatten();
-                let known = known.filter(|known| known.column == from.number);
+            for EqualColumns { from, to, .. } in &equal_columns {
+                let known = match from.level {
+                    0 => {
+                        let own = self.found.get(&from.column.reference);
+                        own.map_or(&[][..], Vec::as_slice)
+                    }
+                    _ => self.around.known(*from),
+                };
+                let known = known.iter();
+                let known = known.filter(|known| known.column == from.column.number);
                 let values: Vec<_> = known.map(|known| known.values.clone()).collect();
                 for values in values {
                     has_changed |= self.add(*to, values);
@@ -316,7 +451,7 @@ impl RestrictionSearch<'_> {
     }
 
     /// Notes a restriction; whether it is new.
-    fn add(&mut self, column: ReferenceColumn, values: Vec<Operand>) -> bool {
+    fn add(&mut self, column: ReferenceColumn, values: Values) -> bool {
         let equality = ColumnEquality {
             column: column.number,
             class: column.class,
@@ -337,7 +472,7 @@ impl RestrictionSearch<'_> {
         inside.contains(&found.reference).then_some(found)
     }
 
-    fn any_column(&self, node: &TreeNode) -> Option<ReferenceColumn> {
+    pub(super) fn any_column(&self, node: &TreeNode) -> Option<ReferenceColumn> {
         columns::restrictable(node, self.entries, self.catalog)
     }
 }

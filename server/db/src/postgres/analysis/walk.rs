@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use super::carry::{self, Around, Narrowed};
 use super::nodes::{Object, TreeNode};
 use super::restrict::{self, ColumnEquality, Restriction};
 use super::{columns, derived, nearest};
@@ -125,13 +126,7 @@ impl TreeNames {
 
 /// Adds what `tree` names.
 pub(crate) fn names(tree: &TreeNode, catalog: &Catalog, into: &mut TreeNames) {
-    let mut walk = Walk {
-        catalog,
-        names: into,
-        view: None,
-        outer: HashMap::new(),
-    };
-    walk.node(tree);
+    Walk::new(catalog, into).node(tree);
 }
 
 /// Adds what the tree of the view `oid` names, for a reference of whose rows only those count that
@@ -147,12 +142,10 @@ pub(crate) fn names_of_view(
     if let [TreeNode::Object(query)] = tree.items() {
         outer.insert(QueryId::of(query), equalities.to_vec());
     }
-    let mut walk = Walk {
-        catalog,
-        names: into,
-        view: Some(oid),
-        outer,
-    };
+    let mut walk = Walk::new(catalog, into);
+    walk.view = Some(oid);
+    walk.outer = outer;
+    walk.place = carry::Place::View;
     walk.node(tree);
 }
 
@@ -166,17 +159,34 @@ impl QueryId {
     }
 }
 
-struct Walk<'a> {
+struct Walk<'a, 't> {
     catalog: &'a Catalog,
     names: &'a mut TreeNames,
+    /// The queries around the current place, the innermost last.
+    around: Vec<Narrowed<'t>>,
+    /// How many of these a name may not mean here.
+    hidden: usize,
+    place: carry::Place,
     /// The view whose tree it is.
     view: Option<u32>,
     /// The equalities on output columns of queries further in.
     outer: HashMap<QueryId, Vec<ColumnEquality>>,
 }
 
-impl Walk<'_> {
-    fn node(&mut self, node: &TreeNode) {
+impl<'a, 't> Walk<'a, 't> {
+    fn new(catalog: &'a Catalog, names: &'a mut TreeNames) -> Self {
+        Self {
+            catalog,
+            names,
+            around: Vec::new(),
+            hidden: 0,
+            place: carry::Place::Statement,
+            view: None,
+            outer: HashMap::new(),
+        }
+    }
+
+    fn node(&mut self, node: &'t TreeNode) {
         match node {
             TreeNode::Object(object) => self.object(object),
             TreeNode::List(items) => items.iter().for_each(|item| self.node(item)),
@@ -184,7 +194,8 @@ impl Walk<'_> {
         }
     }
 
-    fn object(&mut self, object: &Object) {
+    fn object(&mut self, object: &'t Object) {
+        let (place, hidden) = (self.place, self.hidden);
         let name = object.name.as_str();
         if KNOWN.binary_search(&name).is_err() {
             self.names.is_partial = true;
@@ -196,6 +207,11 @@ impl Walk<'_> {
         self.oids(object);
         match name {
             "QUERY" => self.query(object),
+            "COMMONTABLEEXPR" if object.is("cterecursive") => {
+                self.place = carry::Place::Recursion;
+            }
+            // What LATERAL brings in is not carried on.
+            "RTE" | "RANGETBLENTRY" if object.is("lateral") => self.hidden = self.around.len(),
             "TABLESAMPLECLAUSE" => self.object_to("TABLESAMPLE takes other rows each time".into()),
             "SQLVALUEFUNCTION" => self.value_function(object),
             "NEXTVALUEEXPR" => self.object_to("no feed reports a sequence's changes".into()),
@@ -217,6 +233,10 @@ impl Walk<'_> {
         for (_, value) in &object.fields {
             self.node(value);
         }
+        if name == "QUERY" {
+            self.around.pop();
+        }
+        (self.place, self.hidden) = (place, hidden);
     }
 
     /// Functions and operators, wherever they are named.
@@ -241,7 +261,7 @@ impl Walk<'_> {
         }
     }
 
-    fn query(&mut self, query: &Object) {
+    fn query(&mut self, query: &'t Object) {
         const SELECT: u32 = 1;
         if query.number("commandType") != Some(SELECT) {
             self.names.writes = true;
@@ -252,7 +272,16 @@ impl Walk<'_> {
         }
         let outer = self.outer.remove(&QueryId::of(query)).unwrap_or_default();
         let moved = derived::moved(query, &outer);
-        let mut restrictions = restrict::of(query, self.catalog, &moved);
+        let around = Around {
+            queries: &self.around[self.hidden..],
+            place: self.place,
+        };
+        let mut narrowed = restrict::of(query, self.catalog, &moved, around);
+        for (subquery, equalities) in std::mem::take(&mut narrowed.moved) {
+            self.outer.insert(QueryId::of(subquery), equalities);
+        }
+        let mut restrictions = narrowed.found.clone();
+        self.around.push(narrowed);
         let mut causes = nearest::causes(query, self.catalog, &restrictions);
         for (index, entry) in query.get("rtable").items().iter().enumerate() {
             let Some(entry) = entry.object() else {

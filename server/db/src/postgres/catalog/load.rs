@@ -15,7 +15,8 @@ use crate::postgres::feed::triggers::function;
 /// taken as JSON, because their columns for filters are younger than PostgreSQL 14.
 const EVERYTHING: &str = "\
 select 'relation' as what, array[c.oid::text, n.nspname, c.relname, c.relkind::text, c.relpersistence::text, c.relreplident::text, \
-  c.relrowsecurity::text, c.relispartition::text, pg_catalog.pg_table_is_visible(c.oid)::text]::text[] as fields \
+  c.relrowsecurity::text, c.relispartition::text, pg_catalog.pg_table_is_visible(c.oid)::text, \
+  pg_catalog.has_table_privilege(c.oid, 'select')::text]::text[] as fields \
   from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace \
   where c.oid >= 16384 and c.relkind in ('r', 'p', 'v', 'm', 'f', 'S') \
 union all \
@@ -25,6 +26,9 @@ select 'column', array[a.attrelid::text, a.attnum::text, a.attname, a.atttypid::
   left join pg_catalog.pg_index i on i.indrelid = c.oid and i.indisvalid \
     and ((c.relreplident = 'd' and i.indisprimary) or (c.relreplident = 'i' and i.indisreplident)) \
   where a.attrelid >= 16384 and a.attnum > 0 and not a.attisdropped and c.relkind in ('r', 'p') \
+union all \
+select 'indexed', array[i.indrelid::text, i.indkey[0]::text] from pg_catalog.pg_index i \
+  where i.indrelid >= 16384 and i.indisvalid and i.indpred is null and i.indkey[0] > 0 \
 union all \
 select 'inherits', array[inhrelid::text, inhparent::text] from pg_catalog.pg_inherits i \
   join pg_catalog.pg_class c on c.oid = i.inhrelid where c.relkind in ('r', 'p', 'f') \
@@ -130,6 +134,10 @@ impl CatalogBuilder {
                     is_generated: !fields.text(5)?.is_empty(),
                     in_identity: fields.flag(6),
                 }),
+            "indexed" => {
+                let (table, column) = (fields.number(0)?, fields.number(1)?);
+                catalog.indexed.insert((table, column));
+            }
             "inherits" => {
                 let (child, parent) = (fields.number(0)?, fields.number(1)?);
                 catalog.children.entry(parent).or_default().push(child);
@@ -212,6 +220,7 @@ fn relation(fields: &CatalogRow<'_>) -> Option<Relation> {
         row_security: fields.flag(6),
         is_partition: fields.flag(7),
         is_visible: fields.flag(8),
+        may_select: fields.flag(9),
         columns: Vec::new(),
     })
 }

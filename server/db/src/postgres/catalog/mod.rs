@@ -34,6 +34,8 @@ pub(crate) struct Catalog {
     /// Tables that inherit from a table or are partitions of it.
     children: HashMap<u32, Vec<u32>>,
     parents: HashMap<u32, Vec<u32>>,
+    /// The first columns of indexes on all rows, with their tables.
+    indexed: HashSet<(u32, i16)>,
     /// The type beneath each domain.
     domains: HashMap<u32, u32>,
     /// Collations in which texts may be equal that are not the same bytes.
@@ -67,6 +69,8 @@ pub(crate) struct Relation {
     pub(crate) is_partition: bool,
     /// Whether its name alone finds it, with the session's search path.
     pub(crate) is_visible: bool,
+    /// Whether the session's role may read it.
+    pub(crate) may_select: bool,
     pub(crate) columns: Vec<CatalogColumn>,
 }
 
@@ -272,6 +276,11 @@ impl Catalog {
                     .any(|found| found.name == column && found.in_identity),
             }
         })
+    }
+
+    /// Whether an index finds the rows of a table by the value of a column.
+    pub(crate) fn is_indexed(&self, table: u32, column: i16) -> bool {
+        self.indexed.contains(&(table, column))
     }
 
     /// The type beneath, if it is a domain.

@@ -11,7 +11,7 @@ use super::probe::{self, Probe};
 use super::{ATTEMPT, LOOKS, PAUSE, PROBE};
 use crate::postgres::FeedKind;
 use crate::postgres::files::FileComparison;
-use crate::postgres::read::{Table, items_of, question};
+use crate::postgres::read::{Table, WitnessItem, deps_of, items_of, question};
 use crate::postgres::read_snapshot::{self, ReadSnapshot};
 use crate::postgres::replay::Needed;
 use crate::postgres::run::RunError;
@@ -81,8 +81,10 @@ async fn at_leisure(
     let before = replayed(lease, needed).await?;
     asked.set(true);
     let question = question(&lease.connection, found);
-    let mut items = Vec::with_capacity(calls.len() + 2);
+    let witnesses = WitnessItem::all(calls, found);
+    let mut items = Vec::with_capacity(calls.len() + witnesses.len() + 2);
     items.extend(items_of(calls, found));
+    items.extend(witnesses.iter().map(WitnessItem::item));
     items.push(read_snapshot::item(FeedKind::Logical, &question));
     items.push(Item {
         shape: probe::shape(),
@@ -92,6 +94,9 @@ async fn at_leisure(
         if failed.is_outdated() {
             lease.connection.forget_all();
             return ReplicaFailure::Outdated;
+        }
+        if WitnessItem::has_failed(&failed, &witnesses, found) {
+            return ReplicaFailure::Behind;
         }
         sort(failed)
     })?;
@@ -110,7 +115,9 @@ async fn at_leisure(
     if seen.position.is_some() || !after.follows(&before) {
         return Err(broken("it has become another server while it was read"));
     }
-    Ok(assemble(calls, found, tables, &before, &after))
+    let results: Vec<Table> = tables.by_ref().take(calls.len()).collect();
+    let deps = deps_of(calls, found, &witnesses, tables);
+    Ok(assemble(found, results, deps, &before, &after))
 }
 
 /// How far it is, once that is far enough, or not at all after a moment.
@@ -134,20 +141,18 @@ async fn replayed(lease: &mut Lease, needed: &Needed) -> Result<Probe, ReplicaFa
 
 /// What was read, as the primary's would be given: what it depends on was found out there.
 fn assemble(
-    calls: &[Call],
     found: &[StatementAnalysis],
-    tables: impl Iterator<Item = Table>,
+    results: Vec<Table>,
+    deps: Vec<Deps>,
     before: &Probe,
     after: &Probe,
 ) -> ReadResult {
-    let deps = calls.iter().zip(found);
-    let deps = deps.map(|(call, found)| -> Deps { found.analysis.deps(&call.params) });
-    let rows = found.iter().zip(tables).map(|(found, rows)| ResultRows {
+    let rows = found.iter().zip(results).map(|(found, rows)| ResultRows {
         columns: Arc::clone(&found.shape.columns),
         rows,
     });
     ReadResult {
-        deps: deps.collect(),
+        deps,
         results: rows.collect(),
         snapshot: Snapshot::Applied(before.replayed),
         position: after.received.max(after.replayed),

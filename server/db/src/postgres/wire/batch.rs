@@ -61,6 +61,11 @@ impl FailedBatch {
         }
     }
 
+    /// Whether the server has refused or ended the statement, and the connection is good.
+    pub(crate) fn is_of_statement(&self) -> bool {
+        matches!(&self.wrong, BatchError::Failed(RunError::Database(trouble)) if !trouble.is_lost())
+    }
+
     /// What is wrong, for the owner.
     pub(crate) fn sentence(&self) -> String {
         match &self.wrong {

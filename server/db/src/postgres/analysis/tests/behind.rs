@@ -21,13 +21,13 @@ fn views_and_functions_are_seen_through() {
         &expect![[r#"
             select * from recent where id = $1
                 article: rows with id = :a
-                author: every change
+                author: rows with id = author_id of article with id = :a
             select * from recenter where id = $1
                 article: rows with id = :a
-                author: every change
+                author: rows with id = author_id of article with id = :a
             select * from recent r join article a on a.id = r.id where a.id = $1
                 article: rows with id = :a
-                author: every change
+                author: rows with id = author_id of article with id = :a
             select shout(name) from author where id = $1
                 author: rows with id = :a
             select comments(id) from article where id = $1

@@ -104,17 +104,17 @@ fn an_equality_passes_into_a_view_or_a_subquery() {
                 article: rows with live = false
             select * from written where id = $1
                 article: rows with id = :a
-                author: every change
+                author: rows with id = author of article with id = :a
             select * from written where author = $1
                 article: rows with author = :a
                 author: rows with id = :a
             select * from written w join note n on n.article = w.id where n.article = $1
                 article: rows with id = :a
-                author: every change
+                author: rows with id = author of article with id = :a
                 note: rows with article = :a
             select * from written w join note n on n.article = w.id where w.id = $1
                 article: rows with id = :a
-                author: every change
+                author: rows with id = author of article with id = :a
                 note: rows with article = :a
             select * from noted where note = $1
                 article: every change
@@ -130,7 +130,7 @@ fn an_equality_passes_into_a_view_or_a_subquery() {
                 event: rows with id = :a
             select * from answered where id = $1
                 article: rows with id = :a
-                note: every change
+                note: rows with article = :a
             select * from pairs where id = $1
                 article: every change
             select * from pairs where id = $1 and next = $2

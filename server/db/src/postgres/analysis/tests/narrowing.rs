@@ -171,7 +171,7 @@ fn what_is_not_certain_is_the_whole_table() {
                 author: every change
             select * from author where id in (select id from article where id = $1)
                 article: rows with id = :a
-                author: every change
+                author: rows with id = :a
             select * from author where id = author.id
                 author: every change
             select * from author where email = $1
@@ -258,7 +258,7 @@ fn each_reference_counts_by_itself() {
         &expect![[r#"
             select a.title, u.name from article a join author u on u.id = a.author_id where a.id = $1
                 article: rows with id = :a
-                author: every change
+                author: rows with id = author_id of article with id = :a
             select * from comment a join comment b on a.id = b.article_id where a.id = $1
                 comment: rows with id = :a
                 comment: rows with article_id = :a (and updates and deletions elsewhere in the table)
@@ -318,7 +318,7 @@ fn each_reference_counts_by_itself() {
                 comment: every change
             select * from author where id = $1 and exists (select 1 from comment where who = author.name)
                 author: rows with id = :a
-                comment: every change
+                comment: rows with who = name of author with id = :a (and updates and deletions elsewhere in the table)
             select * from author where exists (select 1 from comment where article_id = $1 and author.id = $2)
                 author: every change
                 comment: rows with article_id = :a (and updates and deletions elsewhere in the table)

@@ -5,6 +5,7 @@ use expect_test::expect;
 use super::schema::SCHEMA;
 use super::support::AnalysisFixture;
 use crate::Value;
+use crate::postgres::analysis::Found;
 
 #[test]
 fn policies_count_where_the_role_is_subject_to_them() {
@@ -56,6 +57,76 @@ fn policies_count_where_the_role_is_subject_to_them() {
 }
 
 #[test]
+fn witnesses_are_asked_with_the_rights_of_the_role() {
+    let schema = "create table author (id int primary key, name text);
+        create table article (id int primary key, author int, tenant int);
+        create index on article (tenant);
+        create view written as select a.id, a.tenant, u.name from article a join author u on u.id = a.author";
+    let mut fixture = AnalysisFixture::new(schema);
+    let direct = "select * from article a join author u on u.id = a.author where a.id = $1";
+    let behind = "select * from written where id = $1";
+    fixture.check(
+        &[
+            direct,
+            behind,
+            "select * from article a join author u on u.id = a.author where a.author = $1",
+        ],
+        &expect![[r#"
+            select * from article a join author u on u.id = a.author where a.id = $1
+                article: rows with id = :a
+                author: rows with id = author of article with id = :a
+            select * from written where id = $1
+                article: rows with id = :a
+                author: rows with id = author of article with id = :a
+            select * from article a join author u on u.id = a.author where a.author = $1
+                article: rows with author = :a (and updates and deletions elsewhere in the table)
+                author: rows with id = :a
+        "#]],
+    );
+    fixture.run("do 'begin if not exists (select from pg_roles where rolname = ''guest'') then create role guest; end if; end';
+        grant select on written, author to guest; set role guest");
+    fixture.reload();
+    fixture.check(
+        &[behind],
+        &expect![[r#"
+        select * from written where id = $1
+            article: rows with id = :a
+            author: every change
+    "#]],
+    );
+    fixture.run("reset role; grant select on article to guest; set role guest");
+    fixture.reload();
+    fixture.check(
+        &[behind, direct],
+        &expect![[r#"
+        select * from written where id = $1
+            article: rows with id = :a
+            author: rows with id = author of article with id = :a
+        select * from article a join author u on u.id = a.author where a.id = $1
+            article: rows with id = :a
+            author: rows with id = author of article with id = :a
+    "#]],
+    );
+    fixture.run(
+        "reset role; alter table article enable row level security;
+        create policy mine on article using (tenant = 1); set role guest",
+    );
+    fixture.reload();
+    fixture.check(
+        &[behind, direct],
+        &expect![[r#"
+        select * from written where id = $1
+            article: rows with id = :a
+            author: every change
+        select * from article a join author u on u.id = a.author where a.id = $1
+            article: rows with id = :a
+            author: rows with id = author of article with id = :a
+    "#]],
+    );
+    fixture.run("reset role; drop owned by guest");
+}
+
+#[test]
 fn a_publication_that_leaves_something_out_is_none() {
     let tables = "create table a (id int primary key, b int); create table c (id int primary key);
         create table p (id int primary key) partition by range (id); create table p1 partition of p for values from (1) to (9);
@@ -77,7 +148,7 @@ fn a_publication_that_leaves_something_out_is_none() {
         let reasons: Vec<String> = queries
             .iter()
             .map(|sql| {
-                let deps = fixture.analyse(sql).unwrap().deps(&[]);
+                let deps = fixture.analyse(sql).unwrap().deps(&[], &Found::default());
                 deps.uncacheable
                     .map_or("cacheable".into(), |reason| reason.to_string())
             })
@@ -112,14 +183,22 @@ fn a_role_without_temporary_objects_gets_no_stale_answer() {
     let analysis = fixture
         .analyse("select * from author where id = $1")
         .unwrap();
-    let reason = analysis.deps(&[Value::Integer(1)]).uncacheable.unwrap();
+    let reason = analysis
+        .deps(&[Value::Integer(1)], &Found::default())
+        .uncacheable
+        .unwrap();
     assert!(reason.contains("grant temporary"), "{reason}");
     assert!(analysis.readonly);
     fixture.run("reset role; set default_transaction_read_only = on");
     let analysis = fixture
         .analyse("select * from author where id = $1")
         .unwrap();
-    assert_eq!(analysis.deps(&[Value::Integer(1)]).uncacheable, None);
+    assert_eq!(
+        analysis
+            .deps(&[Value::Integer(1)], &Found::default())
+            .uncacheable,
+        None
+    );
     fixture.run("reset default_transaction_read_only");
     fixture.run("drop owned by strict");
 }

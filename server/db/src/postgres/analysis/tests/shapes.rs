@@ -85,7 +85,7 @@ impl Choices {
             null if null == "null" => self.value(column),
             value => value,
         };
-        match self.below(15) {
+        match self.below(18) {
             0..=3 => format!("{name} = {value}"),
             4 => format!("{value} = {name}"),
             5 => format!("{name} in ({value}, {})", self.literal(column)),
@@ -109,10 +109,67 @@ impl Choices {
                 let (one, two) = self.of(&pairs);
                 format!("{alias}.{one} = {other}.{two}")
             }
+            _ => self.subquery(&alias),
+        }
+    }
+
+    /// A join of two to four sources along their columns, one of them restricted, often with
+    /// subqueries.
+    pub(super) fn along_keys(&mut self) -> String {
+        const KEYS: [&str; 5] = ["i4", "i4", "t", "i8", "i2"];
+        let count = 2 + self.below(3);
+        let mut from = self.reference("x0", 1);
+        for index in 1..count {
+            let (before, c) = (self.below(index), self.of(&KEYS));
+            let d = match c {
+                "t" => self.of(&["t", "t", "v"]),
+                _ => self.of(&["i4", "i8", "i2", "i4"]),
+            };
+            let join = self.of(&["join", "join", "left join", "left join", "right join"]);
+            let other = self.reference(&format!("x{index}"), 1);
+            from += &format!(" {join} {other} on x{index}.{c} = x{before}.{d}");
+        }
+        let (first, by) = (self.below(count), self.of(&["i4", "t", "i8"]));
+        let mut filter = format!("x{first}.{by} = {}", self.value(by));
+        for _ in 0..self.below(3) {
+            let alias = format!("x{}", self.below(count));
+            filter += &format!(" and {}", self.subquery(&alias));
+        }
+        let list = match self.below(3) {
+            0 => "count(*)".to_owned(),
+            _ => format!("x0.i4, x{}.t, x0.n", count - 1),
+        };
+        format!("select {list} from {from} where {filter}")
+    }
+
+    /// A condition with a subquery that may depend on the reference around it.
+    fn subquery(&mut self, alias: &str) -> String {
+        let from = self.source();
+        let (key, by) = (
+            self.of(&["i4", "i8", "t"]),
+            self.of(&["i4", "i2", "t", "v"]),
+        );
+        let value = self.value(by);
+        let not = self.of(&["", "", "", "not "]);
+        match self.below(8) {
+            0 | 1 => {
+                format!(
+                    "{alias}.{key} {not}in (select z.{key} from {from} z where z.{by} = {value})"
+                )
+            }
+            2 => format!(
+                "{alias}.{key} = (select z.{key} from {from} z where z.{by} = {value} order by z.{key} limit 1)"
+            ),
+            3 => format!(
+                "{alias}.{key} = (select max(z.{key}) from {from} z where z.{by} = {value})"
+            ),
+            4 => format!("{alias}.{key} in (select z.{key} from {from} z)"),
+            5 => format!("(select count(*) from {from} z where z.{key} = {alias}.{key}) > 0"),
+            6 => format!(
+                "{not}exists (select count(*) from {from} z where z.{key} = {alias}.{key} and z.{by} = {value})"
+            ),
             _ => format!(
-                "exists (select from {} z where z.i4 = {alias}.i4 and z.t = {})",
-                self.of(&TABLES),
-                self.literal("t")
+                "{not}exists (select from {from} z where z.{key} = {alias}.{key} and z.{by} = {value})"
             ),
         }
     }

@@ -4,6 +4,7 @@ use expect_test::expect;
 
 use super::schema::{SCHEMA, check};
 use super::support::AnalysisFixture;
+use crate::postgres::analysis::Found;
 use crate::{Value, ValueKind};
 
 #[test]
@@ -90,19 +91,36 @@ fn values_decide_at_each_execution() {
         .analyse("select * from author where id = $1")
         .unwrap();
     assert_eq!(by_key.wanted().count(), 1);
-    assert_eq!(by_key.deps(&[Value::Integer(7)]).tags.len(), 2);
+    assert_eq!(
+        by_key
+            .deps(&[Value::Integer(7)], &Found::default())
+            .tags
+            .len(),
+        2
+    );
     // Not the type that the server asked for: all rows count, however the server converts it.
-    assert_eq!(by_key.deps(&["7".into()]).tags.len(), 1);
+    assert_eq!(by_key.deps(&["7".into()], &Found::default()).tags.len(), 1);
     let any = fixture
         .analyse("select * from author where id = any ($1)")
         .unwrap();
-    let list = |json: serde_json::Value| any.deps(&[Value::from(json)]).tags.len();
+    let list =
+        |json: serde_json::Value| any.deps(&[Value::from(json)], &Found::default()).tags.len();
     assert_eq!(list(serde_json::json!([1, 2, 3])), 4);
     assert_eq!(list(serde_json::json!([])), 2);
     assert_eq!(list(serde_json::json!((0..65).collect::<Vec<_>>())), 1);
     let clock = fixture
         .analyse("select * from article where at > $1")
         .unwrap();
-    assert_eq!(clock.deps(&["2026-01-01".into()]).uncacheable, None);
-    assert!(clock.deps(&["now".into()]).uncacheable.is_some());
+    assert_eq!(
+        clock
+            .deps(&["2026-01-01".into()], &Found::default())
+            .uncacheable,
+        None
+    );
+    assert!(
+        clock
+            .deps(&["now".into()], &Found::default())
+            .uncacheable
+            .is_some()
+    );
 }
