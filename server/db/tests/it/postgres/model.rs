@@ -21,6 +21,7 @@ create table b1 partition of b for values from (minvalue) to (20);
 create table b2 partition of b for values from (20) to (maxvalue);
 alter table b1 replica identity full;
 create view v as select a.id, a.owner, sum(b.n) as total from a left join b on b.a = a.id group by a.id;
+create view listed as select word, owner, id from a;
 ";
 
 pub(super) const QUERIES: &[&str] = &[
@@ -32,6 +33,10 @@ pub(super) const QUERIES: &[&str] = &[
     "select a.id, b.id from a join b on b.a = a.id where a.owner = :p order by 1, 2",
     "select a.id, count(b.id) from a left join b on b.a = a.id and b.n > 1 where a.id = :p group by a.id",
     "select * from v where owner = :p order by id",
+    "select * from v where id = :p",
+    "select w.word, l.total from listed w left join v l on l.id = w.id where w.id = :p",
+    "select * from (select owner, count(*) as n from listed group by owner) o where owner = :p",
+    "select * from (select distinct on (a) a, n from b order by a, n desc, id) o where a = :p",
     "select * from a where id in (1, :p) order by id",
 ];
 

@@ -9,7 +9,7 @@ use std::hash::{BuildHasher, RandomState};
 use millpond_store::Tag;
 use tokio_postgres::SimpleQueryMessage;
 
-use super::shapes::{COLUMNS, Choices, TABLE_SOURCES, TABLES};
+use super::shapes::{COLUMNS, Choices, TABLE_SOURCES, TABLES, list};
 use super::support::AnalysisFixture;
 use crate::Value;
 use crate::postgres::analysis::{Analysis, Found};
@@ -64,18 +64,24 @@ impl Choices {
     }
 
     fn query(&mut self) -> String {
-        if self.below(2) == 0 {
+        let kind = self.below(4);
+        if kind == 0 {
             return self.along_keys();
+        }
+        if kind == 1 {
+            let (columns, from) = (list(|column| format!("x.{column}")), self.select(1));
+            let filter = self.conjunction(&["x".to_owned()]);
+            return format!("select {columns} from ({from}) x where {filter}");
         }
         let mut aliases = Vec::new();
         let depth = self.below(3);
         let from = self.factor(&mut aliases, depth);
         let columns: Vec<String> = aliases
             .iter()
-            .map(|alias| format!("{alias}.i4, {alias}.t, {alias}.b"))
+            .map(|alias| list(|column| format!("{alias}.{column}")))
             .collect();
         let filter = self.conjunction(&aliases);
-        match self.below(4) {
+        match self.below(10) {
             0 => format!("select count(*) from {from} where {filter}"),
             1 => format!(
                 "with q as (select {} from {from} where {filter}) select count(*) from q",
@@ -93,14 +99,22 @@ impl Choices {
         let table = self.of(&TABLES);
         let (column, _) = self.of(&COLUMNS);
         let (by, _) = self.of(&COLUMNS);
-        match self.below(5) {
+        let (also, _) = self.of(&COLUMNS);
+        let only = match self.below(3) {
+            0 => "true".to_owned(),
+            _ => format!("{also} is not distinct from {}", self.literal(also)),
+        };
+        match self.below(4) {
             0 | 1 => format!("insert into {table} values ({})", self.row()),
             2 => format!(
                 "update {table} set {column} = {} where {by} = {}",
                 self.literal(column),
                 self.literal(by)
             ),
-            _ => format!("delete from {table} where {by} = {}", self.literal(by)),
+            _ => format!(
+                "delete from {table} where {by} = {} and {only}",
+                self.literal(by)
+            ),
         }
     }
 }

@@ -208,55 +208,78 @@ impl Choices {
     /// A SELECT that gives the columns, each with its name.
     pub(super) fn select(&mut self, depth: usize) -> String {
         let from = self.reference("y", depth);
-        let columns = list(|column| format!("y.{column}"));
+        match self.below(6) {
+            0 => format!(
+                "select {} from {from} where {}",
+                columns(),
+                self.filter(&["y"])
+            ),
+            1 => self.join(&from, depth),
+            2 => self.groups(&from),
+            3 => self.expressions(&from, depth),
+            _ => self.choice(&from),
+        }
+    }
+
+    /// A SELECT in which rows have to do with each other.
+    fn choice(&mut self, from: &str) -> String {
+        let columns = columns();
+        let (first, _) = self.of(&COLUMNS);
+        let count = 1 + self.below(6);
         let filter = self.filter(&["y"]);
-        match self.below(24) {
-            20.. => format!("select {columns} from {from}"),
-            0 | 1 => format!("select {columns} from {from} where {filter}"),
-            2..=4 => self.join(&from, depth),
-            5 | 6 => self.groups(&from),
-            7 => {
-                let keys: Vec<&str> = (0..=self.below(2)).map(|_| self.of(&COLUMNS).0).collect();
-                let keys = keys.join(", y.");
-                format!(
-                    "select distinct on (y.{keys}) {columns} from {from} order by y.{keys}, {ORDER}"
-                )
+        match self.below(6) {
+            0 => format!(
+                "select distinct on (y.{first}) {columns} from {from} order by y.{first}, {ORDER}"
+            ),
+            1 => format!("select {columns} from {from} order by y.{first}, {ORDER} limit {count}"),
+            2 => format!(
+                "select {columns} from {from} where {filter} order by y.{first}, {ORDER} offset {count}"
+            ),
+            3 => {
+                let window = "(count(*) over (partition by y.i4))::numeric as n";
+                format!("select {} from {from}", columns.replace("y.n", window))
             }
-            8 => format!("select distinct {columns} from {from} where {filter}"),
-            9 => format!("select {columns} from {from} order by {ORDER} limit 2"),
-            10 => format!("select {columns} from {from} where {filter} order by {ORDER} offset 1"),
-            11 => {
-                let window = "count(*) over (partition by y.i4)";
-                let columns = columns.replace("y.n", &format!("({window})::numeric as n"));
-                format!("select {columns} from {from}")
+            4 => {
+                let window = "max(y.i8) over (order by y.i4) as i8";
+                format!("select {} from {from}", columns.replace("y.i8", window))
             }
-            12 => {
-                let other = self.reference("y", depth);
+            _ => format!("select {} from {from} where {filter}", list(aggregated)),
+        }
+    }
+
+    /// A SELECT that computes, or has other SELECTs in it.
+    fn expressions(&mut self, from: &str, depth: usize) -> String {
+        let columns = columns();
+        let other = self.reference("z", depth);
+        let filter = self.filter(&["y"]);
+        match self.below(8) {
+            0 => format!("select distinct {columns} from {from} where {filter}"),
+            1 => {
                 let operation = self.of(&["union all", "union", "except", "intersect"]);
-                format!("select {columns} from {from} {operation} select {columns} from {other}")
+                let second = list(|column| format!("z.{column}"));
+                format!("select {columns} from {from} {operation} select {second} from {other}")
             }
-            13 => format!(
-                "select (y.i2 + 0)::smallint as i2, y.i4 + 0 as i4, y.i4::bigint as i8, y.t || '' as t, y.t::varchar as v, \
-                 y.n, not y.b as b, y.c from {from}"
+            2 => format!(
+                "select (y.i2 + 0)::smallint as i2, y.i4 + 0 as i4, y.i4::bigint as i8, y.t || '' as t, \
+                 y.t::varchar as v, y.n, not y.b as b, y.c from {from}"
             ),
-            14 => format!(
-                "select y.i2, y.i8 as i4, y.i4 as i8, y.v::text as t, y.t::varchar as v, y.n, y.b, y.c from {from} where {filter}"
+            3 => format!(
+                "select y.i2, y.i8 as i4, y.i4 as i8, y.v::text as t, y.t::varchar as v, y.n, y.b, y.c \
+                 from {from} where {filter}"
             ),
-            15 => format!("select {} from {from} where {filter}", list(aggregated)),
-            16 => format!("select {columns}, generate_series(1, 2) as s from {from}"),
-            17 => {
-                let other = self.reference("z", depth);
+            4 => format!("select {columns}, generate_series(1, 2) as s from {from}"),
+            5 => {
                 let inner = format!("(select max(z.i4) from {other} where z.t = y.t) as i4");
                 format!("select {} from {from}", columns.replace("y.i4", &inner))
             }
-            18 => format!(
+            6 => format!(
                 "with q as (select {columns} from {from} where {filter}) select {columns} from q y"
             ),
             _ => {
-                let other = self.reference("y", depth);
+                let near = self.reference("y", depth);
                 format!(
-                    "select {columns} from {} x, lateral (select {columns} from {other} where y.i4 = x.i4 order by {ORDER} limit 1) y",
-                    self.source()
+                    "select {columns} from {other}, lateral \
+                     (select {columns} from {near} where y.i4 = z.i4 order by {ORDER} limit 1) y"
                 )
             }
         }
@@ -308,8 +331,13 @@ impl Choices {
     }
 }
 
+/// The columns of `y`.
+fn columns() -> String {
+    list(|column| format!("y.{column}"))
+}
+
 /// An expression for each column.
-fn list(expression: impl FnMut(&'static str) -> String) -> String {
+pub(super) fn list(expression: impl FnMut(&'static str) -> String) -> String {
     let all: Vec<String> = COLUMNS
         .iter()
         .map(|(column, _)| *column)
