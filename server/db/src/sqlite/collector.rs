@@ -6,7 +6,7 @@ use std::sync::Arc;
 use millpond_store::Tag;
 use parking_lot::Mutex;
 
-use super::interest::{ValueLocation, WatchList, WatchedValue};
+use super::interest::{ColumnMask, ValueLocation, WatchList, WatchedTable, WatchedValue};
 use super::preupdate::{Observer, RowChange};
 use crate::sqlite::tags::{self, StoredValue, TouchedTags};
 
@@ -19,8 +19,12 @@ pub(crate) const MAX_NARROW: usize = 4_096;
 struct TouchedTable {
     /// Lower-case.
     name: String,
-    watched: Vec<WatchedValue>,
+    watched: WatchedTable,
+    /// True if a row was changed.
+    any_row: bool,
     narrow: HashSet<Tag>,
+    /// Tags of all rows for queries that read certain columns.
+    whole: HashSet<Tag>,
     all_rows: bool,
 }
 
@@ -43,17 +47,13 @@ impl CollectedChanges {
         self.broken = false;
     }
 
-    /// Adds a table that a statement could write according to the authorizer.
-    pub(crate) fn add_table(&mut self, name: &str, all_rows: bool) {
-        if let Some(touched) = self
-            .touched
-            .values_mut()
-            .find(|touched| touched.name == name)
-        {
-            touched.all_rows |= all_rows;
-            return;
+    /// Adds all rows of a table.
+    pub(crate) fn add_table(&mut self, name: &str) {
+        let mut known = self.touched.values_mut();
+        match known.find(|touched| touched.name == name) {
+            Some(touched) => touched.all_rows = true,
+            None => self.entry(name.as_bytes()).all_rows = true,
         }
-        self.entry(name.as_bytes()).all_rows |= all_rows;
     }
 
     /// Marks all rows of every touched table as touched.
@@ -71,11 +71,14 @@ impl CollectedChanges {
     pub(crate) fn take_tags(&mut self) -> Vec<Tag> {
         let mut all = Vec::new();
         for (_, touched) in self.touched.drain() {
-            all.push(tags::broad(&touched.name));
             if touched.all_rows {
+                all.push(tags::broad(&touched.name));
                 all.push(tags::bulk(&touched.name));
-            } else {
+                all.extend(touched.watched.whole.iter().map(|(tag, _)| *tag));
+            } else if touched.any_row {
+                all.push(tags::broad(&touched.name));
                 all.extend(touched.narrow);
+                all.extend(touched.whole);
             }
         }
         all
@@ -92,14 +95,16 @@ impl CollectedChanges {
         // `HashMap::entry` would allocate an owned name for each row.
         if !self.touched.contains_key(table) {
             let name = String::from_utf8_lossy(table).to_ascii_lowercase();
-            let watched = self.watch.columns.get(&name).cloned().unwrap_or_default();
+            let watched = self.watch.tables.get(&name).cloned().unwrap_or_default();
             let all_rows = !self.watch.known.contains(&name);
             self.touched.insert(
                 table.to_vec(),
                 TouchedTable {
                     name,
                     watched,
+                    any_row: false,
                     narrow: HashSet::new(),
+                    whole: HashSet::new(),
                     all_rows,
                 },
             );
@@ -115,9 +120,20 @@ impl TouchedTable {
         if self.all_rows {
             return;
         }
+        let changed = change.changed_columns();
+        if changed == ColumnMask::Some(0) {
+            return;
+        }
+        self.any_row = true;
         self.all_rows = change.is_blob_write();
-        for index in 0..self.watched.len() {
-            let WatchedValue { at, name } = self.watched[index];
+        let whole = self.watched.whole.iter();
+        let whole = whole.filter(|(_, columns)| columns.meets(changed));
+        self.whole.extend(whole.map(|(tag, _)| *tag));
+        for index in 0..self.watched.values.len() {
+            let WatchedValue { at, name, columns } = self.watched.values[index];
+            if !columns.meets(changed) {
+                continue;
+            }
             let touches = |value: StoredValue<'_>| name.touched_by(value);
             let (old, new) = match at {
                 ValueLocation::Rowid => {

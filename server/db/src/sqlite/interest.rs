@@ -1,32 +1,34 @@
-//! The columns that queries select by, so that the feed reports only their values.
+//! What queries select, so that the feed reports only that.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use millpond_store::Tag;
 use parking_lot::Mutex;
 
-use super::catalog::{Catalog, ResolvedColumn};
-use crate::sqlite::tags::{ColumnHash, EqualityClass};
+use super::catalog::{Catalog, CatalogTable, ResolvedColumn};
+use crate::sqlite::tags::{self, ColumnHash, ColumnSet, EqualityClass};
 
-/// One column of one table, by its lower-case names.
+/// Rows of a table that queries select, and the columns that they read. Names are lower-case.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct SelectedColumn {
+pub(crate) struct Selection {
     pub(crate) table: String,
-    pub(crate) column: String,
-    pub(crate) class: EqualityClass,
+    /// The column by whose values rows are selected; none if all are.
+    pub(crate) key: Option<(String, EqualityClass)>,
+    pub(crate) reads: ColumnSet,
 }
 
-/// All columns that any query has ever selected by. The set only grows.
+/// All that any query has ever selected. The set only grows.
 #[derive(Default)]
 pub(crate) struct Interest {
     version: AtomicU64,
-    wanted: Mutex<BTreeSet<SelectedColumn>>,
+    wanted: Mutex<BTreeSet<Selection>>,
 }
 
 impl Interest {
-    /// Adds columns; true if any was new. Then the caller must begin a new epoch before it stores a
-    /// result with dependencies on the column: earlier changes did not report its values.
-    pub(crate) fn add(&self, wanted: impl IntoIterator<Item = SelectedColumn>) -> bool {
+    /// Adds selections; true if any was new. Then the caller must begin a new epoch before it stores
+    /// a result that depends on it: earlier changes did not report its tags.
+    pub(crate) fn add(&self, wanted: impl IntoIterator<Item = Selection>) -> bool {
         let mut set = self.wanted.lock();
         let before = set.len();
         set.extend(wanted);
@@ -37,7 +39,7 @@ impl Interest {
         grown
     }
 
-    /// A counter that increases whenever a column is added.
+    /// A counter that increases whenever a selection is added.
     pub(crate) fn version(&self) -> u64 {
         self.version.load(Ordering::SeqCst)
     }
@@ -45,29 +47,62 @@ impl Interest {
     /// The values to inspect in each row of each table, for one schema.
     pub(crate) fn watch(&self, catalog: &Catalog) -> WatchList {
         let set = self.wanted.lock();
-        let mut columns: HashMap<String, Vec<WatchedValue>> = HashMap::new();
-        for SelectedColumn {
-            table,
-            column,
-            class,
-        } in set.iter()
-        {
-            let Some(found) = catalog.table(table).and_then(|table| table.column(column)) else {
+        let mut watched: HashMap<String, WatchedTable> = HashMap::new();
+        for Selection { table, key, reads } in set.iter() {
+            let Some(found) = catalog.table(table) else {
                 continue;
             };
-            let at = match found {
-                ResolvedColumn::Column(index) => ValueLocation::Column(index),
-                ResolvedColumn::Rowid => ValueLocation::Rowid,
+            let columns = ColumnMask::of(reads, found);
+            let of_table = watched.entry(table.clone()).or_default();
+            let Some((column, class)) = key else {
+                let tag = tags::broad_reading(table, reads);
+                of_table.whole.push((tag, columns));
+                continue;
             };
-            let name = ColumnHash::new(table, column, *class);
-            columns
-                .entry(table.clone())
-                .or_default()
-                .push(WatchedValue { at, name });
+            let at = match found.column(column) {
+                Some(ResolvedColumn::Column(index)) => ValueLocation::Column(index),
+                Some(ResolvedColumn::Rowid) => ValueLocation::Rowid,
+                None => continue,
+            };
+            let name = ColumnHash::new(table, column, *class).reading(reads);
+            of_table.values.push(WatchedValue { at, name, columns });
         }
         WatchList {
-            columns,
+            tables: watched,
             known: catalog.tables.keys().cloned().collect(),
+        }
+    }
+}
+
+/// Columns of a table by their places.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ColumnMask {
+    All,
+    /// The column at place `n` is bit `n`.
+    Some(u128),
+}
+
+impl ColumnMask {
+    /// The places of columns; all, if a column is not there or its place is too high.
+    fn of(columns: &ColumnSet, table: &CatalogTable) -> Self {
+        let ColumnSet::Some(names) = columns else {
+            return Self::All;
+        };
+        let mut mask = 0;
+        for name in names.iter() {
+            match table.columns.iter().position(|column| column.name == *name) {
+                Some(place) if place < 128 => mask |= 1 << place,
+                _ => return Self::All,
+            }
+        }
+        Self::Some(mask)
+    }
+
+    /// True if a column is in both.
+    pub(crate) const fn meets(self, other: Self) -> bool {
+        match (self, other) {
+            (Self::Some(a), Self::Some(b)) => a & b != 0,
+            _ => true,
         }
     }
 }
@@ -84,12 +119,22 @@ pub(crate) enum ValueLocation {
 pub(crate) struct WatchedValue {
     pub(crate) at: ValueLocation,
     pub(crate) name: ColumnHash,
+    /// The columns that the queries read.
+    pub(crate) columns: ColumnMask,
+}
+
+/// What to report of the changes to a table.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct WatchedTable {
+    pub(crate) values: Vec<WatchedValue>,
+    /// The tags of all rows for queries that read certain columns.
+    pub(crate) whole: Vec<(Tag, ColumnMask)>,
 }
 
 /// The values to inspect, by lower-case table name.
 #[derive(Debug, Default)]
 pub(crate) struct WatchList {
-    pub(crate) columns: HashMap<String, Vec<WatchedValue>>,
+    pub(crate) tables: HashMap<String, WatchedTable>,
     /// The tables of the schema. A change in any other table counts as a change to all of its rows.
     pub(crate) known: HashSet<String>,
 }

@@ -12,6 +12,7 @@ use std::ptr;
 
 use rusqlite::{Connection, ffi};
 
+use super::interest::ColumnMask;
 use crate::sqlite::tags::StoredValue;
 
 /// One row change that SQLite is about to make.
@@ -41,6 +42,35 @@ impl RowChange<'_> {
             (self.operation != ffi::SQLITE_INSERT).then_some(self.old_rowid),
             (self.operation != ffi::SQLITE_DELETE).then_some(self.new_rowid),
         )
+    }
+
+    /// The columns whose values an update changes, by type or bytes; all, for other changes and if
+    /// SQLite cannot supply a value.
+    pub(crate) fn changed_columns(&self) -> ColumnMask {
+        let is_update = self.operation == ffi::SQLITE_UPDATE && self.old_rowid == self.new_rowid;
+        // SAFETY: as for `is_blob_write`.
+        let count = unsafe { ffi::sqlite3_preupdate_count(self.db) };
+        if !is_update || self.is_blob_write() || !(0..=128).contains(&count) {
+            return ColumnMask::All;
+        }
+        let mut mask = 0;
+        for column in 0..count {
+            match self.is_same(column) {
+                Ok(true) => {}
+                Ok(false) => mask |= 1 << column,
+                Err(()) => return ColumnMask::All,
+            }
+        }
+        ColumnMask::Some(mask)
+    }
+
+    /// True if an update leaves the value of a column as it is.
+    fn is_same(&self, column: c_int) -> Result<bool, ()> {
+        let old = self.pointer(ffi::sqlite3_preupdate_old, column)?;
+        let new = self.pointer(ffi::sqlite3_preupdate_new, column)?;
+        // SAFETY: SQLite says that both values are there, protected, and unchanged until the
+        // callback returns or one of the two functions is called again.
+        Ok(unsafe { is_identical(old, new) })
     }
 
     /// True if a part of a blob is written in place. Then the new value is unknown.
@@ -77,24 +107,62 @@ impl RowChange<'_> {
         self.value(ffi::sqlite3_preupdate_new, column, f).map(Some)
     }
 
+    fn pointer(&self, fetch: Fetch, column: c_int) -> Result<*mut ffi::sqlite3_value, ()> {
+        let mut value: *mut ffi::sqlite3_value = ptr::null_mut();
+        // SAFETY: called inside the callback with its own handle, and with a place for one pointer.
+        // SQLite checks the operation and the range of the column, and says so in the result.
+        let code = unsafe { fetch(self.db, column, &raw mut value) };
+        let is_there = code == ffi::SQLITE_OK && !value.is_null();
+        is_there.then_some(value).ok_or(())
+    }
+
     fn value<T>(
         &self,
         fetch: Fetch,
         column: usize,
         f: impl FnOnce(StoredValue<'_>) -> T,
     ) -> Result<T, ()> {
-        let column = c_int::try_from(column).map_err(drop)?;
-        let mut value: *mut ffi::sqlite3_value = ptr::null_mut();
-        // SAFETY: called inside the callback with its own handle, and with a place for one pointer.
-        // SQLite checks the operation and the range of the column, and says so in the result.
-        let code = unsafe { fetch(self.db, column, &raw mut value) };
-        if code != ffi::SQLITE_OK || value.is_null() {
-            return Err(());
-        }
+        let value = self.pointer(fetch, c_int::try_from(column).map_err(drop)?)?;
         // SAFETY: SQLite says that the value is there, protected, and unchanged until the callback
         // returns or the same function is called again; `f` cannot keep it, as it is lent for any
         // lifetime, and cannot call back.
         Ok(f(unsafe { stored(value) }))
+    }
+}
+
+/// Whether two values have the same type and the same bytes.
+///
+/// # Safety
+/// Both must be valid protected values.
+unsafe fn is_identical(a: *mut ffi::sqlite3_value, b: *mut ffi::sqlite3_value) -> bool {
+    // SAFETY: the caller vouches for the values. A blob is asked for before its length, as SQLite
+    // demands; the two describe one buffer, which is null only if its length is 0 or memory is out.
+    unsafe {
+        let of = ffi::sqlite3_value_type(a);
+        if of != ffi::sqlite3_value_type(b) {
+            return false;
+        }
+        match of {
+            ffi::SQLITE_NULL => true,
+            ffi::SQLITE_INTEGER => ffi::sqlite3_value_int64(a) == ffi::sqlite3_value_int64(b),
+            ffi::SQLITE_FLOAT => {
+                let bits = |value| ffi::sqlite3_value_double(value).to_bits();
+                bits(a) == bits(b)
+            }
+            _ => {
+                let bytes = |value| {
+                    let start = ffi::sqlite3_value_blob(value).cast::<u8>();
+                    let length = usize::try_from(ffi::sqlite3_value_bytes(value)).unwrap_or(0);
+                    match start.is_null() {
+                        true if length > 0 => None,
+                        true => Some(&[][..]),
+                        false => Some(std::slice::from_raw_parts(start, length)),
+                    }
+                };
+                let (a, b) = (bytes(a), bytes(b));
+                a.is_some() && a == b
+            }
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! What a statement reads, writes and calls, according to SQLite's authorizer.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -10,8 +10,9 @@ use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
 /// What the authorizer was asked while one statement was prepared. Names are lower-case.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct AuthorizerRecord {
-    /// Tables, views and virtual tables of the main database that are read.
-    pub(crate) reads: BTreeSet<String>,
+    /// Tables, views and virtual tables of the main database that are read, with the names of the
+    /// columns. The empty name is read where no column is: by `count(*)`.
+    pub(crate) reads: BTreeMap<String, BTreeSet<String>>,
     /// Tables and views that are written, by the statement itself, its triggers and its cascades.
     pub(crate) writes: BTreeSet<String>,
     /// Objects outside the main database that are read, as `database.table`.
@@ -83,9 +84,13 @@ impl RecorderState {
             .is_none_or(|name| name.eq_ignore_ascii_case("main"));
         let recorded = &mut self.recorded;
         match context.action {
-            A::Read { table_name, .. } if !table_name.is_empty() => {
+            A::Read {
+                table_name,
+                column_name,
+            } if !table_name.is_empty() => {
                 if main {
-                    insert(&mut recorded.reads, table_name);
+                    let table = table_name.to_ascii_lowercase();
+                    insert(recorded.reads.entry(table).or_default(), column_name);
                 } else {
                     let database = context.database_name.unwrap_or_default();
                     recorded

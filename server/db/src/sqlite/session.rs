@@ -256,10 +256,8 @@ impl WriterSession {
         Ok(results)
     }
 
-    /// Adds the tables that the statement writes according to the authorizer to those that the hook
-    /// saw. Both are always needed.
-    ///
-    /// The hook reports values, but SQLite does not call it for a virtual table itself.
+    /// Adds the tables that the statement writes according to the authorizer and whose rows the hook
+    /// does not report: SQLite does not call it for a virtual table itself.
     fn record_writes(&mut self, sql: &Arc<str>, recorded: AuthorizerRecord) {
         if self.writes.len() >= MAX_REMEMBERED {
             self.writes.clear();
@@ -274,15 +272,16 @@ impl WriterSession {
         let mut collected = self.collector.0.lock();
         for name in writes.iter() {
             match catalog.table(name).map(|table| &table.kind) {
-                Some(TableKind::Table) => collected.add_table(name, false),
+                // The hook reports each of its rows.
+                Some(TableKind::Table) => {}
                 Some(TableKind::Virtual(table)) => table
                     .shadows
                     .iter()
-                    .for_each(|shadow| collected.add_table(shadow, true)),
+                    .for_each(|shadow| collected.add_table(shadow)),
                 // INSTEAD OF triggers write a view, and the tables of those triggers are in the
                 // list.
                 Some(TableKind::View) => {}
-                Some(TableKind::Shadow) | None => collected.add_table(name, true),
+                Some(TableKind::Shadow) | None => collected.add_table(name),
             }
         }
     }

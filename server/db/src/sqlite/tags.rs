@@ -14,6 +14,7 @@
 //!   all rows.
 
 use std::hash::{BuildHasher, Hash};
+use std::sync::Arc;
 
 use foldhash::quality::FixedState;
 use millpond_store::Tag;
@@ -69,6 +70,23 @@ pub(crate) fn bulk(table: &str) -> Tag {
     Tag::broad(hash((1_u8, table)))
 }
 
+/// Columns of a table that a query reads.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum ColumnSet {
+    All,
+    /// Lower-case and sorted.
+    Some(Arc<[String]>),
+}
+
+/// The tag of the whole table for queries that read these columns: touched by rows that come or
+/// go, and by changes to one of the columns.
+pub(crate) fn broad_reading(table: &str, columns: &ColumnSet) -> Tag {
+    match columns {
+        ColumnSet::All => broad(table),
+        ColumnSet::Some(names) => Tag::broad(hash((3_u8, table, names))),
+    }
+}
+
 /// The names of a table and a column, hashed once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ColumnHash {
@@ -82,6 +100,15 @@ impl ColumnHash {
             hash: hash((2_u8, table, column)),
             class,
         }
+    }
+
+    /// The same for queries that read these columns.
+    pub(crate) fn reading(self, columns: &ColumnSet) -> Self {
+        let hash = match columns {
+            ColumnSet::All => self.hash,
+            ColumnSet::Some(names) => hash((4_u8, self.hash, names)),
+        };
+        Self { hash, ..self }
     }
 
     fn integer(self, integer: i64) -> Tag {

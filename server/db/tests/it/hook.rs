@@ -37,6 +37,117 @@ fn check(query: &str, params: &[Value], writes: &[(&str, bool)]) {
 }
 
 #[test]
+fn a_change_to_what_is_not_read_ends_nothing() {
+    let of_c = ("update t set c = 'x' where id = 1", false);
+    check(
+        "select a, b from t where id = :id",
+        &[int(1)],
+        &[
+            of_c,
+            ("update t set n = 'x' where id = 1", false),
+            ("update t set b = 'x' where id = 1", true),
+            ("update t set id = 9 where id = 1", true),
+            ("delete from t where id = 1", true),
+            (
+                "insert or replace into t values (1, 10, 'one', 'c1', 'N')",
+                true,
+            ),
+        ],
+    );
+    check(
+        "select a from t",
+        &[],
+        &[
+            of_c,
+            ("update t set a = 11 where id = 1", true),
+            ("delete from t where id = 3", true),
+            ("insert into t (id) values (9)", true),
+        ],
+    );
+    check("select b from t order by c", &[], &[(of_c.0, true)]);
+    check("select b from t where c like 'c%'", &[], &[(of_c.0, true)]);
+    check(
+        "select p.id from parent p where exists (select 1 from child c where c.parent = p.id)",
+        &[],
+        &[
+            ("update child set x = 'y' where id = 1", false),
+            ("update parent set name = 'y' where id = 1", false),
+            ("update child set parent = 1 where id = 2", true),
+        ],
+    );
+    check(
+        "select count(*) from t where a = :a",
+        &[int(10)],
+        &[
+            of_c,
+            ("update t set a = 20 where id = 1", true),
+            ("delete from t where id = 3", true),
+        ],
+    );
+    check(
+        "select rowid, a from bare",
+        &[],
+        &[
+            ("update bare set b = 'x' where a = 1", false),
+            ("update bare set rowid = 9 where a = 1", true),
+        ],
+    );
+}
+
+#[test]
+fn where_a_choice_is_made_among_rows_every_column_counts() {
+    let of_c = [("update t set c = 'x' where id = 1", true)];
+    for query in [
+        "select b from t limit 1",
+        "select b from t order by a limit 1",
+        "select distinct n from t",
+        "select a, b, count(*) from t",
+        "select a, max(b) from t group by a",
+        "select sum(a) from t",
+        "select b, row_number() over (order by a) from t",
+        "select b from t union select name from parent",
+        "select p.name, (select b from t where a = 10) from parent p",
+        "select t.b from t join parent using (id)",
+        "select t.b from t natural join child",
+        "select * from t",
+    ] {
+        check(query, &[], &of_c);
+    }
+}
+
+#[test]
+fn an_update_that_changes_nothing_ends_nothing() {
+    check(
+        "select * from t where id = :id",
+        &[int(1)],
+        &[
+            ("update t set b = b, a = 10 where id = 1", false),
+            ("update t set b = 'x' where id = 99", false),
+            ("delete from t where id = 99", false),
+            ("update t set n = 'n' where id = 1", true),
+        ],
+    );
+    check(
+        "select * from bare",
+        &[],
+        &[
+            ("update bare set a = 1 where b = 'one'", false),
+            ("update bare set a = 1.0 where b = 'one'", true),
+            ("update bare set a = '1' where b = 'one'", true),
+            ("update bare set b = x'6f6e65' where b = 'one'", true),
+        ],
+    );
+    check(
+        "select * from w",
+        &[],
+        &[
+            ("update w set v = 'v1' where k = 'k1'", false),
+            ("update w set v = 'v2' where k = 'k1'", true),
+        ],
+    );
+}
+
+#[test]
 fn rows_by_key() {
     check(
         "select * from t where id = :id",

@@ -5,6 +5,7 @@
 //! statement's text shows that every reference to it is restricted to rows with certain values. So
 //! text that is not understood only widens.
 
+mod column_reads;
 mod common_tables;
 mod derived;
 mod describe;
@@ -30,9 +31,9 @@ use crate::query::{Deps, Param};
 use crate::sqlite::catalog::{Catalog, SchemaKey, TableKind};
 use crate::sqlite::clockwatch;
 use crate::sqlite::hint;
-use crate::sqlite::interest::SelectedColumn;
+use crate::sqlite::interest::Selection;
 use crate::sqlite::recorder::{AuthorizerRecord, Recorder, StatementPolicy};
-use crate::sqlite::tags;
+use crate::sqlite::tags::{self, ColumnSet};
 use crate::{SqlError, Value};
 pub(crate) use derived::query_of_view;
 use restrict::{References, Restriction};
@@ -57,6 +58,8 @@ pub(crate) struct Analysis {
 #[derive(Debug)]
 struct TableDependency {
     table: String,
+    /// The columns that the query reads.
+    reads: ColumnSet,
     /// One entry for each reference to the table, each with alternatives. An empty list means the
     /// whole table.
     references: Vec<Vec<Restriction>>,
@@ -131,10 +134,29 @@ pub(crate) fn analyse(
                 .then(|| "EXPLAIN tells about the plan, not about rows".to_owned())
         });
     let witnesses = std::mem::take(&mut references.witnesses);
-    let depends = resolver.dependencies(references);
+    let mut depends = resolver.dependencies(references);
+    let views = recorded.reads.keys().map(String::as_str);
+    let views = views.filter(|name| {
+        catalog
+            .table(name)
+            .is_none_or(|table| table.kind == TableKind::View)
+    });
+    let are_all_named = tree
+        .as_ref()
+        .is_some_and(|tree| column_reads::are_all_named(tree, views, catalog));
+    for dep in &mut depends {
+        let columns = recorded.reads.get(&dep.table);
+        dep.read(column_reads::of_table(
+            &dep.table,
+            columns,
+            are_all_named,
+            catalog,
+        ));
+    }
     let tables = recorded
         .reads
-        .union(&recorded.writes)
+        .keys()
+        .chain(&recorded.writes)
         .filter(|name| !name.starts_with("sqlite_"))
         .cloned()
         .collect();
@@ -245,7 +267,7 @@ impl TableResolver<'_> {
         if let Some(name) = recorded.outside_main.iter().next() {
             self.set_objection(format!("{name} is outside the main database"));
         }
-        for name in &recorded.reads {
+        for name in recorded.reads.keys() {
             match self.catalog.table(name).map(|table| &table.kind) {
                 Some(TableKind::Table | TableKind::Shadow) => {
                     self.tables.insert(name.clone());
@@ -290,7 +312,7 @@ impl TableResolver<'_> {
                 }
                 // Its functions and other databases were recorded when the statement itself was
                 // prepared.
-                for inner in recorded.reads.iter().filter(|inner| inner.as_str() != name) {
+                for inner in recorded.reads.keys().filter(|inner| inner.as_str() != name) {
                     if catalog
                         .table(inner)
                         .is_some_and(|table| table.kind == TableKind::View)
@@ -383,6 +405,7 @@ impl TableResolver<'_> {
             .into_iter()
             .map(|(table, (references, cause))| TableDependency {
                 table,
+                reads: ColumnSet::All,
                 references,
                 cause,
             })
@@ -391,17 +414,22 @@ impl TableResolver<'_> {
 }
 
 impl Analysis {
-    /// The columns whose values the feed must report for these dependencies.
-    pub(crate) fn wanted(&self) -> impl Iterator<Item = SelectedColumn> + '_ {
-        self.depends.iter().flat_map(|dep| {
-            dep.references
-                .iter()
-                .flatten()
-                .map(|restriction| SelectedColumn {
-                    table: dep.table.clone(),
-                    column: restriction.column.clone(),
-                    class: restriction.class,
-                })
+    /// What the feed must report for these dependencies.
+    pub(crate) fn wanted(&self) -> impl Iterator<Item = Selection> + '_ {
+        // Results of a statement that writes are not kept.
+        let depends = self.depends.iter().filter(|_| self.readonly);
+        depends.flat_map(|dep| {
+            let selection = |key| Selection {
+                table: dep.table.clone(),
+                key,
+                reads: dep.reads.clone(),
+            };
+            let restrictions = dep.references.iter().flatten();
+            let keys = restrictions.map(|found| Some((found.column.clone(), found.class)));
+            // Also a reference that is restricted may come to depend on all rows. That anything has
+            // changed is always reported.
+            let all_rows = (dep.reads != ColumnSet::All).then_some(None);
+            keys.chain(all_rows).map(selection)
         })
     }
 
@@ -435,13 +463,21 @@ impl Analysis {
 }
 
 impl TableDependency {
+    /// Counts only changes to these columns.
+    fn read(&mut self, columns: ColumnSet) {
+        for restriction in self.references.iter_mut().flatten() {
+            restriction.name = restriction.name.reading(&columns);
+        }
+        self.reads = columns;
+    }
+
     fn tags(&self, witnesses: &mut WitnessRun<'_, '_>, into: &mut Vec<millpond_store::Tag>) {
         match self.narrow_tags(witnesses) {
             Some(narrow) => {
                 into.push(tags::bulk(&self.table));
                 into.extend(narrow);
             }
-            None => into.push(tags::broad(&self.table)),
+            None => into.push(tags::broad_reading(&self.table, &self.reads)),
         }
     }
 
