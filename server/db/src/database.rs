@@ -197,12 +197,12 @@ impl Database {
     }
 
     /// What the database lacks for results of these queries to be kept, the most basic first.
-    /// Always empty for SQLite.
+    /// For SQLite only with [`FeedKind::Triggers`](crate::FeedKind), or what that has left behind.
     ///
     /// [`Error::Unavailable`] if the database does not respond.
     pub fn requirements(&self, queries: &[Query]) -> Result<Vec<Requirement>, Error> {
         match &self.engine {
-            Engine::Sqlite(_) => Ok(Vec::new()),
+            Engine::Sqlite(sqlite) => sqlite.requirements(),
             Engine::Postgres(postgres) => {
                 let statements = queries.iter().filter_map(|query| match query.prepared() {
                     Prepared::Postgres(statement) => Some(statement),
@@ -218,7 +218,7 @@ impl Database {
     /// [`Error::Usage`] with PostgreSQL's message, or if a program must not fix the requirement.
     pub fn repair(&self, requirement: &Requirement) -> Result<(), Error> {
         match &self.engine {
-            Engine::Sqlite(_) => Err(Error::usage("SQLite lacks nothing")),
+            Engine::Sqlite(sqlite) => sqlite.repair(requirement),
             Engine::Postgres(postgres) => postgres.repair(requirement),
         }
     }

@@ -46,4 +46,5 @@ pub use postgres::{FeedKind, PostgresOptions, PostgresSession, Rehearsal, TextRo
 pub use query::{Bind, Call, Deps, Expect, Param, Query, ReadResult, WriteResult, WriteStep};
 pub use sqlite::database::SqliteOptions;
 pub use sqlite::schema_copy::copy_schema;
+pub use sqlite::triggers::requirements::{repair_sqlite, sqlite_requirements};
 pub use value::{ResultRows, Value, ValueKind};

@@ -18,12 +18,9 @@ pub struct Migration {
     pub sql: String,
 }
 
-/// Applies a migration inside a transaction, unless it was applied before. True if it was applied
-/// now.
-pub(crate) fn apply(connection: &Connection, migration: &Migration) -> Result<bool, Error> {
+/// True if the migration was applied before.
+pub(crate) fn is_applied(connection: &Connection, migration: &Migration) -> Result<bool, Error> {
     let Migration { name, sql } = migration;
-    let own = |error: rusqlite::Error| Error::from_sqlite(&error, TABLE);
-    let hash = fingerprint(sql);
     let applied: Option<String> = connection
         .query_row(
             "SELECT hash FROM _millpond_migrations WHERE name = ?1",
@@ -31,12 +28,17 @@ pub(crate) fn apply(connection: &Connection, migration: &Migration) -> Result<bo
             |row| row.get(0),
         )
         .optional()
-        .map_err(own)?;
+        .map_err(|error| own(&error))?;
     match applied {
-        Some(applied) if applied == hash => return Ok(false),
-        Some(_) => return Err(Error::MigrationChanged { name: name.clone() }),
-        None => {}
+        Some(applied) if applied == fingerprint(sql) => Ok(true),
+        Some(_) => Err(Error::MigrationChanged { name: name.clone() }),
+        None => Ok(false),
     }
+}
+
+/// Applies a migration inside a transaction.
+pub(crate) fn apply(connection: &Connection, migration: &Migration) -> Result<(), Error> {
+    let Migration { name, sql } = migration;
     for (start, statement) in statements(sql) {
         if let Err((offset, message)) = execute(connection, statement) {
             let (line, column) = place(sql, start + offset);
@@ -51,10 +53,14 @@ pub(crate) fn apply(connection: &Connection, migration: &Migration) -> Result<bo
     connection
         .execute(
             "INSERT INTO _millpond_migrations VALUES (?1, ?2, datetime('now'))",
-            [name, &hash],
+            [name, &fingerprint(sql)],
         )
-        .map_err(own)?;
-    Ok(true)
+        .map_err(|error| own(&error))?;
+    Ok(())
+}
+
+fn own(error: &rusqlite::Error) -> Error {
+    Error::from_sqlite(error, TABLE)
 }
 
 fn execute(connection: &Connection, statement: &str) -> Result<(), (usize, String)> {

@@ -6,7 +6,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use millpond_db::{Advice, Database, Query, Requirement};
+use millpond_db::{
+    Advice, Database, Error, Query, Requirement, repair_sqlite, sqlite_requirements,
+};
 
 use crate::{
     Config, DatabaseUrl, PostgresUrl, Problem, SiteOptions,
@@ -155,20 +157,24 @@ pub fn repair(
     requirements: &[Requirement],
     mut done: impl FnMut(&Requirement),
 ) -> Result<(), Problem> {
-    let DatabaseUrl::Postgres(url) = &config.database else {
-        return Ok(());
-    };
-    let database = open(url, config)?;
     let shown = opening::shown(dir, &config.database);
-    let mut fixable = requirements.iter().filter(|lacking| lacking.may_fix);
-    let outcome = fixable.try_for_each(|lacking| {
-        let outcome = database.repair(lacking);
-        outcome.map_err(|error| Problem::new(&shown, error.to_string()))?;
-        done(lacking);
-        Ok(())
-    });
-    database.stop();
-    outcome
+    let mut repair_all = |repair: &dyn Fn(&Requirement) -> Result<(), Error>| {
+        let mut fixable = requirements.iter().filter(|lacking| lacking.may_fix);
+        fixable.try_for_each(|lacking| {
+            repair(lacking).map_err(|error| Problem::new(&shown, error.to_string()))?;
+            done(lacking);
+            Ok(())
+        })
+    };
+    match &config.database {
+        DatabaseUrl::Sqlite(path) => repair_all(&|lacking| repair_sqlite(path, lacking)),
+        DatabaseUrl::Postgres(url) => {
+            let database = open(url, config)?;
+            let outcome = repair_all(&|lacking| database.repair(lacking));
+            database.stop();
+            outcome
+        }
+    }
 }
 
 /// What the server lacks so that the results of the site's queries can be kept.
@@ -210,7 +216,11 @@ fn check_sqlite(
         .map_err(|problem| vec![problem])
         .and_then(|()| report(dir, config, &database));
     database.stop();
-    report
+    let mut report = report?;
+    // On the site's own file: the scratch database has no triggers that record changes.
+    report.requirements = sqlite_requirements(path, config.feed)
+        .map_err(|error| vec![Problem::new(&shown, error.to_string())])?;
+    Ok(report)
 }
 
 /// Reads the folder as serving it would, and says what is there.

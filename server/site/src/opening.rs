@@ -7,7 +7,7 @@ use std::{
 };
 
 use base_clock::Boottime;
-use millpond_db::{Database, Error, PostgresOptions, SqliteOptions};
+use millpond_db::{Database, Error, FeedKind, PostgresOptions, SqliteOptions};
 
 use crate::{
     Config, DatabaseUrl, PostgresUrl, Problem, SiteOptions,
@@ -41,7 +41,27 @@ pub(crate) fn open(
     migrate(&database, &migrations, &shown(dir, &config.database))
         .inspect_err(|_| database.stop())
         .map_err(|problem| vec![problem])?;
+    report_missing_triggers(config, &database);
     Ok(database)
+}
+
+/// Says that triggers which the owner asks for are missing. On PostgreSQL `check` says it, and
+/// nothing is kept.
+fn report_missing_triggers(config: &Config, database: &Database) {
+    if config.feed != FeedKind::Triggers || !matches!(config.database, DatabaseUrl::Sqlite(_)) {
+        return;
+    }
+    let is_missing = match database.requirements(&[]) {
+        Ok(missing) => !missing.is_empty(),
+        Err(_) => true,
+    };
+    if is_missing {
+        eprintln!(
+            "millpond: warning: database.feed is \"triggers\", and triggers that record changes are \
+             missing or changed, so each commit of another program ends all results; \
+             \"millpond check --fix\" makes them"
+        );
+    }
 }
 
 /// Connects to a PostgreSQL server.
@@ -91,6 +111,7 @@ pub(crate) fn sqlite(
         readers,
         queue: config.queue,
         statement_timeout: config.statement_timeout,
+        feed: config.feed,
         ..SqliteOptions::new(path)
     };
     Database::open(options).map_err(|error| {

@@ -162,6 +162,17 @@ impl Catalog {
     pub(crate) fn table(&self, name: &str) -> Option<&CatalogTable> {
         self.tables.get(name)
     }
+
+    /// The tables with rows of their own, lower-case.
+    pub(crate) fn stored_tables(&self) -> impl Iterator<Item = &str> {
+        let is_stored =
+            |table: &CatalogTable| matches!(table.kind, TableKind::Table | TableKind::Shadow);
+        let stored = self
+            .tables
+            .iter()
+            .filter(move |(_, table)| is_stored(table));
+        stored.map(|(name, _)| name.as_str())
+    }
 }
 
 fn table(

@@ -8,6 +8,7 @@ use parking_lot::Mutex;
 
 use super::interest::{ColumnMask, ValueLocation, WatchList, WatchedTable, WatchedValue};
 use super::preupdate::{Observer, RowChange};
+use super::triggers::is_own_table;
 use crate::sqlite::tags::{self, StoredValue, TouchedTags};
 
 /// The largest number of distinct narrow tags of one table in one transaction. Beyond it the change
@@ -84,8 +85,33 @@ impl CollectedChanges {
         all
     }
 
+    /// Adds a change that a trigger recorded. `values` gives the old and the new value at a place;
+    /// an error means that they may be any.
+    pub(crate) fn add_recorded<'a>(
+        &mut self,
+        table: &str,
+        values: impl Fn(ValueLocation) -> Result<[StoredValue<'a>; 2], ()>,
+    ) {
+        let touched = self.entry(table.as_bytes());
+        touched.any_row = true;
+        // A record does not say which columns were changed.
+        let whole = touched.watched.whole.iter().map(|(tag, _)| *tag);
+        touched.whole.extend(whole);
+        for index in 0..touched.watched.values.len() {
+            let WatchedValue { at, name, .. } = touched.watched.values[index];
+            match values(at) {
+                Ok(both) => both
+                    .into_iter()
+                    .for_each(|value| touched.add(&name.touched_by(value))),
+                Err(()) => touched.all_rows = true,
+            }
+        }
+        touched.limit();
+    }
+
     fn row(&mut self, change: &RowChange<'_>) {
-        if change.database() != b"main" {
+        let is_main = change.database() == b"main";
+        if !is_main || std::str::from_utf8(change.table()).is_ok_and(is_own_table) {
             return;
         }
         self.entry(change.table()).row(change);
@@ -150,14 +176,27 @@ impl TouchedTable {
             };
             for touches in [old, new] {
                 match touches {
-                    Ok(None | Some(TouchedTags::Nothing)) => {}
-                    Ok(Some(TouchedTags::One(tag))) => {
-                        self.narrow.insert(tag);
-                    }
-                    Ok(Some(TouchedTags::All)) | Err(()) => self.all_rows = true,
+                    Ok(None) => {}
+                    Ok(Some(touched)) => self.add(&touched),
+                    Err(()) => self.all_rows = true,
                 }
             }
         }
+        self.limit();
+    }
+
+    fn add(&mut self, touched: &TouchedTags) {
+        match *touched {
+            TouchedTags::Nothing => {}
+            TouchedTags::One(tag) => {
+                self.narrow.insert(tag);
+            }
+            TouchedTags::All => self.all_rows = true,
+        }
+    }
+
+    /// Drops the tags of single rows if they are too many or no longer matter.
+    fn limit(&mut self) {
         self.all_rows |= self.narrow.len() > MAX_NARROW;
         if self.all_rows {
             self.narrow = HashSet::new();

@@ -22,9 +22,11 @@ use crate::sqlite::analysis::Analysis;
 use crate::sqlite::connection::Catalogs;
 use crate::sqlite::interest::Interest;
 use crate::sqlite::reader::{ReadJob, ReaderSlot, prepare, run_reader};
+use crate::sqlite::triggers::requirements::{repair_sqlite, sqlite_requirements};
 use crate::sqlite::writer::{WriteJob, Writer};
 use crate::{
-    Call, Error, Health, Migration, Position, ReadResult, SqlError, WriteResult, WriteStep,
+    Call, Error, FeedKind, Health, Migration, Position, ReadResult, Requirement, SqlError,
+    WriteResult, WriteStep,
 };
 
 /// How a database is opened.
@@ -43,6 +45,10 @@ pub struct SqliteOptions {
     pub busy_timeout: Duration,
     /// How long one statement may run.
     pub statement_timeout: Duration,
+    /// With [`FeedKind::Triggers`] the commits of other programs end the results that show their
+    /// rows, by triggers that a [requirement](crate::Database::requirements) adds; otherwise all
+    /// results.
+    pub feed: FeedKind,
 }
 
 impl SqliteOptions {
@@ -57,6 +63,7 @@ impl SqliteOptions {
             poll: Duration::from_millis(20),
             busy_timeout: Duration::from_secs(5),
             statement_timeout: Duration::from_secs(5),
+            feed: FeedKind::default(),
         }
     }
 }
@@ -207,6 +214,15 @@ impl Sqlite {
             reply,
         })?;
         answer.recv().map_err(|_| stopping_error())?
+    }
+
+    pub(crate) fn requirements(&self) -> Result<Vec<Requirement>, Error> {
+        let options = &self.inner.shared.options;
+        sqlite_requirements(&options.path, options.feed)
+    }
+
+    pub(crate) fn repair(&self, requirement: &Requirement) -> Result<(), Error> {
+        repair_sqlite(&self.inner.shared.options.path, requirement)
     }
 
     pub(crate) fn start(&self, sink: Arc<dyn Sink<DatabaseFeed>>) {

@@ -7,8 +7,8 @@ use rusqlite::{Connection, OpenFlags};
 use crate::{Error, migration};
 
 /// Creates the database `to` with the tables, views, indexes and triggers of `from`, and with its
-/// record of applied migrations. Nothing is written to `from`, and of its rows only that record is
-/// read.
+/// record of applied migrations, without the triggers that record changes. Nothing is written to
+/// `from`, and of its rows only that record is read.
 ///
 /// If `from` cannot be read, or has a definition that this SQLite cannot execute (a virtual table
 /// of a missing module).
@@ -29,6 +29,7 @@ pub fn copy_schema(from: &Path, to: &Path) -> Result<(), Error> {
 fn definitions(source: &Connection) -> rusqlite::Result<Vec<String>> {
     let mut statement = source.prepare(
         "select sql from sqlite_schema s where sql is not null and name not like 'sqlite\\_%' escape '\\'
+         and not (type = 'trigger' and name like '\\_millpond\\_%' escape '\\') and name not in ('_millpond_change', '_millpond_feed')
          and not exists (select 1 from pragma_table_list t where t.schema = 'main' and t.name = s.name and t.type = 'shadow')
          order by case type when 'table' then 0 when 'index' then 1 when 'view' then 2 else 3 end, rowid",
     )?;

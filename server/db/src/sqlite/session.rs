@@ -10,15 +10,19 @@ use std::time::Duration;
 use base_clock::Boottime;
 use rusqlite::{Connection, ErrorCode};
 
-use super::catalog::{Catalog, TableKind};
+use super::catalog::{Catalog, SchemaKey, TableKind};
 use super::collector::Collector;
-use super::connection::{Deadline, OpenConnection, Purpose, open, pragma, schema_version};
+use super::connection::{Deadline, OpenConnection, Purpose, open, schema_version};
 use super::file::{FileIdentity, OpenFile};
+use super::foreign::ForeignCommits;
 use super::interest::WatchList;
 use super::preupdate::ObservedConnection;
 use super::recorder::{AuthorizerRecord, Recorder, StatementPolicy};
 use super::run::run;
 use super::ticks::mark;
+use super::triggers::install::{add_triggers, remove_triggers};
+use super::triggers::is_own_table;
+use crate::migration::{self, Migration};
 use crate::sqlite::database::SqliteShared;
 use crate::{Error, Expect, ResultRows, Value, WriteStep, bind};
 
@@ -36,7 +40,7 @@ pub(crate) struct WriterSession {
     deadline: Deadline,
     collector: Collector,
     pub(crate) file: OpenFile,
-    data_version: i64,
+    pub(crate) foreign: ForeignCommits,
     watch: Arc<WatchList>,
     /// The schema and the version of the interest for which `watch` was made.
     watch_for: Option<(Arc<Catalog>, u64)>,
@@ -80,8 +84,8 @@ impl WriterSession {
                 recorder,
                 deadline,
             } = open(path, Purpose::Write { create, expected }, BEGIN_PATIENCE).map_err(cannot)?;
-            let data_version = pragma(&connection, "PRAGMA data_version").map_err(cannot)?;
             schema_version(&connection).map_err(cannot)?;
+            let foreign = ForeignCommits::of(&connection).map_err(cannot)?;
             let Some(file) = OpenFile::note(path) else {
                 continue;
             };
@@ -90,17 +94,19 @@ impl WriterSession {
             }
             let collector = Collector::default();
             let observed = ObservedConnection::new(connection, Box::new(collector.clone()));
-            return Ok(Self {
+            let mut session = Self {
                 observed,
                 recorder,
                 deadline,
                 collector,
                 file,
-                data_version,
+                foreign,
                 watch: Arc::default(),
                 watch_for: None,
                 writes: HashMap::new(),
-            });
+            };
+            session.begin_recording(shared)?;
+            return Ok(session);
         }
         Err(Error::unavailable(format!(
             "{} keeps being replaced",
@@ -120,17 +126,6 @@ impl WriterSession {
         }
     }
 
-    /// Begins an epoch if another connection has committed since the last check.
-    pub(crate) fn check_foreign_commit(&mut self, shared: &SqliteShared) -> Result<(), Error> {
-        let version = pragma(self.connection(), "PRAGMA data_version")
-            .map_err(|error| Error::from_sqlite(&error, "PRAGMA data_version"))?;
-        if version != self.data_version {
-            shared.delivery.new_epoch("another program has committed");
-            self.data_version = version;
-        }
-        Ok(())
-    }
-
     /// Runs `work` after BEGIN IMMEDIATE, commits, and delivers the changes. Returns the result of
     /// `work`, and a time before the commit.
     pub(crate) fn in_transaction<T>(
@@ -139,16 +134,19 @@ impl WriterSession {
         tick: u64,
         work: impl FnOnce(&mut Self, &SqliteShared) -> Result<T, Error>,
     ) -> Result<(T, Boottime), Error> {
-        self.check_foreign_commit(shared)?;
+        self.check_foreign_commits(shared, tick)?;
         let (schema, interest) = self.refresh_watch(shared)?;
         self.collector.0.lock().begin(Arc::clone(&self.watch));
+        self.suspend_triggers()?;
         let changes = self.connection().total_changes();
         let result = work(self, shared)?;
         let version = |connection: &Connection| {
             schema_version(connection)
                 .map_err(|error| Error::from_sqlite(&error, "PRAGMA schema_version"))
         };
-        let schema_changed = version(self.connection())? != schema;
+        let has_written = self.connection().total_changes() != changes;
+        let new_schema = Some(version(self.connection())?).filter(|version| *version != schema);
+        let own_commit = self.prepare_own_commit(shared, has_written, new_schema)?;
         // This connection holds the write lock, so no other program can commit to this file before
         // this commit has ended.
         let sent = Boottime::now();
@@ -167,11 +165,12 @@ impl WriterSession {
             undelivered.armed = error.sqlite_error_code() != Some(ErrorCode::ConstraintViolation);
             return Err(Error::from_sqlite(&error, "COMMIT"));
         }
+        self.note_own_commit(own_commit);
         let mut collected = self.collector.0.lock();
         // Columns that were registered during the transaction were not watched for in all rows. A
         // column that is registered later is also read later: after its epoch, which begins after
         // this check, and so after the commit.
-        let unseen = collected.is_empty() && self.connection().total_changes() != changes;
+        let unseen = collected.is_empty() && has_written;
         if shared.interest.version() != interest {
             collected.widen();
         }
@@ -181,7 +180,7 @@ impl WriterSession {
         if !tags.is_empty() {
             shared.delivery.apply(mark(tick), tags);
         }
-        if broken || schema_changed {
+        if broken || new_schema.is_some() {
             shared.delivery.new_epoch(if broken {
                 "the changes of a commit are not known"
             } else {
@@ -190,6 +189,28 @@ impl WriterSession {
         }
         undelivered.armed = false;
         Ok((result, sent))
+    }
+
+    pub(crate) fn watch(&self) -> &Arc<WatchList> {
+        &self.watch
+    }
+
+    pub(crate) fn schema_key(&self, shared: &SqliteShared, version: i64) -> SchemaKey {
+        SchemaKey {
+            generation: shared.generation.load(Ordering::SeqCst),
+            version,
+        }
+    }
+
+    /// The catalog of the schema in the open transaction, and the version of the interest for
+    /// which `self.watch` was made.
+    pub(crate) fn catalog(&mut self, shared: &SqliteShared) -> Result<(Arc<Catalog>, u64), Error> {
+        self.refresh_watch(shared)?;
+        let (catalog, interest) = self
+            .watch_for
+            .as_ref()
+            .ok_or_else(|| Error::unavailable("no catalog"))?;
+        Ok((Arc::clone(catalog), *interest))
     }
 
     /// Updates `self.watch` to the current schema and interest; returns the versions of both.
@@ -256,6 +277,33 @@ impl WriterSession {
         Ok(results)
     }
 
+    /// Applies a migration in the open transaction; false if it was applied before. Triggers that
+    /// record changes are made anew, as they would keep a column from being dropped.
+    pub(crate) fn migrate(&self, migration: &Migration) -> Result<bool, Error> {
+        let fail = |error: rusqlite::Error| Error::from_sqlite(&error, "_millpond_feed");
+        let connection = self.connection();
+        let has_triggers = self.foreign.is_recorded();
+        if migration::is_applied(connection, migration)? {
+            return Ok(false);
+        }
+        if has_triggers {
+            remove_triggers(connection).map_err(fail)?;
+        }
+        let (applied, _) = self.recorder.record(StatementPolicy::Migration, || {
+            migration::apply(connection, migration)
+        });
+        applied?;
+        if has_triggers {
+            let key = SchemaKey {
+                generation: 0,
+                version: 0,
+            };
+            let catalog = Catalog::load(connection, key).map_err(fail)?;
+            add_triggers(connection, &catalog).map_err(fail)?;
+        }
+        Ok(true)
+    }
+
     /// Adds the tables that the statement writes according to the authorizer and whose rows the hook
     /// does not report: SQLite does not call it for a virtual table itself.
     fn record_writes(&mut self, sql: &Arc<str>, recorded: AuthorizerRecord) {
@@ -270,7 +318,7 @@ impl WriterSession {
             return;
         };
         let mut collected = self.collector.0.lock();
-        for name in writes.iter() {
+        for name in writes.iter().filter(|name| !is_own_table(name)) {
             match catalog.table(name).map(|table| &table.kind) {
                 // The hook reports each of its rows.
                 Some(TableKind::Table) => {}

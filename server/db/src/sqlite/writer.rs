@@ -9,7 +9,6 @@ use base_clock::Boottime;
 use tokio::sync::oneshot;
 
 use super::file::{FileIdentity, OpenFile};
-use super::recorder::StatementPolicy;
 use super::session::{WriterSession, execute, is_busy};
 use crate::feed::Snapshot;
 use crate::migration::{self, Migration};
@@ -116,8 +115,11 @@ impl Writer {
         let tick = self.shared.ticks.begin();
         let sent = Boottime::now();
         self.last_poll = sent;
-        match self.check_for_changes() {
-            Ok(()) => self.pass(tick, sent),
+        match self.check_for_changes(tick) {
+            Ok(()) => {
+                self.pass(tick, sent);
+                self.empty_changes();
+            }
             // No heartbeat is sent, so the reported age grows.
             Err(error) => {
                 self.shared.count_failure(&error.to_string());
@@ -136,14 +138,35 @@ impl Writer {
         }
     }
 
-    fn check_for_changes(&mut self) -> Result<(), Error> {
+    fn check_for_changes(&mut self, tick: u64) -> Result<(), Error> {
         self.check_file()?;
         let shared = &self.shared;
         let session = self
             .session
             .as_mut()
             .ok_or_else(|| Error::unavailable("no connection"))?;
-        session.check_foreign_commit(shared)
+        session.check_foreign_commits(shared, tick)
+    }
+
+    /// Removes old records of other programs' changes if no write of ours has done so: a few of
+    /// them, and only if the write lock is free.
+    fn empty_changes(&mut self) {
+        let shared = Arc::clone(&self.shared);
+        let Some(session) = self.session.as_mut() else {
+            return;
+        };
+        if !session.foreign.has_backlog() || !session.connection().is_autocommit() {
+            return;
+        }
+        let tick = shared.ticks.begin();
+        let emptied = execute(session.connection(), "BEGIN IMMEDIATE")
+            .map_err(|error| Error::from_sqlite(&error, "BEGIN IMMEDIATE"))
+            .and_then(|()| session.in_transaction(&shared, tick, |_, _| Ok(())));
+        match emptied {
+            Ok(((), sent)) => self.pass(tick, sent),
+            Err(_) if session.roll_back().is_err() => self.abandon(),
+            Err(_) => {}
+        }
     }
 
     fn pass(&self, tick: u64, sent: Boottime) {
@@ -280,16 +303,7 @@ impl Writer {
         })?;
         let mut applied = Vec::new();
         for migration in migrations {
-            let new = self.run_transaction(|session, _| {
-                let WriterSession {
-                    observed, recorder, ..
-                } = session;
-                recorder
-                    .record(StatementPolicy::Migration, || {
-                        migration::apply(observed.connection(), migration)
-                    })
-                    .0
-            })?;
+            let new = self.run_transaction(|session, _| session.migrate(migration))?;
             if new {
                 self.shared.delivery.new_epoch("a migration was applied");
                 applied.push(migration.name.clone());

@@ -18,6 +18,7 @@ mod migrations;
 mod model;
 mod postgres;
 mod promise;
+mod sqlite_triggers;
 mod support;
 mod witness;
 mod writes;

@@ -8,7 +8,7 @@
 use std::cell::RefCell;
 use std::hash::{BuildHasher, RandomState};
 
-use millpond_db::{Query, ResultRows, Value};
+use millpond_db::{FeedKind, Query, ResultRows, Value};
 use proptest::collection::vec;
 use proptest::prelude::any;
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner};
@@ -17,6 +17,16 @@ use crate::support::{SqliteFixture, int, text};
 
 #[test]
 fn a_cached_answer_equals_a_fresh_one() {
+    run_cases(FeedKind::Logical);
+}
+
+/// The same where most changes are those of another program, recorded by triggers.
+#[test]
+fn a_cached_answer_equals_a_fresh_one_with_triggers() {
+    run_cases(FeedKind::Triggers);
+}
+
+fn run_cases(feed: FeedKind) {
     let variable = |name: &str| {
         std::env::var(name)
             .ok()
@@ -38,7 +48,7 @@ fn a_cached_answer_equals_a_fresh_one() {
         TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &bytes));
     let totals = RefCell::new((0, 0));
     let result = runner.run(&vec(any::<u16>(), 300..500), |choices| {
-        let (kept, dropped) = ModelCase::new(choices).run()?;
+        let (kept, dropped) = ModelCase::new(choices).run(feed)?;
         let mut totals = totals.borrow_mut();
         totals.0 += kept;
         totals.1 += dropped;
@@ -164,7 +174,14 @@ impl ModelCase {
                 ("k integer primary key", true),
             ]);
             let (first, second) = (self.of(types), self.of(types));
-            let unique = if self.one_in(3) { " unique" } else { "" };
+            let unique = self.of(&[
+                "",
+                "",
+                "",
+                " unique",
+                " unique on conflict replace",
+                " not null default 7 unique",
+            ]);
             let generated = if self.one_in(5) {
                 ", g text generated always as (upper(b)) virtual"
             } else {
@@ -202,9 +219,20 @@ impl ModelCase {
             schema +=
                 "create trigger S after delete on T1 begin delete from F where rowid = 1; end;\n";
         }
-        if self.one_in(2) {
-            schema += "create index I on T1 (b, a);\n";
-        }
+        schema += self.of(&[
+            "",
+            "create index I on T1 (b, a);\n",
+            "create unique index I on T1 (b, a);\n",
+            "create unique index I on T1 (b) where a = 7;\n",
+            "create unique index I on T1 (a collate nocase);\n",
+        ]);
+        schema += self.of(&[
+            "",
+            "",
+            "create trigger U after update on T0 when new.a = 7 begin select raise(ignore); end;\n",
+            "create trigger U before update on T1 begin update T0 set b = new.b where k = 1; end;\n",
+            "create trigger U before insert on T1 begin update T1 set a = new.b where k = 1; end;\n",
+        ]);
         schema
     }
 
@@ -497,14 +525,17 @@ impl ModelCase {
         }
     }
 
-    fn run(mut self) -> Result<(u64, u64), TestCaseError> {
+    fn run(mut self, feed: FeedKind) -> Result<(u64, u64), TestCaseError> {
         for _ in 0..3 + self.below(3) {
             let value = self.fresh_value();
             self.pool.push(value);
         }
         let schema = self.schema();
         self.script.push(schema.clone());
-        let fixture = SqliteFixture::new(&schema);
+        let (fixture, others) = match feed {
+            FeedKind::Logical => (SqliteFixture::new(&schema), 1),
+            FeedKind::Triggers => (SqliteFixture::recorded(&schema), 4),
+        };
         let foreign = fixture.foreign();
         foreign.execute_batch("pragma foreign_keys = on").unwrap();
         let mut asked = Vec::new();
@@ -523,7 +554,7 @@ impl ModelCase {
                 }
             }
             let change = self.change();
-            let by_other = self.one_in(5);
+            let by_other = self.below(5) >= 5 - others;
             self.change_with(&fixture, &foreign, &change, by_other);
             for asked in &asked {
                 let Some(entry) = fixture.sink.cached(&asked.key) else {

@@ -7,7 +7,7 @@ use base_clock::Boottime;
 use millpond_db::{Call, ResultRows, Value};
 use parking_lot::Mutex;
 
-use crate::support::{SqliteFixture, int, wait};
+use crate::support::{SinkCall, SqliteFixture, int, wait};
 
 const ROWS: i64 = 6;
 const OWN_WRITES: i64 = 150;
@@ -39,9 +39,23 @@ fn counters(rows: &ResultRows) -> (i64, i64) {
 
 #[test]
 fn no_answer_is_older_than_promised() {
-    let fixture = SqliteFixture::new(
-        "create table t (id integer primary key, own integer not null, other integer not null)",
-    );
+    run(&SqliteFixture::new(SCHEMA));
+}
+
+#[test]
+fn no_answer_is_older_than_promised_with_triggers() {
+    let fixture = SqliteFixture::recorded(SCHEMA);
+    let seen = fixture.sink.calls().len();
+    run(&fixture);
+    let calls = fixture.sink.calls();
+    let by_others = |call: &&SinkCall| matches!(call, SinkCall::NewEpoch(reason) if reason.contains("another program"));
+    assert_eq!(calls.iter().skip(seen).find(by_others), None);
+}
+
+const SCHEMA: &str =
+    "create table t (id integer primary key, own integer not null, other integer not null)";
+
+fn run(fixture: &SqliteFixture) {
     for id in 0..ROWS {
         fixture.write("insert into t values (:id, 0, 0)", vec![int(id)]);
     }
@@ -81,7 +95,7 @@ fn no_answer_is_older_than_promised() {
             scope.spawn(|| {
                 while !done.load(Ordering::SeqCst) {
                     for id in 0..ROWS {
-                        if check(&fixture, &query, &acknowledged, id) {
+                        if check(fixture, &query, &acknowledged, id) {
                             hits.fetch_add(1, Ordering::Relaxed);
                         }
                     }

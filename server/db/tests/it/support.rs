@@ -9,8 +9,8 @@ use std::time::Duration;
 use base_clock::Boottime;
 use lab_testkit::fast_dir;
 use millpond_db::{
-    Bind, Call, Database, DatabaseFeed, Error, Expect, Mark, Migration, Query, ReadResult,
-    ResultRows, Snapshot, SqliteOptions, Value, WriteResult, WriteStep,
+    Bind, Call, Database, DatabaseFeed, Error, Expect, FeedKind, Mark, Migration, Query,
+    ReadResult, ResultRows, Snapshot, SqliteOptions, Value, WriteResult, WriteStep,
 };
 use millpond_store::{Change, Feed, Sink, Tag};
 use parking_lot::{Condvar, Mutex};
@@ -229,6 +229,58 @@ impl SqliteFixture {
 
     pub(crate) fn with(schema: &str, adjust: impl FnOnce(&mut SqliteOptions)) -> Self {
         Self::open(fast_dir(), schema, adjust)
+    }
+
+    /// With triggers that record the changes of other programs.
+    pub(crate) fn recorded(schema: &str) -> Self {
+        Self::recorded_with(schema, |_| {})
+    }
+
+    pub(crate) fn recorded_with(schema: &str, adjust: impl FnOnce(&mut SqliteOptions)) -> Self {
+        let fixture = Self::with(schema, |options| {
+            options.feed = FeedKind::Triggers;
+            adjust(options);
+        });
+        fixture.add_triggers();
+        fixture
+    }
+
+    /// The same in a folder on disk.
+    pub(crate) fn recorded_on_disk(schema: &str) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let fixture = Self::open(directory, schema, |options| {
+            options.feed = FeedKind::Triggers;
+        });
+        fixture.add_triggers();
+        fixture
+    }
+
+    /// Does what `millpond check --fix` does.
+    pub(crate) fn add_triggers(&self) {
+        for requirement in self.database.requirements(&[]).unwrap() {
+            assert!(requirement.may_fix);
+            self.database.repair(&requirement).unwrap();
+        }
+        assert_eq!(self.database.requirements(&[]).unwrap(), []);
+        // A transaction that writes nothing looks for other programs' commits first.
+        self.try_write("delete from _millpond_change", vec![])
+            .unwrap();
+    }
+
+    /// Another server on the same file.
+    pub(crate) fn neighbour(&self) -> Self {
+        let mut options = options(self.path());
+        options.feed = FeedKind::Triggers;
+        let database = Database::open(options).unwrap();
+        let sink = Arc::new(RecordingSink::default());
+        let before = Boottime::now();
+        database.start(Arc::clone(&sink) as Arc<dyn Sink<DatabaseFeed>>);
+        sink.settle_since(before);
+        Self {
+            database,
+            sink,
+            directory: fast_dir(),
+        }
     }
 
     /// In a folder on disk, for tests that replace or move the file.

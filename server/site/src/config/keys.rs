@@ -346,12 +346,14 @@ pub(super) const KEYS: [Key; 48] = [
         kind: SettingKind::Feed(|config| &mut config.feed),
         default: Some("\"logical\""),
         example: "\"logical\"",
-        about: "PostgreSQL only: how the server is notified of changes. `logical` is logical \
-                replication: it needs `wal_level = logical` and the right to replicate, and \
-                costs writers nothing. `triggers` works without these: triggers on each table \
-                record each change in a table of their own. \
-                [site.md](site.md#without-logical-replication) says what that costs. `millpond \
-                check --fix` installs either.",
+        about: "How the server is notified of changes by others. On PostgreSQL `logical` is \
+                logical replication: it needs `wal_level = logical` and the right to \
+                replicate, and costs writers nothing. `triggers` works without these: triggers on \
+                each table record each change in a table of their own \
+                ([PostgreSQL](site.md#without-logical-replication)). On SQLite each commit of \
+                another program ends all results with `logical`, and with `triggers` only those \
+                that show its rows ([SQLite](site.md#other-programs-on-sqlite)). These pages say \
+                what that costs. `millpond check --fix` installs either.",
     },
     Key {
         section: "database",

@@ -26,6 +26,7 @@ mod privacy;
 mod replicas;
 mod rules;
 mod sessions;
+mod sqlite_triggers;
 mod statics;
 mod support;
 mod tenants;

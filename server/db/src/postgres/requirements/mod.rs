@@ -41,7 +41,7 @@ pub struct Requirement {
 }
 
 impl Requirement {
-    pub(super) fn new(missing: impl Into<String>, reason: impl Into<String>) -> Self {
+    pub(crate) fn new(missing: impl Into<String>, reason: impl Into<String>) -> Self {
         Self {
             missing: missing.into(),
             reason: reason.into(),
@@ -51,7 +51,7 @@ impl Requirement {
         }
     }
 
-    pub(super) fn repaired_by(self, statement: impl Into<String>, may_fix: bool) -> Self {
+    pub(crate) fn repaired_by(self, statement: impl Into<String>, may_fix: bool) -> Self {
         Self {
             statement: Some(statement.into()),
             may_fix,

@@ -34,6 +34,7 @@ use crate::sqlite::hint;
 use crate::sqlite::interest::Selection;
 use crate::sqlite::recorder::{AuthorizerRecord, Recorder, StatementPolicy};
 use crate::sqlite::tags::{self, ColumnSet};
+use crate::sqlite::triggers::is_own_table;
 use crate::{SqlError, Value};
 pub(crate) use derived::query_of_view;
 use restrict::{References, Restriction};
@@ -157,15 +158,15 @@ pub(crate) fn analyse(
         .reads
         .keys()
         .chain(&recorded.writes)
-        .filter(|name| !name.starts_with("sqlite_"))
+        .filter(|name| !name.starts_with("sqlite_") && !is_own_table(name))
         .cloned()
-        .collect();
+        .collect::<BTreeSet<String>>();
     Ok(Analysis {
         key: catalog.key,
         params,
         columns: facts.columns,
         readonly: facts.readonly,
-        tables,
+        tables: tables.into_iter().collect(),
         depends,
         witnesses,
         uncacheable: objection.map(Arc::from),
@@ -268,6 +269,9 @@ impl TableResolver<'_> {
             self.set_objection(format!("{name} is outside the main database"));
         }
         for name in recorded.reads.keys() {
+            if is_own_table(name) {
+                self.set_objection(format!("{name} records changes, and no feed has its own"));
+            }
             match self.catalog.table(name).map(|table| &table.kind) {
                 Some(TableKind::Table | TableKind::Shadow) => {
                     self.tables.insert(name.clone());

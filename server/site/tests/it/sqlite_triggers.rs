@@ -1,0 +1,47 @@
+//! A site on SQLite with triggers that record the changes of other programs.
+
+use millpond_site::{Config, Site, SiteOptions, check, repair};
+
+use crate::support::{TestSite, folder};
+
+const FILES: [(&str, &str); 4] = [
+    (
+        "millpond.toml",
+        "[database]\nurl = \"sqlite:site.db\"\nfeed = \"triggers\"\n[cache]\nrefresh_ahead = 0\n",
+    ),
+    (
+        "migrations/0002_remark.sql",
+        "create table remark (id integer primary key, article_id integer, who text);
+         insert into remark values (1, 1, 'Ann'), (2, 2, 'Bo');",
+    ),
+    (
+        "pages/a.sql",
+        "-- name: who :many\nselect who from remark where article_id = :id order by id;\n",
+    ),
+    ("pages/a.html", "{% for c in who %}{{ c.who }},{% endfor %}"),
+];
+
+#[test]
+fn a_commit_of_another_program_ends_the_pages_that_show_its_rows() {
+    let dir = folder(&FILES);
+    let config = Config::read(dir.path()).unwrap();
+    assert_eq!(check(dir.path(), &config).unwrap().requirements, []);
+    Site::open(dir.path(), &config, SiteOptions::default())
+        .unwrap_or_else(|_| panic!("good"))
+        .stop();
+    let lacking = check(dir.path(), &config).unwrap().requirements;
+    assert!(lacking.len() > 1 && lacking.iter().all(|lacking| lacking.may_fix));
+    repair(dir.path(), &config, &lacking, |_| {}).unwrap();
+    assert_eq!(check(dir.path(), &config).unwrap().requirements, []);
+
+    let site = TestSite::open(dir, SiteOptions::default());
+    for id in [1, 2] {
+        let page = format!("/a?id={id}");
+        site.until("a hit", || site.get(&page).cache() == "hit");
+    }
+    let update = "update remark set who = 'Cy' where id = 1";
+    site.foreign().execute_batch(update).unwrap();
+    site.until("the change", || site.get("/a?id=1").body == "Cy,");
+    assert_eq!(site.get("/a?id=2").cache(), "hit");
+    assert_eq!(site.get("/a?id=2").body, "Bo,");
+}
