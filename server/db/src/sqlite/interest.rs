@@ -26,8 +26,8 @@ pub(crate) struct Interest {
 }
 
 impl Interest {
-    /// Adds selections; true if any was new. Then the caller must begin a new epoch before it stores
-    /// a result that depends on it: earlier changes did not report its tags.
+    /// Adds selections; true if any was new. Then the caller must begin a new epoch before it
+    /// stores a result that depends on it: earlier changes did not report its tags.
     pub(crate) fn add(&self, wanted: impl IntoIterator<Item = Selection>) -> bool {
         let mut set = self.wanted.lock();
         let before = set.len();

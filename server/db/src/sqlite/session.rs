@@ -304,8 +304,8 @@ impl WriterSession {
         Ok(true)
     }
 
-    /// Adds the tables that the statement writes according to the authorizer and whose rows the hook
-    /// does not report: SQLite does not call it for a virtual table itself.
+    /// Adds the tables that the statement writes according to the authorizer and whose rows the
+    /// hook does not report: SQLite does not call it for a virtual table itself.
     fn record_writes(&mut self, sql: &Arc<str>, recorded: AuthorizerRecord) {
         if self.writes.len() >= MAX_REMEMBERED {
             self.writes.clear();

@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use super::columns::{self, RELATION, ReferenceColumn, SUBQUERY};
 use super::derived;
 use super::nodes::{Object, TreeNode};
-use super::restrict::{self, ColumnEquality, EqualColumns, RestrictionSearch, Side};
+use super::restrict::{self, ColumnEquality, EqualColumns, LevelColumn, RestrictionSearch};
 use super::witness::{Values, Witness};
 use crate::postgres::catalog::Catalog;
 use std::sync::Arc;
@@ -26,12 +26,12 @@ pub(super) struct Narrowed<'t> {
 #[derive(Clone, Copy)]
 pub(super) struct Around<'w, 't> {
     pub(super) queries: &'w [Narrowed<'t>],
-    pub(super) place: Place,
+    pub(super) place: QueryPlace,
 }
 
 /// Where a query stands.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum QueryPlace {
     /// In the statement itself.
     Statement,
     /// In a view, which may be read with the rights of another role.
@@ -47,15 +47,15 @@ impl<'w, 't> Around<'w, 't> {
     }
 
     /// The column of a query around the current one that an expression is.
-    pub(super) fn column(&self, node: &TreeNode, catalog: &Catalog) -> Option<Side> {
+    pub(super) fn column(&self, node: &TreeNode, catalog: &Catalog) -> Option<LevelColumn> {
         let level = columns::level(node)?;
         let entries = self.at(level)?.entries;
         let column = columns::restrictable_at(node, level, entries, catalog)?;
-        Some(Side { level, column })
+        Some(LevelColumn { level, column })
     }
 
     /// The restrictions of the reference of a column around the current query.
-    pub(super) fn known(&self, side: Side) -> &'w [ColumnEquality] {
+    pub(super) fn known(&self, side: LevelColumn) -> &'w [ColumnEquality] {
         let known = self.at(side.level);
         let known = known.and_then(|query| query.found.get(&side.column.reference));
         known.map_or(&[], Vec::as_slice)
@@ -131,7 +131,7 @@ impl<'s, 't> Carrier<'s, 't> {
 
     /// Narrows references by those that are chosen, and chooses them, as far as that leads.
     fn carry_on(&mut self) {
-        if self.search.around.place == Place::Recursion {
+        if self.search.around.place == QueryPlace::Recursion {
             return;
         }
         let equal_columns = self.search.equal_columns.clone();
@@ -168,7 +168,7 @@ impl<'s, 't> Carrier<'s, 't> {
     }
 
     /// The values that a column has in the rows of its reference that count.
-    fn values_of(&self, side: Side) -> Option<Values> {
+    fn values_of(&self, side: LevelColumn) -> Option<Values> {
         let (entries, chosen) = match side.level {
             0 => (self.search.entries, &self.chosen),
             level => {
@@ -214,7 +214,7 @@ impl<'s, 't> Carrier<'s, 't> {
             let mut tables = tables.iter().filter_map(|table| catalog.relation(*table));
             tables.any(|table| table.row_security)
         };
-        let is_same = self.search.around.place == Place::Statement || !has_policies();
+        let is_same = self.search.around.place == QueryPlace::Statement || !has_policies();
         if !is_plain || !is_same || !catalog.is_indexed(table.oid, rows.column) {
             return None;
         }
@@ -298,7 +298,7 @@ impl<'s, 't> Carrier<'s, 't> {
             .flatten();
         let known = known.filter(|known| known.column == column.number);
         let known = known.map(|known| known.values.clone());
-        let witnessed = self.values_of(Side { level: 0, column });
+        let witnessed = self.values_of(LevelColumn { level: 0, column });
         let all = known.chain(witnessed).map(|values| ColumnEquality {
             column: 1,
             class: column.class,

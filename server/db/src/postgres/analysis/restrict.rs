@@ -193,7 +193,7 @@ fn conjunction<'a>(
 /// condition only with rows of `x` that do not count.
 #[derive(Clone)]
 pub(super) struct EqualColumns {
-    pub(super) from: Side,
+    pub(super) from: LevelColumn,
     pub(super) to: ReferenceColumn,
     /// The references that the condition restricts.
     pub(super) inside: BTreeSet<usize>,
@@ -201,7 +201,7 @@ pub(super) struct EqualColumns {
 
 /// A column of this query (level 0), or of one around it (level 1 and up).
 #[derive(Clone, Copy)]
-pub(super) struct Side {
+pub(super) struct LevelColumn {
     pub(super) level: usize,
     pub(super) column: ReferenceColumn,
 }
@@ -401,7 +401,7 @@ impl<'a, 't> RestrictionSearch<'a, 't> {
         inside: &BTreeSet<usize>,
     ) {
         let own = self.any_column(from);
-        let from = match own.map(|column| Side { level: 0, column }) {
+        let from = match own.map(|column| LevelColumn { level: 0, column }) {
             Some(from) => Some(from),
             None => self.around.column(from, self.catalog),
         };

@@ -145,7 +145,7 @@ pub(crate) fn names_of_view(
     let mut walk = Walk::new(catalog, into);
     walk.view = Some(oid);
     walk.outer = outer;
-    walk.place = carry::Place::View;
+    walk.place = carry::QueryPlace::View;
     walk.node(tree);
 }
 
@@ -166,7 +166,7 @@ struct Walk<'a, 't> {
     around: Vec<Narrowed<'t>>,
     /// How many of these a name may not mean here.
     hidden: usize,
-    place: carry::Place,
+    place: carry::QueryPlace,
     /// The view whose tree it is.
     view: Option<u32>,
     /// The equalities on output columns of queries further in.
@@ -180,7 +180,7 @@ impl<'a, 't> Walk<'a, 't> {
             names,
             around: Vec::new(),
             hidden: 0,
-            place: carry::Place::Statement,
+            place: carry::QueryPlace::Statement,
             view: None,
             outer: HashMap::new(),
         }
@@ -208,7 +208,7 @@ impl<'a, 't> Walk<'a, 't> {
         match name {
             "QUERY" => self.query(object),
             "COMMONTABLEEXPR" if object.is("cterecursive") => {
-                self.place = carry::Place::Recursion;
+                self.place = carry::QueryPlace::Recursion;
             }
             // What LATERAL brings in is not carried on.
             "RTE" | "RANGETBLENTRY" if object.is("lateral") => self.hidden = self.around.len(),

@@ -28,7 +28,7 @@ pub(super) type FactorColumn = (usize, ResolvedColumn);
 
 /// A column of this SELECT (level 0), or of one around it (level 1 and up).
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Side {
+pub(super) struct LevelColumn {
     pub(super) level: usize,
     pub(super) column: FactorColumn,
 }
@@ -38,14 +38,14 @@ pub(super) struct Side {
 /// condition only with rows of `x` that do not count.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct EqualColumns {
-    sides: [Side; 2],
+    sides: [LevelColumn; 2],
     /// The only factor that the condition restricts, if it is one.
     only: Option<usize>,
 }
 
 impl EqualColumns {
     /// The pairs of a column and one of this SELECT that is equal to it and restricted by that.
-    pub(super) fn directions(&self) -> impl Iterator<Item = (Side, FactorColumn)> + '_ {
+    pub(super) fn directions(&self) -> impl Iterator<Item = (LevelColumn, FactorColumn)> + '_ {
         let [left, right] = self.sides;
         let both = [(left, right), (right, left)];
         both.into_iter().filter_map(|(from, to)| {
@@ -74,7 +74,7 @@ impl SemiJoin<'_> {
 }
 
 /// Finds columns of the SELECTs around this one.
-pub(super) type FindOutside<'f> = dyn Fn(&Expr) -> Option<Side> + 'f;
+pub(super) type FindOutside<'f> = dyn Fn(&Expr) -> Option<LevelColumn> + 'f;
 
 /// The equalities of one SELECT.
 pub(super) struct Equalities<'s> {
@@ -181,9 +181,9 @@ impl EqualitySearch<'_, '_> {
         }
     }
 
-    fn side(&self, expr: &Expr) -> Option<Side> {
+    fn side(&self, expr: &Expr) -> Option<LevelColumn> {
         match self.scope.resolve(expr) {
-            Some(column) => Some(Side { level: 0, column }),
+            Some(column) => Some(LevelColumn { level: 0, column }),
             None if self.scope.lacks(expr) => (self.find_outside)(expr),
             None => None,
         }
@@ -192,7 +192,7 @@ impl EqualitySearch<'_, '_> {
     /// The equalities of a join by USING, whose right side is `factor`.
     fn using(&self, factor: usize, only: Option<usize>, into: &mut Equalities<'_>) {
         for (left, right) in self.scope.merged_columns(factor) {
-            let side = |column| Side { level: 0, column };
+            let side = |column| LevelColumn { level: 0, column };
             into.equal_columns.push(EqualColumns {
                 sides: [side(left), side(right)],
                 only,
@@ -268,7 +268,7 @@ impl<'s> Equalities<'s> {
     pub(super) fn spread(
         &mut self,
         scope: &Scope<'_>,
-        outside: &dyn Fn(Side) -> Option<(Restriction, Vec<Restriction>)>,
+        outside: &dyn Fn(LevelColumn) -> Option<(Restriction, Vec<Restriction>)>,
     ) {
         loop {
             let before = self.count();

@@ -6,7 +6,9 @@ use std::collections::HashMap;
 use sqlparser::ast::{Expr, Select, SelectItem, TableFactor};
 
 use super::derived::{Derived, SelectId, keeps_rows, plain_select};
-use super::equalities::{Equalities, EqualitySearch, FactorColumn, SemiJoin, Side, restriction};
+use super::equalities::{
+    Equalities, EqualitySearch, FactorColumn, LevelColumn, SemiJoin, restriction,
+};
 use super::restrict::{Operand, Restriction, Values};
 use super::scope::{Scope, Sources, base_name};
 use super::witness::Witness;
@@ -140,7 +142,7 @@ impl<'c, 'a> SourceChoice<'c, 'a> {
     fn values_of(
         &mut self,
         narrowed: &Narrowed<'a>,
-        from: Side,
+        from: LevelColumn,
         to: FactorColumn,
     ) -> Option<Values> {
         let source = match from.level {
@@ -185,7 +187,7 @@ impl<'c, 'a> SourceChoice<'c, 'a> {
         &mut self,
         select: &Select,
         narrowed: &Narrowed<'a>,
-        from: Side,
+        from: LevelColumn,
         to: FactorColumn,
     ) -> Option<Values> {
         let (0, (factor, ResolvedColumn::Column(index))) = (from.level, from.column) else {
@@ -253,7 +255,7 @@ impl<'c, 'a> SourceChoice<'c, 'a> {
         {
             let outside = |expr: &Expr| {
                 let column = narrowed.scope.resolve(expr)?;
-                Some(Side { level: 1, column })
+                Some(LevelColumn { level: 1, column })
             };
             let search = EqualitySearch {
                 scope: &inside,

@@ -13,7 +13,7 @@ use sqlparser::ast::{Expr, ObjectName, Query, Select, SetExpr, TableFactor, Visi
 
 use super::common_tables::CommonTables;
 use super::derived::{Derived, SelectId, plain_select};
-use super::equalities::{self, Equalities, EqualitySearch, FactorColumn, Side};
+use super::equalities::{self, Equalities, EqualitySearch, FactorColumn, LevelColumn};
 use super::narrowed::{Narrowed, SourceChoice};
 use super::scope::{Scope, Sources, base_name, last_part};
 use super::widening;
@@ -329,12 +329,12 @@ fn select_at<'n, 'a>(around: &'n [Around<'a>], level: usize) -> Option<&'n Narro
 }
 
 /// The column of a SELECT around the innermost query that an expression names.
-fn find_outside(around: &[Around<'_>], expr: &Expr) -> Option<Side> {
+fn find_outside(around: &[Around<'_>], expr: &Expr) -> Option<LevelColumn> {
     let mut level = 1;
     loop {
         let narrowed = select_at(around, level)?;
         if let Some(column) = narrowed.scope.resolve(expr) {
-            return Some(Side { level, column });
+            return Some(LevelColumn { level, column });
         }
         if !narrowed.scope.lacks(expr) {
             return None;

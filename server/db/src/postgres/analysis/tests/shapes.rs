@@ -109,7 +109,7 @@ impl Choices {
                 let (one, two) = self.of(&pairs);
                 format!("{alias}.{one} = {other}.{two}")
             }
-            _ => self.subquery(&alias),
+            _ => self.subquery(alias),
         }
     }
 
