@@ -43,7 +43,7 @@ enum ReadFailure {
     Lost(String),
     /// A statement was prepared for another schema than there is now.
     Outdated(Error),
-    /// A witness has failed, and will not be asked again.
+    /// A witness has failed.
     Unwitnessed,
     /// A table was emptied or written anew while it was read, or before, which is not `certain`.
     Rewritten { certain: bool },
@@ -53,14 +53,15 @@ enum ReadFailure {
 pub(super) async fn read(pool: &Pool, calls: &[Call]) -> Result<ReadResult, Error> {
     let started = Boottime::now();
     let mut connection = pool.get().await?;
-    let (began, limit) = (Boottime::now(), limit(&pool.shared, calls.len()));
+    let (mut began, limit) = (Boottime::now(), limit(&pool.shared, calls.len()));
     // A second attempt has what the first has left: a connection whose packets are lost delays the
     // caller no longer than that.
-    let left = || limit.saturating_sub(Boottime::now().since(began));
+    let left = |began| limit.saturating_sub(Boottime::now().since(began));
     let (mut retried, mut renew, mut rewrites) = (false, false, 0);
+    let mut witnesses = true;
     loop {
-        let attempt = attempt(&pool.shared, &mut connection, calls, renew);
-        match timeout(left(), attempt)
+        let attempt = attempt(&pool.shared, &mut connection, calls, renew, witnesses);
+        match timeout(left(began), attempt)
             .await
             .unwrap_or(Err(ReadFailure::Silent))
         {
@@ -88,7 +89,7 @@ pub(super) async fn read(pool: &Pool, calls: &[Call]) -> Result<ReadResult, Erro
             // A read changes nothing, so it may be done again: the connection may have died long
             // ago.
             Err(ReadFailure::Lost(_)) if !retried => {
-                let opened = timeout(left(), pool.open()).await;
+                let opened = timeout(left(began), pool.open()).await;
                 connection = opened.map_err(|_| Error::Timeout)??;
             }
             Err(ReadFailure::Lost(reason)) => {
@@ -106,7 +107,11 @@ pub(super) async fn read(pool: &Pool, calls: &[Call]) -> Result<ReadResult, Erro
                     "{place}: a table is emptied or written anew whenever it is read"
                 )));
             }
-            Err(ReadFailure::Unwitnessed) => continue,
+            Err(ReadFailure::Unwitnessed) => {
+                // The page does not wait less for its own queries.
+                (witnesses, began) = (false, Boottime::now());
+                continue;
+            }
             Err(ReadFailure::Outdated(error)) => {
                 connection.forget_all();
                 if retried {
@@ -165,18 +170,23 @@ pub(super) fn refusal(error: PrepareError, query: &Query) -> Result<Error, Strin
     }
 }
 
-/// `renew`: the queries' columns may have changed.
+/// `renew`: the queries' columns may have changed. Without `witnesses`, the results may depend on
+/// more rows.
 async fn attempt(
     shared: &DatabaseContext,
     connection: &mut PooledConnection,
     calls: &[Call],
     renew: bool,
+    witnesses: bool,
 ) -> Result<ReadResult, ReadFailure> {
     let mut found = Vec::with_capacity(calls.len());
     for call in calls {
         found.push(look_up(shared, connection, call, renew).await?);
     }
-    let witnesses = WitnessItem::all(calls, &found);
+    let witnesses = match witnesses {
+        true => WitnessItem::all(calls, &found),
+        false => Vec::new(),
+    };
     let read = in_one_snapshot(shared, connection, calls, &found, &witnesses);
     let (seen, files, mut results) = read.await?;
     let witnessed = results.split_off(calls.len());
@@ -328,22 +338,21 @@ impl<'a> WitnessItem<'a> {
         all.collect()
     }
 
-    /// True if the server has refused or ended a witness. None of these statements is asked for
-    /// then any more, and the next attempt depends on more rows.
+    /// True if the server has refused or ended a witness. What it refuses is not asked any more.
     pub(super) fn has_failed(
         failed: &FailedBatch,
         witnesses: &[Self],
         found: &[StatementAnalysis],
     ) -> bool {
         let place = failed.index.checked_sub(found.len());
-        let is_witness = place.is_some_and(|place| place < witnesses.len());
-        let has_failed = is_witness && failed.is_of_statement();
-        if has_failed {
-            found
-                .iter()
-                .for_each(|found| found.analysis.forget_witnesses());
+        let witness = place.and_then(|place| witnesses.get(place));
+        let Some(witness) = witness.filter(|_| failed.is_of_statement()) else {
+            return false;
+        };
+        if !failed.is_cancelled() {
+            found[witness.call].analysis.forget_witnesses();
         }
-        has_failed
+        true
     }
 
     pub(super) fn item(&self) -> Item<'_> {
@@ -363,7 +372,7 @@ pub(super) fn deps_of(
 ) -> Vec<Deps> {
     let mut values: Vec<Found<'_>> = calls.iter().map(|_| Found::default()).collect();
     for (witness, rows) in witnesses.iter().zip(tables) {
-        values[witness.call].add(witness.witness, &rows);
+        values[witness.call].add(witness.witness, &witness.params, &rows);
     }
     let calls = calls.iter().zip(found).zip(&values);
     let deps = calls.map(|((call, found), values)| found.analysis.deps(&call.params, values));

@@ -211,6 +211,7 @@ impl ModelCase {
         }
         schema += "create view V as select x.a, y.b from T0 x join T1 y on x.a = y.a;\n";
         schema += "create view W as select v.a as k, x.k as a, x.b from V v left join T0 x on x.b = v.b;\n";
+        schema += "create view J as select y.k, y.a, x.b from T0 x join T1 y on y.b = x.a;\n";
         schema += "create virtual table F using fts5(body);\n";
         if self.one_in(2) {
             schema += "create trigger R after update on T0 begin insert or replace into T1 (k, a, b) values (new.k, new.a, old.b); end;\n";
@@ -377,6 +378,7 @@ impl ModelCase {
                 .of(&[
                     select.as_str(),
                     &format!("select a as k, k as a, b from {name} y"),
+                    "select y.k, y.a, y.b from J y",
                 ])
                 .to_owned();
             format!(
@@ -444,11 +446,12 @@ impl ModelCase {
         }
         match self.below(12) {
             0 => "W".to_owned(),
-            1 => {
+            1..=3 => "J".to_owned(),
+            4 => {
                 let filter = self.condition("", table);
                 format!("(select k, b as a, a as b from {name} where {filter})")
             }
-            2 => format!("(select max(k) as k, a, b from {name} group by a, b)"),
+            5 => format!("(select max(k) as k, a, b from {name} group by a, b)"),
             _ => name,
         }
     }

@@ -16,6 +16,11 @@ create table line (id integer primary key, track_id integer, invoice_id integer)
 create index line_track on line (track_id);
 create table review (id integer primary key, album_id integer, who text collate nocase, stars);
 create table follow (who text, artist_id integer, primary key (who, artist_id)) without rowid;
+create table word (id integer primary key, t text, n integer);
+create index word_t on word (t);
+create index word_n on word (n);
+create index track_name on track (name);
+create view pair as select y.n as k, x.name as b, x.genre_id as c from word y join track x on x.genre_id = y.id;
 create view disc as select a.id, a.title, r.name as artist, r.label_id from album a join artist r on r.id = a.artist_id;
 create view shown as select d.*, l.name as label from disc d left join label l on l.id = d.label_id;
 create view charts as select album_id, count(*) as sold from track join line on line.track_id = track.id group by album_id;
@@ -198,6 +203,65 @@ fn a_row_that_a_join_did_not_find_ends_the_result_when_it_comes() {
     assert!(!kept("1") && kept("2"));
     write("update album set artist_id = 8 where id = 2");
     assert!(!kept("2"));
+}
+
+#[test]
+fn of_two_references_neither_narrows_the_other() {
+    let setup = [
+        "insert into label values (3, 'l')",
+        "insert into album (id, artist_id) values (1, 7)",
+    ];
+    let change = "insert into artist (id, label_id) values (7, 3)";
+    for sql in [
+        "with d as (select * from disc where id = :id) select d.title, l.name from d join label l on l.id = d.label_id",
+        "with d as (select * from disc where id = :id) select d.title, l.name, (select count(*) from d) from d join label l on l.id = d.label_id",
+        "select d.title, l.name from (select * from disc where id = :id) d join label l on l.id = d.label_id",
+        "select * from label l where exists (select 1 from disc d where d.id = :id and d.label_id = l.id)",
+        "select * from label l where l.id in (select d.label_id from disc d where d.id = :id and d.label_id = l.id)",
+        "select * from label l where l.id = (select d.label_id from disc d where d.id = :id and d.label_id = l.id)",
+        "select (select count(*) from label l where exists (select 1 from disc d where d.id = a.id and d.label_id = l.id)) from album a where a.id = :id",
+    ] {
+        is_ended(&setup, sql, 1, change);
+    }
+    is_ended(
+        &[
+            "insert into track (id, name, genre_id) values (1, 'z', 5)",
+            "insert into artist (id) values (2)",
+            "insert into word (id, t, n) values (2, 'b', 5)",
+        ],
+        "select x.id, z.id from track x, artist z where z.id in (select e.c from pair e where e.k = :k and e.b = x.name)
+         and x.name in (select d.b from pair d where d.k = :k and d.c = z.id)",
+        5,
+        "insert into track (id, name, genre_id) values (9, 'z', 2)",
+    );
+}
+
+#[test]
+fn bytes_that_are_no_text_are_no_value_of_a_witness() {
+    is_ended(
+        &["insert into word (id, t, n) values (1, cast(x'61ff' as text), 5)"],
+        "select w.id, t.id from word w join track t on t.name = w.t where w.n = :n",
+        5,
+        "insert into track (id, name) values (9, cast(x'61ff' as text))",
+    );
+}
+
+/// Asserts that `change` changes the result of `sql` for a parameter, and ends it.
+fn is_ended(setup: &[&str], sql: &str, param: i64, change: &str) {
+    let fixture = SqliteFixture::new(SCHEMA);
+    for sql in setup {
+        fixture.write(sql, vec![]);
+    }
+    let query = fixture.prepare(sql);
+    let rows = || fixture.rows(&query, vec![int(param)]);
+    let before = rows();
+    let has_ended = fixture.evicts(&query, &[int(param)], change);
+    assert_ne!(rows(), before, "{change} changes nothing of {sql}");
+    assert!(
+        has_ended,
+        "after {change} is stale: {sql}\n{:?}",
+        query.describe()
+    );
 }
 
 #[test]

@@ -20,6 +20,15 @@ pub(super) struct Narrowed<'t> {
     chosen: HashMap<usize, ColumnEquality>,
     /// What restricts the output columns of subqueries in conditions.
     pub(super) moved: Vec<(&'t Object, Vec<ColumnEquality>)>,
+    /// Those subqueries in conditions by whose rows a reference is narrowed.
+    sources: Vec<*const Object>,
+}
+
+impl Narrowed<'_> {
+    /// True for a subquery in a condition by whose rows a reference is narrowed.
+    pub(super) fn is_narrowed_by(&self, query: &Object) -> bool {
+        self.sources.contains(&std::ptr::from_ref(query))
+    }
 }
 
 /// The queries around the current one, the innermost last.
@@ -27,6 +36,8 @@ pub(super) struct Narrowed<'t> {
 pub(super) struct Around<'w, 't> {
     pub(super) queries: &'w [Narrowed<'t>],
     pub(super) place: QueryPlace,
+    /// True within a subquery by whose rows a reference around it is narrowed.
+    pub(super) is_source: bool,
 }
 
 /// Where a query stands.
@@ -54,11 +65,14 @@ impl<'w, 't> Around<'w, 't> {
         Some(LevelColumn { level, column })
     }
 
-    /// The restrictions of the reference of a column around the current query.
-    pub(super) fn known(&self, side: LevelColumn) -> &'w [ColumnEquality] {
+    /// The restrictions of the reference of a column around the current query that may narrow
+    /// what is in it.
+    pub(super) fn known(&self, side: LevelColumn) -> impl Iterator<Item = &'w ColumnEquality> {
         let known = self.at(side.level);
         let known = known.and_then(|query| query.found.get(&side.column.reference));
-        known.map_or(&[], Vec::as_slice)
+        let is_source = self.is_source;
+        let known = known.into_iter().flatten();
+        known.filter(move |known| !is_source || !known.values.are_witnessed())
     }
 }
 
@@ -78,10 +92,14 @@ pub(super) struct SemiJoin<'t> {
 /// Chooses the restrictions of the references of one query.
 ///
 /// A reference is narrowed by a witness only if nothing was chosen for it before, and only by
-/// references for which something was. So no two references are each narrowed by the other.
+/// references for which something was, or by the inside of a subquery that is not narrowed
+/// afterwards. What a subquery in a condition narrows by its rows narrows nothing inside it. So no
+/// two references are each narrowed by the other.
 pub(super) struct Carrier<'s, 't> {
     search: RestrictionSearch<'s, 't>,
     chosen: HashMap<usize, ColumnEquality>,
+    /// Subqueries in FROM by whose inside other references are narrowed.
+    closed: BTreeSet<usize>,
     /// Those semi-joins by whose rows a reference is narrowed.
     sources: Vec<*const Object>,
 }
@@ -91,6 +109,7 @@ impl<'s, 't> Carrier<'s, 't> {
         Self {
             search,
             chosen: HashMap::new(),
+            closed: BTreeSet::new(),
             sources: Vec::new(),
         }
     }
@@ -106,6 +125,7 @@ impl<'s, 't> Carrier<'s, 't> {
             .filter_map(|semi_join| Some((semi_join.query, self.moved_into(semi_join)?)));
         Narrowed {
             moved: moved.collect(),
+            sources: self.sources,
             entries: self.search.entries,
             found: self.search.found,
             chosen: self.chosen,
@@ -140,9 +160,16 @@ impl<'s, 't> Carrier<'s, 't> {
         while grows {
             grows = false;
             for EqualColumns { from, to, .. } in &equal_columns {
-                if !self.chosen.contains_key(&to.reference) {
-                    let values = self.values_of(*from);
-                    grows |= self.take(*to, values);
+                let is_same = from.level == 0 && from.column.reference == to.reference;
+                if is_same || !self.is_open(to.reference) {
+                    continue;
+                }
+                let values = self.values_of(*from);
+                if self.take(*to, values) {
+                    grows = true;
+                    if from.level == 0 && !self.chosen.contains_key(&from.column.reference) {
+                        self.closed.insert(from.column.reference);
+                    }
                 }
             }
             for semi_join in &semi_joins {
@@ -153,7 +180,7 @@ impl<'s, 't> Carrier<'s, 't> {
 
     /// Restricts a column of a reference for which nothing was chosen, and chooses that.
     fn take(&mut self, column: ReferenceColumn, values: Option<Values>) -> bool {
-        let Some(values) = values.filter(|_| !self.chosen.contains_key(&column.reference)) else {
+        let Some(values) = values.filter(|_| self.is_open(column.reference)) else {
             return false;
         };
         let equality = ColumnEquality {
@@ -167,6 +194,11 @@ impl<'s, 't> Carrier<'s, 't> {
         true
     }
 
+    /// True if a witness may narrow the reference.
+    fn is_open(&self, reference: usize) -> bool {
+        !self.chosen.contains_key(&reference) && !self.closed.contains(&reference)
+    }
+
     /// The values that a column has in the rows of its reference that count.
     fn values_of(&self, side: LevelColumn) -> Option<Values> {
         let (entries, chosen) = match side.level {
@@ -177,6 +209,10 @@ impl<'s, 't> Carrier<'s, 't> {
             }
         };
         let rows = chosen.get(&side.column.reference);
+        let is_barred = side.level > 0 && self.search.around.is_source;
+        if is_barred && rows.is_some_and(|rows| rows.values.are_witnessed()) {
+            return None;
+        }
         self.values(entries, side.column, rows)
     }
 
@@ -220,7 +256,8 @@ impl<'s, 't> Carrier<'s, 't> {
         }
         let name = &table.column(column.number)?.name;
         let key = &table.column(rows.column)?.name;
-        let witness = Witness::new(table, name, column.class, key, rows.values.clone());
+        let (column, key) = ((name.as_str(), column.class), (key.as_str(), rows.class));
+        let witness = Witness::new(table, column, key, rows.values.clone());
         Some(Values::Witnessed(Arc::new(witness)))
     }
 
@@ -233,7 +270,14 @@ impl<'s, 't> Carrier<'s, 't> {
         rows: Option<&ColumnEquality>,
     ) -> Option<Values> {
         let query = entry.get("subquery").object()?;
-        let inside = self.search.inside(query, self.search.around);
+        if !derived::keeps_rows(query) {
+            return None;
+        }
+        let nothing = Around {
+            queries: &[],
+            ..self.search.around
+        };
+        let inside = self.search.inside(query, nothing);
         let below = inside.any_column(derived::output(query, column.number)?.get("expr"))?;
         if below.class != column.class {
             return None;
@@ -263,7 +307,7 @@ impl<'s, 't> Carrier<'s, 't> {
         };
         let around = Around {
             queries: std::slice::from_ref(&this),
-            place: self.search.around.place,
+            ..self.search.around
         };
         let inside = self.search.inside(query, around);
         let mut found = Vec::new();

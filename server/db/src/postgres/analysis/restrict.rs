@@ -94,7 +94,8 @@ pub(crate) fn of_table(
     let mut all: Vec<Restriction> = all.collect();
     // A key selects one row, and the feed names the key's old value. The others are equal, so the
     // one that was found first is taken: what is compared outside selects before what a view says.
-    all.sort_by_key(|restriction| !restriction.precise);
+    // A parameter needs no witness.
+    all.sort_by_key(|restriction| (!restriction.values.has_parameter(), !restriction.precise));
     all
 }
 
@@ -433,14 +434,9 @@ impl<'a, 't> RestrictionSearch<'a, 't> {
         while has_changed {
             has_changed = false;
             for EqualColumns { from, to, .. } in &equal_columns {
-                let known = match from.level {
-                    0 => {
-                        let own = self.found.get(&from.column.reference);
-                        own.map_or(&[][..], Vec::as_slice)
-                    }
-                    _ => self.around.known(*from),
-                };
-                let known = known.iter();
+                let own = self.found.get(&from.column.reference);
+                let own = own.into_iter().flatten().filter(|_| from.level == 0);
+                let known = own.chain(self.around.known(*from));
                 let known = known.filter(|known| known.column == from.column.number);
                 let values: Vec<_> = known.map(|known| known.values.clone()).collect();
                 for values in values {

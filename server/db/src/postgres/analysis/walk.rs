@@ -167,6 +167,8 @@ struct Walk<'a, 't> {
     /// How many of these a name may not mean here.
     hidden: usize,
     place: carry::QueryPlace,
+    /// True within a subquery by whose rows a reference around it is narrowed.
+    is_source: bool,
     /// The view whose tree it is.
     view: Option<u32>,
     /// The equalities on output columns of queries further in.
@@ -181,6 +183,7 @@ impl<'a, 't> Walk<'a, 't> {
             around: Vec::new(),
             hidden: 0,
             place: carry::QueryPlace::Statement,
+            is_source: false,
             view: None,
             outer: HashMap::new(),
         }
@@ -195,7 +198,7 @@ impl<'a, 't> Walk<'a, 't> {
     }
 
     fn object(&mut self, object: &'t Object) {
-        let (place, hidden) = (self.place, self.hidden);
+        let (place, hidden, is_source) = (self.place, self.hidden, self.is_source);
         let name = object.name.as_str();
         if KNOWN.binary_search(&name).is_err() {
             self.names.is_partial = true;
@@ -236,7 +239,7 @@ impl<'a, 't> Walk<'a, 't> {
         if name == "QUERY" {
             self.around.pop();
         }
-        (self.place, self.hidden) = (place, hidden);
+        (self.place, self.hidden, self.is_source) = (place, hidden, is_source);
     }
 
     /// Functions and operators, wherever they are named.
@@ -272,9 +275,12 @@ impl<'a, 't> Walk<'a, 't> {
         }
         let outer = self.outer.remove(&QueryId::of(query)).unwrap_or_default();
         let moved = derived::moved(query, &outer);
+        let mut around = self.around.iter();
+        self.is_source |= around.any(|around| around.is_narrowed_by(query));
         let around = Around {
             queries: &self.around[self.hidden..],
             place: self.place,
+            is_source: self.is_source,
         };
         let mut narrowed = restrict::of(query, self.catalog, &moved, around);
         for (subquery, equalities) in std::mem::take(&mut narrowed.moved) {

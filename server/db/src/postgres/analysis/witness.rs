@@ -15,7 +15,7 @@ use super::restrict::{MAX_VALUES, Restriction};
 use crate::Value;
 use crate::postgres::catalog::Relation;
 use crate::postgres::shape::Shape;
-use crate::postgres::tags::ValueClass;
+use crate::postgres::tags::{ColumnName, ValueClass};
 use millpond_store::Tag;
 
 /// A witness that finds more rows makes the whole table a dependency. So a witness costs at most
@@ -31,6 +31,10 @@ pub(crate) enum Values {
 }
 
 impl Values {
+    pub(super) const fn are_witnessed(&self) -> bool {
+        matches!(self, Self::Witnessed(_))
+    }
+
     /// True if a parameter is among them. A constant often selects most rows.
     pub(super) fn has_parameter(&self) -> bool {
         let is_parameter = |operand: &Operand| !matches!(operand, Operand::Constant { .. });
@@ -47,6 +51,7 @@ pub(crate) struct Witness {
     class: ValueClass,
     /// The column that selects the rows of the table, and its values.
     pub(super) key: String,
+    key_class: ValueClass,
     pub(super) rows: Values,
     sql: String,
     /// The values of the parameters of `sql`, `$1` first.
@@ -57,24 +62,23 @@ impl Witness {
     /// For the values of `column` where `key` has one of the values `rows`.
     pub(super) fn new(
         table: &Relation,
-        column: &str,
-        class: ValueClass,
-        key: &str,
+        (column, class): (&str, ValueClass),
+        (key, key_class): (&str, ValueClass),
         rows: Values,
     ) -> Self {
         let (condition, params) = match &rows {
             Values::Given(operands) => match operands.as_slice() {
-                [Operand::Items { .. }] => ("= any ($1)".to_owned(), operands.clone()),
+                [Operand::Items { .. }] => ("$1".to_owned(), operands.clone()),
                 _ => {
                     let marks = (1..=operands.len()).map(|number| format!("${number}"));
                     let marks: Vec<String> = marks.collect();
-                    (format!("in ({})", marks.join(", ")), operands.clone())
+                    (format!("array[{}]", marks.join(", ")), operands.clone())
                 }
             },
-            Values::Witnessed(inner) => (format!("in ({})", inner.sql), inner.params.clone()),
+            Values::Witnessed(inner) => (inner.sql.clone(), inner.params.clone()),
         };
         let sql = format!(
-            "select {column} from {} where {} {condition} limit {}",
+            "select {column} from {} where {} operator(pg_catalog.=) any ({condition}) limit {}",
             table.quoted(),
             quoted(key),
             MAX_ROWS + 1,
@@ -85,6 +89,7 @@ impl Witness {
             column: column.to_owned(),
             class,
             key: key.to_owned(),
+            key_class,
             rows,
             sql,
             params,
@@ -100,6 +105,22 @@ impl Witness {
             self.sql
         );
         Shape::own(&text, types, &["value"])
+    }
+
+    /// True if the given values by which rows are selected have tags: `params` are those of the
+    /// parameters of `sql`.
+    fn selects_by_tags(&self, params: &[Value]) -> bool {
+        if self.rows.are_witnessed() {
+            return true;
+        }
+        let name = ColumnName::new(0, "", self.key_class);
+        let has_tag = |value: &Value| name.equal_to(value).is_some();
+        let mut operands = self.params.iter().zip(params);
+        operands.all(|(operand, value)| match operand {
+            Operand::Items { .. } => params::items(value, self.key_class)
+                .is_some_and(|items| items.len() <= MAX_VALUES && items.iter().all(has_tag)),
+            _ => has_tag(value),
+        })
     }
 
     /// A value from its text.
@@ -189,11 +210,16 @@ pub(crate) struct Found<'a> {
 }
 
 impl<'a> Found<'a> {
-    /// Notes the rows that a witness has given.
-    pub(crate) fn add(&mut self, witness: &'a PreparedWitness, rows: &[Vec<Value>]) {
+    /// Notes the rows that a witness has given with these parameters.
+    pub(crate) fn add(
+        &mut self,
+        witness: &'a PreparedWitness,
+        params: &[Value],
+        rows: &[Vec<Value>],
+    ) {
         let witness = &*witness.witness;
         let mut distinct = Vec::new();
-        let mut is_known = rows.len() <= MAX_ROWS;
+        let mut is_known = rows.len() <= MAX_ROWS && witness.selects_by_tags(params);
         for row in rows {
             match row.first() {
                 // Nothing equals NULL.

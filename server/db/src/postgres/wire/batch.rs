@@ -66,6 +66,12 @@ impl FailedBatch {
         matches!(&self.wrong, BatchError::Failed(RunError::Database(trouble)) if !trouble.is_lost())
     }
 
+    /// Whether the server has ended the statement, for its time or for another session.
+    pub(crate) fn is_cancelled(&self) -> bool {
+        matches!(&self.wrong, BatchError::Failed(RunError::Database(trouble))
+            if trouble.is_cancelled() || trouble.is_conflict())
+    }
+
     /// What is wrong, for the owner.
     pub(crate) fn sentence(&self) -> String {
         match &self.wrong {

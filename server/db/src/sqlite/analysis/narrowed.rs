@@ -21,11 +21,18 @@ pub(super) struct Narrowed<'a> {
     pub(super) restrictions: Vec<Vec<Restriction>>,
     /// For each factor, the restriction that other factors may be narrowed by.
     chosen: Vec<Option<Restriction>>,
+    /// Views and subqueries by whose inside other factors are narrowed.
+    is_source: Vec<bool>,
     /// The semi-joins by which factors are narrowed.
     semi_joins: Vec<SelectId>,
 }
 
 impl Narrowed<'_> {
+    /// True for the SELECT of a semi-join by whose rows a factor is narrowed.
+    pub(super) fn is_narrowed_by(&self, select: &Select) -> bool {
+        self.semi_joins.contains(&SelectId::of(select))
+    }
+
     /// What is known of a column: its name and class as a restriction without values, and the
     /// restrictions of its factor.
     pub(super) fn known(&self, column: FactorColumn) -> Option<(Restriction, Vec<Restriction>)> {
@@ -69,13 +76,17 @@ impl Rank {
 /// Chooses the restrictions of the factors of one SELECT.
 ///
 /// A factor is narrowed by a witness only if it was not chosen before, and only by factors that
-/// were. So no two references are each narrowed by the other.
+/// were, or by the inside of a factor that is not narrowed afterwards. What a semi-join narrows by
+/// its rows narrows nothing inside the semi-join. So no two references are each narrowed by the
+/// other.
 pub(super) struct SourceChoice<'c, 'a> {
     pub(super) sources: Sources<'a, 'c>,
     pub(super) parameters: &'c HashMap<String, usize>,
     /// True for a query whose rows SQLite finds by indexes.
     pub(super) seeks: &'c dyn Fn(&str) -> bool,
     pub(super) witnesses: &'c mut Vec<Witness>,
+    /// True within a semi-join by whose rows a factor around it is narrowed.
+    pub(super) is_source: bool,
     /// The SELECTs around this one, by their level.
     pub(super) around: &'c dyn Fn(usize) -> Option<&'c Narrowed<'a>>,
 }
@@ -101,6 +112,7 @@ impl<'c, 'a> SourceChoice<'c, 'a> {
         let mut narrowed = Narrowed {
             chosen: chosen.collect(),
             restrictions: std::mem::take(&mut equalities.of_factors),
+            is_source: vec![false; scope.factors.len()],
             semi_joins: Vec::new(),
             scope,
         };
@@ -124,11 +136,18 @@ impl<'c, 'a> SourceChoice<'c, 'a> {
             grows = false;
             for equal in &equalities.equal_columns {
                 for (from, to) in equal.directions() {
-                    if narrowed.chosen[to.0].is_none() {
-                        let values = self
-                            .values_of(narrowed, from, to)
-                            .or_else(|| self.values_inside(select, narrowed, from, to));
-                        grows |= narrowed.narrow(to, values);
+                    if !narrowed.is_open(to.0) {
+                        continue;
+                    }
+                    let values = self.values_of(narrowed, from, to);
+                    if narrowed.narrow(to, values) {
+                        grows = true;
+                        continue;
+                    }
+                    let values = self.values_inside(select, narrowed, from, to);
+                    if narrowed.narrow(to, values) {
+                        narrowed.is_source[from.column.0] = true;
+                        grows = true;
                     }
                 }
             }
@@ -153,7 +172,8 @@ impl<'c, 'a> SourceChoice<'c, 'a> {
             return None;
         }
         let rows = source.chosen[from.column.0].as_ref()?;
-        self.values(&source.scope, from.column, rows)
+        let may_narrow = from.level == 0 || !self.is_source || !rows.values.are_witnessed();
+        may_narrow.then(|| self.values(&source.scope, from.column, rows))?
     }
 
     /// The values that a column has in these rows of its factor.
@@ -193,6 +213,9 @@ impl<'c, 'a> SourceChoice<'c, 'a> {
         let (0, (factor, ResolvedColumn::Column(index))) = (from.level, from.column) else {
             return None;
         };
+        if factor == to.0 {
+            return None;
+        }
         let derived = narrowed.scope.factors[factor].derived()?;
         let (below, class) = derived.columns[index].below?;
         if Some(class) != narrowed.scope.class(to) {
@@ -265,7 +288,7 @@ impl<'c, 'a> SourceChoice<'c, 'a> {
             let mut equalities = search.search(semi_join.select);
             equalities.spread(&inside, &|_| None);
             for (from, to) in pairs(semi_join, &inside, &equalities) {
-                let free = narrowed.chosen[to.0].is_none() && semi_join.restricts(to.0);
+                let free = narrowed.is_open(to.0) && semi_join.restricts(to.0);
                 let rows = independent(&inside, &equalities, from.0);
                 if let Some(rows) = rows.filter(|_| free) {
                     found.push((from, to, rows.clone()));
@@ -294,8 +317,7 @@ impl<'c, 'a> SourceChoice<'c, 'a> {
     ) -> Vec<(FactorColumn, Values)> {
         let select = semi_join.select;
         // Of two references each narrowed by the other, neither would be narrowed.
-        let is_source = narrowed.semi_joins.contains(&SelectId::of(select));
-        let moves = semi_join.takes_all && !is_source;
+        let moves = semi_join.takes_all && !narrowed.is_narrowed_by(select);
         let Some(column) = semi_join.column.filter(|_| moves) else {
             return Vec::new();
         };
@@ -348,9 +370,9 @@ fn pairs(
 impl Narrowed<'_> {
     /// Restricts the column of a factor that is not chosen, and chooses it. False: it is chosen.
     fn narrow(&mut self, column: FactorColumn, values: Option<Values>) -> bool {
-        let chosen = self.chosen[column.0].is_some();
+        let is_open = self.is_open(column.0);
         let Some(found) = values
-            .filter(|_| !chosen)
+            .filter(|_| is_open)
             .and_then(|values| restriction(&self.scope, column, values))
         else {
             return false;
@@ -358,6 +380,11 @@ impl Narrowed<'_> {
         self.restrictions[column.0].insert(0, found.clone());
         self.chosen[column.0] = Some(found);
         true
+    }
+
+    /// True if a witness may narrow the factor.
+    fn is_open(&self, factor: usize) -> bool {
+        self.chosen[factor].is_none() && !self.is_source[factor]
     }
 
     /// The values to which a column is known to be equal.

@@ -52,6 +52,12 @@ pub(crate) enum Values {
     Witnessed(usize),
 }
 
+impl Values {
+    pub(super) const fn are_witnessed(&self) -> bool {
+        matches!(self, Self::Witnessed(_))
+    }
+}
+
 /// `column = value`, or `column IN (values)`.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Restriction {
@@ -110,6 +116,7 @@ pub(crate) fn references(
         moved: HashMap::new(),
         around: Vec::new(),
         ready: HashMap::new(),
+        source_depth: 0,
     };
     let _ = tree.visit(&mut finder);
     finder.found
@@ -126,6 +133,8 @@ struct RestrictionFinder<'a> {
     moved: HashMap<SelectId, Vec<(FactorColumn, Values)>>,
     /// The queries around the current place, the innermost last.
     around: Vec<Around<'a>>,
+    /// How many semi-joins around the current place are the source of a witness.
+    source_depth: usize,
     /// SELECTs that were looked at before their turn.
     ready: HashMap<SelectId, Narrowed<'a>>,
 }
@@ -162,6 +171,7 @@ impl Visitor for RestrictionFinder<'_> {
     }
 
     fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<()> {
+        self.source_depth += usize::from(self.is_source(select));
         let ready = self.ready.remove(&SelectId::of(select));
         let narrowed = ready.unwrap_or_else(|| self.select(select));
         if let Some(innermost) = self.around.last_mut() {
@@ -170,7 +180,8 @@ impl Visitor for RestrictionFinder<'_> {
         ControlFlow::Continue(())
     }
 
-    fn post_visit_select(&mut self, _: &Select) -> ControlFlow<()> {
+    fn post_visit_select(&mut self, select: &Select) -> ControlFlow<()> {
+        self.source_depth -= usize::from(self.is_source(select));
         if let Some(innermost) = self.around.last_mut() {
             *innermost = Around::Unknown;
         }
@@ -190,6 +201,14 @@ impl Visitor for RestrictionFinder<'_> {
 }
 
 impl<'a> RestrictionFinder<'a> {
+    /// True for the SELECT of a semi-join that is the source of a witness.
+    fn is_source(&self, select: &Select) -> bool {
+        let mut around = self.around.iter();
+        around.any(
+            |around| matches!(around, Around::Select(narrowed) if narrowed.is_narrowed_by(select)),
+        )
+    }
+
     /// Looks at the SELECTs of a query with common table expressions, those that read before those
     /// that are read.
     fn look_ahead(&mut self, query: &Query) {
@@ -229,6 +248,7 @@ impl<'a> RestrictionFinder<'a> {
             parameters: self.parameters,
             seeks: self.seeks,
             witnesses: &mut self.found.witnesses,
+            is_source: self.source_depth > 0,
             around: &|level| select_at(&self.around, level),
         };
         let narrowed = choice.choose(select, scope, equalities);
@@ -255,8 +275,11 @@ impl<'a> RestrictionFinder<'a> {
         for (column, values) in moved {
             equalities.add(scope, column, values, None);
         }
+        let is_source = self.source_depth > 0;
         equalities.spread(scope, &|side| {
-            select_at(&self.around, side.level)?.known(side.column)
+            let (column, mut known) = select_at(&self.around, side.level)?.known(side.column)?;
+            known.retain(|known| !is_source || !known.values.are_witnessed());
+            Some((column, known))
         });
         equalities
     }

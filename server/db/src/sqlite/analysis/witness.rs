@@ -142,6 +142,10 @@ impl<'a, 'r> WitnessRun<'a, 'r> {
         }
         let mut distinct: Vec<Value> = Vec::new();
         for value in found {
+            // Bytes that are no UTF-8 may have been replaced, and the feed has the bytes.
+            if matches!(&value, Value::Text(text) if text.contains(char::REPLACEMENT_CHARACTER)) {
+                return None;
+            }
             // More than these are not looked at. Nothing equals NULL.
             let wanted = distinct.len() <= MAX_VALUES && value != Value::Null;
             if wanted && !distinct.contains(&value) {

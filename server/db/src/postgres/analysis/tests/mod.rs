@@ -12,3 +12,4 @@ mod schema;
 mod shapes;
 mod statements;
 mod support;
+mod witness;

@@ -30,11 +30,11 @@ alter table p1 replica identity full; alter table p2 replica identity full;
 ";
 
 /// A query whose answers are watched.
-struct WatchedQuery {
+pub(super) struct WatchedQuery {
     /// With the literals in place of the parameters.
-    sql: String,
-    analysis: Analysis,
-    params: Vec<Value>,
+    pub(super) sql: String,
+    pub(super) analysis: Analysis,
+    pub(super) params: Vec<Value>,
 }
 
 impl Choices {
@@ -120,7 +120,7 @@ impl Choices {
 }
 
 /// The rows of a query as text, in one order.
-fn rows(fixture: &AnalysisFixture, sql: &str) -> Option<Vec<Vec<Option<String>>>> {
+pub(super) fn rows(fixture: &AnalysisFixture, sql: &str) -> Option<Vec<Vec<Option<String>>>> {
     let messages = fixture
         .runtime
         .block_on(fixture.client.simple_query(sql))
@@ -216,11 +216,12 @@ fn watched(fixture: &AnalysisFixture, choices: &mut Choices) -> WatchedQuery {
 }
 
 /// What a query depends on.
-fn deps(fixture: &AnalysisFixture, query: &WatchedQuery) -> Deps {
+pub(super) fn deps(fixture: &AnalysisFixture, query: &WatchedQuery) -> Deps {
     let mut found = Found::default();
     for witness in query.analysis.witnesses() {
         let mut sql = witness.shape.text.clone();
-        for (index, value) in witness.params(&query.params).unwrap().iter().enumerate() {
+        let params = witness.params(&query.params).unwrap();
+        for (index, value) in params.iter().enumerate() {
             let literal = match value {
                 Value::Null => "null".to_owned(),
                 Value::Text(text) => format!("'{text}'"),
@@ -235,7 +236,7 @@ fn deps(fixture: &AnalysisFixture, query: &WatchedQuery) -> Deps {
         let rows = rows
             .into_iter()
             .map(|row| row.into_iter().map(value).collect());
-        found.add(witness, &rows.collect::<Vec<_>>());
+        found.add(witness, &params, &rows.collect::<Vec<_>>());
     }
     query.analysis.deps(&query.params, &found)
 }

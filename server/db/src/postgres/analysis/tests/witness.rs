@@ -1,0 +1,173 @@
+//! Changes that a witness must not hide: of two references neither is narrowed by the other.
+
+use std::collections::HashSet;
+
+use millpond_store::Tag;
+
+use super::property::{WatchedQuery, deps, rows};
+use super::support::AnalysisFixture;
+use crate::Value;
+use crate::postgres::tags::{ColumnName, broad};
+
+const TABLES: [&str; 5] = ["w", "x", "y", "z", "s"];
+
+fn schema(identity: &str) -> String {
+    let table = |name: &str| {
+        let indexes =
+            ["a", "b", "k", "q"].map(|column| format!("create index on {name} ({column});"));
+        format!(
+            "create table {name} (id int primary key, a int, b int, k int, q int);
+            alter table {name} replica identity {identity};{}",
+            indexes.join("")
+        )
+    };
+    TABLES.map(table).join("")
+}
+
+/// The rows of all tables, each with its table.
+fn contents(fixture: &AnalysisFixture) -> HashSet<(&'static str, Vec<Option<String>>)> {
+    let of = |table| {
+        let all = rows(fixture, &format!("select * from {table}")).unwrap();
+        all.into_iter().map(move |row| (table, row))
+    };
+    TABLES.into_iter().flat_map(of).collect()
+}
+
+/// What rows touch that have come or gone.
+fn touched(
+    fixture: &AnalysisFixture,
+    rows: impl Iterator<Item = (&'static str, Vec<Option<String>>)>,
+) -> HashSet<Tag> {
+    let mut tags = HashSet::new();
+    for (table, row) in rows {
+        let oid = fixture.catalog_oid(table).unwrap();
+        let family = fixture.catalog.families.of(oid).unwrap();
+        tags.insert(broad(family));
+        let columns = &fixture.catalog.relation(oid).unwrap().columns;
+        for (column, value) in columns.iter().zip(row) {
+            if let (Some(class), Some(value)) = (fixture.catalog.class(column), value) {
+                let name = ColumnName::new(family, &column.name, class);
+                tags.extend(name.touched_by(value.as_bytes()));
+            }
+        }
+    }
+    tags
+}
+
+/// Runs `change` on tables with the rows of `setup`: it must change the result of `sql`, where
+/// `$1` is `value`, and touch what that depends on.
+fn ends(setup: &str, sql: &str, value: i64, change: &str) {
+    for identity in ["full", "default"] {
+        let fixture = AnalysisFixture::new(&schema(identity));
+        fixture.run(setup);
+        let query = WatchedQuery {
+            sql: sql.replace("$1", &value.to_string()),
+            analysis: fixture.analyse(sql).unwrap(),
+            params: vec![Value::Integer(value)],
+        };
+        let (answer, before) = (rows(&fixture, &query.sql), contents(&fixture));
+        let deps = deps(&fixture, &query);
+        fixture.run(change);
+        let after = contents(&fixture);
+        assert_ne!(
+            rows(&fixture, &query.sql),
+            answer,
+            "{change} changes nothing of {sql}"
+        );
+        let tags = touched(&fixture, before.symmetric_difference(&after).cloned());
+        assert!(
+            deps.uncacheable.is_some() || deps.tags.iter().any(|tag| tags.contains(tag)),
+            "after {change}, identity {identity}, is stale: {sql}\n{:?}",
+            query.analysis.describe()
+        );
+    }
+}
+
+#[test]
+fn of_two_references_neither_narrows_the_other() {
+    let s = "insert into s (id, a) values (1, 9)";
+    let x = "insert into x (id, a) values (1, 9)";
+    for sql in [
+        "select * from (select * from y where k = $1) d join s on s.a = d.id",
+        "select * from (select * from (select * from y) e where k = $1) d join s on s.a = d.id",
+    ] {
+        ends(s, sql, 5, "insert into y (id, k) values (9, 5)");
+    }
+    for sql in [
+        "select * from x where exists (select from y where y.id = x.a and y.k = $1)",
+        "select * from x where x.a in (select y.id from y where y.k = $1 and y.id = x.a)",
+        "select * from x where exists (select from (select * from y where y.k = $1 and y.id = x.a) d where d.id = x.a)",
+    ] {
+        ends(x, sql, 5, "insert into y (id, k) values (9, 5)");
+    }
+    ends(
+        "insert into y (id, k, a, b) values (1, 4, 6, 6)",
+        "select * from (select * from y where k = $1) d where d.a = d.b",
+        5,
+        "insert into y (id, k, a, b) values (2, 5, 7, 7)",
+    );
+    let distinct = "select distinct on (b) b, k from y order by b, id";
+    for (setup, sql) in [
+        (
+            s,
+            format!(
+                "select * from (select * from ({distinct}) e where k = $1) d join s on s.a = d.b"
+            ),
+        ),
+        (
+            x,
+            format!(
+                "select * from x where exists (select from ({distinct}) d where d.k = $1 and d.b = x.a)"
+            ),
+        ),
+        (
+            s,
+            format!("select * from ({distinct}) d join s on s.a = d.b where d.k = $1"),
+        ),
+    ] {
+        ends(setup, &sql, 5, "insert into y (id, k, b) values (1, 5, 9)");
+    }
+}
+
+#[test]
+fn the_first_arm_of_a_union_is_not_all_of_it() {
+    ends(
+        "insert into z (id, a) values (1, 7)",
+        "select * from (select id, a from y union all select id, a from z) d join s on s.b = d.a where d.id = $1",
+        1,
+        "insert into s (id, b) values (3, 7)",
+    );
+}
+
+#[test]
+fn a_column_belongs_to_the_query_of_its_level() {
+    ends(
+        "insert into w (id) values (1); insert into x (id) values (2); insert into y (id, k, b) values (1, 2, 5)",
+        "select w.id, (select count(*) from x where exists (select 1 from (select y.b, y.k from y where y.k = x.id) d \
+         join z on z.q = d.b)) from w where w.id = $1",
+        1,
+        "insert into z (id, q) values (1, 5)",
+    );
+}
+
+#[test]
+fn a_witness_by_values_without_tags_is_none() {
+    let fixture = AnalysisFixture::new(&schema("full"));
+    let sql = "select * from s where exists (select from y where y.id = s.a and y.k = any ($1))";
+    let analysis = fixture.analyse(sql).unwrap();
+    let tags = |count: i64| {
+        let list: Vec<i64> = (1..=count).collect();
+        let params = [Value::Json(std::sync::Arc::new(serde_json::json!(list)))];
+        let mut found = crate::postgres::analysis::Found::default();
+        for witness in analysis.witnesses() {
+            found.add(witness, &witness.params(&params).unwrap(), &[]);
+        }
+        analysis.deps(&params, &found).tags
+    };
+    let family = |table| {
+        let oid = fixture.catalog_oid(table).unwrap();
+        broad(fixture.catalog.families.of(oid).unwrap())
+    };
+    assert!(!tags(64).contains(&family("s")));
+    assert!(tags(65).contains(&family("s")) && tags(65).contains(&family("y")));
+}
