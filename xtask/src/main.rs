@@ -36,7 +36,7 @@ usage: cargo xtask COMMAND
           MILLPOND_SHUTTLE_ITERATIONS and MILLPOND_FUZZ_SECONDS (for each target) say how long
   soak fuzz
           the fuzz targets alone
-  soak adversary [--minutes N | --seconds N] [--seed N] [--feed logical|triggers]
+  soak adversary [--minutes N | --seconds N] [--seed N] [--feed logical|triggers|sqlite]
           nodes on PostgreSQL while everything fails, for an hour: no page may be late or mixed; a seed makes the same
           choices again; packets are lost for real where a network namespace may be had and nft is installed
   instructions

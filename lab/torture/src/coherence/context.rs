@@ -75,6 +75,8 @@ pub(crate) struct Context {
     pub(crate) span: Span,
     pub(crate) tally: LiveCounts,
     pub(crate) quiet_period: QuietPeriod,
+    /// Forms move albums and artists. A form that fails must then have ended with its node.
+    pub(crate) forms_move: bool,
 }
 
 impl Context {
@@ -86,6 +88,7 @@ impl Context {
             span: Span::default(),
             tally: LiveCounts::default(),
             quiet_period: QuietPeriod::default(),
+            forms_move: false,
         }
     }
 

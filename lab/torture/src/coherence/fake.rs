@@ -18,6 +18,7 @@ use crate::coherence::page::Ask;
 use crate::coherence::report::ScenarioReport;
 use crate::coherence::scenario::{LeastReads, Scenario, run_clients};
 use crate::coherence::schema;
+use crate::coherence::writer;
 use base_clock::Boottime;
 
 /// Nothing gets so old here.
@@ -194,7 +195,8 @@ fn found(
         readers: 2,
         writers: 4,
     };
-    run_clients(&context, &url, &plan, |_: &mut Choices<'_>| {
+    let write = |number, choices| writer::write(&context, &url, number, choices);
+    run_clients(&context, &plan, &write, |_: &mut Choices<'_>| {
         context.quiet_period.begin();
         context.span.pass(length);
         context.wait_until(PATIENCE, || is_enough(&context));

@@ -98,6 +98,8 @@ impl Judge<'_> {
             Ask::Some(ids) => self.judge_selection(*ids, &rows[0]),
             Ask::Place(kind, place) => self.place(*kind, place, &rows[0]),
             Ask::Scrap => self.judge_scrap(first),
+            Ask::Record(id) => self.judge_record(*id, first),
+            Ask::Releases(publisher) => self.judge_releases(*publisher, &rows[0]),
         }
     }
 
@@ -184,6 +186,56 @@ impl Judge<'_> {
             self.mixed(|| format!("not the accounts {ids:?}: {rows:?}"));
         }
         self.versions(ThingKind::Account, rows);
+    }
+
+    /// Each row has the version of the row that its key leads to, in every state.
+    fn judge_record(&mut self, song: u32, row: &[u64]) {
+        let [version, copied, album @ .., publisher, publisher_version] = row else {
+            return;
+        };
+        let [
+            album,
+            album_version,
+            album_copied,
+            artist,
+            artist_version,
+            artist_copied,
+        ] = *album
+        else {
+            return;
+        };
+        self.must_equal("song and album", *copied, album_version);
+        self.must_equal("album and artist", album_copied, artist_version);
+        self.must_equal("artist and publisher", artist_copied, *publisher_version);
+        self.version(Thing(ThingKind::Song, song), *version);
+        self.versions(ThingKind::Album, &[vec![album, album_version]]);
+        self.versions(ThingKind::Artist, &[vec![artist, artist_version]]);
+        let publisher = vec![*publisher, *publisher_version];
+        self.versions(ThingKind::Publisher, &[publisher]);
+    }
+
+    /// An album is missing if it must be of an artist who must be with this publisher.
+    fn judge_releases(&mut self, publisher: u32, rows: &[Vec<u64>]) {
+        self.versions(ThingKind::Album, rows);
+        for row in rows {
+            self.must_equal("album and artist", row[2], row[4]);
+            self.versions(ThingKind::Artist, &[row[3..].to_vec()]);
+        }
+        let must_be_at = |kind: ThingKind, id: u32, place: u32| {
+            let thing = Thing(kind, id);
+            self.log.must_be_at(thing, &place.to_string(), self.before)
+        };
+        let artists = ThingKind::Artist.ids();
+        let artists = artists.filter(|artist| must_be_at(ThingKind::Artist, *artist, publisher));
+        let missing = artists.flat_map(|artist| {
+            let albums = ThingKind::Album.ids();
+            albums.filter(move |album| must_be_at(ThingKind::Album, *album, artist))
+        });
+        let is_shown = |album: u32| rows.iter().any(|row| row[0] == u64::from(album));
+        let missing = missing.filter(|album| !is_shown(*album)).min();
+        if let Some(album) = missing {
+            self.late(|| format!("album {album} is missing at {publisher}: {rows:?}"));
+        }
     }
 
     fn versions(&mut self, kind: ThingKind, rows: &[Vec<u64>]) {
@@ -292,7 +344,7 @@ mod tests {
     fn the_visitors_write_is_due_on_every_node() {
         let log = Log::new();
         let account = Thing(ThingKind::Account, 1);
-        log.posted(1, account, 1);
+        log.posted(1, account, 1, None);
         let judged = |own| {
             let circumstances = Circumstances {
                 sent: Boottime::now(),
@@ -325,6 +377,42 @@ mod tests {
     }
 
     #[test]
+    fn what_is_old_behind_a_key_is_late() {
+        let record = Ask::Record(1);
+        for (thing, at) in [
+            (Thing(ThingKind::Song, 1), [0, 0]),
+            (Thing(ThingKind::Album, 2), [3, 1]),
+            (Thing(ThingKind::Artist, 3), [6, 4]),
+            (Thing(ThingKind::Publisher, 1), [9, 7]),
+        ] {
+            let log = written(thing, 1, None);
+            let mut row = [0, 0, 2, 0, 0, 3, 0, 0, 1, 0];
+            let body = |row: [u64; 10]| format!("#\n{}", row.map(|n| n.to_string()).join(" "));
+            assert!(judged(&log, &record, &body(row)).late.is_some(), "{thing}");
+            at.iter().for_each(|at| row[*at] = 1);
+            let good = judged(&log, &record, &body(row));
+            assert_eq!(good, Verdict::default(), "{thing}");
+        }
+    }
+
+    #[test]
+    fn a_moved_key_is_late_on_both_pages_behind_the_join() {
+        // Artist 1 goes from publisher 2 to 3, with album 4.
+        let log = written(Thing(ThingKind::Artist, 1), 1, Some("3"));
+        let old = "#\n4 0 0 1 0\n3 0 0 4 0";
+        let old = judged(&log, &Ask::Releases(2), old);
+        assert!(old.late.is_some() && old.mixed.is_none(), "{old:?}");
+        let without = judged(&log, &Ask::Releases(3), "#\n1 0 0 2 0\n5 0 0 2 0");
+        assert!(without.late.is_some() && without.mixed.is_none());
+        let with = judged(
+            &log,
+            &Ask::Releases(3),
+            "#\n1 0 0 2 0\n4 0 1 1 1\n5 0 0 2 0",
+        );
+        assert_eq!(with, Verdict::default());
+    }
+
+    #[test]
     fn values_of_two_states_are_mixed() {
         let log = Log::new();
         for (ask, body) in [
@@ -335,6 +423,10 @@ mod tests {
             (Ask::Total, "#\n12 12000 3\n#\n2"),
             (Ask::Scrap, "#\n5 1 2"),
             (Ask::Scrap, "#\n0 0 0"),
+            (Ask::Record(1), "#\n0 0 2 1 0 3 0 0 1 0"),
+            (Ask::Record(1), "#\n0 0 2 0 0 3 1 0 1 0"),
+            (Ask::Record(1), "#\n0 0 2 0 0 3 0 1 1 0"),
+            (Ask::Releases(3), "#\n1 0 0 2 1\n5 0 0 2 0"),
         ] {
             let verdict = judged(&log, &ask, body);
             assert!(

@@ -10,6 +10,7 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use crate::coherence::schema::{Thing, first_place, things};
 use base_clock::Boottime;
@@ -52,7 +53,12 @@ struct LogState {
     /// What was written through each node.
     own: HashMap<(usize, Thing), Vec<(Boottime, u64)>>,
     fates: Fates,
+    /// Things that forms are moving, each with the moment at which its form failed.
+    moving: Vec<(Thing, Option<Boottime>)>,
 }
+
+/// After this time, no transaction is open that was when a form failed.
+const SETTLED: Duration = Duration::from_secs(20);
 
 #[derive(Debug, Default)]
 struct History {
@@ -152,15 +158,32 @@ impl Log {
         state.open.remove(&write);
     }
 
-    /// A form was answered by a node, which made this version.
-    pub(crate) fn posted(&self, node: usize, thing: Thing, version: u64) {
+    /// A form that moves a thing is about to be sent: its place is not known until
+    /// [`Self::move_ended`].
+    pub(crate) fn move_begins(&self, thing: Thing) {
+        self.state().moving.push((thing, None));
+    }
+
+    /// The form was answered, or has failed and may have moved the thing.
+    pub(crate) fn move_ended(&self, thing: Thing, has_failed: bool) {
+        let mut state = self.state();
+        let at = state.moving.iter().position(|open| *open == (thing, None));
+        if let Some(at) = at {
+            state.moving.swap_remove(at);
+        }
+        if has_failed {
+            state.moving.push((thing, Some(Boottime::now())));
+        }
+    }
+
+    /// A form was answered by a node, which made this version and perhaps put the thing somewhere.
+    pub(crate) fn posted(&self, node: usize, thing: Thing, version: u64, place: Option<String>) {
         let mut state = self.state();
         let now = Boottime::now();
         state.fates.forms += 1;
         let own = state.own.entry((node, thing)).or_default();
         let newest = own.last().map_or(version, |last| last.1.max(version));
         own.push((now, newest));
-        let place = None;
         state.acknowledge(
             now,
             Change {
@@ -200,11 +223,13 @@ impl Log {
     /// Whether in every state that a page may show the thing is in this place.
     pub(crate) fn must_be_at(&self, thing: Thing, place: &str, before: Boottime) -> bool {
         let state = self.state();
-        state.things.get(&thing).is_some_and(|history| {
-            let due = history.last_before(before);
-            due.and_then(|entry| entry.placed.as_ref())
-                .is_some_and(|due| history.stays(due, place))
-        })
+        let is_moving = state.moving.iter().any(|(other, _)| *other == thing);
+        !is_moving
+            && state.things.get(&thing).is_some_and(|history| {
+                let due = history.last_before(before);
+                due.and_then(|entry| entry.placed.as_ref())
+                    .is_some_and(|due| history.stays(due, place))
+            })
     }
 
     /// Forgets what no page requested from now on can be compared with, if no page may be older
@@ -252,6 +277,12 @@ impl Log {
 
 impl LogState {
     fn acknowledge(&mut self, at: Boottime, change: Change) {
+        if change.place.is_some() {
+            let is_settled =
+                |failed: Option<Boottime>| failed.is_some_and(|failed| at.since(failed) > SETTLED);
+            self.moving
+                .retain(|(thing, failed)| *thing != change.thing || !is_settled(*failed));
+        }
         let history = self.things.entry(change.thing).or_default();
         // A possible write may have happened and have moved the thing. *Counterexample: a COMMIT is
         // lost and rolled back, and a form, which notes nothing, is given its version: the thing
@@ -419,10 +450,26 @@ mod tests {
         };
         log.note(lost, change);
         log.unknown(lost);
-        log.posted(0, account, 1);
+        log.posted(0, account, 1, None);
         let now = Boottime::now();
         assert!(!log.must_be_at(account, "elsewhere", now));
         assert!(log.must_be_at(account, &first, now));
+    }
+
+    #[test]
+    fn what_a_form_moves_has_no_due_place_until_it_is_answered() {
+        let log = Log::new();
+        let start = Boottime::now();
+        log.move_begins(ITEM);
+        assert!(!log.must_be_at(ITEM, "1", start));
+        log.posted(0, ITEM, 1, Some("2".to_owned()));
+        log.move_ended(ITEM, false);
+        let now = Boottime::now();
+        assert!(log.must_be_at(ITEM, "2", now) && !log.must_be_at(ITEM, "1", start));
+        log.move_begins(ITEM);
+        log.move_ended(ITEM, true);
+        log.posted(0, ITEM, 3, Some("0".to_owned()));
+        assert!(!log.must_be_at(ITEM, "0", Boottime::now()), "it may follow");
     }
 
     #[test]
@@ -437,7 +484,7 @@ mod tests {
             log.undone(log.begin());
             last = Boottime::now();
         }
-        log.posted(0, Thing(ThingKind::Account, 1), 7);
+        log.posted(0, Thing(ThingKind::Account, 1), 7, None);
         let before = log.size();
         let now = Boottime::now();
         log.forget(now);
@@ -460,7 +507,7 @@ mod tests {
     fn a_form_is_due_at_once_on_its_own_node() {
         let log = Log::new();
         let account = Thing(ThingKind::Account, 1);
-        log.posted(1, account, 1);
+        log.posted(1, account, 1, None);
         let (long_ago, sent) = (Boottime::from_nanos(0), Boottime::now());
         assert_eq!(log.due(account, long_ago, 1, sent), 1);
         assert_eq!(log.due(account, long_ago, 0, sent), 0);

@@ -1,4 +1,4 @@
-//! Tries to get a late or a mixed page out of Millpond on PostgreSQL.
+//! Tries to get a late or a mixed page out of Millpond on PostgreSQL and on SQLite.
 //!
 //! It knows the promise: *a response reflects every commit that was acknowledged to its writer more
 //! than `max_staleness` before the request was sent; a write made through a node is in every
@@ -13,7 +13,7 @@
 //!   ways (`schema`, `site`).
 //! - Writers carry out random transactions: several tables, keys that change, rows that move
 //!   between pages, savepoints, rollbacks, prepared ones, TRUNCATE (`writer`, `transaction`);
-//!   others send forms to the nodes (`reader`).
+//!   rows behind joins and the keys of these (`shop`); others send forms to the nodes (`reader`).
 //! - Every write is in the log (`log`) with the versions that it gave under the rows' locks: noted
 //!   before COMMIT is sent, acknowledged, rolled back, or unknown if the connection was lost during
 //!   COMMIT.
@@ -27,6 +27,8 @@
 //!   session may be left.
 //! - Between the faults are quiet periods (`quiet_period`): in them the pages of the node with the
 //!   long bound are judged by the short bound too, so a time-to-live cannot pass for coherence.
+//! - [`run_on_sqlite`] does the same with three nodes on one file, which other programs write,
+//!   lock, vacuum and alter (`sqlite`).
 //! - It may last for hours: each minute the log forgets what no page can be compared with any more
 //!   (`upkeep`).
 //!
@@ -35,6 +37,7 @@
 
 mod client;
 mod context;
+mod database;
 #[cfg(test)]
 mod fake;
 mod fault;
@@ -54,8 +57,10 @@ mod report;
 mod rounds;
 mod scenario;
 mod schema;
+mod shop;
 mod site;
 mod span;
+mod sqlite;
 mod transaction;
 mod upkeep;
 mod writer;
@@ -66,3 +71,4 @@ pub use netns::{Netns, enter_netns};
 pub use packets::Packets;
 pub use report::ScenarioReport;
 pub use scenario::{Feed, LeastReads, Scenario, run};
+pub use sqlite::run_on_sqlite;

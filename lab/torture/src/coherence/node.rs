@@ -1,4 +1,4 @@
-//! A node: a Millpond of its own, with a way of its own to the server.
+//! A node: a Millpond of its own, with a way of its own to the server or with the file of all.
 
 use std::fs;
 use std::io::{self, BufRead as _, BufReader};
@@ -24,22 +24,27 @@ const ENDING: Duration = Duration::from_secs(60);
 /// From one look to the next while that is waited for.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// How a node reaches the server.
+/// How a node reaches the database.
 #[derive(Debug)]
 pub(crate) enum Link {
     /// At an address that no other node uses: the packets can be told apart.
     Straight((Ipv4Addr, u16)),
     /// Through a relay, which replaces the network.
     Relay(Relay),
+    /// An SQLite file, which all nodes open.
+    File(PathBuf),
 }
 
 impl Link {
-    /// Where the node connects to.
-    fn end(&self) -> (Ipv4Addr, u16) {
-        match self {
+    /// The settings of the node's database.
+    fn settings(&self, feed: Feed) -> String {
+        let (address, port) = match self {
             Self::Straight(server) => *server,
             Self::Relay(relay) => (Ipv4Addr::LOCALHOST, relay.port()),
-        }
+            Self::File(file) => return format!("url = \"sqlite:{}\"", file.display()),
+        };
+        let feed = feed.name();
+        format!("url = \"postgres://postgres@{address}:{port}/postgres\"\nfeed = \"{feed}\"")
     }
 }
 
@@ -68,11 +73,9 @@ impl Node {
         feed: Feed,
         bound: Duration,
     ) -> io::Result<Self> {
-        let (address, port) = link.end();
         let site = fast_dir();
-        let database = format!("postgres://postgres@{address}:{port}/postgres");
         let max_staleness = format!("{}s", bound.as_secs());
-        site::write(site.path(), &database, feed, &max_staleness)?;
+        site::write(site.path(), &link.settings(feed), &max_staleness)?;
         if feed == Feed::Triggers {
             install(program, site.path())?;
         }
@@ -112,7 +115,7 @@ impl Node {
                 relay.silence(silent);
                 Ok(())
             }
-            Link::Straight(_) => Err("the node has no relay".to_owned()),
+            Link::Straight(_) | Link::File(_) => Err("the node has no relay".to_owned()),
         }
     }
 

@@ -58,6 +58,7 @@ impl<'f> FaultInjector<'f> {
     /// Ends all connections of a node.
     pub(crate) fn cut(&self, number: usize) -> Result<(), String> {
         match &self.nodes[number].link {
+            Link::File(_) => return Err("the node has no connections".to_owned()),
             Link::Relay(relay) => relay.cut(),
             Link::Straight(server) => {
                 let packets = self.packets.ok_or("there is no namespace")?;

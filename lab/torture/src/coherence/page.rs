@@ -2,7 +2,7 @@
 
 use crate::Choices;
 
-use crate::coherence::schema::{ACCOUNTS, OWNERS, SEATS, SHELVES, ThingKind};
+use crate::coherence::schema::{ACCOUNTS, OWNERS, PUBLISHERS, SEATS, SHELVES, SONGS, ThingKind};
 use crate::coherence::site::PAGES;
 
 /// A page's rows, query by query, each row as its columns' numbers.
@@ -22,6 +22,10 @@ pub(crate) enum Ask {
     /// All that is in one place.
     Place(ThingKind, String),
     Scrap,
+    /// A song with what its keys lead to.
+    Record(u32),
+    /// The albums of a publisher's artists.
+    Releases(u32),
 }
 
 impl Ask {
@@ -29,7 +33,7 @@ impl Ask {
     pub(crate) fn any(choices: &mut Choices<'_>) -> Self {
         let mut number =
             |bound: u32| u32::try_from(choices.below(bound as usize)).unwrap_or_default();
-        let page = number(13);
+        let page = number(15);
         let account = number(ACCOUNTS) + 1;
         let shelf = number(SHELVES).to_string();
         match page {
@@ -48,14 +52,21 @@ impl Ask {
                 ThingKind::Account,
                 OWNERS[number(OWNERS.len() as u32) as usize].to_owned(),
             ),
-            _ => Self::Scrap,
+            12 => Self::Scrap,
+            13 => Self::Record(number(SONGS) + 1),
+            _ => Self::Releases(number(PUBLISHERS) + 1),
         }
     }
 
     /// One that many writes change.
     pub(crate) fn popular(choices: &mut Choices<'_>) -> Self {
         match Self::any(choices) {
-            ask @ (Self::Account(_) | Self::Place(..) | Self::Top | Self::Total) => ask,
+            ask @ (Self::Account(_)
+            | Self::Place(..)
+            | Self::Top
+            | Self::Total
+            | Self::Record(_)
+            | Self::Releases(_)) => ask,
             _ => Self::Total,
         }
     }
@@ -86,6 +97,8 @@ impl Ask {
             Self::Place(ThingKind::Guest, _) => "seat",
             Self::Place(..) => "owner",
             Self::Scrap => "scrap",
+            Self::Record(_) => "record",
+            Self::Releases(_) => "releases",
         }
     }
 
@@ -95,7 +108,8 @@ impl Ask {
             | Self::Pair(id)
             | Self::View(id)
             | Self::Label(id)
-            | Self::Entries(id) => vec![("id", id.to_string())],
+            | Self::Entries(id)
+            | Self::Record(id) => vec![("id", id.to_string())],
             Self::Total | Self::Top | Self::Scrap => Vec::new(),
             Self::Some([a, b, c]) => vec![
                 ("a", a.to_string()),
@@ -103,6 +117,7 @@ impl Ask {
                 ("c", c.to_string()),
             ],
             Self::Place(_, place) => vec![("place", place.clone())],
+            Self::Releases(place) => vec![("place", place.to_string())],
         }
     }
 
@@ -185,6 +200,8 @@ impl Ask {
             "seat" => place(ThingKind::Guest),
             "owner" => place(ThingKind::Account),
             "scrap" => Some(Self::Scrap),
+            "record" => number(0).map(Self::Record),
+            "releases" => number(0).map(Self::Releases),
             _ => None,
         }
     }

@@ -10,7 +10,8 @@ use crate::coherence::context::Context;
 use crate::coherence::judge::{Circumstances, judge};
 use crate::coherence::page::{Ask, Rows};
 use crate::coherence::report::ScenarioReport;
-use crate::coherence::schema::{ACCOUNTS, Thing, ThingKind};
+use crate::coherence::schema::{ACCOUNTS, PUBLISHERS, SONGS, Thing, ThingKind};
+use crate::coherence::shop::ShopStep;
 use base_clock::Boottime;
 
 /// Pause after an error: the node may be down, and a thousand requests a second do not help.
@@ -61,6 +62,10 @@ pub(crate) fn write(context: &Context, mut choices: Choices<'_>) -> ScenarioRepo
     let mut visitor = Visitor::new(context);
     while !context.span.pass(FORM_PACE) {
         let node = choices.below(context.nodes.len());
+        if choices.chance(60) {
+            visitor.write_in_shop(node, &mut choices);
+            continue;
+        }
         let id = u32::try_from(choices.below(ACCOUNTS as usize)).unwrap_or_default() + 1;
         if let Some(own) = visitor.raise(node, id) {
             let asks = [Ask::Account(id), Ask::Pair(id), Ask::View(id), Ask::Total];
@@ -166,15 +171,55 @@ impl<'f> Visitor<'f> {
         seen.is_some_and(|(is_hit, rows)| is_hit && rows[0][0][0] >= version)
     }
 
+    /// Changes a row behind the joins, or a key of one, through a node; then requests pages with
+    /// joins of this node, and as this visitor of another.
+    fn write_in_shop(&mut self, node: usize, choices: &mut Choices<'_>) {
+        let step = ShopStep::any(choices, self.context.forms_move);
+        let (thing, place) = (step.thing, step.place);
+        if place.is_some() {
+            self.context.log.move_begins(thing);
+        }
+        let parameters = place.map_or_else(String::new, |place| format!("&place={place}"));
+        let form = format!("id={}{parameters}", thing.1);
+        let own = self.post(node, step.form, &form, thing, place);
+        if place.is_some() {
+            self.context.log.move_ended(thing, own.is_none());
+        }
+        let Some(own) = own else {
+            return;
+        };
+        let mut number = |bound: u32| u32::try_from(choices.below(bound as usize)).unwrap_or(0) + 1;
+        for ask in [
+            Ask::Record(number(SONGS)),
+            Ask::Releases(number(PUBLISHERS)),
+        ] {
+            self.request(node, &ask);
+            let other = number(self.context.nodes.len() as u32) as usize - 1;
+            self.request_and_judge(other, &ask, Some(&own));
+        }
+    }
+
     /// Raises an account's version through a node.
     fn raise(&mut self, node: usize, id: u32) -> Option<OwnWrite> {
-        let form = format!("id={id}");
-        let answer = self.on(node, |client| client.post("/raise", &form))?;
+        let thing = Thing(ThingKind::Account, id);
+        self.post(node, "/raise", &format!("id={id}"), thing, None)
+    }
+
+    /// Sends a form that gives a thing another version, and perhaps a place.
+    fn post(
+        &mut self,
+        node: usize,
+        target: &str,
+        form: &str,
+        thing: Thing,
+        place: Option<u32>,
+    ) -> Option<OwnWrite> {
+        let answer = self.on(node, |client| client.post(target, form))?;
         let version = answer.location.rsplit_once("version=");
         match version.and_then(|(_, version)| version.parse().ok()) {
             Some(version) if answer.status == 303 => {
-                let thing = Thing(ThingKind::Account, id);
-                self.context.log.posted(node, thing, version);
+                let place = place.map(|place| place.to_string());
+                self.context.log.posted(node, thing, version, place);
                 Some(OwnWrite {
                     thing,
                     version,

@@ -7,7 +7,6 @@ use std::time::Duration;
 use crate::coherence::figures::{FaultFigures, Pages};
 use crate::coherence::judge::Verdict;
 use crate::coherence::log::Fates;
-use crate::coherence::scenario::Feed;
 
 /// Findings that are kept in words.
 const KEPT: usize = 10;
@@ -23,8 +22,8 @@ const AGES: usize = 24;
 pub struct ScenarioReport {
     /// How to repeat it.
     pub seed: u64,
-    /// How the nodes learned of changes.
-    pub feed: Feed,
+    /// How the nodes learned of changes, as `cargo xtask soak adversary` has it.
+    pub feed: &'static str,
     /// All pages.
     pub all: Pages,
     /// Pages of the nodes with a longer bound than others, requested while nothing failed and
@@ -222,8 +221,7 @@ impl fmt::Display for ScenarioReport {
         write!(
             out,
             "seed {}: `cargo xtask soak adversary --seed {0} --feed {}` makes the same choices again",
-            self.seed,
-            self.feed.name()
+            self.seed, self.feed
         )
     }
 }

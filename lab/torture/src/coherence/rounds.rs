@@ -31,7 +31,7 @@ const ATTEMPTS: usize = 5;
 /// How long the nodes are left alone at the end of a scenario.
 const LAST_QUIET_PERIOD: Duration = Duration::from_secs(5);
 /// How long a scenario goes on to read its least number of pages.
-const READING: Duration = Duration::from_secs(600);
+pub(crate) const READING: Duration = Duration::from_secs(600);
 /// Limit for full recovery after a fault, and for the end of the last slot after the scenario.
 pub(crate) const RECOVERY: Duration = Duration::from_secs(60);
 /// From one look to the next while that is waited for.

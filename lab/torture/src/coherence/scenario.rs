@@ -1,4 +1,4 @@
-//! A scenario from its beginning to its end.
+//! A scenario on PostgreSQL from its beginning to its end.
 
 use std::io;
 use std::net::Ipv4Addr;
@@ -85,7 +85,7 @@ const ADDRESSES: [Ipv4Addr; 3] = [
     Ipv4Addr::new(127, 0, 0, 13),
 ];
 /// `max_staleness` of the nodes. With ten minutes a time-to-live cannot pass for coherence.
-const BOUNDS: [Duration; 3] = [
+pub(crate) const BOUNDS: [Duration; 3] = [
     Duration::from_secs(1),
     Duration::from_secs(600),
     Duration::from_secs(1),
@@ -120,7 +120,8 @@ pub fn run(plan: &Scenario) -> Result<ScenarioReport, String> {
 
     let mut report = thread::scope(|scope| {
         scope.spawn(|| upkeep.run());
-        run_clients(&context, &url, plan, |choices| {
+        let write = |number, choices| writer::write(&context, &url, number, choices);
+        run_clients(&context, plan, &write, |choices| {
             let mut injector = FaultInjector {
                 context: &context,
                 nodes: &nodes,
@@ -178,11 +179,11 @@ fn server(feed: Feed) -> Result<Postgres, lab_pgtest::Error> {
         .start()
 }
 
-/// Lets readers and writers work until `rule` has returned; in it the faults happen.
+/// Lets readers work, and writers by `write`, until `rule` has returned; in it the faults happen.
 pub(crate) fn run_clients(
     context: &Context,
-    url: &str,
     plan: &Scenario,
+    write: &(dyn Fn(usize, Choices<'static>) + Sync),
     rule: impl FnOnce(&mut Choices<'static>) -> ScenarioReport,
 ) -> ScenarioReport {
     let seeded = |role: u64, number: usize| {
@@ -190,7 +191,7 @@ pub(crate) fn run_clients(
     };
     let mut report = ScenarioReport {
         seed: plan.seed,
-        feed: plan.feed,
+        feed: plan.feed.name(),
         ..ScenarioReport::default()
     };
     thread::scope(|scope| {
@@ -206,7 +207,7 @@ pub(crate) fn run_clients(
             visitors.push(scope.spawn(move || reader::write(context, seeded(2, number))));
         }
         for number in 0..plan.writers {
-            scope.spawn(move || writer::write(context, url, number, seeded(3, number)));
+            scope.spawn(move || write(number, seeded(3, number)));
         }
         let ruled = rule(&mut seeded(4, 0));
         context.span.end();

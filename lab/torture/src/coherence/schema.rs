@@ -16,6 +16,14 @@ pub(crate) const SHELVES: u32 = 3;
 pub(crate) const GUESTS: u32 = 5;
 /// Seats, numbered from 0: some stay empty.
 pub(crate) const SEATS: u32 = 8;
+/// Songs, each on an album; an album is of an artist, and an artist has a publisher.
+pub(crate) const SONGS: u32 = 8;
+/// Albums, numbered from 1.
+pub(crate) const ALBUMS: u32 = 6;
+/// Artists, numbered from 1.
+pub(crate) const ARTISTS: u32 = 4;
+/// Publishers, numbered from 1.
+pub(crate) const PUBLISHERS: u32 = 3;
 /// Pieces of scrap in every state of that table.
 pub(crate) const PIECES: i32 = 5;
 
@@ -36,6 +44,14 @@ pub(crate) enum ThingKind {
     Scrap,
     /// The constant within a view that is replaced; there is one.
     Label,
+    /// A row of `song`; its place is the album, by the key that joins them.
+    Song,
+    /// A row of `album`, of which each of its songs has the version; its place is the artist.
+    Album,
+    /// A row of `artist`, of which each of its albums has the version; its place is the publisher.
+    Artist,
+    /// A row of `publisher`, of which each of its artists has the version.
+    Publisher,
 }
 
 /// One thing of a kind.
@@ -56,6 +72,10 @@ impl ThingKind {
             Self::Item | Self::Boxed => 1..ITEMS + 1,
             Self::Guest => 1..GUESTS + 1,
             Self::Scrap | Self::Label => 0..1,
+            Self::Song => 1..SONGS + 1,
+            Self::Album => 1..ALBUMS + 1,
+            Self::Artist => 1..ARTISTS + 1,
+            Self::Publisher => 1..PUBLISHERS + 1,
         }
     }
 }
@@ -66,7 +86,10 @@ pub(crate) fn first_place(Thing(kind, id): Thing) -> Option<String> {
         ThingKind::Account => Some(OWNERS[id as usize % OWNERS.len()].to_owned()),
         ThingKind::Item | ThingKind::Boxed => Some((id % SHELVES).to_string()),
         ThingKind::Guest => Some(id.to_string()),
-        ThingKind::Entries | ThingKind::Scrap | ThingKind::Label => None,
+        ThingKind::Song => Some((id % ALBUMS + 1).to_string()),
+        ThingKind::Album => Some((id % ARTISTS + 1).to_string()),
+        ThingKind::Artist => Some((id % PUBLISHERS + 1).to_string()),
+        ThingKind::Entries | ThingKind::Scrap | ThingKind::Label | ThingKind::Publisher => None,
     }
 }
 
@@ -80,6 +103,10 @@ pub(crate) fn things() -> impl Iterator<Item = Thing> {
         ThingKind::Entries,
         ThingKind::Scrap,
         ThingKind::Label,
+        ThingKind::Song,
+        ThingKind::Album,
+        ThingKind::Artist,
+        ThingKind::Publisher,
     ];
     kinds
         .into_iter()
@@ -91,9 +118,32 @@ pub(crate) fn label(number: u64) -> String {
     format!("create or replace view label as select id, {number}::bigint as label from account")
 }
 
+/// The same on SQLite, in a transaction.
+pub(crate) fn label_on_sqlite(number: u64) -> String {
+    format!("drop view label; create view label as select id, {number} as label from account")
+}
+
 /// The tables in their first state, and the publication that the feeds read.
 pub(crate) fn create() -> String {
-    let mut sql = TABLES.to_owned();
+    let views = label(0);
+    format!(
+        "{TABLES}{ENTRIES}{OLD_VALUES}{}{views};\ncreate publication millpond for all tables;\n",
+        rows()
+    )
+}
+
+/// The tables in their first state on SQLite.
+pub(crate) fn create_on_sqlite() -> String {
+    let entries = "create table entry (account_id int not null, number bigint not null, primary key (account_id, number));";
+    format!(
+        "{TABLES}{entries}{}create view label as select id, 0 as label from account;\n",
+        rows()
+    )
+}
+
+/// The statements that fill the tables.
+fn rows() -> String {
+    let mut sql = String::new();
     let mut insert = |table: &str, values: String| {
         sql += &format!("insert into {table} values ({values});\n");
     };
@@ -112,28 +162,50 @@ pub(crate) fn create() -> String {
             ThingKind::Scrap => {
                 (1..=PIECES).for_each(|piece| insert("scrap", format!("{piece}, 0")))
             }
+            ThingKind::Song => insert("song", format!("{id}, {place}, 0, 0")),
+            ThingKind::Album => insert("album", format!("{id}, {place}, 0, 0")),
+            ThingKind::Artist => insert("artist", format!("{id}, {place}, 0, 0")),
+            ThingKind::Publisher => insert("publisher", format!("{id}, 0")),
             ThingKind::Label => {}
         }
     }
-    sql + &label(0) + ";\ncreate publication millpond for all tables;\n"
+    sql
 }
 
 const TABLES: &str = "
 create table account (id int primary key, owner text not null, balance bigint not null, version bigint not null, stamp bigint not null);
-create index on account (owner);
+create index account_owner on account (owner);
 create table mirror (account_id int primary key, version bigint not null, stamp bigint not null);
-alter table mirror replica identity full;
 create table item (id bigint primary key, shelf int not null, version bigint not null);
-alter table item replica identity full;
 create table box (id bigint primary key, shelf int not null, version bigint not null);
 create table seat (id int primary key, guest int not null unique, version bigint not null);
-create table entry (account_id int not null, number bigint not null, primary key (account_id, number)) partition by hash (account_id);
-create table entry_0 partition of entry for values with (modulus 2, remainder 0);
-create table entry_1 partition of entry for values with (modulus 2, remainder 1);
 create table scrap (piece int primary key, round bigint not null);
 create table round (id int primary key, round bigint not null);
 insert into round values (0, 0);
 create table bulk (id bigint primary key, filling text not null);
 create view account_state as
     select a.id, a.version, m.version as mirrored from account a join mirror m on m.account_id = a.id;
+create table song (id int primary key, album int not null, version bigint not null, copied bigint not null);
+create index song_album on song (album);
+create table album (id int primary key, artist int not null, version bigint not null, copied bigint not null);
+create index album_artist on album (artist);
+create table artist (id int primary key, publisher int not null, version bigint not null, copied bigint not null);
+create index artist_publisher on artist (publisher);
+create table publisher (id int primary key, version bigint not null);
+create view release as
+    select b.id, b.version, b.copied, r.id as artist, r.version as artist_version, r.publisher
+    from album b join artist r on r.id = b.artist;
+";
+/// A partitioned table.
+const ENTRIES: &str = "
+create table entry (account_id int not null, number bigint not null, primary key (account_id, number)) partition by hash (account_id);
+create table entry_0 partition of entry for values with (modulus 2, remainder 0);
+create table entry_1 partition of entry for values with (modulus 2, remainder 1);
+";
+/// Of these tables the feed has all old values, of the others the old keys.
+const OLD_VALUES: &str = "
+alter table mirror replica identity full;
+alter table item replica identity full;
+alter table album replica identity full;
+alter table artist replica identity full;
 ";

@@ -4,8 +4,6 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use crate::coherence::scenario::Feed;
-
 /// A page: a JSON endpoint, or a template that lists the columns of each row.
 pub(crate) struct PageScript {
     pub(crate) name: &'static str,
@@ -35,7 +33,7 @@ const ID: &str = "-- param: id integer\n";
 const NUMBER: &str = "-- param: place integer\n";
 
 /// All pages but the form.
-pub(crate) const PAGES: [PageScript; 13] = [
+pub(crate) const PAGES: [PageScript; 15] = [
     // A join by the primary key.
     page(
         "account",
@@ -190,6 +188,44 @@ pub(crate) const PAGES: [PageScript; 13] = [
             "select count(*) as pieces, coalesce(min(round), 0) as oldest, coalesce(max(round), 0) as newest from scrap",
         )],
     ),
+    // Four tables along keys: the parameter narrows the first, and witnesses narrow the others.
+    page(
+        "record",
+        ID,
+        &[Query(
+            "record",
+            "one",
+            &[
+                "version",
+                "copied",
+                "album",
+                "album_version",
+                "album_copied",
+                "artist",
+                "artist_version",
+                "artist_copied",
+                "publisher",
+                "publisher_version",
+            ],
+            "select s.version, s.copied, \
+             b.id as album, b.version as album_version, b.copied as album_copied, \
+             r.id as artist, r.version as artist_version, r.copied as artist_copied, \
+             p.id as publisher, p.version as publisher_version \
+             from song s join album b on b.id = s.album join artist r on r.id = b.artist \
+             join publisher p on p.id = r.publisher where s.id = :id",
+        )],
+    ),
+    // A view with a join: the parameter narrows one table behind it, and a witness the other.
+    page(
+        "releases",
+        NUMBER,
+        &[Query(
+            "rows",
+            "many",
+            &["id", "version", "copied", "artist", "artist_version"],
+            "select id, version, copied, artist, artist_version from release where publisher = :place order by id",
+        )],
+    ),
 ];
 
 /// All nodes have the same secret, so each node can read another node's cookie of a visitor's
@@ -207,6 +243,42 @@ update mirror set version = version + 1, stamp = 0 where account_id = :id;
 
 -- redirect: /account?id=:id&version=:version
 ";
+
+/// The tables that are joined along keys: each with the next, and with the one before.
+const KEYS: [(&str, &str, &str); 4] = [
+    ("song", "album", ""),
+    ("album", "artist", "song"),
+    ("artist", "publisher", "album"),
+    ("publisher", "", "artist"),
+];
+
+/// The forms `rename_TABLE` and `move_TABLE`, which do what other programs do to these tables.
+fn shop_forms() -> Vec<(String, String)> {
+    let mut forms = Vec::new();
+    for (table, key, before) in KEYS {
+        let copy = match before {
+            "" => String::new(),
+            before => format!(
+                "-- name: copies :exec\nupdate {before} set copied = (select version from {table} where id = :id) where {table} = :id;\n"
+            ),
+        };
+        let redirect = "-- redirect: /record?id=:id&version=:version\n";
+        let renamed = format!(
+            "{ID}-- name: row :one\nupdate {table} set version = version + 1 where id = :id returning version;\n{copy}{redirect}"
+        );
+        forms.push((format!("rename_{table}"), renamed));
+        if !key.is_empty() {
+            // The first statement takes the lock of the row whose version is copied.
+            let moved = format!(
+                "{ID}{NUMBER}-- name: lock :exec\nupdate {key} set version = version where id = :place;\n\
+                 -- name: row :one\nupdate {table} set {key} = :place, copied = (select version from {key} where id = :place), \
+                 version = version + 1 where id = :id returning version;\n{copy}{redirect}"
+            );
+            forms.push((format!("move_{table}"), moved));
+        }
+    }
+    forms
+}
 
 impl PageScript {
     fn script(&self) -> String {
@@ -238,26 +310,23 @@ impl PageScript {
     }
 }
 
-/// Writes the site into an empty folder.
+/// Writes the site into an empty folder, with `database` as the settings of that table.
 ///
 /// # Errors
 /// A file cannot be written.
-pub(crate) fn write(
-    folder: &Path,
-    database: &str,
-    feed: Feed,
-    max_staleness: &str,
-) -> io::Result<()> {
+pub(crate) fn write(folder: &Path, database: &str, max_staleness: &str) -> io::Result<()> {
     let pages = folder.join("pages");
     fs::create_dir_all(&pages)?;
     fs::write(
         folder.join("millpond.toml"),
         format!(
-            "[database]\nurl = \"{database}\"\nfeed = \"{}\"\n[cache]\nmax_staleness = \"{max_staleness}\"\n[session]\nsecret = \"{SECRET}\"\n",
-            feed.name()
+            "[database]\n{database}\n[cache]\nmax_staleness = \"{max_staleness}\"\n[session]\nsecret = \"{SECRET}\"\n"
         ),
     )?;
     fs::write(pages.join("raise.post.sql"), RAISE)?;
+    for (name, form) in shop_forms() {
+        fs::write(pages.join(format!("{name}.post.sql")), form)?;
+    }
     for page in PAGES {
         fs::write(pages.join(format!("{}.sql", page.name)), page.script())?;
         if !page.json {

@@ -1,12 +1,14 @@
 //! What a transaction does, one statement at a time.
 
 use crate::Choices;
-use postgres::{Client, Error, Row};
 
+use crate::coherence::database::{SqlConnection, StatementValue};
 use crate::coherence::log::Change;
 use crate::coherence::schema::{
-    ACCOUNTS, GUESTS, ITEMS, OWNERS, PIECES, SEATS, SHELVES, Thing, ThingKind,
+    ACCOUNTS, ALBUMS, ARTISTS, GUESTS, ITEMS, OWNERS, PIECES, PUBLISHERS, SEATS, SHELVES, SONGS,
+    Thing, ThingKind,
 };
+use crate::coherence::shop;
 
 /// One step of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +29,10 @@ pub(crate) enum TransactionStep {
     Enter,
     /// The table of scrap truncated and filled again.
     Truncate,
+    /// A row behind the joins along keys, with its copies before them.
+    Rename,
+    /// The key of a song, an album or an artist, which then belongs to another row.
+    MoveKey,
 }
 
 /// Entries that are kept of one account.
@@ -35,7 +41,7 @@ const ENTRIES: i64 = 20;
 impl TransactionStep {
     /// Any step; seldom one that locks a whole table.
     pub(crate) fn any(choices: &mut Choices<'_>) -> Self {
-        match choices.below(15) {
+        match choices.below(21) {
             0..3 => Self::Raise,
             3..5 => Self::Transfer,
             5..7 => Self::Sell,
@@ -43,7 +49,9 @@ impl TransactionStep {
             9..11 => Self::MoveBox,
             11..13 => Self::MoveGuest,
             13 => Self::Enter,
-            _ => Self::Truncate,
+            14 => Self::Truncate,
+            15..18 => Self::Rename,
+            _ => Self::MoveKey,
         }
     }
 
@@ -51,19 +59,18 @@ impl TransactionStep {
     ///
     /// # Errors
     /// The server refused it: a seat is taken, there is a deadlock, or it is away.
-    pub(crate) fn run(
+    pub(crate) fn run<D: SqlConnection>(
         self,
-        client: &mut Client,
+        client: &mut D,
         write: u64,
         choices: &mut Choices<'_>,
-    ) -> Result<Vec<Change>, Error> {
-        let mut number =
-            |bound: u32| i32::try_from(choices.below(bound as usize)).unwrap_or_default();
+    ) -> Result<Vec<Change>, D::Error> {
+        let mut number = |bound: u32| u32::try_from(choices.below(bound as usize)).unwrap_or(0);
         match self {
             Self::Raise => Ok(vec![raise(client, number(ACCOUNTS) + 1, 0, None, write)?]),
             Self::Transfer => {
                 let from = number(ACCOUNTS) + 1;
-                let to = from % ACCOUNTS.cast_signed() + 1;
+                let to = from % ACCOUNTS + 1;
                 Ok(vec![
                     raise(client, from, -7, None, write)?,
                     raise(client, to, 7, None, write)?,
@@ -71,97 +78,121 @@ impl TransactionStep {
             }
             Self::Sell => {
                 let (id, owner) = (number(ACCOUNTS) + 1, number(OWNERS.len() as u32));
-                let owner = OWNERS[owner.unsigned_abs() as usize];
+                let owner = OWNERS[owner as usize];
                 Ok(vec![raise(client, id, 0, Some(owner), write)?])
             }
             Self::MoveItem => {
-                let text = "update item set shelf = $2, version = version + 1 where id = $1 returning version";
-                let (id, shelf) = (number(ITEMS) + 1, number(SHELVES));
-                let row = client.query_one(text, &[&i64::from(id), &shelf])?;
-                Ok(vec![moved(ThingKind::Item, id, &row, shelf)])
+                let item = Thing(ThingKind::Item, number(ITEMS) + 1);
+                put(client, ("item", "shelf", "id"), item, number(SHELVES))
             }
             Self::MoveBox => {
-                let text = "update box set shelf = $2, version = version + 1 where id = $1 returning version";
-                let (id, shelf) = (number(ITEMS) + 1, number(SHELVES));
-                let row = client.query_one(text, &[&i64::from(id), &shelf])?;
-                Ok(vec![moved(ThingKind::Boxed, id, &row, shelf)])
+                let boxed = Thing(ThingKind::Boxed, number(ITEMS) + 1);
+                put(client, ("box", "shelf", "id"), boxed, number(SHELVES))
             }
             Self::MoveGuest => {
-                let text = "update seat set id = $2, version = version + 1 where guest = $1 returning version";
-                let (guest, seat) = (number(GUESTS) + 1, number(SEATS));
-                let row = client.query_one(text, &[&guest, &seat])?;
-                Ok(vec![moved(ThingKind::Guest, guest, &row, seat)])
+                let guest = Thing(ThingKind::Guest, number(GUESTS) + 1);
+                put(client, ("seat", "id", "guest"), guest, number(SEATS))
             }
             Self::Enter => enter(client, number(ACCOUNTS) + 1),
             Self::Truncate => truncate(client),
+            Self::Rename => match number(3) {
+                0 => shop::rename(client, Thing(ThingKind::Album, number(ALBUMS) + 1)),
+                1 => shop::rename(client, Thing(ThingKind::Artist, number(ARTISTS) + 1)),
+                _ => shop::rename(client, Thing(ThingKind::Publisher, number(PUBLISHERS) + 1)),
+            },
+            Self::MoveKey => {
+                let (thing, places) = match number(3) {
+                    0 => (Thing(ThingKind::Song, number(SONGS) + 1), ALBUMS),
+                    1 => (Thing(ThingKind::Album, number(ALBUMS) + 1), ARTISTS),
+                    _ => (Thing(ThingKind::Artist, number(ARTISTS) + 1), PUBLISHERS),
+                };
+                shop::move_key(client, thing, number(places) + 1)
+            }
         }
     }
 }
 
 /// The next version of an account and of its mirror, with this much more money, and perhaps another
 /// owner.
-pub(crate) fn raise(
-    client: &mut Client,
-    id: i32,
+pub(crate) fn raise<D: SqlConnection>(
+    client: &mut D,
+    id: u32,
     money: i64,
     owner: Option<&str>,
     write: u64,
-) -> Result<Change, Error> {
-    let stamp = write.cast_signed();
-    let row = client.query_one(
+) -> Result<Change, D::Error> {
+    let (row, stamp) = (integer(id), StatementValue::Integer(write.cast_signed()));
+    let version = client.number(
         "update account set version = version + 1, stamp = $2, balance = balance + $3, owner = coalesce($4, owner) \
          where id = $1 returning version",
-        &[&id, &stamp, &money, &owner],
+        &[row, stamp, StatementValue::Integer(money), StatementValue::Text(owner)],
     )?;
-    client.execute(
+    client.run(
         "update mirror set version = version + 1, stamp = $2 where account_id = $1",
-        &[&id, &stamp],
+        &[row, stamp],
     )?;
     Ok(Change {
-        thing: Thing(ThingKind::Account, id.unsigned_abs()),
-        version: row.get::<_, i64>(0).unsigned_abs(),
+        thing: Thing(ThingKind::Account, id),
+        version: version.unsigned_abs(),
         place: owner.map(str::to_owned),
     })
 }
 
-fn moved(kind: ThingKind, id: i32, row: &Row, place: i32) -> Change {
-    Change {
-        thing: Thing(kind, id.unsigned_abs()),
-        version: row.get::<_, i64>(0).unsigned_abs(),
-        place: Some(place.to_string()),
-    }
+fn integer(id: u32) -> StatementValue<'static> {
+    StatementValue::Integer(id.into())
 }
 
-fn placeless(kind: ThingKind, id: i32, version: i64) -> Vec<Change> {
+/// Puts a thing into a place: that column of the row that has its number in the other column.
+fn put<D: SqlConnection>(
+    client: &mut D,
+    (table, place, number): (&str, &str, &str),
+    thing: Thing,
+    to: u32,
+) -> Result<Vec<Change>, D::Error> {
+    let statement = format!(
+        "update {table} set {place} = $2, version = version + 1 where {number} = $1 returning version"
+    );
+    let version = client.number(&statement, &[integer(thing.1), integer(to)])?;
+    Ok(vec![Change {
+        thing,
+        version: version.unsigned_abs(),
+        place: Some(to.to_string()),
+    }])
+}
+
+fn placeless(thing: Thing, version: i64) -> Vec<Change> {
     vec![Change {
-        thing: Thing(kind, id.unsigned_abs()),
+        thing,
         version: version.unsigned_abs(),
         place: None,
     }]
 }
 
 /// The lock of the account makes entries come one after the other.
-fn enter(client: &mut Client, id: i32) -> Result<Vec<Change>, Error> {
-    client.execute("select from account where id = $1 for update", &[&id])?;
-    let row = client.query_one(
+fn enter<D: SqlConnection>(client: &mut D, id: u32) -> Result<Vec<Change>, D::Error> {
+    client.locked("select id from account where id = $1", &[integer(id)])?;
+    let number = client.number(
         "insert into entry select $1, max(number) + 1 from entry where account_id = $1 returning number",
-        &[&id],
+        &[integer(id)],
     )?;
-    let number: i64 = row.get(0);
-    client.execute(
+    client.run(
         "delete from entry where account_id = $1 and number < $2",
-        &[&id, &(number - ENTRIES)],
+        &[integer(id), StatementValue::Integer(number - ENTRIES)],
     )?;
-    Ok(placeless(ThingKind::Entries, id, number))
+    Ok(placeless(Thing(ThingKind::Entries, id), number))
 }
 
-fn truncate(client: &mut Client) -> Result<Vec<Change>, Error> {
-    let row = client.query_one("update round set round = round + 1 returning round", &[])?;
-    let round: i64 = row.get(0);
-    client.batch_execute("truncate scrap")?;
-    client.execute(
-        "insert into scrap select piece, $1 from generate_series(1, $2::int) piece",
-        &[&round, &PIECES],
-    )?;
-    Ok(placeless(ThingKind::Scrap, 0, round))
+fn truncate<D: SqlConnection>(client: &mut D) -> Result<Vec<Change>, D::Error> {
+    let round = client.number("update round set round = round + 1 returning round", &[])?;
+    client.batch(&format!("{} scrap", D::EMPTY))?;
+    for piece in 1..=PIECES {
+        client.run(
+            "insert into scrap values ($1, $2)",
+            &[
+                StatementValue::Integer(piece.into()),
+                StatementValue::Integer(round),
+            ],
+        )?;
+    }
+    Ok(placeless(Thing(ThingKind::Scrap, 0), round))
 }

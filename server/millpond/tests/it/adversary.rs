@@ -1,9 +1,12 @@
-//! The promise on PostgreSQL: three nodes while feeds, server, nodes and the network fail. `cargo
-//! xtask soak adversary` does this for an hour.
+//! The promise on PostgreSQL: three nodes while feeds, server, nodes and the network fail; and on
+//! SQLite: three nodes on a file that other programs write. `cargo xtask soak adversary` does this
+//! for an hour.
 
 use std::time::Duration;
 
-use lab_torture::coherence::{Feed, LeastReads, Netns, Scenario, enter_netns, run};
+use lab_torture::coherence::{
+    Feed, LeastReads, Netns, Packets, Scenario, ScenarioReport, enter_netns, run, run_on_sqlite,
+};
 
 /// A run of less than this has checked nothing. On a busy machine it takes longer.
 const LEAST_READS: u64 = 2_000;
@@ -20,24 +23,40 @@ fn no_fault_makes_a_page_late_or_mixed() {
         // The report and the findings have been printed.
         Netns::Finished(ended) => return assert!(ended.success(), "{ended}"),
     };
+    let scenario = scenario(packets);
+    let report = run(&scenario).unwrap();
+    check(&report, &scenario.least);
+}
+
+#[test]
+fn no_fault_on_sqlite_makes_a_page_late_or_mixed() {
+    let mut scenario = scenario(Err("a file has no network".to_owned()));
+    // Each commit of another program ends all that is in memory.
+    scenario.least.hits /= 5;
+    let report = run_on_sqlite(&scenario).unwrap();
+    check(&report, &scenario.least);
+}
+
+fn scenario(packets: Result<Packets, String>) -> Scenario {
     let reads = number("MILLPOND_ADVERSARY_READS").unwrap_or(LEAST_READS);
-    let least = LeastReads {
-        all: reads,
-        hits: reads / 2,
-        quiet: LEAST_IN_QUIET_PERIODS,
-        quiet_hits: 1,
-    };
-    let report = run(&Scenario {
+    Scenario {
         program: env!("CARGO_BIN_EXE_millpond").into(),
         feed: feed(),
         packets,
         length: Duration::from_secs(number(SECONDS).unwrap_or(30)),
-        least,
+        least: LeastReads {
+            all: reads,
+            hits: reads / 2,
+            quiet: LEAST_IN_QUIET_PERIODS,
+            quiet_hits: 1,
+        },
         seed: number("MILLPOND_ADVERSARY_SEED").unwrap_or(1),
         readers: 4,
         writers: 4,
-    });
-    let report = report.unwrap();
+    }
+}
+
+fn check(report: &ScenarioReport, least: &LeastReads) {
     println!("{report}");
     let all = report.all;
     assert_eq!((all.late, all.mixed), (0, 0), "{report}");
@@ -51,7 +70,7 @@ fn no_fault_makes_a_page_late_or_mixed() {
         quiet: quiet.reads.min(least.quiet),
         quiet_hits: quiet.hits.min(least.quiet_hits),
     };
-    assert_eq!(read, least, "{report}");
+    assert_eq!(read, *least, "{report}");
     // A claim about seconds, so it is judged only where a length is given. Here it is enough that
     // after each fault every node shows a write from memory, which is a note otherwise.
     if number(SECONDS).is_some() {
@@ -64,7 +83,8 @@ fn no_fault_makes_a_page_late_or_mixed() {
 fn feed() -> Feed {
     match std::env::var("MILLPOND_ADVERSARY_FEED").as_deref() {
         Ok("triggers") => Feed::Triggers,
-        Ok("logical") | Err(_) => Feed::Logical,
+        // On SQLite it does not matter.
+        Ok("logical" | "sqlite") | Err(_) => Feed::Logical,
         Ok(other) => panic!("MILLPOND_ADVERSARY_FEED is {other}, neither logical nor triggers"),
     }
 }
