@@ -35,6 +35,12 @@ impl Arguments {
             .map_err(|_| format!("{name} does not take {value:?}"))
     }
 
+    /// Takes `--name` from any place; whether it was there.
+    pub(crate) fn flag(&mut self, name: &str) -> bool {
+        let at = self.0.iter().position(|word| word == name);
+        at.and_then(|at| self.0.remove(at)).is_some()
+    }
+
     /// To be called when everything known has been taken.
     pub(crate) fn end(mut self) -> Result<()> {
         match self.word() {

@@ -21,6 +21,7 @@ mod fortio;
 mod frozen;
 mod hit_ratio;
 mod hostile;
+mod joins;
 mod lateness;
 mod libcachesim;
 mod magazine;
@@ -128,9 +129,21 @@ usage: lab-bench COMMAND
       --blocks N         ABBA blocks (default 10)
       --millpond FILE    (default target/release/millpond)
       --json FILE
+  churn                hits of articles behind a view with a join while single rows change, on both databases
+      --updates R        a second (default 200)
+      --reads R          a second (default 4000)
+      --seconds S        for each page (default 20)
+      --millpond FILE    (default target/release/millpond)
+      --json FILE
+  witnesses            CPU of server and database for a page of three tables, with witnesses and with whole tables, both databases
+      --pages N          in one run (default 400)
+      --blocks N         ABBA blocks, two runs of each page in each (default 10)
+      --millpond FILE    (default target/release/millpond)
+      --json FILE
   invalidation         server CPU of a change in PostgreSQL with few and with many results in memory
       --objects N        many (default 100000; few are 1000)
       --updates N        changes in one round (default 500)
+      --joined           of pages that join five tables along keys, instead of pages of one table
       --blocks N         ABBA blocks, two rounds of each in each (default 10)
       --millpond FILE    (default target/release/millpond)
       --json FILE
@@ -158,6 +171,8 @@ fn main() -> ExitCode {
         Some("slow") => slow::run(arguments),
         Some("visible") => postgres::visible(arguments),
         Some("updates") => postgres::updates(arguments),
+        Some("churn") => joins::churn(arguments),
+        Some("witnesses") => joins::witnesses(arguments),
         Some("invalidation") => postgres::invalidation(arguments),
         Some("--help" | "-h" | "help") => {
             print!("{USAGE}");

@@ -37,6 +37,9 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<bool> {
         measure("three tags of its own", entries, usize::MAX, |n| {
             (0..3).map(|tag| Tag::narrow((3 * n + tag) << 1)).collect()
         })?,
+        measure("one and five of its own", entries, usize::MAX, |n| {
+            (0..6).map(|tag| Tag::narrow((6 * n + tag) << 1)).collect()
+        })?,
         measure(
             "no tag, after nine have left",
             entries,

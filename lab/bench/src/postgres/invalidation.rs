@@ -3,7 +3,9 @@
 //! The pages of one table's groups are loaded into memory. Then rows of different groups are
 //! updated, one transaction each, and the server's CPU for all of them is counted, including the
 //! feed's thread. Under `REPLICA IDENTITY DEFAULT` the feed does not give a row's old group, so
-//! each update invalidates all pages of groups; under `FULL` it invalidates one.
+//! each update invalidates all pages of groups; under `FULL` it invalidates one. With `--joined`
+//! the pages join five tables along keys, so each has five witnesses, and a row behind the last key
+//! is updated, which invalidates one page.
 
 use std::{
     fmt::Write as _,
@@ -16,7 +18,7 @@ use serde_json::{Value, json};
 
 use super::{
     client::PageClient,
-    site::{IN_GROUP, Site, to_message},
+    site::{IN_GROUP, PARTS, Site, to_message},
 };
 use crate::{
     Result,
@@ -38,6 +40,7 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<bool> {
     let many: i32 = arguments.option("--objects")?.unwrap_or(100_000).max(FEW);
     let updates: i32 = arguments.option("--updates")?.unwrap_or(500).clamp(1, FEW);
     let blocks: usize = arguments.option("--blocks")?.unwrap_or(10).max(1);
+    let joined = arguments.flag("--joined");
     let json: Option<String> = arguments.option("--json")?;
     arguments.end()?;
 
@@ -52,16 +55,18 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<bool> {
     );
     let mut found: Vec<Value> = Vec::new();
     let mut holds = true;
-    for identity in ["default", "full"] {
+    let identities: &[&str] = if joined {
+        &["joined"]
+    } else {
+        &["default", "full"]
+    };
+    for identity in identities {
         // Both databases have as many rows, so that PostgreSQL's part is the same.
-        let mut few = Side::new(&millpond, many, FEW, identity)?;
-        let mut all = Side::new(&millpond, many, many, identity)?;
+        let mut few = LoadedSite::new(&millpond, many, FEW, identity)?;
+        let mut all = LoadedSite::new(&millpond, many, many, identity)?;
         let (mut fews, mut alls, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
         for block in 0..blocks {
-            eprintln!(
-                "replica identity {identity}: block {} of {blocks}",
-                block + 1
-            );
+            eprintln!("{identity}: block {} of {blocks}", block + 1);
             let first = few.cost(updates)?;
             let (second, third) = (all.cost(updates)?, all.cost(updates)?);
             let fourth = few.cost(updates)?;
@@ -95,38 +100,53 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<bool> {
 }
 
 /// A site with pages of these groups in memory, and a connection that updates their rows.
-struct Side {
+struct LoadedSite {
     // Dropped before the site, whose database cannot be dropped while a client is connected.
     writer: postgres::Client,
     update: postgres::Statement,
     site: Site,
     cached: i32,
+    joined: bool,
 }
 
-impl Side {
+impl LoadedSite {
     fn new(millpond: &Path, groups: i32, cached: i32, identity: &str) -> Result<Self> {
-        let site = Site::start(millpond, groups, identity)?;
+        let joined = identity == "joined";
+        let (site, table) = if joined {
+            let site = Site::start_joined(millpond, groups)?;
+            (site, format!("part_{PARTS}"))
+        } else {
+            let site = Site::start(millpond, groups, identity)?;
+            (site, "note".to_owned())
+        };
         let mut writer = site.client()?;
+        let update = format!("update {table} set version = version + 1 where id = $1");
         let update = writer
-            .prepare("update note set version = version + 1 where id = $1")
+            .prepare(&update)
             .map_err(|error| to_message(&error))?;
         Ok(Self {
             writer,
             update,
             site,
             cached,
+            joined,
         })
     }
 
     /// Microseconds of the server's CPU for one update with all pages in memory.
     fn cost(&mut self, updates: i32) -> Result<f64> {
-        warm(&self.site, self.cached)?;
+        let page = |group: i32| match self.joined {
+            true => format!("/joined/{}", group * IN_GROUP),
+            false => format!("/group/{group}"),
+        };
+        warm(&self.site, self.cached, &page)?;
         let before = cpu::run_time(self.site.server.pid())?;
+        let in_group = if self.joined { 1 } else { IN_GROUP };
         for number in 0..updates {
             // Groups that are far from each other.
             let group = number * (self.cached / updates);
             self.writer
-                .execute(&self.update, &[&(group * IN_GROUP)])
+                .execute(&self.update, &[&(group * in_group)])
                 .map_err(|error| to_message(&error))?;
         }
         shown(&self.site, &mut self.writer)?;
@@ -136,14 +156,14 @@ impl Side {
 }
 
 /// Asks for the pages of the first groups until all are in memory.
-fn warm(site: &Site, groups: i32) -> Result<()> {
+fn warm(site: &Site, groups: i32, page: &(dyn Fn(i32) -> String + Sync)) -> Result<()> {
     thread::scope(|scope| {
         let warmers: Vec<_> = (0..WARMERS)
             .map(|first| {
                 scope.spawn(move || {
                     let mut client = PageClient::connect(&site.server.url)?;
                     for group in (first..groups).step_by(WARMERS as usize) {
-                        client.get(&format!("/group/{group}"))?;
+                        client.get(&page(group))?;
                     }
                     Ok(())
                 })

@@ -14,6 +14,9 @@ use crate::{
 /// The rows of `note` in each group.
 pub(super) const IN_GROUP: i32 = 2;
 
+/// Tables of [`Site::start_joined`], each with a key into the next.
+pub(super) const PARTS: usize = 5;
+
 /// A database, a site on it, and the server of that site. All end with this value.
 pub(super) struct Site {
     pub(super) server: BenchServer,
@@ -42,6 +45,36 @@ impl Site {
     /// `note` has `groups` times [`IN_GROUP`] rows and this replica identity; `other` has twenty.
     /// Both belong to the publication.
     pub(super) fn start(millpond: &std::path::Path, groups: i32, identity: &str) -> Result<Self> {
+        Self::start_with(millpond, groups, identity, "", "")
+    }
+
+    /// The same with [`PARTS`] tables of a row for each group, and a page that joins all of them
+    /// along keys.
+    pub(super) fn start_joined(millpond: &std::path::Path, groups: i32) -> Result<Self> {
+        let mut tables = String::new();
+        let mut joins = String::new();
+        let mut key = "n.groupe".to_owned();
+        for part in 1..=PARTS {
+            tables += &format!(
+                "create table part_{part} (id int primary key, next int not null, version bigint not null);
+                 insert into part_{part} select i, i, 0 from generate_series(0, {groups} - 1) i;"
+            );
+            joins += &format!(" join part_{part} p{part} on p{part}.id = {key}");
+            key = format!("p{part}.next");
+        }
+        let page = format!(
+            "-- param: id integer\n-- name: note :one\nselect n.id, p{PARTS}.version from note n{joins} where n.id = :id;\n"
+        );
+        Self::start_with(millpond, groups, "default", &tables, &page)
+    }
+
+    fn start_with(
+        millpond: &std::path::Path,
+        groups: i32,
+        identity: &str,
+        tables: &str,
+        joined: &str,
+    ) -> Result<Self> {
         let postgres = Options::new()
             .logical()
             .start()
@@ -57,7 +90,8 @@ impl Site {
                  create table other (id int primary key, text text not null);
                  insert into other select i, repeat('x', 200) from generate_series(1, 20) i;
                  alter table note replica identity {identity};
-                 create publication millpond for table note, other;
+                 {tables}
+                 create publication millpond for all tables;
                  analyze"
             ))
             .map_err(|error| to_message(&error))?;
@@ -75,6 +109,9 @@ impl Site {
         )?;
         for (name, text) in PAGES {
             write(&format!("pages/{name}"), text)?;
+        }
+        if !joined.is_empty() {
+            write("pages/joined/[id].sql", joined)?;
         }
         let server = server::millpond(millpond, folder.path(), "/elsewhere", true)?;
         Ok(Self {
