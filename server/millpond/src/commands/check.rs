@@ -1,8 +1,7 @@
-//! `millpond check`: the faults of a site, the routes that never answer, and the dependencies of
-//! each query.
+//! `millpond check`: the faults of a site, the routes that never answer, and what ends each page.
 
 use std::io::{self, BufRead as _, IsTerminal as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use base_chart::{Column, Table, text_table};
 use clap::Args;
@@ -14,7 +13,7 @@ use crate::failure::{CommandFailure, CommandResult};
 use crate::output::{note, say, write_out};
 use crate::tls_check::{self, TlsFindings, trust_lines};
 
-/// Read a whole site and say what is wrong with it, or what each query depends on
+/// Read a whole site and say what is wrong with it, or what ends each page in memory
 #[derive(Args)]
 pub(crate) struct CheckArgs {
     /// The site's folder
@@ -29,6 +28,9 @@ pub(crate) struct CheckArgs {
     /// Answer yes to what --fix asks before it changes anything
     #[arg(long, requires = "fix")]
     yes: bool,
+    /// Also show what each query depends on, and what would make that less
+    #[arg(long)]
+    dependencies: bool,
     /// Only show how browsers are made to trust the certificate for localhost
     #[arg(long, conflicts_with = "fix")]
     trust: bool,
@@ -45,15 +47,24 @@ impl CheckArgs {
             mut errors,
             warnings,
         } = tls_check::check(&self.site, &config);
-        for warning in &warnings {
-            note(format_args!("warning: {warning}"));
-        }
+        let warn = || {
+            let warnings = warnings.iter();
+            warnings.for_each(|warning| note(format_args!("warning: {warning}")));
+        };
         let CheckReport {
             queries,
             notes,
             requirements,
             pending,
-        } = millpond_site::check(&self.site, &config).inspect_err(|_| print_all(&errors))?;
+        } = millpond_site::check(&self.site, &config).inspect_err(|_| {
+            warn();
+            print_all(&errors);
+        })?;
+        if errors.is_empty() {
+            let found = notes.len() + requirements.len() + warnings.len();
+            note(verdict(&self.site, found, queries.len()));
+        }
+        warn();
         for found in &notes {
             note(format_args!("note: {found}"));
         }
@@ -64,26 +75,45 @@ impl CheckArgs {
             self.repair(&config, &requirements, &pending)?;
         }
         if !queries.is_empty() {
-            say(text_table(&table(&queries)));
-            print_advice(&queries);
+            self.print_dependencies(&queries);
         }
         if let Some(last) = errors.pop() {
             print_all(&errors);
             return Err(last);
         }
-        note(format_args!(
-            "{}: {}, {} quer{}",
-            self.site.display(),
-            match notes.len() + requirements.len() + warnings.len() {
-                0 => "all is well".to_owned(),
-                1 => "nothing is wrong, 1 note".to_owned(),
-                more => format!("nothing is wrong, {more} notes"),
-            },
-            queries.len(),
-            if queries.len() == 1 { "y" } else { "ies" }
-        ));
         Ok(())
     }
+
+    fn print_dependencies(&self, queries: &[QueryReport]) {
+        print_pages(queries);
+        if self.dependencies {
+            say(text_table(&table(queries)));
+            print_advice(queries);
+            return;
+        }
+        let advised = queries.iter().filter(|query| !query.advice.is_empty());
+        match advised.count() {
+            0 => {}
+            1 => say("1 query could depend on less; --dependencies says how"),
+            more => say(format_args!(
+                "{more} queries could depend on less; --dependencies says how"
+            )),
+        }
+    }
+}
+
+/// The result in one line: `found` are the notes.
+fn verdict(site: &Path, found: usize, queries: usize) -> String {
+    let found = match found {
+        0 => "all is well".to_owned(),
+        1 => "nothing is wrong, 1 note".to_owned(),
+        more => format!("nothing is wrong, {more} notes"),
+    };
+    let queries = match queries {
+        1 => "1 query".to_owned(),
+        more => format!("{more} queries"),
+    };
+    format!("{}: {found}, {queries}", site.display())
 }
 
 impl CheckArgs {
@@ -194,6 +224,55 @@ fn print_advice(queries: &[QueryReport]) {
             say(format_args!("  cost: {}", remedy.cost));
         }
     }
+}
+
+/// Prints what ends each page: one line for each file of queries.
+fn print_pages(queries: &[QueryReport]) {
+    let mut pages: Vec<(String, Vec<String>)> = vec![("page".into(), vec!["ends by".into()])];
+    for query in queries {
+        let file = query.file.display().to_string();
+        let place = pages.iter().position(|(known, _)| *known == file);
+        let place = place.unwrap_or_else(|| {
+            pages.push((file, Vec::new()));
+            pages.len() - 1
+        });
+        for dependency in &query.dependencies {
+            let text = end(dependency);
+            if !pages[place].1.contains(&text) {
+                pages[place].1.push(text);
+            }
+        }
+    }
+    let width = pages.iter().map(|(file, _)| file.chars().count()).max();
+    let width = width.unwrap_or_default();
+    for (file, ends) in pages {
+        let ends = match ends.is_empty() {
+            true => "nothing: it never changes".to_owned(),
+            false => ends.join(", "),
+        };
+        say(format_args!("{file:width$}  {ends}"));
+    }
+}
+
+/// A dependency as what ends a page: `any note`, `note with id = :id`, or `author by
+/// note.author_id`, which is the author of a note that is named too.
+fn end(dependency: &str) -> String {
+    let Some((table, rows)) = dependency.split_once(": ") else {
+        return dependency.to_owned();
+    };
+    if rows == "every change" {
+        return format!("any {table}");
+    }
+    let Some(condition) = rows.strip_prefix("rows with ") else {
+        return dependency.to_owned();
+    };
+    let witness = condition.split_once(" = ").and_then(|(_, value)| {
+        let is_name = !value.starts_with(['\'', ':']);
+        let (column, source) = value.split_once(" of ").filter(|_| is_name)?;
+        let (source, _) = source.split_once(" with ")?;
+        Some(format!("{table} by {source}.{column}"))
+    });
+    witness.unwrap_or_else(|| format!("{table} with {condition}"))
 }
 
 fn table(queries: &[QueryReport]) -> Table {

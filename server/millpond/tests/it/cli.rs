@@ -118,9 +118,28 @@ fn a_broken_migration_has_its_place() {
 }
 
 #[test]
-fn check_says_what_each_query_depends_on() {
+fn check_says_what_ends_each_page() {
     let site = new_site();
     let output = run(site.path(), &["check"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let table = text(&output.stdout);
+    for part in [
+        "ends by",
+        "any note",
+        "note with id = :id",
+        "--dependencies says how",
+    ] {
+        assert!(table.contains(part), "{part}: {table}");
+    }
+    assert!(!table.contains("remedy"), "{table}");
+    let said = text(&output.stderr);
+    assert!(said.starts_with(".: all is well, "), "{said}");
+}
+
+#[test]
+fn check_says_what_each_query_depends_on() {
+    let site = new_site();
+    let output = run(site.path(), &["check", "--dependencies"]);
     assert!(output.status.success(), "{}", text(&output.stderr));
     let table = text(&output.stdout);
     assert!(table.contains("pages/notes/[id].sql"), "{table}");
