@@ -104,7 +104,7 @@ const fn option(name: &'static str, unit: Unit) -> Place {
 
 use Unit::{Bytes, Count, Time};
 
-pub(super) const ROWS: [Row; 51] = [
+pub(super) const ROWS: [Row; 54] = [
     Row {
         what: "request target, head, fields, body",
         amount: "{}, {}, {}, {}",
@@ -228,6 +228,32 @@ pub(super) const ROWS: [Row; 51] = [
         amount: "{}",
         places: &[constant(DB, "MAX_NARROW", Count)],
         past: "counts as a change to all rows of the table",
+    },
+    Row {
+        what: "values of a list or a join key by which rows are selected",
+        amount: "{}",
+        places: &[constant(
+            "server/db/src/sqlite/analysis",
+            "MAX_VALUES",
+            Count,
+        )],
+        past: "all rows of the table count",
+    },
+    Row {
+        what: "rows in which the values of a join key are looked for",
+        amount: "{}",
+        places: &[constant("server/db/src/sqlite/analysis", "MAX_ROWS", Count)],
+        past: "all rows of the table count",
+    },
+    Row {
+        what: "unread changes of other programs on SQLite with triggers",
+        amount: "{}",
+        places: &[constant(
+            "server/db/src/sqlite/triggers",
+            "MAX_UNREAD",
+            Count,
+        )],
+        past: "not recorded: a new epoch when they are read",
     },
     Row {
         what: "memory of the store; its share for stored 404s",
