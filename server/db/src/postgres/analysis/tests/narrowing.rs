@@ -74,7 +74,7 @@ fn equalities_narrow() {
             select * from article where not published
                 article: rows with published = false
             select * from article where published = true and topic = $1
-                article: rows with published = true
+                article: rows with topic = :a
             select * from comment where article_id = $1 order by id limit $2
                 comment: rows with article_id = :a (and updates and deletions elsewhere in the table)
             select * from AUTHOR as X where x.ID = $1

@@ -229,7 +229,8 @@ pub(super) fn deps(fixture: &AnalysisFixture, query: &WatchedQuery) -> Deps {
                 Value::Integer(integer) => integer.to_string(),
                 other => panic!("{other:?}"),
             };
-            sql = sql.replace(&format!("${}", index + 1), &literal);
+            let typed = format!("{literal}::{}", witness.shape.params[index].name());
+            sql = sql.replace(&format!("${}", index + 1), &typed);
         }
         let rows = rows(fixture, &sql).unwrap_or_else(|| panic!("{sql}"));
         let value = |text: Option<String>| text.map_or(Value::Null, |text| text.as_str().into());
