@@ -1,13 +1,13 @@
 //! Tables and columns of the schema, as far as dependencies need them.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::ffi::CString;
 
 use rusqlite::Connection;
 use sqlparser::ast::Query;
 
 use crate::ValueKind;
-use crate::sqlite::analysis::query_of_view;
+use crate::sqlite::analysis::ViewText;
 use crate::sqlite::tags::{EqualityClass, ROWID};
 
 /// Identifies one state of the schema: the file (which can be replaced at run time) and the version
@@ -65,6 +65,8 @@ pub(crate) struct CatalogTable {
     pub(crate) can_narrow: bool,
     /// What a view selects, if that is understood.
     pub(crate) query: Option<Box<Query>>,
+    /// All names of tables in the text of a view; none if it cannot be read.
+    pub(crate) names: Option<BTreeSet<String>>,
 }
 
 impl CatalogTable {
@@ -152,7 +154,8 @@ impl Catalog {
                 continue;
             };
             if table.kind == TableKind::View {
-                table.query = query_of_view(&view_text(connection, &name)?).map(Box::new);
+                let text = ViewText::of(&view_text(connection, &name)?);
+                (table.query, table.names) = (text.query, text.names);
             }
             tables.insert(name.to_ascii_lowercase(), table);
         }
@@ -220,6 +223,7 @@ fn table(
         has_rowid: has_rowid && stored,
         can_narrow: stored && !generated,
         query: None,
+        names: None,
     })
 }
 

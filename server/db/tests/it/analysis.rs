@@ -367,7 +367,9 @@ fn an_equality_passes_into_a_view_or_a_subquery() {
                 article: every change
                 comment: every change
             with recent as (select * from comment) select * from recent where id = :id
+                article: every change
                 comment: every change
+                user: every change
         "#]],
     );
 }

@@ -14,6 +14,11 @@ create table log (id integer primary key, what text);
 create trigger t_log after delete on t begin insert into log (what) values (old.b); end;
 create virtual table f using fts5(body);
 create table bare (a, b text);
+create view merged as select t.id from t join u using (c);
+create table u (id integer primary key, c text);
+create view first as select t.id from t join u using (c) limit 10;
+create table article (id integer primary key, title text, topic text);
+create virtual table found using fts5(title, content='article', content_rowid='id');
 insert into t values (1, 10, 'one', 'c1', 'N'), (2, 20, 'two', 'c2', 'M'), (3, 10, 'three', 'c3', 'O');
 insert into w values ('k1', 'v1'), ('k2', 'v2');
 insert into parent values (1, 'p1'), (2, 'p2');
@@ -109,10 +114,44 @@ fn where_a_choice_is_made_among_rows_every_column_counts() {
         "select p.name, (select b from t where a = 10) from parent p",
         "select t.b from t join parent using (id)",
         "select t.b from t natural join child",
+        "select count(t.id) from (t join parent using (id))",
+        "select b from (t natural join child)",
+        "select count(*) from merged",
+        "select p.id from parent p where exists (select 1 from merged)",
+        "select count(*) + 0, b from t",
+        "select case when count(*) > 1 then b end from t",
+        "select (select count(t.id)), b from t",
         "select * from t",
     ] {
         check(query, &[], &of_c);
     }
+}
+
+#[test]
+fn a_table_of_which_only_a_merged_column_is_read_counts() {
+    for query in ["select id from first", "select count(*) from first"] {
+        check(
+            query,
+            &[],
+            &[
+                ("insert into u values (9, 'c1')", true),
+                ("insert into t (id, c) values (9, 'c9')", true),
+            ],
+        );
+    }
+}
+
+#[test]
+fn what_a_search_reads_of_its_content_counts() {
+    let setup = "insert into article values (1, 'cat', 'x'); insert into found (rowid, title) values (1, 'cat')";
+    let fixture = SqliteFixture::new(&format!("{SCHEMA}{setup};"));
+    let query = "select a.id, f.title from found f join article a on a.id = f.rowid where found match 'cat'";
+    let query = fixture.prepare(query);
+    assert!(fixture.evicts(
+        &query,
+        &[],
+        "update article set title = 'cats' where id = 1"
+    ));
 }
 
 #[test]

@@ -9,32 +9,26 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 use sqlparser::ast::{
-    Expr, GroupByExpr, JoinConstraint, JoinOperator, Query, Select, SelectItem, SetExpr, Visit,
-    Visitor,
+    Expr, GroupByExpr, Query, Select, SelectItem, SetExpr, TableFactor, Visit, Visitor,
 };
 
+use super::common_tables::CommonTables;
+use super::derived::merges_columns;
 use super::functions;
-use super::scope::last_part;
-use crate::sqlite::catalog::Catalog;
+use super::scope::{base_name, last_part};
+use crate::sqlite::catalog::{Catalog, TableKind};
 use crate::sqlite::tags::ColumnSet;
 
 /// True if a change to other columns than those that the authorizer names changes no result of
-/// `tree`. `views` are the views that the statement reads.
-pub(super) fn are_all_named<'v>(
-    tree: &impl Visit,
-    views: impl Iterator<Item = &'v str>,
-    catalog: &Catalog,
-) -> bool {
-    let mut views = views;
-    !chooses(tree)
-        && views.all(|view| {
-            let query = catalog.table(view).and_then(|view| view.query.as_deref());
-            query.is_some_and(|query| !chooses(query))
-        })
-}
-
-fn chooses(tree: &impl Visit) -> bool {
-    tree.visit(&mut ChoiceSearch).is_break()
+/// `tree`.
+pub(super) fn are_all_named(tree: &impl Visit, common: &CommonTables, catalog: &Catalog) -> bool {
+    let mut search = ChoiceSearch {
+        common,
+        catalog,
+        views: BTreeSet::new(),
+        counts: BTreeSet::new(),
+    };
+    tree.visit(&mut search).is_continue()
 }
 
 /// The columns of a table that a statement reads; all, if that is not known.
@@ -68,16 +62,26 @@ pub(super) fn of_table(
             _ => return ColumnSet::All,
         };
     }
-    if !known.can_narrow || read.len() == known.columns.len() {
+    // A column without a name is not told from none.
+    let has_unnamed = known.columns.iter().any(|column| column.name.is_empty());
+    if !known.can_narrow || has_unnamed || read.len() == known.columns.len() {
         return ColumnSet::All;
     }
     ColumnSet::Some(read.into_iter().collect::<Vec<_>>().into())
 }
 
-/// Breaks where a choice is made among rows.
-struct ChoiceSearch;
+/// Breaks where a choice is made among rows, and where a column may be read that the authorizer is
+/// not asked for: only what is known passes.
+struct ChoiceSearch<'a> {
+    common: &'a CommonTables,
+    catalog: &'a Catalog,
+    /// The views that have been looked at.
+    views: BTreeSet<String>,
+    /// Each `count(*)` that is alone in its list.
+    counts: BTreeSet<*const Expr>,
+}
 
-impl Visitor for ChoiceSearch {
+impl Visitor for ChoiceSearch<'_> {
     type Break = ();
 
     fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
@@ -92,31 +96,67 @@ impl Visitor for ChoiceSearch {
             &select.group_by,
             GroupByExpr::Expressions(keys, modifiers) if keys.is_empty() && modifiers.is_empty()
         );
-        let counts = select
-            .projection
-            .iter()
-            .filter(|item| is_count(item))
-            .count();
+        let counts: Vec<&Expr> = select.projection.iter().filter_map(count).collect();
+        if counts.len() == select.projection.len() {
+            self.counts
+                .extend(counts.into_iter().map(std::ptr::from_ref));
+        }
         let chooses = is_grouped
             || select.distinct.is_some()
             || select.having.is_some()
             || !select.named_window.is_empty()
-            || (counts > 0 && counts < select.projection.len())
-            || has_unnamed_columns(select);
+            || merges_columns(select);
         break_if(chooses)
+    }
+
+    /// Nothing but tables, views, common table expressions and subqueries.
+    fn pre_visit_table_factor(&mut self, factor: &TableFactor) -> ControlFlow<()> {
+        match factor {
+            TableFactor::Table {
+                name, args: None, ..
+            } => match base_name(name) {
+                Some(name) => self.table(name),
+                None => ControlFlow::Break(()),
+            },
+            TableFactor::Derived { lateral: false, .. } => ControlFlow::Continue(()),
+            _ => ControlFlow::Break(()),
+        }
     }
 
     fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
         let chooses = match expr {
             Expr::Function(function) => {
                 let name = last_part(&function.name).unwrap_or_default();
-                function.over.is_some() || !(name == "count" || functions::is_of_one_row(&name))
+                let is_known = self.counts.contains(&std::ptr::from_ref(expr))
+                    || (function.over.is_none() && functions::is_of_one_row(&name));
+                !is_known
             }
             // Its first row.
             Expr::Subquery(query) => !gives_one_row(query),
             _ => false,
         };
         break_if(chooses)
+    }
+}
+
+impl ChoiceSearch<'_> {
+    fn table(&mut self, name: String) -> ControlFlow<()> {
+        if self.common.names.contains(&name) {
+            return ControlFlow::Continue(());
+        }
+        let catalog = self.catalog;
+        let Some(table) = catalog.table(&name) else {
+            return ControlFlow::Break(());
+        };
+        match (&table.kind, table.query.as_deref()) {
+            (TableKind::Table, _) => ControlFlow::Continue(()),
+            (TableKind::View, Some(query)) => match self.views.insert(name) {
+                true => query.visit(self),
+                false => ControlFlow::Continue(()),
+            },
+            // A full-text table reads its content when it runs.
+            _ => ControlFlow::Break(()),
+        }
     }
 }
 
@@ -127,37 +167,26 @@ fn break_if(chooses: bool) -> ControlFlow<()> {
     }
 }
 
-/// True for an item that is `count(…)`.
-fn is_count(item: &SelectItem) -> bool {
+/// The expression of an item that is `count(*)`.
+fn count(item: &SelectItem) -> Option<&Expr> {
     let (SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. }) = item else {
-        return false;
+        return None;
     };
-    matches!(expr, Expr::Function(function)
-        if last_part(&function.name).as_deref() == Some("count"))
+    let Expr::Function(function) = expr else {
+        return None;
+    };
+    let is_plain = function.filter.is_none()
+        && function.over.is_none()
+        && function.within_group.is_empty()
+        && last_part(&function.name).as_deref() == Some("count")
+        && function.args.to_string() == "(*)";
+    is_plain.then_some(expr)
 }
 
 /// True for a query that counts, whose only row is made of all.
 fn gives_one_row(query: &Query) -> bool {
     match query.body.as_ref() {
-        SetExpr::Select(select) => select.projection.iter().all(is_count),
+        SetExpr::Select(select) => select.projection.iter().all(|item| count(item).is_some()),
         _ => false,
     }
-}
-
-/// True if a join compares columns that the authorizer is not asked for.
-fn has_unnamed_columns(select: &Select) -> bool {
-    let joins = select.from.iter().flat_map(|tables| &tables.joins);
-    joins.into_iter().any(|join| match &join.join_operator {
-        JoinOperator::Join(constraint)
-        | JoinOperator::Inner(constraint)
-        | JoinOperator::CrossJoin(constraint)
-        | JoinOperator::Left(constraint)
-        | JoinOperator::LeftOuter(constraint)
-        | JoinOperator::Right(constraint)
-        | JoinOperator::RightOuter(constraint)
-        | JoinOperator::FullOuter(constraint) => {
-            !matches!(constraint, JoinConstraint::On(_) | JoinConstraint::None)
-        }
-        _ => true,
-    })
 }

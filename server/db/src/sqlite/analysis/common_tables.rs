@@ -70,6 +70,13 @@ pub(super) fn has_any(query: &Query) -> bool {
     !search.names.is_empty()
 }
 
+/// All names of tables in a query, those of common table expressions too.
+pub(super) fn names_read(query: &Query) -> BTreeSet<String> {
+    let mut search = CommonTableSearch::default();
+    let _ = query.visit(&mut search);
+    search.read.into_keys().collect()
+}
+
 #[derive(Default)]
 struct CommonTableSearch {
     names: BTreeSet<String>,

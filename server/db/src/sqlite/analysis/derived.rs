@@ -6,6 +6,7 @@
 //! rows, nor in an aggregate over all of them, nor in windows. Where rows are grouped, it is so for
 //! the keys of the groups. What is not one plain SELECT is not looked through.
 
+use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 use sqlparser::ast::{
@@ -48,13 +49,39 @@ pub(crate) struct DerivedColumn {
     pub(crate) below: Option<((usize, ResolvedColumn), EqualityClass)>,
 }
 
-/// The query of `CREATE VIEW`, unless it has names that could be taken for tables.
-pub(crate) fn query_of_view(sql: &str) -> Option<Query> {
-    let mut statements = Parser::parse_sql(&SQLiteDialect {}, sql).ok()?;
-    let Some(Statement::CreateView(view)) = statements.pop() else {
-        return None;
-    };
-    (!common_tables::has_any(&view.query)).then_some(*view.query)
+/// The text of a view, as far as it is understood.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ViewText {
+    /// What it selects, unless it has names that could be taken for tables.
+    pub(crate) query: Option<Box<Query>>,
+    /// All names of tables in it; none if it cannot be read.
+    pub(crate) names: Option<BTreeSet<String>>,
+}
+
+impl ViewText {
+    /// From the text of `CREATE VIEW`.
+    pub(crate) fn of(sql: &str) -> Self {
+        let statements = Parser::parse_sql(&SQLiteDialect {}, sql);
+        let Some(Statement::CreateView(view)) = statements.ok().and_then(|mut all| all.pop())
+        else {
+            // The authorizer names all tables but those of which only such columns are read.
+            let names = (!may_merge_columns(sql)).then(BTreeSet::new);
+            return Self { query: None, names };
+        };
+        let names = common_tables::names_read(&view.query);
+        let is_plain = !common_tables::has_any(&view.query);
+        Self {
+            query: is_plain.then_some(view.query),
+            names: Some(names),
+        }
+    }
+}
+
+/// True if a text that is not understood may join by USING or NATURAL. SQLite's authorizer is not
+/// asked for the columns of such a join.
+pub(super) fn may_merge_columns(sql: &str) -> bool {
+    let sql = lower(sql);
+    ["using", "natural"].iter().any(|word| sql.contains(word))
 }
 
 /// The SELECT that a query is, if it does not choose among its rows.
@@ -147,7 +174,7 @@ fn columns_of(item: &SelectItem, select: &Select, scope: &Scope<'_>) -> Option<V
 }
 
 /// Whether a join gives only one of two columns.
-fn merges_columns(select: &Select) -> bool {
+pub(super) fn merges_columns(select: &Select) -> bool {
     let joins = select.from.iter().flat_map(|tables| &tables.joins);
     joins.into_iter().any(|join| match &join.join_operator {
         JoinOperator::Join(constraint)

@@ -36,7 +36,7 @@ use crate::sqlite::recorder::{AuthorizerRecord, Recorder, StatementPolicy};
 use crate::sqlite::tags::{self, ColumnSet};
 use crate::sqlite::triggers::is_own_table;
 use crate::{SqlError, Value};
-pub(crate) use derived::query_of_view;
+pub(crate) use derived::ViewText;
 use restrict::{References, Restriction};
 pub(crate) use witness::RunWitness;
 use witness::{Witness, WitnessRun};
@@ -125,6 +125,16 @@ pub(crate) fn analyse(
         objection: None,
     };
     resolver.resolve_all(&recorded);
+    match &tree {
+        Some(_) => resolver.add_views_named(|name| references.named.contains_key(name)),
+        None => {
+            let text = scope::lower(sql);
+            resolver.add_views_named(|name| text.contains(name));
+            if derived::may_merge_columns(sql) {
+                resolver.set_objection("the text of the query is not understood".into());
+            }
+        }
+    }
     let clock = tree.as_ref().and_then(functions::reads_clock);
     let objection = clock
         .or_else(|| functions::objection(&recorded.functions, clockwatch::register().is_some()))
@@ -134,17 +144,11 @@ pub(crate) fn analyse(
                 .explain
                 .then(|| "EXPLAIN tells about the plan, not about rows".to_owned())
         });
-    let witnesses = std::mem::take(&mut references.witnesses);
-    let mut depends = resolver.dependencies(references);
-    let views = recorded.reads.keys().map(String::as_str);
-    let views = views.filter(|name| {
-        catalog
-            .table(name)
-            .is_none_or(|table| table.kind == TableKind::View)
-    });
     let are_all_named = tree
         .as_ref()
-        .is_some_and(|tree| column_reads::are_all_named(tree, views, catalog));
+        .is_some_and(|tree| column_reads::are_all_named(tree, &references.common, catalog));
+    let witnesses = std::mem::take(&mut references.witnesses);
+    let mut depends = resolver.dependencies(references);
     for dep in &mut depends {
         let columns = recorded.reads.get(&dep.table);
         dep.read(column_reads::of_table(
@@ -326,6 +330,7 @@ impl TableResolver<'_> {
                     }
                     self.add_underlying(inner, cause, depth + 1);
                 }
+                self.add_tables_named(name, table.names.as_ref(), cause, depth);
             }
             TableKind::Virtual(virtual_table) => {
                 // Only modules that are known to store all their rows in their shadow tables.
@@ -344,6 +349,38 @@ impl TableResolver<'_> {
                 if let Some(content) = &virtual_table.content {
                     self.add_underlying(content, cause, depth + 1);
                 }
+            }
+        }
+    }
+
+    /// Adds what the text of a view names. The authorizer does not name a table of which a join
+    /// reads nothing but the columns of USING or NATURAL.
+    fn add_tables_named(
+        &mut self,
+        view: &str,
+        names: Option<&BTreeSet<String>>,
+        cause: &Cause,
+        depth: usize,
+    ) {
+        let Some(names) = names else {
+            return self.set_objection(format!("the text of the view {view} is not understood"));
+        };
+        for name in names.iter().filter(|name| *name != view) {
+            // Other names are those of common table expressions and of functions.
+            if self.catalog.table(name).is_some() {
+                self.add_underlying(name, cause, depth + 1);
+            }
+        }
+    }
+
+    /// Adds the tables behind the views of these names that are not looked through, also where the
+    /// authorizer names none of their columns.
+    fn add_views_named(&mut self, is_named: impl Fn(&str) -> bool) {
+        let catalog = self.catalog;
+        for (name, table) in &catalog.tables {
+            let is_view = table.kind == TableKind::View && is_named(name);
+            if is_view && !self.looked_through.contains(name) {
+                self.add_underlying(name, &Cause::Behind(format!("the view {name}")), 0);
             }
         }
     }
@@ -476,11 +513,13 @@ impl TableDependency {
     }
 
     fn tags(&self, witnesses: &mut WitnessRun<'_, '_>, into: &mut Vec<millpond_store::Tag>) {
-        match self.narrow_tags(witnesses) {
-            Some(narrow) => {
-                into.push(tags::bulk(&self.table));
-                into.extend(narrow);
-            }
+        let narrow = self.narrow_tags(witnesses);
+        if narrow.is_some() || self.reads != ColumnSet::All {
+            // Also touched by a transaction that began before the feed knew of these tags.
+            into.push(tags::bulk(&self.table));
+        }
+        match narrow {
+            Some(narrow) => into.extend(narrow),
             None => into.push(tags::broad_reading(&self.table, &self.reads)),
         }
     }
