@@ -7,7 +7,7 @@ use sqlparser::ast::{Expr, Select, SelectItem, TableFactor};
 
 use super::derived::{Derived, SelectId, keeps_rows, plain_select};
 use super::equalities::{
-    Equalities, EqualitySearch, FactorColumn, LevelColumn, SemiJoin, restriction,
+    Equalities, EqualitySearch, FactorColumn, FindOutside, LevelColumn, SemiJoin, restriction,
 };
 use super::restrict::{Operand, Restriction, Values};
 use super::scope::{Scope, Sources, base_name};
@@ -223,13 +223,7 @@ impl<'c, 'a> SourceChoice<'c, 'a> {
         }
         let query = self.query_of_factor(select, &narrowed.scope, factor)?;
         let inside = Scope::of(query, self.sources);
-        let search = EqualitySearch {
-            scope: &inside,
-            parameters: self.parameters,
-            find_outside: &|_| None,
-        };
-        let mut equalities = search.search(query);
-        equalities.spread(&inside, &|_| None);
+        let equalities = self.equalities(&inside, query, &|_| None);
         let moved = narrowed.chosen[factor].as_ref().and_then(|rows| {
             let (column, _) = derived.columns[rows.of_derived?].below?;
             let rows = restriction(&inside, column, rows.values.clone());
@@ -237,6 +231,23 @@ impl<'c, 'a> SourceChoice<'c, 'a> {
         });
         let rows = moved.or_else(|| independent(&inside, &equalities, below.0).cloned());
         self.values(&inside, below, &rows?)
+    }
+
+    /// The equalities of another SELECT, without what restricts it from outside.
+    fn equalities<'s>(
+        &self,
+        scope: &Scope<'_>,
+        select: &'s Select,
+        find_outside: &FindOutside<'_>,
+    ) -> Equalities<'s> {
+        let search = EqualitySearch {
+            scope,
+            parameters: self.parameters,
+            find_outside,
+        };
+        let mut equalities = search.search(select);
+        equalities.spread(scope, &|_| None);
+        equalities
     }
 
     /// The SELECT of a view, a subquery in FROM or a common table expression.
@@ -280,13 +291,7 @@ impl<'c, 'a> SourceChoice<'c, 'a> {
                 let column = narrowed.scope.resolve(expr)?;
                 Some(LevelColumn { level: 1, column })
             };
-            let search = EqualitySearch {
-                scope: &inside,
-                parameters: self.parameters,
-                find_outside: &outside,
-            };
-            let mut equalities = search.search(semi_join.select);
-            equalities.spread(&inside, &|_| None);
+            let equalities = self.equalities(&inside, semi_join.select, &outside);
             for (from, to) in pairs(semi_join, &inside, &equalities) {
                 let free = narrowed.is_open(to.0) && semi_join.restricts(to.0);
                 let rows = independent(&inside, &equalities, from.0);
