@@ -123,6 +123,16 @@ impl Query {
 }
 
 impl Query {
+    /// What ends a result, in few words for the owner: `any note`, `note with id = :id`, or
+    /// `author by note.author_id`, which is the author of a note that is named too.
+    #[must_use]
+    pub fn ends(&self) -> Vec<String> {
+        match self.prepared() {
+            Prepared::Sqlite(statement) => statement.analysis().ends(),
+            Prepared::Postgres(statement) => statement.analysis().ends(),
+        }
+    }
+
     /// What would reduce the dependencies or make the results cacheable, and what that costs.
     #[must_use]
     pub fn advice(&self) -> Vec<Advice> {

@@ -45,6 +45,8 @@ pub struct QueryReport {
     pub name: String,
     /// One line for each thing that it depends on.
     pub dependencies: Vec<String>,
+    /// The same in few words: what ends its results.
+    pub ends: Vec<String>,
     /// What would make it depend on less, or have it kept.
     pub advice: Vec<Advice>,
     query: Query,
@@ -250,6 +252,7 @@ fn queries(generation: &Generation) -> Vec<QueryReport> {
             file: query.file.clone(),
             name: query.name.clone(),
             dependencies: query.query.describe(),
+            ends: query.query.ends(),
             advice: advice(query),
             query: query.query.clone(),
         })

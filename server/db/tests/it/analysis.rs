@@ -2,7 +2,7 @@
 
 use expect_test::{Expect, expect};
 
-use crate::support::SqliteFixture;
+use crate::support::{SqliteFixture, descriptions};
 
 const SCHEMA: &str = "
 create table user (id integer primary key, name text not null, email text collate nocase);
@@ -20,20 +20,7 @@ create virtual table note using fts5(body);
 ";
 
 fn check(queries: &[&str], expected: &Expect) {
-    let fixture = SqliteFixture::new(SCHEMA);
-    let mut actual = String::new();
-    for sql in queries {
-        actual += &format!("{sql}\n");
-        match fixture.database.prepare(sql) {
-            Ok(query) => {
-                for line in query.describe() {
-                    actual += &format!("    {line}\n");
-                }
-            }
-            Err(error) => actual += &format!("    error: {error} at {:?}\n", error.offset),
-        }
-    }
-    expected.assert_eq(&actual);
+    expected.assert_eq(&descriptions(SCHEMA, queries));
 }
 
 #[test]

@@ -749,6 +749,7 @@ fn a_shell_that_is_killed_loses_no_change() {
             println!("sqlite3 is not installed");
             return;
         };
+        // Killed at some moment of its work, another one each time.
         std::thread::sleep(std::time::Duration::from_millis(5 + round));
         shell.kill().unwrap();
         shell.wait().unwrap();

@@ -271,16 +271,7 @@ impl SqliteFixture {
     pub(crate) fn neighbour(&self) -> Self {
         let mut options = options(self.path());
         options.feed = FeedKind::Triggers;
-        let database = Database::open(options).unwrap();
-        let sink = Arc::new(RecordingSink::default());
-        let before = Boottime::now();
-        database.start(Arc::clone(&sink) as Arc<dyn Sink<DatabaseFeed>>);
-        sink.settle_since(before);
-        Self {
-            database,
-            sink,
-            directory: fast_dir(),
-        }
+        Self::started(Database::open(options).unwrap(), fast_dir())
     }
 
     /// In a folder on disk, for tests that replace or move the file.
@@ -298,6 +289,10 @@ impl SqliteFixture {
                 sql: schema.into(),
             }])
             .unwrap();
+        Self::started(database, directory)
+    }
+
+    fn started(database: Database, directory: TempDir) -> Self {
         let sink = Arc::new(RecordingSink::default());
         // Taken before the start: the first poll may be the only one for an hour.
         let before = Boottime::now();
@@ -411,6 +406,24 @@ impl SqliteFixture {
         );
         self.sink.cached("probe").is_none()
     }
+}
+
+/// What each query depends on, on a database with this schema.
+pub(crate) fn descriptions(schema: &str, queries: &[&str]) -> String {
+    let fixture = SqliteFixture::new(schema);
+    let mut text = String::new();
+    for sql in queries {
+        text += &format!("{sql}\n");
+        match fixture.database.prepare(sql) {
+            Ok(query) => {
+                for line in query.describe() {
+                    text += &format!("    {line}\n");
+                }
+            }
+            Err(error) => text += &format!("    error: {error} at {:?}\n", error.offset),
+        }
+    }
+    text
 }
 
 /// The first result of `attempt` that is no timeout.

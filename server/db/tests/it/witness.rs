@@ -2,7 +2,7 @@
 
 use expect_test::{Expect, expect};
 
-use crate::support::{SqliteFixture, int};
+use crate::support::{SqliteFixture, descriptions, int};
 
 const SCHEMA: &str = "
 create table label (id integer primary key, name text);
@@ -27,20 +27,7 @@ create view charts as select album_id, count(*) as sold from track join line on 
 ";
 
 fn check(queries: &[&str], expected: &Expect) {
-    let fixture = SqliteFixture::new(SCHEMA);
-    let mut actual = String::new();
-    for sql in queries {
-        actual += &format!("{sql}\n");
-        match fixture.database.prepare(sql) {
-            Ok(query) => {
-                for line in query.describe() {
-                    actual += &format!("    {line}\n");
-                }
-            }
-            Err(error) => actual += &format!("    error: {error}\n"),
-        }
-    }
-    expected.assert_eq(&actual);
+    expected.assert_eq(&descriptions(SCHEMA, queries));
 }
 
 #[test]
@@ -126,12 +113,25 @@ fn a_restriction_is_carried_on_along_keys() {
             with a as (select * from album) select * from a where id = :id union select * from a where id = :b
                 album: every change
             select * from album join artist using (id) join track using (name) where id = :id
-                error: ambiguous column name: id
+                error: ambiguous column name: id at Some(73)
             select * from artist join album using (id) where artist.id = :id
                 album: rows with id = :id
                 artist: rows with id = :id
         "#]],
     );
+}
+
+#[test]
+fn what_ends_a_result_is_said_in_few_words() {
+    let sql = "select * from album a join artist r on r.id = a.artist_id join label l on l.id = r.label_id, genre where a.id = :id";
+    let ends = SqliteFixture::new(SCHEMA).prepare(sql).ends();
+    let expected = [
+        "album with id = :id",
+        "artist by album.artist_id",
+        "any genre",
+        "label by artist.label_id",
+    ];
+    assert_eq!(ends, expected);
 }
 
 #[test]

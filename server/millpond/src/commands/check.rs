@@ -236,10 +236,9 @@ fn print_pages(queries: &[QueryReport]) {
             pages.push((file, Vec::new()));
             pages.len() - 1
         });
-        for dependency in &query.dependencies {
-            let text = end(dependency);
-            if !pages[place].1.contains(&text) {
-                pages[place].1.push(text);
+        for text in &query.ends {
+            if !pages[place].1.contains(text) {
+                pages[place].1.push(text.clone());
             }
         }
     }
@@ -252,27 +251,6 @@ fn print_pages(queries: &[QueryReport]) {
         };
         say(format_args!("{file:width$}  {ends}"));
     }
-}
-
-/// A dependency as what ends a page: `any note`, `note with id = :id`, or `author by
-/// note.author_id`, which is the author of a note that is named too.
-fn end(dependency: &str) -> String {
-    let Some((table, rows)) = dependency.split_once(": ") else {
-        return dependency.to_owned();
-    };
-    if rows == "every change" {
-        return format!("any {table}");
-    }
-    let Some(condition) = rows.strip_prefix("rows with ") else {
-        return dependency.to_owned();
-    };
-    let witness = condition.split_once(" = ").and_then(|(_, value)| {
-        let is_name = !value.starts_with(['\'', ':']);
-        let (column, source) = value.split_once(" of ").filter(|_| is_name)?;
-        let (source, _) = source.split_once(" with ")?;
-        Some(format!("{table} by {source}.{column}"))
-    });
-    witness.unwrap_or_else(|| format!("{table} with {condition}"))
 }
 
 fn table(queries: &[QueryReport]) -> Table {

@@ -41,6 +41,29 @@ impl Precision {
 impl Analysis {
     /// One readable line for each dependency.
     pub(crate) fn describe(&self) -> Vec<String> {
+        let whole = |tables: &str| format!("{tables}: every change");
+        self.lines(whole, |tables, restriction| {
+            format!("{tables}: rows with {}", self.condition(restriction))
+        })
+    }
+
+    /// What ends a result, in few words.
+    pub(crate) fn ends(&self) -> Vec<String> {
+        let whole = |tables: &str| format!("any {tables}");
+        self.lines(whole, |tables, restriction| match &restriction.values {
+            Values::Witnessed(witness) => {
+                format!("{tables} by {}.{}", witness.table, witness.column)
+            }
+            Values::Given(_) => format!("{tables} with {}", self.condition(restriction)),
+        })
+    }
+
+    /// A line for each family of which all rows count, and for each reference to some rows.
+    fn lines(
+        &self,
+        whole: impl Fn(&str) -> String,
+        some: impl Fn(&str, &Restriction) -> String,
+    ) -> Vec<String> {
         let mut lines: Vec<String> = self
             .uncacheable
             .iter()
@@ -49,14 +72,11 @@ impl Analysis {
         for dep in &self.depends {
             let tables = dep.tables.join(", ");
             if dep.references.is_empty() {
-                lines.push(format!("{tables}: every change"));
+                lines.push(whole(&tables));
             }
             for restriction in dep.best() {
-                lines.push(format!(
-                    "{tables}: rows with {}{}",
-                    self.condition(restriction),
-                    dep.beside(restriction)
-                ));
+                let line = some(&tables, restriction);
+                lines.push(format!("{line}{}", dep.beside(restriction)));
             }
         }
         lines.dedup();

@@ -1,6 +1,6 @@
 //! The dependencies of a query as text for the owner, and what would reduce them.
 
-use super::restrict::{Operand, Values};
+use super::restrict::{Operand, Restriction, Values};
 use super::witness::Witness;
 use super::{Analysis, TableDependency};
 use crate::Value;
@@ -21,6 +21,36 @@ impl Analysis {
 
     /// One readable line for each dependency.
     pub(crate) fn describe(&self) -> Vec<String> {
+        let whole = |table: &str| format!("{table}: every change");
+        self.lines(whole, |table, Restriction { column, values, .. }| {
+            format!(
+                "{table}: rows with {column} {}",
+                self.describe_values(values)
+            )
+        })
+    }
+
+    /// What ends a result, in few words.
+    pub(crate) fn ends(&self) -> Vec<String> {
+        let whole = |table: &str| format!("any {table}");
+        self.lines(whole, |table, restriction| match &restriction.values {
+            Values::Witnessed(index) => {
+                let witness = &self.witnesses[*index];
+                format!("{table} by {}.{}", witness.table, witness.column)
+            }
+            given @ Values::Given(_) => {
+                let values = self.describe_values(given);
+                format!("{table} with {} {values}", restriction.column)
+            }
+        })
+    }
+
+    /// A line for each table of which all rows count, and for each reference to some rows.
+    fn lines(
+        &self,
+        whole: impl Fn(&str) -> String,
+        some: impl Fn(&str, &Restriction) -> String,
+    ) -> Vec<String> {
         let mut lines: Vec<String> = self
             .uncacheable
             .iter()
@@ -31,18 +61,13 @@ impl Analysis {
         } in &self.depends
         {
             if references.is_empty() {
-                lines.push(format!("{table}: every change"));
+                lines.push(whole(table));
             }
             for restriction in references
                 .iter()
                 .filter_map(|alternatives| alternatives.first())
             {
-                let line = format!(
-                    "{table}: rows with {} {}",
-                    restriction.column,
-                    self.describe_values(&restriction.values)
-                );
-                lines.push(line);
+                lines.push(some(table, restriction));
             }
         }
         lines.dedup();
