@@ -201,13 +201,13 @@ fn check_sqlite(
     path: &Path,
     migrations: &Migrations,
 ) -> Result<CheckReport, Vec<Problem>> {
-    let scratch = Scratch::new().map_err(|error| {
+    let scratch = tempfile::tempdir().map_err(|error| {
         vec![Problem::new(
             ".",
             format!("no scratch database can be made: {error}"),
         )]
     })?;
-    let copy = scratch.0.join("check.db");
+    let copy = scratch.path().join("check.db");
     let shown = opening::shown(dir, &config.database);
     if path.exists() {
         millpond_db::copy_schema(path, &copy)
@@ -318,21 +318,4 @@ fn rule_before(generation: &Generation, path: &str) -> Option<String> {
         "the {kind} in line {} of millpond.toml",
         place.line
     ))
-}
-
-/// A temporary folder, removed on drop.
-struct Scratch(PathBuf);
-
-impl Scratch {
-    fn new() -> std::io::Result<Self> {
-        let path = std::env::temp_dir().join(format!("millpond-check-{}", std::process::id()));
-        std::fs::create_dir_all(&path)?;
-        Ok(Self(path))
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
 }
