@@ -26,6 +26,7 @@ mod database;
 mod error;
 mod feed;
 mod migration;
+mod order;
 mod position;
 mod postgres;
 mod query;

@@ -50,6 +50,8 @@ pub(crate) struct CatalogColumn {
     pub(crate) kind: Option<ValueKind>,
     /// The canonical form of equality with the column, if there is one.
     pub(crate) class: Option<EqualityClass>,
+    /// True if texts in it are ordered by their bytes, in UTF-8.
+    pub(crate) has_binary_order: bool,
 }
 
 /// One table, view or virtual table.
@@ -93,8 +95,25 @@ impl CatalogTable {
             ResolvedColumn::Column(index) => self.columns[index]
                 .class
                 .map(|class| (self.columns[index].name.clone(), class)),
-            ResolvedColumn::Rowid => Some((ROWID.to_owned(), EqualityClass::Integer)),
+            ResolvedColumn::Rowid => Some((self.rowid_name()?, EqualityClass::Integer)),
         }
+    }
+
+    /// The canonical name of the column, if the first rows in its order can be a dependency.
+    pub(crate) fn ordering(&self, found: ResolvedColumn) -> Option<String> {
+        match found {
+            ResolvedColumn::Column(index) => {
+                let column = &self.columns[index];
+                (self.can_narrow && column.has_binary_order).then(|| column.name.clone())
+            }
+            ResolvedColumn::Rowid => self.rowid_name().filter(|_| self.can_narrow),
+        }
+    }
+
+    /// The name of the rowid, unless a column has it.
+    fn rowid_name(&self) -> Option<String> {
+        let is_free = self.columns.iter().all(|column| column.name != ROWID);
+        is_free.then(|| ROWID.to_owned())
     }
 
     /// The kind of a parameter that is compared with the column.
@@ -214,6 +233,7 @@ fn table(
             name: column.to_ascii_lowercase(),
             kind: affinity.kind(declared),
             class: affinity.class(binary && utf8),
+            has_binary_order: binary && utf8,
         });
     }
     Ok(CatalogTable {

@@ -6,9 +6,12 @@ use std::sync::Arc;
 use millpond_store::Tag;
 use parking_lot::Mutex;
 
-use super::interest::{ColumnMask, ValueLocation, WatchList, WatchedTable, WatchedValue};
+use super::interest::{
+    ColumnMask, ValueLocation, WatchList, WatchedOrder, WatchedTable, WatchedValue,
+};
 use super::preupdate::{Observer, RowChange};
 use super::triggers::is_own_table;
+use crate::order::OrderPlace;
 use crate::sqlite::tags::{self, StoredValue, TouchedTags};
 
 /// The largest number of distinct narrow tags of one table in one transaction. Beyond it the change
@@ -26,6 +29,8 @@ struct TouchedTable {
     narrow: HashSet<Tag>,
     /// Tags of all rows for queries that read certain columns.
     whole: HashSet<Tag>,
+    /// For each order that is watched, the first place of a value, old or new.
+    first: Vec<Option<OrderPlace>>,
     all_rows: bool,
 }
 
@@ -78,6 +83,7 @@ impl CollectedChanges {
                 all.extend(touched.watched.whole.iter().map(|(tag, _)| *tag));
             } else if touched.any_row {
                 all.push(tags::broad(&touched.name));
+                all.extend(touched.first_rows());
                 all.extend(touched.narrow);
                 all.extend(touched.whole);
             }
@@ -106,6 +112,12 @@ impl CollectedChanges {
                 Err(()) => touched.all_rows = true,
             }
         }
+        for index in 0..touched.watched.orders.len() {
+            match values(touched.watched.orders[index].at) {
+                Ok(both) => both.map(|value| touched.place(index, value.place())),
+                Err(()) => [(); 2].map(|()| touched.begin(index)),
+            };
+        }
         touched.limit();
     }
 
@@ -127,6 +139,7 @@ impl CollectedChanges {
                 table.to_vec(),
                 TouchedTable {
                     name,
+                    first: vec![None; watched.orders.len()],
                     watched,
                     any_row: false,
                     narrow: HashSet::new(),
@@ -160,26 +173,22 @@ impl TouchedTable {
             if !columns.meets(changed) {
                 continue;
             }
-            let touches = |value: StoredValue<'_>| name.touched_by(value);
-            let (old, new) = match at {
-                ValueLocation::Rowid => {
-                    let (old, new) = change.rowids();
-                    (
-                        Ok(old.map(|rowid| touches(StoredValue::Integer(rowid)))),
-                        Ok(new.map(|rowid| touches(StoredValue::Integer(rowid)))),
-                    )
+            match both_values(change, at, |value| name.touched_by(value)) {
+                Ok(both) => both.iter().flatten().for_each(|touched| self.add(touched)),
+                Err(()) => self.all_rows = true,
+            }
+        }
+        for index in 0..self.watched.orders.len() {
+            let WatchedOrder { at, columns, .. } = self.watched.orders[index];
+            if !columns.meets(changed) {
+                continue;
+            }
+            match both_values(change, at, |value| value.place()) {
+                Ok(both) => {
+                    let places = both.into_iter().flatten();
+                    places.for_each(|place| self.place(index, place));
                 }
-                ValueLocation::Column(column) => (
-                    change.old_value(column, touches),
-                    change.new_value(column, touches),
-                ),
-            };
-            for touches in [old, new] {
-                match touches {
-                    Ok(None) => {}
-                    Ok(Some(touched)) => self.add(&touched),
-                    Err(()) => self.all_rows = true,
-                }
+                Err(()) => self.all_rows = true,
             }
         }
         self.limit();
@@ -195,11 +204,50 @@ impl TouchedTable {
         }
     }
 
+    /// Adds a row with this place in the ascending order of a watched value.
+    fn place(&mut self, order: usize, ascending: OrderPlace) {
+        let place = self.watched.orders[order].order.place(ascending);
+        let first = &mut self.first[order];
+        *first = Some(first.map_or(place, |first| first.min(place)));
+    }
+
+    /// Adds a row that may have any place.
+    fn begin(&mut self, order: usize) {
+        self.first[order] = Some(OrderPlace::FIRST);
+    }
+
+    /// The tags of the ranges that the changed rows are in.
+    fn first_rows(&self) -> impl Iterator<Item = Tag> + '_ {
+        let orders = self.watched.orders.iter().zip(&self.first);
+        orders.flat_map(|(watched, first)| {
+            let first = first.iter();
+            first.flat_map(|first| watched.order.touched_by(*first))
+        })
+    }
+
     /// Drops the tags of single rows if they are too many or no longer matter.
     fn limit(&mut self) {
         self.all_rows |= self.narrow.len() > MAX_NARROW;
         if self.all_rows {
             self.narrow = HashSet::new();
+        }
+    }
+}
+
+/// What `f` gives for the old and the new value at a place, as far as there is one; an error if
+/// SQLite cannot supply a value.
+fn both_values<T>(
+    change: &RowChange<'_>,
+    at: ValueLocation,
+    f: impl Fn(StoredValue<'_>) -> T,
+) -> Result<[Option<T>; 2], ()> {
+    match at {
+        ValueLocation::Rowid => {
+            let (old, new) = change.rowids();
+            Ok([old, new].map(|rowid| rowid.map(|rowid| f(StoredValue::Integer(rowid)))))
+        }
+        ValueLocation::Column(column) => {
+            Ok([change.old_value(column, &f)?, change.new_value(column, &f)?])
         }
     }
 }

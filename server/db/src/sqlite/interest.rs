@@ -7,15 +7,28 @@ use millpond_store::Tag;
 use parking_lot::Mutex;
 
 use super::catalog::{Catalog, CatalogTable, ResolvedColumn};
+use crate::order::OrderHash;
 use crate::sqlite::tags::{self, ColumnHash, ColumnSet, EqualityClass};
 
 /// Rows of a table that queries select, and the columns that they read. Names are lower-case.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Selection {
     pub(crate) table: String,
-    /// The column by whose values rows are selected; none if all are.
-    pub(crate) key: Option<(String, EqualityClass)>,
+    pub(crate) rows: SelectedRows,
     pub(crate) reads: ColumnSet,
+}
+
+/// Which rows of a table a query selects.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum SelectedRows {
+    All,
+    /// Those in which this column has certain values.
+    Equal(String, EqualityClass),
+    /// The first ones when rows are ordered by this column.
+    First {
+        column: String,
+        is_descending: bool,
+    },
 }
 
 /// All that any query has ever selected. The set only grows.
@@ -48,24 +61,34 @@ impl Interest {
     pub(crate) fn watch(&self, catalog: &Catalog) -> WatchList {
         let set = self.wanted.lock();
         let mut watched: HashMap<String, WatchedTable> = HashMap::new();
-        for Selection { table, key, reads } in set.iter() {
+        for Selection { table, rows, reads } in set.iter() {
             let Some(found) = catalog.table(table) else {
                 continue;
             };
             let columns = ColumnMask::of(reads, found);
             let of_table = watched.entry(table.clone()).or_default();
-            let Some((column, class)) = key else {
-                let tag = tags::broad_reading(table, reads);
-                of_table.whole.push((tag, columns));
-                continue;
-            };
-            let at = match found.column(column) {
-                Some(ResolvedColumn::Column(index)) => ValueLocation::Column(index),
-                Some(ResolvedColumn::Rowid) => ValueLocation::Rowid,
-                None => continue,
-            };
-            let name = ColumnHash::new(table, column, *class).reading(reads);
-            of_table.values.push(WatchedValue { at, name, columns });
+            let hash = |column, class| ColumnHash::new(table, column, class).reading(reads);
+            match rows {
+                SelectedRows::All => {
+                    let tag = tags::broad_reading(table, reads);
+                    of_table.whole.push((tag, columns));
+                }
+                SelectedRows::Equal(column, class) => {
+                    let at = ValueLocation::of(found, column);
+                    let name = hash(column, Some(*class));
+                    let value = at.map(|at| WatchedValue { at, name, columns });
+                    of_table.values.extend(value);
+                }
+                SelectedRows::First {
+                    column,
+                    is_descending,
+                } => {
+                    let at = ValueLocation::of(found, column);
+                    let order = hash(column, None).in_order(*is_descending);
+                    let order = at.map(|at| WatchedOrder { at, order, columns });
+                    of_table.orders.extend(order);
+                }
+            }
         }
         WatchList {
             tables: watched,
@@ -114,6 +137,15 @@ pub(crate) enum ValueLocation {
     Rowid,
 }
 
+impl ValueLocation {
+    fn of(table: &CatalogTable, column: &str) -> Option<Self> {
+        Some(match table.column(column)? {
+            ResolvedColumn::Column(index) => Self::Column(index),
+            ResolvedColumn::Rowid => Self::Rowid,
+        })
+    }
+}
+
 /// One value to inspect in each changed row.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WatchedValue {
@@ -123,10 +155,20 @@ pub(crate) struct WatchedValue {
     pub(crate) columns: ColumnMask,
 }
 
+/// A value by which rows are ordered, to inspect in each changed row.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WatchedOrder {
+    pub(crate) at: ValueLocation,
+    pub(crate) order: OrderHash,
+    /// The columns that the queries read.
+    pub(crate) columns: ColumnMask,
+}
+
 /// What to report of the changes to a table.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct WatchedTable {
     pub(crate) values: Vec<WatchedValue>,
+    pub(crate) orders: Vec<WatchedOrder>,
     /// The tags of all rows for queries that read certain columns.
     pub(crate) whole: Vec<(Tag, ColumnMask)>,
 }

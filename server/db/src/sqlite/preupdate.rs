@@ -187,7 +187,15 @@ unsafe fn stored<'a>(value: *mut ffi::sqlite3_value) -> StoredValue<'a> {
                     StoredValue::Text(std::slice::from_raw_parts(text, length))
                 }
             }
-            ffi::SQLITE_BLOB => StoredValue::Blob,
+            ffi::SQLITE_BLOB => {
+                let blob = ffi::sqlite3_value_blob(value).cast::<u8>();
+                let length = usize::try_from(ffi::sqlite3_value_bytes(value)).unwrap_or(0);
+                if blob.is_null() {
+                    StoredValue::Blob(&[])
+                } else {
+                    StoredValue::Blob(std::slice::from_raw_parts(blob, length))
+                }
+            }
             _ => StoredValue::Null,
         }
     }

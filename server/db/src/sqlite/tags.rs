@@ -20,6 +20,7 @@ use foldhash::quality::FixedState;
 use millpond_store::Tag;
 
 use crate::Value;
+use crate::order::{OrderHash, OrderPlace};
 
 /// A fixed seed: the feed and the reads must compute the same hash in every thread.
 const SEED: u64 = 0x6d69_6c6c_706f_6e64;
@@ -41,7 +42,20 @@ pub(crate) enum StoredValue<'a> {
     Integer(i64),
     Real(f64),
     Text(&'a [u8]),
-    Blob,
+    Blob(&'a [u8]),
+}
+
+impl StoredValue<'_> {
+    /// Its place where rows are ordered by it, ascending, a text by its bytes.
+    pub(crate) fn place(self) -> OrderPlace {
+        match self {
+            Self::Null => OrderPlace::FIRST,
+            Self::Integer(integer) => OrderPlace::number(integer as f64),
+            Self::Real(real) => OrderPlace::number(real),
+            Self::Text(text) => OrderPlace::text(text),
+            Self::Blob(blob) => OrderPlace::blob(blob),
+        }
+    }
 }
 
 /// The narrow tags that a stored value touches.
@@ -91,11 +105,12 @@ pub(crate) fn broad_reading(table: &str, columns: &ColumnSet) -> Tag {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ColumnHash {
     hash: u64,
-    class: EqualityClass,
+    /// None if equality has no canonical form.
+    class: Option<EqualityClass>,
 }
 
 impl ColumnHash {
-    pub(crate) fn new(table: &str, column: &str, class: EqualityClass) -> Self {
+    pub(crate) fn new(table: &str, column: &str, class: Option<EqualityClass>) -> Self {
         Self {
             hash: hash((2_u8, table, column)),
             class,
@@ -111,6 +126,11 @@ impl ColumnHash {
         Self { hash, ..self }
     }
 
+    /// The same for the rows that come first when they are ordered by the column.
+    pub(crate) const fn in_order(self, is_descending: bool) -> OrderHash {
+        OrderHash::new(self.hash, is_descending)
+    }
+
     fn integer(self, integer: i64) -> Tag {
         Tag::narrow(hash((self.hash, 0_u8, integer)))
     }
@@ -124,11 +144,13 @@ impl ColumnHash {
         match (self.class, value) {
             // No value equals NULL, so the tag is never touched.
             (_, Value::Null) => Some(Tag::narrow(hash((self.hash, 2_u8)))),
-            (EqualityClass::Integer, Value::Integer(integer)) => Some(self.integer(*integer)),
-            (EqualityClass::Integer, Value::Boolean(truth)) => Some(self.integer((*truth).into())),
-            (EqualityClass::Text, Value::Text(text)) => Some(self.text(text.as_bytes())),
+            (Some(EqualityClass::Integer), Value::Integer(integer)) => Some(self.integer(*integer)),
+            (Some(EqualityClass::Integer), Value::Boolean(truth)) => {
+                Some(self.integer((*truth).into()))
+            }
+            (Some(EqualityClass::Text), Value::Text(text)) => Some(self.text(text.as_bytes())),
             // TEXT affinity applies to the parameter, and SQLite writes an integer as a decimal.
-            (EqualityClass::Text, Value::Integer(integer)) => {
+            (Some(EqualityClass::Text), Value::Integer(integer)) => {
                 Some(self.text(integer.to_string().as_bytes()))
             }
             _ => None,
@@ -138,18 +160,18 @@ impl ColumnHash {
     /// The tags that a stored value, old or new, touches.
     pub(crate) fn touched_by(self, value: StoredValue<'_>) -> TouchedTags {
         match (self.class, value) {
-            (_, StoredValue::Null | StoredValue::Blob) => TouchedTags::Nothing,
-            (EqualityClass::Integer, StoredValue::Integer(integer)) => {
+            (_, StoredValue::Null | StoredValue::Blob(_)) => TouchedTags::Nothing,
+            (Some(EqualityClass::Integer), StoredValue::Integer(integer)) => {
                 TouchedTags::One(self.integer(integer))
             }
-            (EqualityClass::Integer, StoredValue::Real(real)) => {
+            (Some(EqualityClass::Integer), StoredValue::Real(real)) => {
                 exact(real).map_or(TouchedTags::Nothing, |i| TouchedTags::One(self.integer(i)))
             }
-            (EqualityClass::Text, StoredValue::Text(text)) => TouchedTags::One(self.text(text)),
-            (EqualityClass::Integer, StoredValue::Text(_))
-            | (EqualityClass::Text, StoredValue::Integer(_) | StoredValue::Real(_)) => {
-                TouchedTags::All
+            (Some(EqualityClass::Text), StoredValue::Text(text)) => {
+                TouchedTags::One(self.text(text))
             }
+            // SQLite might convert it.
+            _ => TouchedTags::All,
         }
     }
 }
@@ -165,11 +187,11 @@ mod tests {
     use super::*;
 
     fn integer() -> ColumnHash {
-        ColumnHash::new("t", "a", EqualityClass::Integer)
+        ColumnHash::new("t", "a", Some(EqualityClass::Integer))
     }
 
     fn text() -> ColumnHash {
-        ColumnHash::new("t", "a", EqualityClass::Text)
+        ColumnHash::new("t", "a", Some(EqualityClass::Text))
     }
 
     #[test]
@@ -235,10 +257,10 @@ mod tests {
             integer().equal_to(&Value::Null).unwrap(),
             integer().equal_to(&Value::Integer(0)).unwrap(),
             text().equal_to(&"".into()).unwrap(),
-            ColumnHash::new("t", "b", EqualityClass::Integer)
+            ColumnHash::new("t", "b", Some(EqualityClass::Integer))
                 .equal_to(&Value::Integer(0))
                 .unwrap(),
-            ColumnHash::new("u", "a", EqualityClass::Integer)
+            ColumnHash::new("u", "a", Some(EqualityClass::Integer))
                 .equal_to(&Value::Integer(0))
                 .unwrap(),
         ];

@@ -337,7 +337,7 @@ fn an_equality_passes_into_a_view_or_a_subquery() {
             select * from (select id, max(score) from article) where id = :id
                 article: every change
             select * from (select id, (select count(*) from comment) from article) where id = :id
-                article: every change
+                article: rows with id = :id
                 comment: every change
             select * from (select id, lower(title) as t from article) where id = :id and t = 'a'
                 article: rows with id = :id

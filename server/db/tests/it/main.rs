@@ -11,6 +11,7 @@ mod analysis;
 mod chinook;
 mod coherence;
 mod feed;
+mod first_rows;
 mod foreign;
 mod hook;
 mod limits;

@@ -274,7 +274,8 @@ impl ModelCase {
         );
         let (c, d) = (self.column(t), self.column(u));
         let join = self.of(&["join", "left join", "right join", "full join", ", "]);
-        match self.below(34) {
+        match self.below(40) {
+            34.. => self.query_of_first_rows(t, u),
             20.. => self.query_along_keys(),
             13..=19 => self.query_of_derived(t, u),
             0..=2 => format!("select * from {tn} where {}", self.condition("", t)),
@@ -432,6 +433,47 @@ impl ModelCase {
         };
         self.has_common_table = false;
         format!("{with}select {list} from {from} where {filter}")
+    }
+
+    /// A query that takes the first rows of an order.
+    fn query_of_first_rows(&mut self, t: usize, u: usize) -> String {
+        let (tn, un) = (self.tables[t].name.clone(), self.tables[u].name.clone());
+        let (order, c, d) = (self.of(&["a", "b", "b", "k"]), self.key(), self.key());
+        let list = self.of(&[
+            "x.k, x.a",
+            "*",
+            "x.b as a, x.a as b",
+            "-x.a as a, x.b",
+            "x.b",
+        ]);
+        let direction = self.of(&["", "", " desc", " desc", " asc", " desc nulls first"]);
+        let more = self.of(&["", ", x.k", ", x.b desc"]);
+        let limit = self.of(&["1", "2", "3", "4", "2 offset 1", ":q offset 2", "1, 2"]);
+        let join = match self.below(6) {
+            0 => format!(" join {un} y on y.{c} = x.{d}"),
+            1 => format!(" left join {un} y on y.{c} = x.{d}"),
+            2 => format!(", {un} y"),
+            _ => String::new(),
+        };
+        let prefix = match join.is_empty() {
+            true => self.of(&["x.", ""]),
+            false => self.of(&["x.", "x.", "y."]),
+        };
+        let filter = match self.below(9) {
+            0 => format!(" where {}", self.condition("x.", t)),
+            1 => format!(" where x.{c} is not null and {}", self.subquery_of(d)),
+            2 => format!(" where \"a\" >= {}", self.literal()),
+            _ => String::new(),
+        };
+        format!(
+            "select {list} from {tn} x{join}{filter} order by {prefix}{order}{direction}{more} limit {limit}"
+        )
+    }
+
+    fn subquery_of(&mut self, column: &str) -> String {
+        let (table, key) = (self.below(self.tables.len()), self.key());
+        let name = self.tables[table].name.clone();
+        format!("exists (select 1 from {name} z where z.{key} = x.{column})")
     }
 
     fn key(&mut self) -> &'static str {

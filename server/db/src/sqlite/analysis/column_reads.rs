@@ -175,12 +175,7 @@ fn count(item: &SelectItem) -> Option<&Expr> {
     let Expr::Function(function) = expr else {
         return None;
     };
-    let is_plain = function.filter.is_none()
-        && function.over.is_none()
-        && function.within_group.is_empty()
-        && last_part(&function.name).as_deref() == Some("count")
-        && function.args.to_string() == "(*)";
-    is_plain.then_some(expr)
+    functions::counts_rows(function).then_some(expr)
 }
 
 /// True for a query that counts, whose only row is made of all.

@@ -220,6 +220,21 @@ pub(super) fn keeps_rows(select: &Select, scope: &Scope<'_>) -> bool {
     !matches!(Passage::of(select, scope), Passage::None)
 }
 
+/// True if each row of the FROM clause that meets the conditions gives a row of the SELECT, which
+/// no other row has a part in. `order` are the terms of ORDER BY.
+pub(super) fn gives_a_row_each<'e>(
+    select: &Select,
+    order: impl Iterator<Item = &'e Expr>,
+    scope: &Scope<'_>,
+) -> bool {
+    let mut functions = FunctionSearch::default();
+    order.for_each(|term| {
+        let _ = term.visit(&mut functions);
+    });
+    let is_plain = !functions.has_window && !functions.may_aggregate && select.distinct.is_none();
+    is_plain && matches!(Passage::of(select, scope), Passage::All)
+}
+
 /// Which columns let an equality pass into a SELECT.
 enum Passage {
     All,
@@ -263,16 +278,31 @@ impl Passage {
 struct FunctionSearch {
     has_window: bool,
     may_aggregate: bool,
+    /// How many subqueries are around the current place.
+    depth: usize,
 }
 
 impl Visitor for FunctionSearch {
     type Break = ();
 
+    fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
+        self.depth += 1;
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
+        self.depth -= 1;
+        ControlFlow::Continue(())
+    }
+
     fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
         if let Expr::Function(function) = expr {
             let name = last_part(&function.name).unwrap_or_default();
+            // The count of all rows is the subquery's own. With columns of this SELECT alone an
+            // aggregate in a subquery would be this SELECT's.
+            let is_of_subquery = self.depth > 0 && functions::counts_rows(function);
             self.has_window |= function.over.is_some();
-            self.may_aggregate |= !functions::is_of_one_row(&name);
+            self.may_aggregate |= !functions::is_of_one_row(&name) && !is_of_subquery;
         }
         ControlFlow::Continue(())
     }

@@ -22,11 +22,8 @@ impl Analysis {
     /// One readable line for each dependency.
     pub(crate) fn describe(&self) -> Vec<String> {
         let whole = |table: &str| format!("{table}: every change");
-        self.lines(whole, |table, Restriction { column, values, .. }| {
-            format!(
-                "{table}: rows with {column} {}",
-                self.describe_values(values)
-            )
+        self.lines(whole, |table, restriction| {
+            format!("{table}: rows {}", self.describe_rows(restriction))
         })
     }
 
@@ -38,10 +35,11 @@ impl Analysis {
                 let witness = &self.witnesses[*index];
                 format!("{table} by {}.{}", witness.table, witness.column)
             }
-            given @ Values::Given(_) => {
-                let values = self.describe_values(given);
+            values @ Values::Given(_) => {
+                let values = self.describe_values(values);
                 format!("{table} with {} {values}", restriction.column)
             }
+            Values::First(index) => format!("{table} among {}", self.describe_first(*index)),
         })
     }
 
@@ -74,6 +72,26 @@ impl Analysis {
         lines
     }
 
+    /// `with id = :id`, or `among the first 8 by at desc`.
+    fn describe_rows(&self, Restriction { column, values, .. }: &Restriction) -> String {
+        match values {
+            Values::First(index) => format!("among {}", self.describe_first(*index)),
+            values => format!("with {column} {}", self.describe_values(values)),
+        }
+    }
+
+    /// `the first 8 by at desc`.
+    fn describe_first(&self, index: usize) -> String {
+        let rows = &self.first_rows[index];
+        let limit = self.describe_operand(&rows.limit);
+        let offset = match &rows.offset {
+            Some(offset) => format!(" + {}", self.describe_operand(offset)),
+            None => String::new(),
+        };
+        let direction = if rows.is_descending { " desc" } else { "" };
+        format!("the first {limit}{offset} by {}{direction}", rows.column)
+    }
+
     /// `= :id`, `in (1, 2)`, or `= artist_id of album with id = :id`.
     fn describe_values(&self, values: &Values) -> String {
         match values {
@@ -93,9 +111,13 @@ impl Analysis {
                     rows,
                     ..
                 } = &self.witnesses[*index];
-                let rows = self.describe_values(&rows.values);
-                format!("= {column} of {table} with {key} {rows}")
+                let rows = match &rows.values {
+                    Values::First(index) => format!("among {}", self.describe_first(*index)),
+                    values => format!("with {key} {}", self.describe_values(values)),
+                };
+                format!("= {column} of {table} {rows}")
             }
+            Values::First(index) => format!("of {}", self.describe_first(*index)),
         }
     }
 
@@ -104,7 +126,7 @@ impl Analysis {
             Operand::Parameter(index) => format!(":{}", self.params[*index].name),
             Operand::Constant(Value::Integer(integer)) => integer.to_string(),
             Operand::Constant(Value::Text(text)) => format!("'{}'", text.replace('\'', "''")),
-            Operand::Constant(_) => "NULL".into(),
+            Operand::Constant(_) | Operand::Last(_) => "NULL".into(),
         }
     }
 }

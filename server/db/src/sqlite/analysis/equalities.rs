@@ -299,11 +299,12 @@ impl<'s> Equalities<'s> {
         known: Vec<Restriction>,
         to: FactorColumn,
     ) {
-        if scope.class(to) != Some(column.class) {
+        if scope.class(to) != column.class {
             return;
         }
         for known in known {
-            if known.column == column.column {
+            let is_by_value = !matches!(known.values, Values::First(_));
+            if known.column == column.column && is_by_value {
                 self.add(scope, to, known.values, None);
             }
         }
@@ -344,10 +345,10 @@ pub(super) fn restriction(
         (None, ResolvedColumn::Column(index)) => ("", index.to_string(), Some(index)),
         (None, ResolvedColumn::Rowid) => return None,
     };
-    let name = ColumnHash::new(table_name, &column, class);
+    let name = ColumnHash::new(table_name, &column, Some(class));
     Some(Restriction {
         column,
-        class,
+        class: Some(class),
         name,
         values,
         of_derived,

@@ -7,6 +7,8 @@ use sqlparser::ast::{
     Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Value, Visit, Visitor,
 };
 
+use super::scope::last_part;
+
 /// SQLite's own functions whose results depend on nothing but their arguments, the rows they are
 /// given and the tables that the query reads anyway (those of full-text search).
 const DETERMINISTIC: &[&str] = &[
@@ -174,6 +176,15 @@ const OF_ONE_ROW: [&str; 33] = [
     "unixepoch",
     "upper",
 ];
+
+/// True for a plain `count(*)`.
+pub(super) fn counts_rows(function: &Function) -> bool {
+    function.filter.is_none()
+        && function.over.is_none()
+        && function.within_group.is_empty()
+        && last_part(&function.name).as_deref() == Some("count")
+        && function.args.to_string() == "(*)"
+}
 
 /// Whether the function certainly neither aggregates nor needs a window.
 pub(super) fn is_of_one_row(name: &str) -> bool {

@@ -10,9 +10,11 @@ mod common_tables;
 mod derived;
 mod describe;
 mod equalities;
+mod first_rows;
 mod functions;
 mod narrowed;
 mod parameter_kinds;
+mod plans;
 mod restrict;
 mod scope;
 mod widening;
@@ -31,13 +33,15 @@ use crate::query::{Deps, Param};
 use crate::sqlite::catalog::{Catalog, SchemaKey, TableKind};
 use crate::sqlite::clockwatch;
 use crate::sqlite::hint;
-use crate::sqlite::interest::Selection;
+use crate::sqlite::interest::{SelectedRows, Selection};
 use crate::sqlite::recorder::{AuthorizerRecord, Recorder, StatementPolicy};
 use crate::sqlite::tags::{self, ColumnSet};
 use crate::sqlite::triggers::is_own_table;
 use crate::{SqlError, Value};
 pub(crate) use derived::ViewText;
-use restrict::{References, Restriction};
+use first_rows::FirstRows;
+use plans::Plans;
+use restrict::{References, Restriction, Values};
 pub(crate) use witness::RunWitness;
 use witness::{Witness, WitnessRun};
 
@@ -52,6 +56,7 @@ pub(crate) struct Analysis {
     pub(crate) tables: Vec<String>,
     depends: Vec<TableDependency>,
     witnesses: Vec<Witness>,
+    first_rows: Vec<FirstRows>,
     uncacheable: Option<Arc<str>>,
 }
 
@@ -110,8 +115,11 @@ pub(crate) fn analyse(
     let mut references = tree
         .as_ref()
         .map(|tree| {
-            let seeks = |sql: &str| seeks(connection, recorder, sql).unwrap_or(false);
-            restrict::references(tree, catalog, &indexes, &seeks)
+            let plans = Plans {
+                connection,
+                recorder,
+            };
+            restrict::references(tree, catalog, &indexes, &plans)
         })
         .unwrap_or_default();
     let mut resolver = TableResolver {
@@ -148,6 +156,7 @@ pub(crate) fn analyse(
         .as_ref()
         .is_some_and(|tree| column_reads::are_all_named(tree, &references.common, catalog));
     let witnesses = std::mem::take(&mut references.witnesses);
+    let first_rows = std::mem::take(&mut references.first_rows);
     let mut depends = resolver.dependencies(references);
     for dep in &mut depends {
         let columns = recorded.reads.get(&dep.table);
@@ -173,6 +182,7 @@ pub(crate) fn analyse(
         tables: tables.into_iter().collect(),
         depends,
         witnesses,
+        first_rows,
         uncacheable: objection.map(Arc::from),
     })
 }
@@ -206,19 +216,6 @@ impl PreparedFacts {
             explain: statement.is_explain() != 0,
         })
     }
-}
-
-/// True if SQLite finds the rows of a query by indexes, without looking at all rows of a table
-/// (<https://www.sqlite.org/eqp.html>).
-fn seeks(connection: &Connection, recorder: &Recorder, sql: &str) -> rusqlite::Result<bool> {
-    let plan: Result<Vec<String>, _> = recorder
-        .record(StatementPolicy::Own, || {
-            let mut plan = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}"))?;
-            plan.raw_query().mapped(|row| row.get("detail")).collect()
-        })
-        .0;
-    let scans = |step: &String| step.contains("SCAN") || step.contains("AUTOMATIC");
-    Ok(!plan?.iter().any(scans))
 }
 
 fn parse(sql: &str) -> Option<Statement> {
@@ -460,17 +457,30 @@ impl Analysis {
         // Results of a statement that writes are not kept.
         let depends = self.depends.iter().filter(|_| self.readonly);
         depends.flat_map(|dep| {
-            let selection = |key| Selection {
+            let selection = |rows| Selection {
                 table: dep.table.clone(),
-                key,
+                rows,
                 reads: dep.reads.clone(),
             };
             let restrictions = dep.references.iter().flatten();
-            let keys = restrictions.map(|found| Some((found.column.clone(), found.class)));
+            let some = restrictions.filter_map(|found| self.rows_of(found));
             // Also a reference that is restricted may come to depend on all rows. That anything has
             // changed is always reported.
-            let all_rows = (dep.reads != ColumnSet::All).then_some(None);
-            keys.chain(all_rows).map(selection)
+            let all = (dep.reads != ColumnSet::All).then_some(SelectedRows::All);
+            some.chain(all).map(selection)
+        })
+    }
+
+    fn rows_of(&self, restriction: &Restriction) -> Option<SelectedRows> {
+        let column = restriction.column.clone();
+        Some(match &restriction.values {
+            Values::First(index) => SelectedRows::First {
+                column,
+                is_descending: self.first_rows[*index].is_descending,
+            },
+            Values::Given(_) | Values::Witnessed(_) => {
+                SelectedRows::Equal(column, restriction.class?)
+            }
         })
     }
 
@@ -489,7 +499,7 @@ impl Analysis {
         run: &mut RunWitness<'_>,
     ) -> Deps {
         let mut all = Vec::with_capacity(self.depends.len() * 2);
-        let mut witnesses = WitnessRun::new(&self.witnesses, params, run);
+        let mut witnesses = WitnessRun::new(&self.witnesses, &self.first_rows, params, run);
         for dep in &self.depends {
             dep.tags(&mut witnesses, &mut all);
         }

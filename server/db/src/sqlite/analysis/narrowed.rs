@@ -9,6 +9,8 @@ use super::derived::{Derived, SelectId, keeps_rows, plain_select};
 use super::equalities::{
     Equalities, EqualitySearch, FactorColumn, FindOutside, LevelColumn, SemiJoin, restriction,
 };
+use super::first_rows::FirstRows;
+use super::plans::Plans;
 use super::restrict::{Operand, Restriction, Values};
 use super::scope::{Scope, Sources, base_name};
 use super::witness::Witness;
@@ -60,7 +62,7 @@ impl Rank {
             Some(table.columns[index].name.as_str())
         });
         match &restriction.values {
-            Values::Witnessed(_) => Self::Witness,
+            Values::Witnessed(_) | Values::First(_) => Self::Witness,
             Values::Given(_) if rowid == Some(restriction.column.as_str()) => Self::Rowid,
             Values::Given(values) => {
                 let is_parameter = |value: &Operand| matches!(value, Operand::Parameter(_));
@@ -82,9 +84,11 @@ impl Rank {
 pub(super) struct SourceChoice<'c, 'a> {
     pub(super) sources: Sources<'a, 'c>,
     pub(super) parameters: &'c HashMap<String, usize>,
-    /// True for a query whose rows SQLite finds by indexes.
-    pub(super) seeks: &'c dyn Fn(&str) -> bool,
+    pub(super) plans: &'c Plans<'c>,
+    /// The factor whose first rows the SELECT takes.
+    pub(super) first_rows: Option<(usize, Restriction)>,
     pub(super) witnesses: &'c mut Vec<Witness>,
+    pub(super) all_first_rows: &'c [FirstRows],
     /// True within a semi-join by whose rows a factor around it is narrowed.
     pub(super) is_source: bool,
     /// The SELECTs around this one, by their level.
@@ -117,6 +121,13 @@ impl<'c, 'a> SourceChoice<'c, 'a> {
             scope,
         };
         self.carry_on(select, &mut narrowed, &equalities);
+        if let Some((factor, first)) = self.first_rows.take()
+            && narrowed.is_open(factor)
+        {
+            narrowed.restrictions[factor].insert(0, first.clone());
+            narrowed.chosen[factor] = Some(first);
+            self.carry_on(select, &mut narrowed, &equalities);
+        }
         for (chosen, best) in narrowed.chosen.iter_mut().zip(best) {
             *chosen = chosen.take().or(best);
         }
@@ -184,18 +195,19 @@ impl<'c, 'a> SourceChoice<'c, 'a> {
         rows: &Restriction,
     ) -> Option<Values> {
         let itself = restriction(scope, column, Values::Given(Vec::new()))?;
-        if itself.column == rows.column {
+        if itself.column == rows.column && !matches!(rows.values, Values::First(_)) {
             return Some(rows.values.clone());
         }
         let names = scope.factors[column.0].names_for_witness(self.sources.catalog)?;
         let column = names.column(column.1)?;
         let key = names.restricted(rows)?;
         let table = names.table.to_owned();
-        let witness = Witness::new(table, column, key, rows.clone(), self.witnesses);
+        let known = &*self.witnesses;
+        let witness = Witness::new(table, column, key, rows.clone(), known, self.all_first_rows);
         if let Some(index) = self.witnesses.iter().position(|known| *known == witness) {
             return Some(Values::Witnessed(index));
         }
-        if !(self.seeks)(&witness.sql) {
+        if !self.plans.seeks(&witness.sql) {
             return None;
         }
         self.witnesses.push(witness);
@@ -397,9 +409,9 @@ impl Narrowed<'_> {
         let Some((name, known)) = self.known(column) else {
             return Vec::new();
         };
-        let known = known
-            .into_iter()
-            .filter(|known| known.column == name.column);
+        let known = known.into_iter().filter(|known| {
+            known.column == name.column && !matches!(known.values, Values::First(_))
+        });
         known.map(|known| known.values).collect()
     }
 }

@@ -9,12 +9,16 @@
 use std::collections::{BTreeSet, HashMap};
 use std::ops::ControlFlow;
 
-use sqlparser::ast::{Expr, ObjectName, Query, Select, SetExpr, TableFactor, Visit, Visitor};
+use sqlparser::ast::{
+    Expr, ObjectName, Query, Select, SetExpr, Statement, TableFactor, Visit, Visitor,
+};
 
 use super::common_tables::CommonTables;
 use super::derived::{Derived, SelectId, plain_select};
 use super::equalities::{self, Equalities, EqualitySearch, FactorColumn, LevelColumn};
+use super::first_rows::{FirstRows, OrderedQuery};
 use super::narrowed::{Narrowed, SourceChoice};
+use super::plans::Plans;
 use super::scope::{Scope, Sources, base_name, last_part};
 use super::widening;
 use super::witness::Witness;
@@ -32,14 +36,17 @@ pub(crate) enum Operand {
     /// A parameter, by its index from 0.
     Parameter(usize),
     Constant(Value),
+    /// The value of the last of these first rows.
+    Last(usize),
 }
 
 impl Operand {
-    /// Its value in an execution with these parameters.
+    /// Its value in an execution with these parameters, if they say it.
     pub(super) fn value<'a>(&'a self, params: &'a [Value]) -> Option<&'a Value> {
         match self {
             Self::Parameter(index) => params.get(*index),
             Self::Constant(value) => Some(value),
+            Self::Last(_) => None,
         }
     }
 }
@@ -50,6 +57,8 @@ pub(crate) enum Values {
     Given(Vec<Operand>),
     /// Those that this witness of the statement finds.
     Witnessed(usize),
+    /// Those of the first rows, which these are.
+    First(usize),
 }
 
 impl Values {
@@ -58,12 +67,13 @@ impl Values {
     }
 }
 
-/// `column = value`, or `column IN (values)`.
+/// `column = value`, `column IN (values)`, or the first rows by a column.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Restriction {
     /// Lower-case; [`ROWID`](crate::sqlite::tags::ROWID) for a rowid without a column.
     pub(crate) column: String,
-    pub(crate) class: EqualityClass,
+    /// None if equality with the column has no canonical form.
+    pub(crate) class: Option<EqualityClass>,
     pub(crate) name: ColumnHash,
     pub(crate) values: Values,
     /// The place of the column in a view or subquery, if it is one of these.
@@ -80,6 +90,7 @@ pub(crate) struct References {
     pub(crate) restricted: HashMap<String, Vec<Vec<Restriction>>>,
     /// A witness refers only to those before it.
     pub(crate) witnesses: Vec<Witness>,
+    pub(crate) first_rows: Vec<FirstRows>,
     /// The number of references to each view that were looked through.
     views: HashMap<String, usize>,
     /// Why a reference has no restriction, for tables with such references.
@@ -97,17 +108,24 @@ impl References {
 }
 
 /// Finds the references in `tree`. `parameters` maps each parameter's name, as it is written, to
-/// its index. `seeks` is true for a query whose rows SQLite finds by indexes.
+/// its index.
 pub(crate) fn references(
-    tree: &impl Visit,
+    tree: &Statement,
     catalog: &Catalog,
     parameters: &HashMap<String, usize>,
-    seeks: &dyn Fn(&str) -> bool,
+    plans: &Plans<'_>,
 ) -> References {
+    let ordered = match tree {
+        Statement::Query(query) => {
+            OrderedQuery::of(query, &|expr| equalities::operand(expr, parameters))
+        }
+        _ => None,
+    };
     let mut finder = RestrictionFinder {
         catalog,
         parameters,
-        seeks,
+        plans,
+        ordered,
         found: References {
             common: CommonTables::of(tree, catalog),
             ..References::default()
@@ -125,7 +143,9 @@ pub(crate) fn references(
 struct RestrictionFinder<'a> {
     catalog: &'a Catalog,
     parameters: &'a HashMap<String, usize>,
-    seeks: &'a dyn Fn(&str) -> bool,
+    plans: &'a Plans<'a>,
+    /// The statement, if it takes the first rows of an order.
+    ordered: Option<OrderedQuery<'a>>,
     found: References,
     /// True if the current query takes the first rows in some order.
     takes_first: bool,
@@ -240,14 +260,17 @@ impl<'a> RestrictionFinder<'a> {
         let scope = Scope::of(select, self.sources());
         let equalities = self.equalities(&scope, select);
         let semi_joins = equalities.semi_joins.clone();
+        let first_rows = self.first_rows(select, &scope);
         let mut choice = SourceChoice {
             sources: Sources {
                 catalog: self.catalog,
                 common: &self.found.common,
             },
             parameters: self.parameters,
-            seeks: self.seeks,
+            plans: self.plans,
+            first_rows,
             witnesses: &mut self.found.witnesses,
+            all_first_rows: &self.found.first_rows,
             is_source: self.source_depth > 0,
             around: &|level| select_at(&self.around, level),
         };
@@ -261,6 +284,25 @@ impl<'a> RestrictionFinder<'a> {
         }
         self.report(select, &narrowed);
         narrowed
+    }
+
+    /// The restriction to the first rows of an order, if the SELECT takes these.
+    fn first_rows(&mut self, select: &Select, scope: &Scope<'_>) -> Option<(usize, Restriction)> {
+        let ordered = self
+            .ordered
+            .as_ref()
+            .filter(|ordered| ordered.is_of(select))?;
+        let prepare = |sql: &str| self.plans.in_order(sql, self.parameters);
+        let ((factor, _), rows) = ordered.first_rows(scope, &prepare)?;
+        let restriction = Restriction {
+            column: rows.column.clone(),
+            class: None,
+            name: ColumnHash::new(&rows.table, &rows.column, None),
+            values: Values::First(self.found.first_rows.len()),
+            of_derived: None,
+        };
+        self.found.first_rows.push(rows);
+        Some((factor, restriction))
     }
 
     /// The equalities of a SELECT, with those that were moved into it.

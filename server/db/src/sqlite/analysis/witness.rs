@@ -6,8 +6,11 @@
 
 use millpond_store::Tag;
 
+use super::first_rows::FirstRows;
 use super::restrict::{MAX_VALUES, Operand, Restriction, Values};
 use crate::Value;
+use crate::order::OrderPlace;
+use crate::sqlite::tags::StoredValue;
 
 /// A witness that finds more rows makes the whole table a dependency. So a witness costs at most
 /// this many lookups in an index.
@@ -36,22 +39,27 @@ impl Witness {
         key: String,
         rows: Restriction,
         witnesses: &[Self],
+        first_rows: &[FirstRows],
     ) -> Self {
-        let (values, params) = match &rows.values {
+        let by = quoted(&key);
+        let (condition, params) = match &rows.values {
             Values::Given(operands) => {
                 let marks = vec!["?"; operands.len()];
-                (marks.join(", "), operands.clone())
+                (format!("{by} IN ({})", marks.join(", ")), operands.clone())
             }
             Values::Witnessed(index) => {
                 let inner = &witnesses[*index];
-                (inner.sql.clone(), inner.params.clone())
+                (format!("{by} IN ({})", inner.sql), inner.params.clone())
             }
+            Values::First(index) => (
+                first_rows[*index].condition(&by),
+                vec![Operand::Last(*index)],
+            ),
         };
         let sql = format!(
-            "SELECT {} FROM main.{} WHERE {} IN ({values}) LIMIT {}",
+            "SELECT {} FROM main.{} WHERE {condition} LIMIT {}",
             quoted(&column),
             quoted(&table),
-            quoted(&key),
             MAX_ROWS + 1
         );
         Self {
@@ -75,23 +83,30 @@ pub(crate) type RunWitness<'r> = dyn FnMut(&str, &[Value]) -> Option<Vec<Value>>
 /// The witnesses of one execution. Each is run when it is first needed.
 pub(super) struct WitnessRun<'a, 'r> {
     witnesses: &'a [Witness],
+    first_rows: &'a [FirstRows],
     params: &'a [Value],
     run: &'a mut RunWitness<'r>,
     /// For each witness that was run its distinct values, or none if they are not all known.
     found: Vec<Option<Option<Vec<Value>>>>,
+    /// For each of the first rows that were looked for the value of the last, or none if it is
+    /// not known.
+    last: Vec<Option<Option<Value>>>,
 }
 
 impl<'a, 'r> WitnessRun<'a, 'r> {
     pub(super) fn new(
         witnesses: &'a [Witness],
+        first_rows: &'a [FirstRows],
         params: &'a [Value],
         run: &'a mut RunWitness<'r>,
     ) -> Self {
         Self {
             witnesses,
+            first_rows,
             params,
             run,
             found: vec![None; witnesses.len()],
+            last: vec![None; first_rows.len()],
         }
     }
 
@@ -112,6 +127,31 @@ impl<'a, 'r> WitnessRun<'a, 'r> {
                 let tags = values.iter();
                 tags.map(|value| restriction.name.equal_to(value)).collect()
             }
+            Values::First(index) => {
+                let ascending = place(self.last(*index)?)?;
+                let is_descending = self.first_rows[*index].is_descending;
+                let order = restriction.name.in_order(is_descending);
+                order.up_to(order.place(ascending))
+            }
+        }
+    }
+
+    /// The value of the last of the first rows; none if it is not known, or if there are fewer.
+    fn last(&mut self, index: usize) -> Option<&Value> {
+        if self.last[index].is_none() {
+            let rows = &self.first_rows[index];
+            let params = rows.bind(self.params);
+            let found = params.and_then(|params| (self.run)(&rows.sql, &params));
+            let last = found.and_then(|found| found.into_iter().next());
+            self.last[index] = Some(last.filter(|last| rows.compares(last)));
+        }
+        self.last[index].as_ref()?.as_ref()
+    }
+
+    fn operand(&mut self, operand: &Operand) -> Option<Value> {
+        match operand {
+            Operand::Last(index) => self.last(*index).cloned(),
+            given => given.value(self.params).cloned(),
         }
     }
 
@@ -126,6 +166,7 @@ impl<'a, 'r> WitnessRun<'a, 'r> {
                 self.find(*inner);
                 matches!(self.found[*inner], Some(Some(_)))
             }
+            Values::First(rows) => self.last(*rows).is_some(),
         };
         let values = source_is_known.then(|| self.values(witness)).flatten();
         self.found[index] = Some(values);
@@ -133,9 +174,7 @@ impl<'a, 'r> WitnessRun<'a, 'r> {
 
     fn values(&mut self, witness: &Witness) -> Option<Vec<Value>> {
         let params = witness.params.iter();
-        let params: Option<Vec<Value>> = params
-            .map(|operand| operand.value(self.params).cloned())
-            .collect();
+        let params: Option<Vec<Value>> = params.map(|operand| self.operand(operand)).collect();
         let found = (self.run)(&witness.sql, &params?)?;
         if found.len() > MAX_ROWS {
             return None;
@@ -154,4 +193,15 @@ impl<'a, 'r> WitnessRun<'a, 'r> {
         }
         Some(distinct)
     }
+}
+
+/// The place of the value of a last row where rows are ordered by it, ascending.
+fn place(value: &Value) -> Option<OrderPlace> {
+    let stored = match value {
+        Value::Integer(integer) => StoredValue::Integer(*integer),
+        Value::Real(real) => StoredValue::Real(*real),
+        Value::Text(text) => StoredValue::Text(text.as_bytes()),
+        _ => return None,
+    };
+    Some(stored.place())
 }

@@ -1,0 +1,218 @@
+//! The first rows of an order (coherence.md, rule 23): `ORDER BY c LIMIT n` of the outermost query.
+//!
+//! Only those rows of the table with `c` count whose `c` is not behind that of the last row, the
+//! `n`th. It is found by a query of ours in the snapshot of the read.
+
+use sqlparser::ast::{
+    Expr, JoinOperator, LimitClause, OrderByExpr, OrderByKind, OrderBySort, Query, Select,
+    SelectItem, SetExpr, Statement,
+};
+
+use super::derived::{SelectId, gives_a_row_each, merges_columns};
+use super::equalities::FactorColumn;
+use super::restrict::Operand;
+use super::scope::{Scope, lower};
+use crate::Value;
+use crate::sqlite::tags::EqualityClass;
+
+/// The query whose first rows are taken.
+pub(super) struct OrderedQuery<'q> {
+    select: &'q Select,
+    order: &'q [OrderByExpr],
+    limit: Operand,
+    offset: Option<Operand>,
+}
+
+impl<'q> OrderedQuery<'q> {
+    /// Of the outermost query of a statement. `operand` gives the value of an expression.
+    pub(super) fn of(query: &'q Query, operand: &dyn Fn(&Expr) -> Option<Operand>) -> Option<Self> {
+        let SetExpr::Select(select) = query.body.as_ref() else {
+            return None;
+        };
+        let OrderByKind::Expressions(order) = &query.order_by.as_ref()?.kind else {
+            return None;
+        };
+        let (limit, offset) = match query.limit_clause.as_ref()? {
+            LimitClause::LimitOffset {
+                limit: Some(limit),
+                offset,
+                limit_by,
+            } if limit_by.is_empty() => (limit, offset.as_ref().map(|offset| &offset.value)),
+            LimitClause::OffsetCommaLimit { offset, limit } => (limit, Some(offset)),
+            LimitClause::LimitOffset { .. } => return None,
+        };
+        let offset = match offset {
+            Some(offset) => Some(operand(offset)?),
+            None => None,
+        };
+        let is_plain = query.with.is_none() && query.fetch.is_none() && select.distinct.is_none();
+        is_plain.then_some(Self {
+            select,
+            order,
+            limit: operand(limit)?,
+            offset,
+        })
+    }
+
+    pub(super) fn is_of(&self, select: &Select) -> bool {
+        SelectId::of(self.select) == SelectId::of(select)
+    }
+
+    /// The column by which the rows are ordered first, and the query for the last row. `prepare`
+    /// gives the parameters of a query that sorts nothing.
+    pub(super) fn first_rows(
+        &self,
+        scope: &Scope<'_>,
+        prepare: &dyn Fn(&str) -> Option<Vec<Operand>>,
+    ) -> Option<(FactorColumn, FirstRows)> {
+        let first = self.order.first()?;
+        let order = self.order.iter().map(|order| &order.expr);
+        if !gives_a_row_each(self.select, order, scope) || merges_columns(self.select) {
+            return None;
+        }
+        let key = self.expression(&first.expr);
+        let (factor, found) = scope.resolve(key)?;
+        let (table, source) = scope.factors[factor].base()?;
+        let column = source.ordering(found)?;
+        let is_descending = match (&first.options.sort, first.options.nulls_first) {
+            (None | Some(OrderBySort::Asc), None | Some(true)) => false,
+            (Some(OrderBySort::Desc), None | Some(false)) => true,
+            _ => return None,
+        };
+        if !is_in_every_row(self.select, factor) {
+            return None;
+        }
+        let sql = self.sql(key)?;
+        let params = prepare(&sql)?;
+        let rows = FirstRows {
+            table: table.to_owned(),
+            column,
+            class: source.narrowing(found).map(|(_, class)| class),
+            is_descending,
+            limit: self.limit.clone(),
+            offset: self.offset.clone(),
+            sql,
+            params,
+        };
+        Some(((factor, found), rows))
+    }
+
+    /// What a term of ORDER BY means: the name of a result column comes first.
+    fn expression<'e>(&'e self, term: &'e Expr) -> &'e Expr {
+        let name = match term {
+            Expr::Nested(inner) => return self.expression(inner),
+            Expr::Identifier(name) => name,
+            _ => return term,
+        };
+        let wanted = lower(&name.value);
+        let mut items = self.select.projection.iter();
+        let named = items.find_map(|item| match item {
+            SelectItem::ExprWithAlias { expr, alias } if lower(&alias.value) == wanted => {
+                Some(expr)
+            }
+            _ => None,
+        });
+        named.unwrap_or(term)
+    }
+
+    /// The query for the value of the last row, whose last parameter is the number of rows before
+    /// it. It has the columns of the statement too, whose names may be used in its conditions.
+    fn sql(&self, key: &Expr) -> Option<String> {
+        let mut select = self.select.clone();
+        select
+            .projection
+            .insert(0, SelectItem::UnnamedExpr(key.clone()));
+        let order = self.order.first()?;
+        let sql = format!("{select} ORDER BY {order} LIMIT 1 OFFSET ?");
+        // The text must say what the tree says.
+        let Statement::Query(query) = super::parse(&sql)? else {
+            return None;
+        };
+        let SetExpr::Select(read) = query.body.as_ref() else {
+            return None;
+        };
+        let OrderByKind::Expressions(read_order) = &query.order_by.as_ref()?.kind else {
+            return None;
+        };
+        let is_same = **read == select && read_order.as_slice() == std::slice::from_ref(order);
+        is_same.then_some(sql)
+    }
+}
+
+/// True if each row has one of this factor: no outer join fills it with nulls.
+fn is_in_every_row(select: &Select, factor: usize) -> bool {
+    let mut index = 0;
+    for tables in &select.from {
+        for join in &tables.joins {
+            index += 1;
+            match &join.join_operator {
+                JoinOperator::Join(_) | JoinOperator::Inner(_) | JoinOperator::CrossJoin(_) => {}
+                JoinOperator::Left(_) | JoinOperator::LeftOuter(_) if index != factor => {}
+                _ => return false,
+            }
+        }
+        index += 1;
+    }
+    true
+}
+
+/// The first rows by a column.
+#[derive(Debug, PartialEq)]
+pub(crate) struct FirstRows {
+    /// Lower-case.
+    pub(crate) table: String,
+    /// Lower-case.
+    pub(crate) column: String,
+    class: Option<EqualityClass>,
+    pub(crate) is_descending: bool,
+    pub(crate) limit: Operand,
+    pub(crate) offset: Option<Operand>,
+    /// The query for the value of the last of them.
+    pub(super) sql: String,
+    /// The values of its parameters, but the last.
+    params: Vec<Operand>,
+}
+
+impl FirstRows {
+    /// The parameters of the query for the last row in an execution with `params`; none if no row
+    /// is certainly the last.
+    pub(super) fn bind(&self, params: &[Value]) -> Option<Vec<Value>> {
+        let number = |operand: &Operand| match operand.value(params)? {
+            Value::Integer(number) => Some(*number),
+            _ => None,
+        };
+        let limit = number(&self.limit).filter(|limit| *limit > 0)?;
+        let offset = match &self.offset {
+            Some(offset) => number(offset)?.max(0),
+            None => 0,
+        };
+        let before = offset.checked_add(limit - 1)?;
+        let given = self.params.iter().map(|operand| operand.value(params));
+        let mut given: Vec<Value> = given.map(Option::<&Value>::cloned).collect::<Option<_>>()?;
+        given.push(Value::Integer(before));
+        Some(given)
+    }
+
+    /// True if a value of the column is compared with others of its kind by `>=` as it is ordered:
+    /// SQLite converts neither.
+    pub(super) fn compares(&self, last: &Value) -> bool {
+        match (last, self.class) {
+            (Value::Integer(_) | Value::Real(_), None | Some(EqualityClass::Integer)) => true,
+            (Value::Text(text), class) => {
+                // Bytes that are no UTF-8 may have been replaced.
+                let is_exact = !text.contains(char::REPLACEMENT_CHARACTER);
+                let may_be_number = || text.trim().parse::<f64>().is_ok();
+                is_exact && (class == Some(EqualityClass::Text) || !may_be_number())
+            }
+            _ => false,
+        }
+    }
+
+    /// The condition of a row on the column, with one parameter, the value of the last row.
+    pub(super) fn condition(&self, column: &str) -> String {
+        match self.is_descending {
+            true => format!("{column} >= ?"),
+            false => format!("({column} <= ? OR {column} IS NULL)"),
+        }
+    }
+}

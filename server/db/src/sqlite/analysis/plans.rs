@@ -1,0 +1,51 @@
+//! How SQLite would run queries of ours (<https://www.sqlite.org/eqp.html>).
+
+use std::collections::HashMap;
+
+use rusqlite::Connection;
+
+use super::restrict::Operand;
+use crate::sqlite::recorder::{Recorder, StatementPolicy};
+
+pub(super) struct Plans<'a> {
+    pub(super) connection: &'a Connection,
+    pub(super) recorder: &'a Recorder,
+}
+
+impl Plans<'_> {
+    /// True if SQLite finds the rows of a query by indexes, without looking at all rows of a table.
+    pub(super) fn seeks(&self, sql: &str) -> bool {
+        let scans = |step: &String| step.contains("SCAN") || step.contains("AUTOMATIC");
+        let plan = self.plan(sql);
+        plan.is_ok_and(|plan| !plan.iter().any(scans))
+    }
+
+    /// The parameters of a query whose rows SQLite finds in their order, by an index. The last one,
+    /// which has no name, is left out; the others are those of the statement.
+    pub(super) fn in_order(
+        &self,
+        sql: &str,
+        parameters: &HashMap<String, usize>,
+    ) -> Option<Vec<Operand>> {
+        let plan = self.plan(sql).ok()?;
+        if plan.iter().any(|step| step.contains("TEMP B-TREE")) {
+            return None;
+        }
+        let prepare = || self.connection.prepare(sql);
+        let statement = self.recorder.record(StatementPolicy::Own, prepare).0.ok()?;
+        let names = (1..statement.parameter_count()).map(|index| statement.parameter_name(index));
+        names
+            .map(|name| Some(Operand::Parameter(*parameters.get(name?)?)))
+            .collect()
+    }
+
+    fn plan(&self, sql: &str) -> rusqlite::Result<Vec<String>> {
+        let explain = || {
+            let mut plan = self
+                .connection
+                .prepare(&format!("EXPLAIN QUERY PLAN {sql}"))?;
+            plan.raw_query().mapped(|row| row.get("detail")).collect()
+        };
+        self.recorder.record(StatementPolicy::Own, explain).0
+    }
+}
