@@ -209,6 +209,23 @@ fn a_change_behind_the_last_row_ends_nothing() {
                 ("update article set published = 1 where id in (5, 7)", true),
             ],
         ),
+        // No two rows are equal in this order, so what is not read has no part in the choice.
+        (
+            "select title from article order by at desc, id desc limit 2",
+            &[
+                ("update article set word = word || 'x' where id = 10", false),
+                (
+                    "update article set title = title || 'x' where id = 10",
+                    true,
+                ),
+                ("update article set id = 100 where id = 10", true),
+                ("update article set id = 10 where id = 100", true),
+            ],
+        ),
+        (
+            "select title from article order by at desc limit 2",
+            &[("update article set word = word || 'x' where id = 10", true)],
+        ),
         // Fewer rows than are taken: every row counts.
         (
             "select id from article order by at limit 11",

@@ -105,6 +105,9 @@ fn where_a_choice_is_made_among_rows_every_column_counts() {
     for query in [
         "select b from t limit 1",
         "select b from t order by a limit 1",
+        "select b, a as id from t order by id limit 1",
+        "with t as (select a as id, b from main.t) select b from t order by id limit 1",
+        "select t.b from t join parent p order by t.id limit 1",
         "select distinct n from t",
         "select a, b, count(*) from t",
         "select a, max(b) from t group by a",
@@ -125,6 +128,18 @@ fn where_a_choice_is_made_among_rows_every_column_counts() {
     ] {
         check(query, &[], &of_c);
     }
+}
+
+#[test]
+fn where_no_two_rows_are_equal_in_an_order_there_is_no_choice() {
+    check(
+        "select b from t order by a, id limit 1",
+        &[],
+        &[
+            ("update t set c = 'x' where id = 1", false),
+            ("update t set b = 'x' where id = 1", true),
+        ],
+    );
 }
 
 #[test]

@@ -9,13 +9,13 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 use sqlparser::ast::{
-    Expr, GroupByExpr, Query, Select, SelectItem, SetExpr, TableFactor, Visit, Visitor,
+    Expr, GroupByExpr, OrderByKind, Query, Select, SelectItem, SetExpr, TableFactor, Visit, Visitor,
 };
 
 use super::common_tables::CommonTables;
 use super::derived::merges_columns;
 use super::functions;
-use super::scope::{base_name, last_part};
+use super::scope::{base_name, last_part, lower};
 use crate::sqlite::catalog::{Catalog, TableKind};
 use crate::sqlite::tags::ColumnSet;
 
@@ -85,10 +85,9 @@ impl Visitor for ChoiceSearch<'_> {
     type Break = ();
 
     fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
-        let chooses = query.limit_clause.is_some()
-            || query.fetch.is_some()
-            || !matches!(*query.body, SetExpr::Select(_));
-        break_if(chooses)
+        let takes_some = query.limit_clause.is_some() || query.fetch.is_some();
+        let chooses = takes_some && !self.has_no_ties(query);
+        break_if(chooses || !matches!(*query.body, SetExpr::Select(_)))
     }
 
     fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<()> {
@@ -140,6 +139,38 @@ impl Visitor for ChoiceSearch<'_> {
 }
 
 impl ChoiceSearch<'_> {
+    /// True if ORDER BY leaves no two rows of the only table equal: the rowid is in it.
+    fn has_no_ties(&self, query: &Query) -> bool {
+        let SetExpr::Select(select) = query.body.as_ref() else {
+            return false;
+        };
+        let order = query.order_by.as_ref().map(|order| &order.kind);
+        let (Some(OrderByKind::Expressions(terms)), [from]) = (order, select.from.as_slice())
+        else {
+            return false;
+        };
+        let TableFactor::Table { name, .. } = &from.relation else {
+            return false;
+        };
+        let is_plain = |name: &String| !self.common.names.contains(name);
+        let table = base_name(name)
+            .filter(is_plain)
+            .and_then(|name| self.catalog.table(&name));
+        let Some(rowid) = table.and_then(|table| Some(&table.columns[table.rowid_column?].name))
+        else {
+            return false;
+        };
+        let is_rowid = |expr: &Expr| match expr {
+            Expr::Identifier(name) => lower(&name.value) == *rowid,
+            _ => false,
+        };
+        // Such a name may mean the result of an expression.
+        let is_given = |item: &SelectItem| matches!(item, SelectItem::ExprWithAlias { alias, .. } if lower(&alias.value) == *rowid);
+        from.joins.is_empty()
+            && terms.iter().any(|term| is_rowid(&term.expr))
+            && !select.projection.iter().any(is_given)
+    }
+
     fn table(&mut self, name: String) -> ControlFlow<()> {
         if self.common.names.contains(&name) {
             return ControlFlow::Continue(());
