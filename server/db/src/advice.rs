@@ -154,7 +154,7 @@ impl Cause {
                 "nothing where it has; else a longer address",
             ),
             Self::Or => Remedy::new(
-                "write \"in (…)\" where it is one column, else a query for each part",
+                "compare the same column in each part, else write a query for each part",
                 "a query more, in the same round trip",
             ),
             Self::Join(column) => Remedy::new(

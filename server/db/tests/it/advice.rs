@@ -63,7 +63,7 @@ fn each_cause_has_its_remedy_and_its_cost() {
         select * from user where id = (select author_id from article where id = :a)
         select * from user where id = :a or name = :b
             every change to user ends its results: its conditions are joined by OR
-                write "in (…)" where it is one column, else a query for each part (a query more, in the same round trip)
+                compare the same column in each part, else write a query for each part (a query more, in the same round trip)
         select u.name from article a join user u on u.id = a.author_id where a.id = :a
         select * from user where email = :a
             every change to user ends its results: email is generated, or of a type or collation whose equal values have several forms

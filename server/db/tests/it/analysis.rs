@@ -96,7 +96,7 @@ fn what_is_not_certain_is_the_whole_table() {
             select * from article
                 article: every change
             select * from article where id = :a or id = :b
-                article: every change
+                article: rows with id in (:a, :b)
             select * from article where not id = :a
                 article: every change
             select * from article where id + 0 = :a
@@ -313,8 +313,8 @@ fn an_equality_passes_into_a_view_or_a_subquery() {
             select * from last where article_id = :id
                 comment: every change
             select * from both where id = :id
-                article: every change
-                comment: every change
+                article: rows with id = :id
+                comment: rows with id = :id
             select * from recent r, recent s where r.id = :a and s.id = :b
                 article: rows with id = :a
                 article: rows with id = :b

@@ -10,6 +10,7 @@ mod advice;
 mod analysis;
 mod chinook;
 mod coherence;
+mod derived;
 mod feed;
 mod first_rows;
 mod foreign;

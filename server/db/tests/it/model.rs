@@ -212,6 +212,7 @@ impl ModelCase {
         schema += "create view V as select x.a, y.b from T0 x join T1 y on x.a = y.a;\n";
         schema += "create view W as select v.a as k, x.k as a, x.b from V v left join T0 x on x.b = v.b;\n";
         schema += "create view J as select y.k, y.a, x.b from T0 x join T1 y on y.b = x.a;\n";
+        schema += "create view U as select k, a, b from T0 union all select a, k, b from T1;\n";
         schema += "create virtual table F using fts5(body);\n";
         if self.one_in(2) {
             schema += "create trigger R after update on T0 begin insert or replace into T1 (k, a, b) values (new.k, new.a, old.b); end;\n";
@@ -254,7 +255,14 @@ impl ModelCase {
 
     fn condition_on(&mut self, qualifier: &str, column: &str, other: &str) -> String {
         let literal = self.literal();
-        match self.below(11) {
+        match self.below(14) {
+            11 => format!("({qualifier}{column} = :p or {qualifier}{column} = {literal})"),
+            12 => format!(
+                "({qualifier}{column} = :p and {qualifier}{other} > {literal} or {qualifier}{other} = 7 and {qualifier}{column} in (:q, 1))"
+            ),
+            13 => format!(
+                "({qualifier}{column} = :p and {qualifier}{other} = :q or {qualifier}{other} = {literal})"
+            ),
             0..=3 => format!("{qualifier}{column} = :p"),
             4 => format!(":q = {qualifier}{column}"),
             5 => format!("{qualifier}{column} in (:p, {literal})"),
@@ -334,7 +342,9 @@ impl ModelCase {
         let (tn, un) = (self.tables[t].name.clone(), self.tables[u].name.clone());
         let (c, d) = (self.column(t), self.column(u));
         let join = self.of(&["join", "left join", "right join", "full join"]);
-        let source = match self.below(10) {
+        let source = match self.below(16) {
+            10 => "U".to_owned(),
+            11..=15 => format!("({})", self.set_operation()),
             0..=2 => {
                 let (on, filter) = (self.condition("y.", u), self.condition("x.", t));
                 let on = if self.one_in(2) { "1".to_owned() } else { on };
@@ -350,7 +360,7 @@ impl ModelCase {
             }
             3 => format!("(select a, count(*) as n, max(b) as b from {tn} group by a)"),
             4 => format!("(select a, b from {tn} order by {c} limit 2)"),
-            5 => format!("(select a, b, row_number() over (partition by a order by k) from {tn})"),
+            5 => format!("(select {} from {tn})", self.windows()),
             6 => format!("(select a, max(b) as b from {tn})"),
             7 => format!("(select distinct b as a, a as b from {tn})"),
             8 => "V".to_owned(),
@@ -367,6 +377,46 @@ impl ModelCase {
         )
     }
 
+    /// Columns `a` and `b`, at least one of them of a window.
+    fn windows(&mut self) -> &'static str {
+        self.of(&[
+            "a, row_number() over (partition by a order by k) as b",
+            "a, count(*) over (partition by a, b) + max(k) over (partition by a) as b",
+            "a, count(*) over (partition by a, b) + max(k) over (partition by b) as b",
+            "a, b, count(*) over () as n",
+            "count(*) over (partition by b) as a, b",
+        ])
+    }
+
+    /// SELECTs of two columns each, with set operations between them.
+    fn set_operation(&mut self) -> String {
+        let mut query = String::new();
+        for index in 0..2 + self.below(2) {
+            let table = self.below(self.tables.len());
+            let name = self.tables[table].name.clone();
+            if index > 0 {
+                query += self.of(&[" union all ", " union ", " intersect ", " except "]);
+            }
+            query += &match self.below(10) {
+                0..=2 => format!("select a, b from {name}"),
+                3 => format!("select b as a, a as b from {name}"),
+                4 => format!("select k as a, b from {name}"),
+                5 => format!("select a, max(b) as b from {name} group by a"),
+                6 => format!(
+                    "select {} from {name} where k > 1",
+                    self.of(&["a, b", "b, k"])
+                ),
+                7 => format!("select max(a) as a, b from {name}"),
+                8 => format!(
+                    "select a, b from (select * from {name} where {})",
+                    self.condition("", table)
+                ),
+                _ => format!("select {} from {name}", self.windows()),
+            };
+        }
+        query + self.of(&["", "", "", "", " order by a", " order by 1, 2 limit 2"])
+    }
+
     /// A join of two to five sources along their columns, often with subqueries.
     fn query_along_keys(&mut self) -> String {
         let count = 2 + self.below(4);
@@ -379,6 +429,7 @@ impl ModelCase {
                 .of(&[
                     select.as_str(),
                     &format!("select a as k, k as a, b from {name} y"),
+                    &format!("select k, a, b from {name} y union select b, k, a from {other} y"),
                     "select y.k, y.a, y.b from J y",
                 ])
                 .to_owned();
@@ -486,7 +537,9 @@ impl ModelCase {
         if self.has_common_table && self.one_in(2) {
             return "Z".to_owned();
         }
-        match self.below(12) {
+        match self.below(14) {
+            12 => "U".to_owned(),
+            13 => format!("(select a as k, a, b from ({}))", self.set_operation()),
             0 => "W".to_owned(),
             1..=3 => "J".to_owned(),
             4 => {

@@ -16,6 +16,9 @@
 //! whose rows are not matched unless the condition is true, and for a RIGHT join's ON for the left
 //! side.
 //!
+//! The same holds for `t.c = v OR t.c = w`, as for `t.c IN (v, w)`: a row with a third value makes
+//! no branch true. In a branch that is a conjunction one equality is enough for that.
+//!
 //! An equality of two columns hands a restriction on: see [`EqualColumns`].
 //!
 //! None of this asks where the rows of a reference come from, so it holds for views and subqueries
@@ -43,6 +46,24 @@ pub(crate) struct ColumnEquality {
     pub(crate) column: i16,
     pub(crate) class: ValueClass,
     pub(crate) values: Values,
+}
+
+impl ColumnEquality {
+    /// The equality with the values of this one and of another on the same column; none if they
+    /// are too many, or not given one by one.
+    fn or(&self, other: &Self) -> Option<Self> {
+        let (Values::Given(left), Values::Given(right)) = (&self.values, &other.values) else {
+            return None;
+        };
+        let mut values = left.clone();
+        values.extend(right.iter().filter(|value| !left.contains(value)).cloned());
+        let is_list = |value: &Operand| matches!(value, Operand::Items { .. });
+        let is_known = values.len() <= MAX_VALUES && !values.iter().any(is_list);
+        is_known.then(|| Self {
+            values: Values::Given(values),
+            ..self.clone()
+        })
+    }
 }
 
 /// The same for a column of a table, with what names it in dependencies.
@@ -271,11 +292,11 @@ impl<'a, 't> RestrictionSearch<'a, 't> {
         };
         let arguments = object.get("args").items();
         match object.name.as_str() {
-            "BOOLEXPR" => {
-                if let (Some("not"), [column]) = (object.get("boolop").token(), arguments) {
-                    self.truth(column, false, inside);
-                }
-            }
+            "BOOLEXPR" => match (object.get("boolop").token(), arguments) {
+                (Some("not"), [column]) => self.truth(column, false, inside),
+                (Some("or"), branches) => self.disjunction(branches, inside),
+                _ => {}
+            },
             "VAR" => self.truth(node, true, inside),
             "OPEXPR" => {
                 if let [left, right] = arguments {
@@ -295,6 +316,47 @@ impl<'a, 't> RestrictionSearch<'a, 't> {
             "SUBLINK" => self.semi_join(object, inside),
             _ => {}
         }
+    }
+
+    /// Takes what all branches restrict: a column of a reference, to the values of each.
+    fn disjunction(&mut self, branches: &'t [TreeNode], inside: &BTreeSet<usize>) {
+        let mut branches = branches.iter().map(|branch| self.branch(branch, inside));
+        let mut common = branches.next().unwrap_or_default();
+        for branch in branches {
+            for (reference, known) in &mut common {
+                let others = branch.get(reference).map_or(&[][..], Vec::as_slice);
+                let either = known.iter().filter_map(|one| {
+                    let mut others = others.iter();
+                    one.or(others.find(|other| other.column == one.column)?)
+                });
+                *known = either.collect();
+            }
+        }
+        for (reference, known) in common {
+            for equality in known {
+                self.add_equality(reference, equality);
+            }
+        }
+    }
+
+    /// The equalities of a branch of OR, which is a conjunction.
+    fn branch(
+        &self,
+        branch: &'t TreeNode,
+        inside: &BTreeSet<usize>,
+    ) -> HashMap<usize, Vec<ColumnEquality>> {
+        let mut search = RestrictionSearch {
+            found: HashMap::new(),
+            equal_columns: Vec::new(),
+            semi_joins: Vec::new(),
+            ..*self
+        };
+        let mut conditions = Vec::new();
+        conjunction(branch, inside, &mut conditions);
+        for (condition, inside) in conditions {
+            search.condition(condition, &inside);
+        }
+        search.found
     }
 
     /// `EXISTS (SELECT …)` or `column = ANY (SELECT …)`.
@@ -453,7 +515,11 @@ impl<'a, 't> RestrictionSearch<'a, 't> {
             class: column.class,
             values,
         };
-        let known = self.found.entry(column.reference).or_default();
+        self.add_equality(column.reference, equality)
+    }
+
+    fn add_equality(&mut self, reference: usize, equality: ColumnEquality) -> bool {
+        let known = self.found.entry(reference).or_default();
         let is_new = !known.contains(&equality);
         if is_new {
             known.push(equality);

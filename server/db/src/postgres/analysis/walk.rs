@@ -287,6 +287,9 @@ impl<'a, 't> Walk<'a, 't> {
             self.outer.insert(QueryId::of(subquery), equalities);
         }
         let mut restrictions = narrowed.found.clone();
+        for (arm, equality) in derived::moved_into_arms(query, &outer, self.catalog) {
+            restrictions.entry(arm).or_default().push(equality);
+        }
         self.around.push(narrowed);
         let mut causes = nearest::causes(query, self.catalog, &restrictions);
         for (index, entry) in query.get("rtable").items().iter().enumerate() {

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 
 use sqlparser::ast::{Cte, ObjectName, Query, Visit, Visitor};
 
-use super::derived::{SelectId, plain_select};
+use super::derived::{SelectId, selects};
 use super::scope::{last_part, lower};
 use crate::sqlite::catalog::Catalog;
 
@@ -18,17 +18,17 @@ pub(crate) struct CommonTables {
     pub(super) plain: HashMap<String, CommonTable>,
 }
 
-/// A common table expression that is one SELECT, which does not read itself.
+/// A common table expression that is one SELECT, or set operations, and does not read itself.
 #[derive(Debug)]
 pub(super) struct CommonTable {
     /// A copy of its query.
     query: Box<Query>,
-    /// The SELECT in the statement.
-    pub(super) select: SelectId,
+    /// Its SELECTs in the statement.
+    pub(super) selects: Vec<SelectId>,
     /// The names that it gives to its columns.
     pub(super) columns: Option<Vec<String>>,
-    /// True if the statement reads it once, so that what restricts this reference restricts the
-    /// SELECT.
+    /// True if the statement reads it once, so that what restricts this reference restricts its
+    /// SELECTs.
     pub(super) is_read_once: bool,
 }
 
@@ -108,7 +108,7 @@ impl Visitor for CommonTableSearch {
 }
 
 fn plain(name: &str, cte: &Cte) -> Option<CommonTable> {
-    let select = plain_select(&cte.query)?;
+    let selects = selects(&cte.query)?;
     let mut inside = CommonTableSearch::default();
     let _ = cte.query.visit(&mut inside);
     let is_recursive = inside.read.contains_key(name);
@@ -116,7 +116,7 @@ fn plain(name: &str, cte: &Cte) -> Option<CommonTable> {
     let columns: Vec<String> = columns.map(|column| lower(&column.name.value)).collect();
     (!is_recursive).then(|| CommonTable {
         query: cte.query.clone(),
-        select: SelectId::of(select),
+        selects: selects.into_iter().map(SelectId::of).collect(),
         columns: Some(columns).filter(|columns| !columns.is_empty()),
         is_read_once: false,
     })

@@ -3,20 +3,27 @@
 //!
 //! An equality on such a column may be moved into the SELECT below if a row of the table with
 //! another value gives only rows that do not count. That is not so behind LIMIT, which looks at all
-//! rows, nor in an aggregate over all of them, nor in windows. Where rows are grouped, it is so for
-//! the keys of the groups. What is not one plain SELECT is not looked through.
+//! rows, nor in an aggregate over all of them. Where rows are grouped, or have windows, it is so
+//! for the columns that are a key of the groups and of each window.
+//!
+//! A set operation decides by equal rows alone, so rows with other values in one column have no
+//! part in those that count, in whichever SELECT they are. An equality is moved into each of its
+//! SELECTs that lets it pass, if all of them give columns of one canonical form: SQLite compares
+//! with the affinity of one of them, which it does not say.
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 use sqlparser::ast::{
-    Expr, GroupByExpr, JoinConstraint, JoinOperator, Query, Select, SelectItem,
-    SelectItemQualifiedWildcardKind, SetExpr, Statement, Visit, Visitor,
+    Expr, GroupByExpr, Ident, JoinConstraint, JoinOperator, NamedWindowDefinition, NamedWindowExpr,
+    Query, Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, SetQuantifier, Statement,
+    Visit, Visitor, WindowType,
 };
 use sqlparser::dialect::SQLiteDialect;
 use sqlparser::parser::Parser;
 
 use super::common_tables;
+use super::equalities::FactorColumn;
 use super::functions;
 use super::scope::{Scope, last_part, lower};
 use crate::sqlite::catalog::ResolvedColumn;
@@ -24,8 +31,8 @@ use crate::sqlite::tags::EqualityClass;
 
 /// A view or a subquery that is looked through.
 pub(crate) struct Derived {
-    /// The SELECT into which equalities may be moved; none if several references read it.
-    pub(crate) select: Option<SelectId>,
+    /// The SELECTs into which equalities may be moved; none if several references read them.
+    pub(crate) selects: Vec<SelectId>,
     pub(crate) columns: Vec<DerivedColumn>,
 }
 
@@ -44,9 +51,30 @@ impl SelectId {
 pub(crate) struct DerivedColumn {
     /// Lower-case; none if it is that of an expression.
     name: Option<String>,
-    /// The factor and the column in the FROM clause of the SELECT, and the canonical form of
-    /// equality, if an equality on it may be moved inside.
-    pub(crate) below: Option<((usize, ResolvedColumn), EqualityClass)>,
+    /// The canonical form of equality, if an equality on it may be moved into a SELECT.
+    pub(crate) class: Option<EqualityClass>,
+    /// For each SELECT the factor and the column in its FROM clause, if an equality may be moved
+    /// there.
+    pub(crate) below: Vec<Option<FactorColumn>>,
+}
+
+impl DerivedColumn {
+    fn new(name: Option<String>, column: Option<FactorColumn>, scope: &Scope<'_>) -> Self {
+        let class = column.and_then(|column| scope.class(column));
+        Self {
+            name,
+            class,
+            below: vec![column.filter(|_| class.is_some())],
+        }
+    }
+
+    /// The column in the FROM clause of the only SELECT.
+    pub(super) fn below_only(&self) -> Option<FactorColumn> {
+        match self.below.as_slice() {
+            [below] => *below,
+            _ => None,
+        }
+    }
 }
 
 /// The text of a view, as far as it is understood.
@@ -86,28 +114,66 @@ pub(super) fn may_merge_columns(sql: &str) -> bool {
 
 /// The SELECT that a query is, if it does not choose among its rows.
 pub(super) fn plain_select(query: &Query) -> Option<&Select> {
+    match selects(query)?.as_slice() {
+        [select] => Some(select),
+        _ => None,
+    }
+}
+
+/// The SELECTs whose rows a query gives or compares by set operations, if it does not choose among
+/// its rows. An ORDER BY might bring another collation into the comparison.
+pub(super) fn selects(query: &Query) -> Option<Vec<&Select>> {
     let chooses = query.with.is_some() || query.limit_clause.is_some() || query.fetch.is_some();
-    match query.body.as_ref() {
-        SetExpr::Select(select) if !chooses => Some(select),
+    let mut found = Vec::new();
+    let compares = arms(&query.body, &mut found)?;
+    let is_ordered = compares && query.order_by.is_some();
+    (!chooses && !is_ordered).then_some(found)
+}
+
+/// Adds the SELECTs of a set operation. Gives whether it compares rows; none if there is anything
+/// but SELECTs.
+fn arms<'q>(body: &'q SetExpr, into: &mut Vec<&'q Select>) -> Option<bool> {
+    match body {
+        SetExpr::Select(select) => {
+            into.push(select);
+            Some(false)
+        }
+        SetExpr::SetOperation {
+            left,
+            set_quantifier,
+            right,
+            ..
+        } => {
+            let compares = arms(left, into)? | arms(right, into)?;
+            Some(compares || *set_quantifier != SetQuantifier::All)
+        }
         _ => None,
     }
 }
 
 impl Derived {
-    /// The columns of `select`, whose FROM clause is `scope`; none if they are not all known.
-    /// `names` are those that a view gives them.
+    /// The columns of SELECTs, each with its FROM clause; none if they are not all known. `names`
+    /// are those that a view gives them.
     pub(super) fn new(
-        select: &Select,
-        scope: &Scope<'_>,
+        selects: &[(&Select, Scope<'_>)],
         names: Option<Vec<String>>,
     ) -> Option<Self> {
-        let passes = Passage::of(select, scope);
-        let mut columns = Vec::new();
-        for item in &select.projection {
-            columns.extend(columns_of(item, select, scope)?);
+        let mut all = selects.iter();
+        let (select, scope) = all.next()?;
+        let mut columns = columns_of_select(select, scope)?;
+        for (select, scope) in all {
+            let others = columns_of_select(select, scope)?;
+            if others.len() != columns.len() {
+                return None;
+            }
+            for (column, other) in columns.iter_mut().zip(others) {
+                column.class = column.class.filter(|_| column.class == other.class);
+                column.below.extend(other.below);
+            }
         }
         for column in &mut columns {
-            column.below = column.below.filter(|(below, _)| passes.lets(*below));
+            let passes = column.below.iter().any(Option::is_some);
+            column.class = column.class.filter(|_| passes);
         }
         if let Some(names) = names {
             if names.len() != columns.len() {
@@ -118,7 +184,7 @@ impl Derived {
             }
         }
         Some(Self {
-            select: Some(SelectId::of(select)),
+            selects: selects.iter().map(|(one, _)| SelectId::of(one)).collect(),
             columns,
         })
     }
@@ -141,12 +207,28 @@ impl Derived {
     }
 }
 
+/// The columns of a SELECT; none if they are not all known.
+fn columns_of_select(select: &Select, scope: &Scope<'_>) -> Option<Vec<DerivedColumn>> {
+    let keys = key_lists(select, scope);
+    let is_key = |column: &FactorColumn| {
+        let mut lists = keys.iter().flatten();
+        keys.is_some() && lists.all(|keys| keys.contains(column))
+    };
+    let mut columns = Vec::new();
+    for item in &select.projection {
+        columns.extend(columns_of(item, select, scope)?);
+    }
+    for below in columns.iter_mut().flat_map(|column| &mut column.below) {
+        *below = below.filter(is_key);
+    }
+    Some(columns)
+}
+
 /// The columns that an item of a SELECT list gives; none if they are not known.
 fn columns_of(item: &SelectItem, select: &Select, scope: &Scope<'_>) -> Option<Vec<DerivedColumn>> {
     let one = |expr: &Expr, name| {
-        let found = scope.resolve(expr);
-        let below = found.and_then(|found| Some((found, scope.class(found)?)));
-        Some(vec![DerivedColumn { name, below }])
+        let column = scope.resolve(expr);
+        Some(vec![DerivedColumn::new(name, column, scope)])
     };
     match item {
         SelectItem::UnnamedExpr(expr) => {
@@ -209,15 +291,14 @@ fn all_columns(scope: &Scope<'_>, factor: usize) -> Option<Vec<DerivedColumn>> {
     };
     let columns = names.into_iter().enumerate().map(|(index, name)| {
         let column = (factor, ResolvedColumn::Column(index));
-        let below = scope.class(column).map(|class| (column, class));
-        DerivedColumn { name, below }
+        DerivedColumn::new(name, Some(column), scope)
     });
     Some(columns.collect())
 }
 
 /// True if a row of the SELECT shows that a row of its FROM clause meets its conditions.
 pub(super) fn keeps_rows(select: &Select, scope: &Scope<'_>) -> bool {
-    !matches!(Passage::of(select, scope), Passage::None)
+    key_lists(select, scope).is_some()
 }
 
 /// True if each row of the FROM clause that meets the conditions gives a row of the SELECT, which
@@ -227,62 +308,97 @@ pub(super) fn gives_a_row_each<'e>(
     order: impl Iterator<Item = &'e Expr>,
     scope: &Scope<'_>,
 ) -> bool {
-    let mut functions = FunctionSearch::default();
+    let mut functions = FunctionSearch::new(select, scope);
     order.for_each(|term| {
         let _ = term.visit(&mut functions);
     });
-    let is_plain = !functions.has_window && !functions.may_aggregate && select.distinct.is_none();
-    is_plain && matches!(Passage::of(select, scope), Passage::All)
+    let is_plain = functions.lists.is_empty() && !functions.may_aggregate;
+    let keeps_none_apart = || key_lists(select, scope).is_some_and(|lists| lists.is_empty());
+    is_plain && select.distinct.is_none() && keeps_none_apart()
 }
 
-/// Which columns let an equality pass into a SELECT.
-enum Passage {
-    All,
-    None,
-    /// Only the keys of its groups.
-    Keys(Vec<(usize, ResolvedColumn)>),
-}
-
-impl Passage {
-    fn of(select: &Select, scope: &Scope<'_>) -> Self {
-        let mut functions = FunctionSearch::default();
-        for item in &select.projection {
-            let _ = item.visit(&mut functions);
-        }
-        let _ = select.having.visit(&mut functions);
-        let keys = match &select.group_by {
-            GroupByExpr::Expressions(keys, modifiers) if modifiers.is_empty() => keys,
-            _ => return Self::None,
-        };
-        if functions.has_window || !select.named_window.is_empty() {
-            return Self::None;
-        }
-        match keys.is_empty() {
-            true if functions.may_aggregate || select.having.is_some() => Self::None,
-            true => Self::All,
-            false => Self::Keys(keys.iter().filter_map(|key| scope.resolve(key)).collect()),
-        }
+/// The columns by which a SELECT keeps rows apart: the keys of its groups, if it groups, and those
+/// of each window. A row with another value in a column that is in each of the lists has no part
+/// in the rows with this value. None if the SELECT makes one row of all.
+fn key_lists(select: &Select, scope: &Scope<'_>) -> Option<Vec<Vec<FactorColumn>>> {
+    let mut functions = FunctionSearch::new(select, scope);
+    for item in &select.projection {
+        let _ = item.visit(&mut functions);
     }
-
-    fn lets(&self, column: (usize, ResolvedColumn)) -> bool {
-        match self {
-            Self::All => true,
-            Self::None => false,
-            Self::Keys(keys) => keys.contains(&column),
-        }
+    let _ = select.having.visit(&mut functions);
+    let FunctionSearch {
+        mut lists,
+        may_aggregate,
+        ..
+    } = functions;
+    let keys = match &select.group_by {
+        GroupByExpr::Expressions(keys, modifiers) if modifiers.is_empty() => keys,
+        _ => return None,
+    };
+    match keys.is_empty() {
+        true if may_aggregate || select.having.is_some() => return None,
+        true => {}
+        false => lists.push(columns_among(keys, scope)),
     }
+    Some(lists)
 }
 
-/// Whether expressions have windows, or functions that might aggregate.
-#[derive(Default)]
-struct FunctionSearch {
-    has_window: bool,
+fn columns_among(keys: &[Expr], scope: &Scope<'_>) -> Vec<FactorColumn> {
+    keys.iter().filter_map(|key| scope.resolve(key)).collect()
+}
+
+/// The keys of the windows in expressions, and whether there are functions that might aggregate.
+struct FunctionSearch<'s, 'a> {
+    windows: &'s [NamedWindowDefinition],
+    scope: &'s Scope<'a>,
+    lists: Vec<Vec<FactorColumn>>,
     may_aggregate: bool,
     /// How many subqueries are around the current place.
     depth: usize,
 }
 
-impl Visitor for FunctionSearch {
+impl<'s, 'a> FunctionSearch<'s, 'a> {
+    fn new(select: &'s Select, scope: &'s Scope<'a>) -> Self {
+        Self {
+            windows: &select.named_window,
+            scope,
+            lists: Vec::new(),
+            may_aggregate: false,
+            depth: 0,
+        }
+    }
+
+    /// The expressions by which a window partitions.
+    fn partition<'w>(&self, window: &'w WindowType) -> &'w [Expr]
+    where
+        's: 'w,
+    {
+        match window {
+            WindowType::NamedWindow(name) => self.named(name).unwrap_or_default(),
+            WindowType::WindowSpec(window) => match &window.window_name {
+                Some(name) => self.named(name).unwrap_or_default(),
+                None => &window.partition_by,
+            },
+        }
+    }
+
+    /// The same of the only window with this name.
+    fn named(&self, name: &Ident) -> Option<&'s [Expr]> {
+        let is_named =
+            |window: &&NamedWindowDefinition| lower(&window.0.value) == lower(&name.value);
+        let mut windows = self.windows.iter().filter(is_named);
+        match (windows.next()?, windows.next()) {
+            (NamedWindowDefinition(_, NamedWindowExpr::WindowSpec(window)), None)
+                if window.window_name.is_none() =>
+            {
+                Some(&window.partition_by)
+            }
+            _ => None,
+        }
+    }
+}
+
+impl Visitor for FunctionSearch<'_, '_> {
     type Break = ();
 
     fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
@@ -301,8 +417,15 @@ impl Visitor for FunctionSearch {
             // The count of all rows is the subquery's own. With columns of this SELECT alone an
             // aggregate in a subquery would be this SELECT's.
             let is_of_subquery = self.depth > 0 && functions::counts_rows(function);
-            self.has_window |= function.over.is_some();
-            self.may_aggregate |= !functions::is_of_one_row(&name) && !is_of_subquery;
+            match &function.over {
+                Some(window) => {
+                    let keys = columns_among(self.partition(window), self.scope);
+                    self.lists.push(keys);
+                }
+                None => {
+                    self.may_aggregate |= !functions::is_of_one_row(&name) && !is_of_subquery;
+                }
+            }
         }
         ControlFlow::Continue(())
     }

@@ -6,6 +6,9 @@
 //! comparison with NULL is not true either. An inner join's ON is such a conjunction if there is no
 //! RIGHT or FULL join. A LEFT join's ON decides only which rows of its right side match.
 //!
+//! The same holds for `t.c = v OR t.c = w`, as for `t.c IN (v, w)`: a row with a third value makes
+//! no branch true. In a branch that is a conjunction one equality is enough for that.
+//!
 //! An equality of two columns hands a restriction on: see [`EqualColumns`]. One of them may be a
 //! column of a SELECT around this one.
 
@@ -93,11 +96,7 @@ pub(super) struct EqualitySearch<'a, 'f> {
 
 impl EqualitySearch<'_, '_> {
     pub(super) fn search<'s>(&self, select: &'s Select) -> Equalities<'s> {
-        let mut found = Equalities {
-            of_factors: self.scope.factors.iter().map(|_| Vec::new()).collect(),
-            equal_columns: Vec::new(),
-            semi_joins: Vec::new(),
-        };
+        let mut found = Equalities::none(self.scope);
         if let Some(selection) = &select.selection {
             self.conjunction(selection, None, &mut found);
         }
@@ -122,6 +121,11 @@ impl EqualitySearch<'_, '_> {
                 self.conjunction(left, only, into);
                 self.conjunction(right, only, into);
             }
+            Expr::BinaryOp {
+                left,
+                op: BinaryOperator::Or,
+                right,
+            } => self.disjunction([left, right], only, into),
             Expr::BinaryOp {
                 left,
                 op: BinaryOperator::Eq,
@@ -152,6 +156,23 @@ impl EqualitySearch<'_, '_> {
                 negated: false,
             } => into.semi_join(None, subquery, true, only),
             _ => {}
+        }
+    }
+
+    /// Collects what both branches restrict: a column of a factor, to the values of both.
+    fn disjunction(&self, branches: [&Expr; 2], only: Option<usize>, into: &mut Equalities<'_>) {
+        let [one, other] = branches.map(|branch| {
+            let mut found = Equalities::none(self.scope);
+            self.conjunction(branch, only, &mut found);
+            found.of_factors
+        });
+        for (factor, (one, other)) in one.iter().zip(&other).enumerate() {
+            for left in one {
+                let mut same = other.iter().filter(|right| right.column == left.column);
+                if let Some(right) = same.next() {
+                    into.add_either(factor, left, right);
+                }
+            }
         }
     }
 
@@ -229,6 +250,14 @@ pub(super) fn operand(expr: &Expr, parameters: &HashMap<String, usize>) -> Optio
 }
 
 impl<'s> Equalities<'s> {
+    fn none(scope: &Scope<'_>) -> Self {
+        Self {
+            of_factors: scope.factors.iter().map(|_| Vec::new()).collect(),
+            equal_columns: Vec::new(),
+            semi_joins: Vec::new(),
+        }
+    }
+
     fn semi_join(
         &mut self,
         column: Option<FactorColumn>,
@@ -256,10 +285,34 @@ impl<'s> Equalities<'s> {
         if only.is_none_or(|only| only == column.0)
             && let Some(restriction) = restriction(scope, column, values)
         {
-            let known = &mut self.of_factors[column.0];
-            if !known.contains(&restriction) {
-                known.push(restriction);
-            }
+            self.add_new(column.0, restriction);
+        }
+    }
+
+    /// Adds the restriction of a factor to the rows of one or the other, which restrict the same
+    /// column.
+    fn add_either(&mut self, factor: usize, one: &Restriction, other: &Restriction) {
+        let (Values::Given(left), Values::Given(right)) = (&one.values, &other.values) else {
+            return;
+        };
+        let mut values = left.clone();
+        values.extend(right.iter().filter(|value| !left.contains(value)).cloned());
+        if values.len() <= MAX_VALUES {
+            let values = Values::Given(values);
+            self.add_new(
+                factor,
+                Restriction {
+                    values,
+                    ..one.clone()
+                },
+            );
+        }
+    }
+
+    fn add_new(&mut self, factor: usize, restriction: Restriction) {
+        let known = &mut self.of_factors[factor];
+        if !known.contains(&restriction) {
+            known.push(restriction);
         }
     }
 

@@ -229,15 +229,15 @@ impl<'c, 'a> SourceChoice<'c, 'a> {
             return None;
         }
         let derived = narrowed.scope.factors[factor].derived()?;
-        let (below, class) = derived.columns[index].below?;
-        if Some(class) != narrowed.scope.class(to) {
+        let below = derived.columns[index].below_only()?;
+        if derived.columns[index].class != narrowed.scope.class(to) {
             return None;
         }
         let query = self.query_of_factor(select, &narrowed.scope, factor)?;
         let inside = Scope::of(query, self.sources);
         let equalities = self.equalities(&inside, query, &|_| None);
         let moved = narrowed.chosen[factor].as_ref().and_then(|rows| {
-            let (column, _) = derived.columns[rows.of_derived?].below?;
+            let column = derived.columns[rows.of_derived?].below_only()?;
             let rows = restriction(&inside, column, rows.values.clone());
             rows.filter(|_| column.0 == below.0)
         });
@@ -339,14 +339,14 @@ impl<'c, 'a> SourceChoice<'c, 'a> {
             return Vec::new();
         };
         let inside = Scope::of(select, self.sources);
-        let derived = Derived::new(select, &inside, None);
-        let Some((below, class)) = derived.and_then(|derived| derived.columns.first()?.below)
-        else {
+        let derived = Derived::new(&[(select, inside)], None);
+        let Some(output) = derived.as_ref().and_then(|derived| derived.columns.first()) else {
             return Vec::new();
         };
-        if narrowed.scope.class(column) != Some(class) {
+        let same = output.class == narrowed.scope.class(column);
+        let Some(below) = output.below_only().filter(|_| same) else {
             return Vec::new();
-        }
+        };
         let mut moved = narrowed.values_of_column(column);
         if let Some(rows) = &narrowed.chosen[column.0] {
             moved.extend(self.values(&narrowed.scope, column, rows));

@@ -14,7 +14,7 @@ use sqlparser::ast::{
 };
 
 use super::common_tables::CommonTables;
-use super::derived::{Derived, SelectId, plain_select};
+use super::derived::{self, Derived, SelectId};
 use super::equalities::{self, Equalities, EqualitySearch, FactorColumn, LevelColumn};
 use super::first_rows::{FirstRows, OrderedQuery};
 use super::narrowed::{Narrowed, SourceChoice};
@@ -233,7 +233,8 @@ impl<'a> RestrictionFinder<'a> {
     /// that are read.
     fn look_ahead(&mut self, query: &Query) {
         let common = query.with.iter().flat_map(|with| &with.cte_tables);
-        let mut selects: Vec<&Select> = common.filter_map(|cte| plain_select(&cte.query)).collect();
+        let selects = common.filter_map(|cte| derived::selects(&cte.query));
+        let mut selects: Vec<&Select> = selects.flatten().collect();
         if selects.is_empty() {
             return;
         }
@@ -358,12 +359,12 @@ impl<'a> RestrictionFinder<'a> {
 
     /// Moves the equalities on a view or subquery into it.
     fn move_inside(&mut self, derived: &Derived, restrictions: &[Restriction]) {
-        let moved = restrictions.iter().filter_map(|restriction| {
-            let (below, _) = derived.columns[restriction.of_derived?].below?;
-            Some((below, restriction.values.clone()))
-        });
-        if let Some(select) = derived.select {
-            self.moved.entry(select).or_default().extend(moved);
+        for (arm, select) in derived.selects.iter().enumerate() {
+            let moved = restrictions.iter().filter_map(|restriction| {
+                let below = derived.columns[restriction.of_derived?].below[arm]?;
+                Some((below, restriction.values.clone()))
+            });
+            self.moved.entry(*select).or_default().extend(moved);
         }
     }
 

@@ -1,11 +1,11 @@
 //! The tables of one SELECT (or UPDATE, DELETE), and the resolution of column names among them.
 
 use sqlparser::ast::{
-    Expr, JoinConstraint, JoinOperator, ObjectName, Select, TableFactor, TableWithJoins,
+    Expr, JoinConstraint, JoinOperator, ObjectName, Query, Select, TableFactor, TableWithJoins,
 };
 
 use super::common_tables::CommonTables;
-use super::derived::{Derived, plain_select};
+use super::derived::{Derived, selects};
 use super::equalities::FactorColumn;
 use super::restrict::Restriction;
 use crate::sqlite::catalog::{Catalog, CatalogTable, ResolvedColumn, TableKind};
@@ -95,13 +95,10 @@ impl<'a> Factor<'a> {
         let Some(view) = sources.catalog.table(&name) else {
             return;
         };
-        let select = view.query.as_deref().and_then(plain_select);
-        let Some(select) = select.filter(|_| depth < DEEPEST) else {
-            return;
-        };
-        let scope = Scope::at_depth(&select.from, sources, depth + 1);
         let names = view.columns.iter().map(|column| column.name.clone());
-        self.derived = Derived::new(select, &scope, Some(names.collect()));
+        let query = view.query.as_deref();
+        self.derived =
+            query.and_then(|query| look_through(query, Some(names.collect()), sources, depth));
         self.view = Some(name).filter(|_| self.derived.is_some());
     }
 
@@ -110,13 +107,12 @@ impl<'a> Factor<'a> {
         let Some(table) = sources.common.plain.get(name) else {
             return;
         };
-        let Some(select) = plain_select(table.query()).filter(|_| depth < DEEPEST) else {
-            return;
-        };
-        let scope = Scope::at_depth(&select.from, sources, depth + 1);
-        self.derived = Derived::new(select, &scope, table.columns.clone());
+        self.derived = look_through(table.query(), table.columns.clone(), sources, depth);
         if let Some(derived) = &mut self.derived {
-            derived.select = table.is_read_once.then_some(table.select);
+            derived.selects = match table.is_read_once {
+                true => table.selects.clone(),
+                false => Vec::new(),
+            };
         }
     }
 
@@ -157,16 +153,30 @@ impl<'a> Factor<'a> {
                 ..
             } => {
                 let name = alias.as_ref().map(|alias| lower(&alias.name.value));
-                let mut factor = Self::unknown(name);
-                if let Some(select) = plain_select(subquery).filter(|_| depth < DEEPEST) {
-                    let scope = Scope::at_depth(&select.from, sources, depth + 1);
-                    factor.derived = Derived::new(select, &scope, None);
+                Self {
+                    derived: look_through(subquery, None, sources, depth),
+                    ..Self::unknown(name)
                 }
-                factor
             }
             _ => Self::unknown(None),
         }
     }
+}
+
+/// The columns of a query in a FROM clause, if they are known. `names` are those that a view gives
+/// them.
+fn look_through(
+    query: &Query,
+    names: Option<Vec<String>>,
+    sources: Sources<'_, '_>,
+    depth: usize,
+) -> Option<Derived> {
+    let selects = selects(query).filter(|_| depth < DEEPEST)?;
+    let selects = selects.into_iter().map(|select| {
+        let scope = Scope::at_depth(&select.from, sources, depth + 1);
+        (select, scope)
+    });
+    Derived::new(&selects.collect::<Vec<_>>(), names)
 }
 
 /// Where the names of a FROM clause are looked up.
@@ -262,9 +272,7 @@ impl<'a> Scope<'a> {
         let factor = &self.factors[factor];
         match (factor.base(), factor.derived(), column) {
             (Some((_, table)), ..) => table.narrowing(column).map(|(_, class)| class),
-            (None, Some(derived), ResolvedColumn::Column(index)) => {
-                derived.columns[index].below.map(|(_, class)| class)
-            }
+            (None, Some(derived), ResolvedColumn::Column(index)) => derived.columns[index].class,
             _ => None,
         }
     }

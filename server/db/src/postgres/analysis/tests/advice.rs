@@ -68,7 +68,7 @@ fn each_cause_has_its_remedy_and_its_cost() {
         select * from author a where exists (select 1 from article b where b.author_id = a.id and b.id = $1)
         select * from author where id = $1 or name = $2
             every change to author ends its results: its conditions are joined by OR
-                write "in (…)" where it is one column, else a query for each part (a query more, in the same round trip)
+                compare the same column in each part, else write a query for each part (a query more, in the same round trip)
         select u.name from article a join author u on u.id = a.author_id where a.id = $1
         select * from article where score = $1
             every change to article ends its results: score is generated, or of a type or collation whose equal values have several forms

@@ -270,11 +270,11 @@ fn where_rows_outside_the_equality_count_it_does_not_pass() {
             select * from (select id from article order by id fetch first 2 rows with ties) a where id = $1
                 article: every change
             select * from both_tables where id = $1
-                article: every change
-                note: every change
+                article: rows with id = :a
+                note: rows with id = :a
             select * from (select id from article except select id from note) a where id = $1
-                article: every change
-                note: every change
+                article: rows with id = :a
+                note: rows with id = :a
             select * from topics where many = $1
                 article: every change
             select * from newest where id = $1
@@ -296,7 +296,7 @@ fn where_rows_outside_the_equality_count_it_does_not_pass() {
             select * from (select id, row_number() over (order by id) from article) a where id = $1
                 article: every change
             select * from (select id, topic, count(*) over (partition by topic) from article) a where topic = $1
-                article: every change
+                article: rows with topic = :a
             select title_of($1) from author where id = $1
                 article: every change
                 author: rows with id = :a
@@ -437,6 +437,203 @@ fn of_many_references_to_a_view_all_rows_count() {
                 item: every change
             select * from v8
                 item: every change
+        "#]],
+    );
+}
+
+#[test]
+fn an_equality_passes_into_each_arm_of_a_set_operation() {
+    check(
+        &[
+            "select * from both_tables where id = $1",
+            "select * from (select id, author as by from article union all select id, article from note union all select id, id from author) e where by = $1",
+            "select * from (select id from article union select article from note) e where id in (1, $1)",
+            "select * from (select id from article except select article from note) e where id = $1",
+            "select * from (select id from article except all (select article from note intersect select id from author)) e where id = $1",
+            "select * from (select id, topic as t from article union select id, title from article) e where t = $1",
+            "select * from (select id from article union all select id::bigint from note) e where id = $1",
+            "select * from (select id::bigint as id from article union all select id from note) e where id = $1",
+            "select * from (select id from article union all select id from note order by id) e where id = $1",
+            "select * from (select count(*)::int as id from article union all select id from note) e where id = $1",
+            "select * from (select author as id, count(*) from article group by author union all select id, 1 from note) e where id = $1",
+            "select * from (select id from article union all (select id from note order by id limit 3)) e where id = $1",
+            "select * from (select id from article union all (select id from note union select article from note)) e where id = $1",
+            "select * from (select id from article union all values (1), (2)) e where id = $1",
+            "select * from (select id, loose from article union select id, body from note) e where id = $1",
+            "select * from author u join both_tables e on e.id = u.id where u.id = $1",
+            "select * from author u where u.id = $1 and u.id in (select author from article union select article from note)",
+            "select * from article where id = $1 union all select * from article where id = $2",
+            "select * from article where id = $1 union select * from article",
+        ],
+        &expect![[r#"
+            select * from both_tables where id = $1
+                article: rows with id = :a
+                note: rows with id = :a
+            select * from (select id, author as by from article union all select id, article from note union all select id, id from author) e where by = $1
+                article: rows with author = :a
+                author: rows with id = :a
+                note: rows with article = :a
+            select * from (select id from article union select article from note) e where id in (1, $1)
+                article: rows with id in (1, :a)
+                note: rows with article in (1, :a)
+            select * from (select id from article except select article from note) e where id = $1
+                article: rows with id = :a
+                note: rows with article = :a
+            select * from (select id from article except all (select article from note intersect select id from author)) e where id = $1
+                article: rows with id = :a
+                author: rows with id = :a
+                note: rows with article = :a
+            select * from (select id, topic as t from article union select id, title from article) e where t = $1
+                article: rows with topic = :a
+                article: rows with title = :a
+            select * from (select id from article union all select id::bigint from note) e where id = $1
+                article: rows with id = :a
+                note: every change
+            select * from (select id::bigint as id from article union all select id from note) e where id = $1
+                article: every change
+                note: rows with id = :a
+            select * from (select id from article union all select id from note order by id) e where id = $1
+                article: rows with id = :a
+                note: rows with id = :a
+            select * from (select count(*)::int as id from article union all select id from note) e where id = $1
+                article: every change
+                note: rows with id = :a
+            select * from (select author as id, count(*) from article group by author union all select id, 1 from note) e where id = $1
+                article: rows with author = :a
+                note: rows with id = :a
+            select * from (select id from article union all (select id from note order by id limit 3)) e where id = $1
+                article: rows with id = :a
+                note: every change
+            select * from (select id from article union all (select id from note union select article from note)) e where id = $1
+                article: rows with id = :a
+                note: rows with id = :a
+                note: rows with article = :a
+            select * from (select id from article union all values (1), (2)) e where id = $1
+                article: rows with id = :a
+            select * from (select id, loose from article union select id, body from note) e where id = $1
+                article: rows with id = :a
+                note: rows with id = :a
+            select * from author u join both_tables e on e.id = u.id where u.id = $1
+                article: rows with id = :a
+                author: rows with id = :a
+                note: rows with id = :a
+            select * from author u where u.id = $1 and u.id in (select author from article union select article from note)
+                article: rows with author = :a
+                author: rows with id = :a
+                note: rows with article = :a
+            select * from article where id = $1 union all select * from article where id = $2
+                article: rows with id = :a
+                article: rows with id = :b
+            select * from article where id = $1 union select * from article
+                article: every change
+        "#]],
+    );
+}
+
+#[test]
+fn what_a_set_operation_does_not_let_pass() {
+    check(
+        &[
+            // The first rows of all.
+            "select * from (select id from article union all select id from note limit 3) e where id = $1",
+            "select * from (select id from article union select id from note offset 1) e where id = $1",
+            // 'a' and 'A' are one row.
+            "select * from (select topic from article union select loose from article) e where topic = $1",
+            "select * from ((select topic from article union select title collate nocase from article) union all select body collate \"C\" from note) e where topic = $1",
+            // No form of the value.
+            "select * from (select id from article union all select score from article) e where id = $1",
+            "select * from (select code::text as t from article union all select body from note) e where t = $1",
+            // Each reference counts by itself.
+            "select * from both_tables x, both_tables y where x.id = $1",
+            // No witness is asked of what is inside.
+            "select * from (select id, author from article where topic = $1 union all select id, article from note where body = $1) e join author u on u.id = e.author",
+            "with e as (select id from article union all select id from note) select * from e where id = $1",
+        ],
+        &expect![[r#"
+            select * from (select id from article union all select id from note limit 3) e where id = $1
+                article: every change
+                note: every change
+            select * from (select id from article union select id from note offset 1) e where id = $1
+                article: every change
+                note: every change
+            select * from (select topic from article union select loose from article) e where topic = $1
+                article: every change
+            select * from ((select topic from article union select title collate nocase from article) union all select body collate "C" from note) e where topic = $1
+                article: every change
+                note: every change
+            select * from (select id from article union all select score from article) e where id = $1
+                article: every change
+            select * from (select code::text as t from article union all select body from note) e where t = $1
+                article: every change
+                note: rows with body = :a
+            select * from both_tables x, both_tables y where x.id = $1
+                article: every change
+                note: every change
+            select * from (select id, author from article where topic = $1 union all select id, article from note where body = $1) e join author u on u.id = e.author
+                article: rows with topic = :a
+                author: every change
+                note: rows with body = :a
+            with e as (select id from article union all select id from note) select * from e where id = $1
+                article: every change
+                note: every change
+        "#]],
+    );
+}
+
+#[test]
+fn windows_let_the_keys_of_all_pass() {
+    check(
+        &[
+            "select * from (select id, topic, count(*) over (partition by topic) from article) a where topic = $1",
+            "select * from (select topic, row_number() over (partition by topic, author order by id), max(id) over (partition by topic) from article) a where topic = $1",
+            "select * from (select topic, count(*) over w, first_value(id) over (w order by id) from article window w as (partition by topic)) a where topic = $1",
+            "select * from (select topic, sum(count(*)) over (partition by topic) from article group by topic, author) a where topic = $1",
+            "select * from (select distinct topic, count(*) over (partition by topic) from article) a where topic = $1",
+        ],
+        &expect![[r#"
+            select * from (select id, topic, count(*) over (partition by topic) from article) a where topic = $1
+                article: rows with topic = :a
+            select * from (select topic, row_number() over (partition by topic, author order by id), max(id) over (partition by topic) from article) a where topic = $1
+                article: rows with topic = :a
+            select * from (select topic, count(*) over w, first_value(id) over (w order by id) from article window w as (partition by topic)) a where topic = $1
+                article: rows with topic = :a
+            select * from (select topic, sum(count(*)) over (partition by topic) from article group by topic, author) a where topic = $1
+                article: rows with topic = :a
+            select * from (select distinct topic, count(*) over (partition by topic) from article) a where topic = $1
+                article: rows with topic = :a
+        "#]],
+    );
+    check(
+        &[
+            "select * from (select id, topic, count(*) over (partition by topic) from article) a where id = $1",
+            "select * from (select topic, count(*) over (partition by topic), count(*) over () from article) a where topic = $1",
+            "select * from (select topic, count(*) over (partition by topic), count(*) over (partition by author) from article) a where topic = $1",
+            "select * from (select topic, count(*) over w from article window w as (order by topic)) a where topic = $1",
+            "select * from (select topic, author, sum(count(*)) over (partition by author) from article group by topic, author) a where topic = $1",
+            "select * from (select topic, count(*) over (partition by topic collate nocase) from article) a where topic = $1",
+            "select * from (select topic, count(*) over (partition by upper(topic)) from article) a where topic = $1",
+            "select * from (select topic, row_number() over (partition by topic) from article limit 3) a where topic = $1",
+            "select * from (select distinct on (author) author, topic, count(*) over (partition by topic) from article) a where topic = $1",
+        ],
+        &expect![[r#"
+            select * from (select id, topic, count(*) over (partition by topic) from article) a where id = $1
+                article: every change
+            select * from (select topic, count(*) over (partition by topic), count(*) over () from article) a where topic = $1
+                article: every change
+            select * from (select topic, count(*) over (partition by topic), count(*) over (partition by author) from article) a where topic = $1
+                article: every change
+            select * from (select topic, count(*) over w from article window w as (order by topic)) a where topic = $1
+                article: every change
+            select * from (select topic, author, sum(count(*)) over (partition by author) from article group by topic, author) a where topic = $1
+                article: every change
+            select * from (select topic, count(*) over (partition by topic collate nocase) from article) a where topic = $1
+                article: every change
+            select * from (select topic, count(*) over (partition by upper(topic)) from article) a where topic = $1
+                article: every change
+            select * from (select topic, row_number() over (partition by topic) from article limit 3) a where topic = $1
+                article: every change
+            select * from (select distinct on (author) author, topic, count(*) over (partition by topic) from article) a where topic = $1
+                article: every change
         "#]],
     );
 }

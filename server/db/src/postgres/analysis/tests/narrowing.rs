@@ -148,7 +148,7 @@ fn what_is_not_certain_is_the_whole_table() {
             select * from author
                 author: every change
             select * from author where id = $1 or id = $2
-                author: every change
+                author: rows with id in (:a, :b)
             select * from author where not id = $1
                 author: every change
             select * from author where id + 0 = $1
@@ -349,6 +349,93 @@ fn each_reference_counts_by_itself() {
                 event, event_1: rows with id = :a
             select * from event e, event_2 where e.id = $1
                 event, event_2: every change
+        "#]],
+    );
+}
+
+#[test]
+fn a_disjunction_narrows_what_every_branch_narrows() {
+    check(
+        &[
+            "select * from article where id = $1 or id = $2",
+            "select * from article where id = $1 or $2 = id or id in ($3, $1)",
+            "select * from article where (author_id = $1 and size > 3) or (author_id = 5 and (size = 3 or topic = 'a'))",
+            "select * from article where (id = $1 and (author_id = 1 or author_id = 2)) or (author_id = 3 and size = 4)",
+            "select * from article where published or not published",
+            "select * from article where id = null or id = $1",
+            "select * from author u join article a on a.author_id = u.id where u.id = $1 or u.id = 4",
+            "select * from author u left join article a on a.author_id = u.id and (a.id = $1 or a.id = $2)",
+            "select * from recent where id = $1 or id = $2",
+            "select * from article where topic = $1 and (id = $2 or size = 4)",
+        ],
+        &expect![[r#"
+            select * from article where id = $1 or id = $2
+                article: rows with id in (:a, :b)
+            select * from article where id = $1 or $2 = id or id in ($3, $1)
+                article: every change
+            select * from article where (author_id = $1 and size > 3) or (author_id = 5 and (size = 3 or topic = 'a'))
+                article: rows with author_id in (:a, 5)
+            select * from article where (id = $1 and (author_id = 1 or author_id = 2)) or (author_id = 3 and size = 4)
+                article: rows with author_id in (1, 2, 3)
+            select * from article where published or not published
+                article: rows with published in (true, false)
+            select * from article where id = null or id = $1
+                article: rows with id in (NULL, :a)
+            select * from author u join article a on a.author_id = u.id where u.id = $1 or u.id = 4
+                article: rows with author_id in (:a, 4)
+                author: rows with id in (:a, 4)
+            select * from author u left join article a on a.author_id = u.id and (a.id = $1 or a.id = $2)
+                article: rows with id in (:a, :b)
+                author: every change
+            select * from recent where id = $1 or id = $2
+                article: rows with id in (:a, :b)
+                author: rows with id = author_id of article with id in (:a, :b)
+            select * from article where topic = $1 and (id = $2 or size = 4)
+                article: rows with topic = :a
+        "#]],
+    );
+    check(
+        &[
+            "select * from article where id = $1 or size > 3",
+            "select * from article where id = $1 or author_id = $2",
+            "select * from article where id = $1 or id = 3 or title is null",
+            "select * from article where id = $1 or id = any ($2)",
+            "select * from article a, author u where a.id = $1 or u.id = $2",
+            "select * from article a, author u where (a.id = $1 and u.id = $2) or a.id = 4",
+            "select * from article a, author u where a.id = $1 or (a.author_id = u.id and u.id = $2)",
+            "select * from author u left join article a on a.author_id = u.id or u.id = $1 or u.id = 4",
+            "select * from article where not (id = $1 or id = $2)",
+            "select * from article where (id = $1 or id = $2) is not true",
+            "select * from article where id = $1 or id in (select article_id from comment where id = $2)",
+        ],
+        &expect![[r#"
+            select * from article where id = $1 or size > 3
+                article: every change
+            select * from article where id = $1 or author_id = $2
+                article: every change
+            select * from article where id = $1 or id = 3 or title is null
+                article: every change
+            select * from article where id = $1 or id = any ($2)
+                article: every change
+            select * from article a, author u where a.id = $1 or u.id = $2
+                article: every change
+                author: every change
+            select * from article a, author u where (a.id = $1 and u.id = $2) or a.id = 4
+                article: rows with id in (:a, 4)
+                author: every change
+            select * from article a, author u where a.id = $1 or (a.author_id = u.id and u.id = $2)
+                article: every change
+                author: every change
+            select * from author u left join article a on a.author_id = u.id or u.id = $1 or u.id = 4
+                article: every change
+                author: every change
+            select * from article where not (id = $1 or id = $2)
+                article: every change
+            select * from article where (id = $1 or id = $2) is not true
+                article: every change
+            select * from article where id = $1 or id in (select article_id from comment where id = $2)
+                article: every change
+                comment: rows with id = :b
         "#]],
     );
 }

@@ -85,7 +85,14 @@ impl Choices {
             null if null == "null" => self.value(column),
             value => value,
         };
-        match self.below(18) {
+        match self.below(21) {
+            18 => format!("({name} = {value} or {name} = {})", self.value(column)),
+            19 => {
+                let [one, other] = [(); 2].map(|()| self.simple(aliases));
+                let second = self.value(column);
+                format!("({name} = {value} and {one} or {other} and {name} in ({second}))")
+            }
+            20 => format!("({} or {})", self.simple(aliases), self.simple(aliases)),
             0..=3 => format!("{name} = {value}"),
             4 => format!("{value} = {name}"),
             5 => format!("{name} in ({value}, {})", self.literal(column)),
@@ -110,6 +117,18 @@ impl Choices {
                 format!("{alias}.{one} = {other}.{two}")
             }
             _ => self.subquery(alias),
+        }
+    }
+
+    /// A condition that compares columns of one or two references.
+    fn simple(&mut self, aliases: &[String]) -> String {
+        let aliases: Vec<&str> = aliases.iter().map(String::as_str).collect();
+        let (alias, other) = (self.of(&aliases), self.of(&aliases));
+        let (column, _) = self.of(&COLUMNS);
+        match self.below(3) {
+            0 => format!("{alias}.{column} = {other}.{column}"),
+            1 => format!("{alias}.{column} is not null"),
+            _ => format!("{alias}.{column} = {}", self.value(column)),
         }
     }
 
@@ -207,6 +226,9 @@ impl Choices {
 
     /// A SELECT that gives the columns, each with its name.
     pub(super) fn select(&mut self, depth: usize) -> String {
+        if self.below(5) == 0 {
+            return self.set_operation(depth);
+        }
         let from = self.reference("y", depth);
         match self.below(6) {
             0 => format!(
@@ -219,6 +241,33 @@ impl Choices {
             3 => self.expressions(&from, depth),
             _ => self.choice(&from),
         }
+    }
+
+    /// A set operation, whose arms may be set operations, too.
+    fn set_operation(&mut self, depth: usize) -> String {
+        let arm = |choices: &mut Self| {
+            if depth > 0 {
+                return choices.select(depth - 1);
+            }
+            let from = choices.reference("y", 0);
+            let text = choices.of(&["y.t", "y.t", "y.t collate nocase as t", "y.v::text as t"]);
+            let columns = columns().replace("y.t", text);
+            format!(
+                "select {columns} from {from} where {}",
+                choices.filter(&["y"])
+            )
+        };
+        let [one, other] = [(); 2].map(|()| arm(self));
+        let operations = [
+            "union all",
+            "union",
+            "except",
+            "intersect",
+            "except all",
+            "intersect all",
+        ];
+        let operation = self.of(&operations);
+        format!("({one}) {operation} ({other})")
     }
 
     /// A SELECT in which rows have to do with each other.
@@ -236,12 +285,20 @@ impl Choices {
                 "select {columns} from {from} where {filter} order by y.{first}, {ORDER} offset {count}"
             ),
             3 => {
-                let window = "(count(*) over (partition by y.i4))::numeric as n";
-                format!("select {} from {from}", columns.replace("y.n", window))
+                let (second, _) = self.of(&COLUMNS);
+                let window =
+                    format!("(count(*) over (partition by y.{first}, y.{second}))::numeric as n");
+                format!("select {} from {from}", columns.replace("y.n", &window))
             }
             4 => {
-                let window = "max(y.i8) over (order by y.i4) as i8";
-                format!("select {} from {from}", columns.replace("y.i8", window))
+                let keys = self.of(&["", "partition by y.t", "partition by y.v, y.t"]);
+                let count = "(count(*) over (partition by y.t))::numeric as n";
+                let columns = match self.below(2) {
+                    0 => columns.replace("y.n", count),
+                    _ => columns,
+                };
+                let window = format!("max(y.i8) over ({keys} order by y.i4) as i8");
+                format!("select {} from {from}", columns.replace("y.i8", &window))
             }
             _ => format!("select {} from {from} where {filter}", list(aggregated)),
         }
@@ -252,27 +309,22 @@ impl Choices {
         let columns = columns();
         let other = self.reference("z", depth);
         let filter = self.filter(&["y"]);
-        match self.below(8) {
+        match self.below(7) {
             0 => format!("select distinct {columns} from {from} where {filter}"),
-            1 => {
-                let operation = self.of(&["union all", "union", "except", "intersect"]);
-                let second = list(|column| format!("z.{column}"));
-                format!("select {columns} from {from} {operation} select {second} from {other}")
-            }
-            2 => format!(
+            1 => format!(
                 "select (y.i2 + 0)::smallint as i2, y.i4 + 0 as i4, y.i4::bigint as i8, y.t || '' as t, \
                  y.t::varchar as v, y.n, not y.b as b, y.c from {from}"
             ),
-            3 => format!(
+            2 => format!(
                 "select y.i2, y.i8 as i4, y.i4 as i8, y.v::text as t, y.t::varchar as v, y.n, y.b, y.c \
                  from {from} where {filter}"
             ),
-            4 => format!("select {columns}, generate_series(1, 2) as s from {from}"),
-            5 => {
+            3 => format!("select {columns}, generate_series(1, 2) as s from {from}"),
+            4 => {
                 let inner = format!("(select max(z.i4) from {other} where z.t = y.t) as i4");
                 format!("select {} from {from}", columns.replace("y.i4", &inner))
             }
-            6 => format!(
+            5 => format!(
                 "with q as (select {columns} from {from} where {filter}) select {columns} from q y"
             ),
             _ => {
