@@ -211,7 +211,7 @@ mod tests {
     use super::*;
     use crate::Value;
     use crate::postgres::interest::{RowInterest, WatchedRows};
-    use crate::postgres::tags::ValueClass;
+    use crate::postgres::tags::{ValueClass, broad_reading};
 
     const TABLE: u32 = 16_400;
 
@@ -316,6 +316,82 @@ mod tests {
         let full = OldRow::Full(row("1", ""));
         check(Some(&full), Some(&row("1", "7")), tags, root);
         check(Some(&OldRow::Same), Some(&row("1", "7")), tags, root);
+    }
+
+    /// Which of the queries that read `id`, `title`, `author` or no column are touched.
+    fn touched_readers(
+        old: Option<&OldRow<'_>>,
+        new: Option<&Tuple<'_>>,
+        rows: &[(u32, u32)],
+        has_exact_text: bool,
+    ) -> Vec<&'static str> {
+        let readers = ["id", "title", "author", ""];
+        let reads = |name: &str| {
+            let names = name.split_whitespace().map(str::to_owned);
+            ColumnSet::of(names)
+        };
+        let interest = RowInterest::default();
+        interest.add(readers.map(|name| WatchedRows {
+            family: TABLE,
+            key: None,
+            reads: reads(name),
+        }));
+        let view = FeedView {
+            watch: interest.watch(),
+            tables: Arc::new(TableFamilies::new(rows)),
+        };
+        let columns = ["id", "title", "author"].map(|name| StreamColumn {
+            has_exact_text,
+            ..column(name, name == "id")
+        });
+        let relation = StreamRelation {
+            columns: columns.to_vec(),
+        };
+        let mut touched = HashSet::new();
+        TablePlan::new(&view, TABLE, &relation)
+            .unwrap()
+            .row(old, new, |tag| {
+                touched.insert(tag);
+            });
+        let is_touched = |name: &&str| touched.contains(&broad_reading(TABLE, &reads(name)));
+        readers.into_iter().filter(is_touched).collect()
+    }
+
+    #[test]
+    fn a_change_touches_what_reads_a_column_that_it_changes() {
+        let alone = &[(TABLE, 0)];
+        let root = &[(TABLE, 0), (TABLE + 1, TABLE)];
+        let all = vec!["id", "title", "author", ""];
+        let full = OldRow::Full(row("1", "7"));
+        let key = |id| OldRow::Key(vec![Field::Text(id), Field::Null, Field::Null]);
+        let cases: [(Option<OldRow<'_>>, Option<Tuple<'_>>, &[&str]); 10] = [
+            (Some(full.clone()), Some(row("1", "8")), &["author"]),
+            (Some(full.clone()), Some(row("1", "")), &["author"]),
+            (Some(full.clone()), Some(row("2", "?")), &["id"]),
+            (Some(full.clone()), Some(row("1", "7")), &[]),
+            (Some(full.clone()), None, &all),
+            (None, Some(row("1", "7")), &all),
+            (
+                Some(OldRow::Same),
+                Some(row("1", "7")),
+                &["title", "author"],
+            ),
+            (Some(OldRow::Same), Some(row("1", "?")), &["title"]),
+            (Some(key(b"2")), Some(row("1", "?")), &["id", "title"]),
+            (Some(key(b"1")), Some(row("1", "")), &["title", "author"]),
+        ];
+        for (old, new, expected) in cases {
+            let touched = touched_readers(old.as_ref(), new.as_ref(), alone, true);
+            assert_eq!(touched, expected, "{old:?} {new:?}");
+        }
+        let same = row("1", "7");
+        assert_eq!(
+            touched_readers(Some(&full), Some(&same), root, true),
+            all,
+            "old rows under the name of a root"
+        );
+        let inexact = touched_readers(Some(&full), Some(&same), alone, false);
+        assert_eq!(inexact, ["id", "title", "author"]);
     }
 
     #[test]
