@@ -22,6 +22,7 @@
 
 mod advice;
 mod bind;
+mod column_set;
 mod database;
 mod error;
 mod feed;

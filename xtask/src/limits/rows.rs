@@ -104,7 +104,7 @@ const fn option(name: &'static str, unit: Unit) -> Place {
 
 use Unit::{Bytes, Count, Time};
 
-pub(super) const ROWS: [Row; 54] = [
+pub(super) const ROWS: [Row; 55] = [
     Row {
         what: "request target, head, fields, body",
         amount: "{}, {}, {}, {}",
@@ -228,6 +228,12 @@ pub(super) const ROWS: [Row; 54] = [
         amount: "{}",
         places: &[constant(DB, "MAX_NARROW", Count)],
         past: "counts as a change to all rows of the table",
+    },
+    Row {
+        what: "sets of columns that queries on one table of PostgreSQL read",
+        amount: "{}",
+        places: &[constant(DB, "MAX_COLUMN_SETS", Count)],
+        past: "a query that reads another set counts as reading all columns",
     },
     Row {
         what: "values of a list or a join key by which rows are selected",

@@ -1,50 +1,74 @@
-//! Which columns queries select by, so that the feed names only their values.
+//! Which rows queries select and which columns they read, so that the feed reports only that.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
+use millpond_store::Tag;
 use parking_lot::Mutex;
 
-use super::tags::{ColumnName, ValueClass};
+use super::tags::{self, ColumnName, ValueClass};
+use crate::column_set::ColumnSet;
 
-/// One column of one family.
+/// Sets of columns of one family that queries read; a query that reads another counts as reading
+/// all columns.
+const MAX_COLUMN_SETS: usize = 64;
+
+/// Rows of a family that queries select, and the columns that they read.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct WatchedColumn {
+pub(crate) struct WatchedRows {
     pub(crate) family: u32,
-    pub(crate) column: String,
-    pub(crate) class: ValueClass,
+    /// The column by whose values rows are selected; none if all are.
+    pub(crate) key: Option<(String, ValueClass)>,
+    pub(crate) reads: ColumnSet,
 }
 
-/// The columns that the feed looks at, by family.
-pub(crate) type WatchedColumns = HashMap<u32, Vec<(String, ColumnName)>>;
+/// What the feed looks at in a change of a family.
+#[derive(Debug, Default)]
+pub(crate) struct WatchedFamily {
+    pub(crate) keys: Vec<WatchedKey>,
+    /// The tags of all rows for queries that read certain columns.
+    pub(crate) whole: Vec<(Tag, ColumnSet)>,
+    /// The sets of columns among these.
+    sets: BTreeSet<ColumnSet>,
+}
 
-/// The columns on which any query has ever had interest. It only grows.
+/// A column by whose values rows are selected.
+#[derive(Debug)]
+pub(crate) struct WatchedKey {
+    pub(crate) column: String,
+    pub(crate) name: ColumnName,
+    /// What the queries read that select by it.
+    pub(crate) reads: ColumnSet,
+}
+
+/// The same, by family.
+pub(crate) type WatchedFamilies = HashMap<u32, WatchedFamily>;
+
+/// All that any query has ever had interest in. It only grows.
 #[derive(Default)]
-pub(crate) struct ColumnInterest {
+pub(crate) struct RowInterest {
     state: Mutex<InterestState>,
 }
 
 #[derive(Default)]
 struct InterestState {
-    wanted: BTreeSet<WatchedColumn>,
-    watch: Arc<WatchedColumns>,
+    wanted: BTreeSet<WatchedRows>,
+    watch: Arc<WatchedFamilies>,
 }
 
-impl ColumnInterest {
-    /// Adds columns; whether any was new. If so, the caller must begin a new epoch before anything
-    /// that was read with dependencies on it is stored: changes from before did not name its
-    /// values.
-    pub(crate) fn add(&self, wanted: impl IntoIterator<Item = WatchedColumn>) -> bool {
+impl RowInterest {
+    /// Adds rows; whether any were new. If so, the caller must begin a new epoch before anything
+    /// that was read with dependencies on them is stored: changes from before did not name their
+    /// tags.
+    pub(crate) fn add(&self, wanted: impl IntoIterator<Item = WatchedRows>) -> bool {
         let mut state = self.state.lock();
         let before = state.wanted.len();
         state.wanted.extend(wanted);
         let grown = state.wanted.len() > before;
         if grown {
-            let mut watch = WatchedColumns::new();
-            for wanted in &state.wanted {
-                let name = ColumnName::new(wanted.family, &wanted.column, wanted.class);
-                let columns = watch.entry(wanted.family).or_default();
-                columns.push((wanted.column.clone(), name));
+            let mut watch = WatchedFamilies::new();
+            for rows in &state.wanted {
+                watch.entry(rows.family).or_default().add(rows);
             }
             state.watch = Arc::new(watch);
         }
@@ -53,9 +77,48 @@ impl ColumnInterest {
 
     /// What to look at now. Taken by the feed after a transaction's last change has arrived and
     /// right before it is delivered, under the lock of the delivery, so that none is delivered
-    /// without the names of a column added before its epoch began.
-    pub(crate) fn watch(&self) -> Arc<WatchedColumns> {
+    /// without the tags of rows added before its epoch began.
+    pub(crate) fn watch(&self) -> Arc<WatchedFamilies> {
         self.state.lock().watch.clone()
+    }
+
+    /// True if queries on the family may have a set of columns of their own, so what is watched
+    /// stays bounded for any number of edits. Of several callers at once a few may exceed it.
+    pub(crate) fn takes(&self, family: u32, reads: &ColumnSet) -> bool {
+        let watch = self.watch();
+        watch
+            .get(&family)
+            .is_none_or(|family| family.sets.contains(reads) || family.sets.len() < MAX_COLUMN_SETS)
+    }
+}
+
+impl WatchedFamily {
+    fn add(&mut self, rows: &WatchedRows) {
+        let WatchedRows { family, key, reads } = rows;
+        self.sets.insert(reads.clone());
+        match key {
+            Some((column, class)) => self.keys.push(WatchedKey {
+                column: column.clone(),
+                name: ColumnName::new(*family, column, *class).reading(reads),
+                reads: reads.clone(),
+            }),
+            None => {
+                let tag = tags::broad_reading(*family, reads);
+                self.whole.push((tag, reads.clone()));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+impl WatchedRows {
+    /// Rows with certain values of a column, for queries that read every column.
+    pub(crate) fn by(family: u32, column: &str, class: ValueClass) -> Self {
+        Self {
+            family,
+            key: Some((column.to_owned(), class)),
+            reads: ColumnSet::All,
+        }
     }
 }
 
@@ -63,23 +126,48 @@ impl ColumnInterest {
 mod tests {
     use super::*;
 
+    fn set(names: &[&str]) -> ColumnSet {
+        ColumnSet::of(names.iter().map(|name| (*name).to_owned()))
+    }
+
     #[test]
     fn interest_grows_and_is_reported_by_family() {
-        let interest = ColumnInterest::default();
-        let wanted = |family, column: &str| WatchedColumn {
-            family,
-            column: column.to_owned(),
-            class: ValueClass::Integer,
-        };
+        let interest = RowInterest::default();
+        let wanted = |family, column: &str| WatchedRows::by(family, column, ValueClass::Integer);
         assert!(interest.add([wanted(1, "id"), wanted(1, "author")]));
         assert!(!interest.add([wanted(1, "id")]));
         assert!(interest.add([wanted(2, "id")]));
+        let reads = WatchedRows {
+            reads: set(&["title"]),
+            ..wanted(1, "id")
+        };
+        assert!(interest.add([reads.clone()]));
+        assert!(interest.add([WatchedRows { key: None, ..reads }]));
         let watch = interest.watch();
-        assert_eq!(watch[&1].len(), 2);
+        assert_eq!(watch[&1].keys.len(), 3);
+        assert_eq!(watch[&1].whole.len(), 1);
         assert_eq!(
-            watch[&2][0].1,
+            watch[&2].keys[0].name,
             ColumnName::new(2, "id", ValueClass::Integer)
         );
         assert!(!watch.contains_key(&3));
+    }
+
+    #[test]
+    fn a_family_has_a_limit_of_sets() {
+        let interest = RowInterest::default();
+        let numbered = |number: usize| set(&[&format!("c{number}")]);
+        for number in 0..MAX_COLUMN_SETS {
+            let reads = numbered(number);
+            assert!(interest.takes(1, &reads));
+            interest.add([WatchedRows {
+                family: 1,
+                key: None,
+                reads,
+            }]);
+        }
+        assert!(interest.takes(1, &numbered(0)));
+        assert!(interest.takes(2, &numbered(MAX_COLUMN_SETS)));
+        assert!(!interest.takes(1, &numbered(MAX_COLUMN_SETS)));
     }
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use parking_lot::Mutex;
 
 use super::feed_progress::FeedProgress;
-use super::interest::{ColumnInterest, WatchedColumn};
+use super::interest::{RowInterest, WatchedRows};
 use super::pending_writes::PendingWrites;
 use super::replay::Replay;
 use super::wake::Wake;
@@ -18,7 +18,7 @@ const NONE: u64 = u64::MAX;
 /// Between the feed's thread and the connections that read and write.
 pub(crate) struct FeedLink {
     pub(crate) delivery: Delivery,
-    pub(crate) interest: ColumnInterest,
+    pub(crate) interest: RowInterest,
     pub(crate) pending: PendingWrites,
     pub(crate) passed: FeedProgress,
     pub(crate) replay: Replay,
@@ -42,7 +42,7 @@ impl Default for FeedLink {
     fn default() -> Self {
         Self {
             delivery: Delivery::default(),
-            interest: ColumnInterest::default(),
+            interest: RowInterest::default(),
             pending: PendingWrites::default(),
             passed: FeedProgress::default(),
             replay: Replay::default(),
@@ -147,15 +147,15 @@ impl FeedLink {
         self.new_epoch(reason);
     }
 
-    /// Registers columns that a statement selects by. Must come before dependencies on them are
-    /// returned to any caller.
+    /// Registers rows that a statement selects, with the columns that it reads. Must come before
+    /// dependencies on them are returned to any caller.
     ///
-    /// One at a time, epoch included: a caller that finds the column registered already must not go
-    /// on before the epoch has begun.
-    pub(crate) fn take_interest(&self, wanted: impl IntoIterator<Item = WatchedColumn>) {
+    /// One at a time, epoch included: a caller that finds them registered already must not go on
+    /// before the epoch has begun.
+    pub(crate) fn take_interest(&self, wanted: impl IntoIterator<Item = WatchedRows>) {
         let _one_at_a_time = self.registering.lock();
         if self.interest.add(wanted) {
-            self.new_epoch("a query selects by a column that was not watched");
+            self.new_epoch("a query reads columns that were not watched");
         }
     }
 

@@ -233,8 +233,8 @@ async fn rehearsed(
     }
 }
 
-/// Prepares the statement, asks the database and the catalog what it is, and registers the columns
-/// that it selects by.
+/// Prepares the statement, asks the database and the catalog what it is, and registers the rows
+/// that it selects and the columns that it reads.
 async fn find_out(
     shared: &DatabaseContext,
     connection: &mut PooledConnection,
@@ -251,7 +251,7 @@ async fn find_out(
         Some(ready) => (ready, true),
         None => (Rc::new(prepare_on(&connection.client, sql).await?), false),
     };
-    let analysis = analyse(
+    let mut analysis = analyse(
         &connection.client,
         &catalog,
         &sql.text,
@@ -261,6 +261,7 @@ async fn find_out(
     )
     .await
     .map_err(|error| unprepared(error, connection))?;
+    analysis.limit_reads(|family, reads| shared.link.interest.takes(family, reads));
     shared.link.take_interest(analysis.wanted());
     // What it was found to be may be newer than what a replica shows.
     shared.link.replay.hold();

@@ -20,6 +20,7 @@ use foldhash::quality::FixedState;
 use millpond_store::Tag;
 
 use crate::Value;
+use crate::column_set::ColumnSet;
 
 /// A fixed seed: the feed and the reads must agree, in every thread.
 const SEED: u64 = 0x6d69_6c6c_7067_7167;
@@ -46,6 +47,15 @@ pub(crate) fn broad(family: u32) -> Tag {
     Tag::broad(hash((0_u8, family)))
 }
 
+/// The whole family for queries that read these columns: touched by rows that come or go, and by
+/// changes to one of the columns.
+pub(crate) fn broad_reading(family: u32, columns: &ColumnSet) -> Tag {
+    match columns {
+        ColumnSet::All => broad(family),
+        ColumnSet::Some(names) => Tag::broad(hash((2_u8, family, names))),
+    }
+}
+
 /// The names of one column, hashed once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ColumnName {
@@ -59,6 +69,15 @@ impl ColumnName {
             hash: hash((1_u8, family, column, class)),
             class,
         }
+    }
+
+    /// The same for queries that read these columns.
+    pub(crate) fn reading(self, columns: &ColumnSet) -> Self {
+        let hash = match columns {
+            ColumnSet::All => self.hash,
+            ColumnSet::Some(names) => hash((4_u8, self.hash, names)),
+        };
+        Self { hash, ..self }
     }
 
     /// All rows, as far as this column's values go: touched when it is not known which values a
@@ -210,7 +229,20 @@ mod tests {
     #[test]
     fn names_differ_by_family_column_class_and_value() {
         let other = |family, name| ColumnName::new(family, name, ValueClass::Integer);
+        let set = |names: &[&str]| ColumnSet::of(names.iter().map(|name| (*name).to_owned()));
+        let [none, one, two] = [set(&[]), set(&["a"]), set(&["a", "b"])];
+        let reading = |columns| column(ValueClass::Integer).reading(columns);
+        assert_eq!(broad_reading(16_384, &ColumnSet::All), broad(16_384));
+        assert_eq!(reading(&ColumnSet::All), column(ValueClass::Integer));
         let tags = [
+            broad_reading(16_384, &none),
+            broad_reading(16_384, &one),
+            broad_reading(16_384, &two),
+            broad_reading(16_385, &one),
+            reading(&one).unknown(),
+            reading(&two).unknown(),
+            reading(&one).equal_to(&Value::Integer(0)).unwrap(),
+            reading(&two).equal_to(&Value::Integer(0)).unwrap(),
             broad(16_384),
             broad(16_385),
             column(ValueClass::Integer).unknown(),

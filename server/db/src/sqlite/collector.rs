@@ -6,11 +6,10 @@ use std::sync::Arc;
 use millpond_store::Tag;
 use parking_lot::Mutex;
 
-use super::interest::{
-    ColumnMask, ValueLocation, WatchList, WatchedOrder, WatchedTable, WatchedValue,
-};
+use super::interest::{ValueLocation, WatchList, WatchedOrder, WatchedTable, WatchedValue};
 use super::preupdate::{Observer, RowChange};
 use super::triggers::is_own_table;
+use crate::column_set::ColumnMask;
 use crate::order::OrderPlace;
 use crate::sqlite::tags::{self, StoredValue, TouchedTags};
 

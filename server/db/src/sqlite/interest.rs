@@ -7,8 +7,9 @@ use millpond_store::Tag;
 use parking_lot::Mutex;
 
 use super::catalog::{Catalog, CatalogTable, ResolvedColumn};
+use crate::column_set::{ColumnMask, ColumnSet};
 use crate::order::OrderHash;
-use crate::sqlite::tags::{self, ColumnHash, ColumnSet, EqualityClass};
+use crate::sqlite::tags::{self, ColumnHash, EqualityClass};
 
 /// Rows of a table that queries select, and the columns that they read. Names are lower-case.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -65,7 +66,9 @@ impl Interest {
             let Some(found) = catalog.table(table) else {
                 continue;
             };
-            let columns = ColumnMask::of(reads, found);
+            let columns = ColumnMask::of(reads, |name| {
+                found.columns.iter().position(|column| column.name == *name)
+            });
             let of_table = watched.entry(table.clone()).or_default();
             let hash = |column, class| ColumnHash::new(table, column, class).reading(reads);
             match rows {
@@ -93,39 +96,6 @@ impl Interest {
         WatchList {
             tables: watched,
             known: catalog.tables.keys().cloned().collect(),
-        }
-    }
-}
-
-/// Columns of a table by their places.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ColumnMask {
-    All,
-    /// The column at place `n` is bit `n`.
-    Some(u128),
-}
-
-impl ColumnMask {
-    /// The places of columns; all, if a column is not there or its place is too high.
-    fn of(columns: &ColumnSet, table: &CatalogTable) -> Self {
-        let ColumnSet::Some(names) = columns else {
-            return Self::All;
-        };
-        let mut mask = 0;
-        for name in names.iter() {
-            match table.columns.iter().position(|column| column.name == *name) {
-                Some(place) if place < 128 => mask |= 1 << place,
-                _ => return Self::All,
-            }
-        }
-        Self::Some(mask)
-    }
-
-    /// True if a column is in both.
-    pub(crate) const fn meets(self, other: Self) -> bool {
-        match (self, other) {
-            (Self::Some(a), Self::Some(b)) => a & b != 0,
-            _ => true,
         }
     }
 }

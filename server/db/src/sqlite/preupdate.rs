@@ -12,7 +12,7 @@ use std::ptr;
 
 use rusqlite::{Connection, ffi};
 
-use super::interest::ColumnMask;
+use crate::column_set::ColumnMask;
 use crate::sqlite::tags::StoredValue;
 
 /// One row change that SQLite is about to make.

@@ -14,12 +14,12 @@
 //!   all rows.
 
 use std::hash::{BuildHasher, Hash};
-use std::sync::Arc;
 
 use foldhash::quality::FixedState;
 use millpond_store::Tag;
 
 use crate::Value;
+use crate::column_set::ColumnSet;
 use crate::order::{OrderHash, OrderPlace};
 
 /// A fixed seed: the feed and the reads must compute the same hash in every thread.
@@ -82,14 +82,6 @@ pub(crate) fn broad(table: &str) -> Tag {
 /// result that depends on a narrow tag of the table depends on this tag too.
 pub(crate) fn bulk(table: &str) -> Tag {
     Tag::broad(hash((1_u8, table)))
-}
-
-/// Columns of a table that a query reads.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) enum ColumnSet {
-    All,
-    /// Lower-case and sorted.
-    Some(Arc<[String]>),
 }
 
 /// The tag of the whole table for queries that read these columns: touched by rows that come or

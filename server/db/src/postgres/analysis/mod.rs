@@ -8,6 +8,7 @@
 //! certain values (`restrict`), perhaps by an equality on the view's columns (`derived`).
 
 mod carry;
+mod column_reads;
 mod columns;
 mod constants;
 mod derived;
@@ -33,9 +34,10 @@ use millpond_store::Tag;
 use tokio_postgres::{Client, Statement};
 
 use super::catalog::Catalog;
-use super::interest::WatchedColumn;
-use super::tags;
+use super::interest::WatchedRows;
+use super::tags::{self, ColumnName};
 use crate::advice::Cause;
+use crate::column_set::ColumnSet;
 use crate::query::{Deps, Param};
 use crate::{SqlError, Value};
 use describe::Precision;
@@ -79,6 +81,8 @@ struct FamilyDep {
     oids: BTreeSet<u32>,
     /// Their names.
     tables: Vec<String>,
+    /// The columns that are read.
+    reads: ColumnSet,
     /// One entry for each reference, each with alternatives; none: all rows.
     references: Vec<Vec<Restriction>>,
     /// Why all rows count, if they do.
@@ -187,17 +191,19 @@ fn files(catalog: &Catalog, readings: &Readings) -> Vec<u32> {
 /// Puts together what is of one family.
 fn dependencies(catalog: &Catalog, readings: Readings) -> Vec<FamilyDep> {
     let mut families: BTreeMap<u32, FamilyDep> = BTreeMap::new();
-    let mut causes = readings.causes;
-    let direct = readings
-        .direct
-        .into_iter()
-        .map(|(table, references)| (table, references, causes.remove(&table)));
+    let (mut causes, mut reads) = (readings.causes, readings.reads);
+    let chooses = readings.chooses;
+    let direct = readings.direct.into_iter().map(|(table, references)| {
+        let reads = reads.remove(&table).filter(|_| !chooses);
+        let reads = reads.unwrap_or(ColumnSet::All);
+        (table, references, causes.remove(&table), reads)
+    });
     let direct: Vec<_> = direct.collect();
     let whole = readings
         .whole
         .into_iter()
-        .map(|(table, cause)| (table, vec![Vec::new()], Some(cause)));
-    for (table, references, cause) in direct.into_iter().chain(whole) {
+        .map(|(table, cause)| (table, vec![Vec::new()], Some(cause), ColumnSet::All));
+    for (table, references, cause, reads) in direct.into_iter().chain(whole) {
         let Some(family) = catalog.families.of(table) else {
             continue;
         };
@@ -205,10 +211,12 @@ fn dependencies(catalog: &Catalog, readings: Readings) -> Vec<FamilyDep> {
             family,
             oids: BTreeSet::new(),
             tables: Vec::new(),
+            reads: reads.clone(),
             references: Vec::new(),
             cause: None,
             precision: Precision::of(catalog, table),
         });
+        dep.reads = dep.reads.union(&reads);
         dep.oids.insert(table);
         dep.cause = dep.cause.take().max(cause);
         let name = catalog.display(table);
@@ -223,6 +231,7 @@ fn dependencies(catalog: &Catalog, readings: Readings) -> Vec<FamilyDep> {
         if dep.references.iter().any(Vec::is_empty) {
             dep.references.clear();
         }
+        dep.name_by_reads();
     }
     all.sort_by(|a, b| a.tables.cmp(&b.tables));
     all
@@ -246,17 +255,33 @@ impl Analysis {
         }
     }
 
-    /// The columns whose values the feed must name for these dependencies.
-    pub(crate) fn wanted(&self) -> impl Iterator<Item = WatchedColumn> + '_ {
-        self.depends.iter().flat_map(|dep| {
-            dep.references
-                .iter()
-                .flatten()
-                .map(|restriction| WatchedColumn {
-                    family: dep.family,
-                    column: restriction.column.clone(),
-                    class: restriction.class,
-                })
+    /// Reads all columns of a family where it may not have a dependency of its own for those that
+    /// it reads.
+    pub(crate) fn limit_reads(&mut self, takes: impl Fn(u32, &ColumnSet) -> bool) {
+        for dep in &mut self.depends {
+            if !takes(dep.family, &dep.reads) {
+                dep.reads = ColumnSet::All;
+                dep.name_by_reads();
+            }
+        }
+    }
+
+    /// What the feed must name for these dependencies.
+    pub(crate) fn wanted(&self) -> impl Iterator<Item = WatchedRows> + '_ {
+        // Results of a statement that writes are not kept.
+        let depends = self.depends.iter().filter(|_| self.readonly);
+        depends.flat_map(|dep| {
+            let rows = |key| WatchedRows {
+                family: dep.family,
+                key,
+                reads: dep.reads.clone(),
+            };
+            let restrictions = dep.references.iter().flatten();
+            let keys = restrictions.map(|found| Some((found.column.clone(), found.class)));
+            // Also a reference that is restricted may come to depend on all rows. That anything has
+            // changed is always reported.
+            let all_rows = (dep.reads != ColumnSet::All).then_some(None);
+            keys.chain(all_rows).map(rows)
         })
     }
 
@@ -300,6 +325,14 @@ impl Analysis {
 }
 
 impl FamilyDep {
+    /// Counts only changes to the columns that are read.
+    fn name_by_reads(&mut self) {
+        let family = self.family;
+        for found in self.references.iter_mut().flatten() {
+            found.name = ColumnName::new(family, &found.column, found.class).reading(&self.reads);
+        }
+    }
+
     fn tags(&self, params: &[Value], found: &Found<'_>, into: &mut Vec<Tag>) {
         let mut narrow = Vec::new();
         for alternatives in &self.references {
@@ -316,7 +349,7 @@ impl FamilyDep {
             }
         }
         if narrow.is_empty() {
-            into.push(tags::broad(self.family));
+            into.push(tags::broad_reading(self.family, &self.reads));
         } else {
             into.extend(narrow);
         }

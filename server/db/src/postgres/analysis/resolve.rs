@@ -12,6 +12,7 @@ use super::walk::{self, TreeNames};
 use super::{Depends, lookup};
 use crate::SqlError;
 use crate::advice::Cause;
+use crate::column_set::ColumnSet;
 use crate::postgres::catalog::{Catalog, FIRST_OWN, Relation, UnreportedReason};
 
 /// How often one thing may stand behind another.
@@ -28,6 +29,10 @@ pub(crate) struct Readings {
     pub(crate) direct: BTreeMap<u32, Vec<Vec<Restriction>>>,
     /// Why some of them are not restricted.
     pub(crate) causes: BTreeMap<u32, Cause>,
+    /// The columns of these tables that are read.
+    pub(crate) reads: BTreeMap<u32, ColumnSet>,
+    /// A choice is made among rows that may be equal in these columns.
+    pub(crate) chooses: bool,
     /// Tables that are reached through something else.
     pub(crate) whole: BTreeMap<u32, Cause>,
     /// What is read besides tables whose changes are reported.
@@ -144,6 +149,12 @@ impl DependencySearch<'_> {
     fn take(&mut self, mut names: TreeNames, place: &Place, round: &mut PendingLookups) {
         self.readings.is_partial |= names.is_partial;
         self.readings.objections.append(&mut names.objections);
+        self.readings.chooses |= names.chooses;
+        for (oid, read) in names.reads {
+            let known = self.readings.reads.get(&oid);
+            let all = known.map_or(read.clone(), |known| known.union(&read));
+            self.readings.reads.insert(oid, all);
+        }
         for (oid, references) in names.relations {
             self.relation(oid, references, place, round);
         }

@@ -11,6 +11,7 @@ use tokio_postgres::error::SqlState;
 use tokio_postgres::types::Type;
 use tokio_postgres::{Client, SimpleQueryMessage};
 
+use super::column_reads;
 use super::constants;
 use super::nodes::{self, TreeNode};
 use super::refused;
@@ -39,7 +40,8 @@ pub(crate) async fn of(client: &Client, sql: &str, params: &[Type]) -> Result<Tr
     let types: Vec<String> = params.iter().map(type_name).collect();
     let script = format!(
         "set transaction read write; \
-         create function pg_temp.millpond_analysis({}) returns void language sql begin atomic select 1; {sql}\n; end; \
+         create function pg_temp.millpond_analysis({}) returns void language sql begin atomic \
+         select 1, c.oid from pg_catalog.pg_class c; {sql}\n; end; \
          select prosqlbody::text from pg_catalog.pg_proc where oid = 'pg_temp.millpond_analysis'::pg_catalog.regproc; \
          drop function pg_temp.millpond_analysis;",
         types.join(", ")
@@ -60,19 +62,18 @@ pub(crate) async fn of(client: &Client, sql: &str, params: &[Type]) -> Result<Tr
     Ok(second(&tree).map_or_else(unreadable, Tree::Query))
 }
 
-/// The tree of the second statement. The first is there to see how constants are written.
+/// The tree of the second statement. The first is there to see how constants are written, and the
+/// numbers of the columns that are read: it reads the first column of a table.
 fn second(tree: &TreeNode) -> Option<TreeNode> {
     let [statements] = tree.items() else {
         return None;
     };
     let (probe, rest) = statements.items().split_first()?;
-    let target = probe
-        .object()?
-        .get("targetList")
-        .items()
-        .first()?
-        .object()?;
-    let readable = constants::are_readable(target.get("expr").object()?);
+    let probe = probe.object()?;
+    let target = probe.get("targetList").items().first()?.object()?;
+    let table = probe.get("rtable").items().first()?.object()?;
+    let readable = constants::are_readable(target.get("expr").object()?)
+        && column_reads::selected(probe, table) == Some(vec![1]);
     match rest {
         _ if !readable => None,
         [] => Some(TreeNode::Nothing),

@@ -9,8 +9,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use super::carry::{self, Around, Narrowed};
 use super::nodes::{Object, TreeNode};
 use super::restrict::{self, ColumnEquality, Restriction};
-use super::{columns, derived, nearest};
+use super::{column_reads, columns, derived, nearest};
 use crate::advice::Cause;
+use crate::column_set::ColumnSet;
 use crate::postgres::catalog::{Catalog, types};
 
 /// Nodes that do nothing but hold others, or whose functions and operators stand in fields that
@@ -94,6 +95,10 @@ pub(crate) struct TreeNames {
     /// Each reference to a relation but views, with the restrictions of which each one alone would
     /// do.
     pub(crate) relations: BTreeMap<u32, Vec<Vec<Restriction>>>,
+    /// The columns of relations that are read.
+    pub(crate) reads: BTreeMap<u32, ColumnSet>,
+    /// A choice is made among rows that may be equal in these columns.
+    pub(crate) chooses: bool,
     /// Each reference to a view, with the equalities on its columns.
     pub(crate) views: BTreeMap<u32, Vec<Vec<ColumnEquality>>>,
     /// Why a reference to a relation has no restriction, of those that have none.
@@ -210,6 +215,8 @@ impl<'a, 't> Walk<'a, 't> {
         self.oids(object);
         match name {
             "QUERY" => self.query(object),
+            "AGGREF" => self.names.chooses |= !column_reads::ignores_order(object, self.catalog),
+            "SUBLINK" => self.names.chooses |= !column_reads::takes_any_order(object),
             "COMMONTABLEEXPR" if object.is("cterecursive") => {
                 self.place = carry::QueryPlace::Recursion;
             }
@@ -273,6 +280,7 @@ impl<'a, 't> Walk<'a, 't> {
             self.names.writes = true;
             self.object_to("it locks rows".into());
         }
+        self.names.chooses |= column_reads::chooses(query, self.catalog);
         let outer = self.outer.remove(&QueryId::of(query)).unwrap_or_default();
         let moved = derived::moved(query, &outer);
         let mut around = self.around.iter();
@@ -300,6 +308,7 @@ impl<'a, 't> Walk<'a, 't> {
             match entry.number("rtekind") {
                 Some(columns::RELATION) => {
                     self.relation(entry, equalities, causes.remove(&(index + 1)));
+                    self.reads(query, entry);
                 }
                 Some(columns::SUBQUERY) => {
                     if let Some(inner) = entry.get("subquery").object() {
@@ -345,6 +354,18 @@ impl<'a, 't> Walk<'a, 't> {
                     .or_default()
                     .push(restrictions);
             }
+        }
+    }
+
+    /// Notes the columns that are read of a reference.
+    fn reads(&mut self, query: &Object, entry: &Object) {
+        if let Some(oid) = entry.number("relid") {
+            let read = column_reads::of_reference(query, entry, self.catalog);
+            let reads = &mut self.names.reads;
+            let all = reads
+                .get(&oid)
+                .map_or(read.clone(), |known| known.union(&read));
+            reads.insert(oid, all);
         }
     }
 

@@ -159,11 +159,13 @@ fn begin(
 /// `wal_sender_timeout`: the server ends the stream of a node that froze, and with it the slot,
 /// which keeps WAL back. `synchronous_commit = local`: a heartbeat waits for this server's disk and
 /// for no standby. One that waited would stop while a standby is away, and transactions that wait
-/// for a standby have not been acknowledged to any client.
+/// for a standby have not been acknowledged to any client. `extra_float_digits`: two numbers that
+/// the stream writes alike are the same.
 fn session_options(settings: &FeedSettings) -> String {
     let liveness = SERVER_SIDE.map(|(name, value)| format!(" -c {name}={value}"));
     format!(
-        "-c wal_sender_timeout={} -c synchronous_commit=local -c statement_timeout=0 -c lock_timeout=0 -c default_transaction_read_only=off -c plan_cache_mode=force_generic_plan{}",
+        "-c wal_sender_timeout={} -c synchronous_commit=local -c statement_timeout=0 -c lock_timeout=0 -c default_transaction_read_only=off -c plan_cache_mode=force_generic_plan \
+         -c extra_float_digits=1 -c datestyle=ISO -c intervalstyle=postgres{}",
         settings.wal_sender_timeout.as_millis().max(1),
         liveness.concat()
     )

@@ -8,9 +8,10 @@ use std::sync::Arc;
 
 use millpond_store::Tag;
 
-use super::pgoutput::{Field, OldRow, StreamRelation, Tuple};
+use super::pgoutput::{Field, OldRow, StreamColumn, StreamRelation, Tuple};
+use crate::column_set::{ColumnMask, ColumnSet};
 use crate::postgres::families::Families;
-use crate::postgres::interest::WatchedColumns;
+use crate::postgres::interest::WatchedFamilies;
 use crate::postgres::tags::{ColumnName, broad};
 
 /// What the feed knows of the catalog.
@@ -35,7 +36,7 @@ impl TableFamilies {
 /// its end whether they are complete.
 #[derive(Clone)]
 pub(crate) struct FeedView {
-    pub(crate) watch: Arc<WatchedColumns>,
+    pub(crate) watch: Arc<WatchedFamilies>,
     pub(crate) tables: Arc<TableFamilies>,
 }
 
@@ -43,7 +44,10 @@ pub(crate) struct FeedView {
 pub(crate) struct TablePlan {
     pub(crate) family: u32,
     pub(crate) broad: Tag,
-    columns: Vec<WatchedPosition>,
+    keys: Vec<WatchedPosition>,
+    /// The tags of all rows for queries that read certain columns.
+    whole: Vec<(Tag, ColumnMask)>,
+    columns: Vec<StreamColumn>,
     /// Whether what comes of old rows can be believed. A change in a partition may come under the
     /// name of its root, with the columns of the root's replica identity, but it was logged with
     /// those of the partition's. Counterexample: Root FULL, partition DEFAULT: the stream has nulls
@@ -53,9 +57,10 @@ pub(crate) struct TablePlan {
 
 struct WatchedPosition {
     name: ColumnName,
-    /// Its place, and whether it is part of the replica identity; `None` if the table had no such
-    /// column then.
-    at: Option<(usize, bool)>,
+    /// Its place; `None` if the table had no such column then.
+    at: Option<usize>,
+    /// The columns that the queries read.
+    reads: ColumnMask,
 }
 
 /// What is known of one value.
@@ -70,20 +75,23 @@ impl TablePlan {
     /// `None` if the table was not there when the feed last looked.
     pub(crate) fn new(view: &FeedView, table: u32, relation: &StreamRelation) -> Option<Self> {
         let family = view.tables.families.of(table)?;
-        let place = |column: &str| {
-            let found = relation.columns.iter().position(|own| own.name == column);
-            found.map(|at| (at, relation.columns[at].key))
-        };
-        let watched = view.watch.get(&family).into_iter().flatten();
+        let place = |column: &str| relation.columns.iter().position(|own| own.name == column);
+        let mask = |reads: &ColumnSet| ColumnMask::of(reads, place);
+        let watched = view.watch.get(&family);
+        let keys = watched.into_iter().flat_map(|watched| &watched.keys);
+        let whole = watched.into_iter().flat_map(|watched| &watched.whole);
         Some(Self {
             family,
             broad: broad(family),
-            columns: watched
-                .map(|(column, name)| WatchedPosition {
-                    name: *name,
-                    at: place(column),
+            keys: keys
+                .map(|key| WatchedPosition {
+                    name: key.name,
+                    at: place(&key.column),
+                    reads: mask(&key.reads),
                 })
                 .collect(),
+            whole: whole.map(|(tag, reads)| (*tag, mask(reads))).collect(),
+            columns: relation.columns.clone(),
             trusted: !view.tables.parents.contains(&table),
         })
     }
@@ -96,21 +104,28 @@ impl TablePlan {
         }
     }
 
-    /// All rows, as far as narrow dependencies go.
+    /// All rows, beside the tag of every change.
     pub(crate) fn all(&self) -> impl Iterator<Item = Tag> {
-        self.columns.iter().map(|column| column.name.unknown())
+        let whole = self.whole.iter().map(|(tag, _)| *tag);
+        self.keys.iter().map(|key| key.name.unknown()).chain(whole)
     }
 
-    /// Tags of a row that was added, changed or removed.
+    /// Tags of a row that was added, changed or removed, beside the tag of every change.
     pub(crate) fn row(
         &self,
         old: Option<&OldRow<'_>>,
         new: Option<&Tuple<'_>>,
         mut touch: impl FnMut(Tag),
     ) {
-        for column in &self.columns {
-            let before = old.map(|old| self.before(column, old, new));
-            let after = new.map(|new| after(column, before, new));
+        let changed = self.changed(old, new);
+        for (tag, reads) in &self.whole {
+            if reads.meets(changed) {
+                touch(*tag);
+            }
+        }
+        for column in self.keys.iter().filter(|key| key.reads.meets(changed)) {
+            let before = old.map(|old| self.before(column.at, old, new));
+            let after = new.map(|new| after(column.at, before, new));
             for value in [before, after].into_iter().flatten() {
                 match value {
                     // Nothing equals NULL.
@@ -127,15 +142,40 @@ impl TablePlan {
         }
     }
 
+    /// The columns that have another value after the change, or may have.
+    fn changed(&self, old: Option<&OldRow<'_>>, new: Option<&Tuple<'_>>) -> ColumnMask {
+        let (Some(old), Some(new), true) = (old, new, self.trusted) else {
+            return ColumnMask::All;
+        };
+        // No mask has a higher place.
+        let places = 0..self.columns.len().min(128);
+        let changed = places.filter(|place| !self.is_unchanged(*place, old, new));
+        ColumnMask::Some(changed.fold(0, |mask, place| mask | 1 << place))
+    }
+
+    fn is_unchanged(&self, place: usize, old: &OldRow<'_>, new: &Tuple<'_>) -> bool {
+        let column = &self.columns[place];
+        match (old, new.get(place)) {
+            (_, Some(Field::Unchanged)) => true,
+            (OldRow::Same, _) => column.key,
+            _ => {
+                let before = self.before(Some(place), old, Some(new));
+                let is_known = before != KnownValue::Unknown && column.has_exact_text;
+                is_known && before == known(new, place)
+            }
+        }
+    }
+
     fn before<'a>(
         &self,
-        column: &WatchedPosition,
+        at: Option<usize>,
         old: &OldRow<'a>,
         new: Option<&Tuple<'a>>,
     ) -> KnownValue<'a> {
-        let Some((at, key)) = column.at.filter(|_| self.trusted) else {
+        let Some(at) = at.filter(|_| self.trusted) else {
             return KnownValue::Unknown;
         };
+        let key = self.columns[at].key;
         match (old, new) {
             (OldRow::Full(row), _) => known(row, at),
             // A column of a replica identity is not null.
@@ -149,17 +189,11 @@ impl TablePlan {
     }
 }
 
-fn after<'a>(
-    column: &WatchedPosition,
-    before: Option<KnownValue<'a>>,
-    new: &Tuple<'a>,
-) -> KnownValue<'a> {
-    match column.at {
+fn after<'a>(at: Option<usize>, before: Option<KnownValue<'a>>, new: &Tuple<'a>) -> KnownValue<'a> {
+    match at {
         // What was not changed and not sent is what it was, if that is known.
-        Some((at, _)) if new.get(at) == Some(&Field::Unchanged) => {
-            before.unwrap_or(KnownValue::Unknown)
-        }
-        Some((at, _)) => known(new, at),
+        Some(at) if new.get(at) == Some(&Field::Unchanged) => before.unwrap_or(KnownValue::Unknown),
+        Some(at) => known(new, at),
         None => KnownValue::Unknown,
     }
 }
@@ -176,15 +210,17 @@ fn known<'a>(row: &Tuple<'a>, at: usize) -> KnownValue<'a> {
 mod tests {
     use super::*;
     use crate::Value;
-    use crate::postgres::feed::pgoutput::StreamColumn;
-    use crate::postgres::interest::{ColumnInterest, WatchedColumn};
-    use crate::postgres::tags::ValueClass;
+    use crate::postgres::interest::{RowInterest, WatchedRows};
+    use crate::postgres::tags::{ValueClass, broad_reading};
 
     const TABLE: u32 = 16_400;
 
     fn column(name: &str, key: bool) -> StreamColumn {
-        let name = name.to_owned();
-        StreamColumn { name, key }
+        StreamColumn {
+            name: name.to_owned(),
+            key,
+            has_exact_text: true,
+        }
     }
 
     fn name(column: &str) -> ColumnName {
@@ -197,12 +233,10 @@ mod tests {
 
     /// `id` is the key, `author` is not; both are watched.
     fn plan(rows: &[(u32, u32)]) -> TablePlan {
-        let interest = ColumnInterest::default();
-        interest.add(["id", "author"].map(|column| WatchedColumn {
-            family: TABLE,
-            column: column.to_owned(),
-            class: ValueClass::Integer,
-        }));
+        let interest = RowInterest::default();
+        interest.add(
+            ["id", "author"].map(|column| WatchedRows::by(TABLE, column, ValueClass::Integer)),
+        );
         let view = FeedView {
             watch: interest.watch(),
             tables: Arc::new(TableFamilies::new(rows)),
@@ -282,6 +316,82 @@ mod tests {
         let full = OldRow::Full(row("1", ""));
         check(Some(&full), Some(&row("1", "7")), tags, root);
         check(Some(&OldRow::Same), Some(&row("1", "7")), tags, root);
+    }
+
+    /// Which of the queries that read `id`, `title`, `author` or no column are touched.
+    fn touched_readers(
+        old: Option<&OldRow<'_>>,
+        new: Option<&Tuple<'_>>,
+        rows: &[(u32, u32)],
+        has_exact_text: bool,
+    ) -> Vec<&'static str> {
+        let readers = ["id", "title", "author", ""];
+        let reads = |name: &str| {
+            let names = name.split_whitespace().map(str::to_owned);
+            ColumnSet::of(names)
+        };
+        let interest = RowInterest::default();
+        interest.add(readers.map(|name| WatchedRows {
+            family: TABLE,
+            key: None,
+            reads: reads(name),
+        }));
+        let view = FeedView {
+            watch: interest.watch(),
+            tables: Arc::new(TableFamilies::new(rows)),
+        };
+        let columns = ["id", "title", "author"].map(|name| StreamColumn {
+            has_exact_text,
+            ..column(name, name == "id")
+        });
+        let relation = StreamRelation {
+            columns: columns.to_vec(),
+        };
+        let mut touched = HashSet::new();
+        TablePlan::new(&view, TABLE, &relation)
+            .unwrap()
+            .row(old, new, |tag| {
+                touched.insert(tag);
+            });
+        let is_touched = |name: &&str| touched.contains(&broad_reading(TABLE, &reads(name)));
+        readers.into_iter().filter(is_touched).collect()
+    }
+
+    #[test]
+    fn a_change_touches_what_reads_a_column_that_it_changes() {
+        let alone = &[(TABLE, 0)];
+        let root = &[(TABLE, 0), (TABLE + 1, TABLE)];
+        let all = vec!["id", "title", "author", ""];
+        let full = OldRow::Full(row("1", "7"));
+        let key = |id| OldRow::Key(vec![Field::Text(id), Field::Null, Field::Null]);
+        let cases: [(Option<OldRow<'_>>, Option<Tuple<'_>>, &[&str]); 10] = [
+            (Some(full.clone()), Some(row("1", "8")), &["author"]),
+            (Some(full.clone()), Some(row("1", "")), &["author"]),
+            (Some(full.clone()), Some(row("2", "?")), &["id"]),
+            (Some(full.clone()), Some(row("1", "7")), &[]),
+            (Some(full.clone()), None, &all),
+            (None, Some(row("1", "7")), &all),
+            (
+                Some(OldRow::Same),
+                Some(row("1", "7")),
+                &["title", "author"],
+            ),
+            (Some(OldRow::Same), Some(row("1", "?")), &["title"]),
+            (Some(key(b"2")), Some(row("1", "?")), &["id", "title"]),
+            (Some(key(b"1")), Some(row("1", "")), &["title", "author"]),
+        ];
+        for (old, new, expected) in cases {
+            let touched = touched_readers(old.as_ref(), new.as_ref(), alone, true);
+            assert_eq!(touched, expected, "{old:?} {new:?}");
+        }
+        let same = row("1", "7");
+        assert_eq!(
+            touched_readers(Some(&full), Some(&same), root, true),
+            all,
+            "old rows under the name of a root"
+        );
+        let inexact = touched_readers(Some(&full), Some(&same), alone, false);
+        assert_eq!(inexact, ["id", "title", "author"]);
     }
 
     #[test]

@@ -271,7 +271,7 @@ impl<'a> FeedSession<'a> {
                 let watched = Arc::ptr_eq(&view.watch, &self.link.interest.watch());
                 let known = Arc::ptr_eq(&view.tables, &self.tables);
                 anything
-                    .or((!watched).then_some("a query selects by a column that was not watched"))
+                    .or((!watched).then_some("a query reads columns that were not watched"))
                     .or((!known).then_some("the schema has changed while a transaction ran"))
             };
             self.link.delivery.apply_unless(mark, tags, incomplete);

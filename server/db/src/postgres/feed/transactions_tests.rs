@@ -7,18 +7,14 @@ use crate::Value;
 use crate::postgres::feed::messages::heartbeat;
 use crate::postgres::feed::pgoutput::{Field, StreamColumn};
 use crate::postgres::feed::relations::TableFamilies;
-use crate::postgres::interest::{ColumnInterest, WatchedColumn};
+use crate::postgres::interest::{RowInterest, WatchedRows};
 use crate::postgres::tags::{ColumnName, ValueClass, broad};
 
 const TABLE: u32 = 16_400;
 
 fn view() -> FeedView {
-    let interest = ColumnInterest::default();
-    interest.add([WatchedColumn {
-        family: TABLE,
-        column: "id".to_owned(),
-        class: ValueClass::Integer,
-    }]);
+    let interest = RowInterest::default();
+    interest.add([WatchedRows::by(TABLE, "id", ValueClass::Integer)]);
     FeedView {
         watch: interest.watch(),
         tables: Arc::new(TableFamilies::new(&[(TABLE, 0)])),
@@ -35,7 +31,11 @@ fn equal(value: i64) -> Tag {
 
 fn relation() -> Event<'static> {
     let name = "id".to_owned();
-    let columns = vec![StreamColumn { name, key: true }];
+    let columns = vec![StreamColumn {
+        name,
+        key: true,
+        has_exact_text: true,
+    }];
     Event::Relation(TABLE, StreamRelation { columns })
 }
 

@@ -12,9 +12,11 @@
 mod array;
 mod calendar;
 mod column;
+mod exact;
 mod network;
 mod numeric;
 mod parameter;
 
 pub(crate) use column::Decoder;
+pub(crate) use exact::has_exact_text;
 pub(crate) use parameter::{Bound, fits};

@@ -16,8 +16,8 @@ use super::common_tables::CommonTables;
 use super::derived::merges_columns;
 use super::functions;
 use super::scope::{base_name, last_part, lower};
+use crate::column_set::ColumnSet;
 use crate::sqlite::catalog::{Catalog, TableKind};
-use crate::sqlite::tags::ColumnSet;
 
 /// True if a change to other columns than those that the authorizer names changes no result of
 /// `tree`.
@@ -67,7 +67,7 @@ pub(super) fn of_table(
     if !known.can_narrow || has_unnamed || read.len() == known.columns.len() {
         return ColumnSet::All;
     }
-    ColumnSet::Some(read.into_iter().collect::<Vec<_>>().into())
+    ColumnSet::of(read)
 }
 
 /// Breaks where a choice is made among rows, and where a column may be read that the authorizer is

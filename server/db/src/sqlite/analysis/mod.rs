@@ -29,13 +29,14 @@ use sqlparser::dialect::SQLiteDialect;
 use sqlparser::parser::Parser;
 
 use crate::advice::Cause;
+use crate::column_set::ColumnSet;
 use crate::query::{Deps, Param};
 use crate::sqlite::catalog::{Catalog, SchemaKey, TableKind};
 use crate::sqlite::clockwatch;
 use crate::sqlite::hint;
 use crate::sqlite::interest::{SelectedRows, Selection};
 use crate::sqlite::recorder::{AuthorizerRecord, Recorder, StatementPolicy};
-use crate::sqlite::tags::{self, ColumnSet};
+use crate::sqlite::tags;
 use crate::sqlite::triggers::is_own_table;
 use crate::{SqlError, Value};
 pub(crate) use derived::ViewText;

@@ -20,6 +20,9 @@ alter table b add primary key (id);
 create table b1 partition of b for values from (minvalue) to (20);
 create table b2 partition of b for values from (20) to (maxvalue);
 alter table b1 replica identity full;
+create table c (id integer primary key, kind integer not null, title text not null, note text, n integer not null);
+alter table c replica identity full;
+create index on c (kind);
 create view v as select a.id, a.owner, sum(b.n) as total from a left join b on b.a = a.id group by a.id;
 create view listed as select word, owner, id from a;
 ";
@@ -38,6 +41,13 @@ pub(super) const QUERIES: &[&str] = &[
     "select * from (select owner, count(*) as n from listed group by owner) o where owner = :p",
     "select * from (select distinct on (a) a, n from b order by a, n desc, id) o where a = :p",
     "select * from a where id in (1, :p) order by id",
+    "select id, title from c where kind = :p order by id",
+    "select note from c where id = :p",
+    "select kind, count(*), sum(n) from c group by kind order by kind",
+    "select title from c order by n, id limit 2",
+    "select distinct kind from c order by kind",
+    "select count(*) from c where kind = :p",
+    "select c.title, a.word from c join a on a.id = c.kind where c.id = :p",
 ];
 
 const CHANGES: &[&str] = &[
@@ -53,6 +63,14 @@ const CHANGES: &[&str] = &[
     "delete from b where n > 3",
     "truncate b",
     "update a set word = word || 'x' where owner = P",
+    "update a set word = word where owner = P",
+    "insert into c values (Q, P, 'tP', 'nQ', P) on conflict (id) do update set note = excluded.note",
+    "update c set kind = P where id = Q",
+    "update c set title = 'tP' where kind = Q",
+    "update c set note = 'nP' where id = Q",
+    "update c set n = n + 1 where id = Q",
+    "update c set title = title, n = n",
+    "delete from c where id = Q and n = P",
 ];
 
 fn change(cases: &mut Random) -> String {
@@ -93,8 +111,8 @@ pub(super) fn compare(fed: &Fed, seed: u64) {
     let mut foreign = fed.foreign();
     let mut kept = HashSet::new();
     let mut seen = 0;
-    for step in 0..80 {
-        for _ in 0..4 {
+    for step in 0..120 {
+        for _ in 0..6 {
             let (query, p) = (cases.index(queries.len()), cases.index(4) + 1);
             fed.try_fill(
                 &format!("{query} {p}"),
@@ -103,10 +121,14 @@ pub(super) fn compare(fed: &Fed, seed: u64) {
             );
             kept.insert((query, p));
         }
-        let change = change(&mut cases);
+        let mut change = change(&mut cases);
         if cases.below(2) == 0 && !change.starts_with("truncate") {
             fed.write(&change, vec![]);
         } else {
+            for _ in 0..cases.below(3) {
+                change = format!("{change}; {}", self::change(&mut cases));
+            }
+            // One transaction.
             foreign.batch_execute(&change).unwrap();
             fed.sink.settle();
         }

@@ -230,7 +230,9 @@ impl Choices {
             return self.set_operation(depth);
         }
         let from = self.reference("y", depth);
-        match self.below(6) {
+        match self.below(8) {
+            6 => self.some_columns(&from),
+            7 => self.counts(&from),
             0 => format!(
                 "select {} from {from} where {}",
                 columns(),
@@ -268,6 +270,59 @@ impl Choices {
         ];
         let operation = self.of(&operations);
         format!("({one}) {operation} ({other})")
+    }
+
+    /// Some of the columns.
+    pub(super) fn some(&mut self) -> Vec<&'static str> {
+        let count = 1 + self.below(3);
+        (0..count).map(|_| self.of(&COLUMNS).0).collect()
+    }
+
+    /// Aggregates of `y`, in most of which no order of the rows has a part.
+    pub(super) fn counted(&mut self) -> String {
+        const ALL: [&str; 12] = [
+            "count(*)",
+            "count(y.n)",
+            "count(distinct y.t)",
+            "sum(y.i4)",
+            "max(y.i8)",
+            "min(y.i2)",
+            "max(y.t)",
+            "avg(y.i8)",
+            "bool_or(y.b)",
+            "sum(y.i2) filter (where y.b)",
+            "max(y.n)",
+            "string_agg(y.t, ',' order by y.t collate \"C\")",
+        ];
+        let all: Vec<&str> = (0..=self.below(2)).map(|_| self.of(&ALL)).collect();
+        all.join(", ")
+    }
+
+    /// A SELECT of some columns, with constants for the others.
+    fn some_columns(&mut self, from: &str) -> String {
+        let chosen = self.some();
+        let columns = list(|column| match chosen.contains(&column) {
+            true => format!("y.{column}"),
+            false => constant(column),
+        });
+        format!("select {columns} from {from} where {}", self.filter(&["y"]))
+    }
+
+    /// A SELECT that counts the rows of groups.
+    fn counts(&mut self, from: &str) -> String {
+        let keys: Vec<&str> = self.some();
+        let columns = list(|column| match column {
+            column if keys.contains(&column) => format!("y.{column}"),
+            "i8" => "count(*) as i8".to_owned(),
+            "i4" => "max(y.i4) as i4".to_owned(),
+            "t" => "min(y.t) as t".to_owned(),
+            "b" => "bool_and(y.b) as b".to_owned(),
+            column => constant(column),
+        });
+        format!(
+            "select {columns} from {from} group by y.{}",
+            keys.join(", y.")
+        )
     }
 
     /// A SELECT in which rows have to do with each other.
@@ -396,6 +451,12 @@ pub(super) fn list(expression: impl FnMut(&'static str) -> String) -> String {
         .map(expression)
         .collect();
     all.join(", ")
+}
+
+/// A null with the column's name and type.
+fn constant(column: &str) -> String {
+    let found = COLUMNS.iter().find(|(name, _)| *name == column);
+    format!("null::{} as {column}", found.map_or("text", |(_, of)| of))
 }
 
 /// An aggregate with the column's name and type.

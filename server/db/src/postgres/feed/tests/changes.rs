@@ -269,7 +269,7 @@ fn a_new_interest_is_watched_from_its_epoch_on() {
     fixture.run("insert into article values (1, 7, 'a')");
     let seen = fixture.feed.sink.len();
     let title = fixture.watch("article", "title", ValueClass::Text);
-    fixture.feed.sink.wait_for_epoch(seen, "was not watched");
+    fixture.feed.sink.wait_for_epoch(seen, "were not watched");
     let touched = fixture.touches("insert into article values (2, 7, 'b')");
     assert!(touched.contains(&title.equal_to(&"b".into()).unwrap()));
 }

@@ -104,14 +104,11 @@ fn after_the_large_one(meanwhile: impl FnOnce(&mut FeedFixture<'_>, &mut Client)
 fn one_that_began_before_a_column_was_watched_begins_an_epoch_with_its_change() {
     let next = after_the_large_one(|fixture, _| {
         let family = fixture.oid("big");
-        fixture.feed.link.take_interest([WatchedColumn {
-            family,
-            column: "filler".to_owned(),
-            class: ValueClass::Text,
-        }]);
+        let watched = WatchedRows::by(family, "filler", ValueClass::Text);
+        fixture.feed.link.take_interest([watched]);
     });
     assert!(
-        matches!(&next, SinkEvent::NewEpoch(reason) if reason.contains("was not watched")),
+        matches!(&next, SinkEvent::NewEpoch(reason) if reason.contains("were not watched")),
         "{next:?}"
     );
 }

@@ -20,7 +20,7 @@ use parking_lot::{Condvar, Mutex};
 
 use super::{FeedHandle, FeedSettings, start};
 use crate::feed::{DatabaseFeed, Mark, Snapshot, Transactions};
-use crate::postgres::interest::WatchedColumn;
+use crate::postgres::interest::WatchedRows;
 use crate::postgres::link::FeedLink;
 use crate::postgres::tags::{ColumnName, ValueClass, broad};
 use crate::{FeedKind, Value};
@@ -243,11 +243,8 @@ impl<'a> FeedFixture<'a> {
     /// Watches a column; gives its name.
     fn watch(&mut self, table: &str, column: &str, class: ValueClass) -> ColumnName {
         let family = self.oid(table);
-        self.feed.link.take_interest([WatchedColumn {
-            family,
-            column: column.to_owned(),
-            class,
-        }]);
+        let watched = WatchedRows::by(family, column, class);
+        self.feed.link.take_interest([watched]);
         ColumnName::new(family, column, class)
     }
 

@@ -1,6 +1,6 @@
 //! From what was recorded to what a transaction has touched.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use millpond_store::Tag;
 use serde_json::{Map, Value as Json};
@@ -49,11 +49,14 @@ impl<'a> RowPlans<'a> {
 impl RecordedTable {
     fn new(view: &FeedView, table: u32) -> Option<Self> {
         let family = view.tables.families.of(table)?;
-        let watched = view.watch.get(&family).into_iter().flatten();
-        let columns: Vec<String> = watched.map(|(column, _)| column.clone()).collect();
+        let watched = view.watch.get(&family);
+        let keys = watched.into_iter().flat_map(|watched| &watched.keys);
+        let columns: BTreeSet<String> = keys.map(|key| key.column.clone()).collect();
+        let columns: Vec<String> = columns.into_iter().collect();
         let named = |name: &String| StreamColumn {
             name: name.clone(),
             key: false,
+            has_exact_text: false,
         };
         let relation = StreamRelation {
             columns: columns.iter().map(named).collect(),
@@ -62,7 +65,8 @@ impl RecordedTable {
         Some(Self { plan, columns })
     }
 
-    /// A row that came or went touches the same.
+    /// A row that came or went touches the same. An update is two records, of which it is not known
+    /// that they belong together, so it counts for all columns (coherence.md, rule 22).
     fn row(&self, content: Option<&str>, touched: &mut TouchedTags) {
         let content = content.and_then(|text| serde_json::from_str::<Map<String, Json>>(text).ok());
         let Some(content) = content else {
@@ -114,7 +118,7 @@ mod tests {
     use super::*;
     use crate::Value;
     use crate::postgres::feed::relations::TableFamilies;
-    use crate::postgres::interest::{ColumnInterest, WatchedColumn};
+    use crate::postgres::interest::{RowInterest, WatchedRows};
     use crate::postgres::tags::{ColumnName, ValueClass, broad};
 
     const TABLE: u32 = 16_400;
@@ -122,12 +126,8 @@ mod tests {
     const CHILD: u32 = 16_401;
 
     fn view() -> FeedView {
-        let interest = ColumnInterest::default();
-        let wanted = |(column, class): (&str, ValueClass)| WatchedColumn {
-            family: TABLE,
-            column: column.to_owned(),
-            class,
-        };
+        let interest = RowInterest::default();
+        let wanted = |(column, class)| WatchedRows::by(TABLE, column, class);
         let columns = [
             ("id", ValueClass::Integer),
             ("word", ValueClass::Text),

@@ -306,8 +306,7 @@ impl<'a> TriggerFeedSession<'a> {
             };
             let incomplete = || {
                 let watched = Arc::ptr_eq(&view.watch, &self.link.interest.watch());
-                anything
-                    .or((!watched).then_some("a query selects by a column that was not watched"))
+                anything.or((!watched).then_some("a query reads columns that were not watched"))
             };
             delivery.apply_unless(mark, tags, incomplete);
         }
