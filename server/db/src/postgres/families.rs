@@ -6,11 +6,14 @@
 
 use std::collections::HashMap;
 
-/// Gives `oid, parent` (0 where there is none) of all tables that have rows, or whose partitions
-/// have: one row for each parent. System tables are left out; they are not published.
-pub(crate) const TABLES: &str = "select c.oid, coalesce(i.inhparent, 0) from pg_catalog.pg_class c \
+/// Gives `table, oid, parent` (0 where there is none) of all tables that have rows, or whose
+/// partitions have: one row for each parent. System tables are left out; they are not published.
+/// And `type, oid, base` of domains, and of enums, where `base` is 0.
+pub(crate) const TABLES: &str = "select 'table', c.oid, coalesce(i.inhparent, 0) from pg_catalog.pg_class c \
     left join pg_catalog.pg_inherits i on i.inhrelid = c.oid \
-    where c.relkind in ('r', 'p') and c.oid >= 16384";
+    where c.relkind in ('r', 'p') and c.oid >= 16384 \
+    union all select 'type', oid, typbasetype from pg_catalog.pg_type \
+    where typtype in ('d', 'e') and oid >= 16384";
 
 /// Which family each table belongs to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -19,7 +22,7 @@ pub(crate) struct Families {
 }
 
 impl Families {
-    /// From the rows of [`TABLES`].
+    /// From the tables of [`TABLES`].
     pub(crate) fn new(rows: impl IntoIterator<Item = (u32, u32)>) -> Self {
         let mut of: HashMap<u32, u32> = HashMap::new();
         for (table, parent) in rows {

@@ -243,11 +243,16 @@ pub(crate) fn one(rows: &[Row]) -> Result<String, FeedEnd> {
 
 /// From the rows of [`TABLES`].
 pub(crate) fn read_tables(rows: &[Row]) -> Result<TableFamilies, FeedEnd> {
-    let number = |row: &Row, at: usize| row.get(at)?.as_deref()?.parse::<u32>().ok();
-    let pairs: Option<Vec<(u32, u32)>> = rows
-        .iter()
-        .map(|row| Some((number(row, 0)?, number(row, 1)?)))
-        .collect();
-    let pairs = pairs.ok_or_else(|| FeedEnd::lost("the list of tables makes no sense"))?;
-    Ok(TableFamilies::new(&pairs))
+    let text = |row: &Row, at: usize| row.get(at)?.clone();
+    let number = |row: &Row, at: usize| text(row, at)?.parse::<u32>().ok();
+    let (mut tables, mut types) = (Vec::new(), Vec::new());
+    for row in rows {
+        let pair = number(row, 1).zip(number(row, 2));
+        match (text(row, 0).as_deref(), pair) {
+            (Some("table"), Some(pair)) => tables.push(pair),
+            (Some("type"), Some(pair)) => types.push(pair),
+            _ => return Err(FeedEnd::lost("the list of tables makes no sense")),
+        }
+    }
+    Ok(TableFamilies::new(&tables, &types))
 }

@@ -5,7 +5,6 @@
 //! Stop, messages carry the number of their (sub)transaction, which is not needed here.
 
 use super::reader::Reader;
-use crate::postgres::types::has_exact_text;
 
 /// The most columns that PostgreSQL's tables have is 1,600; more is not reserved for on the word of
 /// a message.
@@ -73,8 +72,7 @@ pub(crate) struct StreamColumn {
     pub(crate) name: String,
     /// Whether it is part of the replica identity.
     pub(crate) key: bool,
-    /// True if equal texts are the same value.
-    pub(crate) has_exact_text: bool,
+    pub(crate) type_oid: u32,
 }
 
 /// The values of a row, one for each column of the relation.
@@ -189,13 +187,13 @@ fn relation(reader: &mut Reader<'_>) -> Option<(u32, StreamRelation)> {
     for _ in 0..count {
         let key = reader.u8()? & 1 == 1;
         let name = reader.text()?.to_owned();
-        let has_exact_text = has_exact_text(reader.u32()?);
+        let type_oid = reader.u32()?;
         // The type's modifier.
         reader.take(4)?;
         columns.push(StreamColumn {
             name,
             key,
-            has_exact_text,
+            type_oid,
         });
     }
     Some((table, StreamRelation { columns }))

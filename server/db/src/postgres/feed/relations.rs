@@ -3,7 +3,7 @@
 //! Which values a row had before is known as far as its table's replica identity goes. Where it is
 //! not known, [`ColumnName::unknown`] stands in (coherence.md, rule 12).
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use millpond_store::Tag;
@@ -13,6 +13,7 @@ use crate::column_set::{ColumnMask, ColumnSet};
 use crate::postgres::families::Families;
 use crate::postgres::interest::WatchedFamilies;
 use crate::postgres::tags::{ColumnName, broad};
+use crate::postgres::types::has_exact_text;
 
 /// What the feed knows of the catalog.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -20,15 +21,30 @@ pub(crate) struct TableFamilies {
     pub(crate) families: Families,
     /// Tables that others are partitions or children of.
     parents: HashSet<u32>,
+    /// The base of each domain, and 0 for each enum.
+    types: HashMap<u32, u32>,
 }
 
 impl TableFamilies {
-    /// From the rows of [`crate::postgres::families::TABLES`].
-    pub(crate) fn new(rows: &[(u32, u32)]) -> Self {
+    /// From the tables and the types of [`crate::postgres::families::TABLES`].
+    pub(crate) fn new(tables: &[(u32, u32)], types: &[(u32, u32)]) -> Self {
         Self {
-            families: Families::new(rows.iter().copied()),
-            parents: rows.iter().map(|(_, parent)| *parent).collect(),
+            families: Families::new(tables.iter().copied()),
+            parents: tables.iter().map(|(_, parent)| *parent).collect(),
+            types: types.iter().copied().collect(),
         }
+    }
+
+    /// True if equal texts of the type are the same value: a domain writes what its base writes, an
+    /// enum its labels.
+    fn has_exact_text(&self, mut type_oid: u32) -> bool {
+        while let Some(base) = self.types.get(&type_oid) {
+            if *base == 0 {
+                return true;
+            }
+            type_oid = *base;
+        }
+        has_exact_text(type_oid)
     }
 }
 
@@ -47,12 +63,20 @@ pub(crate) struct TablePlan {
     keys: Vec<WatchedPosition>,
     /// The tags of all rows for queries that read certain columns.
     whole: Vec<(Tag, ColumnMask)>,
-    columns: Vec<StreamColumn>,
+    columns: Vec<ComparedColumn>,
     /// Whether what comes of old rows can be believed. A change in a partition may come under the
     /// name of its root, with the columns of the root's replica identity, but it was logged with
     /// those of the partition's. Counterexample: Root FULL, partition DEFAULT: the stream has nulls
     /// where it should have old values.
     trusted: bool,
+}
+
+/// How the values of a column before and after a change are compared.
+struct ComparedColumn {
+    /// Whether it is part of the replica identity.
+    key: bool,
+    /// True if equal texts are the same value.
+    has_exact_text: bool,
 }
 
 struct WatchedPosition {
@@ -76,6 +100,10 @@ impl TablePlan {
     pub(crate) fn new(view: &FeedView, table: u32, relation: &StreamRelation) -> Option<Self> {
         let family = view.tables.families.of(table)?;
         let place = |column: &str| relation.columns.iter().position(|own| own.name == column);
+        let compared = |column: &StreamColumn| ComparedColumn {
+            key: column.key,
+            has_exact_text: view.tables.has_exact_text(column.type_oid),
+        };
         let mask = |reads: &ColumnSet| ColumnMask::of(reads, place);
         let watched = view.watch.get(&family);
         let keys = watched.into_iter().flat_map(|watched| &watched.keys);
@@ -91,7 +119,7 @@ impl TablePlan {
                 })
                 .collect(),
             whole: whole.map(|(tag, reads)| (*tag, mask(reads))).collect(),
-            columns: relation.columns.clone(),
+            columns: relation.columns.iter().map(compared).collect(),
             trusted: !view.tables.parents.contains(&table),
         })
     }
@@ -219,7 +247,7 @@ mod tests {
         StreamColumn {
             name: name.to_owned(),
             key,
-            has_exact_text: true,
+            type_oid: 23,
         }
     }
 
@@ -239,7 +267,10 @@ mod tests {
         );
         let view = FeedView {
             watch: interest.watch(),
-            tables: Arc::new(TableFamilies::new(rows)),
+            tables: Arc::new(TableFamilies::new(
+                rows,
+                &[(20_000, 20_001), (20_001, 23), (20_002, 0)],
+            )),
         };
         let columns = vec![
             column("id", true),
@@ -323,7 +354,7 @@ mod tests {
         old: Option<&OldRow<'_>>,
         new: Option<&Tuple<'_>>,
         rows: &[(u32, u32)],
-        has_exact_text: bool,
+        type_oid: u32,
     ) -> Vec<&'static str> {
         let readers = ["id", "title", "author", ""];
         let reads = |name: &str| {
@@ -338,10 +369,13 @@ mod tests {
         }));
         let view = FeedView {
             watch: interest.watch(),
-            tables: Arc::new(TableFamilies::new(rows)),
+            tables: Arc::new(TableFamilies::new(
+                rows,
+                &[(20_000, 20_001), (20_001, 23), (20_002, 0)],
+            )),
         };
         let columns = ["id", "title", "author"].map(|name| StreamColumn {
-            has_exact_text,
+            type_oid,
             ..column(name, name == "id")
         });
         let relation = StreamRelation {
@@ -381,17 +415,20 @@ mod tests {
             (Some(key(b"1")), Some(row("1", "")), &["title", "author"]),
         ];
         for (old, new, expected) in cases {
-            let touched = touched_readers(old.as_ref(), new.as_ref(), alone, true);
+            let touched = touched_readers(old.as_ref(), new.as_ref(), alone, 23);
             assert_eq!(touched, expected, "{old:?} {new:?}");
         }
         let same = row("1", "7");
         assert_eq!(
-            touched_readers(Some(&full), Some(&same), root, true),
+            touched_readers(Some(&full), Some(&same), root, 23),
             all,
             "old rows under the name of a root"
         );
-        let inexact = touched_readers(Some(&full), Some(&same), alone, false);
-        assert_eq!(inexact, ["id", "title", "author"]);
+        // A domain over a domain over integers, and an enum; a type of another kind.
+        for (type_oid, expected) in [(20_000, 0), (20_002, 0), (20_003, 3)] {
+            let touched = touched_readers(Some(&full), Some(&same), alone, type_oid);
+            assert_eq!(touched.len(), expected, "{type_oid}");
+        }
     }
 
     #[test]

@@ -17,7 +17,7 @@ fn view() -> FeedView {
     interest.add([WatchedRows::by(TABLE, "id", ValueClass::Integer)]);
     FeedView {
         watch: interest.watch(),
-        tables: Arc::new(TableFamilies::new(&[(TABLE, 0)])),
+        tables: Arc::new(TableFamilies::new(&[(TABLE, 0)], &[])),
     }
 }
 
@@ -34,7 +34,7 @@ fn relation() -> Event<'static> {
     let columns = vec![StreamColumn {
         name,
         key: true,
-        has_exact_text: true,
+        type_oid: 23,
     }];
     Event::Relation(TABLE, StreamRelation { columns })
 }

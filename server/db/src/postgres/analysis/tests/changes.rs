@@ -12,7 +12,6 @@ use crate::postgres::feed::pgoutput::{Field, OldRow, StreamColumn, StreamRelatio
 use crate::postgres::feed::relations::{FeedView, TableFamilies, TablePlan};
 use crate::postgres::feed::touched::TouchedTags;
 use crate::postgres::interest::RowInterest;
-use crate::postgres::types::has_exact_text;
 
 /// Rows by their table and their `id`, which is a column of each: where the row lies, and its
 /// values.
@@ -39,7 +38,7 @@ pub(super) fn view(fixture: &AnalysisFixture, queries: &[WatchedQuery]) -> FeedV
     interest.add(queries.iter().flat_map(|query| query.analysis.wanted()));
     let tables: Vec<(u32, u32)> = fixture
         .texts(&format!(
-            "select concat(t.oid, ' ', t.parent) from ({}) t (oid, parent)",
+            "select concat(t.oid, ' ', t.parent) from ({}) t (kind, oid, parent) where kind = 'table'",
             crate::postgres::families::TABLES
         ))
         .iter()
@@ -48,7 +47,7 @@ pub(super) fn view(fixture: &AnalysisFixture, queries: &[WatchedQuery]) -> FeedV
         .collect();
     FeedView {
         watch: interest.watch(),
-        tables: Arc::new(TableFamilies::new(&tables)),
+        tables: Arc::new(TableFamilies::new(&tables, &[])),
     }
 }
 
@@ -86,7 +85,7 @@ fn relation(table: &Relation, is_full: bool) -> StreamRelation {
     let column = |column: &crate::postgres::catalog::CatalogColumn| StreamColumn {
         name: column.name.clone(),
         key: is_full || column.name == "id",
-        has_exact_text: has_exact_text(column.type_oid),
+        type_oid: column.type_oid,
     };
     StreamRelation {
         columns: table.columns.iter().map(column).collect(),

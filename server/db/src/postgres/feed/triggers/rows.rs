@@ -56,7 +56,7 @@ impl RecordedTable {
         let named = |name: &String| StreamColumn {
             name: name.clone(),
             key: false,
-            has_exact_text: false,
+            type_oid: 0,
         };
         let relation = StreamRelation {
             columns: columns.iter().map(named).collect(),
@@ -136,7 +136,7 @@ mod tests {
         interest.add(columns.map(wanted));
         FeedView {
             watch: interest.watch(),
-            tables: Arc::new(TableFamilies::new(&[(TABLE, 0), (CHILD, TABLE)])),
+            tables: Arc::new(TableFamilies::new(&[(TABLE, 0), (CHILD, TABLE)], &[])),
         }
     }
 
