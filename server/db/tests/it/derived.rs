@@ -316,8 +316,10 @@ fn windows_let_the_keys_of_all_pass() {
             "select * from (select id, count(*) over () from track) where id = :id",
             "select * from (select album_id, count(*) over (partition by album_id), count(*) over (order by id) from track) where album_id = :a",
             "select * from (select album_id, count(*) over (partition by album_id), count(*) over (partition by name) from track) where album_id = :a",
+            "select * from (select album_id, count(*) over (partition by name), count(*) over (partition by album_id) from track) where album_id = :a",
             "select * from (select album_id, count(*) over (partition by album_id + 0) from track) where album_id = :a",
             "select * from (select album_id, count(*) over w from track window w as (order by id)) where album_id = :a",
+            "select * from album a left join (select album_id, row_number() over w from track window w as (partition by album_id order by count(*))) x on x.album_id = a.id where a.id = :a",
             "select * from (select album_id, name, sum(count(*)) over (partition by name) from track group by album_id, name) where album_id = :a",
             "select * from (select name, count(*) over (partition by name collate nocase) from track) where name = :n",
             "select * from (select album_id, row_number() over (partition by album_id) from track limit 3) where album_id = :a",
@@ -331,9 +333,14 @@ fn windows_let_the_keys_of_all_pass() {
                 track: every change
             select * from (select album_id, count(*) over (partition by album_id), count(*) over (partition by name) from track) where album_id = :a
                 track: every change
+            select * from (select album_id, count(*) over (partition by name), count(*) over (partition by album_id) from track) where album_id = :a
+                track: every change
             select * from (select album_id, count(*) over (partition by album_id + 0) from track) where album_id = :a
                 track: every change
             select * from (select album_id, count(*) over w from track window w as (order by id)) where album_id = :a
+                track: every change
+            select * from album a left join (select album_id, row_number() over w from track window w as (partition by album_id order by count(*))) x on x.album_id = a.id where a.id = :a
+                album: rows with id = :a
                 track: every change
             select * from (select album_id, name, sum(count(*)) over (partition by name) from track group by album_id, name) where album_id = :a
                 track: every change

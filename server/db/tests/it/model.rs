@@ -91,6 +91,8 @@ struct ModelCase {
     at: usize,
     tables: Vec<ModelTable>,
     script: Vec<String>,
+    /// True if columns have few types and values, and rows are often joined by witnesses.
+    has_few_types: bool,
     /// True while a query is made whose common table expression is called Z.
     has_common_table: bool,
     pool: Vec<Value>,
@@ -109,6 +111,7 @@ impl ModelCase {
             at: 0,
             tables: Vec::new(),
             script: Vec::new(),
+            has_few_types: false,
             has_common_table: false,
             pool: Vec::new(),
         }
@@ -140,6 +143,7 @@ impl ModelCase {
     fn fresh_value(&mut self) -> Value {
         match self.below(12) {
             0..=3 => int([0, 1, 7][self.below(3)]),
+            4..=7 if self.has_few_types => int([0, 1, 7][self.below(3)]),
             4..=9 => text(self.of(&TEXTS)),
             10 => Value::Real([7.0, 1.5, 0.0][self.below(3)]),
             _ => Value::Null,
@@ -157,11 +161,9 @@ impl ModelCase {
 
     fn schema(&mut self) -> String {
         let mut schema = String::new();
-        // Columns of few types, with indexes, are often joined by witnesses.
-        let types: &[&str] = if self.one_in(2) {
-            &TYPES
-        } else {
-            &["integer", "integer", "text"]
+        let types: &[&str] = match self.has_few_types {
+            true => &["integer", "integer", "text"],
+            false => &TYPES,
         };
         for index in 0..2 + self.below(2) {
             let name = format!("T{index}");
@@ -197,7 +199,7 @@ impl ModelCase {
             schema += &format!(
                 "create table {name} ({key}, a {first}{unique}, b {second}{references}{generated}){tail};\n"
             );
-            if types.len() < TYPES.len() {
+            if self.has_few_types {
                 schema += &format!(
                     "create index {name}A on {name} (a);\ncreate index {name}B on {name} (b);\n"
                 );
@@ -282,10 +284,10 @@ impl ModelCase {
         );
         let (c, d) = (self.column(t), self.column(u));
         let join = self.of(&["join", "left join", "right join", "full join", ", "]);
-        match self.below(40) {
-            34.. => self.query_of_first_rows(t, u),
-            20.. => self.query_along_keys(),
-            13..=19 => self.query_of_derived(t, u),
+        match self.below(50) {
+            42.. => self.query_of_first_rows(t, u),
+            28.. => self.query_along_keys(),
+            13..=27 => self.query_of_derived(t, u),
             0..=2 => format!("select * from {tn} where {}", self.condition("", t)),
             3 => format!(
                 "select count(*), max(a), total(b) from {tn} where {}",
@@ -342,7 +344,7 @@ impl ModelCase {
         let (tn, un) = (self.tables[t].name.clone(), self.tables[u].name.clone());
         let (c, d) = (self.column(t), self.column(u));
         let join = self.of(&["join", "left join", "right join", "full join"]);
-        let source = match self.below(16) {
+        let source = match self.below(20) {
             10 => "U".to_owned(),
             11..=15 => format!("({})", self.set_operation()),
             0..=2 => {
@@ -360,14 +362,17 @@ impl ModelCase {
             }
             3 => format!("(select a, count(*) as n, max(b) as b from {tn} group by a)"),
             4 => format!("(select a, b from {tn} order by {c} limit 2)"),
-            5 => format!("(select {} from {tn})", self.windows()),
+            5 | 16..=19 => format!("(select {} from {tn})", self.windows()),
             6 => format!("(select a, max(b) as b from {tn})"),
             7 => format!("(select distinct b as a, a as b from {tn})"),
             8 => "V".to_owned(),
             _ => "W".to_owned(),
         };
         let (first, second) = (self.of(&["a", "b"]), self.of(&["a", "b"]));
-        let filter = self.condition_on("z.", first, second);
+        let filter = match self.one_in(2) {
+            true => format!("z.{first} = :p"),
+            false => self.condition_on("z.", first, second),
+        };
         if self.one_in(2) {
             return format!("select z.a, z.b from {source} z where {filter}");
         }
@@ -377,14 +382,15 @@ impl ModelCase {
         )
     }
 
-    /// Columns `a` and `b`, at least one of them of a window.
+    /// Columns `a` and `b`, the latter of windows.
     fn windows(&mut self) -> &'static str {
         self.of(&[
             "a, row_number() over (partition by a order by k) as b",
-            "a, count(*) over (partition by a, b) + max(k) over (partition by a) as b",
-            "a, count(*) over (partition by a, b) + max(k) over (partition by b) as b",
-            "a, b, count(*) over () as n",
-            "count(*) over (partition by b) as a, b",
+            "a, count(*) over () as b",
+            "a, count(*) over (partition by b) as b",
+            "a, count(*) over (partition by b) + count(*) over (partition by a, b) as b",
+            "a, count(*) over (partition by a) + count(*) over (partition by b) as b",
+            "b as a, count(*) over (partition by a, b) as b",
         ])
     }
 
@@ -624,6 +630,7 @@ impl ModelCase {
     }
 
     fn run(mut self, feed: FeedKind) -> Result<(u64, u64), TestCaseError> {
+        self.has_few_types = self.one_in(2);
         for _ in 0..3 + self.below(3) {
             let value = self.fresh_value();
             self.pool.push(value);

@@ -326,6 +326,8 @@ fn key_lists(select: &Select, scope: &Scope<'_>) -> Option<Vec<Vec<FactorColumn>
         let _ = item.visit(&mut functions);
     }
     let _ = select.having.visit(&mut functions);
+    // An aggregate in the window's ORDER BY makes one row of all.
+    let _ = select.named_window.visit(&mut functions);
     let FunctionSearch {
         mut lists,
         may_aggregate,

@@ -608,6 +608,7 @@ fn windows_let_the_keys_of_all_pass() {
             "select * from (select id, topic, count(*) over (partition by topic) from article) a where id = $1",
             "select * from (select topic, count(*) over (partition by topic), count(*) over () from article) a where topic = $1",
             "select * from (select topic, count(*) over (partition by topic), count(*) over (partition by author) from article) a where topic = $1",
+            "select * from (select topic, count(*) over (partition by author), count(*) over (partition by topic) from article) a where topic = $1",
             "select * from (select topic, count(*) over w from article window w as (order by topic)) a where topic = $1",
             "select * from (select topic, author, sum(count(*)) over (partition by author) from article group by topic, author) a where topic = $1",
             "select * from (select topic, count(*) over (partition by topic collate nocase) from article) a where topic = $1",
@@ -621,6 +622,8 @@ fn windows_let_the_keys_of_all_pass() {
             select * from (select topic, count(*) over (partition by topic), count(*) over () from article) a where topic = $1
                 article: every change
             select * from (select topic, count(*) over (partition by topic), count(*) over (partition by author) from article) a where topic = $1
+                article: every change
+            select * from (select topic, count(*) over (partition by author), count(*) over (partition by topic) from article) a where topic = $1
                 article: every change
             select * from (select topic, count(*) over w from article window w as (order by topic)) a where topic = $1
                 article: every change

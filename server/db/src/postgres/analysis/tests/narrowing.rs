@@ -372,7 +372,7 @@ fn a_disjunction_narrows_what_every_branch_narrows() {
             select * from article where id = $1 or id = $2
                 article: rows with id in (:a, :b)
             select * from article where id = $1 or $2 = id or id in ($3, $1)
-                article: every change
+                article: rows with id in (:a, :b, :c)
             select * from article where (author_id = $1 and size > 3) or (author_id = 5 and (size = 3 or topic = 'a'))
                 article: rows with author_id in (:a, 5)
             select * from article where (id = $1 and (author_id = 1 or author_id = 2)) or (author_id = 3 and size = 4)

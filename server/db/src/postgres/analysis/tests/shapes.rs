@@ -269,7 +269,17 @@ impl Choices {
             "intersect all",
         ];
         let operation = self.of(&operations);
-        format!("({one}) {operation} ({other})")
+        let query = format!("({one}) {operation} ({other})");
+        match self.below(6) {
+            // In a total order.
+            0 if !query.contains("nocase") => {
+                format!(
+                    "{query} order by 1, 2, 3, 4, 5, 6, 7, 8 limit {}",
+                    1 + self.below(4)
+                )
+            }
+            _ => query,
+        }
     }
 
     /// Some of the columns.
@@ -339,21 +349,21 @@ impl Choices {
             2 => format!(
                 "select {columns} from {from} where {filter} order by y.{first}, {ORDER} offset {count}"
             ),
-            3 => {
-                let (second, _) = self.of(&COLUMNS);
-                let window =
-                    format!("(count(*) over (partition by y.{first}, y.{second}))::numeric as n");
-                format!("select {} from {from}", columns.replace("y.n", &window))
-            }
-            4 => {
-                let keys = self.of(&["", "partition by y.t", "partition by y.v, y.t"]);
-                let count = "(count(*) over (partition by y.t))::numeric as n";
+            3 | 4 => {
+                const KEYS: [&str; 4] = [
+                    "",
+                    "partition by y.t",
+                    "partition by y.i4, y.t",
+                    "partition by y.i4",
+                ];
+                let count = format!("(count(*) over ({}))::numeric as n", self.of(&KEYS));
+                let most = format!("max(y.i8) over ({} order by y.i2) as i8", self.of(&KEYS));
+                let columns = columns.replace("y.n", &count);
                 let columns = match self.below(2) {
-                    0 => columns.replace("y.n", count),
+                    0 => columns.replace("y.i8", &most),
                     _ => columns,
                 };
-                let window = format!("max(y.i8) over ({keys} order by y.i4) as i8");
-                format!("select {} from {from}", columns.replace("y.i8", &window))
+                format!("select {columns} from {from}")
             }
             _ => format!("select {} from {from} where {filter}", list(aggregated)),
         }
