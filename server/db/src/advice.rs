@@ -133,7 +133,7 @@ impl Cause {
             Self::Unconditional => Remedy::new(format!("add {SELECT}"), FEWER_ROWS),
             Self::First => Remedy::new(
                 format!(
-                    "order by a column with an index; or take the first of a group, by {SELECT}; or keep the first in a small table of their own"
+                    "order by a column with an index, and by a unique one; or take the first of a group, by {SELECT}; or keep the first in a small table of their own"
                 ),
                 UPKEEP,
             ),

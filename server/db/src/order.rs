@@ -7,8 +7,8 @@
 //! exactly one of them in common, others none: the range is split at the powers of two, as a
 //! segment tree splits it (de Berg and others, Computational Geometry, section 10.3).
 //!
-//! A place may be less exact than the value, as long as no value before another one has a place
-//! behind it: then more rows count, never fewer.
+//! Two values may have the same place, as long as the order of places is never the opposite of that
+//! of values: then more rows count, never fewer.
 
 use std::hash::BuildHasher;
 
@@ -19,7 +19,7 @@ use millpond_store::Tag;
 const KIND_BITS: u32 = 2;
 
 /// Where a value stands in an order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct OrderPlace {
     bits: u128,
     /// How many of the bits, from the highest, may differ within a kind.
@@ -32,6 +32,9 @@ impl OrderPlace {
         bits: 0,
         depth: u128::BITS,
     };
+
+    /// Behind every value, or beside one.
+    pub(crate) const LAST: Self = Self::FIRST.reversed();
 
     /// Of a number, in an order in which the null comes first. Integers that no double has are at
     /// the place of a double beside them.
@@ -84,7 +87,7 @@ fn beginning(bytes: &[u8]) -> u128 {
 }
 
 /// The names of a table and a column by which rows are ordered, hashed once.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct OrderHash {
     hash: u64,
     is_descending: bool,
@@ -107,7 +110,7 @@ impl OrderHash {
         }
     }
 
-    /// The tags that a change touches of whose values, old and new, this is the first place.
+    /// The tags that a change touches. `first` is the foremost place of the values, old and new.
     pub(crate) fn touched_by(self, first: OrderPlace) -> impl Iterator<Item = Tag> {
         (1..=first.depth).map(move |depth| self.tag(depth, first.beginning(depth)))
     }

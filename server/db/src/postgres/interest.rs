@@ -6,6 +6,7 @@ use std::sync::Arc;
 use millpond_store::Tag;
 use parking_lot::Mutex;
 
+use super::order::{OrderName, RowOrder};
 use super::tags::{self, ColumnName, ValueClass};
 use crate::column_set::ColumnSet;
 
@@ -17,15 +18,25 @@ const MAX_COLUMN_SETS: usize = 64;
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct WatchedRows {
     pub(crate) family: u32,
-    /// The column by whose values rows are selected; none if all are.
-    pub(crate) key: Option<(String, ValueClass)>,
+    /// The column by which rows are selected; none if all are.
+    pub(crate) key: Option<(String, SelectedBy)>,
     pub(crate) reads: ColumnSet,
+}
+
+/// How a column selects rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum SelectedBy {
+    /// Those with certain values.
+    Value(ValueClass),
+    /// The first ones in this order.
+    Order(RowOrder),
 }
 
 /// What the feed looks at in a change of a family.
 #[derive(Debug, Default)]
 pub(crate) struct WatchedFamily {
     pub(crate) keys: Vec<WatchedKey>,
+    pub(crate) orders: Vec<WatchedOrder>,
     /// The tags of all rows for queries that read certain columns.
     pub(crate) whole: Vec<(Tag, ColumnSet)>,
     /// The sets of columns among these.
@@ -38,6 +49,15 @@ pub(crate) struct WatchedKey {
     pub(crate) column: String,
     pub(crate) name: ColumnName,
     /// What the queries read that select by it.
+    pub(crate) reads: ColumnSet,
+}
+
+/// A column by which rows are ordered.
+#[derive(Debug)]
+pub(crate) struct WatchedOrder {
+    pub(crate) column: String,
+    pub(crate) name: OrderName,
+    /// What the queries read that take the first rows.
     pub(crate) reads: ColumnSet,
 }
 
@@ -97,9 +117,14 @@ impl WatchedFamily {
         let WatchedRows { family, key, reads } = rows;
         self.sets.insert(reads.clone());
         match key {
-            Some((column, class)) => self.keys.push(WatchedKey {
+            Some((column, SelectedBy::Value(class))) => self.keys.push(WatchedKey {
                 column: column.clone(),
                 name: ColumnName::new(*family, column, *class).reading(reads),
+                reads: reads.clone(),
+            }),
+            Some((column, SelectedBy::Order(order))) => self.orders.push(WatchedOrder {
+                column: column.clone(),
+                name: OrderName::new(*family, column, *order, reads),
                 reads: reads.clone(),
             }),
             None => {
@@ -116,7 +141,7 @@ impl WatchedRows {
     pub(crate) fn by(family: u32, column: &str, class: ValueClass) -> Self {
         Self {
             family,
-            key: Some((column.to_owned(), class)),
+            key: Some((column.to_owned(), SelectedBy::Value(class))),
             reads: ColumnSet::All,
         }
     }

@@ -22,6 +22,7 @@ pub(crate) mod link;
 mod liveness;
 mod migrate;
 mod options;
+mod order;
 pub(crate) mod pending_writes;
 mod pool;
 mod prepare;

@@ -196,7 +196,7 @@ async fn attempt(
     if uncovered.is_some() {
         still_current(connection, calls, &found).await?;
     }
-    let deps = deps_of(calls, &found, &witnesses, witnessed);
+    let deps = deps_of(calls, &found, &results, &witnesses, witnessed);
     let rows = found.iter().zip(results).map(|(found, rows)| ResultRows {
         columns: Arc::clone(&found.shape.columns),
         rows,
@@ -363,14 +363,16 @@ impl<'a> WitnessItem<'a> {
     }
 }
 
-/// What each call depends on, by the rows that its witnesses have found.
+/// What each call depends on, by its rows and those that its witnesses have found.
 pub(super) fn deps_of(
     calls: &[Call],
     found: &[StatementAnalysis],
+    results: &[Table],
     witnesses: &[WitnessItem<'_>],
     tables: impl IntoIterator<Item = Table>,
 ) -> Vec<Deps> {
-    let mut values: Vec<Found<'_>> = calls.iter().map(|_| Found::default()).collect();
+    let rows = results.iter();
+    let mut values: Vec<Found<'_>> = rows.map(|rows| Found::of_rows(rows)).collect();
     for (witness, rows) in witnesses.iter().zip(tables) {
         values[witness.call].add(witness.witness, &witness.params, &rows);
     }

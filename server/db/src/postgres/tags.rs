@@ -71,6 +71,10 @@ impl ColumnName {
         }
     }
 
+    pub(crate) const fn class(&self) -> ValueClass {
+        self.class
+    }
+
     /// The same for queries that read these columns.
     pub(crate) fn reading(self, columns: &ColumnSet) -> Self {
         let hash = match columns {

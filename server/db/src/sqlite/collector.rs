@@ -28,7 +28,7 @@ struct TouchedTable {
     narrow: HashSet<Tag>,
     /// Tags of all rows for queries that read certain columns.
     whole: HashSet<Tag>,
-    /// For each order that is watched, the first place of a value, old or new.
+    /// For each order that is watched, the foremost place of the values, old and new.
     first: Vec<Option<OrderPlace>>,
     all_rows: bool,
 }

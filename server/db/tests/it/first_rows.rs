@@ -2,7 +2,7 @@
 
 use expect_test::{Expect, expect};
 
-use crate::support::{SqliteFixture, descriptions};
+use crate::support::{SqliteFixture, descriptions, int};
 
 const SCHEMA: &str = "
 create table author (id integer primary key, name text);
@@ -64,6 +64,11 @@ fn what_is_no_plain_order_is_the_whole_table() {
             // The name means what is computed.
             "select -at as at from article order by at desc limit 8",
             "select -at as at from article order by (at) desc limit 8",
+            "select *, day as at from article order by at limit 8",
+            "select a.*, a.day as AT from article a order by (AT) limit 8",
+            "select title, date 'at' from article order by at limit 8",
+            "select title, n'at' from article order by at limit 8",
+            "select title from article where published < 0x01 order by at limit 8",
             "select title from article order by at + 0 desc limit 8",
             "select title from article order by 1 limit 8",
             "select title from article order by word limit 8",
@@ -82,6 +87,8 @@ fn what_is_no_plain_order_is_the_whole_table() {
             // An outer join fills with nulls.
             "select u.name from author u left join article a on a.author_id = u.id order by a.at limit 8",
             "select u.name from author u full join article a on a.author_id = u.id order by a.at limit 8",
+            "select u.name from author u, comment c left join article a on a.author_id = u.id order by a.at limit 8",
+            "select a.title from article a right join author u on a.author_id = u.id order by a.at limit 8",
             "select title from article join comment using (id) order by at limit 8",
             "select title from shown order by at desc limit 8",
             "select * from (select title from article order by at desc limit 8)",
@@ -94,6 +101,16 @@ fn what_is_no_plain_order_is_the_whole_table() {
             select -at as at from article order by at desc limit 8
                 article: every change
             select -at as at from article order by (at) desc limit 8
+                article: every change
+            select *, day as at from article order by at limit 8
+                article: every change
+            select a.*, a.day as AT from article a order by (AT) limit 8
+                article: every change
+            select title, date 'at' from article order by at limit 8
+                error: no such column: date (did you mean name?) at Some(14)
+            select title, n'at' from article order by at limit 8
+                error: no such column: n (no table here has a column n) at Some(14)
+            select title from article where published < 0x01 order by at limit 8
                 article: every change
             select title from article order by at + 0 desc limit 8
                 article: every change
@@ -126,6 +143,13 @@ fn what_is_no_plain_order_is_the_whole_table() {
                 article: every change
                 author: every change
             select u.name from author u full join article a on a.author_id = u.id order by a.at limit 8
+                article: every change
+                author: every change
+            select u.name from author u, comment c left join article a on a.author_id = u.id order by a.at limit 8
+                article: every change
+                author: every change
+                comment: every change
+            select a.title from article a right join author u on a.author_id = u.id order by a.at limit 8
                 article: every change
                 author: every change
             select title from article join comment using (id) order by at limit 8
@@ -226,6 +250,23 @@ fn a_change_behind_the_last_row_ends_nothing() {
             "select title from article order by at desc limit 2",
             &[("update article set word = word || 'x' where id = 10", true)],
         ),
+        // The foremost of several counts.
+        (
+            "select id from article order by at limit 2",
+            &[
+                (
+                    "update article set title = title || 'x' where id in (2, 9)",
+                    true,
+                ),
+                (
+                    "update article set title = title || 'x' where id in (3, 9)",
+                    false,
+                ),
+                ("update article set at = null where id = 2", true),
+                ("update article set title = title || 'x' where id = 2", true),
+                ("update article set at = 20 where id = 2", true),
+            ],
+        ),
         // Fewer rows than are taken: every row counts.
         (
             "select id from article order by at limit 11",
@@ -281,4 +322,47 @@ fn a_change_behind_the_last_row_ends_nothing() {
             );
         }
     }
+}
+
+#[test]
+fn without_a_last_row_every_row_counts() {
+    let fixture = articles();
+    let query = fixture.prepare("select id from article order by at limit :n offset :o");
+    let change = "update article set title = title || 'x' where id = 10";
+    let cases = [
+        ((int(2), int(1)), false),
+        // A negative offset is none, a negative limit takes all.
+        ((int(2), int(-5)), false),
+        ((int(-1), int(0)), true),
+        ((int(0), int(0)), true),
+        ((int(i64::MAX), int(i64::MAX)), true),
+        ((int(2), int(i64::MAX)), true),
+        (("2".into(), int(0)), true),
+    ];
+    for ((limit, offset), ends) in cases {
+        let params = [limit, offset];
+        assert_eq!(fixture.evicts(&query, &params, change), ends, "{params:?}");
+    }
+}
+
+/// A table in which each column has a value that SQLite would convert, or whose bytes are no text.
+#[test]
+fn a_value_that_would_be_converted_is_no_last_one() {
+    let fixture = SqliteFixture::new(SCHEMA);
+    let write = |sql: &str| drop(fixture.write(sql, Vec::new()));
+    write("insert into author values (1, 'a'), (2, 'b'), (3, 'c')");
+    write("insert into article (id, day, author_id) values (1, 1, 1), (2, 2, 2), (3, 3, 3)");
+    let joined =
+        "select u.name from article a join author u on u.id = a.author_id order by a.day limit 2";
+    let query = fixture.prepare(joined);
+    let changed = "update author set name = name || 'x' where id = ";
+    assert!(!fixture.evicts(&query, &[], &format!("{changed}3")));
+    assert!(fixture.evicts(&query, &[], &format!("{changed}2")));
+    // Nulls come first, also for what the first rows lead to.
+    write("update article set day = null where id = 3");
+    assert!(fixture.evicts(&query, &[], &format!("{changed}3")));
+    assert!(!fixture.evicts(&query, &[], &format!("{changed}2")));
+    write("update article set day = cast(x'ff' as text) where id = 1");
+    write("update article set day = cast(x'fe' as text) where id = 2");
+    assert!(fixture.evicts(&query, &[], &format!("{changed}1")));
 }

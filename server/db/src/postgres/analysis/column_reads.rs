@@ -5,6 +5,7 @@
 //! LIMIT, by one row for a group, by the order in which an aggregate takes its rows. PostgreSQL
 //! writes a changed row to another place, so any change may lead to another choice.
 
+use super::first_rows;
 use super::nodes::{Object, TreeNode};
 use super::walk::type_of;
 use crate::column_set::ColumnSet;
@@ -60,10 +61,10 @@ pub(super) fn selected(query: &Object, entry: &Object) -> Option<Vec<i16>> {
 pub(super) fn chooses(query: &Object, catalog: &Catalog) -> bool {
     const SELECT: u32 = 1;
     let lacks = |field: &str| query.has(field) && *query.get(field) == TreeNode::Nothing;
+    let takes_all = || ["limitCount", "limitOffset"].into_iter().all(lacks);
     let is_plain = query.number("commandType") == Some(SELECT)
-        && ["limitCount", "limitOffset", "groupingSets", "windowClause"]
-            .into_iter()
-            .all(lacks)
+        && (takes_all() || first_rows::has_no_ties(query, catalog))
+        && ["groupingSets", "windowClause"].into_iter().all(lacks)
         && [
             "hasWindowFuncs",
             "hasTargetSRFs",

@@ -1,6 +1,7 @@
 //! What a query depends on, in the owner's words, and what would make that less.
 
 use super::constants::Operand;
+use super::first_rows::FirstRows;
 use super::restrict::Restriction;
 use super::witness::{Values, Witness};
 use super::{Analysis, FamilyDep};
@@ -43,7 +44,7 @@ impl Analysis {
     pub(crate) fn describe(&self) -> Vec<String> {
         let whole = |tables: &str| format!("{tables}: every change");
         self.lines(whole, |tables, restriction| {
-            format!("{tables}: rows with {}", self.condition(restriction))
+            format!("{tables}: rows {}", self.condition(restriction))
         })
     }
 
@@ -54,7 +55,7 @@ impl Analysis {
             Values::Witnessed(witness) => {
                 format!("{tables} by {}.{}", witness.table, witness.column)
             }
-            Values::Given(_) => format!("{tables} with {}", self.condition(restriction)),
+            _ => format!("{tables} {}", self.condition(restriction)),
         })
     }
 
@@ -101,12 +102,23 @@ impl Analysis {
         all
     }
 
+    /// `with id = :id`, or `among the first 8 by at desc`.
     fn condition(&self, restriction: &Restriction) -> String {
-        format!(
-            "{} {}",
-            restriction.column,
-            self.values(&restriction.values)
-        )
+        let column = &restriction.column;
+        match &restriction.values {
+            Values::First(first) => self.first(column, first),
+            values => format!("with {column} {}", self.values(values)),
+        }
+    }
+
+    fn first(&self, column: &str, first: &FirstRows) -> String {
+        let limit = self.operand(&first.limit);
+        let offset = first.offset.iter();
+        let offset: String = offset
+            .map(|offset| format!(" + {}", self.operand(offset)))
+            .collect();
+        let direction = if first.is_descending { " desc" } else { "" };
+        format!("among the first {limit}{offset} by {column}{direction}")
     }
 
     /// `= :id`, `in (1, 2)`, or `= artist_id of album with id = :id`.
@@ -130,6 +142,8 @@ impl Analysis {
                 } = &**witness;
                 format!("= {column} of {table} with {key} {}", self.values(rows))
             }
+            // They are no values of another column.
+            Values::First(_) => String::new(),
         }
     }
 

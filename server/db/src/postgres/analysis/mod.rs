@@ -13,6 +13,7 @@ mod columns;
 mod constants;
 mod derived;
 mod describe;
+mod first_rows;
 mod functions;
 mod lookup;
 mod nearest;
@@ -35,7 +36,7 @@ use tokio_postgres::{Client, Statement};
 
 use super::catalog::Catalog;
 use super::interest::WatchedRows;
-use super::tags::{self, ColumnName};
+use super::tags;
 use crate::advice::Cause;
 use crate::column_set::ColumnSet;
 use crate::query::{Deps, Param};
@@ -133,7 +134,7 @@ pub(crate) async fn analyse(
         }
     };
     let mut found = TreeNames::default();
-    walk::names(&query, catalog, &mut found);
+    walk::names_of_statement(&query, catalog, &mut found);
     if found.has_time_constant && params::mentions_clock(sql) {
         found.objections.push(
             "a date that says 'now' is that of the moment at which the query was prepared".into(),
@@ -277,7 +278,10 @@ impl Analysis {
                 reads: dep.reads.clone(),
             };
             let restrictions = dep.references.iter().flatten();
-            let keys = restrictions.map(|found| Some((found.column.clone(), found.class)));
+            let keys = restrictions.map(|found| {
+                let by = found.name.selected_by();
+                Some((found.column.clone(), by))
+            });
             // Also a reference that is restricted may come to depend on all rows. That anything has
             // changed is always reported.
             let all_rows = (dep.reads != ColumnSet::All).then_some(None);
@@ -329,7 +333,7 @@ impl FamilyDep {
     fn name_by_reads(&mut self) {
         let family = self.family;
         for found in self.references.iter_mut().flatten() {
-            found.name = ColumnName::new(family, &found.column, found.class).reading(&self.reads);
+            found.name = found.name.reading(family, &found.column, &self.reads);
         }
     }
 

@@ -32,7 +32,10 @@ use super::constants::{self, Operand};
 use super::derived::MovedEquality;
 use super::nodes::{Object, TreeNode};
 use super::witness::Values;
+use crate::column_set::ColumnSet;
 use crate::postgres::catalog::{Catalog, Relation, types};
+use crate::postgres::interest::SelectedBy;
+use crate::postgres::order::OrderName;
 use crate::postgres::tags::{ColumnName, ValueClass};
 
 /// Values in one `IN (…)`; a longer list makes the whole table a dependency.
@@ -66,15 +69,41 @@ impl ColumnEquality {
     }
 }
 
-/// The same for a column of a table, with what names it in dependencies.
+/// The rows of a table to which a reference is restricted, by a column.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Restriction {
     pub(crate) column: String,
-    pub(crate) class: ValueClass,
-    pub(crate) name: ColumnName,
+    pub(crate) name: RowsName,
     pub(crate) values: Values,
     /// Whether the feed reports the column's old value.
     pub(crate) precise: bool,
+}
+
+/// What names the rows in dependencies.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum RowsName {
+    Equal(ColumnName),
+    First(OrderName),
+}
+
+impl RowsName {
+    /// How the column selects the rows.
+    pub(crate) const fn selected_by(&self) -> SelectedBy {
+        match self {
+            Self::Equal(name) => SelectedBy::Value(name.class()),
+            Self::First(name) => SelectedBy::Order(name.order),
+        }
+    }
+
+    /// The same, named by the column and by the columns that are read.
+    pub(crate) fn reading(&self, family: u32, column: &str, reads: &ColumnSet) -> Self {
+        match self.selected_by() {
+            SelectedBy::Value(class) => {
+                Self::Equal(ColumnName::new(family, column, class).reading(reads))
+            }
+            SelectedBy::Order(order) => Self::First(OrderName::new(family, column, order, reads)),
+        }
+    }
 }
 
 /// The restrictions of a query's references, by their number from 1; each one alone is sufficient.
@@ -106,8 +135,7 @@ pub(crate) fn of_table(
         let column = &table.column(equality.column)?.name;
         Some(Restriction {
             column: column.clone(),
-            class: equality.class,
-            name: ColumnName::new(family, column, equality.class),
+            name: RowsName::Equal(ColumnName::new(family, column, equality.class)),
             values: equality.values,
             precise: catalog.reports_old_values(table.oid, column),
         })

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use super::carry::{self, Around, Narrowed};
 use super::nodes::{Object, TreeNode};
 use super::restrict::{self, ColumnEquality, Restriction};
-use super::{column_reads, columns, derived, nearest};
+use super::{column_reads, columns, derived, first_rows, nearest};
 use crate::advice::Cause;
 use crate::column_set::ColumnSet;
 use crate::postgres::catalog::{Catalog, types};
@@ -134,6 +134,13 @@ pub(crate) fn names(tree: &TreeNode, catalog: &Catalog, into: &mut TreeNames) {
     Walk::new(catalog, into).node(tree);
 }
 
+/// Adds what the tree of the statement itself names.
+pub(crate) fn names_of_statement(tree: &TreeNode, catalog: &Catalog, into: &mut TreeNames) {
+    let mut walk = Walk::new(catalog, into);
+    walk.is_outermost = true;
+    walk.node(tree);
+}
+
 /// Adds what the tree of the view `oid` names, for a reference of whose rows only those count that
 /// meet all `equalities`.
 pub(crate) fn names_of_view(
@@ -174,6 +181,8 @@ struct Walk<'a, 't> {
     place: carry::QueryPlace,
     /// True within a subquery by whose rows a reference around it is narrowed.
     is_source: bool,
+    /// True for the query that gives the rows of the statement.
+    is_outermost: bool,
     /// The view whose tree it is.
     view: Option<u32>,
     /// The equalities on output columns of queries further in.
@@ -189,6 +198,7 @@ impl<'a, 't> Walk<'a, 't> {
             hidden: 0,
             place: carry::QueryPlace::Statement,
             is_source: false,
+            is_outermost: false,
             view: None,
             outer: HashMap::new(),
         }
@@ -299,15 +309,20 @@ impl<'a, 't> Walk<'a, 't> {
             restrictions.entry(arm).or_default().push(equality);
         }
         self.around.push(narrowed);
+        let mut first = std::mem::take(&mut self.is_outermost)
+            .then(|| first_rows::of(query, self.catalog))
+            .flatten();
         let mut causes = nearest::causes(query, self.catalog, &restrictions);
         for (index, entry) in query.get("rtable").items().iter().enumerate() {
             let Some(entry) = entry.object() else {
                 continue;
             };
             let equalities = restrictions.remove(&(index + 1)).unwrap_or_default();
+            let first = first.take_if(|(reference, _)| *reference == index + 1);
             match entry.number("rtekind") {
                 Some(columns::RELATION) => {
-                    self.relation(entry, equalities, causes.remove(&(index + 1)));
+                    let first = first.map(|(_, first)| first);
+                    self.relation(entry, equalities, first, causes.remove(&(index + 1)));
                     self.reads(query, entry);
                 }
                 Some(columns::SUBQUERY) => {
@@ -326,7 +341,13 @@ impl<'a, 't> Walk<'a, 't> {
     }
 
     /// Notes a reference to a relation.
-    fn relation(&mut self, entry: &Object, equalities: Vec<ColumnEquality>, cause: Option<Cause>) {
+    fn relation(
+        &mut self,
+        entry: &Object,
+        equalities: Vec<ColumnEquality>,
+        first: Option<Restriction>,
+        cause: Option<Cause>,
+    ) {
         let Some(oid) = entry.number("relid") else {
             self.names.is_partial = true;
             return self.object_to("PostgreSQL names a table in an unknown way".into());
@@ -336,7 +357,7 @@ impl<'a, 't> Walk<'a, 't> {
         if self.view == Some(oid) {
             return;
         }
-        if let Some(cause) = cause {
+        if let Some(cause) = cause.filter(|_| first.is_none()) {
             self.names.cause(oid, cause);
         }
         let catalog = self.catalog;
@@ -345,9 +366,14 @@ impl<'a, 't> Walk<'a, 't> {
                 self.names.views.entry(oid).or_default().push(equalities);
             }
             relation => {
-                let restrictions = relation
+                let mut restrictions = relation
                     .map(|table| restrict::of_table(equalities, table, catalog))
                     .unwrap_or_default();
+                // A constant often selects most rows.
+                let best = restrictions.first().map(|best| &best.values);
+                if best.is_none_or(|best| best.are_constants()) {
+                    restrictions.splice(0..0, first);
+                }
                 self.names
                     .relations
                     .entry(oid)

@@ -10,8 +10,9 @@ use std::sync::Arc;
 use tokio_postgres::types::Type;
 
 use super::constants::Operand;
+use super::first_rows::FirstRows;
 use super::params;
-use super::restrict::{MAX_VALUES, Restriction};
+use super::restrict::{MAX_VALUES, Restriction, RowsName};
 use crate::Value;
 use crate::postgres::catalog::Relation;
 use crate::postgres::shape::Shape;
@@ -28,11 +29,17 @@ pub(crate) enum Values {
     Given(Vec<Operand>),
     /// Those that a witness finds.
     Witnessed(Arc<Witness>),
+    /// Those of the first rows.
+    First(Arc<FirstRows>),
 }
 
 impl Values {
     pub(super) const fn are_witnessed(&self) -> bool {
         matches!(self, Self::Witnessed(_))
+    }
+
+    pub(super) fn are_constants(&self) -> bool {
+        matches!(self, Self::Given(_)) && !self.has_parameter()
     }
 
     /// True if a parameter is among them. A constant often selects most rows.
@@ -65,7 +72,7 @@ impl Witness {
         (column, class): (&str, ValueClass),
         (key, key_class): (&str, ValueClass),
         rows: Values,
-    ) -> Self {
+    ) -> Option<Self> {
         let (condition, params) = match &rows {
             Values::Given(operands) => match operands.as_slice() {
                 [Operand::Items { .. }] => ("$1".to_owned(), operands.clone()),
@@ -76,6 +83,7 @@ impl Witness {
                 }
             },
             Values::Witnessed(inner) => (inner.sql.clone(), inner.params.clone()),
+            Values::First(_) => return None,
         };
         let sql = format!(
             "select {column} from {} where {} operator(pg_catalog.=) any ({condition}) limit {}",
@@ -84,7 +92,7 @@ impl Witness {
             MAX_ROWS + 1,
             column = quoted(column),
         );
-        Self {
+        Some(Self {
             table: table.display(),
             column: column.to_owned(),
             class,
@@ -93,7 +101,7 @@ impl Witness {
             rows,
             sql,
             params,
-        }
+        })
     }
 
     /// As it is sent.
@@ -207,9 +215,19 @@ impl fmt::Debug for PreparedWitness {
 pub(crate) struct Found<'a> {
     /// For each witness its distinct values, or none if they are not all known.
     values: Vec<(&'a Witness, Option<Vec<Value>>)>,
+    /// The rows of the result.
+    rows: &'a [Vec<Value>],
 }
 
 impl<'a> Found<'a> {
+    /// Nothing yet, but the rows of the result.
+    pub(crate) fn of_rows(rows: &'a [Vec<Value>]) -> Self {
+        Self {
+            values: Vec::new(),
+            rows,
+        }
+    }
+
     /// Notes the rows that a witness has given with these parameters.
     pub(crate) fn add(
         &mut self,
@@ -250,7 +268,14 @@ impl<'a> Found<'a> {
     /// The tag of changes that do not report the column's old value, and those of the values; none
     /// if a value has no tag.
     pub(super) fn tags(&self, restriction: &Restriction, given: &[Value]) -> Option<Vec<Tag>> {
-        let name = restriction.name;
+        let name = match (restriction.name, &restriction.values) {
+            (RowsName::Equal(name), _) => name,
+            (RowsName::First(name), Values::First(first)) => {
+                let last = first.last(name, self.rows, given)?;
+                return name.hash.up_to(last);
+            }
+            (RowsName::First(_), _) => return None,
+        };
         let mut all = vec![name.unknown()];
         match &restriction.values {
             Values::Given(operands) => {
@@ -261,7 +286,7 @@ impl<'a> Found<'a> {
                         }
                         Operand::Constant { value, .. } => all.push(name.equal_to(value)?),
                         Operand::Items { index, .. } => {
-                            let items = params::items(given.get(*index)?, restriction.class)?;
+                            let items = params::items(given.get(*index)?, name.class())?;
                             if items.len() > MAX_VALUES {
                                 return None;
                             }
@@ -281,6 +306,7 @@ impl<'a> Found<'a> {
                     all.push(name.equal_to(value)?);
                 }
             }
+            Values::First(_) => return None,
         }
         Some(all)
     }

@@ -27,7 +27,8 @@ select 'column', array[a.attrelid::text, a.attnum::text, a.attname, a.atttypid::
     and ((c.relreplident = 'd' and i.indisprimary) or (c.relreplident = 'i' and i.indisreplident)) \
   where a.attrelid >= 16384 and a.attnum > 0 and not a.attisdropped and c.relkind in ('r', 'p') \
 union all \
-select 'indexed', array[i.indrelid::text, i.indkey[0]::text] from pg_catalog.pg_index i \
+select 'indexed', array[i.indrelid::text, i.indkey[0]::text, (i.indisunique and i.indimmediate and i.indnkeyatts = 1 and a.attnotnull)::text] \
+  from pg_catalog.pg_index i join pg_catalog.pg_attribute a on a.attrelid = i.indrelid and a.attnum = i.indkey[0] \
   where i.indrelid >= 16384 and i.indisvalid and i.indpred is null and i.indkey[0] > 0 \
 union all \
 select 'inherits', array[inhrelid::text, inhparent::text] from pg_catalog.pg_inherits i \
@@ -137,6 +138,9 @@ impl CatalogBuilder {
             "indexed" => {
                 let (table, column) = (fields.number(0)?, fields.number(1)?);
                 catalog.indexed.insert((table, column));
+                if fields.flag(2) {
+                    catalog.unique.insert((table, column));
+                }
             }
             "inherits" => {
                 let (child, parent) = (fields.number(0)?, fields.number(1)?);

@@ -36,6 +36,8 @@ pub(crate) struct Catalog {
     parents: HashMap<u32, Vec<u32>>,
     /// The first columns of indexes on all rows, with their tables.
     indexed: HashSet<(u32, i16)>,
+    /// Those that are alone in a unique index and never null.
+    unique: HashSet<(u32, i16)>,
     /// The type beneath each domain.
     domains: HashMap<u32, u32>,
     /// Collations in which texts may be equal that are not the same bytes.
@@ -281,6 +283,12 @@ impl Catalog {
     /// Whether an index finds the rows of a table by the value of a column.
     pub(crate) fn is_indexed(&self, table: u32, column: i16) -> bool {
         self.indexed.contains(&(table, column))
+    }
+
+    /// Whether no two rows that a reference to the table reads have the same value of a column.
+    pub(crate) fn is_unique(&self, table: &Relation, column: i16) -> bool {
+        let has_children = table.kind != 'p' && self.tree(table.oid).len() > 1;
+        !has_children && self.unique.contains(&(table.oid, column))
     }
 
     /// The type beneath, if it is a domain.

@@ -10,8 +10,10 @@ use millpond_store::Tag;
 
 use super::pgoutput::{Field, OldRow, StreamColumn, StreamRelation, Tuple};
 use crate::column_set::{ColumnMask, ColumnSet};
+use crate::order::{OrderHash, OrderPlace};
 use crate::postgres::families::Families;
 use crate::postgres::interest::WatchedFamilies;
+use crate::postgres::order::OrderName;
 use crate::postgres::tags::{ColumnName, broad};
 use crate::postgres::types::has_exact_text;
 
@@ -61,6 +63,7 @@ pub(crate) struct TablePlan {
     pub(crate) family: u32,
     pub(crate) broad: Tag,
     keys: Vec<WatchedPosition>,
+    orders: Vec<OrderPosition>,
     /// The tags of all rows for queries that read certain columns.
     whole: Vec<(Tag, ColumnMask)>,
     columns: Vec<ComparedColumn>,
@@ -87,6 +90,23 @@ struct WatchedPosition {
     reads: ColumnMask,
 }
 
+/// A column by which rows are ordered.
+struct OrderPosition {
+    name: OrderName,
+    /// Its place; `None` if the table had no such column then.
+    at: Option<usize>,
+    /// The columns that the queries read.
+    reads: ColumnMask,
+}
+
+/// What a change touches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Touched {
+    Tag(Tag),
+    /// A place in an order.
+    Place(OrderHash, OrderPlace),
+}
+
 /// What is known of one value.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum KnownValue<'a> {
@@ -107,6 +127,7 @@ impl TablePlan {
         let mask = |reads: &ColumnSet| ColumnMask::of(reads, place);
         let watched = view.watch.get(&family);
         let keys = watched.into_iter().flat_map(|watched| &watched.keys);
+        let orders = watched.into_iter().flat_map(|watched| &watched.orders);
         let whole = watched.into_iter().flat_map(|watched| &watched.whole);
         Some(Self {
             family,
@@ -116,6 +137,13 @@ impl TablePlan {
                     name: key.name,
                     at: place(&key.column),
                     reads: mask(&key.reads),
+                })
+                .collect(),
+            orders: orders
+                .map(|order| OrderPosition {
+                    name: order.name,
+                    at: place(&order.column),
+                    reads: mask(&order.reads),
                 })
                 .collect(),
             whole: whole.map(|(tag, reads)| (*tag, mask(reads))).collect(),
@@ -133,22 +161,25 @@ impl TablePlan {
     }
 
     /// All rows, beside the tag of every change.
-    pub(crate) fn all(&self) -> impl Iterator<Item = Tag> {
+    pub(crate) fn all(&self) -> impl Iterator<Item = Touched> {
         let whole = self.whole.iter().map(|(tag, _)| *tag);
-        self.keys.iter().map(|key| key.name.unknown()).chain(whole)
+        let keys = self.keys.iter().map(|key| key.name.unknown());
+        let orders = self.orders.iter();
+        let orders = orders.map(|order| Touched::Place(order.name.hash, OrderPlace::FIRST));
+        keys.chain(whole).map(Touched::Tag).chain(orders)
     }
 
-    /// Tags of a row that was added, changed or removed, beside the tag of every change.
+    /// What a row touches that was added, changed or removed, beside the tag of every change.
     pub(crate) fn row(
         &self,
         old: Option<&OldRow<'_>>,
         new: Option<&Tuple<'_>>,
-        mut touch: impl FnMut(Tag),
+        mut touch: impl FnMut(Touched),
     ) {
         let changed = self.changed(old, new);
         for (tag, reads) in &self.whole {
             if reads.meets(changed) {
-                touch(*tag);
+                touch(Touched::Tag(*tag));
             }
         }
         for column in self.keys.iter().filter(|key| key.reads.meets(changed)) {
@@ -158,14 +189,30 @@ impl TablePlan {
                 match value {
                     // Nothing equals NULL.
                     KnownValue::Null => {}
-                    KnownValue::Text(text) => touch(
-                        column
-                            .name
-                            .touched_by(text)
-                            .unwrap_or(column.name.unknown()),
-                    ),
-                    KnownValue::Unknown => touch(column.name.unknown()),
+                    KnownValue::Text(text) => {
+                        let unknown = column.name.unknown();
+                        touch(Touched::Tag(
+                            column.name.touched_by(text).unwrap_or(unknown),
+                        ));
+                    }
+                    KnownValue::Unknown => touch(Touched::Tag(column.name.unknown())),
                 }
+            }
+        }
+        for order in self
+            .orders
+            .iter()
+            .filter(|order| order.reads.meets(changed))
+        {
+            let before = old.map(|old| self.before(order.at, old, new));
+            let after = new.map(|new| after(order.at, before, new));
+            for value in [before, after].into_iter().flatten() {
+                let place = match value {
+                    KnownValue::Null => order.name.place_of_null(),
+                    KnownValue::Text(text) => order.name.place_of_text(text),
+                    KnownValue::Unknown => OrderPlace::FIRST,
+                };
+                touch(Touched::Place(order.name.hash, place));
             }
         }
     }
@@ -296,8 +343,11 @@ mod tests {
         rows: &[(u32, u32)],
     ) {
         let mut touched = HashSet::new();
-        plan(rows).row(old, new, |tag| {
-            touched.insert(tag);
+        plan(rows).row(old, new, |found| match found {
+            Touched::Tag(tag) => {
+                touched.insert(tag);
+            }
+            Touched::Place(..) => {}
         });
         let expected: HashSet<Tag> = expected.iter().copied().collect();
         assert_eq!(touched, expected, "{old:?} {new:?}");
@@ -387,7 +437,8 @@ mod tests {
             .row(old, new, |tag| {
                 touched.insert(tag);
             });
-        let is_touched = |name: &&str| touched.contains(&broad_reading(TABLE, &reads(name)));
+        let is_touched =
+            |name: &&str| touched.contains(&Touched::Tag(broad_reading(TABLE, &reads(name))));
         readers.into_iter().filter(is_touched).collect()
     }
 

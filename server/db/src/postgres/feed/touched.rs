@@ -5,7 +5,8 @@ use std::collections::{HashMap, HashSet};
 use millpond_store::Tag;
 
 use super::pgoutput::{OldRow, Tuple};
-use super::relations::TablePlan;
+use super::relations::{TablePlan, Touched};
+use crate::order::{OrderHash, OrderPlace};
 
 /// Narrow tags of one family in one transaction; more count as a change to all its rows.
 pub(crate) const MAX_NARROW: usize = 4_096;
@@ -25,6 +26,8 @@ pub(crate) struct TouchedTags {
 struct FamilyTags {
     broad: HashSet<Tag>,
     narrow: HashSet<Tag>,
+    /// The first place of a row, old or new, in each order.
+    first: HashMap<OrderHash, OrderPlace>,
     /// All rows are touched already.
     all: bool,
 }
@@ -39,9 +42,7 @@ impl TouchedTags {
     ) {
         self.change(plan, |family| {
             if !family.all {
-                plan.row(old, new, |tag| {
-                    family.insert(tag);
-                });
+                plan.row(old, new, |touched| family.add(touched));
             }
         })
     }
@@ -84,7 +85,11 @@ impl TouchedTags {
     /// All tags, and why they are not all.
     pub(crate) fn into_tags(self) -> (Vec<Tag>, Option<&'static str>) {
         let families = self.families.into_values();
-        let tags = families.flat_map(|family| family.broad.into_iter().chain(family.narrow));
+        let tags = families.flat_map(|family| {
+            let first = family.first.into_iter();
+            let first = first.flat_map(|(order, first)| order.touched_by(first));
+            family.broad.into_iter().chain(family.narrow).chain(first)
+        });
         (tags.collect(), self.anything)
     }
 }
@@ -92,6 +97,16 @@ impl TouchedTags {
 impl FamilyTags {
     fn len(&self) -> usize {
         self.broad.len() + self.narrow.len()
+    }
+
+    fn add(&mut self, touched: Touched) {
+        match touched {
+            Touched::Tag(tag) => self.insert(tag),
+            Touched::Place(order, place) => {
+                let first = self.first.entry(order).or_insert(place);
+                *first = place.min(*first);
+            }
+        }
     }
 
     fn insert(&mut self, tag: Tag) {
@@ -104,7 +119,7 @@ impl FamilyTags {
 
     fn all(&mut self, plan: &TablePlan) {
         self.narrow = HashSet::new();
-        self.broad.extend(plan.all());
+        plan.all().for_each(|touched| self.add(touched));
         self.all = true;
     }
 }

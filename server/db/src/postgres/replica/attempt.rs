@@ -116,7 +116,7 @@ async fn at_leisure(
         return Err(broken("it has become another server while it was read"));
     }
     let results: Vec<Table> = tables.by_ref().take(calls.len()).collect();
-    let deps = deps_of(calls, found, &witnesses, tables);
+    let deps = deps_of(calls, found, &results, &witnesses, tables);
     Ok(assemble(found, results, deps, &before, &after))
 }
 

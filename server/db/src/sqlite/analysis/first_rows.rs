@@ -3,9 +3,11 @@
 //! Only those rows of the table with `c` count whose `c` is not behind that of the last row, the
 //! `n`th. It is found by a query of ours in the snapshot of the read.
 
+use std::ops::ControlFlow;
+
 use sqlparser::ast::{
     Expr, JoinOperator, LimitClause, OrderByExpr, OrderByKind, OrderBySort, Query, Select,
-    SelectItem, SetExpr, Statement,
+    SelectItem, SetExpr, Statement, Value as Literal, visit_expressions,
 };
 
 use super::derived::{SelectId, gives_a_row_each, merges_columns};
@@ -70,7 +72,7 @@ impl<'q> OrderedQuery<'q> {
         if !gives_a_row_each(self.select, order, scope) || merges_columns(self.select) {
             return None;
         }
-        let key = self.expression(&first.expr);
+        let key = self.expression(&first.expr)?;
         let (factor, found) = scope.resolve(key)?;
         let (table, source) = scope.factors[factor].base()?;
         let column = source.ordering(found)?;
@@ -97,22 +99,32 @@ impl<'q> OrderedQuery<'q> {
         Some(((factor, found), rows))
     }
 
-    /// What a term of ORDER BY means: the name of a result column comes first.
-    fn expression<'e>(&'e self, term: &'e Expr) -> &'e Expr {
+    /// What a term of ORDER BY means: the name of a result column comes first, and `*` may give
+    /// another one of the name.
+    fn expression<'e>(&'e self, term: &'e Expr) -> Option<&'e Expr> {
         let name = match term {
             Expr::Nested(inner) => return self.expression(inner),
             Expr::Identifier(name) => name,
-            _ => return term,
+            _ => return Some(term),
         };
         let wanted = lower(&name.value);
-        let mut items = self.select.projection.iter();
-        let named = items.find_map(|item| match item {
+        let items = &self.select.projection;
+        let named = items.iter().find_map(|item| match item {
             SelectItem::ExprWithAlias { expr, alias } if lower(&alias.value) == wanted => {
                 Some(expr)
             }
             _ => None,
         });
-        named.unwrap_or(term)
+        let is_plain = |item: &SelectItem| {
+            matches!(
+                item,
+                SelectItem::UnnamedExpr(_) | SelectItem::ExprWithAlias { .. }
+            )
+        };
+        match named {
+            Some(named) => items.iter().all(is_plain).then_some(named),
+            None => Some(term),
+        }
     }
 
     /// The query for the value of the last row, whose last parameter is the number of rows before
@@ -124,7 +136,10 @@ impl<'q> OrderedQuery<'q> {
             .insert(0, SelectItem::UnnamedExpr(key.clone()));
         let order = self.order.first()?;
         let sql = format!("{select} ORDER BY {order} LIMIT 1 OFFSET ?");
-        // The text must say what the tree says.
+        // The text must say what the tree says, and the tree what the statement says.
+        if has_odd_literal(&select) {
+            return None;
+        }
         let Statement::Query(query) = super::parse(&sql)? else {
             return None;
         };
@@ -137,6 +152,28 @@ impl<'q> OrderedQuery<'q> {
         let is_same = **read == select && read_order.as_slice() == std::slice::from_ref(order);
         is_same.then_some(sql)
     }
+}
+
+/// True if SQLite may read a literal in another way than the tree has it.
+/// Counterexamples: `0x01` is a number, and is written as `X'01'`; in `SELECT date 'at'` the text is
+/// the name of the column.
+fn has_odd_literal(select: &Select) -> bool {
+    let is_odd = |expr: &Expr| match expr {
+        Expr::Value(value) => !matches!(
+            &value.value,
+            Literal::Number(_, false)
+                | Literal::SingleQuotedString(_)
+                | Literal::Placeholder(_)
+                | Literal::Null
+        ),
+        Expr::TypedString(_) | Expr::Interval(_) | Expr::Prefixed { .. } => true,
+        _ => false,
+    };
+    let found = visit_expressions(select, |expr| match is_odd(expr) {
+        true => ControlFlow::Break(()),
+        false => ControlFlow::Continue(()),
+    });
+    found.is_break()
 }
 
 /// True if each row has one of this factor: no outer join fills it with nulls.

@@ -4,6 +4,7 @@ mod batches;
 mod columns;
 mod connections;
 mod feed;
+mod first_rows;
 mod migrations;
 mod model;
 mod reads;

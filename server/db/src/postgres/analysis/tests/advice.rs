@@ -49,8 +49,6 @@ fn each_cause_has_its_remedy_and_its_cost() {
             every change to author ends its results: no condition selects its rows
                 add "where column = :parameter" on an integer or text column (the query gives these rows alone, so the address has to say which)
         select * from author order by id desc limit 10
-            every change to author ends its results: any row may come to be among the first in that order
-                order by a column with an index; or take the first of a group, by "where column = :parameter" on an integer or text column; or keep the first in a small table of their own (each write keeps that up, by a trigger or in the form)
         select count(*) from comment
             every change to comment ends its results: any row counts for what is counted or summed
                 keep the figure in a table with one row for each value, and select that row (each write keeps that up, by a trigger or in the form)

@@ -439,3 +439,81 @@ fn a_disjunction_narrows_what_every_branch_narrows() {
         "#]],
     );
 }
+
+#[test]
+fn the_first_rows_of_an_order_are_a_dependency() {
+    check(
+        &[
+            "select id, title from article order by id desc limit 8",
+            "select id, title from article where published order by id limit $1 offset $2",
+            "select id, size from article order by size, id limit 8",
+            "select id from article where author_id = $1 order by id desc limit 8",
+            "select size as id, id as size from article order by size limit 8",
+            "with q as (select 1) select id from article order by id limit 8",
+            // Rows may be equal in the order.
+            "select size from article order by size limit 8",
+            "select a.id, u.name from article a join author u on u.id = a.author_id order by a.id desc limit 8",
+            // The key is no column of the result.
+            "select title from article order by id desc limit 8",
+            "select id from article order by title limit 8",
+            "select -id as id from article order by id limit 8",
+            "select id from article order by id",
+            "select id from article order by id fetch first 8 rows with ties",
+            "select id, count(*) over () from article order by id limit 8",
+            "select distinct id from article order by id limit 8",
+            "select id, count(*) from article group by id order by id limit 8",
+            "select id, generate_series(1, 2) from article order by id limit 8",
+            "select * from (select id from article order by id limit 8) x",
+            "select id from recent order by id limit 8",
+            "select id from article union select id from author order by id limit 8",
+            "select id from article where id > (select min(author_id) from article) order by id limit 8",
+        ],
+        &expect![[r#"
+            select id, title from article order by id desc limit 8
+                article: rows among the first 8 by id desc
+            select id, title from article where published order by id limit $1 offset $2
+                article: rows among the first :a + :b by id
+            select id, size from article order by size, id limit 8
+                article: rows among the first 8 by size
+            select id from article where author_id = $1 order by id desc limit 8
+                article: rows with author_id = :a
+            select size as id, id as size from article order by size limit 8
+                article: rows among the first 8 by id
+            with q as (select 1) select id from article order by id limit 8
+                article: rows among the first 8 by id
+            select size from article order by size limit 8
+                article: every change
+            select a.id, u.name from article a join author u on u.id = a.author_id order by a.id desc limit 8
+                article: every change
+                author: every change
+            select title from article order by id desc limit 8
+                article: every change
+            select id from article order by title limit 8
+                article: every change
+            select -id as id from article order by id limit 8
+                article: every change
+            select id from article order by id
+                article: every change
+            select id from article order by id fetch first 8 rows with ties
+                article: every change
+            select id, count(*) over () from article order by id limit 8
+                article: every change
+            select distinct id from article order by id limit 8
+                article: every change
+            select id, count(*) from article group by id order by id limit 8
+                article: every change
+            select id, generate_series(1, 2) from article order by id limit 8
+                article: every change
+            select * from (select id from article order by id limit 8) x
+                article: every change
+            select id from recent order by id limit 8
+                article: every change
+                author: every change
+            select id from article union select id from author order by id limit 8
+                article: every change
+                author: every change
+            select id from article where id > (select min(author_id) from article) order by id limit 8
+                article: every change
+        "#]],
+    );
+}

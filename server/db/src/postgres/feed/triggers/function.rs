@@ -29,10 +29,13 @@
 use super::objects::{CHANGES, CHANNEL, LOST, MAX_BYTES, WOKEN};
 use crate::postgres::catalog::types::{BOOL, INT2, INT4, INT8, TEXT, UUID, VARCHAR};
 
-/// The types of columns that are recorded: all that have a class (`Catalog::class`), domains over
+/// The types of columns that are recorded: all that have a class (`Catalog::class`), `date`,
+/// `timestamp` and `timestamptz`, by which rows are ordered, domains over
 /// them, and domains over those. To follow domains however deep they are would take a recursive
 /// query for each statement, of which the planner thinks that it pays to compile it.
-const WANTED: [u32; 7] = [BOOL, INT2, INT4, INT8, TEXT, VARCHAR, UUID];
+const WANTED: [u32; 10] = [
+    BOOL, INT2, INT4, INT8, TEXT, VARCHAR, UUID, 1082, 1114, 1184,
+];
 
 /// Rows of one statement; more are recorded as "any row". As many as narrow tags of one family
 /// count in one transaction.

@@ -51,7 +51,10 @@ impl RecordedTable {
         let family = view.tables.families.of(table)?;
         let watched = view.watch.get(&family);
         let keys = watched.into_iter().flat_map(|watched| &watched.keys);
-        let columns: BTreeSet<String> = keys.map(|key| key.column.clone()).collect();
+        let orders = watched.into_iter().flat_map(|watched| &watched.orders);
+        let columns = keys.map(|key| &key.column);
+        let columns = columns.chain(orders.map(|order| &order.column));
+        let columns: BTreeSet<String> = columns.cloned().collect();
         let columns: Vec<String> = columns.into_iter().collect();
         let named = |name: &String| StreamColumn {
             name: name.clone(),

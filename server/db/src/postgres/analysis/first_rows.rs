@@ -1,0 +1,178 @@
+//! The first rows of an order (coherence.md, rule 23): `ORDER BY c LIMIT n` of the statement.
+//!
+//! Only those rows of the table with `c` count whose `c` is not behind that of the last row of the
+//! result. That row says it, so `c` has to be one of the columns of the result.
+
+use super::columns;
+use super::constants::{self, Operand};
+use super::nodes::{Object, TreeNode};
+use super::restrict::{self, Restriction, RowsName};
+use super::witness::Values;
+use crate::Value;
+use crate::column_set::ColumnSet;
+use crate::order::OrderPlace;
+use crate::postgres::catalog::Catalog;
+use crate::postgres::order::{OrderClass, OrderName, RowOrder};
+
+/// The first rows of an order.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct FirstRows {
+    /// The column of the result that they are ordered by, from 0.
+    output: usize,
+    pub(super) limit: Operand,
+    pub(super) offset: Option<Operand>,
+    pub(super) is_descending: bool,
+}
+
+impl FirstRows {
+    /// The place of the last row; none if there may be room for more rows. `rows` are those of the
+    /// result.
+    pub(super) fn last(
+        &self,
+        name: OrderName,
+        rows: &[Vec<Value>],
+        given: &[Value],
+    ) -> Option<OrderPlace> {
+        let limit = match &self.limit {
+            Operand::Constant { value, .. } => value,
+            Operand::Parameter { index, .. } => given.get(*index)?,
+            Operand::Items { .. } => return None,
+        };
+        let is_full = matches!(limit, Value::Integer(limit) if *limit == rows.len() as i64);
+        let last = rows.last().filter(|_| is_full)?;
+        name.place_of(last.get(self.output)?)
+    }
+}
+
+/// The number of the reference, from 1, and the restriction to the first rows that a statement
+/// takes, if it takes these.
+pub(super) fn of(query: &Object, catalog: &Catalog) -> Option<(usize, Restriction)> {
+    // `LimitOption`
+    const WITHOUT_TIES: u32 = 0;
+    let is_plain = is_plain(query) && query.number("limitOption") == Some(WITHOUT_TIES);
+    let first = query.get("sortClause").items().first()?.object()?;
+    let target = target(query, first.number("tleSortGroupRef")?)?;
+    let is_shown = target.denies("resjunk");
+    let entries = query.get("rtable").items();
+    let (reference, table, column) = columns::of_table(target.get("expr"), entries, catalog)?;
+    if !(is_plain && is_shown && has_no_ties(query, catalog)) {
+        return None;
+    }
+    let (class, is_descending) = order(first.number("sortop")?)?;
+    let order = RowOrder {
+        class,
+        is_descending,
+        nulls_first: first.is("nulls_first"),
+    };
+    let offset = query.get("limitOffset");
+    let offset = match offset {
+        TreeNode::Nothing => None,
+        offset => Some(count(offset)?),
+    };
+    let rows = FirstRows {
+        output: target.number::<usize>("resno")?.checked_sub(1)?,
+        limit: count(query.get("limitCount"))?,
+        offset,
+        is_descending,
+    };
+    let family = catalog.families.of(table.oid)?;
+    let name = OrderName::new(family, &column.name, order, &ColumnSet::All);
+    let restriction = Restriction {
+        column: column.name.clone(),
+        name: RowsName::First(name),
+        values: Values::First(rows.into()),
+        precise: catalog.reports_old_values(table.oid, &column.name),
+    };
+    Some((reference, restriction))
+}
+
+/// True if ORDER BY leaves no two rows of the only table equal: a column that is unique is in it.
+///
+/// Counterexample: of rows that are equal in the order PostgreSQL takes any, and one more row
+/// behind them, in the heap of a sort, may lead to others.
+pub(super) fn has_no_ties(query: &Object, catalog: &Catalog) -> bool {
+    // `<` and `>` of `uuid`.
+    const OF_UUID: [u32; 2] = [2974, 2975];
+    if restrict::references(query).len() != 1 {
+        return false;
+    }
+    let entries = query.get("rtable").items();
+    let mut terms = query.get("sortClause").items().iter();
+    terms.any(|term| {
+        let is_unique = || {
+            let term = term.object()?;
+            let operator = term.number("sortop")?;
+            let target = target(query, term.number("tleSortGroupRef")?)?;
+            let (_, table, column) = columns::of_table(target.get("expr"), entries, catalog)?;
+            let is_exact = order(operator).is_some() || OF_UUID.contains(&operator);
+            let is_table = matches!(table.kind, 'r' | 'p');
+            Some(is_exact && is_table && catalog.is_unique(table, column.number))
+        };
+        is_unique() == Some(true)
+    })
+}
+
+/// A number of rows. A constant is converted to `bigint`.
+fn count(node: &TreeNode) -> Option<Operand> {
+    // `int8(smallint)` and `int8(integer)`
+    const TO_BIGINT: [u32; 2] = [754, 481];
+    let object = node.object()?;
+    let is_converted = object.name == "FUNCEXPR"
+        && object
+            .number("funcid")
+            .is_some_and(|oid| TO_BIGINT.contains(&oid));
+    match object.get("args").items() {
+        [inner] if is_converted => constants::operand(inner),
+        _ => constants::operand(node),
+    }
+}
+
+/// True if each row of the FROM clause that meets the conditions gives a row of the result, which no
+/// other row has a part in.
+fn is_plain(query: &Object) -> bool {
+    const SELECT: u32 = 1;
+    let has_none = |field: &str| query.has(field) && *query.get(field) == TreeNode::Nothing;
+    query.number("commandType") == Some(SELECT)
+        && [
+            "groupClause",
+            "groupingSets",
+            "havingQual",
+            "windowClause",
+            "distinctClause",
+            "setOperations",
+            "rowMarks",
+        ]
+        .into_iter()
+        .all(has_none)
+        && [
+            "hasAggs",
+            "hasWindowFuncs",
+            "hasTargetSRFs",
+            "hasDistinctOn",
+        ]
+        .into_iter()
+        .all(|field| query.denies(field))
+}
+
+/// The column of the result, or of the order, with this number.
+fn target(query: &Object, number: u32) -> Option<&Object> {
+    let targets = query.get("targetList").items().iter();
+    let mut targets = targets.filter_map(TreeNode::object);
+    targets.find(|target| target.number("ressortgroupref") == Some(number))
+}
+
+/// What an operator orders, and whether descending. The oids are in `pg_operator.dat`, and the same
+/// in every version.
+fn order(operator: u32) -> Option<(OrderClass, bool)> {
+    Some(match operator {
+        95 | 97 | 412 => (OrderClass::Integer, false),
+        520 | 521 | 413 => (OrderClass::Integer, true),
+        1095 => (OrderClass::Date, false),
+        1097 => (OrderClass::Date, true),
+        2062 => (OrderClass::Timestamp, false),
+        2064 => (OrderClass::Timestamp, true),
+        1322 => (OrderClass::TimestampTz, false),
+        1324 => (OrderClass::TimestampTz, true),
+        _ => return None,
+    })
+}
