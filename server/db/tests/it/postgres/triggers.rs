@@ -54,7 +54,11 @@ fn repair(options: &PostgresOptions, queries: &[&str]) {
     database.stop();
 }
 
-fn fed(schema: &str, queries: &[&str], adjust: impl FnOnce(&mut PostgresOptions)) -> Fed {
+pub(super) fn fed(
+    schema: &str,
+    queries: &[&str],
+    adjust: impl FnOnce(&mut PostgresOptions),
+) -> Fed {
     let (scratch, mut options) = scratch(schema);
     adjust(&mut options);
     repair(&options, queries);
