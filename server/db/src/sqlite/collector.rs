@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use super::interest::{ColumnMask, ValueLocation, WatchList, WatchedTable, WatchedValue};
 use super::preupdate::{Observer, RowChange};
 use super::triggers::is_own_table;
-use crate::sqlite::tags::{self, StoredValue, TouchedTags};
+use crate::sqlite::tags::{self, ColumnHash, StoredValue, TouchedTags};
 
 /// The largest number of distinct narrow tags of one table in one transaction. Beyond it the change
 /// counts as a change to all rows.
@@ -90,23 +90,16 @@ impl CollectedChanges {
     pub(crate) fn add_recorded<'a>(
         &mut self,
         table: &str,
+        changed: ColumnMask,
         values: impl Fn(ValueLocation) -> Result<[StoredValue<'a>; 2], ()>,
     ) {
         let touched = self.entry(table.as_bytes());
-        touched.any_row = true;
-        // A record does not say which columns were changed.
-        let whole = touched.watched.whole.iter().map(|(tag, _)| *tag);
-        touched.whole.extend(whole);
-        for index in 0..touched.watched.values.len() {
-            let WatchedValue { at, name, .. } = touched.watched.values[index];
-            match values(at) {
-                Ok(both) => both
-                    .into_iter()
-                    .for_each(|value| touched.add(&name.touched_by(value))),
-                Err(()) => touched.all_rows = true,
-            }
-        }
-        touched.limit();
+        touched.add_change(changed, |touched, name, at| match values(at) {
+            Ok(both) => both
+                .into_iter()
+                .for_each(|value| touched.add(&name.touched_by(value))),
+            Err(()) => touched.all_rows = true,
+        });
     }
 
     fn row(&mut self, change: &RowChange<'_>) {
@@ -143,23 +136,11 @@ impl CollectedChanges {
 
 impl TouchedTable {
     fn row(&mut self, change: &RowChange<'_>) {
-        if self.all_rows {
+        if self.all_rows || change.is_blob_write() {
+            self.all_rows = true;
             return;
         }
-        let changed = change.changed_columns();
-        if changed == ColumnMask::Some(0) {
-            return;
-        }
-        self.any_row = true;
-        self.all_rows = change.is_blob_write();
-        let whole = self.watched.whole.iter();
-        let whole = whole.filter(|(_, columns)| columns.meets(changed));
-        self.whole.extend(whole.map(|(tag, _)| *tag));
-        for index in 0..self.watched.values.len() {
-            let WatchedValue { at, name, columns } = self.watched.values[index];
-            if !columns.meets(changed) {
-                continue;
-            }
+        self.add_change(change.changed_columns(), |touched, name, at| {
             let touches = |value: StoredValue<'_>| name.touched_by(value);
             let (old, new) = match at {
                 ValueLocation::Rowid => {
@@ -177,9 +158,31 @@ impl TouchedTable {
             for touches in [old, new] {
                 match touches {
                     Ok(None) => {}
-                    Ok(Some(touched)) => self.add(&touched),
-                    Err(()) => self.all_rows = true,
+                    Ok(Some(tags)) => touched.add(&tags),
+                    Err(()) => touched.all_rows = true,
                 }
+            }
+        });
+    }
+
+    /// Adds a change to these columns of a row. `add_values` adds what the old and the new value at
+    /// a place touch.
+    fn add_change(
+        &mut self,
+        changed: ColumnMask,
+        add_values: impl Fn(&mut Self, ColumnHash, ValueLocation),
+    ) {
+        if changed == ColumnMask::Some(0) {
+            return;
+        }
+        self.any_row = true;
+        let whole = self.watched.whole.iter();
+        let whole = whole.filter(|(_, columns)| columns.meets(changed));
+        self.whole.extend(whole.map(|(tag, _)| *tag));
+        for index in 0..self.watched.values.len() {
+            let WatchedValue { at, name, columns } = self.watched.values[index];
+            if columns.meets(changed) {
+                add_values(self, name, at);
             }
         }
         self.limit();

@@ -427,29 +427,21 @@ fn another_program_ends_the_pages_that_show_a_row() {
     });
     expect![[r#"
         update album set title = 'new' where id = 1
-            genre 1,2 invoice 1,4
+            invoice 1,4
         update album set title = 'a1' where id = 1
-            genre 1,2 invoice 1,4
+            invoice 1,4
         update genre set name = 'new' where id = 1
-            genre 1 invoice 1,3
+            invoice 1,3
         update genre set name = 'g1' where id = 1
-            genre 1 invoice 1,3
+            invoice 1,3
         update track set name = 'new' where id = 1
             discs 1
         update track set name = 't1' where id = 1
             discs 1
-        update track set album_id = 2 where id = 4
-            bought 2
-        update track set album_id = 3 where id = 4
-            bought 2
         update customer set support_rep_id = 2 where id = 4
             served 2
         update customer set support_rep_id = null where id = 4
             served 2
-        update invoice_line set quantity = 9 where id = 1
-            bought 1
-        update invoice_line set quantity = 1 where id = 1
-            bought 1
     "#]]
     .assert_eq(&besides);
 }
