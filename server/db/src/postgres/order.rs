@@ -87,8 +87,8 @@ impl OrderName {
     }
 }
 
-/// A date or a time as microseconds, from the text that PostgreSQL writes with `datestyle = ISO`, or
-/// as RFC 3339 has it. Other styles begin with no year of four digits; these, infinity, and years
+/// A date or a time as microseconds, from the text that PostgreSQL writes with `datestyle = ISO`,
+/// or as RFC 3339 has it. Other styles begin with no year of four digits; these, infinity, and years
 /// before 1 and after 9999 are not read.
 fn microseconds(class: OrderClass, text: &str) -> Option<i64> {
     let (date, rest) = text.split_at_checked(10)?;
@@ -153,7 +153,7 @@ fn offset(zone: &str) -> Option<i64> {
     })
 }
 
-/// A number of exactly so many digits.
+/// A number of this many digits.
 fn digits(text: &str, length: usize) -> Option<i64> {
     let is_number = text.len() == length && text.bytes().all(|byte| byte.is_ascii_digit());
     is_number.then(|| text.parse().ok())?

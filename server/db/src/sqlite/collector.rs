@@ -95,29 +95,14 @@ impl CollectedChanges {
     pub(crate) fn add_recorded<'a>(
         &mut self,
         table: &str,
+        changed: ColumnMask,
         values: impl Fn(ValueLocation) -> Result<[StoredValue<'a>; 2], ()>,
     ) {
         let touched = self.entry(table.as_bytes());
-        touched.any_row = true;
-        // A record does not say which columns were changed.
-        let whole = touched.watched.whole.iter().map(|(tag, _)| *tag);
-        touched.whole.extend(whole);
-        for index in 0..touched.watched.values.len() {
-            let WatchedValue { at, name, .. } = touched.watched.values[index];
-            match values(at) {
-                Ok(both) => both
-                    .into_iter()
-                    .for_each(|value| touched.add(&name.touched_by(value))),
-                Err(()) => touched.all_rows = true,
-            }
-        }
-        for index in 0..touched.watched.orders.len() {
-            match values(touched.watched.orders[index].at) {
-                Ok(both) => both.map(|value| touched.place(index, value.place())),
-                Err(()) => [(); 2].map(|()| touched.begin(index)),
-            };
-        }
-        touched.limit();
+        touched.add_change(changed, |at, add| {
+            values(at)?.into_iter().for_each(add);
+            Ok(())
+        });
     }
 
     fn row(&mut self, change: &RowChange<'_>) {
@@ -155,39 +140,52 @@ impl CollectedChanges {
 
 impl TouchedTable {
     fn row(&mut self, change: &RowChange<'_>) {
-        if self.all_rows {
+        if self.all_rows || change.is_blob_write() {
+            self.all_rows = true;
             return;
         }
-        let changed = change.changed_columns();
+        self.add_change(change.changed_columns(), |at, add| {
+            match at {
+                ValueLocation::Rowid => {
+                    let (old, new) = change.rowids();
+                    let both = [old, new].into_iter().flatten();
+                    both.map(StoredValue::Integer).for_each(add);
+                }
+                ValueLocation::Column(column) => {
+                    change.old_value(column, &mut *add)?;
+                    change.new_value(column, add)?;
+                }
+            }
+            Ok(())
+        });
+    }
+
+    /// Adds a change to these columns of a row. `values` gives the old and the new value at a place,
+    /// as far as there is one; an error means that they may be any.
+    fn add_change(
+        &mut self,
+        changed: ColumnMask,
+        values: impl Fn(ValueLocation, &mut dyn FnMut(StoredValue<'_>)) -> Result<(), ()>,
+    ) {
         if changed == ColumnMask::Some(0) {
             return;
         }
         self.any_row = true;
-        self.all_rows = change.is_blob_write();
         let whole = self.watched.whole.iter();
         let whole = whole.filter(|(_, columns)| columns.meets(changed));
         self.whole.extend(whole.map(|(tag, _)| *tag));
         for index in 0..self.watched.values.len() {
             let WatchedValue { at, name, columns } = self.watched.values[index];
-            if !columns.meets(changed) {
-                continue;
-            }
-            match both_values(change, at, |value| name.touched_by(value)) {
-                Ok(both) => both.iter().flatten().for_each(|touched| self.add(touched)),
-                Err(()) => self.all_rows = true,
+            let mut add = |value: StoredValue<'_>| self.add(&name.touched_by(value));
+            if columns.meets(changed) && values(at, &mut add).is_err() {
+                self.all_rows = true;
             }
         }
         for index in 0..self.watched.orders.len() {
-            let WatchedOrder { at, columns, .. } = self.watched.orders[index];
-            if !columns.meets(changed) {
-                continue;
-            }
-            match both_values(change, at, |value| value.place()) {
-                Ok(both) => {
-                    let places = both.into_iter().flatten();
-                    places.for_each(|place| self.place(index, place));
-                }
-                Err(()) => self.all_rows = true,
+            let WatchedOrder { at, order, columns } = self.watched.orders[index];
+            let mut add = |value: StoredValue<'_>| self.place(index, order.place(value.place()));
+            if columns.meets(changed) && values(at, &mut add).is_err() {
+                self.place(index, OrderPlace::FIRST);
             }
         }
         self.limit();
@@ -203,16 +201,10 @@ impl TouchedTable {
         }
     }
 
-    /// Adds a row with this place in the ascending order of a watched value.
-    fn place(&mut self, order: usize, ascending: OrderPlace) {
-        let place = self.watched.orders[order].order.place(ascending);
+    /// Adds a row with this place in an order.
+    fn place(&mut self, order: usize, place: OrderPlace) {
         let first = &mut self.first[order];
         *first = Some(first.map_or(place, |first| first.min(place)));
-    }
-
-    /// Adds a row that may have any place.
-    fn begin(&mut self, order: usize) {
-        self.first[order] = Some(OrderPlace::FIRST);
     }
 
     /// The tags of the ranges that the changed rows are in.
@@ -229,24 +221,6 @@ impl TouchedTable {
         self.all_rows |= self.narrow.len() > MAX_NARROW;
         if self.all_rows {
             self.narrow = HashSet::new();
-        }
-    }
-}
-
-/// What `f` gives for the old and the new value at a place, as far as there is one; an error if
-/// SQLite cannot supply a value.
-fn both_values<T>(
-    change: &RowChange<'_>,
-    at: ValueLocation,
-    f: impl Fn(StoredValue<'_>) -> T,
-) -> Result<[Option<T>; 2], ()> {
-    match at {
-        ValueLocation::Rowid => {
-            let (old, new) = change.rowids();
-            Ok([old, new].map(|rowid| rowid.map(|rowid| f(StoredValue::Integer(rowid)))))
-        }
-        ValueLocation::Column(column) => {
-            Ok([change.old_value(column, &f)?, change.new_value(column, &f)?])
         }
     }
 }

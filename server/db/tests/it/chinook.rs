@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use expect_test::expect;
-use millpond_db::{Query, ResultRows};
+use millpond_db::{Call, Database, Query, ReadResult, ResultRows};
 
-use crate::support::{SqliteFixture, int};
+use crate::support::{RecordingSink, SqliteFixture, int, wait};
 
 /// For both databases.
 pub(crate) const SCHEMA: &str = "
@@ -187,26 +187,38 @@ const CHANGES: &[(&str, &str)] = &[
 ];
 
 /// A database with a cache of the pages.
-pub(crate) trait Shop {
-    /// Keeps the page, if it is not kept.
-    fn fill(&self, page: usize, id: i64);
-    /// The rows that are kept of the page.
-    fn kept(&self, page: usize, id: i64) -> Option<Vec<ResultRows>>;
-    /// The rows that the page has.
-    fn fresh(&self, page: usize, id: i64) -> Vec<ResultRows>;
-    fn change(&mut self, sql: &str);
+pub(crate) struct Shop<'a> {
+    database: &'a Database,
+    sink: &'a RecordingSink,
+    queries: Vec<Query>,
 }
 
-/// What each change ends, one line each: the pages that it has changed, and behind a star those
+/// The pages that a change has ended, by name: the ids of those that it has changed, and of those
 /// that it has not.
-///
-/// # Panics
-/// If a page is kept that is not as it was.
-pub(crate) fn table(shop: &mut impl Shop) -> String {
-    let mut lines = String::new();
-    for (change, back) in CHANGES {
-        for sql in [change, back] {
-            let ended = ended(shop, sql);
+type Ended = BTreeMap<&'static str, (Vec<i64>, Vec<i64>)>;
+
+impl<'a> Shop<'a> {
+    pub(crate) fn new(database: &'a Database, sink: &'a RecordingSink) -> Self {
+        let prepared = PAGES.iter().map(|(_, sql)| database.prepare(sql).unwrap());
+        let queries = prepared.collect();
+        let shop = Self {
+            database,
+            sink,
+            queries,
+        };
+        // What is selected by for the first time begins an epoch.
+        shop.fill();
+        shop
+    }
+
+    /// What each change ends, one line each: the pages that it has changed, and behind a star those
+    /// that it has not.
+    ///
+    /// # Panics
+    /// If a page is kept that is not as it was.
+    pub(crate) fn table(&self, mut change: impl FnMut(&str)) -> String {
+        let mut lines = String::new();
+        self.each_change(&mut change, |sql, ended| {
             let mut line = String::new();
             for (page, (changed, unchanged)) in ended {
                 line += &format!(" {page} {}", list(&changed));
@@ -218,34 +230,93 @@ pub(crate) fn table(shop: &mut impl Shop) -> String {
                 line += " nothing";
             }
             writeln!(lines, "{sql}\n   {line}").unwrap();
+        });
+        lines
+    }
+
+    /// The changes that end other pages than those that they have changed, with the others.
+    ///
+    /// # Panics
+    /// If a page is kept that is not as it was.
+    pub(crate) fn besides(&self, mut change: impl FnMut(&str)) -> String {
+        let mut lines = String::new();
+        self.each_change(&mut change, |sql, ended| {
+            let mut line = String::new();
+            for (page, (_, unchanged)) in ended {
+                if !unchanged.is_empty() {
+                    line += &format!(" {page} {}", list(&unchanged));
+                }
+            }
+            if !line.is_empty() {
+                writeln!(lines, "{sql}\n   {line}").unwrap();
+            }
+        });
+        lines
+    }
+
+    fn each_change(&self, change: &mut impl FnMut(&str), mut report: impl FnMut(&str, Ended)) {
+        for (forth, back) in CHANGES {
+            for sql in [forth, back] {
+                let before = self.fill();
+                let epoch = self.sink.epoch();
+                change(sql);
+                report(sql, self.ended(sql, before));
+                let calls = self.sink.calls();
+                assert_eq!(self.sink.epoch(), epoch, "{sql}: {:?}", calls.last());
+            }
         }
     }
-    lines
+
+    /// Keeps all pages, and returns what they show.
+    fn fill(&self) -> Vec<Vec<ResultRows>> {
+        all().map(|(page, id)| self.keep(page, id)).collect()
+    }
+
+    fn keep(&self, page: usize, id: i64) -> Vec<ResultRows> {
+        let key = key(page, id);
+        for _ in 0..1_000 {
+            if let Some(kept) = self.sink.cached(&key) {
+                return kept.rows;
+            }
+            let epoch = self.sink.epoch();
+            if !self.sink.store(&key, epoch, &self.read(page, id)) {
+                self.sink.settle();
+            }
+        }
+        panic!("{key} is never kept: {:?}", self.read(page, id).deps);
+    }
+
+    fn read(&self, page: usize, id: i64) -> ReadResult {
+        let call = Call {
+            query: self.queries[page].clone(),
+            params: vec![int(id)],
+        };
+        wait(self.database.read(vec![call])).unwrap()
+    }
+
+    fn ended(&self, change: &str, before: Vec<Vec<ResultRows>>) -> Ended {
+        let mut ended = Ended::new();
+        for ((page, id), before) in all().zip(before) {
+            let name = PAGES[page].0;
+            let has_changed = self.read(page, id).results != before;
+            if self.sink.cached(&key(page, id)).is_some() {
+                assert!(!has_changed, "{name} {id} is stale after {change}");
+                continue;
+            }
+            let (changed, unchanged) = ended.entry(name).or_default();
+            if has_changed { changed } else { unchanged }.push(id);
+        }
+        ended
+    }
 }
 
-type Ended = BTreeMap<&'static str, (Vec<i64>, Vec<i64>)>;
+/// Each page with each id.
+fn all() -> impl Iterator<Item = (usize, i64)> {
+    (0..PAGES.len()).flat_map(|page| (1..=4).map(move |id| (page, id)))
+}
 
-fn ended(shop: &mut impl Shop, change: &str) -> Ended {
-    let all = || (0..PAGES.len()).flat_map(|page| (1..=4).map(move |id| (page, id)));
-    let before: Vec<_> = all()
-        .map(|(page, id)| {
-            shop.fill(page, id);
-            shop.kept(page, id).expect("it was filled")
-        })
-        .collect();
-    shop.change(change);
-    let mut ended = Ended::new();
-    for ((page, id), before) in all().zip(before) {
-        let has_changed = shop.fresh(page, id) != before;
-        if shop.kept(page, id).is_some() {
-            let name = PAGES[page].0;
-            assert!(!has_changed, "{name} {id} is stale after {change}");
-            continue;
-        }
-        let (changed, unchanged) = ended.entry(PAGES[page].0).or_default();
-        if has_changed { changed } else { unchanged }.push(id);
-    }
-    ended
+fn key(page: usize, id: i64) -> String {
+    format!("{} {id}", PAGES[page].0)
 }
 
 fn list(ids: &[i64]) -> String {
@@ -253,41 +324,13 @@ fn list(ids: &[i64]) -> String {
     ids.join(",")
 }
 
-/// On SQLite, changed by own forms.
-struct OnSqlite {
-    fixture: SqliteFixture,
-    queries: Vec<Query>,
-}
-
-impl Shop for OnSqlite {
-    fn fill(&self, page: usize, id: i64) {
-        if self.kept(page, id).is_none() {
-            let key = format!("{page} {id}");
-            self.fixture.fill(&key, &self.queries[page], &[int(id)]);
-        }
-    }
-
-    fn kept(&self, page: usize, id: i64) -> Option<Vec<ResultRows>> {
-        let kept = self.fixture.sink.cached(&format!("{page} {id}"))?;
-        Some(kept.rows)
-    }
-
-    fn fresh(&self, page: usize, id: i64) -> Vec<ResultRows> {
-        self.fixture
-            .read(&self.queries[page], vec![int(id)])
-            .results
-    }
-
-    fn change(&mut self, sql: &str) {
-        self.fixture.write(sql, vec![]);
-    }
-}
-
 #[test]
 fn exactly_the_pages_that_show_a_row_end_with_it() {
     let fixture = SqliteFixture::new(SCHEMA);
-    let queries = PAGES.iter().map(|(_, sql)| fixture.prepare(sql)).collect();
-    let mut shop = OnSqlite { fixture, queries };
+    let shop = Shop::new(&fixture.database, &fixture.sink);
+    let table = shop.table(|sql| {
+        fixture.write(sql, vec![]);
+    });
     expect![[r#"
         update artist set name = 'new' where id = 1
             album 1,2 artist 1 artists 1,2,3,4 genre 1,2 invoice 1,4 track 1,2,3
@@ -370,5 +413,35 @@ fn exactly_the_pages_that_show_a_row_end_with_it() {
         delete from invoice_line where id = 6
             bought 2 invoice 2 invoices 1
     "#]]
-    .assert_eq(&table(&mut shop));
+    .assert_eq(&table);
+}
+
+/// The triggers record all values, old and new, but not which columns were changed.
+#[test]
+fn another_program_ends_the_pages_that_show_a_row() {
+    let fixture = SqliteFixture::recorded(SCHEMA);
+    let foreign = fixture.foreign();
+    let besides = Shop::new(&fixture.database, &fixture.sink).besides(|sql| {
+        foreign.execute_batch(sql).unwrap();
+        fixture.sink.settle();
+    });
+    expect![[r#"
+        update album set title = 'new' where id = 1
+            invoice 1,4
+        update album set title = 'a1' where id = 1
+            invoice 1,4
+        update genre set name = 'new' where id = 1
+            invoice 1,3
+        update genre set name = 'g1' where id = 1
+            invoice 1,3
+        update track set name = 'new' where id = 1
+            discs 1
+        update track set name = 't1' where id = 1
+            discs 1
+        update customer set support_rep_id = 2 where id = 4
+            served 2
+        update customer set support_rep_id = null where id = 4
+            served 2
+    "#]]
+    .assert_eq(&besides);
 }

@@ -366,3 +366,47 @@ fn a_value_that_would_be_converted_is_no_last_one() {
     write("update article set day = cast(x'fe' as text) where id = 2");
     assert!(fixture.evicts(&query, &[], &format!("{changed}1")));
 }
+
+/// What the triggers record of a change by another program has its place, too.
+#[test]
+fn a_recorded_change_behind_the_last_row_ends_nothing() {
+    let fixture = SqliteFixture::recorded(
+        "create table t (id integer primary key, title text, at integer, day text, n);
+         create index t_at on t (at); create index t_day on t (day); create index t_n on t (n);",
+    );
+    let foreign = fixture.foreign();
+    foreign
+        .execute_batch(
+            "with n (i) as (select 1 union all select i + 1 from n where i < 10)
+             insert into t select i, 't', i * 10, '2024-01-' || (i + 10), i from n",
+        )
+        .unwrap();
+    fixture.sink.settle();
+    let ends = |sql: &str, change: &str| {
+        fixture.fill("probe", &fixture.prepare(sql), &[]);
+        let before = fixture.sink.epoch();
+        foreign.execute_batch(change).unwrap();
+        fixture.sink.settle();
+        assert_eq!(fixture.sink.epoch(), before, "{change}");
+        fixture.sink.cached("probe").is_none()
+    };
+    let newest = "select title from t order by at desc limit 2";
+    assert!(!ends(newest, "update t set title = 'x' where id = 8"));
+    assert!(ends(newest, "update t set title = 'x' where id = 9"));
+    assert!(!ends(newest, "insert into t (id, at) values (11, 5)"));
+    assert!(!ends(newest, "delete from t where id = 11"));
+    assert!(!ends(newest, "insert into t (id) values (11)"));
+    let oldest = "select title from t where at > 0 order by at limit 2";
+    assert!(!ends(oldest, "update t set title = 'y' where id = 8"));
+    assert!(!ends(oldest, "insert into t (id, at) values (12, 500)"));
+    assert!(ends(oldest, "insert into t (id) values (13)"));
+    let latest = "select title from t order by day desc limit 2";
+    assert!(!ends(latest, "update t set title = 'z' where id = 8"));
+    assert!(!ends(latest, "update t set day = null where id = 8"));
+    assert!(ends(latest, "update t set day = x'ff' where id = 8"));
+    assert!(ends(latest, "update t set title = 'a' where id = 8"));
+    assert!(ends(latest, "delete from t where id = 8"));
+    // Of a column without a type no value is recorded.
+    let last = "select title from t order by n desc limit 2";
+    assert!(ends(last, "update t set title = 'b' where id = 1"));
+}

@@ -1,7 +1,9 @@
 //! Commits of other programs, row by row (coherence.md, "SQLite with triggers").
 
+use std::fmt::Write as _;
 use std::process::Command;
 
+use expect_test::expect;
 use millpond_db::{FeedKind, Migration, Query, Value};
 use rusqlite::Connection;
 
@@ -219,6 +221,194 @@ fn rows_that_or_replace_removes_are_recorded() {
             ("insert or replace into d values (9, null, 'x')", true),
             ("update or replace d set u = null where id = 2", true),
         ],
+    );
+}
+
+/// A row by its key, of a query that reads the column `c` alone. The column has the value `old`.
+fn is_ended_by_update(column: &str, old: &str, new: &str) -> bool {
+    let schema = format!(
+        "create table x (id integer primary key, c {column}, d); insert into x values (1, {old}, 1)"
+    );
+    let fixture = SqliteFixture::recorded(&schema);
+    filled(&fixture, "select c from x where id = :id", &[int(1)]);
+    let update = format!("update x set c = {new}, d = 2");
+    let epochs = run(&fixture, &open(&fixture), &update);
+    assert!(epochs.is_empty(), "{update}: {epochs:?}");
+    fixture.sink.cached("q").is_none()
+}
+
+/// The same value is the same type and the same bytes (rule 22).
+#[test]
+fn an_update_ends_what_reads_a_column_with_another_value() {
+    let long = |end: &str| format!("printf('%.400c', 'z') || '{end}'");
+    for (column, old, new) in [
+        ("integer", "1", "2"),
+        ("integer", "1", "null"),
+        ("integer", "'a'", "'b'"),
+        ("integer", "x'00'", "x'01'"),
+        (
+            "integer",
+            "-9223372036854775807 - 1",
+            "-9223372036854775808.0",
+        ),
+        ("text", "'a'", "'A'"),
+        ("text", "null", "x'61'"),
+        ("text", "x'61'", "null"),
+        ("text", "x'00'", "x'01'"),
+        ("text", "'a'", "x'61'"),
+        ("text", "'a' || char(0) || 'b'", "'a' || char(0) || 'c'"),
+        ("text", &long("1"), &long("2")),
+        ("text", &long("1"), "null"),
+        ("text collate nocase", "'a'", "'A'"),
+        ("text collate rtrim", "'a'", "'a '"),
+        ("real collate nocase", "'a'", "'A'"),
+        ("real", "1.5", "2.5"),
+        ("numeric", "1", "'1x'"),
+        ("numeric", "9007199254740993", "9007199254740992.5"),
+        ("", "1", "1.0"),
+        ("", "0.0", "-0.0"),
+        ("", "0.0", "1e-400 * -1"),
+        ("", "'1'", "1"),
+        ("blob", "x'00'", "x'0000'"),
+        ("blob", "null", "x''"),
+        ("integer", "x''", "'a'"),
+    ] {
+        assert!(
+            is_ended_by_update(column, old, new),
+            "{column}: {old}, {new}"
+        );
+    }
+    for (column, value) in [
+        ("integer", "1"),
+        ("integer", "null"),
+        ("text", "'a'"),
+        ("text", "null"),
+        ("text", "x'01'"),
+        ("text", &long("1")),
+        ("text collate nocase", "'a'"),
+        ("real", "1.5"),
+        ("real", "null"),
+        ("numeric", "0"),
+        ("numeric", "9.99"),
+        ("datetime", "'2026-01-01'"),
+        ("", "null"),
+        ("blob", "zeroblob(9000)"),
+    ] {
+        assert!(
+            !is_ended_by_update(column, value, value),
+            "{column}: {value}"
+        );
+    }
+}
+
+/// Counterexample: a comparison in a trigger asks for the collation of a column, which only the
+/// owner's program has, and so the updates of other programs fail.
+#[test]
+fn an_update_needs_no_collation_of_the_columns() {
+    let fixture = SqliteFixture::new(
+        "create table x (id integer primary key, a integer collate nocase, b text collate nocase, c real collate nocase, d collate nocase);
+         insert into x values (1, 1, 'b', 1.5, 1)",
+    );
+    let rename = "pragma writable_schema = on;
+        update sqlite_schema set sql = replace(sql, 'nocase', 'unknown') where name = 'x';
+        pragma writable_schema = reset";
+    fixture.foreign().execute_batch(rename).unwrap();
+    let path = fixture.path();
+    for requirement in millpond_db::sqlite_requirements(&path, FeedKind::Triggers).unwrap() {
+        millpond_db::repair_sqlite(&path, &requirement).unwrap();
+    }
+    let update = "update x set a = 2, b = 'c', c = 2.5, d = 2";
+    fixture.foreign().execute_batch(update).unwrap();
+    fixture.write("update x set a = 3", vec![]);
+}
+
+/// Only the columns that were changed count.
+#[test]
+fn a_recorded_change_to_what_is_not_read_ends_nothing() {
+    check(
+        "select a, b from t where id = :id",
+        &[int(1)],
+        &[
+            ("update t set c = 'x' where id = 1", false),
+            ("update t set n = 'x' where id = 1", false),
+            (
+                "update t set a = 10, b = 'one', n = 'x' where id = 1",
+                false,
+            ),
+            ("update t set b = 'x' where id = 1", true),
+            ("update t set rowid = 9 where id = 1", true),
+            (
+                "insert or replace into t values (1, 10, 'one', 'c1', 'x')",
+                true,
+            ),
+        ],
+    );
+    check(
+        "select id from t where a = :a",
+        &[int(10)],
+        &[
+            ("update t set b = 'x' where id = 1", false),
+            ("update t set a = 11 where id = 2", false),
+            ("update t set a = 10 where id = 2", true),
+            ("update t set a = 11 where id = 1", true),
+        ],
+    );
+    check(
+        "select rowid from bare",
+        &[],
+        &[
+            ("update bare set b = 'x' where a = 1", false),
+            ("update bare set _rowid_ = 9 where a = 1", true),
+        ],
+    );
+    check(
+        "select k from w",
+        &[],
+        &[
+            ("update w set v = 'x' where k = 'k1'", false),
+            ("update w set k = 'k9' where k = 'k1'", true),
+        ],
+    );
+    check(
+        "select * from t",
+        &[],
+        &[
+            ("update t set a = a, b = b, c = c, n = n", false),
+            ("update t set n = 'n' where id = 1", true),
+        ],
+    );
+    check(
+        "select parent from child where id = :id",
+        &[int(1)],
+        &[
+            ("update parent set name = 'x' where id = 1", false),
+            ("update parent set id = 7 where id = 1", true),
+        ],
+    );
+}
+
+/// Counterexample: a trigger `before update of id`. These statements set the same column by other
+/// names, and replace a row.
+#[test]
+fn a_key_that_is_set_by_another_name_is_recorded() {
+    check(
+        "select a from t where id = :id",
+        &[int(2)],
+        &[
+            ("update or replace t set rowid = 2 where id = 1", true),
+            ("update or replace t set OID = 2 where id = 1", true),
+            ("update or replace t set _rowid_ = 2 where id = 1", true),
+            (
+                "update or replace t set (b, \"ID\") = ('x', 2) where id = 1",
+                true,
+            ),
+            ("update or replace t set rowid = 9 where id = 1", false),
+        ],
+    );
+    check(
+        "select a from bare where a = :a",
+        &[int(2)],
+        &[("update or replace bare set oid = 2 where a = 1", true)],
     );
 }
 
@@ -580,16 +770,16 @@ fn long_texts_are_any_value_and_wide_tables_have_several_records() {
     let foreign = open(&fixture);
     for (write, ended) in [
         ("update wide set c0 = 1 where id = 1", true),
+        ("update wide set c0 = 1, c38 = 2 where id = 1", false),
+        ("update wide set c0 = 1.5 where id = 1", true),
+        ("update wide set c1 = 2, c39 = 5 where id = 1", false),
+        ("update wide set id = 3 where id = 1", true),
         ("update wide set c0 = 1 where id = 2", false),
         ("update wide set b = 'short' where id = 2", false),
         ("update wide set c39 = 5 where id = 2", true),
         ("update wide set c39 = 6 where id = 2", true),
     ] {
-        filled(
-            &fixture,
-            "select count(*) from wide where c39 = :c",
-            &[int(5)],
-        );
+        filled(&fixture, "select c0 from wide where c39 = :c", &[int(5)]);
         assert!(run(&fixture, &foreign, write).is_empty());
         assert_eq!(fixture.sink.cached("q").is_none(), ended, "{write}");
     }
@@ -612,7 +802,7 @@ fn long_texts_are_any_value_and_wide_tables_have_several_records() {
         "select count(*) from wide where b = :b",
         &[text("nul\0nul")],
     );
-    let zero = "update wide set b = 'nul' || char(0) || 'nul' where id = 1";
+    let zero = "update wide set b = 'nul' || char(0) || 'nul' where id = 3";
     assert!(run(&fixture, &foreign, zero).is_empty());
     assert!(fixture.sink.cached("q").is_none());
 }
@@ -815,6 +1005,40 @@ fn going_back_removes_everything() {
         []
     );
     assert!(!fixture.database.requirements(&[]).unwrap().is_empty());
+}
+
+/// The steps of SQLite's virtual machine that a statement takes, without triggers and with them: a
+/// cost that is the same on each machine.
+#[test]
+fn what_recording_costs_in_steps() {
+    const ROW: &str = "create table t (id integer primary key, a integer, slug text unique, title text, price real, at datetime, body text);
+        insert into t values (1, 1, 's', 't', 1.5, '2026-01-01', 'b'), (2, 1, 's2', 't', 1.5, '2026-01-01', 'b')";
+    let fixtures = [SqliteFixture::new(ROW), SqliteFixture::recorded(ROW)];
+    let mut lines = String::new();
+    for sql in [
+        "update t set a = a + 1 where id = 1",
+        "update t set a = a + 1, slug = slug, title = title, price = price, at = at, body = body where id = 1",
+        "update t set slug = 'other' where id = 1",
+        "insert into t values (3, 1, 's3', 't', 1.5, '2026-01-01', 'b')",
+        "insert or replace into t values (2, 1, 's3', 't', 1.5, '2026-01-01', 'b')",
+        "delete from t where id = 2",
+    ] {
+        let steps = fixtures.each_ref().map(|fixture| {
+            let foreign = open(fixture);
+            let mut statement = foreign.prepare(sql).unwrap();
+            statement.execute([]).unwrap();
+            statement.get_status(rusqlite::StatementStatus::VmStep)
+        });
+        writeln!(lines, "{} -> {}: {sql}", steps[0], steps[1]).unwrap();
+    }
+    expect![[r#"
+        24 -> 204: update t set a = a + 1 where id = 1
+        36 -> 227: update t set a = a + 1, slug = slug, title = title, price = price, at = at, body = body where id = 1
+        32 -> 306: update t set slug = 'other' where id = 1
+        25 -> 227: insert into t values (3, 1, 's3', 't', 1.5, '2026-01-01', 'b')
+        33 -> 437: insert or replace into t values (2, 1, 's3', 't', 1.5, '2026-01-01', 'b')
+        14 -> 146: delete from t where id = 2
+    "#]].assert_eq(&lines);
 }
 
 /// What an update costs another program. Run alone: `cargo test --release -p millpond-db --test it

@@ -127,8 +127,8 @@ fn count(node: &TreeNode) -> Option<Operand> {
     }
 }
 
-/// True if each row of the FROM clause that meets the conditions gives a row of the result, which no
-/// other row has a part in.
+/// True if each row of the FROM clause that meets the conditions gives a row of the result, which
+/// no other row has a part in.
 fn is_plain(query: &Object) -> bool {
     const SELECT: u32 = 1;
     let has_none = |field: &str| query.has(field) && *query.get(field) == TreeNode::Nothing;

@@ -155,8 +155,8 @@ impl<'q> OrderedQuery<'q> {
 }
 
 /// True if SQLite may read a literal in another way than the tree has it.
-/// Counterexamples: `0x01` is a number, and is written as `X'01'`; in `SELECT date 'at'` the text is
-/// the name of the column.
+/// Counterexamples: `0x01` is a number, and is written as `X'01'`; in `SELECT date 'at'` the text
+/// is the name of the column.
 fn has_odd_literal(select: &Select) -> bool {
     let is_odd = |expr: &Expr| match expr {
         Expr::Value(value) => !matches!(

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use rusqlite::Connection;
 
+use super::columns::RecordedColumn;
 use super::keys::{KeyColumn, UniqueKeys};
-use super::{CHANGES, FEED, MAX_TEXT, MAX_UNREAD, RecordedValues, VALUES};
+use super::{CHANGES, FEED, MAX_UNREAD, RecordedValues, VALUES};
 use crate::sqlite::catalog::{Catalog, CatalogTable, TableKind};
 use crate::sqlite::interest::ValueLocation;
 
@@ -62,8 +63,11 @@ impl Definitions {
             self.triggers.insert(name, text);
         }
         let key = table.name.to_ascii_lowercase();
-        self.recorded
-            .insert(key, RecordedValues(table.values.clone()));
+        let recorded = RecordedValues {
+            places: table.values().map(|column| column.at).collect(),
+            columns: table.columns.len() - usize::from(table.has_hidden_rowid),
+        };
+        self.recorded.insert(key, recorded);
     }
 }
 
@@ -75,7 +79,7 @@ fn tables() -> BTreeMap<String, String> {
     BTreeMap::from([
         (
             CHANGES.to_owned(),
-            format!("CREATE TABLE {CHANGES} (n, t, p{values})"),
+            format!("CREATE TABLE {CHANGES} (n, t, p, same{values})"),
         ),
         (
             FEED.to_owned(),
@@ -87,9 +91,9 @@ fn tables() -> BTreeMap<String, String> {
 /// A table whose changes are recorded.
 struct RecordedTable {
     name: String,
-    values: Vec<ValueLocation>,
-    /// Expressions for the values behind `old.` and `new.`.
-    expressions: Vec<String>,
+    /// The rowid comes first, if no column is an alias of it.
+    columns: Vec<RecordedColumn>,
+    has_hidden_rowid: bool,
     /// A name of the rowid that no column has.
     rowid: Option<String>,
     keys: Vec<Vec<KeyColumn>>,
@@ -100,35 +104,35 @@ struct RecordedTable {
 impl RecordedTable {
     fn of(connection: &Connection, name: String, table: &CatalogTable) -> rusqlite::Result<Self> {
         let unique = UniqueKeys::of(connection, &name)?;
-        let columns: Vec<String> = connection
+        let declared: Vec<String> = connection
             .prepare_cached("SELECT name FROM pragma_table_xinfo(?1) ORDER BY cid")?
             .query_map([&name], |row| row.get(0))?
             .collect::<Result<_, _>>()?;
         let is_whole = !table.can_narrow
             || !unique.are_plain
-            || columns.len() != table.columns.len()
+            || declared.len() != table.columns.len()
             || has_trigger_that_hides_changes(connection, &name)?;
         let rowid = rowid_name(table);
-        let mut values = Vec::new();
-        let mut expressions = Vec::new();
-        if let (Some(rowid), None) = (&rowid, table.rowid_column) {
-            values.push(ValueLocation::Rowid);
-            expressions.push(rowid.clone());
-        }
-        for (index, column) in table.columns.iter().enumerate() {
-            if column.class.is_some() && !is_whole {
-                values.push(ValueLocation::Column(index));
-                expressions.push(quoted(&columns[index]));
-            }
+        let hidden = rowid.as_deref().filter(|_| table.rowid_column.is_none());
+        let has_hidden_rowid = hidden.is_some();
+        let mut columns: Vec<_> = hidden.map(RecordedColumn::rowid).into_iter().collect();
+        for (index, (declared, column)) in declared.iter().zip(&table.columns).enumerate() {
+            let is_rowid = table.rowid_column == Some(index);
+            columns.push(RecordedColumn::of(index, declared, column, is_rowid));
         }
         Ok(Self {
             name,
-            values,
-            expressions,
+            columns,
+            has_hidden_rowid,
             rowid,
             keys: unique.keys,
             is_whole,
         })
+    }
+
+    /// The columns whose values are recorded.
+    fn values(&self) -> impl Iterator<Item = &RecordedColumn> {
+        self.columns.iter().filter(|column| column.has_values())
     }
 
     /// The triggers, each with its kind and what follows its name.
@@ -171,12 +175,18 @@ impl RecordedTable {
         self.trigger("BEFORE", "INSERT", RECORDS, &body)
     }
 
+    /// The same for a row with a new key. SQLite compares the columns after OF with the names that
+    /// the statement sets, and does not ask whether they exist.
+    /// Counterexample: `of id` alone; `set rowid = 5` sets the column by another name.
     fn before_update(&self) -> String {
         let mut is_other = String::new();
         let mut changed: Vec<String> = Vec::new();
+        let mut names: Vec<String> = Vec::new();
         if let Some(rowid) = &self.rowid {
             is_other = format!(" AND _t.{rowid} IS NOT old.{rowid}");
             changed.push(format!("new.{rowid} IS NOT old.{rowid}"));
+            names.extend(ROWID_NAMES.map(str::to_owned));
+            names.push(rowid.clone());
         }
         for column in self.keys.iter().flatten() {
             let name = quoted(&column.name);
@@ -184,9 +194,11 @@ impl RecordedTable {
             if column.has_default_for_null {
                 changed.push(format!("new.{name} IS NULL"));
             }
+            names.push(name);
         }
-        let when = format!("{RECORDS} AND ({})", changed.join(" OR "));
-        self.trigger("BEFORE", "UPDATE", &when, &self.conflicts(&is_other))
+        let event = format!("UPDATE OF {}", names.join(", "));
+        let when = format!("({}) AND {RECORDS}", changed.join(" OR "));
+        self.trigger("BEFORE", &event, &when, &self.conflicts(&is_other))
     }
 
     /// The conditions under which a stored row `_t` has a key of the new row.
@@ -242,29 +254,62 @@ impl RecordedTable {
         )
     }
 
-    /// Statements that record the values of one row or of two; `from` follows the columns.
+    /// Statements that record the values of one row, or of the old and the new row of an update;
+    /// `from` follows the columns.
     fn records(&self, rows: &[&str], from: &str) -> String {
         let name = text(&self.name.to_ascii_lowercase());
-        let parts = self.expressions.chunks(VALUES).collect::<Vec<_>>();
-        let parts = if parts.is_empty() {
-            vec![&[][..]]
-        } else {
-            parts
-        };
-        let statements = parts.iter().enumerate().map(|(part, expressions)| {
-            let (mut columns, mut values) = (String::new(), String::new());
+        let is_update = rows.len() == 2;
+        let values: Vec<&RecordedColumn> = self.values().collect();
+        let parts = values.len().div_ceil(VALUES).max(1);
+        let statements = (0..parts).map(|part| {
+            let recorded = values.iter().skip(part * VALUES).take(VALUES);
+            let (mut columns, mut expressions) = (String::new(), String::new());
+            if is_update && part == 0 {
+                columns += ", same";
+                expressions += &format!(", {}", self.same_columns());
+            }
             for row in rows {
                 let kind = if *row == "new" { 'w' } else { 'o' };
-                for (index, expression) in expressions.iter().enumerate() {
+                for (index, column) in recorded.clone().enumerate() {
                     columns += &format!(", {kind}{index}");
-                    values += &format!(", {}", recorded_value(&format!("{row}.{expression}")));
+                    let value = match is_update && *row == "new" {
+                        true => column.new_value(),
+                        false => column.value(row),
+                    };
+                    expressions += &format!(", {value}");
                 }
             }
             format!(
-                "INSERT INTO {CHANGES} (n, t, p{columns}) SELECT {FEED}.n + 1, {name}, {part}{values} {from}"
+                "INSERT INTO {CHANGES} (n, t, p{columns}) SELECT {FEED}.n + 1, {name}, {part}{expressions} {from}"
             )
         });
         statements.collect::<Vec<_>>().join("; ")
+    }
+
+    /// The columns that an update leaves as they are, of those without values in the first part of
+    /// the record: the column at place `n` is bit `n`. Null if the rowid is another one.
+    fn same_columns(&self) -> String {
+        let compared: Vec<ValueLocation> =
+            self.values().take(VALUES).map(|column| column.at).collect();
+        let bits = self.columns.iter().filter_map(|column| match column.at {
+            ValueLocation::Column(place) if place < 63 && !compared.contains(&column.at) => {
+                let bit = 1_i64 << place;
+                // As a condition it is left at the first part that decides; as a value it is not.
+                Some(format!(
+                    "CASE WHEN {} THEN {bit} ELSE 0 END",
+                    column.is_same()
+                ))
+            }
+            _ => None,
+        });
+        let mut same = bits.collect::<Vec<_>>().join(" + ");
+        if same.is_empty() {
+            same = "0".to_owned();
+        }
+        match &self.rowid {
+            Some(rowid) => format!("CASE WHEN new.{rowid} IS old.{rowid} THEN {same} ELSE -1 END"),
+            None => same,
+        }
     }
 }
 
@@ -279,13 +324,8 @@ fn has_room() -> String {
     format!("{FEED}.n - {FEED}.floor < {MAX_UNREAD}")
 }
 
-/// The value as it is recorded. A long text is an empty blob, which stands for any value; a blob
-/// equals no value that a query can select by, as a null does.
-fn recorded_value(value: &str) -> String {
-    format!(
-        "CASE typeof({value}) WHEN 'text' THEN CASE WHEN length(CAST({value} AS blob)) > {MAX_TEXT} THEN x'' ELSE {value} END WHEN 'blob' THEN NULL ELSE {value} END"
-    )
-}
+/// The names that a rowid has, unless a column has them.
+const ROWID_NAMES: [&str; 3] = ["rowid", "_rowid_", "oid"];
 
 /// A name by which the rowid can be read and written.
 fn rowid_name(table: &CatalogTable) -> Option<String> {
@@ -296,7 +336,7 @@ fn rowid_name(table: &CatalogTable) -> Option<String> {
         return Some(quoted(&table.columns[index].name));
     }
     let is_free = |name: &&str| table.columns.iter().all(|column| column.name != **name);
-    ["rowid", "_rowid_", "oid"]
+    ROWID_NAMES
         .iter()
         .find(|name| is_free(name))
         .map(|name| (*name).to_owned())

@@ -4,6 +4,7 @@
 //! count it in `_millpond_feed`. The writer thread reads the new rows when another program has
 //! committed.
 
+mod columns;
 pub(crate) mod definitions;
 pub(crate) mod install;
 mod keys;
@@ -41,14 +42,26 @@ pub(crate) fn is_own_table(name: &str) -> bool {
     name.eq_ignore_ascii_case(CHANGES) || name.eq_ignore_ascii_case(FEED)
 }
 
-/// The values that a table's triggers record, in the order of the records.
+/// In the place of a value: it may be any.
+const ANY: &str = "x''";
+/// In the place of a new value: it is the old one.
+const SAME: &str = "x'00'";
+/// In the place of a blob in a column of texts, which equals no value that a query selects by.
+const OTHER: &str = "x'01'";
+
+/// What a table's triggers record.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct RecordedValues(pub(crate) Vec<ValueLocation>);
+pub(crate) struct RecordedValues {
+    /// The places of the values, in the order of the records.
+    pub(crate) places: Vec<ValueLocation>,
+    /// The number of columns of the table.
+    pub(crate) columns: usize,
+}
 
 impl RecordedValues {
     /// The record of a change that has the value, and its place there.
     pub(crate) fn place(&self, at: ValueLocation) -> Option<(usize, usize)> {
-        let index = self.0.iter().position(|recorded| *recorded == at)?;
+        let index = self.places.iter().position(|recorded| *recorded == at)?;
         Some((index / VALUES, index % VALUES))
     }
 }

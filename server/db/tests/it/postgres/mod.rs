@@ -1,6 +1,7 @@
 //! The database on real PostgreSQL servers.
 
 mod batches;
+mod chinook;
 mod columns;
 mod connections;
 mod feed;
