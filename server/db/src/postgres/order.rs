@@ -88,8 +88,8 @@ impl OrderName {
 }
 
 /// A date or a time as microseconds, from the text that PostgreSQL writes with `datestyle = ISO`,
-/// or as RFC 3339 has it. Other styles begin with no year of four digits; these, infinity, and years
-/// before 1 and after 9999 are not read.
+/// or as RFC 3339 has it. Other styles begin with no year of four digits; these, infinity, and
+/// years before 1 and after 9999 are not read.
 fn microseconds(class: OrderClass, text: &str) -> Option<i64> {
     let (date, rest) = text.split_at_checked(10)?;
     let day = days(date)? * DAY;

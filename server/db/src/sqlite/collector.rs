@@ -160,8 +160,8 @@ impl TouchedTable {
         });
     }
 
-    /// Adds a change to these columns of a row. `values` gives the old and the new value at a place,
-    /// as far as there is one; an error means that they may be any.
+    /// Adds a change to these columns of a row. `values` gives the old and the new value at a
+    /// place, as far as there is one; an error means that they may be any.
     fn add_change(
         &mut self,
         changed: ColumnMask,

@@ -63,7 +63,7 @@ impl RecordedColumn {
     }
 
     /// The value in `row` as it is recorded. A long text is any value, and so is what does not
-    /// belong into a column of integers. Of a blob in a column of texts it is recorded that it is one.
+    /// belong into a column of integers. Of a blob in a column of texts its type is recorded.
     pub(super) fn value(&self, row: &str) -> String {
         let value = format!("{row}.{}", self.name);
         match self.form {
