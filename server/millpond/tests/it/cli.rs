@@ -120,11 +120,13 @@ fn a_broken_migration_has_its_place() {
 #[test]
 fn check_says_what_ends_each_page() {
     let site = new_site();
+    add_search(&site);
     let output = run(site.path(), &["check"]);
     assert!(output.status.success(), "{}", text(&output.stderr));
     let table = text(&output.stdout);
     for part in [
         "ends by",
+        "note among the first 100 by at desc",
         "any note",
         "note with id = :id",
         "--dependencies says how",
@@ -136,19 +138,27 @@ fn check_says_what_ends_each_page() {
     assert!(said.starts_with(".: all is well, "), "{said}");
 }
 
+/// A page that every change of a note ends.
+fn add_search(site: &tempfile::TempDir) {
+    let page =
+        "-- name: found :many\nselect id, title from note where title like :q order by id;\n";
+    std::fs::write(site.path().join("pages/search.sql"), page).unwrap();
+}
+
 #[test]
 fn check_says_what_each_query_depends_on() {
     let site = new_site();
+    add_search(&site);
     let output = run(site.path(), &["check", "--dependencies"]);
     assert!(output.status.success(), "{}", text(&output.stderr));
     let table = text(&output.stdout);
     assert!(table.contains("pages/notes/[id].sql"), "{table}");
     assert!(table.contains(":id"), "{table}");
-    // What the first page reads of all notes, why it ends with each of them, and which change would
+    // What the search reads of all notes, why it ends with each of them, and which change would
     // avoid that at which cost.
     for line in [
         "every change to note ends its results: ",
-        "  in: pages/index.sql ",
+        "  in: pages/search.sql ",
         "  remedy: ",
         "  cost: ",
     ] {

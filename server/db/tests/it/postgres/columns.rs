@@ -18,7 +18,7 @@ create index on t (a);
 create table u (id integer primary key, a integer, c text, x text);
 create table small (id integer primary key, x text);
 create table place (id integer primary key, x text);
-create table city (people integer) inherits (place);
+create table city (people integer, primary key (id)) inherits (place);
 create table p (id integer, at integer, x text, y text, primary key (id, at)) partition by list (at);
 create table p1 partition of p for values in (1);
 create table p2 partition of p for values in (2);
@@ -28,7 +28,7 @@ alter table secret force row level security;
 create policy own on secret using (owner = 'me');
 create view listed as select id, a, b from t;
 create view merged as select t.id from t join u using (c);
-create view newest as select id, b from t order by id desc limit 2;
+create view newest as select id, b from t order by a desc limit 2;
 create view numbers as select a, count(*) as n from t group by a;
 create function first_b(integer) returns text language sql stable
     begin atomic select b from t where a = $1; end;
@@ -217,6 +217,7 @@ fn what_no_order_of_the_rows_changes_is_no_choice() {
         "select a, count(*), count(b), sum(a), min(id), max(b) from t group by a",
         "select count(distinct b), count(a) from t",
         "select distinct a from t",
+        "select a from t order by b, id limit 9",
         "select a from t union select a from t",
         "select n from t where a > 9 union all select n from t where a < 29",
         "select n from numbers where a = 10",
