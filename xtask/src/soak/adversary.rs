@@ -13,9 +13,8 @@ const SECONDS: u64 = 60 * 60;
 const READS_AN_HOUR: u64 = 1_000_000;
 
 /// How the nodes may learn of changes: on PostgreSQL as the configuration has it, or on an SQLite
-/// file. The first is that of CI.
-const FEEDS: [&str; 3] = ["logical", "triggers", SQLITE];
-const SQLITE: &str = "sqlite";
+/// file, without triggers or with them. The first is that of CI.
+const FEEDS: [&str; 4] = ["logical", "triggers", "sqlite", "sqlite-triggers"];
 
 /// A fight that is asked for.
 #[derive(Debug, PartialEq, Eq)]
@@ -68,9 +67,9 @@ impl Adversary {
             feed,
         } = self;
         println!("{seconds} s; --seed {seed} --feed {feed} makes the same choices again");
-        let test = match *feed {
-            SQLITE => "no_fault_on_sqlite_makes_a_page_late_or_mixed",
-            _ => "no_fault_makes_a_page_late_or_mixed",
+        let test = match feed.starts_with("sqlite") {
+            true => "no_fault_on_sqlite_makes_a_page_late_or_mixed",
+            false => "no_fault_makes_a_page_late_or_mixed",
         };
         let arguments = format!(
             "test --release --target-dir target/soak --package millpond --test it adversary::{test} -- --exact --nocapture"

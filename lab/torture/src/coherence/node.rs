@@ -41,7 +41,13 @@ impl Link {
         let (address, port) = match self {
             Self::Straight(server) => *server,
             Self::Relay(relay) => (Ipv4Addr::LOCALHOST, relay.port()),
-            Self::File(file) => return format!("url = \"sqlite:{}\"", file.display()),
+            Self::File(file) => {
+                let url = format!("url = \"sqlite:{}\"", file.display());
+                return match feed {
+                    Feed::Logical => url,
+                    Feed::Triggers => format!("{url}\nfeed = \"triggers\""),
+                };
+            }
         };
         let feed = feed.name();
         format!("url = \"postgres://postgres@{address}:{port}/postgres\"\nfeed = \"{feed}\"")

@@ -17,7 +17,7 @@ use crate::coherence::node::{Link, Node};
 use crate::coherence::reader::Visitor;
 use crate::coherence::report::ScenarioReport;
 use crate::coherence::rounds::{self, LASTING, LOOK, READING, RECOVERY};
-use crate::coherence::scenario::{BOUNDS, Scenario, run_clients};
+use crate::coherence::scenario::{BOUNDS, Feed, Scenario, run_clients};
 use crate::coherence::schema::{self, Thing, ThingKind};
 use crate::coherence::transaction::{self, TransactionStep};
 use base_clock::Boottime;
@@ -62,7 +62,7 @@ const FAULTS: [(FileFault, &str); 8] = [
     (FileFault::LargeTransaction, "large transaction"),
 ];
 
-/// Runs the scenario on SQLite. Its feed and its packets do not matter.
+/// Runs the scenario on SQLite; by triggers, if that is its feed. Its packets do not matter.
 ///
 /// # Errors
 /// A sentence, if the file could not be made or a node could not be started.
@@ -102,7 +102,10 @@ pub fn run_on_sqlite(plan: &Scenario) -> Result<ScenarioReport, String> {
     for node in &nodes {
         node.stop().map_err(to_message)?;
     }
-    report.feed = "sqlite";
+    report.feed = match plan.feed {
+        Feed::Logical => "sqlite",
+        Feed::Triggers => "sqlite-triggers",
+    };
     Ok(report)
 }
 

@@ -146,7 +146,7 @@ fn read_in_transaction(
             let rows = found.ok()?.rows.into_iter();
             rows.map(|row| row.into_iter().next()).collect()
         };
-        deps.push(analysis.deps(params, clock_was_read, &mut witness));
+        deps.push(analysis.deps(params, &rows.rows, clock_was_read, &mut witness));
         results.push(rows);
     }
     Ok((results, deps))

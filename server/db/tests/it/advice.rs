@@ -17,7 +17,7 @@ fn each_cause_has_its_remedy_and_its_cost() {
     let mut said = String::new();
     for sql in [
         "select * from user",
-        "select * from user order by name desc limit 10",
+        "select id from user order by name desc limit 10",
         "select count(*) from user",
         "select * from user where name like :a",
         "select * from user where lower(name) = :a",
@@ -47,7 +47,7 @@ fn each_cause_has_its_remedy_and_its_cost() {
         select * from user
             every change to user ends its results: no condition selects its rows
                 add "where column = :parameter" on an integer or text column (the query gives these rows alone, so the address has to say which)
-        select * from user order by name desc limit 10
+        select id from user order by name desc limit 10
             every change to user ends its results: any row may come to be among the first in that order
                 order by a column with an index, and by a unique one; or take the first of a group, by "where column = :parameter" on an integer or text column; or keep the first in a small table of their own (each write keeps that up, by a trigger or in the form)
         select count(*) from user

@@ -27,6 +27,10 @@ fn the_first_rows_of_an_order_are_a_dependency() {
             "select title from article order by at desc limit 8",
             "select title from article order by day limit 8 offset :skip",
             "select title, at from article where published = 1 order by at desc, id limit :n",
+            // It is shown, so it needs no index.
+            "select id, published as p from article order by published limit 8",
+            "select title from article order by title limit 8",
+            "select * from article order by published limit 8",
             "select title from article order by id limit 2, 3",
             "select title, at as day from article order by day desc limit 8",
             "select a.title, u.name from article a join author u on u.id = a.author_id order by a.at desc limit 8",
@@ -41,6 +45,12 @@ fn the_first_rows_of_an_order_are_a_dependency() {
                 article: rows among the first 8 + :skip by day
             select title, at from article where published = 1 order by at desc, id limit :n
                 article: rows among the first :n by at desc
+            select id, published as p from article order by published limit 8
+                article: rows among the first 8 by published
+            select title from article order by title limit 8
+                article: rows among the first 8 by title
+            select * from article order by published limit 8
+                article: rows among the first 8 by published
             select title from article order by id limit 2, 3
                 article: rows among the first 3 + 2 by id
             select title, at as day from article order by day desc limit 8

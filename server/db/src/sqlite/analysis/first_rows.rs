@@ -1,7 +1,8 @@
 //! The first rows of an order (coherence.md, rule 23): `ORDER BY c LIMIT n` of the outermost query.
 //!
 //! Only those rows of the table with `c` count whose `c` is not behind that of the last row, the
-//! `n`th. It is found by a query of ours in the snapshot of the read.
+//! `n`th. The last row of the result says it, if `c` is one of its columns; if not, a query of ours
+//! asks for it in the snapshot of the read.
 
 use std::ops::ControlFlow;
 
@@ -14,7 +15,9 @@ use super::derived::{SelectId, gives_a_row_each, merges_columns};
 use super::equalities::FactorColumn;
 use super::restrict::Operand;
 use super::scope::{Scope, lower};
+use super::witness::RunWitness;
 use crate::Value;
+use crate::sqlite::catalog::ResolvedColumn;
 use crate::sqlite::tags::EqualityClass;
 
 /// The query whose first rows are taken.
@@ -60,8 +63,8 @@ impl<'q> OrderedQuery<'q> {
         SelectId::of(self.select) == SelectId::of(select)
     }
 
-    /// The column by which the rows are ordered first, and the query for the last row. `prepare`
-    /// gives the parameters of a query that sorts nothing.
+    /// The column by which the rows are ordered first, and where its value in the last row is
+    /// found. `prepare` gives the parameters of a query that sorts nothing.
     pub(super) fn first_rows(
         &self,
         scope: &Scope<'_>,
@@ -84,8 +87,14 @@ impl<'q> OrderedQuery<'q> {
         if !is_in_every_row(self.select, factor) {
             return None;
         }
-        let sql = self.sql(key)?;
-        let params = prepare(&sql)?;
+        let last = match self.output(scope, (factor, found)) {
+            Some(index) => LastRow::OfResult(index),
+            None => {
+                let sql = self.sql(key)?;
+                let params = prepare(&sql)?;
+                LastRow::OfQuery { sql, params }
+            }
+        };
         let rows = FirstRows {
             table: table.to_owned(),
             column,
@@ -93,8 +102,7 @@ impl<'q> OrderedQuery<'q> {
             is_descending,
             limit: self.limit.clone(),
             offset: self.offset.clone(),
-            sql,
-            params,
+            last,
         };
         Some(((factor, found), rows))
     }
@@ -125,6 +133,28 @@ impl<'q> OrderedQuery<'q> {
             Some(named) => items.iter().all(is_plain).then_some(named),
             None => Some(term),
         }
+    }
+
+    /// The column of the result that is this column, if it is certain.
+    fn output(&self, scope: &Scope<'_>, column: FactorColumn) -> Option<usize> {
+        if let ([SelectItem::Wildcard(_)], [_], (_, ResolvedColumn::Column(index))) = (
+            self.select.projection.as_slice(),
+            scope.factors.as_slice(),
+            column,
+        ) {
+            return Some(index);
+        }
+        let items = self.select.projection.iter();
+        let exprs: Option<Vec<&Expr>> = items
+            .map(|item| match item {
+                SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => {
+                    Some(expr)
+                }
+                _ => None,
+            })
+            .collect();
+        let mut exprs = exprs?.into_iter();
+        exprs.position(|expr| scope.resolve(expr) == Some(column))
     }
 
     /// The query for the value of the last row, whose last parameter is the number of rows before
@@ -204,35 +234,54 @@ pub(crate) struct FirstRows {
     pub(crate) is_descending: bool,
     pub(crate) limit: Operand,
     pub(crate) offset: Option<Operand>,
-    /// The query for the value of the last of them.
-    pub(super) sql: String,
-    /// The values of its parameters, but the last.
-    params: Vec<Operand>,
+    last: LastRow,
+}
+
+/// Where the value of the last row is found.
+#[derive(Debug, PartialEq)]
+enum LastRow {
+    /// In this column of the result, from 0.
+    OfResult(usize),
+    /// By a query, with the values of all its parameters but the last.
+    OfQuery { sql: String, params: Vec<Operand> },
 }
 
 impl FirstRows {
-    /// The parameters of the query for the last row in an execution with `params`; none if no row
-    /// is certainly the last.
-    pub(super) fn bind(&self, params: &[Value]) -> Option<Vec<Value>> {
+    /// The value of the last row in an execution with `params`, which has given these `rows`; none
+    /// if no row is certainly the last. `run` runs a query of ours.
+    pub(super) fn last(
+        &self,
+        params: &[Value],
+        rows: &[Vec<Value>],
+        run: &mut RunWitness<'_>,
+    ) -> Option<Value> {
         let number = |operand: &Operand| match operand.value(params)? {
             Value::Integer(number) => Some(*number),
             _ => None,
         };
         let limit = number(&self.limit).filter(|limit| *limit > 0)?;
-        let offset = match &self.offset {
-            Some(offset) => number(offset)?.max(0),
-            None => 0,
+        let is_full = usize::try_from(limit) == Ok(rows.len());
+        let rows = rows.last().filter(|_| is_full)?;
+        let last = match &self.last {
+            LastRow::OfResult(index) => rows.get(*index).cloned()?,
+            LastRow::OfQuery { sql, params: names } => {
+                let offset = match &self.offset {
+                    Some(offset) => number(offset)?.max(0),
+                    None => 0,
+                };
+                let before = offset.checked_add(limit - 1)?;
+                let given = names.iter().map(|name| name.value(params).cloned());
+                let given = given.chain([Some(Value::Integer(before))]);
+                let found = run(sql, &given.collect::<Option<Vec<_>>>()?)?;
+                found.into_iter().next()?
+            }
         };
-        let before = offset.checked_add(limit - 1)?;
-        let given = self.params.iter().map(|operand| operand.value(params));
-        let mut given: Vec<Value> = given.map(Option::<&Value>::cloned).collect::<Option<_>>()?;
-        given.push(Value::Integer(before));
-        Some(given)
+        self.compares(&last).then_some(last)
     }
 
     /// True if a value of the column is compared with others of its kind by `>=` as it is ordered:
     /// SQLite converts neither.
-    pub(super) fn compares(&self, last: &Value) -> bool {
+    fn compares(&self, last: &Value) -> bool {
         match (last, self.class) {
             (Value::Integer(_) | Value::Real(_), None | Some(EqualityClass::Integer)) => true,
             (Value::Text(text), class) => {

@@ -492,15 +492,17 @@ impl Analysis {
         depends.map(|dep| (dep.table.clone(), tags::broad(&dep.table)))
     }
 
-    /// The dependencies of one execution. `run` runs a witness in its snapshot.
+    /// The dependencies of one execution, which has given these rows. `run` runs a witness in its
+    /// snapshot.
     pub(crate) fn deps(
         &self,
         params: &[Value],
+        rows: &[Vec<Value>],
         clock_was_read: bool,
         run: &mut RunWitness<'_>,
     ) -> Deps {
         let mut all = Vec::with_capacity(self.depends.len() * 2);
-        let mut witnesses = WitnessRun::new(&self.witnesses, &self.first_rows, params, run);
+        let mut witnesses = WitnessRun::new(&self.witnesses, &self.first_rows, (params, rows), run);
         for dep in &self.depends {
             dep.tags(&mut witnesses, &mut all);
         }

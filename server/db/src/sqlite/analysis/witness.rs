@@ -85,6 +85,8 @@ pub(super) struct WitnessRun<'a, 'r> {
     witnesses: &'a [Witness],
     first_rows: &'a [FirstRows],
     params: &'a [Value],
+    /// The rows of the result.
+    rows: &'a [Vec<Value>],
     run: &'a mut RunWitness<'r>,
     /// For each witness that was run its distinct values, or none if they are not all known.
     found: Vec<Option<Option<Vec<Value>>>>,
@@ -97,13 +99,14 @@ impl<'a, 'r> WitnessRun<'a, 'r> {
     pub(super) fn new(
         witnesses: &'a [Witness],
         first_rows: &'a [FirstRows],
-        params: &'a [Value],
+        (params, rows): (&'a [Value], &'a [Vec<Value>]),
         run: &'a mut RunWitness<'r>,
     ) -> Self {
         Self {
             witnesses,
             first_rows,
             params,
+            rows,
             run,
             found: vec![None; witnesses.len()],
             last: vec![None; first_rows.len()],
@@ -139,11 +142,8 @@ impl<'a, 'r> WitnessRun<'a, 'r> {
     /// The value of the last of the first rows; none if it is not known, or if there are fewer.
     fn last(&mut self, index: usize) -> Option<&Value> {
         if self.last[index].is_none() {
-            let rows = &self.first_rows[index];
-            let params = rows.bind(self.params);
-            let found = params.and_then(|params| (self.run)(&rows.sql, &params));
-            let last = found.and_then(|found| found.into_iter().next());
-            self.last[index] = Some(last.filter(|last| rows.compares(last)));
+            let first_rows = &self.first_rows[index];
+            self.last[index] = Some(first_rows.last(self.params, self.rows, self.run));
         }
         self.last[index].as_ref()?.as_ref()
     }
