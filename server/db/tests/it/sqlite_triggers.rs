@@ -1,7 +1,11 @@
 //! Commits of other programs, row by row (coherence.md, "SQLite with triggers").
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::process::Command;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use expect_test::expect;
 use millpond_db::{FeedKind, Migration, Query, Value};
@@ -483,7 +487,7 @@ fn what_no_trigger_records_begins_an_epoch() {
 #[test]
 fn each_of_several_commits_must_be_recorded() {
     let fixture = SqliteFixture::recorded_with(SCHEMA, |options| {
-        options.poll = std::time::Duration::from_secs(3_600);
+        options.poll = Duration::from_secs(3_600);
     });
     let foreign = open(&fixture);
     filled(&fixture, "select b from bare where rowid = :r", &[int(1)]);
@@ -505,7 +509,7 @@ fn each_of_several_commits_must_be_recorded() {
 #[test]
 fn a_foreign_commit_just_before_our_own_is_applied_first() {
     let fixture = SqliteFixture::recorded_with(SCHEMA, |options| {
-        options.poll = std::time::Duration::from_secs(3_600);
+        options.poll = Duration::from_secs(3_600);
     });
     let foreign = open(&fixture);
     filled(&fixture, "select a from t where id = :id", &[int(1)]);
@@ -864,7 +868,7 @@ fn a_log_that_began_again_loses_no_commit() {
 fn a_log_that_began_again_hides_no_unrecorded_commit() {
     for truncate in ["", "pragma wal_checkpoint(truncate);"] {
         let fixture = SqliteFixture::recorded_with(SCHEMA, |options| {
-            options.poll = std::time::Duration::from_secs(3_600);
+            options.poll = Duration::from_secs(3_600);
         });
         let foreign = open(&fixture);
         fixture.write("insert into log (what) values ('own')", vec![]);
@@ -940,7 +944,7 @@ fn a_shell_that_is_killed_loses_no_change() {
             return;
         };
         // Killed at some moment of its work, another one each time.
-        std::thread::sleep(std::time::Duration::from_millis(5 + round));
+        thread::sleep(Duration::from_millis(5 + round));
         shell.kill().unwrap();
         shell.wait().unwrap();
         fixture.sink.settle();
@@ -1061,7 +1065,7 @@ fn what_a_commit_of_another_program_costs() {
                 "insert or replace into t select id, a + 1, slug, title, body from t where id = ?1",
             ] {
                 let mut statement = foreign.prepare(sql).unwrap();
-                let began = std::time::Instant::now();
+                let began = Instant::now();
                 for round in 0..ROUNDS {
                     statement.execute([round * 23 % 100_000 + 1]).unwrap();
                 }
@@ -1073,4 +1077,69 @@ fn what_a_commit_of_another_program_costs() {
     measure("without triggers", &SqliteFixture::on_disk(ROWS));
     let fixture = SqliteFixture::recorded_on_disk(ROWS);
     measure("with triggers", &fixture);
+}
+
+/// Prints how many commits a second another program makes, how long the feed is behind, and which
+/// epochs it begins; no answer may be old. It measures, so it is run by hand.
+#[test]
+#[ignore = "it measures"]
+fn a_flood_of_commits_by_another_program_is_followed() {
+    const ROWS: i64 = 64;
+    let fixture = SqliteFixture::recorded_on_disk(
+        "create table t (id integer primary key, version integer, body text);
+         insert into t with recursive n(i) as (select 0 union all select i + 1 from n where i < 63) select i, 0, 'b' from n;",
+    );
+    let query = fixture.prepare("select version from t where id = :id");
+    let committed: Vec<AtomicI64> = (0..ROWS).map(|_| AtomicI64::new(0)).collect();
+    let until = Instant::now() + Duration::from_secs(20);
+    let (mut checked, mut hits, mut longest) = (0_u64, 0_u64, Duration::ZERO);
+    thread::scope(|scope| {
+        let flood = scope.spawn(|| {
+            let foreign = open(&fixture);
+            foreign.pragma_update(None, "synchronous", "off").unwrap();
+            let sql = "update t set version = version + 1 where id = ?1";
+            let mut statement = foreign.prepare(sql).unwrap();
+            let mut count = 0_i64;
+            while Instant::now() < until {
+                let id = count * 7 % ROWS;
+                statement.execute([id]).unwrap();
+                committed[usize::try_from(id).unwrap()].fetch_add(1, Ordering::SeqCst);
+                count += 1;
+            }
+            count
+        });
+        while Instant::now() < until {
+            for id in 0..ROWS {
+                let before = committed[usize::try_from(id).unwrap()].load(Ordering::SeqCst);
+                let key = id.to_string();
+                let began = Instant::now();
+                fixture.sink.settle();
+                longest = longest.max(began.elapsed());
+                match fixture.sink.cached(&key) {
+                    Some(kept) => {
+                        let Value::Integer(version) = kept.rows[0].rows[0][0] else {
+                            panic!("{:?}", kept.rows);
+                        };
+                        assert!(version >= before, "{id}: {version} instead of {before}");
+                        hits += 1;
+                    }
+                    None => {
+                        let epoch = fixture.sink.epoch();
+                        let read = fixture.try_read(&query, &[int(id)]).unwrap();
+                        fixture.sink.store(&key, epoch, &read);
+                    }
+                }
+                checked += 1;
+            }
+        }
+        let count = flood.join().unwrap();
+        println!("{} commits a second", count / 20);
+    });
+    let mut epochs = BTreeMap::new();
+    for call in fixture.sink.calls() {
+        if let SinkCall::NewEpoch(reason) = call {
+            *epochs.entry(reason).or_insert(0) += 1;
+        }
+    }
+    println!("{checked} looks, {hits} hits, behind for at most {longest:?}, epochs {epochs:?}");
 }
