@@ -11,6 +11,7 @@ create index album_artist on album (artist_id);
 create table track (id integer primary key, name text, album_id integer, seconds integer);
 create index track_album on track (album_id);
 create table artist (id integer primary key, name text);
+create table odd (id integer primary key, n integer, date integer);
 create table tag (id integer primary key, word text collate nocase, album_id integer, code, size real);
 create view entry as select id, title, artist_id from album union all select id, name, album_id from track;
 create view either as select title, artist_id from album union select name, album_id from track;
@@ -427,5 +428,43 @@ fn a_row_of_the_same_window_ends_the_result() {
         &["insert into track (album_id, seconds) values (5, 9)"],
         "insert into track (album_id, seconds) values (5, 3)",
         &["insert into track (album_id, seconds) values (6, 3)"],
+    );
+}
+
+#[test]
+fn a_column_without_a_name_may_have_that_of_another() {
+    check(
+        &[
+            "select * from (select (year), id as year from album) where year = :year",
+            "select * from (select likely(year), id as year from album) where year = :year",
+            "select * from (select year collate binary, id as year from album) where year = :year",
+            "select * from (select n'k', id as k from odd) where k = :k",
+            "select * from (select date 'k', id as k from odd) where k = :k",
+            "select * from (select (year), id as year from album union all select album_id, id from track) where year = :year",
+            "with a as (select (year), id as year from album) select * from a where year = :year",
+            "select * from (select (year), id from album) where id = :id",
+            "select * from (select count(*), 1, max(year) + 1, id from album group by id) where id = :id",
+        ],
+        &expect![[r#"
+            select * from (select (year), id as year from album) where year = :year
+                album: every change
+            select * from (select likely(year), id as year from album) where year = :year
+                album: every change
+            select * from (select year collate binary, id as year from album) where year = :year
+                album: every change
+            select * from (select n'k', id as k from odd) where k = :k
+                odd: every change
+            select * from (select date 'k', id as k from odd) where k = :k
+                odd: every change
+            select * from (select (year), id as year from album union all select album_id, id from track) where year = :year
+                album: every change
+                track: every change
+            with a as (select (year), id as year from album) select * from a where year = :year
+                album: every change
+            select * from (select (year), id from album) where id = :id
+                album: rows with id = :id
+            select * from (select count(*), 1, max(year) + 1, id from album group by id) where id = :id
+                album: rows with id = :id
+        "#]],
     );
 }

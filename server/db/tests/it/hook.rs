@@ -106,6 +106,7 @@ fn where_a_choice_is_made_among_rows_every_column_counts() {
         "select b from t limit 1",
         "select b from t order by a limit 1",
         "select b, a as id from t order by id limit 1",
+        "select c, n'id' from t order by id limit 1",
         "with t as (select a as id, b from main.t) select b from t order by id limit 1",
         "select t.b from t join parent p order by t.id limit 1",
         "select distinct n from t",

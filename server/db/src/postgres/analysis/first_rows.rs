@@ -55,7 +55,7 @@ pub(super) fn of(query: &Object, catalog: &Catalog) -> Option<(usize, Restrictio
     let is_shown = target.denies("resjunk");
     let entries = query.get("rtable").items();
     let (reference, table, column) = columns::of_table(target.get("expr"), entries, catalog)?;
-    if !(is_plain && is_shown && has_no_ties(query, catalog)) {
+    if column.is_generated || !(is_plain && is_shown && has_no_ties(query, catalog)) {
         return None;
     }
     let (class, is_descending) = order(first.number("sortop")?)?;

@@ -436,7 +436,7 @@ fn unreported(catalog: &Catalog, table: u32, reason: &UnreportedReason) -> Strin
             "{name} is not in the publication {publication}; \"millpond check --fix\" adds it"
         ),
         UnreportedReason::Partial => {
-            format!("the publication {publication} leaves out rows or columns of {name}")
+            format!("the publication {publication} leaves out rows, columns or TRUNCATEs of {name}")
         }
         UnreportedReason::Unrecorded => format!(
             "{name} lacks triggers that record its changes; \"millpond check --fix\" installs them"

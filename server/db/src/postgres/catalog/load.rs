@@ -27,7 +27,9 @@ select 'column', array[a.attrelid::text, a.attnum::text, a.attname, a.atttypid::
     and ((c.relreplident = 'd' and i.indisprimary) or (c.relreplident = 'i' and i.indisreplident)) \
   where a.attrelid >= 16384 and a.attnum > 0 and not a.attisdropped and c.relkind in ('r', 'p') \
 union all \
-select 'indexed', array[i.indrelid::text, i.indkey[0]::text, (i.indisunique and i.indimmediate and i.indnkeyatts = 1 and a.attnotnull)::text] \
+select 'indexed', array[i.indrelid::text, i.indkey[0]::text, (i.indisunique and i.indimmediate and i.indnkeyatts = 1 and a.attnotnull \
+    and not exists (select from pg_catalog.pg_constraint k where k.conrelid = i.indrelid and k.contype = 'n' and not k.convalidated \
+      and a.attnum = any (k.conkey)))::text] \
   from pg_catalog.pg_index i join pg_catalog.pg_attribute a on a.attrelid = i.indrelid and a.attnum = i.indkey[0] \
   where i.indrelid >= 16384 and i.indisvalid and i.indpred is null and i.indkey[0] > 0 \
 union all \
@@ -45,6 +47,9 @@ select 'published', array[c.oid::text] from pg_catalog.pg_publication_tables t \
   join pg_catalog.pg_namespace n on n.nspname = t.schemaname \
   join pg_catalog.pg_class c on c.relnamespace = n.oid and c.relname = t.tablename \
   where t.pubname = $1 \
+union all \
+select 'partial', array[c.oid::text] from pg_catalog.pg_class c where c.relispartition \
+  and exists (select from pg_catalog.pg_publication p where p.pubname = $1 and p.pubviaroot) \
 union all \
 select 'partial', array[r.prrelid::text] from pg_catalog.pg_publication_rel r \
   join pg_catalog.pg_publication p on p.oid = r.prpubid \

@@ -10,6 +10,8 @@ use crate::order::{OrderHash, OrderPlace};
 
 /// Narrow tags of one family in one transaction; more count as a change to all its rows.
 pub(crate) const MAX_NARROW: usize = 4_096;
+/// Tags of one place in an order, at most.
+const TAGS_OF_A_PLACE: usize = 128;
 /// Tags of one transaction; more count as a change to everything. As many as the store's log holds.
 const MAX_TAGS: usize = 262_144;
 
@@ -96,7 +98,7 @@ impl TouchedTags {
 
 impl FamilyTags {
     fn len(&self) -> usize {
-        self.broad.len() + self.narrow.len()
+        self.broad.len() + self.narrow.len() + self.first.len() * TAGS_OF_A_PLACE
     }
 
     fn add(&mut self, touched: Touched) {

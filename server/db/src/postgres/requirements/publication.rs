@@ -186,11 +186,11 @@ fn partial(catalog: &Catalog, table: u32) -> Option<Requirement> {
     (reason == UnreportedReason::Partial).then(|| {
         Requirement::new(
             format!(
-                "the publication {} leaves out rows or columns of {}",
+                "the publication {} leaves out rows, columns or TRUNCATEs of {}",
                 catalog.publication().name,
                 catalog.display(part)
             ),
-            "what it does not tell would be missed; add the table without WHERE and without a list of columns",
+            "what it does not tell would be missed; add the table without WHERE and without a list of columns, and set publish_via_partition_root = false",
         )
     })
 }

@@ -14,6 +14,7 @@ use sqlparser::ast::{
 
 use super::common_tables::CommonTables;
 use super::derived::merges_columns;
+use super::first_rows::has_odd_literal;
 use super::functions;
 use super::scope::{base_name, last_part, lower};
 use crate::column_set::ColumnSet;
@@ -167,6 +168,7 @@ impl ChoiceSearch<'_> {
         // Such a name may mean the result of an expression.
         let is_given = |item: &SelectItem| matches!(item, SelectItem::ExprWithAlias { alias, .. } if lower(&alias.value) == *rowid);
         from.joins.is_empty()
+            && !has_odd_literal(select.as_ref())
             && terms.iter().any(|term| is_rowid(&term.expr))
             && !select.projection.iter().any(is_given)
     }

@@ -24,6 +24,7 @@ use sqlparser::parser::Parser;
 
 use super::common_tables;
 use super::equalities::FactorColumn;
+use super::first_rows::has_odd_literal;
 use super::functions;
 use super::scope::{Scope, last_part, lower};
 use crate::sqlite::catalog::ResolvedColumn;
@@ -49,7 +50,7 @@ impl SelectId {
 /// One of its columns.
 #[derive(Clone, Debug)]
 pub(crate) struct DerivedColumn {
-    /// Lower-case; none if it is that of an expression.
+    /// Lower-case; none if it is not certain.
     name: Option<String>,
     /// The canonical form of equality, if an equality on it may be moved into a SELECT.
     pub(crate) class: Option<EqualityClass>,
@@ -189,10 +190,13 @@ impl Derived {
         })
     }
 
-    /// The place of the only column with this name. None: there are several, or perhaps another
-    /// one.
+    /// The place of the only column with this name. None: there are several, or there may be
+    /// another one.
+    ///
+    /// Counterexample: the first column of `SELECT (n), id AS n` is called `n`.
     pub(super) fn find(&self, name: &str) -> Option<Option<ResolvedColumn>> {
-        if matches!(name, "rowid" | "oid" | "_rowid_") {
+        let are_all_named = self.columns.iter().all(|column| column.name.is_some());
+        if matches!(name, "rowid" | "oid" | "_rowid_") || !are_all_named {
             return None;
         }
         let mut named = self.columns.iter().enumerate();
@@ -231,14 +235,7 @@ fn columns_of(item: &SelectItem, select: &Select, scope: &Scope<'_>) -> Option<V
         Some(vec![DerivedColumn::new(name, column, scope)])
     };
     match item {
-        SelectItem::UnnamedExpr(expr) => {
-            let name = match expr {
-                Expr::Identifier(column) => Some(lower(&column.value)),
-                Expr::CompoundIdentifier(parts) => parts.last().map(|part| lower(&part.value)),
-                _ => None,
-            };
-            one(expr, name)
-        }
+        SelectItem::UnnamedExpr(expr) => one(expr, name_of(expr)),
         SelectItem::ExprWithAlias { expr, alias } => one(expr, Some(lower(&alias.value))),
         SelectItem::Wildcard(_) if merges_columns(select) => None,
         SelectItem::Wildcard(_) => {
@@ -251,6 +248,29 @@ fn columns_of(item: &SelectItem, select: &Select, scope: &Scope<'_>) -> Option<V
         SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), _) => {
             all_columns(scope, scope.named(&last_part(name)?)?)
         }
+        _ => None,
+    }
+}
+
+/// The name that SQLite gives to a column without one: that of a column, or the text. None if it
+/// may be another.
+fn name_of(expr: &Expr) -> Option<String> {
+    match expr {
+        Expr::Nested(inner) => name_of(inner),
+        Expr::Identifier(column) => Some(lower(&column.value)),
+        Expr::CompoundIdentifier(parts) => parts.last().map(|part| lower(&part.value)),
+        Expr::Function(function) => {
+            let name = last_part(&function.name)?;
+            let is_text = !matches!(name.as_str(), "likely" | "unlikely" | "likelihood");
+            is_text.then(|| lower(&expr.to_string()))
+        }
+        Expr::Value(_) if has_odd_literal(expr) => None,
+        Expr::Value(_)
+        | Expr::BinaryOp { .. }
+        | Expr::Case { .. }
+        | Expr::Cast { .. }
+        | Expr::Exists { .. }
+        | Expr::Subquery(_) => Some(lower(&expr.to_string())),
         _ => None,
     }
 }

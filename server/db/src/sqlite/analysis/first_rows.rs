@@ -8,7 +8,7 @@ use std::ops::ControlFlow;
 
 use sqlparser::ast::{
     Expr, JoinOperator, LimitClause, OrderByExpr, OrderByKind, OrderBySort, Query, Select,
-    SelectItem, SetExpr, Statement, Value as Literal, visit_expressions,
+    SelectItem, SetExpr, Statement, Value as Literal, Visit, visit_expressions,
 };
 
 use super::derived::{SelectId, gives_a_row_each, merges_columns};
@@ -187,7 +187,7 @@ impl<'q> OrderedQuery<'q> {
 /// True if SQLite may read a literal in another way than the tree has it.
 /// Counterexamples: `0x01` is a number, and is written as `X'01'`; in `SELECT date 'at'` the text
 /// is the name of the column.
-fn has_odd_literal(select: &Select) -> bool {
+pub(super) fn has_odd_literal(tree: &impl Visit) -> bool {
     let is_odd = |expr: &Expr| match expr {
         Expr::Value(value) => !matches!(
             &value.value,
@@ -199,7 +199,7 @@ fn has_odd_literal(select: &Select) -> bool {
         Expr::TypedString(_) | Expr::Interval(_) | Expr::Prefixed { .. } => true,
         _ => false,
     };
-    let found = visit_expressions(select, |expr| match is_odd(expr) {
+    let found = visit_expressions(tree, |expr| match is_odd(expr) {
         true => ControlFlow::Break(()),
         false => ControlFlow::Continue(()),
     });
