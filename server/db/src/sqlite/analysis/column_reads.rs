@@ -14,8 +14,8 @@ use sqlparser::ast::{
 
 use super::common_tables::CommonTables;
 use super::derived::merges_columns;
-use super::first_rows::has_odd_literal;
 use super::functions;
+use super::literals::has_odd_literal;
 use super::scope::{base_name, last_part, lower};
 use crate::column_set::ColumnSet;
 use crate::sqlite::catalog::{Catalog, TableKind};

@@ -24,8 +24,8 @@ use sqlparser::parser::Parser;
 
 use super::common_tables;
 use super::equalities::FactorColumn;
-use super::first_rows::has_odd_literal;
 use super::functions;
+use super::literals::has_odd_literal;
 use super::scope::{Scope, last_part, lower};
 use crate::sqlite::catalog::ResolvedColumn;
 use crate::sqlite::tags::EqualityClass;

@@ -4,15 +4,14 @@
 //! `n`th. The last row of the result says it, if `c` is one of its columns; if not, a query of ours
 //! asks for it in the snapshot of the read.
 
-use std::ops::ControlFlow;
-
 use sqlparser::ast::{
     Expr, JoinOperator, LimitClause, OrderByExpr, OrderByKind, OrderBySort, Query, Select,
-    SelectItem, SetExpr, Statement, Value as Literal, Visit, visit_expressions,
+    SelectItem, SetExpr, Statement,
 };
 
 use super::derived::{SelectId, gives_a_row_each, merges_columns};
 use super::equalities::FactorColumn;
+use super::literals::has_odd_literal;
 use super::restrict::Operand;
 use super::scope::{Scope, lower};
 use super::witness::RunWitness;
@@ -72,7 +71,8 @@ impl<'q> OrderedQuery<'q> {
     ) -> Option<(FactorColumn, FirstRows)> {
         let first = self.order.first()?;
         let order = self.order.iter().map(|order| &order.expr);
-        if !gives_a_row_each(self.select, order, scope) || merges_columns(self.select) {
+        let is_plain = gives_a_row_each(self.select, order, scope) && !merges_columns(self.select);
+        if !is_plain || has_odd_literal(self.select) {
             return None;
         }
         let key = self.expression(&first.expr)?;
@@ -166,10 +166,7 @@ impl<'q> OrderedQuery<'q> {
             .insert(0, SelectItem::UnnamedExpr(key.clone()));
         let order = self.order.first()?;
         let sql = format!("{select} ORDER BY {order} LIMIT 1 OFFSET ?");
-        // The text must say what the tree says, and the tree what the statement says.
-        if has_odd_literal(&select) {
-            return None;
-        }
+        // The text must say what the tree says.
         let Statement::Query(query) = super::parse(&sql)? else {
             return None;
         };
@@ -182,28 +179,6 @@ impl<'q> OrderedQuery<'q> {
         let is_same = **read == select && read_order.as_slice() == std::slice::from_ref(order);
         is_same.then_some(sql)
     }
-}
-
-/// True if SQLite may read a literal in another way than the tree has it.
-/// Counterexamples: `0x01` is a number, and is written as `X'01'`; in `SELECT date 'at'` the text
-/// is the name of the column.
-pub(super) fn has_odd_literal(tree: &impl Visit) -> bool {
-    let is_odd = |expr: &Expr| match expr {
-        Expr::Value(value) => !matches!(
-            &value.value,
-            Literal::Number(_, false)
-                | Literal::SingleQuotedString(_)
-                | Literal::Placeholder(_)
-                | Literal::Null
-        ),
-        Expr::TypedString(_) | Expr::Interval(_) | Expr::Prefixed { .. } => true,
-        _ => false,
-    };
-    let found = visit_expressions(tree, |expr| match is_odd(expr) {
-        true => ControlFlow::Break(()),
-        false => ControlFlow::Continue(()),
-    });
-    found.is_break()
 }
 
 /// True if each row has one of this factor: no outer join fills it with nulls.

@@ -12,6 +12,7 @@ mod describe;
 mod equalities;
 mod first_rows;
 mod functions;
+mod literals;
 mod narrowed;
 mod parameter_kinds;
 mod plans;
