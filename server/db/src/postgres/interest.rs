@@ -35,29 +35,22 @@ pub(crate) enum SelectedBy {
 /// What the feed looks at in a change of a family.
 #[derive(Debug, Default)]
 pub(crate) struct WatchedFamily {
-    pub(crate) keys: Vec<WatchedKey>,
-    pub(crate) orders: Vec<WatchedOrder>,
+    /// By their values.
+    pub(crate) keys: Vec<WatchedColumn<ColumnName>>,
+    /// By their order.
+    pub(crate) orders: Vec<WatchedColumn<OrderName>>,
     /// The tags of all rows for queries that read certain columns.
     pub(crate) whole: Vec<(Tag, ColumnSet)>,
     /// The sets of columns among these.
     sets: BTreeSet<ColumnSet>,
 }
 
-/// A column by whose values rows are selected.
+/// A column by which rows are selected, with its name in dependencies.
 #[derive(Debug)]
-pub(crate) struct WatchedKey {
+pub(crate) struct WatchedColumn<N> {
     pub(crate) column: String,
-    pub(crate) name: ColumnName,
+    pub(crate) name: N,
     /// What the queries read that select by it.
-    pub(crate) reads: ColumnSet,
-}
-
-/// A column by which rows are ordered.
-#[derive(Debug)]
-pub(crate) struct WatchedOrder {
-    pub(crate) column: String,
-    pub(crate) name: OrderName,
-    /// What the queries read that take the first rows.
     pub(crate) reads: ColumnSet,
 }
 
@@ -117,12 +110,12 @@ impl WatchedFamily {
         let WatchedRows { family, key, reads } = rows;
         self.sets.insert(reads.clone());
         match key {
-            Some((column, SelectedBy::Value(class))) => self.keys.push(WatchedKey {
+            Some((column, SelectedBy::Value(class))) => self.keys.push(WatchedColumn {
                 column: column.clone(),
                 name: ColumnName::new(*family, column, *class).reading(reads),
                 reads: reads.clone(),
             }),
-            Some((column, SelectedBy::Order(order))) => self.orders.push(WatchedOrder {
+            Some((column, SelectedBy::Order(order))) => self.orders.push(WatchedColumn {
                 column: column.clone(),
                 name: OrderName::new(*family, column, *order, reads),
                 reads: reads.clone(),

@@ -1,9 +1,6 @@
 //! The order of rows by a column, as far as changes can be told by it (coherence.md, rule 23).
 
-use std::hash::{BuildHasher, Hash};
-
-use foldhash::quality::FixedState;
-
+use super::tags;
 use crate::Value;
 use crate::column_set::ColumnSet;
 use crate::order::{OrderHash, OrderPlace};
@@ -39,7 +36,7 @@ pub(crate) struct OrderName {
 impl OrderName {
     /// For queries that read these columns.
     pub(crate) fn new(family: u32, column: &str, order: RowOrder, reads: &ColumnSet) -> Self {
-        let hash = FixedState::with_seed(0).hash_one((family, column, order, reads));
+        let hash = tags::hash((5_u8, family, column, order, reads));
         Self {
             hash: OrderHash::new(hash, order.is_descending),
             order,

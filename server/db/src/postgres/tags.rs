@@ -38,7 +38,7 @@ pub(crate) enum ValueClass {
     Boolean,
 }
 
-fn hash(parts: impl Hash) -> u64 {
+pub(super) fn hash(parts: impl Hash) -> u64 {
     FixedState::with_seed(SEED).hash_one(parts)
 }
 

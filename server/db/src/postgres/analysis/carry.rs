@@ -257,7 +257,7 @@ impl<'s, 't> Carrier<'s, 't> {
         let name = &table.column(column.number)?.name;
         let key = &table.column(rows.column)?.name;
         let (column, key) = ((name.as_str(), column.class), (key.as_str(), rows.class));
-        let witness = Witness::new(table, column, key, rows.values.clone())?;
+        let witness = Witness::new(table, column, key, rows.values.clone());
         Some(Values::Witnessed(Arc::new(witness)))
     }
 

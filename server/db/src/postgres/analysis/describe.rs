@@ -2,7 +2,7 @@
 
 use super::constants::Operand;
 use super::first_rows::FirstRows;
-use super::restrict::Restriction;
+use super::restrict::{RestrictedRows, Restriction};
 use super::witness::{Values, Witness};
 use super::{Analysis, FamilyDep};
 use crate::Value;
@@ -51,8 +51,8 @@ impl Analysis {
     /// What ends a result, in few words.
     pub(crate) fn ends(&self) -> Vec<String> {
         let whole = |tables: &str| format!("any {tables}");
-        self.lines(whole, |tables, restriction| match &restriction.values {
-            Values::Witnessed(witness) => {
+        self.lines(whole, |tables, restriction| match restriction.values() {
+            Some(Values::Witnessed(witness)) => {
                 format!("{tables} by {}.{}", witness.table, witness.column)
             }
             _ => format!("{tables} {}", self.condition(restriction)),
@@ -105,9 +105,9 @@ impl Analysis {
     /// `with id = :id`, or `among the first 8 by at desc`.
     fn condition(&self, restriction: &Restriction) -> String {
         let column = &restriction.column;
-        match &restriction.values {
-            Values::First(first) => self.first(column, first),
-            values => format!("with {column} {}", self.values(values)),
+        match &restriction.rows {
+            RestrictedRows::First(_, first) => self.first(column, first),
+            RestrictedRows::Equal(_, values) => format!("with {column} {}", self.values(values)),
         }
     }
 
@@ -142,8 +142,6 @@ impl Analysis {
                 } = &**witness;
                 format!("= {column} of {table} with {key} {}", self.values(rows))
             }
-            // They are no values of another column.
-            Values::First(_) => String::new(),
         }
     }
 

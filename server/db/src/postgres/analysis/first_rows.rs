@@ -6,8 +6,7 @@
 use super::columns;
 use super::constants::{self, Operand};
 use super::nodes::{Object, TreeNode};
-use super::restrict::{self, Restriction, RowsName};
-use super::witness::Values;
+use super::restrict::{self, RestrictedRows, Restriction};
 use crate::Value;
 use crate::column_set::ColumnSet;
 use crate::order::OrderPlace;
@@ -79,8 +78,7 @@ pub(super) fn of(query: &Object, catalog: &Catalog) -> Option<(usize, Restrictio
     let name = OrderName::new(family, &column.name, order, &ColumnSet::All);
     let restriction = Restriction {
         column: column.name.clone(),
-        name: RowsName::First(name),
-        values: Values::First(rows.into()),
+        rows: RestrictedRows::First(name, rows),
         precise: catalog.reports_old_values(table.oid, &column.name),
     };
     Some((reference, restriction))

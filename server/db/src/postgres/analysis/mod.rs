@@ -279,7 +279,7 @@ impl Analysis {
             };
             let restrictions = dep.references.iter().flatten();
             let keys = restrictions.map(|found| {
-                let by = found.name.selected_by();
+                let by = found.rows.selected_by();
                 Some((found.column.clone(), by))
             });
             // Also a reference that is restricted may come to depend on all rows. That anything has
@@ -333,7 +333,7 @@ impl FamilyDep {
     fn name_by_reads(&mut self) {
         let family = self.family;
         for found in self.references.iter_mut().flatten() {
-            found.name = found.name.reading(family, &found.column, &self.reads);
+            found.read(family, &self.reads);
         }
     }
 

@@ -30,6 +30,7 @@ use super::carry::{Around, Carrier, Narrowed, SemiJoin};
 use super::columns::{self, ReferenceColumn};
 use super::constants::{self, Operand};
 use super::derived::MovedEquality;
+use super::first_rows::FirstRows;
 use super::nodes::{Object, TreeNode};
 use super::witness::Values;
 use crate::column_set::ColumnSet;
@@ -73,35 +74,46 @@ impl ColumnEquality {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Restriction {
     pub(crate) column: String,
-    pub(crate) name: RowsName,
-    pub(crate) values: Values,
+    pub(crate) rows: RestrictedRows,
     /// Whether the feed reports the column's old value.
     pub(crate) precise: bool,
 }
 
-/// What names the rows in dependencies.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum RowsName {
-    Equal(ColumnName),
-    First(OrderName),
-}
-
-impl RowsName {
-    /// How the column selects the rows.
-    pub(crate) const fn selected_by(&self) -> SelectedBy {
-        match self {
-            Self::Equal(name) => SelectedBy::Value(name.class()),
-            Self::First(name) => SelectedBy::Order(name.order),
+impl Restriction {
+    /// The values that select the rows, if values do.
+    pub(super) fn values(&self) -> Option<&Values> {
+        match &self.rows {
+            RestrictedRows::Equal(_, values) => Some(values),
+            RestrictedRows::First(..) => None,
         }
     }
 
-    /// The same, named by the column and by the columns that are read.
-    pub(crate) fn reading(&self, family: u32, column: &str, reads: &ColumnSet) -> Self {
-        match self.selected_by() {
-            SelectedBy::Value(class) => {
-                Self::Equal(ColumnName::new(family, column, class).reading(reads))
+    /// Counts only changes to these columns.
+    pub(super) fn read(&mut self, family: u32, reads: &ColumnSet) {
+        match &mut self.rows {
+            RestrictedRows::Equal(name, _) => {
+                *name = ColumnName::new(family, &self.column, name.class()).reading(reads);
             }
-            SelectedBy::Order(order) => Self::First(OrderName::new(family, column, order, reads)),
+            RestrictedRows::First(name, _) => {
+                *name = OrderName::new(family, &self.column, name.order, reads);
+            }
+        }
+    }
+}
+
+/// Some rows of a table, with what names them in dependencies.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum RestrictedRows {
+    Equal(ColumnName, Values),
+    First(OrderName, FirstRows),
+}
+
+impl RestrictedRows {
+    /// How the column selects the rows.
+    pub(crate) const fn selected_by(&self) -> SelectedBy {
+        match self {
+            Self::Equal(name, _) => SelectedBy::Value(name.class()),
+            Self::First(name, _) => SelectedBy::Order(name.order),
         }
     }
 }
@@ -135,8 +147,10 @@ pub(crate) fn of_table(
         let column = &table.column(equality.column)?.name;
         Some(Restriction {
             column: column.clone(),
-            name: RowsName::Equal(ColumnName::new(family, column, equality.class)),
-            values: equality.values,
+            rows: RestrictedRows::Equal(
+                ColumnName::new(family, column, equality.class),
+                equality.values,
+            ),
             precise: catalog.reports_old_values(table.oid, column),
         })
     });
@@ -144,7 +158,8 @@ pub(crate) fn of_table(
     // A key selects one row, and the feed names the key's old value. The others are equal, so the
     // one that was found first is taken: what is compared outside selects before what a view says.
     // A parameter needs no witness.
-    all.sort_by_key(|restriction| (!restriction.values.has_parameter(), !restriction.precise));
+    let has_parameter = |found: &Restriction| found.values().is_some_and(Values::has_parameter);
+    all.sort_by_key(|found| (!has_parameter(found), !found.precise));
     all
 }
 

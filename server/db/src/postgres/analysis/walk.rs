@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use super::carry::{self, Around, Narrowed};
 use super::nodes::{Object, TreeNode};
 use super::restrict::{self, ColumnEquality, Restriction};
+use super::witness::Values;
 use super::{column_reads, columns, derived, first_rows, nearest};
 use crate::advice::Cause;
 use crate::column_set::ColumnSet;
@@ -370,8 +371,8 @@ impl<'a, 't> Walk<'a, 't> {
                     .map(|table| restrict::of_table(equalities, table, catalog))
                     .unwrap_or_default();
                 // A constant often selects most rows.
-                let best = restrictions.first().map(|best| &best.values);
-                if best.is_none_or(|best| best.are_constants()) {
+                let best = restrictions.first().and_then(Restriction::values);
+                if best.is_none_or(Values::are_constants) {
                     restrictions.splice(0..0, first);
                 }
                 self.names

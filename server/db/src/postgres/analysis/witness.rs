@@ -10,9 +10,8 @@ use std::sync::Arc;
 use tokio_postgres::types::Type;
 
 use super::constants::Operand;
-use super::first_rows::FirstRows;
 use super::params;
-use super::restrict::{MAX_VALUES, Restriction, RowsName};
+use super::restrict::{MAX_VALUES, RestrictedRows, Restriction};
 use crate::Value;
 use crate::postgres::catalog::Relation;
 use crate::postgres::shape::Shape;
@@ -29,8 +28,6 @@ pub(crate) enum Values {
     Given(Vec<Operand>),
     /// Those that a witness finds.
     Witnessed(Arc<Witness>),
-    /// Those of the first rows.
-    First(Arc<FirstRows>),
 }
 
 impl Values {
@@ -72,7 +69,7 @@ impl Witness {
         (column, class): (&str, ValueClass),
         (key, key_class): (&str, ValueClass),
         rows: Values,
-    ) -> Option<Self> {
+    ) -> Self {
         let (condition, params) = match &rows {
             Values::Given(operands) => match operands.as_slice() {
                 [Operand::Items { .. }] => ("$1".to_owned(), operands.clone()),
@@ -83,7 +80,6 @@ impl Witness {
                 }
             },
             Values::Witnessed(inner) => (inner.sql.clone(), inner.params.clone()),
-            Values::First(_) => return None,
         };
         let sql = format!(
             "select {column} from {} where {} operator(pg_catalog.=) any ({condition}) limit {}",
@@ -92,7 +88,7 @@ impl Witness {
             MAX_ROWS + 1,
             column = quoted(column),
         );
-        Some(Self {
+        Self {
             table: table.display(),
             column: column.to_owned(),
             class,
@@ -101,7 +97,7 @@ impl Witness {
             rows,
             sql,
             params,
-        })
+        }
     }
 
     /// As it is sent.
@@ -177,15 +173,15 @@ impl PreparedWitness {
     pub(super) fn all<'a>(restrictions: impl Iterator<Item = &'a Restriction>) -> Vec<Self> {
         let mut all: Vec<Self> = Vec::new();
         for restriction in restrictions {
-            let mut values = &restriction.values;
-            while let Values::Witnessed(witness) = values {
+            let mut values = restriction.values();
+            while let Some(Values::Witnessed(witness)) = values {
                 if !all.iter().any(|known| known.witness == *witness) {
                     all.push(Self {
                         witness: Arc::clone(witness),
                         shape: witness.shape(),
                     });
                 }
-                values = &witness.rows;
+                values = Some(&witness.rows);
             }
         }
         all
@@ -268,16 +264,15 @@ impl<'a> Found<'a> {
     /// The tag of changes that do not report the column's old value, and those of the values; none
     /// if a value has no tag.
     pub(super) fn tags(&self, restriction: &Restriction, given: &[Value]) -> Option<Vec<Tag>> {
-        let name = match (restriction.name, &restriction.values) {
-            (RowsName::Equal(name), _) => name,
-            (RowsName::First(name), Values::First(first)) => {
-                let last = first.last(name, self.rows, given)?;
+        let (name, values) = match &restriction.rows {
+            RestrictedRows::Equal(name, values) => (*name, values),
+            RestrictedRows::First(name, first) => {
+                let last = first.last(*name, self.rows, given)?;
                 return name.hash.up_to(last);
             }
-            (RowsName::First(_), _) => return None,
         };
         let mut all = vec![name.unknown()];
-        match &restriction.values {
+        match values {
             Values::Given(operands) => {
                 for operand in operands {
                     match operand {
@@ -306,7 +301,6 @@ impl<'a> Found<'a> {
                     all.push(name.equal_to(value)?);
                 }
             }
-            Values::First(_) => return None,
         }
         Some(all)
     }

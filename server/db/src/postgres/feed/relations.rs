@@ -9,10 +9,10 @@ use std::sync::Arc;
 use millpond_store::Tag;
 
 use super::pgoutput::{Field, OldRow, StreamColumn, StreamRelation, Tuple};
-use crate::column_set::{ColumnMask, ColumnSet};
+use crate::column_set::ColumnMask;
 use crate::order::{OrderHash, OrderPlace};
 use crate::postgres::families::Families;
-use crate::postgres::interest::WatchedFamilies;
+use crate::postgres::interest::{WatchedColumn, WatchedFamilies};
 use crate::postgres::order::OrderName;
 use crate::postgres::tags::{ColumnName, broad};
 use crate::postgres::types::has_exact_text;
@@ -62,8 +62,8 @@ pub(crate) struct FeedView {
 pub(crate) struct TablePlan {
     pub(crate) family: u32,
     pub(crate) broad: Tag,
-    keys: Vec<WatchedPosition>,
-    orders: Vec<OrderPosition>,
+    keys: Vec<WatchedPosition<ColumnName>>,
+    orders: Vec<WatchedPosition<OrderName>>,
     /// The tags of all rows for queries that read certain columns.
     whole: Vec<(Tag, ColumnMask)>,
     columns: Vec<ComparedColumn>,
@@ -82,17 +82,9 @@ struct ComparedColumn {
     has_exact_text: bool,
 }
 
-struct WatchedPosition {
-    name: ColumnName,
-    /// Its place; `None` if the table had no such column then.
-    at: Option<usize>,
-    /// The columns that the queries read.
-    reads: ColumnMask,
-}
-
-/// A column by which rows are ordered.
-struct OrderPosition {
-    name: OrderName,
+/// A watched column in a table.
+struct WatchedPosition<N> {
+    name: N,
     /// Its place; `None` if the table had no such column then.
     at: Option<usize>,
     /// The columns that the queries read.
@@ -115,6 +107,16 @@ enum KnownValue<'a> {
     Unknown,
 }
 
+impl<N: Copy> WatchedColumn<N> {
+    fn at(&self, place: impl Fn(&str) -> Option<usize>) -> WatchedPosition<N> {
+        WatchedPosition {
+            name: self.name,
+            at: place(&self.column),
+            reads: ColumnMask::of(&self.reads, place),
+        }
+    }
+}
+
 impl TablePlan {
     /// `None` if the table was not there when the feed last looked.
     pub(crate) fn new(view: &FeedView, table: u32, relation: &StreamRelation) -> Option<Self> {
@@ -124,7 +126,6 @@ impl TablePlan {
             key: column.key,
             has_exact_text: view.tables.has_exact_text(column.type_oid),
         };
-        let mask = |reads: &ColumnSet| ColumnMask::of(reads, place);
         let watched = view.watch.get(&family);
         let keys = watched.into_iter().flat_map(|watched| &watched.keys);
         let orders = watched.into_iter().flat_map(|watched| &watched.orders);
@@ -132,21 +133,11 @@ impl TablePlan {
         Some(Self {
             family,
             broad: broad(family),
-            keys: keys
-                .map(|key| WatchedPosition {
-                    name: key.name,
-                    at: place(&key.column),
-                    reads: mask(&key.reads),
-                })
+            keys: keys.map(|key| key.at(place)).collect(),
+            orders: orders.map(|order| order.at(place)).collect(),
+            whole: whole
+                .map(|(tag, reads)| (*tag, ColumnMask::of(reads, place)))
                 .collect(),
-            orders: orders
-                .map(|order| OrderPosition {
-                    name: order.name,
-                    at: place(&order.column),
-                    reads: mask(&order.reads),
-                })
-                .collect(),
-            whole: whole.map(|(tag, reads)| (*tag, mask(reads))).collect(),
             columns: relation.columns.iter().map(compared).collect(),
             trusted: !view.tables.parents.contains(&table),
         })
@@ -182,31 +173,25 @@ impl TablePlan {
                 touch(Touched::Tag(*tag));
             }
         }
-        for column in self.keys.iter().filter(|key| key.reads.meets(changed)) {
-            let before = old.map(|old| self.before(column.at, old, new));
-            let after = new.map(|new| after(column.at, before, new));
-            for value in [before, after].into_iter().flatten() {
-                match value {
+        let values = |at| {
+            let before = old.map(|old| self.before(at, old, new));
+            let after = new.map(|new| after(at, before, new));
+            [before, after].into_iter().flatten()
+        };
+        for key in self.keys.iter().filter(|key| key.reads.meets(changed)) {
+            for value in values(key.at) {
+                let tag = match value {
                     // Nothing equals NULL.
-                    KnownValue::Null => {}
-                    KnownValue::Text(text) => {
-                        let unknown = column.name.unknown();
-                        touch(Touched::Tag(
-                            column.name.touched_by(text).unwrap_or(unknown),
-                        ));
-                    }
-                    KnownValue::Unknown => touch(Touched::Tag(column.name.unknown())),
-                }
+                    KnownValue::Null => continue,
+                    KnownValue::Text(text) => key.name.touched_by(text),
+                    KnownValue::Unknown => None,
+                };
+                touch(Touched::Tag(tag.unwrap_or(key.name.unknown())));
             }
         }
-        for order in self
-            .orders
-            .iter()
-            .filter(|order| order.reads.meets(changed))
-        {
-            let before = old.map(|old| self.before(order.at, old, new));
-            let after = new.map(|new| after(order.at, before, new));
-            for value in [before, after].into_iter().flatten() {
+        let orders = self.orders.iter();
+        for order in orders.filter(|order| order.reads.meets(changed)) {
+            for value in values(order.at) {
                 let place = match value {
                     KnownValue::Null => order.name.place_of_null(),
                     KnownValue::Text(text) => order.name.place_of_text(text),
@@ -285,6 +270,7 @@ fn known<'a>(row: &Tuple<'a>, at: usize) -> KnownValue<'a> {
 mod tests {
     use super::*;
     use crate::Value;
+    use crate::column_set::ColumnSet;
     use crate::postgres::interest::{RowInterest, WatchedRows};
     use crate::postgres::tags::{ValueClass, broad_reading};
 
