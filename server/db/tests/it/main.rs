@@ -22,5 +22,6 @@ mod postgres;
 mod promise;
 mod sqlite_triggers;
 mod support;
+mod trigger_costs;
 mod witness;
 mod writes;
