@@ -31,13 +31,30 @@ pub(crate) struct TouchCounts {
 /// All tags on which a stored entry depends.
 pub(crate) struct TagTable<V, F: Feed> {
     tags: HashMap<Tag, Dependents<V, F>, foldhash::fast::RandomState>,
+    /// Tags for which the table has slots, those of removed ones included.
+    slots: usize,
 }
 
 impl<V, F: Feed> TagTable<V, F> {
     pub(crate) fn new() -> Self {
         Self {
             tags: HashMap::default(),
+            slots: 0,
         }
+    }
+
+    /// Makes the slots of removed tags usable again when no other is free. Left alone, the table
+    /// would double as soon as more than half of its slots are used, so its memory would depend on
+    /// chance. It still doubles where fewer than an eighth of the slots can be won.
+    fn reuse_slots(&mut self) {
+        let used = self.tags.len();
+        if used == self.tags.capacity() && used < self.slots / 8 * 7 {
+            let hasher = self.tags.hasher().clone();
+            let mut tags = HashMap::with_capacity_and_hasher(self.slots, hasher);
+            tags.extend(self.tags.drain());
+            self.tags = tags;
+        }
+        self.slots = self.slots.max(self.tags.capacity());
     }
 
     /// The generations that an entry with these tags has to compare. Tags whose list has room are
@@ -45,6 +62,7 @@ impl<V, F: Feed> TagTable<V, F> {
     pub(crate) fn checks(&mut self, tags: &[Tag]) -> Box<[GenerationCheck]> {
         tags.iter()
             .filter_map(|&tag| {
+                self.reuse_slots();
                 let dependents = self.tags.entry(tag).or_insert_with(|| Dependents {
                     generation: None,
                     watching: 0,
