@@ -1,5 +1,6 @@
-//! What witnesses cost a miss: the CPU of server and database for an album with its artist and
-//! label, beside the same page written so that whole tables count and no witness is asked.
+//! What it costs a miss to narrow its dependencies: the CPU of server and database for an album
+//! with its artist and label, and for the newest albums, beside the same pages written so that
+//! whole tables count and no witness is asked.
 //!
 //! Each page is asked for once, so each is a miss. Server and database run on core 0, and the
 //! client on the other core. On PostgreSQL the round trips are counted in a run of their own, in
@@ -34,18 +35,70 @@ const WARMING: u64 = 200;
 /// Pages whose round trips are counted.
 const COUNTED: u64 = 500;
 
+/// A page, and the same page of which whole tables count.
+struct PagePair {
+    title: &'static str,
+    narrow: &'static str,
+    wide: &'static str,
+    /// Where it is narrowed.
+    databases: &'static [Kind],
+}
+
+const PAIRS: [PagePair; 3] = [
+    PagePair {
+        title: "along keys",
+        narrow: "keys",
+        wide: "keys-wide",
+        databases: &Kind::BOTH,
+    },
+    PagePair {
+        title: "first rows",
+        narrow: "first",
+        wide: "first-wide",
+        databases: &Kind::BOTH,
+    },
+    PagePair {
+        title: "first rows and their keys",
+        narrow: "both",
+        wide: "both-wide",
+        databases: &[Kind::Sqlite],
+    },
+];
+
 const PAGES: Pages<'static> = &[
     (
-        "narrow/[id].sql",
+        "keys/[id].sql",
         "-- param: id integer\n-- name: album :one\n\
          select a.title, r.name as artist, l.name as label from album a join artist r on r.id = a.artist_id \
          join label l on l.id = r.label_id where a.id = :id;\n",
     ),
     (
-        "wide/[id].sql",
+        "keys-wide/[id].sql",
         "-- param: id integer\n-- name: album :one\n\
          select a.title, r.name as artist, l.name as label from album a join artist r on r.id = a.artist_id + 0 \
          join label l on l.id = r.label_id + 0 where a.id = :id;\n",
+    ),
+    (
+        "first/[id].sql",
+        "-- param: id integer\n-- name: albums :many\n\
+         select id, title, :id as page from album order by id desc limit 8;\n",
+    ),
+    (
+        "first-wide/[id].sql",
+        "-- param: id integer\n-- name: albums :many\n\
+         select id, title, :id as page from album order by id desc limit 8 + 0;\n",
+    ),
+    (
+        "both/[id].sql",
+        "-- param: id integer\n-- name: albums :many\n\
+         select a.id, a.title, r.name as artist, :id as page from album a join artist r on r.id = a.artist_id \
+         order by a.id desc limit 8;\n",
+    ),
+    (
+        "both-wide/[id].sql",
+        "-- param: id integer\n-- name: albums :many\n\
+         select a.id, a.title, r.name as artist, :id as page from album a join artist r on r.id = a.artist_id \
+         order by a.id desc limit 8 + 0;\n",
     ),
 ];
 
@@ -60,28 +113,34 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<bool> {
     let albums = (WARMING + pages * blocks * 2).max(COUNTED + WARMING);
     let mut table = format!(
         "CPU of server and database per page, µs, median of {} runs of {pages} pages\n\
-         {:>10} {:>9} {:>14}   ratio\n",
+         {:>10} {:>26} {:>9} {:>9}   ratio\n",
         2 * blocks,
         "",
+        "",
         "whole",
-        "with witnesses",
+        "narrowed",
     );
     let (mut found, mut holds) = (Vec::new(), true);
-    for kind in Kind::BOTH {
-        let [wide, narrow, ratio] = measure(&millpond, kind, albums, pages, blocks)?;
+    let databases = PAIRS
+        .iter()
+        .flat_map(|pair| pair.databases.iter().map(move |&kind| (pair, kind)));
+    for (pair, kind) in databases {
+        let [wide, narrow, ratio] = measure(&millpond, kind, pair, albums, pages, blocks)?;
         let outcome = ratio.at_most(LIMIT);
         holds &= outcome == Outcome::Holds;
         let _ = writeln!(
             table,
-            "{:>10} {:>9.1} {:>14.1}   {}; at most {LIMIT}: {}",
+            "{:>10} {:>26} {:>9.1} {:>9.1}   {}; at most {LIMIT}: {}",
             kind.name(),
+            pair.title,
             wide.median(),
             narrow.median(),
             ratio.shown(3),
             outcome.as_str(),
         );
         found.push(json!({
-            "database": kind.name(), "wide_us": wide.median(), "narrow_us": narrow.median(),
+            "database": kind.name(), "page": pair.title,
+            "wide_us": wide.median(), "narrow_us": narrow.median(),
             "ratio": ratio.median(), "ratio_95": ratio.interval(), "outcome": outcome.as_str(),
         }));
     }
@@ -101,6 +160,7 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<bool> {
 fn measure(
     millpond: &Path,
     kind: Kind,
+    pair: &PagePair,
     albums: u64,
     pages: u64,
     blocks: u64,
@@ -112,7 +172,7 @@ fn measure(
         let before = shop.cpu()?;
         read(
             &mut client,
-            ["wide", "narrow"][page],
+            [pair.wide, pair.narrow][page],
             &mut next[page],
             count,
         )?;
@@ -124,7 +184,12 @@ fn measure(
     }
     let (mut wide, mut narrow, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
     for block in 0..blocks {
-        eprintln!("{}: block {} of {blocks}", kind.name(), block + 1);
+        eprintln!(
+            "{}, {}: block {} of {blocks}",
+            kind.name(),
+            pair.title,
+            block + 1
+        );
         let first = cost(0, pages)?;
         let (second, third) = (cost(1, pages)?, cost(1, pages)?);
         let fourth = cost(0, pages)?;
@@ -137,7 +202,7 @@ fn measure(
     Ok([wide?, narrow?, ratio?])
 }
 
-/// Round trips of the wide and of the narrow page.
+/// Round trips of the wide and of the narrow page along keys.
 fn round_trips(millpond: &Path, albums: u64) -> Result<[u64; 2]> {
     let trips = RoundTrips::default();
     let through = |port| trips.relay(port);
@@ -152,7 +217,7 @@ fn round_trips(millpond: &Path, albums: u64) -> Result<[u64; 2]> {
         read(&mut client, page, &mut next, COUNTED)?;
         Ok(trips.count() - before)
     };
-    Ok([of("wide")?, of("narrow")?])
+    Ok([of(PAIRS[0].wide)?, of(PAIRS[0].narrow)?])
 }
 
 /// Reads this many albums that no request has asked for.
