@@ -130,7 +130,8 @@ impl Compare {
                 };
                 live.show(place, &progress.run, || progress_line(progress, &names));
             };
-            millrace_runs::compare(&compare, Some(&mut show), &events.stop).map_err(Failure::new)?
+            millrace_runs::compare(&compare, Some(&mut show), &events.stop)
+                .map_err(Failure::measuring)?
         };
         let text = summary(&comparison);
         self.results

@@ -126,7 +126,7 @@ impl Sweep {
                 }
             };
             let found = millrace_runs::sweep(&plan, Some(&mut watch), &events.stop);
-            (found.map_err(Failure::new)?, live.finish())
+            (found.map_err(Failure::measuring)?, live.finish())
         };
         if was_screen {
             // The rows went away with the screen.
