@@ -134,7 +134,7 @@ pub struct Axis {
 }
 
 impl Axis {
-    /// An axis with even steps from zero.
+    /// An axis with even steps: a vertical one from zero, a horizontal one from its lowest value.
     pub fn linear(title: impl Into<String>, unit: Unit) -> Self {
         Self {
             title: title.into(),
@@ -165,7 +165,7 @@ impl Axis {
 /// How values are spread over an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scale {
-    /// Evenly, from zero.
+    /// Evenly.
     Linear,
     /// By their logarithm; values that are not positive have no place.
     Log,

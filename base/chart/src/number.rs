@@ -45,18 +45,6 @@ pub fn rate(value: f64) -> String {
     )
 }
 
-/// Throughput over response time: `840 /s²`, `12.3 M/s²`.
-pub fn power(value: f64) -> String {
-    let units = [
-        (1e12, "T/s²"),
-        (1e9, "G/s²"),
-        (1e6, "M/s²"),
-        (1e3, "k/s²"),
-        (1.0, "/s²"),
-    ];
-    scaled(value, &units, "/s²")
-}
-
 /// An amount of bytes, in powers of ten: `512 B`, `1.20 MB`.
 pub fn bytes(value: f64) -> String {
     if value < 1000.0 {

@@ -18,6 +18,13 @@ pub enum Error {
         /// What the resolver said.
         source: io::Error,
     },
+    /// The server accepts no connection.
+    Unreachable {
+        /// Its address, or the path of its Unix socket.
+        address: String,
+        /// What the system said.
+        source: io::Error,
+    },
     /// The connections need more file descriptors than this process may have.
     Descriptors {
         /// How many are needed.
@@ -50,6 +57,16 @@ impl fmt::Display for Error {
         match self {
             Self::Plan(sentence) => out.write_str(sentence),
             Self::Resolve { name, source } => write!(out, "no address for {name}: {source}"),
+            Self::Unreachable { address, source } => match source.kind() {
+                io::ErrorKind::ConnectionRefused => write!(out, "nothing listens at {address}"),
+                io::ErrorKind::TimedOut => {
+                    write!(
+                        out,
+                        "{address} does not answer: no connection within the timeout"
+                    )
+                }
+                _ => write!(out, "cannot connect to {address}: {source}"),
+            },
             Self::Descriptors { need, have } => write!(
                 out,
                 "{need} file descriptors are needed and {have} allowed: use fewer connections, or raise the limit \
@@ -70,7 +87,9 @@ impl fmt::Display for Error {
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Self::Resolve { source, .. } | Self::System { source, .. } => Some(source),
+            Self::Resolve { source, .. }
+            | Self::Unreachable { source, .. }
+            | Self::System { source, .. } => Some(source),
             Self::Postgres(error) => error.source(),
             _ => None,
         }

@@ -52,7 +52,7 @@ pub use plan::{
     Stop, TargetPlan,
 };
 pub use progress::{Phase, Progress};
-pub use transport::{Bandwidth, Trust, client_config};
+pub use transport::{Bandwidth, Trust, client_config, reach};
 pub use workload::{
     ArrivalKind, ArrivalPattern, DIRECTORY_BYTES, FileSet, FileSetError, Learned, LearnedClass,
     LogError, LogLines, MOST_DIRECTORIES, PlanError, Replay, Workload,

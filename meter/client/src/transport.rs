@@ -6,6 +6,7 @@
 mod bandwidth;
 mod bandwidth_pace;
 mod paced_line;
+mod reach;
 mod target;
 mod tls;
 mod trust;
@@ -20,6 +21,7 @@ use crate::outcome::{FailureKind, Fault};
 pub use bandwidth::Bandwidth;
 pub(crate) use bandwidth_pace::BandwidthPace;
 pub(crate) use paced_line::{PacedLine, Turn};
+pub use reach::reach;
 pub(crate) use target::{ConnectedSocket, Target, kind_of_connect};
 pub use tls::client_config;
 pub(crate) use tls::{HandshakeStep, TlsSession};

@@ -11,6 +11,10 @@ use signal_hook::iterator::Signals;
 
 use crate::failure::{CommandResult, Failure};
 
+/// Signals within this time of the first belong to it: `timeout` and supervisors signal a process
+/// and then its group. What was measured is still written.
+const SAME: Duration = Duration::from_secs(1);
+
 /// Whether the command was asked to stop.
 pub(crate) struct Events {
     /// Disconnected by the first SIGTERM or SIGINT.
@@ -20,7 +24,8 @@ pub(crate) struct Events {
 }
 
 impl Events {
-    /// Takes over SIGTERM and SIGINT for the rest of the process. A second one ends it at once.
+    /// Takes over SIGTERM and SIGINT for the rest of the process. Another one a second or more
+    /// after the first ends it at once.
     pub(crate) fn listen() -> CommandResult<Self> {
         let mut signals = Signals::new([SIGTERM, SIGINT])
             .map_err(|error| Failure::new(format!("cannot listen for signals: {error}")))?;
@@ -29,12 +34,20 @@ impl Events {
         let flag = Arc::clone(&stop);
         let work = move || {
             let mut sender = Some(sender);
+            let mut asked = None;
             for _ in signals.forever() {
-                if flag.swap(true, Ordering::SeqCst) {
-                    crate::live::restore();
-                    std::process::exit(1)
+                match asked {
+                    None => {
+                        asked = Some(base_clock::now());
+                        flag.store(true, Ordering::SeqCst);
+                        drop(sender.take());
+                    }
+                    Some(first) if base_clock::since(first) < SAME => {}
+                    Some(_) => {
+                        crate::live::restore();
+                        std::process::exit(1)
+                    }
                 }
-                drop(sender.take());
             }
         };
         thread::Builder::new()

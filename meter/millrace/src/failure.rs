@@ -3,6 +3,8 @@
 use std::fmt::Display;
 use std::process::ExitCode;
 
+use millrace_client::Error;
+
 use crate::output::note;
 
 /// Why a command did not succeed.
@@ -29,6 +31,16 @@ impl Failure {
         Self::Message {
             message: message.to_string(),
             hint: None,
+        }
+    }
+
+    /// A measurement that could not be carried out, with advice where there is some.
+    pub(crate) fn measuring(error: Error) -> Self {
+        let is_unreachable = matches!(error, Error::Unreachable { .. });
+        let failure = Self::new(error);
+        match is_unreachable {
+            true => failure.hint("start the server, or correct the URL or --connect-to"),
+            false => failure,
         }
     }
 

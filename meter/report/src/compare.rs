@@ -271,7 +271,7 @@ fn conditions(comparison: &Comparison) -> Table {
 
 fn name(comparison: &Comparison, metric: Metric) -> String {
     let mark = if metric == comparison.metric {
-        "→ "
+        "→\u{a0}"
     } else {
         ""
     };

@@ -111,11 +111,31 @@ fn write_table_figure(html: &mut String, table: &Table) {
     html.push_str("</figure>\n");
 }
 
+/// Letters from which a cell is a sentence: a column on a phone is too narrow for it.
+const SENTENCE: usize = 48;
+/// Letters of a cell with words, and of a whole row, from which the row is too wide for a phone.
+const WIDE: (usize, usize) = (30, 80);
+
+/// Whether the cells of a row stand below each other on a phone.
+fn is_stacked(table: &Table) -> bool {
+    let widest = |n: usize| {
+        let cells = table.rows.iter().filter_map(|row| row.get(n));
+        cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..table.columns.len()).map(widest).collect();
+    let columns = table.columns.iter().zip(&widths);
+    let words = columns.filter(|(column, _)| column.align == Align::Left);
+    let words = words.map(|(_, width)| *width).max().unwrap_or(0);
+    words > SENTENCE || (words > WIDE.0 && widths.iter().sum::<usize>() > WIDE.1)
+}
+
 fn write_table(html: &mut String, table: &Table) {
     let caption = Escaped(&table.caption);
+    let is_stacked = is_stacked(table);
+    let kind = if is_stacked { " class=\"stacked\"" } else { "" };
     let _ = writeln!(
         html,
-        "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{caption}\">\n<table>"
+        "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{caption}\">\n<table{kind}>"
     );
     if !table.caption.is_empty() {
         let _ = writeln!(html, "<caption>{caption}</caption>");
@@ -137,10 +157,19 @@ fn write_table(html: &mut String, table: &Table) {
     for row in &table.rows {
         html.push_str("<tr>");
         for (n, column) in table.columns.iter().enumerate() {
-            let cell = Escaped(row.get(n).map_or("", String::as_str));
+            let text = row.get(n).map_or("", String::as_str);
+            let (cell, class) = (Escaped(text), class(column));
             let _ = match n {
-                0 => write!(html, "<th scope=\"row\"{}>{cell}</th>", class(column)),
-                _ => write!(html, "<td{}>{cell}</td>", class(column)),
+                0 => write!(html, "<th scope=\"row\"{class}>{cell}</th>"),
+                // Where cells stand below each other there is no head.
+                _ if is_stacked && text == none() => {
+                    write!(html, "<td{class} data-none>{cell}</td>")
+                }
+                _ if is_stacked && column.align == Align::Right => {
+                    let head = Escaped(&column.title);
+                    write!(html, "<td{class} data-head=\"{head}\">{cell}</td>")
+                }
+                _ => write!(html, "<td{class}>{cell}</td>"),
             };
         }
         html.push_str("</tr>\n");
@@ -298,6 +327,34 @@ fn none() -> String {
 mod tests {
     use super::*;
     use crate::{Line, Unit};
+
+    #[test]
+    fn a_number_in_a_stacked_row_keeps_its_head_where_there_is_one() {
+        let table = |evidence: &str| {
+            let limit = |bound: &str| vec!["cores".into(), bound.into(), evidence.into()];
+            let mut html = String::new();
+            let columns = vec![
+                Column::text("limit"),
+                Column::number("at most"),
+                Column::text("evidence"),
+            ];
+            write_table(
+                &mut html,
+                &Table {
+                    columns,
+                    rows: vec![limit("5 /s"), limit("–")],
+                    ..Table::default()
+                },
+            );
+            html
+        };
+        let long = table(&"so and so ".repeat(9));
+        assert!(long.contains("<table class=\"stacked\">"));
+        assert!(long.contains("<td class=\"r\" data-head=\"at most\">5 /s</td>"));
+        assert!(long.contains("<td class=\"r\" data-none>–</td>"));
+        let short = table("so");
+        assert!(!short.contains("stacked") && short.contains("<td class=\"r\">–</td>"));
+    }
 
     #[test]
     fn a_graphs_table_has_every_line_at_its_place() {

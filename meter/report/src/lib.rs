@@ -34,6 +34,7 @@ mod probed;
 mod sweep;
 mod sweep_charts;
 mod sweep_csv;
+mod sweep_curve;
 mod sweep_optimum;
 mod visits;
 
@@ -53,4 +54,5 @@ pub use model::{Banner, Figure, Report, Section, Tone};
 pub use postgres::postgres_tables;
 pub use sweep::{sweep_columns, sweep_findings, sweep_report, sweep_row, sweep_table};
 pub use sweep_csv::sweep_csv;
+pub use sweep_curve::sweep_curve;
 pub use visits::class_table;

@@ -77,17 +77,25 @@ pub fn limits_text(run: &Run) -> String {
     text
 }
 
+/// The likeliest limit with what speaks for it, and the names of the others. The report and the
+/// JSON have the evidence of all.
 fn findings_text(found: &[Finding]) -> String {
-    let mut text = String::new();
-    for (n, finding) in found.iter().enumerate() {
-        let lead = if n == 0 { "limited by" } else { "  then by" };
-        let bound = finding
-            .bound_per_s
-            .map_or_else(String::new, |bound| format!(", at most {}", rate(bound)));
-        text.push_str(&format!("{lead}: {}{bound}\n", finding.name));
-        for evidence in &finding.evidence {
-            text.push_str(&format!("    {evidence}\n"));
-        }
+    let named = |finding: &Finding| match finding.bound_per_s {
+        Some(bound) => format!("{} (at most {})", finding.name, rate(bound)),
+        None => finding.name.to_string(),
+    };
+    let Some((first, others)) = found.split_first() else {
+        return String::new();
+    };
+    let bound = first.bound_per_s.map(rate);
+    let bound = bound.map_or_else(String::new, |bound| format!(", at most {bound}"));
+    let mut text = format!("limited by: {}{bound}\n", first.name);
+    for evidence in &first.evidence {
+        text.push_str(&format!("    {evidence}\n"));
+    }
+    if !others.is_empty() {
+        let others: Vec<String> = others.iter().map(named).collect();
+        text.push_str(&format!("  then by: {}\n", others.join(", ")));
     }
     text
 }
@@ -334,8 +342,31 @@ pub(crate) fn none() -> String {
 #[cfg(test)]
 mod tests {
     use millrace_runs::{Probed, Summary};
+    use millrace_stats::{Finding, Limit};
 
-    use super::{NOTHING, UNSEEN, none_named};
+    use super::{NOTHING, UNSEEN, findings_text, none_named};
+
+    #[test]
+    fn the_likeliest_limit_has_its_evidence_and_the_others_their_names() {
+        let finding = |name, bound_per_s, evidence: &[&str]| Finding {
+            name,
+            weight: 1.0,
+            evidence: evidence.iter().map(ToString::to_string).collect(),
+            bound_per_s,
+        };
+        let found = [
+            finding(Limit::Cores, Some(161e3), &["idle 3 %", "and shared"]),
+            finding(Limit::Client, Some(170e3), &["busy"]),
+            finding(Limit::Neighbours, None, &["others use 0.4"]),
+        ];
+        let text = findings_text(&found).replace('\u{a0}', " ");
+        assert_eq!(
+            text,
+            "limited by: the CPU of all cores, at most 161 k/s\n    idle 3 %\n    and shared\n  \
+             then by: the client itself (at most 170 k/s), other programs on its cores\n"
+        );
+        assert_eq!(findings_text(&found[2..]).lines().count(), 2);
+    }
 
     #[test]
     fn an_unseen_server_gets_no_statement() {

@@ -4,10 +4,10 @@ use millrace_runs::{By, Direction, Hysteresis, Run, Sweep, SweepStep};
 use millrace_stats::{Estimate, Latency, Met, Usl, Verdict};
 
 use crate::measured::sentence;
-use crate::number::{count, micros, plain, power, rate};
+use crate::number::{count, micros, plain, rate};
 use crate::{
     Banner, Column, Figure, Report, Section, Table, Tone, Unit, conditions, limits, sweep_charts,
-    sweep_optimum,
+    sweep_curve, sweep_optimum,
 };
 
 /// A sweep as a report of its own.
@@ -25,6 +25,8 @@ pub fn sweep_report(sweep: &Sweep) -> Report {
     report.push(Section::Figures(figures(sweep)));
     if sweep.steps.iter().any(|step| step.complete) {
         report.push(Section::Lines(sweep_charts::throughput(sweep)));
+        let curve = sweep_curve::curve_table(sweep).filter(|_| sweep.usl.is_none());
+        report.sections.extend(curve.map(Section::Table));
         report.push(Section::Lines(sweep_charts::latency(sweep)));
         report
             .sections
@@ -70,7 +72,7 @@ pub fn sweep_table(sweep: &Sweep) -> Table {
         columns: sweep_columns(sweep.by),
         rows: sweep.steps.iter().map(|step| sweep_row(sweep.by, step)).collect(),
         note: "Times are from the scheduled send in an open loop, else from the actual send. A percentile with fewer \
-               than ten samples beyond it is not given. X/R is good answers a second over the mean response time."
+               than ten samples beyond it is not given."
             .to_owned(),
     }
 }
@@ -85,7 +87,7 @@ pub fn sweep_columns(by: By) -> Vec<Column> {
     if by == By::Rate {
         columns.push(Column::number("offered"));
     }
-    let numbers = ["achieved", "errors", "50 %", "95 %", "99 %", "X/R"];
+    let numbers = ["achieved", "errors", "median", "95 %", "99 %"];
     columns.extend(numbers.map(Column::number));
     columns.push(Column::text("verdict"));
     columns
@@ -116,7 +118,6 @@ pub fn sweep_row(by: By, step: &SweepStep) -> Vec<String> {
         time(|latency| latency.p50),
         time(|latency| latency.p95),
         time(|latency| latency.p99),
-        run.power().map_or_else(none, power),
         format!("{}{objective}{stopped}", run.verdict),
     ]);
     row
@@ -231,11 +232,11 @@ fn figures(sweep: &Sweep) -> Vec<Figure> {
                 .map_or_else(String::new, |top| format!("at {}", at(sweep, top.level))),
         ),
         Figure::new(
-            "maximum X/R",
+            "best balance",
             sweep
                 .power
                 .as_ref()
-                .map_or_else(none, |found| power(found.value)),
+                .map_or_else(none, |found| plain_level(found.level)),
         )
         .with_note(
             sweep

@@ -70,13 +70,13 @@ pub(crate) fn power(sweep: &Sweep) -> Option<LineChart> {
     let point = |at: &LevelPower| (at.level, Some(at.value / found.value));
     Some(LineChart {
         title: over(sweep.by, "Throughput over mean response time"),
-        note: "X/R of the way up as a share of its highest, the geometric mean of the climbs. Right of the highest a percent more \
+        note: "The way up, as a share of the highest; the geometric mean of the climbs. Right of the highest a percent more \
                throughput costs more than a percent more response time."
             .to_owned(),
         x: level_axis(sweep),
-        y: Axis::linear("share of the highest X/R", Unit::Percent),
+        y: Axis::linear("share of the highest", Unit::Percent),
         lines: vec![Line {
-            name: "X/R".to_owned(),
+            name: "throughput over mean response time".to_owned(),
             points: found.levels.iter().map(point).collect(),
         }],
     })

@@ -1,5 +1,5 @@
-//! The optimal levels of a sweep: the highest X/R, and the level at which an objective begins to
-//! fail.
+//! The optimal levels of a sweep: the best balance of throughput and response time, and the level
+//! at which an objective begins to fail.
 
 use millrace_runs::{Attained, By, Edge, Power, Sweep};
 use millrace_stats::Met;
@@ -8,10 +8,11 @@ use crate::Figure;
 use crate::number::{micros, plain, rate};
 use crate::sweep::{at, none, plain_level};
 
-/// "Maximum X/R: at 16 connections, with 10.2 k/s and a mean response time of 1.57 ms; …".
+/// "Best balance of throughput and response time: at 16 connections, with 10.2 k/s and a mean
+/// response time of 1.57 ms; …".
 pub(crate) fn power(sweep: &Sweep, found: &Power) -> String {
     format!(
-        "Maximum X/R: at {}, with {} and a mean response time of {}; {}",
+        "Best balance of throughput and response time: at {}, with {} and a mean response time of {}; {}",
         at(sweep, found.level),
         rate(found.rate),
         micros(found.mean_us),
@@ -21,7 +22,11 @@ pub(crate) fn power(sweep: &Sweep, found: &Power) -> String {
 
 /// Where it is, for a report.
 pub(crate) fn place(sweep: &Sweep, found: &Power) -> String {
-    format!("at {}; {}", at(sweep, found.level), doubt(found))
+    format!(
+        "{}, where throughput over response time is highest; {}",
+        unit(sweep, ""),
+        doubt(found)
+    )
 }
 
 /// How surely, and whether the ladder ends there.

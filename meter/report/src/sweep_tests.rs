@@ -6,7 +6,7 @@ use millrace_runs::{
 use millrace_stats::{Accounting, Latencies, Observation};
 
 use super::*;
-use crate::{sweep_csv, sweep_limits_text, text_table};
+use crate::{sweep_csv, sweep_curve, sweep_limits_text, text_table};
 
 fn run(rate: f64, p50: f64) -> Run {
     let latency = Latency {
@@ -143,8 +143,8 @@ fn the_findings_are_sentences() {
     );
     assert_eq!(
         findings[1],
-        "Maximum X/R: at 4 connections, with 2.50 k/s and a mean response time of 1.00 ms; levels from 2 to 6 cannot be \
-         told apart (95 %)"
+        "Best balance of throughput and response time: at 4 connections, with 2.50 k/s and a mean response time of 1.00 ms; \
+         levels from 2 to 6 cannot be told apart (95 %)"
     );
     assert_eq!(
         findings[2],
@@ -177,6 +177,39 @@ fn the_findings_are_sentences() {
         sweep_findings(&without),
         ["No Universal Scalability Law: too few"]
     );
+}
+
+#[test]
+fn the_throughput_of_each_level_is_a_bar_beside_proportion() {
+    let step = |level: f64, rate: f64| step(level, Direction::Up, rate);
+    let mut sweep = Sweep {
+        steps: vec![step(1.0, 100.0), step(2.0, 248.0), step(8.0, 400.0)],
+        ..sweep()
+    };
+    let text = |sweep: &Sweep| text_table(&sweep_curve(sweep).unwrap());
+    expect_test::expect![[r#"
+        Throughput at each level
+        connections  good answers a second  of proportion
+        ───────────  ─────────────────────  ─────────────  ────────────────────────────────────────
+                  1                 100 /s          100 %  ██████████
+                  2                 248 /s          124 %  ████████████████████████▊
+                  8                 400 /s         50.0 %  ████████████████████████████████████████
+        Of proportion: 100 % if the throughput rises as the connections do, from the lowest level on.
+    "#]]
+    .assert_eq(&text(&sweep));
+    // Where the law has no fit, the page has the table too.
+    sweep.usl = None;
+    assert!(sweep_report(&sweep).to_html().contains("of proportion"));
+    sweep.by = By::Rate;
+    assert!(text(&sweep).contains("of demanded") && !text(&sweep).contains("Of proportion"));
+    sweep.sessions = true;
+    assert!(!text(&sweep).contains("of demanded"));
+    let many = (1..=1000).map(|n| step(f64::from(n), 100.0));
+    sweep.steps = many.collect();
+    let rows = sweep_curve(&sweep).unwrap().rows;
+    assert!(rows.len() <= 41 && rows[0][0] == "1" && rows[rows.len() - 1][0] == "1\u{202f}000");
+    sweep.steps.truncate(1);
+    assert!(sweep_curve(&sweep).is_none());
 }
 
 #[test]
@@ -214,7 +247,7 @@ fn every_part_is_in_the_report_and_nothing_gets_through_unescaped() {
         "its lower end",
         "Response time",
         "median, down",
-        "maximum X/R",
+        "best balance",
         "Throughput over mean response time against connections",
         "ceases to hold at about",
         "Errors",

@@ -15,7 +15,8 @@ use millrace_client::{
     Error, LengthPlan, LoadPlan, NullPlan, NullServer, Order, Plan, RequestPlan, RunConditions,
     Stop, TargetPlan, limits,
 };
-use millrace_stats::Calibration;
+use millrace_stats::verdict::withdraw_ceiling;
+use millrace_stats::{Calibration, Verdict};
 
 /// URLs of a list that are requested to learn the size of the responses.
 const ASKED: u64 = 16;
@@ -73,6 +74,22 @@ pub fn calibrate(
         same_core,
         limits::is_local(&url.host),
     ))
+}
+
+/// Withdraws the doubt about the client's ceiling from the verdicts on `runs`, if one of them shows
+/// by its rate that the client can do more. Each run is its rate, its verdict and its reasons.
+pub(crate) fn withdraw_surpassed<'a>(
+    known: Option<Calibration>,
+    runs: impl Iterator<Item = (f64, &'a mut Verdict, &'a mut Vec<String>)>,
+) {
+    let runs: Vec<_> = runs.collect();
+    let is_surpassed =
+        known.is_some_and(|known| runs.iter().any(|(rate, ..)| known.is_surpassed(*rate)));
+    if is_surpassed {
+        for (_, verdict, reasons) in runs {
+            withdraw_ceiling(verdict, reasons);
+        }
+    }
 }
 
 fn conclude(

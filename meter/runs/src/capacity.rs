@@ -20,8 +20,13 @@ use std::time::Duration;
 pub use outcome::Capacity;
 pub use runner::capacity;
 
-use millrace_client::{Plan, Process, Progress};
+use millrace_client::{Error, Plan, Process, Progress, Stop};
+use millrace_stats::capacity::search::Question;
 use millrace_stats::{CapacityTrial, Objective, Stage};
+
+/// The highest rate of a search without a top: more than one client can send. A search ends long
+/// before it, where the objective fails or the client is the limit.
+const NO_TOP: f64 = 10_000_000.0;
 
 /// What to search, and how.
 #[derive(Clone, Debug)]
@@ -43,16 +48,70 @@ pub struct CapacityPlan {
 }
 
 impl CapacityPlan {
-    /// From 100 to 100,000 requests a second to within 3 %, with Poisson arrivals.
+    /// From 100 requests a second as far as the server or the client goes, to within 3 %, with
+    /// Poisson arrivals.
     pub fn new(plan: Plan, objective: Objective) -> Self {
         Self {
+            to: NO_TOP.min(plan.highest_rate()),
             plan,
             process: Process::Poisson(1),
             objective,
             from: 100.0,
-            to: 100_000.0,
             precision: 0.03,
             at_least: None,
+        }
+    }
+}
+
+impl CapacityPlan {
+    /// Checks what can be checked before the first trial.
+    ///
+    /// # Errors
+    /// The search cannot be carried out.
+    pub fn check(&self) -> Result<(), Error> {
+        let refuse = |sentence: &str| Err(Error::Plan(sentence.to_owned()));
+        if !matches!(self.plan.length.stop, Stop::Duration(_)) {
+            return refuse("a trial ends after a duration, not after a number of requests");
+        }
+        if self.plan.load.schedule.is_some() {
+            return refuse("the schedule of a trial comes from the search");
+        }
+        if !(self.from > 0.0 && self.from < self.to) {
+            return refuse("the lowest rate must be above 0 and below the highest");
+        }
+        if !(self.precision >= 0.001 && self.precision <= 0.5) {
+            return refuse("the precision must be from 0.1 % to 50 %");
+        }
+        if self
+            .at_least
+            .is_some_and(|rate| !(rate.is_finite() && rate > 0.0))
+        {
+            return refuse("the rate that is to be reached must be above 0");
+        }
+        runner::top(self).check()?;
+        Ok(())
+    }
+
+    /// The planned length of a trial.
+    pub fn trial_length(&self) -> Duration {
+        let measured = match self.plan.length.stop {
+            Stop::Duration(duration) => duration,
+            Stop::Requests(_) => Duration::ZERO,
+        };
+        self.plan.length.unmeasured() + measured
+    }
+
+    /// The fewest and the most trials of a search that finds its rate.
+    pub fn trials(&self) -> [usize; 2] {
+        self.question().trials()
+    }
+
+    fn question(&self) -> Question {
+        Question {
+            objective: self.objective,
+            from: self.from,
+            to: self.to,
+            precision: self.precision,
         }
     }
 }

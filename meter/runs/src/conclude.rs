@@ -170,7 +170,10 @@ pub(crate) fn conclude(measured: Measured<'_>) -> Run {
         ramp_down: visits::ramp_down(&plan.length, &all),
         auto,
         postgres,
-        calibration: plan.conditions.calibration,
+        calibration: plan
+            .conditions
+            .calibration
+            .map(|known| known.after(rate(all.answered_in_time))),
         notes,
         started_unix_us: base_clock::unix_micros(start),
         histograms: histograms(&all),

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::Run;
 use crate::ladder::{Climb, LevelRun};
 use crate::limited::{LimitFindings, RunAtLevel};
-use millrace_client::{Error, Plan, Progress, Stop};
+use millrace_client::{Error, Plan, Progress, Stop, reach};
 use millrace_stats::Verdict;
 use millrace_stats::analysis::bottleneck::Finding;
 use millrace_stats::analysis::demand::Demands;
@@ -85,7 +85,8 @@ pub fn diagnosed(connections: usize) -> [usize; LEVELS] {
 /// and finds what limits the server.
 ///
 /// # Errors
-/// The plan cannot be carried out, has a schedule, or ends after a number of requests.
+/// The plan cannot be carried out, nothing listens, it has a schedule, or ends after a number of
+/// requests.
 pub fn diagnose(
     plan: &Plan,
     mut progress: Option<&mut dyn FnMut(&DiagnoseProgress)>,
@@ -103,6 +104,7 @@ pub fn diagnose(
                 .to_owned(),
         ));
     }
+    reach(plan)?;
     let steps = diagnosed(plan.load.connections);
     let mut levels = Vec::new();
     let mut climb = Climb::new(stop);
@@ -171,6 +173,7 @@ fn conclude(levels: Vec<Level>, command: String) -> Diagnosis {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use millrace_client::{NullPlan, NullServer};
 
     #[test]
     fn an_objective_is_about_the_level_with_all_connections() {
@@ -190,11 +193,13 @@ mod tests {
     #[test]
     fn a_diagnosis_without_a_level_is_invalid() {
         let stop = AtomicBool::new(true);
-        let plan = Plan::new("http://127.0.0.1:9/").with(|plan| {
+        let server = NullServer::start(&NullPlan::default()).unwrap();
+        let plan = Plan::new(server.url()).with(|plan| {
             plan.length.stop = Stop::Duration(std::time::Duration::from_secs(1));
         });
         let diagnosis = diagnose(&plan, None, &stop).unwrap();
         assert_eq!(diagnosis.verdict, Verdict::Invalid);
         assert!(diagnosis.levels.is_empty() && !diagnosis.remarks.is_empty());
+        drop(server.stop());
     }
 }

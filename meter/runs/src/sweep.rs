@@ -16,7 +16,7 @@ pub use outcome::{
 
 use crate::Ladder;
 use crate::ladder::{Climb, LevelRun};
-use millrace_client::{Error, Plan, Process, Progress, Schedule, Stop};
+use millrace_client::{Error, Plan, Process, Progress, Schedule, Stop, reach};
 use millrace_stats::Objective;
 
 #[cfg(test)]
@@ -81,8 +81,8 @@ struct SweepLevel {
 /// `watch` is called from the calling thread.
 ///
 /// # Errors
-/// The first step cannot be run. If a later step cannot be run, the steps before it are returned,
-/// with the reason.
+/// Nothing listens, or the first step cannot be run. If a later step cannot be run, the steps
+/// before it are returned, with the reason.
 pub fn sweep(
     plan: &SweepPlan,
     mut watch: Option<&mut dyn FnMut(News<'_>)>,
@@ -90,6 +90,9 @@ pub fn sweep(
 ) -> Result<Sweep, Error> {
     let each = check(plan)?;
     let places = places(plan);
+    if let Some(first) = places.first() {
+        reach(&step_plan(plan, *first, 0))?;
+    }
     let mut steps: Vec<SweepStep> = Vec::new();
     let mut trouble = None;
     let mut climb = Climb::new(stop);

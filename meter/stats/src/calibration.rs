@@ -16,6 +16,21 @@ pub struct Calibration {
     /// Whether the null server had to run on cores that the client uses.
     pub same_core: bool,
     /// True if the client could do more than the ceiling: the null server took cores from it that
-    /// the subject will not take, or the null server was the limit.
+    /// the subject will not take, the null server was the limit, or a run surpassed the ceiling.
     pub lower_bound: bool,
+}
+
+impl Calibration {
+    /// The same after a run at `rate`: a ceiling that was surpassed is only a lower bound.
+    pub fn after(self, rate: f64) -> Self {
+        Self {
+            lower_bound: self.lower_bound || self.is_surpassed(rate),
+            ..self
+        }
+    }
+
+    /// True if a run at `rate` shows that the client can do more than the ceiling.
+    pub fn is_surpassed(&self, rate: f64) -> bool {
+        rate > self.ceiling_per_s
+    }
 }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::series::{Series, Slot};
 use crate::{Calibration, Latencies};
 use base_clock::Nanos;
-pub use client::notes;
+pub use client::{notes, withdraw_ceiling};
 
 /// Whether a run's figures can be believed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

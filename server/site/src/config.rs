@@ -40,6 +40,7 @@ pub(crate) use hosts::{Host, HostName};
 pub(crate) use session::Secret;
 pub(crate) use session::SessionSettings;
 pub use tls::TlsSettings;
+pub use value::listen_address;
 pub(crate) use warm::WarmList;
 
 /// The name of the file in the site's folder.

@@ -62,7 +62,7 @@ mod visitor;
 mod watch;
 
 pub use check::{CheckReport, QueryReport, check, repair};
-pub use config::{Config, DatabaseUrl, PostgresUrl, TlsSettings};
+pub use config::{Config, DatabaseUrl, PostgresUrl, TlsSettings, listen_address};
 pub use explain::ExplainedVisitor;
 pub use hosts::{Sites, SitesService};
 pub use problem::Problem;

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::scale::Placed;
+use super::scale::{Begin, Placed};
 use super::{COLOURS, Drawing, LETTER, Width, fit, label, rule};
 use crate::{BarChart, Scale};
 
@@ -32,7 +32,14 @@ pub fn bars(chart: &BarChart, width: Width) -> Drawing {
         Scale::Linear
     };
     let ticks = if width == Width::Wide { 6 } else { 3 };
-    let axis = Placed::new(scale, chart.unit, values(), 1.0, right, ticks);
+    let axis = Placed::new(
+        scale,
+        chart.unit,
+        Begin::Zero,
+        values(),
+        (1.0, right),
+        ticks,
+    );
     let group_height = NAME + chart.series.len() as f64 * (BAR + GAP) + BETWEEN;
     let foot = chart.groups.len() as f64 * group_height;
     let mut drawing = Drawing::new(total, foot + FOOT);
@@ -97,7 +104,14 @@ pub fn stacks(chart: &BarChart, width: Width) -> Drawing {
     let right = total - widest.unwrap_or(0) as f64 * LETTER - 10.0;
     let ticks = if width == Width::Wide { 6 } else { 3 };
     let values = sums.iter().copied().flatten();
-    let axis = Placed::new(Scale::Linear, chart.unit, values, 1.0, right, ticks);
+    let axis = Placed::new(
+        Scale::Linear,
+        chart.unit,
+        Begin::Zero,
+        values,
+        (1.0, right),
+        ticks,
+    );
     let group_height = NAME + BAR + GAP + BETWEEN;
     let foot = chart.groups.len() as f64 * group_height;
     let mut drawing = Drawing::new(total, foot + FOOT);

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::scale::Placed;
+use super::scale::{Begin, Placed};
 use super::{COLOURS, Drawing, LETTER, Width, label, rule};
 use crate::{Line, LineChart};
 
@@ -22,9 +22,9 @@ pub fn lines(chart: &LineChart, width: Width) -> Drawing {
     let y = Placed::new(
         chart.y.scale,
         chart.y.unit,
+        Begin::Zero,
         points().filter_map(|(_, y)| *y),
-        bottom,
-        TOP,
+        (bottom, TOP),
         y_ticks,
     );
     let gutter = y
@@ -37,9 +37,9 @@ pub fn lines(chart: &LineChart, width: Width) -> Drawing {
     let x = Placed::new(
         chart.x.scale,
         chart.x.unit,
+        Begin::Data,
         known().map(|(x, _)| *x),
-        gutter,
-        total - 12.0,
+        (gutter, total - 12.0),
         x_ticks,
     );
     let mut drawing = Drawing::new(total, height);

@@ -3,6 +3,20 @@
 use crate::number::trimmed;
 use crate::{Scale, Unit};
 
+/// Share of an axis that two named values are apart.
+const APART: f64 = 0.08;
+/// Share of its values' span by which an axis reaches below values under zero.
+const BELOW: f64 = 0.04;
+
+/// Where an even axis begins. The other scales begin where their values do.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Begin {
+    /// At zero, so that lengths and heights can be compared.
+    Zero,
+    /// At the lowest value.
+    Data,
+}
+
 /// An axis with its range.
 pub(super) struct Placed {
     scale: Scale,
@@ -18,13 +32,14 @@ pub(super) struct Placed {
 }
 
 impl Placed {
-    /// An axis for `values` between the places `from` and `to`, with about `most` named values.
+    /// An even axis from `begin` on, or another one, for `values` between the places `from` and
+    /// `to`, with about `most` named values.
     pub(super) fn new(
         scale: Scale,
         unit: Unit,
+        begin: Begin,
         values: impl Iterator<Item = f64>,
-        from: f64,
-        to: f64,
+        (from, to): (f64, f64),
         most: usize,
     ) -> Self {
         let usable = values.filter(|&value| transform(scale, value).is_some());
@@ -38,12 +53,7 @@ impl Placed {
             (least, greatest)
         };
         let (ticks, ends) = match scale {
-            Scale::Linear => {
-                let smallest = if unit == Unit::Count { 1.0 } else { 0.0 };
-                let ticks = linear_ticks(least.min(0.0), greatest, most, smallest);
-                let ends = (ticks[0], ticks[ticks.len() - 1]);
-                (ticks, ends)
-            }
+            Scale::Linear => linear(unit, begin, (least, greatest), most),
             Scale::Log => log_ticks(least, greatest, most),
             Scale::Percentile => (percentile_ticks(greatest), (0.0, greatest)),
         };
@@ -93,6 +103,36 @@ fn transform(scale: Scale, value: f64) -> Option<f64> {
         _ => return None,
     };
     transformed.is_finite().then_some(transformed)
+}
+
+/// What to name on an even axis, and its ends.
+fn linear(
+    unit: Unit,
+    begin: Begin,
+    (least, greatest): (f64, f64),
+    most: usize,
+) -> (Vec<f64>, (f64, f64)) {
+    let smallest = if unit == Unit::Count { 1.0 } else { 0.0 };
+    if begin == Begin::Zero {
+        let (low, high) = (least.min(0.0), greatest.max(0.0));
+        let mut ticks = linear_ticks(low, high, most, smallest);
+        let (first, last) = (ticks[0], ticks[ticks.len() - 1]);
+        // A whole step below the values would be empty room.
+        let first = first.max(low - BELOW * (high - low));
+        ticks.retain(|&tick| tick >= first);
+        return (ticks, (first, last));
+    }
+    // A time that begins a little after zero begins at zero.
+    let is_from_zero = unit != Unit::Count && least >= 0.0 && least <= 0.1 * greatest;
+    let low = if is_from_zero { 0.0 } else { least };
+    let high = if greatest > low { greatest } else { low + 1.0 };
+    let mut ticks = linear_ticks(low, high, most, smallest);
+    ticks.retain(|tick| (low..=high).contains(tick));
+    let is_apart = |tick: &f64| (tick - low).abs() > APART * (high - low);
+    if unit == Unit::Count && ticks.iter().all(is_apart) {
+        ticks.insert(0, low);
+    }
+    (ticks, (low, high))
 }
 
 /// Multiples of 1, 2 or 5 times a power of ten that include both ends. They are `smallest` apart or
@@ -145,7 +185,7 @@ fn log_ticks(least: f64, greatest: f64, most: usize) -> (Vec<f64>, (f64, f64)) {
     let mut named: Vec<f64> = tens.filter(within).collect();
     // The ends too, unless they stand on another's toes.
     for end in [low, high] {
-        let apart = |tick: &f64| (tick / end).log10().abs() > 0.08 * (high / low).log10();
+        let apart = |tick: &f64| (tick / end).log10().abs() > APART * (high / low).log10();
         if named.iter().all(apart) {
             named.push(end);
         }
@@ -167,7 +207,12 @@ mod tests {
     use super::*;
 
     fn names(scale: Scale, unit: Unit, values: &[f64]) -> String {
-        let axis = Placed::new(scale, unit, values.iter().copied(), 0.0, 100.0, 6);
+        names_from(Begin::Zero, scale, unit, values)
+    }
+
+    fn names_from(begin: Begin, scale: Scale, unit: Unit, values: &[f64]) -> String {
+        let values = values.iter().copied();
+        let axis = Placed::new(scale, unit, begin, values, (0.0, 100.0), 6);
         axis.ticks()
             .map(|(_, name)| name.replace(['\u{a0}', '\u{202f}'], ""))
             .collect::<Vec<_>>()
@@ -196,6 +241,29 @@ mod tests {
     }
 
     #[test]
+    fn an_axis_begins_where_its_values_do() {
+        let along = |unit, values: &[f64]| names_from(Begin::Data, Scale::Linear, unit, values);
+        assert_eq!(along(Unit::Count, &[1.0, 10.0]), "1 2 4 6 8 10");
+        assert_eq!(along(Unit::Count, &[1.0, 60.0]), "1 10 20 30 40 50 60");
+        assert_eq!(along(Unit::Count, &[3.0]), "3 4");
+        assert_eq!(along(Unit::Seconds, &[0.25, 10.0]), "0s 2s 4s 6s 8s 10s");
+        assert_eq!(
+            along(Unit::Rate, &[800.0, 1_000.0]),
+            "800/s 850/s 900/s 950/s 1k/s"
+        );
+        // A change from −50 to 400 % has no room for −200 %.
+        let axis = |values: &[f64]| {
+            let values = values.iter().copied();
+            let (unit, ends) = (Unit::Percent, (0.0, 100.0));
+            Placed::new(Scale::Linear, unit, Begin::Zero, values, ends, 3)
+        };
+        let change = axis(&[-0.5, 4.0]);
+        assert!(change.low > -0.7 && change.ticks[0] == 0.0);
+        let fall = axis(&[-0.5, -0.2]);
+        assert!(fall.high == 0.0 && fall.low >= -0.6, "zero is in sight");
+    }
+
+    #[test]
     fn odd_values_have_a_place_or_none_and_never_a_panic() {
         for scale in [Scale::Linear, Scale::Log, Scale::Percentile] {
             for values in [
@@ -206,13 +274,16 @@ mod tests {
                 &[1e-300, 1e300],
                 &[f64::MAX, f64::MIN],
             ] {
-                let axis = Placed::new(scale, Unit::Plain, values.iter().copied(), 0.0, 100.0, 6);
-                assert!(axis.ticks().count() <= 1001);
-                for place in values.iter().filter_map(|&value| axis.place(value)) {
-                    assert!(
-                        (0.0..=100.0).contains(&place),
-                        "{scale:?} {values:?} {place}"
-                    );
+                for begin in [Begin::Zero, Begin::Data] {
+                    let all = values.iter().copied();
+                    let axis = Placed::new(scale, Unit::Plain, begin, all, (0.0, 100.0), 6);
+                    assert!(axis.ticks().count() <= 1001);
+                    for place in values.iter().filter_map(|&value| axis.place(value)) {
+                        assert!(
+                            (0.0..=100.0).contains(&place),
+                            "{scale:?} {values:?} {place}"
+                        );
+                    }
                 }
             }
         }

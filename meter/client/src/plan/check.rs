@@ -28,6 +28,12 @@ impl Plan {
         Ok(url)
     }
 
+    /// The highest rate of a schedule without a deadline: at a higher one more requests could wait
+    /// until their timeout than a run keeps.
+    pub fn highest_rate(&self) -> f64 {
+        (WAITING / self.request.timeout.as_secs_f64()).floor()
+    }
+
     /// Refuses a load that these requests cannot make.
     fn check_connections(&self) -> Result<(), Error> {
         let refuse = |sentence: &str| Err(Error::Plan(sentence.to_owned()));

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::Args;
-use millrace_client::{Schedule, Stop};
+use millrace_client::{Schedule, Stop, reach};
 use millrace_report::{
     capacity_csv, capacity_limits_text, capacity_report, capacity_table, number, text_table,
 };
@@ -23,13 +23,18 @@ use crate::flags::{CAPACITY, PlanFlags};
 use crate::live::{Live, Steps, ViewPosition, remaining};
 use crate::output::note;
 
+/// The rate by which the notes before a search without --to judge what it needs, such as source
+/// ports.
+const USUAL_TOP: f64 = 100_000.0;
+
 /// Find the highest rate at which a server meets an objective, with a 95 % interval
 ///
 /// The rate is doubled until the objective fails, the gap is narrowed, and trials around the
 /// crossing are fitted until the interval is as narrow as --precision. Fresh trials at its lower
 /// end must then meet the objective, and above its upper end must not. Each trial is an open loop;
 /// a request that failed or was never answered is a bad one. Where the server runs on this machine
-/// it is sampled, and what limits it at these ends is named.
+/// it is sampled, and what limits it at these ends is named. How long the search takes at most is
+/// said at its start; Ctrl-C or SIGTERM ends it, and what was found until then is written.
 ///
 /// Exit status: 0 when the rate was found or is above --to, 3 when the objective is not met even at
 /// --from or the lower end of the interval is not shown to reach --at-least, 1 when the runs are
@@ -46,9 +51,9 @@ pub(crate) struct Capacity {
     /// The lowest rate, in requests a second; with --session or a workload in sessions
     #[arg(long, value_name = "R", default_value_t = 100.0, value_parser = values::number)]
     from: f64,
-    /// The highest rate
-    #[arg(long, value_name = "R", default_value_t = 100_000.0, value_parser = values::number)]
-    to: f64,
+    /// The highest rate [default: none, as far as the server or the client goes]
+    #[arg(long, value_name = "R", value_parser = values::number)]
+    to: Option<f64>,
     /// The rate that must be reached; exit status 3 where the lower end of the interval is below it
     #[arg(long, value_name = "R", value_parser = values::number)]
     at_least: Option<f64>,
@@ -83,7 +88,7 @@ impl Capacity {
         let mut plan = self.plan()?;
         self.results.teller()?;
         let events = Events::listen()?;
-        let top = Schedule::new(plan.to, plan.process.clone());
+        let top = Schedule::new(self.to.unwrap_or(USUAL_TOP), plan.process.clone());
         let highest = plan
             .plan
             .clone()
@@ -91,6 +96,11 @@ impl Capacity {
         highest.notes().into_iter().for_each(note);
         plan.plan.conditions.calibration =
             calibrate(&self.flags, &highest, &self.results.line(), &events.stop)?;
+        plan.check().map_err(Failure::new)?;
+        reach(&highest).map_err(Failure::measuring)?;
+        if !self.results.is_quiet() {
+            note(how_long(&plan));
+        }
         let capacity = {
             let title = format!(
                 "millrace capacity {}  {}",
@@ -102,12 +112,17 @@ impl Capacity {
                 CapacityNews::Trial(trial) => {
                     let line = trial_line(trial, &plan.objective);
                     let row = trial_row(trial, &plan.objective);
-                    live.step(row, Some((trial.rate, 100.0 * trial.share())), || {
-                        note(line)
+                    let point = Some((trial.rate, 100.0 * trial.share()));
+                    let is_shown = live.is_watching();
+                    live.step(row, point, || {
+                        if is_shown {
+                            note(line);
+                        }
                     });
                 }
             };
-            millrace_runs::capacity(&plan, Some(&mut watch), &events.stop).map_err(Failure::new)?
+            millrace_runs::capacity(&plan, Some(&mut watch), &events.stop)
+                .map_err(Failure::measuring)?
         };
         let text = summary(&capacity);
         self.results
@@ -122,13 +137,14 @@ impl Capacity {
         plan.length.stop = Stop::Duration(self.trial);
         plan.length.warmup = self.warmup;
         let [plan] = with_workload(&self.flags, [plan], self.seed)?;
+        let usual = CapacityPlan::new(plan, self.objective);
         Ok(CapacityPlan {
             process: self.arrivals.process(self.seed.unwrap_or(SEED)),
             from: self.from,
-            to: self.to,
+            to: self.to.unwrap_or(usual.to),
             precision: self.precision,
             at_least: self.at_least,
-            ..CapacityPlan::new(plan, self.objective)
+            ..usual
         })
     }
 }
@@ -160,6 +176,21 @@ fn conclude(capacity: &millrace_runs::Capacity) -> CommandResult {
         SearchEnd::Undecided => Err(Failure::Said),
         _ => Ok(()),
     }
+}
+
+/// How long the search takes, as it is said at its start.
+fn how_long(plan: &CapacityPlan) -> String {
+    let [fewest, most] = plan.trials();
+    let length = plan.trial_length();
+    let of =
+        |trials: usize| remaining(length.saturating_mul(u32::try_from(trials).unwrap_or(u32::MAX)));
+    format!(
+        "{fewest} to {most} trials of {length:?}: {} to {}, and for each trial up to {:?} more where its last answers are late; \
+         Ctrl-C ends the search and writes what was found",
+        of(fewest),
+        of(most),
+        plan.plan.request.timeout
+    )
 }
 
 fn progress_line(progress: &CapacityProgress) -> String {

@@ -130,7 +130,8 @@ impl Compare {
                 };
                 live.show(place, &progress.run, || progress_line(progress, &names));
             };
-            millrace_runs::compare(&compare, Some(&mut show), &events.stop).map_err(Failure::new)?
+            millrace_runs::compare(&compare, Some(&mut show), &events.stop)
+                .map_err(Failure::measuring)?
         };
         let text = summary(&comparison);
         self.results
@@ -181,17 +182,17 @@ impl Compare {
     }
 }
 
-/// The text at the end: a table of the noise floor and the figures, the doubts, and the answer
-/// last.
+/// The text at the end: the answer with its verdict, a table of the noise floor and the figures,
+/// and the doubts.
 fn summary(comparison: &Comparison) -> String {
-    let mut text = text_table(&compare_table(comparison));
+    let mut text = format!("{}: {}\n\n", comparison.verdict, comparison.answer);
+    text.push_str(&text_table(&compare_table(comparison)));
     for reason in &comparison.reasons {
         text.push_str(&format!("{}: {reason}\n", comparison.verdict));
     }
     for note in &comparison.notes {
         text.push_str(&format!("note: {note}\n"));
     }
-    text.push_str(&format!("\n{}\n", comparison.answer));
     text
 }
 

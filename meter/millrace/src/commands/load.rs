@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use base_probe::{Probe, Prober, ProberOptions};
 use clap::{Args, Command, Subcommand, ValueEnum};
-use millrace_client::{Order, Plan, RequestPlan, Stop};
+use millrace_client::{Order, Plan, RequestPlan, Stop, reach};
 use millrace_report::{
     diagnosis_csv, diagnosis_report, diagnosis_text, limits_text, number, postgres_tables,
     probe_report, probe_table, run_csv, run_report, run_table, text_table,
@@ -148,6 +148,7 @@ impl Load {
         let events = Events::listen()?;
         let line = self.results.line();
         plan.conditions.calibration = calibrate(&self.flags, &plan, &line, &events.stop)?;
+        reach(&plan).map_err(Failure::measuring)?;
         let run = {
             let mut live = self.results.live(format!(
                 "millrace load {}",
@@ -166,7 +167,7 @@ impl Load {
                 true => Some(&mut show),
                 false => None,
             };
-            millrace_runs::run(&plan, progress, &events.stop).map_err(Failure::new)?
+            millrace_runs::run(&plan, progress, &events.stop).map_err(Failure::measuring)?
         };
         let mut table = text_table(&run_table(&run)) + &limits_text(&run);
         for postgres in run.postgres.iter().flat_map(|seen| postgres_tables(seen)) {
@@ -272,7 +273,8 @@ impl Load {
                 };
                 live.show(place, run, || format!("{part}: {}", progress_line(run)));
             };
-            millrace_runs::diagnose(&plan, Some(&mut show), &events.stop).map_err(Failure::new)?
+            millrace_runs::diagnose(&plan, Some(&mut show), &events.stop)
+                .map_err(Failure::measuring)?
         };
         let text = diagnosis_text(&diagnosis);
         self.results

@@ -103,8 +103,10 @@ fn write(file: File, log: &NullLog) -> std::io::Result<()> {
 }
 
 fn address(text: &str) -> Result<SocketAddr, String> {
-    text.parse()
-        .map_err(|_| "an address is written as IP:PORT, such as 127.0.0.1:8090".to_owned())
+    text.parse().map_err(|_| match text.parse::<u16>() {
+        Ok(port) => format!("an address is written as IP:PORT; did you mean 127.0.0.1:{port}?"),
+        Err(_) => "an address is written as IP:PORT, such as 127.0.0.1:8090".to_owned(),
+    })
 }
 
 fn size(text: &str) -> Result<usize, String> {

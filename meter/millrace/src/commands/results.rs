@@ -100,6 +100,11 @@ impl ResultOptions {
         self.live.line()
     }
 
+    /// Whether only the result is shown.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.live.is_quiet()
+    }
+
     /// Prints `text`, to standard output unless a file goes there, and writes the files.
     pub(crate) fn write<T: Serialize>(
         &self,

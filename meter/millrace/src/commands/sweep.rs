@@ -6,8 +6,8 @@ use super::values;
 use clap::{ArgGroup, Args};
 use millrace_client::{Plan, Schedule, Stop};
 use millrace_report::{
-    Column, Table, number, sweep_columns, sweep_csv, sweep_findings, sweep_limits_text,
-    sweep_report, sweep_row, text_table,
+    Column, Table, number, sweep_columns, sweep_csv, sweep_curve, sweep_findings,
+    sweep_limits_text, sweep_report, sweep_row, text_table,
 };
 use millrace_runs::{By, Ladder, News, Sweep as Found, SweepPlan, SweepProgress, SweepStep};
 use millrace_stats::{Objective, Verdict};
@@ -126,7 +126,7 @@ impl Sweep {
                 }
             };
             let found = millrace_runs::sweep(&plan, Some(&mut watch), &events.stop);
-            (found.map_err(Failure::new)?, live.finish())
+            (found.map_err(Failure::measuring)?, live.finish())
         };
         if was_screen {
             // The rows went away with the screen.
@@ -167,6 +167,9 @@ impl Sweep {
 
     fn conclude(&self, found: &Found, tell: fn(&str)) -> CommandResult {
         tell("");
+        if let Some(curve) = sweep_curve(found) {
+            tell(&text_table(&curve));
+        }
         sweep_findings(found).iter().for_each(|line| tell(line));
         if let Some(limits) = sweep_limits_text(found) {
             tell(limits.trim_end());

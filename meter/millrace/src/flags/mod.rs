@@ -1,16 +1,23 @@
-//! The flags that measuring commands share: one table (`table.rs`), and how it is applied.
+//! The flags that measuring commands share: one table (`table.rs`, its rows in a file for each
+//! heading), and how it is applied.
 //!
 //! Each row has the flag's name, its help, the commands that take it, and what it sets in the plan
 //! of a run. Flags of one command alone are fields of that command.
 
+mod client;
+mod kinds;
+mod pace;
+mod probe;
+mod request;
 mod table;
+mod target;
+mod workload;
 
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
 use millrace_client::{Plan, ProbePlan, command_line};
 
 use crate::failure::CommandResult;
-use table::TABLE;
 
 /// `millrace load`.
 pub(crate) const LOAD: u8 = 1;
@@ -23,6 +30,8 @@ pub(crate) const COMPARE: u8 = 8;
 
 /// The commands that sample the host beside their runs.
 const PROBING: u8 = LOAD | SWEEP | CAPACITY;
+/// All that measure.
+const ALL: u8 = LOAD | SWEEP | CAPACITY | COMPARE;
 
 /// One row of the table.
 struct Flag {
@@ -83,7 +92,7 @@ pub(crate) struct PlanFlags<const COMMAND: u8>(ArgMatches);
 
 impl<const COMMAND: u8> PlanFlags<COMMAND> {
     fn rows() -> impl Iterator<Item = &'static Flag> {
-        TABLE.iter().filter(|flag| flag.on & COMMAND != 0)
+        table::rows().filter(|flag| flag.on & COMMAND != 0)
     }
 
     /// A plan for `url` with these flags, and the defaults where no flag was given.

@@ -16,6 +16,11 @@ pub(crate) struct LiveOptions {
 }
 
 impl LiveOptions {
+    /// Whether only the result is shown.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.quiet
+    }
+
     /// The progress line of a part without a screen. `--plain` does not change it, `--quiet` hides
     /// it.
     pub(crate) fn line(&self) -> Progress {

@@ -3,6 +3,7 @@
 use std::fs;
 use std::net::TcpListener;
 use std::process::{Output, Stdio};
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -96,31 +97,35 @@ fn an_objective_that_is_out_of_reach_is_exit_status_three() {
 }
 
 #[test]
-fn a_server_that_is_not_there_is_invalid() {
-    let here = tempfile::tempdir().unwrap();
-    let address = TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap();
-    let url = format!("http://{address}/");
-    let mut args = vec!["capacity", &url, "--objective", "99% < 1s", "--json", "-"];
-    args.extend(TINY);
-    let output = run(here.path(), &args);
-    assert_eq!(output.status.code(), Some(1));
-    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(
-        (&found["found"], &found["verdict"]),
-        (&"invalid".into(), &"INVALID".into())
-    );
+fn how_long_it_takes_is_said_first_and_quiet_says_nothing() {
+    let site = new_site();
+    let server = serve(site.path());
+    let more = ["--objective", "1% < 5s", "--from", "50", "--to", "100"];
+    let said = text(&search(&server, site.path(), &more).stderr);
     assert!(
-        text(&output.stderr).contains("INVALID"),
-        "{}",
-        text(&output.stderr)
+        said.starts_with("36 to 79 trials of 60ms: 3 s to 5 s, and for each trial up to 5s more"),
+        "{said}"
     );
+    assert!(said.contains("% in time, "), "{said}");
+    let quiet = search(&server, site.path(), &[&more[..], &["--quiet"]].concat());
+    assert_eq!(text(&quiet.stderr), "");
+    assert!(text(&quiet.stdout).contains("The trials"));
 }
 
 #[test]
-fn what_was_found_is_written_when_somebody_stops() {
+fn what_was_found_is_written_after_any_signal_and_its_repetition() {
+    for signals in [
+        &[Signal::INT][..],
+        &[Signal::TERM],
+        // As `timeout` does: the process, and then its group.
+        &[Signal::TERM, Signal::TERM],
+        &[Signal::INT, Signal::TERM],
+    ] {
+        stop_a_search(signals);
+    }
+}
+
+fn stop_a_search(signals: &[Signal]) {
     let site = new_site();
     let server = serve(site.path());
     let url = format!("http://{}/", server.address());
@@ -136,7 +141,11 @@ fn what_was_found_is_written_when_somebody_stops() {
     while !is_connected(child.id(), server.address().port()) {
         std::thread::yield_now();
     }
-    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    for signal in signals {
+        kill_process(Pid::from_child(&child), *signal).unwrap();
+        // A moment in which the program takes the first one.
+        std::thread::sleep(Duration::from_millis(5));
+    }
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     let found: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -156,9 +165,10 @@ fn is_connected(pid: u32, port: u16) -> bool {
 #[test]
 fn bad_arguments_are_told() {
     let here = tempfile::tempdir().unwrap();
-    let url = "http://127.0.0.1:1/";
+    let server = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/", server.local_addr().unwrap());
     let with = |more: &[&'static str]| {
-        let mut args = vec!["capacity", url];
+        let mut args = vec!["capacity", url.as_str()];
         args.extend(more);
         args
     };

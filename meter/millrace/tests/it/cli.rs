@@ -63,7 +63,11 @@ fn an_option_that_wants_a_number_says_what_one_looks_like() {
             "without a unit",
         ),
         (&["sweep", url], "--rates <LEVELS>|--connections <LEVELS>"),
-        (&["null", "--listen", "8090"], "IP:PORT"),
+        (&["null", "--listen", "x"], "such as 127.0.0.1:8090"),
+        (
+            &["null", "--listen", "8091"],
+            "did you mean 127.0.0.1:8091?",
+        ),
     ] {
         let output = run(here.path(), args);
         let error = text(&output.stderr);

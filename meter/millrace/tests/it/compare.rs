@@ -117,15 +117,12 @@ fn a_limit_that_does_not_hold_is_exit_status_three() {
 }
 
 #[test]
-fn a_server_that_is_not_there_is_invalid() {
-    let here = tempfile::tempdir().unwrap();
-    let closed = TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap();
-    let url = |name: &str| format!("{name}=http://{closed}/");
+fn a_server_without_good_answers_is_invalid() {
+    let site = new_site();
+    let server = serve(site.path());
+    let url = |name: &str| format!("{name}=http://{}/missing", server.address());
     let output = run(
-        here.path(),
+        site.path(),
         &[
             "compare",
             &url("A"),
@@ -193,7 +190,10 @@ fn a_comparison_that_is_stopped_says_what_there_is() {
 #[test]
 fn bad_arguments_are_named() {
     let here = tempfile::tempdir().unwrap();
-    let (a, b) = ("A=http://127.0.0.1:1/", "B=http://127.0.0.1:1/");
+    let server = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = |name: &str| format!("{name}=http://{}/", server.local_addr().unwrap());
+    let (a, b) = (url("A"), url("B"));
+    let (a, b) = (a.as_str(), b.as_str());
     for (args, status, word) in [
         (vec!["compare", a], 2, "required"),
         (vec!["compare", a, "http://127.0.0.1:1/?x=1"], 2, "NAME=URL"),

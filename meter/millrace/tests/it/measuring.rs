@@ -1,7 +1,6 @@
 //! `millrace load` against a server of one's own.
 
 use std::fs;
-use std::net::TcpListener;
 use std::time::Duration;
 
 use rustix::process::Signal;
@@ -156,20 +155,17 @@ fn a_rate_goes_with_its_options() {
 
 #[test]
 fn a_run_without_answers_is_invalid() {
-    let here = tempfile::tempdir().unwrap();
-    let closed = TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap();
-    let url = format!("http://{closed}/");
-    let output = run(here.path(), &["load", &url, "-n", "5"]);
+    let site = new_site();
+    let server = serve(site.path());
+    let url = format!("http://{}/missing", server.address());
+    let output = run(site.path(), &["load", &url, "-n", "5"]);
     assert_eq!(output.status.code(), Some(1));
     assert!(
         text(&output.stdout).contains("INVALID"),
         "{}",
         text(&output.stdout)
     );
-    let output = run(here.path(), &["load", "ftp://127.0.0.1/", "-n", "5"]);
+    let output = run(site.path(), &["load", "ftp://127.0.0.1/", "-n", "5"]);
     assert_eq!(output.status.code(), Some(1));
     assert!(
         text(&output.stderr).starts_with("error: "),

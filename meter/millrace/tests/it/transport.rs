@@ -1,5 +1,7 @@
 //! The options of the measuring commands that say how a server is reached and what it must answer.
 
+use std::net::TcpListener;
+
 use crate::support::{fail, new_site, run, serve, text};
 
 #[test]
@@ -33,7 +35,10 @@ fn a_run_goes_elsewhere_is_paced_and_looks_at_bodies() {
 #[test]
 fn what_cannot_be_is_refused_with_a_reason() {
     let here = tempfile::tempdir().unwrap();
-    let (http, https) = ("http://127.0.0.1:1/", "https://127.0.0.1:1/");
+    let server = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = |scheme: &str| format!("{scheme}://{}/", server.local_addr().unwrap());
+    let (http, https) = (url("http"), url("https"));
+    let (http, https) = (http.as_str(), https.as_str());
     for (args, word) in [
         (vec![http, "--insecure"], "https://"),
         (vec![http, "--cacert", "x"], "https://"),
@@ -59,6 +64,49 @@ fn what_cannot_be_is_refused_with_a_reason() {
             status > 0 && message.contains(word),
             "{args:?}: {status} {message}"
         );
+    }
+}
+
+#[test]
+fn a_port_where_nothing_listens_is_named_at_once() {
+    let here = tempfile::tempdir().unwrap();
+    let closed = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = closed.local_addr().unwrap();
+    drop(closed);
+    let url = format!("http://{address}/");
+    let (a, b) = (format!("A={url}"), format!("B={url}"));
+    for args in [
+        &["load", &url, "--duration", "1h"][..],
+        &["load", &url, "--diagnose", "--duration", "1h"],
+        &["sweep", &url, "--rates", "10,20", "--duration", "1h"],
+        &[
+            "sweep",
+            &url,
+            "--rates",
+            "1",
+            "--session",
+            "2",
+            "--duration",
+            "1h",
+        ],
+        &["capacity", &url, "--objective", "99% < 1s", "--trial", "1h"],
+        &["compare", &a, &b, "--duration", "1h"],
+        &[
+            "load",
+            "http://example.test/",
+            "--connect-to",
+            &address.to_string(),
+        ],
+    ] {
+        let (status, message) = fail(
+            here.path(),
+            &[args, &["--quiet", "--json", "it.json"]].concat(),
+        );
+        let expected = format!(
+            "error: nothing listens at {address}\n  hint: start the server, or correct the URL or --connect-to\n"
+        );
+        assert_eq!((status, message), (1, expected), "{args:?}");
+        assert!(!here.path().join("it.json").exists());
     }
 }
 

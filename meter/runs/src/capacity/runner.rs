@@ -6,12 +6,13 @@ use std::time::Duration;
 use super::limits::Confirmed;
 use super::outcome::Capacity;
 use super::{CapacityNews, CapacityPlan, CapacityProgress, words};
+use crate::calibration::withdraw_surpassed;
 use crate::ladder::{Climb, LevelRun};
 use crate::limited::LimitFindings;
 use crate::{Host, Run};
 use base_clock::Nanos;
 use millrace_client::{Error, Plan, Progress, Schedule, Stop};
-use millrace_stats::capacity::search::{Ask, Question, Searched, search};
+use millrace_stats::capacity::search::{Ask, Searched, search};
 use millrace_stats::{CapacityTrial, SearchEnd, Stage};
 use millrace_stats::{Objective, Verdict};
 
@@ -26,18 +27,13 @@ pub fn capacity(
     mut watch: Option<&mut dyn FnMut(CapacityNews<'_>)>,
     stop: &AtomicBool,
 ) -> Result<Capacity, Error> {
-    let length = check(plan)?;
+    plan.check()?;
+    let length = plan.trial_length();
     let began = base_clock::now();
     let mut trouble = None;
     let mut climb = Climb::new(stop);
     let mut confirmed = Confirmed::default();
-    let question = Question {
-        objective: plan.objective,
-        from: plan.from,
-        to: plan.to,
-        precision: plan.precision,
-    };
-    let searched = search(&question, |ask| {
+    let mut searched = search(&plan.question(), |ask| {
         let mut tell = |run: &Progress| {
             if let Some(watch) = watch.as_mut() {
                 watch(CapacityNews::Progress(&how_far(ask, *run, length, began)));
@@ -60,39 +56,26 @@ pub fn capacity(
         }
         Ok(Some(trial))
     })?;
+    withdraw_surpassed(
+        plan.plan.conditions.calibration,
+        searched
+            .trials
+            .iter_mut()
+            .map(|trial| (trial.achieved_rate, &mut trial.verdict, &mut trial.reasons)),
+    );
     let findings = confirmed.limit_findings();
     Ok(conclude(plan, searched, trouble, findings))
 }
 
-/// The planned length of a trial, after a check of everything that can be checked beforehand.
-fn check(plan: &CapacityPlan) -> Result<Duration, Error> {
-    let refuse = |sentence: &str| Err(Error::Plan(sentence.to_owned()));
-    let Stop::Duration(duration) = plan.plan.length.stop else {
-        return refuse("a trial ends after a duration, not after a number of requests");
-    };
-    if plan.plan.load.schedule.is_some() {
-        return refuse("the schedule of a trial comes from the search");
-    }
-    if !(plan.from > 0.0 && plan.from < plan.to) {
-        return refuse("the lowest rate must be above 0 and below the highest");
-    }
-    if !(plan.precision >= 0.001 && plan.precision <= 0.5) {
-        return refuse("the precision must be from 0.1 % to 50 %");
-    }
-    if plan
-        .at_least
-        .is_some_and(|rate| !(rate.is_finite() && rate > 0.0))
-    {
-        return refuse("the rate that is to be reached must be above 0");
-    }
-    let top = Ask {
+/// The trial at the highest rate.
+pub(super) fn top(plan: &CapacityPlan) -> Plan {
+    let ask = Ask {
         stage: Stage::Bracket,
         rate: plan.to,
         number: 0,
         expected: 0,
     };
-    trial_plan(plan, &top).check()?;
-    Ok(plan.plan.length.unmeasured() + duration)
+    trial_plan(plan, &ask)
 }
 
 fn trial_plan(plan: &CapacityPlan, ask: &Ask) -> Plan {

@@ -56,8 +56,16 @@ pub(super) fn judge(
     trouble: Option<String>,
 ) -> (Verdict, Vec<String>) {
     let mut reasons: Vec<String> = trouble.into_iter().collect();
-    let ended = matches!(searched.found, SearchEnd::Invalid | SearchEnd::ClientLimit);
-    if let Some(last) = searched.trials.last().filter(|_| ended) {
+    let ended_by = match searched.found {
+        SearchEnd::Invalid => searched.trials.last(),
+        // Trials below it may have been good.
+        SearchEnd::ClientLimit => {
+            let mut trials = searched.trials.iter().rev();
+            trials.find(|trial| trial.client_limit)
+        }
+        _ => None,
+    };
+    if let Some(last) = ended_by {
         reasons.extend(last.reasons.iter().map(|reason| at(plan, last, reason)));
         return (Verdict::Invalid, reasons);
     }

@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use super::Comparison;
 use super::cpu::ThreadTimes;
+use crate::calibration::withdraw_surpassed;
 use crate::{Host, Run, run};
 use base_clock::Nanos;
-use millrace_client::{Error, Plan, Stop, Workload, spin};
+use millrace_client::{Error, Plan, Stop, Workload, reach, spin};
 use millrace_stats::Detect;
 use millrace_stats::compare::design::{self, ComparisonStep, Stage};
 use millrace_stats::compare::judge::{Question, judge};
@@ -146,7 +147,8 @@ fn refuse<T>(sentence: &str) -> Result<T, Error> {
 /// second.
 ///
 /// # Errors
-/// The plan cannot be carried out, or a given process cannot be read at the start of a run.
+/// The plan cannot be carried out, a server accepts no connection, or a given process cannot be
+/// read at the start of a run.
 pub fn compare(
     compare: &Compare,
     mut progress: Option<&mut dyn FnMut(&CompareProgress)>,
@@ -160,8 +162,11 @@ pub fn compare(
         metric,
     };
     blocks.check().map_err(Error::Plan)?;
+    for side in [Side::A, Side::B] {
+        reach(&compare.plan_of(side))?;
+    }
     let began = base_clock::now();
-    let trials = design::carry_out(&blocks, |step| {
+    let mut trials = design::carry_out(&blocks, |step| {
         let mut show = |run: &millrace_client::Progress| {
             if let Some(callback) = progress.as_deref_mut() {
                 callback(&progress_of(compare, step, *run, began));
@@ -169,6 +174,13 @@ pub fn compare(
         };
         measure(compare, step, &mut show, stop)
     })?;
+    let blocks_of = [&mut trials.baseline, &mut trials.comparison];
+    let runs = blocks_of.into_iter().flatten();
+    let runs = runs.flat_map(|block| &mut block.trials).map(|trial| {
+        let rate = trial.sample.throughput.unwrap_or_default();
+        (rate, &mut trial.verdict, &mut trial.reasons)
+    });
+    withdraw_surpassed(compare.plan.conditions.calibration, runs);
     let judgement = judge(
         &trials,
         &Question {

@@ -2,6 +2,7 @@
 
 use super::{By, Direction, Hysteresis, Sweep, SweepPlan, SweepStep, TopRate, attained, power};
 use crate::Run;
+use crate::calibration::withdraw_surpassed;
 use millrace_stats::Verdict;
 use millrace_stats::analysis::usl::{Observation, Usl};
 
@@ -12,9 +13,14 @@ const NAMED: usize = 6;
 pub(super) fn conclude(
     plan: &SweepPlan,
     planned: usize,
-    steps: Vec<SweepStep>,
+    mut steps: Vec<SweepStep>,
     trouble: Option<&str>,
 ) -> Sweep {
+    let runs = steps.iter_mut().map(|step| &mut step.run);
+    withdraw_surpassed(
+        plan.plan.conditions.calibration,
+        runs.map(|run| (run.achieved_rate, &mut run.verdict, &mut run.reasons)),
+    );
     let (verdict, reasons) = judge(planned, &steps, trouble);
     let whole: Vec<&SweepStep> = steps.iter().filter(|step| step.complete).collect();
     let (usl, usl_refused) = match plan.by {
@@ -266,6 +272,26 @@ pub(crate) mod tests {
         assert_eq!((sweep.verdict, sweep.steps.len()), (Verdict::Suspect, 10));
         assert!(sweep.reasons[0].contains("9 of 10"), "{:?}", sweep.reasons);
         assert_eq!(sweep.top.unwrap().level, 9.0);
+    }
+
+    #[test]
+    fn a_ceiling_that_one_step_surpassed_speaks_against_no_step() {
+        let near = |rate: f64| {
+            let mut steps = climb();
+            steps[0].run.verdict = Verdict::Suspect;
+            steps[0].run.reasons =
+                vec!["the client itself can do only 1100/s here, and this is 91 % of it".into()];
+            let mut plan = plan(By::Connections);
+            plan.plan.conditions.calibration = Some(millrace_stats::Calibration {
+                ceiling_per_s: rate,
+                ..millrace_stats::Calibration::default()
+            });
+            conclude(&plan, 10, steps, None)
+        };
+        let (low, high) = (near(1100.0), near(1e9));
+        assert_eq!((low.verdict, low.reasons.len()), (Verdict::Valid, 0));
+        assert_eq!(low.steps[0].run.verdict, Verdict::Valid);
+        assert_eq!((high.verdict, high.reasons.len()), (Verdict::Suspect, 1));
     }
 
     #[test]

@@ -119,6 +119,8 @@ fn a_run_above_the_calibration_is_not_suspect_and_one_near_the_floor_says_so() {
         "{:?}",
         above.reasons
     );
+    // What was surpassed is no ceiling.
+    assert_eq!(above.calibration.map(|known| known.lower_bound), Some(true));
     let notes = above.notes.join(" ");
     assert!(
         notes.contains("the 1/s of its calibration")

@@ -45,6 +45,20 @@ pub struct Question {
     pub precision: f64,
 }
 
+impl Question {
+    /// The fewest and the most trials of a search that finds its rate.
+    pub fn trials(&self) -> [usize; 2] {
+        let doublings = (self.to / self.from).log2().ceil().clamp(1.0, 1e4) as usize;
+        let halvings = (2_f64.ln() / NARROW.ln()).log2().ceil() as usize;
+        let fewest = 1 + ATTEMPTS + halvings + FEWEST_ROUNDS * PLACES.len() + 2 * LOOK;
+        // At the top the ones that make luck unlikely; while the rate rises, each may need more.
+        let bracket = ATTEMPTS_AT_END + doublings * ATTEMPTS + ATTEMPTS_AT_END - 1;
+        let narrowing = halvings * ATTEMPTS;
+        let most = bracket + narrowing + MOST_ROUNDS * PLACES.len() + 2 * LOOK * LOOKS;
+        [fewest, most]
+    }
+}
+
 /// A trial that is to be made.
 #[derive(Clone, Copy, Debug)]
 pub struct Ask {
@@ -71,6 +85,17 @@ pub struct Searched {
     pub failed_above_high: Option<bool>,
     /// All trials in their order.
     pub trials: Vec<CapacityTrial>,
+}
+
+/// What a rate is to the search for the crossing.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Bound {
+    /// The objective is met.
+    Met,
+    /// It is not met.
+    Missed,
+    /// The client cannot offer the rate.
+    ClientLimit,
 }
 
 /// Why a search stops.
@@ -117,8 +142,8 @@ where
     T: FnMut(&Ask) -> Result<Option<CapacityTrial>, E>,
 {
     fn run(&mut self) -> SearchStep<(), E> {
-        let (low, high) = self.bracket()?;
-        let (low, high) = self.bisect(low, high)?;
+        let bracket = self.bracket()?;
+        let (low, high) = self.bisect(bracket)?;
         self.refine((low * high).sqrt())?;
         if let Some(crossing) = self.so_far.crossing {
             self.confirm(&crossing)?;
@@ -183,8 +208,22 @@ where
         Ok(all.meets(&self.question.objective))
     }
 
-    /// A rate that meets the objective, and one at most twice as high that does not.
-    fn bracket(&mut self) -> SearchStep<(f64, f64), E> {
+    /// What `rate` is to the search. A client that was late once may have been disturbed.
+    fn bound(&mut self, stage: Stage, rate: f64, attempts: usize) -> SearchStep<Bound, E> {
+        for attempt in 0..ATTEMPTS {
+            match self.holds(stage, rate, attempts.saturating_sub(attempt).max(1)) {
+                Ok(true) => return Ok(Bound::Met),
+                Ok(false) => return Ok(Bound::Missed),
+                Err(Halt::Ended(SearchEnd::ClientLimit)) => {}
+                Err(halt) => return Err(halt),
+            }
+        }
+        Ok(Bound::ClientLimit)
+    }
+
+    /// A rate that meets the objective, and one at most twice as high that does not, or that the
+    /// client cannot offer.
+    fn bracket(&mut self) -> SearchStep<(f64, f64, Bound), E> {
         let Question { from, to, .. } = *self.question;
         if !self.holds(Stage::Bracket, from, ATTEMPTS_AT_END)? {
             return Err(Halt::Ended(SearchEnd::BelowFrom));
@@ -192,10 +231,10 @@ where
         let mut low = from;
         while low < to {
             let high = (2.0 * low).min(to);
-            if !self.holds(Stage::Bracket, high, ATTEMPTS)? {
-                return Ok((low, high));
+            match self.bound(Stage::Bracket, high, ATTEMPTS)? {
+                Bound::Met => low = high,
+                bound => return Ok((low, high, bound)),
             }
-            low = high;
         }
         // Met once so far; it is the answer only if it is not luck.
         for _ in 1..ATTEMPTS_AT_END {
@@ -206,19 +245,26 @@ where
         if all.is_some_and(|all| all.meets(&self.question.objective)) {
             return Err(Halt::Ended(SearchEnd::AboveTo));
         }
-        Ok((f64::max(from, to / 2.0), to))
+        Ok((f64::max(from, to / 2.0), to, Bound::Missed))
     }
 
-    fn bisect(&mut self, mut low: f64, mut high: f64) -> SearchStep<(f64, f64), E> {
+    /// Narrows the bracket. `above` is what its upper end is. Where the client is the limit there
+    /// to the end, the objective may still be met above it.
+    fn bisect(
+        &mut self,
+        (mut low, mut high, mut above): (f64, f64, Bound),
+    ) -> SearchStep<(f64, f64), E> {
         while high / low > NARROW {
             let middle = (low * high).sqrt();
-            if self.holds(Stage::Bisect, middle, 1)? {
-                low = middle;
-            } else {
-                high = middle;
+            match self.bound(Stage::Bisect, middle, 1)? {
+                Bound::Met => low = middle,
+                bound => (high, above) = (middle, bound),
             }
         }
-        Ok((low, high))
+        match above {
+            Bound::ClientLimit => Err(Halt::Ended(SearchEnd::ClientLimit)),
+            Bound::Met | Bound::Missed => Ok((low, high)),
+        }
     }
 
     /// Rounds of trials around the crossing, until the interval is narrow enough.

@@ -214,26 +214,55 @@ fn servers_beyond_both_ends_are_reported() {
 
 #[test]
 fn a_client_that_is_the_limit_and_a_stop_end_the_search() {
-    let limited = search::<_, String>(&BUSY.question(), |ask| {
+    let limited_above = |limit: f64| {
         let short = SimulatedServer {
             trial_s: 1.0,
             ..BUSY
         };
-        Ok(Some(CapacityTrial {
-            client_limit: ask.rate > 300.0,
-            ..short.trial(ask, 1)
-        }))
-    });
-    let limited = limited.unwrap();
-    assert_eq!(
-        (limited.found, limited.trials.len()),
-        (SearchEnd::ClientLimit, 3)
-    );
+        let searched = search::<_, String>(&short.question(), |ask| {
+            Ok(Some(CapacityTrial {
+                client_limit: ask.rate > limit,
+                ..short.trial(ask, 1)
+            }))
+        });
+        searched.unwrap()
+    };
+    // 100, 200, 400 twice, and then the gap between 200 and 400 is narrowed.
+    let limited = limited_above(300.0);
+    assert_eq!(limited.found, SearchEnd::ClientLimit);
+    let met = limited.trials.iter().filter(|trial| !trial.client_limit);
+    let highest = met.map(|trial| trial.rate).fold(0.0, f64::max);
+    assert!((300.0 / 1.15..=300.0).contains(&highest), "{highest}");
+    // Twice the last rate is too much for the client. The server's limit is below the client's.
+    let found = limited_above(1_500.0);
+    let clients = found.trials.iter().filter(|trial| trial.client_limit);
+    assert_eq!((found.found, clients.count()), (SearchEnd::Rate, 2));
     let stopped = search::<_, String>(&BUSY.question(), |_| Ok(None)).unwrap();
     assert_eq!(
         (stopped.found, stopped.trials.len()),
         (SearchEnd::Stopped, 0)
     );
+}
+
+#[test]
+fn a_search_makes_as_many_trials_as_it_says() {
+    let question = BUSY.question();
+    let [fewest, most] = question.trials();
+    assert_eq!((fewest, most), (36, 97));
+    for seed in 0..20 {
+        let server = SimulatedServer {
+            trial_s: 2.0,
+            ..BUSY
+        };
+        let made = server.search(seed).trials.len();
+        assert!((fewest..=most).contains(&made), "{made}");
+    }
+    let higher = Question {
+        to: 1e7,
+        ..question
+    };
+    assert_eq!(higher.trials()[0], fewest);
+    assert_eq!(higher.trials()[1] - most, 14, "seven doublings more");
 }
 
 /// A server that bears 500/s and then nothing: there is no slope, only a step.

@@ -99,7 +99,7 @@ pub fn judge(trials: &Trials, question: &Question<'_>) -> Judgement {
         } else {
             Verdict::Suspect
         },
-        answer: words::answer(decisive, decision, within_limit, question),
+        answer: words::answer(&effects, decision, within_limit, question),
         reasons,
         notes,
         decision,

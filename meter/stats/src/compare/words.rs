@@ -12,14 +12,16 @@ pub struct Names<'a> {
     pub b: &'a str,
 }
 
-/// The answer, and what it means for the limit.
+/// The answer, what speaks against it among the other `effects`, and what it means for the limit.
 pub fn answer(
-    effect: Option<&Effect>,
+    effects: &[Effect],
     decision: Decision,
     within: Option<bool>,
     question: &Question<'_>,
 ) -> String {
     let (limit, names) = (question.limit, &question.names);
+    let deciding = question.length.metric;
+    let effect = effects.iter().find(|effect| effect.metric == deciding);
     let Some((effect, ratio, baseline)) =
         effect.and_then(|effect| Some((effect, effect.ratio?, effect.baseline?)))
     else {
@@ -58,7 +60,10 @@ pub fn answer(
             words_of_interval(&ratio),
             seen()
         ),
-        Decision::Better | Decision::Worse => difference(effect.metric, &ratio, names),
+        Decision::Better | Decision::Worse => {
+            let against = against(effects, decision, question);
+            difference(effect.metric, &ratio, names) + &against
+        }
     };
     let Some((limit, within)) = limit.zip(within) else {
         return sentence;
@@ -70,6 +75,22 @@ pub fn answer(
         "the limit is not shown to hold"
     };
     format!("{sentence}; {holds}: {bound:.3} times at most, limit {limit:.2}")
+}
+
+/// The metrics that speak for the other server, as the end of a sentence.
+fn against(effects: &[Effect], decision: Decision, question: &Question<'_>) -> String {
+    let deciding = question.length.metric;
+    let others = effects.iter().filter(|effect| effect.metric != deciding);
+    let opposite = others.filter_map(|effect| {
+        let ratio = effect.ratio.filter(Ratio::differs)?;
+        let is_better = (ratio.ratio > 1.0) != effect.metric.is_cost();
+        let agrees = is_better == (decision == Decision::Better);
+        (!agrees).then(|| difference(effect.metric, &ratio, &question.names))
+    });
+    match opposite.collect::<Vec<_>>().join(", and ") {
+        nothing if nothing.is_empty() => nothing,
+        said => format!(", but {said}"),
+    }
 }
 
 /// By how much B differs from A, with the interval, as part of a sentence.
@@ -155,14 +176,6 @@ mod tests {
         detect: Option<f64>,
         expected: &str,
     ) {
-        let of = |[ratio, low, high]: [f64; 3]| Ratio {
-            ratio,
-            low,
-            high,
-            bootstrap: None,
-            spread: 0.01,
-            blocks: 10,
-        };
         let ratio = of(bounds);
         let effect = Effect {
             metric,
@@ -179,10 +192,53 @@ mod tests {
             true => Decision::Worse,
         };
         let within = limit.map(|limit| worst(metric, &ratio) <= limit);
+        let mut question = question(limit, detect);
+        question.length.metric = metric;
+        assert_eq!(answer(&[effect], decision, within, &question), expected);
+    }
+
+    #[test]
+    fn what_speaks_for_the_other_server_is_in_the_answer() {
+        let effect = |metric, [ratio, low, high]: [f64; 3]| Effect {
+            metric,
+            a: None,
+            b: None,
+            baseline: Some(of([1.0, 0.98, 1.02])),
+            ratio: Some(of([ratio, low, high])),
+            detectable: Some(0.02),
+        };
+        let mut question = question(None, None);
+        question.length.metric = Metric::Throughput;
+        let answer = |p50: [f64; 3], p99: [f64; 3]| {
+            let effects = [
+                effect(Metric::Throughput, [0.608, 0.571, 0.648]),
+                effect(Metric::P50, p50),
+                effect(Metric::P99, p99),
+            ];
+            answer(&effects, Decision::Worse, None, &question)
+        };
+        let (longer, same, shorter) = ([1.6, 1.5, 1.7], [0.9, 0.7, 1.2], [0.423, 0.253, 0.706]);
+        let throughput = "new answers 39.2 % (35.2 to 42.9) fewer requests";
+        assert_eq!(answer(longer, same), throughput);
+        let for_new = "the 99th percentile of new is 57.7 % (29.4 to 74.7) shorter";
         assert_eq!(
-            answer(Some(&effect), decision, within, &question(limit, detect)),
-            expected
+            answer(longer, shorter),
+            format!("{throughput}, but {for_new}")
         );
+        let both = answer(shorter, shorter);
+        assert!(both.contains(", but the median"), "{both}");
+        assert!(both.ends_with(&format!(", and {for_new}")), "{both}");
+    }
+
+    fn of([ratio, low, high]: [f64; 3]) -> Ratio {
+        Ratio {
+            ratio,
+            low,
+            high,
+            bootstrap: None,
+            spread: 0.01,
+            blocks: 10,
+        }
     }
 
     #[test]
@@ -240,7 +296,7 @@ mod tests {
 
     #[test]
     fn no_measurements_decide_nothing() {
-        let text = answer(None, Decision::Undecided, None, &question(Some(1.1), None));
+        let text = answer(&[], Decision::Undecided, None, &question(Some(1.1), None));
         assert_eq!(text, "not decided: too few blocks were carried out");
     }
 }

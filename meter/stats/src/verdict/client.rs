@@ -13,6 +13,8 @@ const MOSTLY: f64 = 2.0;
 const THROTTLED: (f64, f64) = (0.01, 0.05);
 /// Share of the measured time for which a thread waited for a core, from which it is worth a note.
 const WAITED: f64 = 0.05;
+/// How the reason about the ceiling begins.
+const CEILING: &str = "the client itself can do only";
 
 /// What speaks against the client, each with how grave it is.
 pub(crate) fn judge(evidence: &Evidence<'_>) -> Vec<(Verdict, String)> {
@@ -30,18 +32,27 @@ pub(crate) fn judge(evidence: &Evidence<'_>) -> Vec<(Verdict, String)> {
     }
     if let Some(known) = evidence.calibration.filter(|known| !known.lower_bound)
         && is_near(known, evidence.achieved_rate)
-        && !is_exceeded(known, evidence.achieved_rate)
+        && !known.is_surpassed(evidence.achieved_rate)
     {
         found.push((
             Verdict::Suspect,
             format!(
-                "the client itself can do only {:.0}/s here, and this is {:.0} % of it: it may be the limit",
+                "{CEILING} {:.0}/s here, and this is {:.0} % of it: it may be the limit",
                 known.ceiling_per_s,
                 evidence.achieved_rate / known.ceiling_per_s * 100.0
             ),
         ));
     }
     found
+}
+
+/// Withdraws the doubt about the client's ceiling from the verdict on a run: another run with the
+/// same calibration surpassed that ceiling.
+pub fn withdraw_ceiling(verdict: &mut Verdict, reasons: &mut Vec<String>) {
+    reasons.retain(|reason| !reason.starts_with(CEILING));
+    if *verdict == Verdict::Suspect && reasons.is_empty() {
+        *verdict = Verdict::Valid;
+    }
 }
 
 /// What a reader should know although nothing is wrong.
@@ -59,7 +70,7 @@ pub fn notes(evidence: &Evidence<'_>) -> Vec<String> {
                 known.ceiling_per_s
             ));
         }
-        if !known.lower_bound && is_exceeded(known, evidence.achieved_rate) {
+        if !known.lower_bound && known.is_surpassed(evidence.achieved_rate) {
             notes.push(format!(
                 "the client reached {:.0} % of the {:.0}/s of its calibration: the calibration was too low to show a ceiling",
                 evidence.achieved_rate / known.ceiling_per_s * 100.0,
@@ -86,11 +97,6 @@ pub fn notes(evidence: &Evidence<'_>) -> Vec<String> {
 
 fn is_near(known: &Calibration, rate: f64) -> bool {
     rate > NEAR * known.ceiling_per_s
-}
-
-/// Whether the run itself shows that the client can do more than its calibration says.
-fn is_exceeded(known: &Calibration, rate: f64) -> bool {
-    rate > known.ceiling_per_s
 }
 
 /// The share of a figure, and the time, from which the client's own lateness counts.
@@ -228,6 +234,24 @@ mod tests {
             verdict == Verdict::Invalid && reason.contains("90th"),
             "{reason}"
         );
+    }
+
+    #[test]
+    fn a_surpassed_ceiling_leaves_only_the_other_doubts() {
+        let ceiling = format!("{CEILING} 100/s here");
+        let withdrawn = |mut verdict: Verdict, reasons: &[&str]| {
+            let mut reasons: Vec<String> = reasons.iter().map(ToString::to_string).collect();
+            withdraw_ceiling(&mut verdict, &mut reasons);
+            (verdict, reasons.len())
+        };
+        assert_eq!(
+            withdrawn(Verdict::Suspect, &[&ceiling]),
+            (Verdict::Valid, 0)
+        );
+        let with_other = withdrawn(Verdict::Suspect, &["late", &ceiling]);
+        assert_eq!(with_other, (Verdict::Suspect, 1));
+        let worthless = withdrawn(Verdict::Invalid, &["no answers", &ceiling]);
+        assert_eq!(worthless, (Verdict::Invalid, 1));
     }
 
     #[test]

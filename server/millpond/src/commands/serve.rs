@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use clap::Args;
 use millpond_http::{BACKLOG, Listener, backlog_clamp};
-use millpond_site::{Config, SiteOptions, Sites};
+use millpond_site::{Config, SiteOptions, Sites, listen_address};
 
 use super::database_option::DatabaseOption;
 use crate::access::AccessSlot;
@@ -28,14 +28,14 @@ pub(crate) struct ServeArgs {
     #[arg(default_value = ".")]
     site: PathBuf,
     /// Answer on this address instead of server.listen; port 0 is any free one
-    #[arg(long, value_name = "ADDR")]
+    #[arg(long, value_name = "ADDR", value_parser = listen_address)]
     listen: Option<SocketAddr>,
     /// Serve this name by https, with a certificate that is got and renewed by itself; may be
     /// repeated, and stands in place of tls.domains. localhost is for development
     #[arg(long, value_name = "NAME")]
     domain: Vec<String>,
     /// Answer https on this address instead of tls.listen
-    #[arg(long, value_name = "ADDR")]
+    #[arg(long, value_name = "ADDR", value_parser = listen_address)]
     tls_listen: Option<SocketAddr>,
     /// Threads that serve, instead of server.workers; 0 is one for each core
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(0..=1024))]

@@ -25,6 +25,14 @@ fn a_misspelt_command_or_flag_is_a_usage_error_with_a_suggestion() {
         (&["srve"][..], "'serve'"),
         (&["serve", "--lisen", "x"], "'--listen'"),
         (&["serve", "--listen", "nowhere"], "--listen"),
+        (
+            &["serve", "--listen", "8099"],
+            "did you mean 127.0.0.1:8099?",
+        ),
+        (
+            &["serve", "--tls-listen", "443"],
+            "did you mean 127.0.0.1:443?",
+        ),
         (&["serve", "--workers", "5000"], "--workers"),
     ] {
         let (status, said) = fail(here.path(), args);

@@ -201,6 +201,7 @@ fn a_bad_value_is_shown_a_good_one() {
             "localhost is 127.0.0.1",
         ),
         ("server.listen = \":8080\"", "0.0.0.0 is every"),
+        ("server.listen = \"8080\"", "did you mean 127.0.0.1:8080?"),
         ("server.listen = \"127.0.0.1\"", "no IP address with a port"),
         (
             "server.workers = 1025",

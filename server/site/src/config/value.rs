@@ -42,8 +42,8 @@ pub(super) fn set(
         SettingKind::Time(field, least, most) => {
             *field(config) = within(time(value)?, &least, &most, &|time| show_time(*time))?;
         }
-        SettingKind::Address(field) => *field(config) = address(text(value)?)?,
-        SettingKind::SomeAddress(field) => *field(config) = Some(address(text(value)?)?),
+        SettingKind::Address(field) => *field(config) = listen_address(text(value)?)?,
+        SettingKind::SomeAddress(field) => *field(config) = Some(listen_address(text(value)?)?),
         SettingKind::Database(field) => *field(config) = DatabaseUrl::parse(text(value)?, dir)?,
         SettingKind::Feed(field) => *field(config) = feed(text(value)?)?,
         SettingKind::Replicas(field) => *field(config) = replicas(value)?,
@@ -230,8 +230,17 @@ pub(super) fn show_time(time: Duration) -> String {
     }
 }
 
-fn address(text: &str) -> Result<SocketAddr, String> {
+/// The address to answer on that `text` writes, such as `127.0.0.1:8080`.
+///
+/// # Errors
+/// It is no IP address with a port. The sentence says what is missing, and what may be meant.
+pub fn listen_address(text: &str) -> Result<SocketAddr, String> {
     text.parse().map_err(|_| {
+        if text.parse::<u16>().is_ok() {
+            return format!(
+                "`{text}` is a port without an IP address; did you mean 127.0.0.1:{text}?"
+            );
+        }
         let host = text.rsplit_once(':').map_or(text, |(host, _)| host);
         match host {
             "localhost" => format!(
