@@ -130,6 +130,12 @@ impl Database {
         }
     }
 
+    /// True for PostgreSQL, whose SQL differs from that of SQLite.
+    #[must_use]
+    pub const fn is_postgres(&self) -> bool {
+        matches!(self.engine, Engine::Postgres(_))
+    }
+
     /// Runs the calls, all in one snapshot.
     ///
     /// If the future is dropped before a thread takes the read, the read does not run; otherwise

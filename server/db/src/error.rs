@@ -66,8 +66,18 @@ pub enum Error {
     Parameter {
         /// The parameter's name.
         name: String,
-        /// What is wrong with the value.
+        /// What is wrong with the value, to stand after the name: `must be a whole number`.
         message: String,
+    },
+    /// The statement failed at a value that it was given: the caller should answer 400. Examples
+    /// are a text that is no search expression, and a number that overflows.
+    Value {
+        /// The names of the statement's parameters: which of their values it was is not known.
+        names: Vec<String>,
+        /// The database's message.
+        message: String,
+        /// The statement.
+        sql: Arc<str>,
     },
     /// The database cannot be used now: the file is missing, damaged or on a failing disk, or the
     /// program is stopping.
@@ -118,7 +128,16 @@ impl fmt::Display for Error {
                 "migration {name} has been edited since it was applied; restore it, and put the change into a new migration"
             ),
             Self::Usage { message } => f.write_str(message),
-            Self::Parameter { name, message } => write!(f, "parameter {name}: {message}"),
+            Self::Parameter { name, message } => write!(f, "parameter {name} {message}"),
+            Self::Value {
+                names,
+                message,
+                sql,
+            } => write!(
+                f,
+                "a value of {} cannot be used: {message}, in: {sql}",
+                names.join(", ")
+            ),
             Self::Unavailable { message } => write!(f, "the database is unavailable: {message}"),
         }
     }

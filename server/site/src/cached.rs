@@ -36,8 +36,10 @@ pub(crate) enum Cached {
 pub(crate) enum PageFailure {
     /// 503: too much at once, or the database is away.
     Unavailable,
-    /// 400: the database cannot read a parameter as what it is to be; the sentence for the client.
+    /// 400: the database cannot use a value; the sentence for the client.
     Parameter(Arc<str>),
+    /// 404: the database cannot read a part of the path as what it is to be.
+    NoSuchPage,
     /// 500.
     Internal,
 }
@@ -129,12 +131,13 @@ pub(crate) fn object_key(generation: u32, query: &PageQuery, values: &[Value]) -
         u64::try_from(age.as_nanos()).unwrap_or(u64::MAX - 1)
     });
     key.extend_from_slice(&age.to_le_bytes());
-    push_bytes(&mut key, b'q', query.query.sql().as_bytes());
+    let statement = query.statement(values);
+    push_bytes(&mut key, b'q', statement.query.sql().as_bytes());
     query
         .depends
         .iter()
         .for_each(|table| push_bytes(&mut key, b'd', table.as_bytes()));
-    query
+    statement
         .args
         .iter()
         .for_each(|&at| push_key(&mut key, &values[at]));

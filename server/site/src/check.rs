@@ -17,7 +17,7 @@ use crate::{
     folder::{Migrations, migrations},
     hosts::{below, read as read_config},
     opening,
-    page::PageQuery,
+    page::{PageQuery, PageStatement},
     reading::look,
     rules::shadowed,
 };
@@ -247,21 +247,25 @@ fn queries(generation: &Generation) -> Vec<QueryReport> {
     let queries = endpoints
         .filter_map(|endpoint| endpoint.page.as_ref())
         .flat_map(|page| &page.queries);
-    queries
-        .map(|query| QueryReport {
+    let statements = queries.flat_map(|query| {
+        let statements = query.statements.iter();
+        statements.map(move |statement| (query, statement))
+    });
+    statements
+        .map(|(query, statement)| QueryReport {
             file: query.file.clone(),
-            name: query.name.clone(),
-            dependencies: query.query.describe(),
-            ends: query.query.ends(),
-            advice: advice(query),
-            query: query.query.clone(),
+            name: statement.name(query),
+            dependencies: statement.query.describe(),
+            ends: statement.query.ends(),
+            advice: advice(query, statement),
+            query: statement.query.clone(),
         })
         .collect()
 }
 
 /// The advice on a query that is useful beside its `-- max-age:`, if it has one.
-fn advice(query: &PageQuery) -> Vec<Advice> {
-    let mut all = query.query.advice();
+fn advice(query: &PageQuery, statement: &PageStatement) -> Vec<Advice> {
+    let mut all = statement.query.advice();
     all.retain(|advice| advice.is_kept || query.max_age.is_none());
     all
 }

@@ -6,23 +6,31 @@ use std::{
     sync::{Arc, atomic::AtomicBool},
 };
 
-use millpond_db::{self as db, Database, Expect, ValueKind};
+use millpond_db::{self as db, Database};
 use minijinja::Environment;
 
 use crate::{
     Problem,
     dialect::Text,
     folder::Folder,
-    page::{ArgumentSource, Counters, Endpoint, Form, FormStep, Page, PageQuery, RedirectPiece},
+    page::{Counters, Endpoint, Page, PageQuery, PageStatement},
     params::Param,
     route::{Pattern, Router},
     script::{NamedQuery, Rows, Script},
-    session::{self, RESERVED},
-    suggest::closest,
+    session::Needs,
     template,
 };
 
+mod form;
+mod parameters;
+mod redirect;
+mod rewrite;
 mod signing;
+mod statements;
+
+use form::form;
+use parameters::{SqlFile, misspelt, parameters, unused};
+use statements::{Chosen, Statements};
 
 /// A site's pages, ready to answer.
 #[derive(Debug)]
@@ -167,27 +175,37 @@ impl Pages {
                     .hint(format!("this line belongs into pages/{stem}.post.sql")),
             );
         }
+        let statements = Statements {
+            file: &file,
+            text,
+            script: &script,
+            database,
+        };
         let mut prepared = Vec::new();
         for named in &script.queries {
-            match prepare(&file, text, named, database) {
-                Ok(query) if query.is_readonly() && named.rows != Rows::Exec => {
-                    prepared.push((named, query))
+            match statements.all(named) {
+                Ok(all) => {
+                    let only_reads = all.iter().all(|(_, query)| query.is_readonly());
+                    if !only_reads || named.rows == Rows::Exec {
+                        problems.push(writes(&file, stem, named));
+                    } else {
+                        prepared.push((named, all));
+                    }
                 }
-                Ok(_) => problems.push(
-                    Problem::new(&file, format!("query `{}` writes", named.name))
-                        .at(named.line, 1)
-                        .hint(format!(
-                            "what writes belongs into pages/{stem}.post.sql, which answers POST"
-                        )),
-                ),
                 Err(problem) => problems.push(problem),
             }
         }
-        let params = parameters(&file, pattern, &script, &prepared, &BTreeSet::new())
-            .unwrap_or_else(|problem| {
-                problems.push(problem);
-                Vec::new()
-            });
+        let source = SqlFile {
+            file: &file,
+            text,
+            pattern,
+            script: &script,
+        };
+        let params = self.page_params(source, &prepared, html.is_some(), stem);
+        let params = params.unwrap_or_else(|found| {
+            problems.extend(found);
+            Vec::new()
+        });
         let template = html.map(|source| {
             let name = format!("pages/{stem}.html");
             let known: Vec<&str> = script
@@ -208,22 +226,9 @@ impl Pages {
             return Err(problems);
         }
         let mut needs = signing::needs(&script);
-        let mut place = |param: &db::Param| match signing::claim(param) {
-            Some(claim) => params.len() + needs.place_of(claim),
-            None => params
-                .iter()
-                .position(|known| known.name == param.name)
-                .expect("every parameter was gathered"),
-        };
-        let queries = prepared.into_iter().map(|(named, query)| PageQuery {
-            name: named.name.clone(),
-            rows: named.rows,
-            args: query.params().iter().map(&mut place).collect(),
-            query,
-            max_age: named.max_age,
-            depends: named.depends.clone().into(),
-            file: file.clone(),
-        });
+        let prepared = prepared.into_iter();
+        let queries =
+            prepared.map(|(named, all)| page_query(&file, named, all, &params, &mut needs));
         let queries = queries.collect();
         Ok(Page {
             index: index as u32,
@@ -237,267 +242,81 @@ impl Pages {
             counters: Counters::default(),
         })
     }
-}
 
-fn prepare(
-    file: &Path,
-    text: &str,
-    named: &NamedQuery,
-    database: &Database,
-) -> Result<db::Query, Problem> {
-    let sql = session::with_claims(&named.sql).map_err(|offset| {
-        Problem::new(
-            file,
-            format!("names that begin with `{RESERVED}` are those of claims"),
-        )
-        .at_offset(text, named.offset + offset)
-        .hint("what a session says is written :claims.name")
-    })?;
-    let depends = Some(&*named.depends).filter(|tables| !tables.is_empty());
-    let prepared = database.prepare_depending(&sql, depends);
-    prepared.map_err(|error| {
-        let problem = Problem::new(file, format!("query `{}`: {}", named.name, error.message))
-            .at_offset(text, named.offset + error.offset.unwrap_or(0));
-        match error.hint {
-            Some(hint) => problem.hint(hint),
-            None => problem,
-        }
-    })
-}
-
-/// Every parameter that the queries use, with the types from `-- param:` lines or from the
-/// database. The parameters in `given` come from elsewhere.
-fn parameters(
-    file: &Path,
-    pattern: &Pattern,
-    script: &Script,
-    queries: &[(&NamedQuery, db::Query)],
-    given: &BTreeSet<(usize, String)>,
-) -> Result<Vec<Param>, Problem> {
-    let in_path: Vec<&str> = pattern.params().collect();
-    let mut params: Vec<Param> = Vec::new();
-    let mut add = |name: &str, kind: ValueKind, default: Option<db::Value>| {
-        if !params.iter().any(|param| param.name == name) {
-            let in_path = in_path.iter().position(|part| *part == name);
-            params.push(Param {
-                name: name.to_owned(),
-                kind,
-                default,
-                in_path,
+    /// The parameters of a page, or all that is wrong with them.
+    fn page_params(
+        &self,
+        source: SqlFile<'_>,
+        prepared: &[(&NamedQuery, Vec<(Chosen, db::Query)>)],
+        has_template: bool,
+        stem: &str,
+    ) -> Result<Vec<Param>, Vec<Problem>> {
+        let all = prepared.iter().flat_map(|(named, all)| {
+            let queries = all.iter();
+            queries.map(|(_, query)| (*named, query.clone()))
+        });
+        let all: Vec<(&NamedQuery, db::Query)> = all.collect();
+        // What cannot be prepared may use any of them.
+        let are_all_known = prepared.len() == source.script.queries.len();
+        let given = BTreeSet::new();
+        let mut problems = misspelt(source, &all, &given, &[]);
+        if problems.is_empty() && are_all_known {
+            let own = format!("pages/{stem}.html");
+            problems = unused(source, &all, |param| {
+                let mut templates = self.environment.templates();
+                has_template
+                    && templates.any(|(name, template)| {
+                        let may_show = name == own || !name.starts_with("pages/");
+                        may_show && parameters::may_read(template.source(), param)
+                    })
             });
         }
-    };
-    for declared in &script.params {
-        add(&declared.name, declared.kind, declared.default.clone());
-    }
-    for (at, (named, query)) in queries.iter().enumerate() {
-        for param in query.params().iter() {
-            if given.contains(&(at, param.name.clone())) || param.name.starts_with(RESERVED) {
-                continue;
-            }
-            let declared = script
-                .params
-                .iter()
-                .any(|declared| declared.name == param.name);
-            match param.kind {
-                _ if declared => {}
-                Some(ValueKind::Blob) => {
-                    let problem = Problem::new(
-                        file,
-                        format!(
-                            "parameter `{}` of query `{}` would be bytes, which no request can give",
-                            param.name, named.name
-                        ),
-                    );
-                    return Err(problem.at(named.line, 1).hint(format!(
-                        "declare another type: -- param: {} text",
-                        param.name
-                    )));
-                }
-                Some(kind) => add(&param.name, kind, None),
-                // A path's part is text by nature; elsewhere a guess would surprise.
-                None if in_path.contains(&param.name.as_str()) => {
-                    add(&param.name, ValueKind::Text, None)
-                }
-                None => {
-                    let problem = Problem::new(
-                        file,
-                        format!(
-                            "the database does not tell the type of parameter `{}` in query `{}`",
-                            param.name, named.name
-                        ),
-                    );
-                    return Err(problem
-                        .at(named.line, 1)
-                        .hint(format!("declare it: -- param: {} integer", param.name)));
-                }
-            }
-        }
-    }
-    // A parameter in the path is part of the page's key, and the template can show it even if no
-    // query uses it.
-    for name in &in_path {
-        add(name, ValueKind::Text, None);
-    }
-    Ok(params)
-}
-
-fn form(pattern: &Pattern, text: &Text, database: &Database) -> Result<Form, Vec<Problem>> {
-    let (file, text) = (text.page(), text.text.as_str());
-    let script = Script::parse(&file, text).map_err(|problem| vec![problem])?;
-    let mut problems = Vec::new();
-    let Some((target, line)) = &script.redirect else {
-        let problem = Problem::new(&file, "the form says not where to go when it is done")
-            .hint("end the file with a line such as: -- redirect: /read?id=:id");
-        return Err(vec![problem]);
-    };
-    let prepared: Vec<_> = script
-        .queries
-        .iter()
-        .filter_map(|named| match prepare(&file, text, named, database) {
-            Ok(query) => Some((named, query)),
+        match parameters(source, &all, &given) {
+            Ok(params) if problems.is_empty() => Ok(params),
+            Ok(_) => Err(problems),
             Err(problem) => {
                 problems.push(problem);
-                None
+                Err(problems)
             }
-        })
-        .collect();
-    if !problems.is_empty() {
-        return Err(problems);
-    }
-    let lines = &script.session;
-    let verified = signing::verified(&file, lines, &prepared).map_err(|problem| vec![problem])?;
-    let columns = columns(&prepared, verified);
-    let column = |before: usize, name: &str| {
-        columns
-            .iter()
-            .rev()
-            .find(|(step, column)| *step < before && column == name)
-    };
-    let declared = |name: &str| {
-        script.params.iter().any(|param| param.name == name)
-            || pattern.params().any(|part| part == name)
-    };
-    let hash = |name: &str| lines.hashes.iter().position(|hash| hash.name == name);
-    let mut given = BTreeSet::new();
-    for (step, (_, query)) in prepared.iter().enumerate() {
-        let is_given =
-            |name: &str| hash(name).is_some() || (!declared(name) && column(step, name).is_some());
-        let names = query.params();
-        let names = names.iter().filter(|param| is_given(&param.name));
-        given.extend(names.map(|param| (step, param.name.clone())));
-    }
-    let mut params =
-        parameters(&file, pattern, &script, &prepared, &given).map_err(|problem| vec![problem])?;
-    let mut needs = signing::needs(&script);
-    signing::check(&file, &script, &prepared, &given).map_err(|problem| vec![problem])?;
-    signing::add_params(&file, lines, &mut params).map_err(|problem| vec![problem])?;
-    for (_, query) in &prepared {
-        for claim in query.params().iter().filter_map(signing::claim) {
-            needs.place_of(claim);
         }
     }
-    let source = |before: usize, name: &str| {
-        if let Some(at) = hash(name) {
-            return Some(ArgumentSource::Param(
-                params.len() + needs.claims.len() + at,
-            ));
-        }
-        let param = params.iter().position(|param| param.name == name);
-        match (param, column(before, name)) {
-            (Some(at), _) if declared(name) || column(before, name).is_none() => {
-                Some(ArgumentSource::Param(at))
-            }
-            (_, Some((step, column))) => Some(ArgumentSource::Column {
-                step: *step,
-                column: column.clone(),
-            }),
-            (param, None) => param.map(ArgumentSource::Param),
-        }
-    };
-    let redirect = redirect(target, |name| source(prepared.len(), name)).map_err(|name| {
-        let known = params.iter().map(|param| param.name.as_str()).chain(columns.iter().map(|(_, column)| column.as_str()));
-        let problem = Problem::new(&file, format!("the redirect names `:{name}`, which is neither a parameter nor a column of a `:one` query")).at(*line, 1);
-        vec![match closest(&name, known) {
-            Some(near) => problem.hint(format!("did you mean `:{near}`?")),
-            None => problem,
-        }]
-    })?;
-    let steps = prepared
-        .iter()
-        .enumerate()
-        .map(|(step, (named, query))| FormStep {
-            bind: query
-                .params()
-                .iter()
-                .map(|param| match signing::claim(param) {
-                    Some(claim) => {
-                        ArgumentSource::Param(params.len() + needs.clone().place_of(claim))
-                    }
-                    None => source(step, &param.name).expect("every parameter was gathered"),
-                })
-                .collect(),
-            query: query.clone(),
-            expect: match named.rows {
-                Rows::One => Expect::One,
-                Rows::Optional => Expect::Optional,
-                Rows::Many => Expect::Many,
-                Rows::Exec => Expect::Exec,
-            },
-        });
-    let steps = steps.collect();
-    let signing = signing::signing(&file, lines, &prepared, &params, verified)
-        .map_err(|problem| vec![problem])?;
-    Ok(Form {
-        route: pattern.to_string(),
-        params,
-        needs,
-        signing,
-        steps,
-        redirect,
-    })
 }
 
-/// The columns that the one row of each `:one` step gives to later steps. The step with the
-/// verified account also gives its columns, because without an account no later step runs.
-fn columns(prepared: &[(&NamedQuery, db::Query)], verified: Option<usize>) -> Vec<(usize, String)> {
-    let ones = prepared
-        .iter()
-        .enumerate()
-        .filter(|(step, (named, _))| named.rows == Rows::One || verified == Some(*step));
-    ones.flat_map(|(step, (_, query))| {
-        query
-            .columns()
-            .iter()
-            .map(|name| (step, name.to_string()))
-            .collect::<Vec<_>>()
-    })
-    .collect()
+/// A query with the places of its values among the page's.
+fn page_query(
+    file: &Path,
+    named: &NamedQuery,
+    all: Vec<(Chosen, db::Query)>,
+    params: &[Param],
+    needs: &mut Needs,
+) -> PageQuery {
+    let param = |name: &str| params.iter().position(|param| param.name == name);
+    let mut place = |param_of: &db::Param| match signing::claim(param_of) {
+        Some(claim) => params.len() + needs.place_of(claim),
+        None => param(&param_of.name).expect("every parameter was gathered"),
+    };
+    let statements = all.into_iter().map(|(chosen, query)| PageStatement {
+        args: query.params().iter().map(&mut place).collect(),
+        query,
+        chosen,
+    });
+    let statements: Box<[PageStatement]> = statements.collect();
+    let orders = statements[0].chosen.iter();
+    PageQuery {
+        name: named.name.clone(),
+        rows: named.rows,
+        orders: orders.filter_map(|(name, _)| param(name)).collect(),
+        statements,
+        max_age: named.max_age,
+        depends: named.depends.clone().into(),
+        file: file.to_owned(),
+    }
 }
 
-/// Cuts a redirect's target at its `:name`s.
-fn redirect(
-    target: &str,
-    source: impl Fn(&str) -> Option<ArgumentSource>,
-) -> Result<Vec<RedirectPiece>, String> {
-    let mut pieces = Vec::new();
-    let mut rest = target;
-    while let Some(at) = rest.find(':') {
-        let after = &rest[at + 1..];
-        let end = after
-            .find(|c: char| !(c.is_ascii_alphanumeric() || c == '_'))
-            .unwrap_or(after.len());
-        if end == 0 || after.as_bytes()[0].is_ascii_digit() {
-            pieces.push(RedirectPiece::Text(rest[..=at].to_owned()));
-            rest = after;
-            continue;
-        }
-        pieces.push(RedirectPiece::Text(rest[..at].to_owned()));
-        pieces.push(RedirectPiece::Value(
-            source(&after[..end]).ok_or_else(|| after[..end].to_owned())?,
-        ));
-        rest = &after[end..];
-    }
-    pieces.push(RedirectPiece::Text(rest.to_owned()));
-    Ok(pieces)
+fn writes(file: &Path, stem: &str, named: &NamedQuery) -> Problem {
+    Problem::new(file, format!("query `{}` writes", named.name))
+        .at(named.line, 1)
+        .hint(format!(
+            "what writes belongs into pages/{stem}.post.sql, which answers POST"
+        ))
 }

@@ -18,10 +18,10 @@ use crate::{
     cached::{Cached, PageFailure, SiteStore},
     compile::Pages,
     compress::Compressor,
-    params::BadParam,
+    params::{Param, refused, unusable},
     render::HTML,
     rules::Rules,
-    session::{Attempts, Passwords, Sessions},
+    session::{Attempts, Passwords, RESERVED, Sessions},
     statics::Statics,
     submit::refusal,
 };
@@ -70,12 +70,21 @@ impl Core {
 
     /// Reports the error to the owner, and returns what the visitor may know. A malformed parameter
     /// is the visitor's mistake and is not logged.
-    pub(crate) fn failure(&self, route: &str, error: &Error) -> PageFailure {
+    pub(crate) fn failure(&self, route: &str, params: &[Param], error: &Error) -> PageFailure {
         if let Error::Parameter { name, message } = error {
-            return PageFailure::Parameter(BadParam::refused(name, message).0.into());
+            let is_part = |param: &Param| param.name == *name && param.in_path.is_some();
+            return match params.iter().any(is_part) {
+                true => PageFailure::NoSuchPage,
+                false => PageFailure::Parameter(refused(name, message).into()),
+            };
         }
         self.log(&format!("{route}: {error}"));
         match error {
+            Error::Value { names, .. } => {
+                let names = names.iter().map(String::as_str);
+                let names: Vec<&str> = names.filter(|name| !name.starts_with(RESERVED)).collect();
+                PageFailure::Parameter(unusable(&names).into())
+            }
             Error::Overloaded | Error::Timeout | Error::Unavailable { .. } => {
                 PageFailure::Unavailable
             }
@@ -120,6 +129,9 @@ impl Generation {
             Cached::Missing => self.not_found.respond(request, extra),
             Cached::Failed(PageFailure::Unavailable) => unavailable(),
             Cached::Failed(PageFailure::Parameter(sentence)) => refusal(400, sentence),
+            Cached::Failed(PageFailure::NoSuchPage) => {
+                self.not_found.respond(request, Bytes::new())
+            }
             Cached::Failed(PageFailure::Internal) | Cached::Object(_) | Cached::Bundle(_) => {
                 self.error.respond(request, Bytes::new())
             }

@@ -19,7 +19,7 @@ use crate::{
     cached::{Cached, bundle_key, object_key, page_key},
     core::Generation,
     page::{Counters, Page, PageQuery},
-    params::{BadParam, Given},
+    params::Given,
     route::Match,
     session::{Gate, Session},
 };
@@ -114,8 +114,8 @@ impl Site {
                 values.extend(page.needs.values(session));
                 values
             }
-            Err(BadParam(sentence)) => {
-                explanation["refused"] = sentence.into();
+            Err(bad) => {
+                explanation["refused"] = bad.sentence.into();
                 return;
             }
         };
@@ -134,7 +134,8 @@ impl Site {
             .collect::<serde_json::Map<_, _>>()
             .into();
         explanation["key"] = shown(generation, page, &explanation["parameters"], session);
-        let sources = page.queries.iter().flat_map(|query| query.query.sources());
+        let statements = page.queries.iter().map(|query| query.statement(&values));
+        let sources = statements.flat_map(|statement| statement.query.sources());
         let sources: Vec<(String, Tag)> = sources.collect();
         explanation["page"] = self.entry(&store.explain(&key, now), &sources, now);
         explanation["queries"] = page
@@ -142,7 +143,10 @@ impl Site {
             .iter()
             .map(|query| {
                 let key = object_key(generation.number, query, &values);
-                self.query(query, &store.explain(&key, now), &sources, now)
+                let stored = store.explain(&key, now);
+                let mut explanation = self.query(query, &stored, &sources, now);
+                explanation["depends"] = query.statement(&values).query.describe().into();
+                explanation
             })
             .collect();
     }
@@ -157,7 +161,6 @@ impl Site {
         let mut explanation = self.entry(found, sources, now);
         explanation["name"] = query.name.as_str().into();
         explanation["file"] = query.file.to_string_lossy().into();
-        explanation["depends"] = query.query.describe().into();
         explanation["max_age_s"] = json!(query.max_age.map(|age| age.as_secs_f64()));
         explanation
     }

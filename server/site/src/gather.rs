@@ -62,13 +62,13 @@ impl Ask {
                 database: Duration::ZERO,
             });
         }
-        let calls = self.page.queries.iter().map(|query| Call {
-            query: query.query.clone(),
-            params: query
-                .args
-                .iter()
-                .map(|&at| self.values[at].clone())
-                .collect(),
+        let calls = self.page.queries.iter().map(|query| {
+            let statement = query.statement(&self.values);
+            let args = statement.args.iter();
+            Call {
+                query: statement.query.clone(),
+                params: args.map(|&at| self.values[at].clone()).collect(),
+            }
         });
         let (database, calls) = (&self.core.database, calls.collect());
         // A read without a permit may wait for a write that the feed has not passed yet (rule 19),
@@ -77,7 +77,10 @@ impl Ask {
             Some(_) => database.read_spread(calls).await,
             None => database.read(calls).await,
         };
-        let read = read.map_err(|error| self.core.failure(&self.page.route, &error))?;
+        let read = read.map_err(|error| {
+            self.core
+                .failure(&self.page.route, &self.page.params, &error)
+        })?;
         Ok(self.sort(read, permit, &keys, now))
     }
 

@@ -64,14 +64,51 @@ impl Page {
 pub(crate) struct PageQuery {
     pub(crate) name: String,
     pub(crate) rows: Rows,
-    pub(crate) query: db::Query,
-    /// For each parameter of the statement, its place among the page's.
-    pub(crate) args: Vec<usize>,
+    /// One, or one for each order that can be chosen.
+    pub(crate) statements: Box<[PageStatement]>,
+    /// The places of the parameters that choose among the statements.
+    pub(crate) orders: Box<[usize]>,
     pub(crate) max_age: Option<Duration>,
     /// Tables that the owner declares as dependencies of the query, in addition to those that the
     /// database names.
     pub(crate) depends: Box<[String]>,
     pub(crate) file: PathBuf,
+}
+
+/// A statement of a page.
+#[derive(Debug)]
+pub(crate) struct PageStatement {
+    pub(crate) query: db::Query,
+    /// For each of its parameters, the place among the page's.
+    pub(crate) args: Box<[usize]>,
+    /// For each of the query's orders, its name and the value for which this is the statement.
+    pub(crate) chosen: Box<[(String, db::Value)]>,
+}
+
+impl PageStatement {
+    /// The query's name, with what was chosen: `albums (sort = -title)`.
+    pub(crate) fn name(&self, query: &PageQuery) -> String {
+        let chosen = self.chosen.iter().map(|(name, value)| match value {
+            db::Value::Text(text) => format!("{name} = {text}"),
+            _ => name.clone(),
+        });
+        match chosen.collect::<Vec<_>>().join(", ") {
+            chosen if chosen.is_empty() => query.name.clone(),
+            chosen => format!("{} ({chosen})", query.name),
+        }
+    }
+}
+
+impl PageQuery {
+    /// The statement for these values of the page's parameters.
+    pub(crate) fn statement(&self, values: &[db::Value]) -> &PageStatement {
+        let is_chosen = |statement: &&PageStatement| {
+            let mut chosen = self.orders.iter().zip(&statement.chosen);
+            chosen.all(|(&at, (_, value))| values[at] == *value)
+        };
+        let found = self.statements.iter().find(is_chosen);
+        found.unwrap_or(&self.statements[0])
+    }
 }
 
 /// What answers POST.
@@ -112,7 +149,7 @@ pub(crate) struct Verify {
     /// The place of the password among the values.
     pub(crate) password: usize,
     /// Where a visitor goes whose password is wrong.
-    pub(crate) otherwise: Option<String>,
+    pub(crate) otherwise: Option<Vec<RedirectPiece>>,
 }
 
 /// One statement of a form.

@@ -1,30 +1,82 @@
 //! The declared parameters of a page, from the request to typed values and to the cache key.
+//!
+//! A list has one form for each set of items: sorted, without an item twice. `in (…)` asks for
+//! nothing else, and so `track=6&track=1` is the page of `track=1&track=6`.
 
 use std::borrow::Cow;
 
 use millpond_db::{Value, ValueKind};
+use serde_json::Value as Json;
+
+/// A list may not have more items than this.
+const MAX_LIST: usize = 1000;
 
 /// A parameter that a page's queries use.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Param {
     pub(crate) name: String,
     pub(crate) kind: ValueKind,
+    /// Whether it takes any number of values.
+    pub(crate) is_list: bool,
+    /// The values that it may have; any if there are none here.
+    pub(crate) choices: Box<[Value]>,
     pub(crate) default: Option<Value>,
     /// Its place among the path's parameters, if it is one.
     pub(crate) in_path: Option<usize>,
 }
 
-/// What is wrong with a request's parameters: the sentence for the client.
+impl Param {
+    /// A parameter that must be given, with any value of its kind.
+    pub(crate) fn new(name: &str, kind: ValueKind) -> Self {
+        Self {
+            name: name.to_owned(),
+            kind,
+            is_list: false,
+            choices: [].into(),
+            default: None,
+            in_path: None,
+        }
+    }
+
+    /// Whether a request may give the value.
+    pub(crate) fn allows(&self, value: &Value) -> bool {
+        self.choices.is_empty() || self.choices.contains(value)
+    }
+}
+
+/// What is wrong with a request's parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct BadParam(pub(crate) String);
+pub(crate) struct BadParam {
+    /// The sentence for the client.
+    pub(crate) sentence: String,
+    /// A part of the path cannot be what it is to be: there is no such page.
+    pub(crate) is_in_path: bool,
+}
 
 impl BadParam {
-    /// A parameter that the database does not take.
-    pub(crate) fn refused(name: &str, message: &str) -> Self {
-        Self(format!(
-            "The parameter \"{name}\" is not right: {}.",
-            message.trim_end_matches('.')
-        ))
+    /// What is wrong with a parameter, to stand behind its name.
+    pub(crate) fn new(param: &Param, wrong: &str) -> Self {
+        Self {
+            sentence: refused(&param.name, wrong),
+            is_in_path: param.in_path.is_some(),
+        }
+    }
+}
+
+/// The sentence about a parameter that the site or the database does not take.
+pub(crate) fn refused(name: &str, wrong: &str) -> String {
+    format!("The parameter \"{name}\" {}.", wrong.trim_end_matches('.'))
+}
+
+/// The sentence about values with which a statement failed. `names` are those of its parameters.
+pub(crate) fn unusable(names: &[&str]) -> String {
+    match names {
+        [] => "A value of the request cannot be used.".to_owned(),
+        [name] => refused(name, "has a value that cannot be used"),
+        names => format!(
+            "One of the parameters \"{}\" has a value that cannot be used.",
+            names.join("\", \"")
+        ),
     }
 }
 
@@ -43,6 +95,9 @@ impl Given<'_> {
         params
             .iter()
             .map(|param| {
+                if param.is_list {
+                    return self.list(param);
+                }
                 self.find(param, |found| match found {
                     ParamInput::Text(text) => TypedText::of(param, text).map(TypedText::into_value),
                     ParamInput::Default(value) => Ok(value.clone()),
@@ -55,6 +110,10 @@ impl Given<'_> {
     /// [`Given::values`], without an allocation.
     pub(crate) fn push_keys(&self, params: &[Param], key: &mut Vec<u8>) -> Result<(), BadParam> {
         params.iter().try_for_each(|param| {
+            if param.is_list {
+                push_key(key, &self.list(param)?);
+                return Ok(());
+            }
             self.find(param, |found| {
                 match found {
                     ParamInput::Text(text) => TypedText::of(param, text)?.push_key(key),
@@ -73,21 +132,87 @@ impl Given<'_> {
         if let Some(text) = param.in_path.and_then(|at| self.path.get(at)) {
             return then(ParamInput::Text(text));
         }
-        let in_form = self.form.iter().filter(|(name, _)| *name == param.name);
-        if let Some(text) = single(param, in_form.map(|(_, text)| text))? {
-            return then(ParamInput::Text(text));
+        // A field that is left empty is not given, if it need not be.
+        let given = |text: &str| match &param.default {
+            Some(default) if text.is_empty() => then(ParamInput::Default(default)),
+            _ => then(ParamInput::Text(text)),
+        };
+        if let Some(text) = single(param, self.in_form(param))? {
+            return given(text);
         }
         let query = self.query.unwrap_or_default();
-        if let Some(text) = single(param, in_query(query, &param.name))? {
-            return then(ParamInput::Text(&text));
+        match single(param, in_query(query, &param.name))? {
+            Some(text) => given(&text),
+            // The closure takes the default where nothing is given.
+            None if param.default.is_some() => given(""),
+            None => Err(BadParam::new(param, "is missing")),
         }
-        match &param.default {
-            Some(default) => then(ParamInput::Default(default)),
-            None => Err(BadParam(format!(
-                "The parameter \"{}\" is missing.",
-                param.name
-            ))),
+    }
+
+    fn in_form(&self, param: &Param) -> impl Iterator<Item = &str> {
+        let fields = self.form.iter().filter(|(name, _)| *name == param.name);
+        fields.map(|(_, text)| &**text)
+    }
+
+    /// The items of a list: those of the form, else those of the query string.
+    fn list(&self, param: &Param) -> Result<Value, BadParam> {
+        let mut items = Vec::new();
+        let mut add = |text: &str| -> Result<(), BadParam> {
+            if text.is_empty() {
+                return Ok(());
+            }
+            if items.len() == MAX_LIST {
+                let wrong = format!("is given more than {MAX_LIST} times");
+                return Err(BadParam::new(param, &wrong));
+            }
+            if text.contains('\0') {
+                let wrong = "must not have a character of code zero in it";
+                return Err(BadParam::new(param, wrong));
+            }
+            items.push(match TypedText::of(param, text)? {
+                // Minus zero is zero.
+                TypedText::Real(real) => Value::Real(real + 0.0),
+                other => other.into_value(),
+            });
+            Ok(())
+        };
+        let mut in_form = self.in_form(param).peekable();
+        if in_form.peek().is_some() {
+            in_form.try_for_each(&mut add)?;
+        } else {
+            let query = self.query.unwrap_or_default();
+            in_query(query, &param.name).try_for_each(|text| add(&text))?;
         }
+        Ok(list(items))
+    }
+}
+
+/// The one form of a list with these items.
+pub(crate) fn list(mut items: Vec<Value>) -> Value {
+    items.sort_by(order);
+    items.dedup();
+    let items = items.iter().map(item);
+    Value::from(Json::Array(items.collect()))
+}
+
+/// An order of values of one kind.
+fn order(one: &Value, other: &Value) -> std::cmp::Ordering {
+    match (one, other) {
+        (Value::Integer(one), Value::Integer(other)) => one.cmp(other),
+        (Value::Real(one), Value::Real(other)) => one.total_cmp(other),
+        (Value::Boolean(one), Value::Boolean(other)) => one.cmp(other),
+        (Value::Text(one), Value::Text(other)) => one.cmp(other),
+        _ => std::cmp::Ordering::Equal,
+    }
+}
+
+fn item(value: &Value) -> Json {
+    match value {
+        Value::Integer(integer) => (*integer).into(),
+        Value::Real(real) => (*real).into(),
+        Value::Boolean(truth) => (*truth).into(),
+        Value::Text(text) => text.to_string().into(),
+        Value::Null | Value::Blob(_) | Value::Json(_) => Json::Null,
     }
 }
 
@@ -158,10 +283,7 @@ impl<'q> Pair<'q> {
 fn single<T>(param: &Param, mut all: impl Iterator<Item = T>) -> Result<Option<T>, BadParam> {
     let first = all.next();
     match all.next() {
-        Some(_) => Err(BadParam(format!(
-            "The parameter \"{}\" is given twice.",
-            param.name
-        ))),
+        Some(_) => Err(BadParam::new(param, "is given twice")),
         None => Ok(first),
     }
 }
@@ -176,23 +298,34 @@ enum TypedText<'t> {
 
 impl<'t> TypedText<'t> {
     fn of(param: &Param, text: &'t str) -> Result<Self, BadParam> {
-        let wrong =
-            |what: &str| BadParam(format!("The parameter \"{}\" must be {what}.", param.name));
-        match param.kind {
-            ValueKind::Integer => text
-                .parse()
-                .map(Self::Integer)
-                .map_err(|_| wrong("a whole number")),
+        let wrong = |what: &str| BadParam::new(param, &format!("must be {what}"));
+        let typed = match param.kind {
+            ValueKind::Integer => whole(param, text).map(Self::Integer)?,
             ValueKind::Real => match text.parse::<f64>() {
-                Ok(number) if number.is_finite() => Ok(Self::Real(number)),
-                _ => Err(wrong("a number")),
+                Ok(number) if number.is_finite() => Self::Real(number),
+                _ => return Err(wrong("a number")),
             },
             ValueKind::Boolean => truth(text)
                 .map(Self::Boolean)
-                .ok_or_else(|| wrong("true or false")),
+                .ok_or_else(|| wrong("true or false"))?,
             // The database reads a value of another kind, and refuses it if it cannot.
-            ValueKind::Text | ValueKind::Other => Ok(Self::Text(text)),
-            ValueKind::Blob => Err(wrong("bytes, which no request can give")),
+            ValueKind::Text | ValueKind::Other => Self::Text(text),
+            ValueKind::Blob => return Err(wrong("bytes, which no request can give")),
+        };
+        if param.choices.is_empty() || param.choices.iter().any(|choice| typed.is(choice)) {
+            return Ok(typed);
+        }
+        let choices = param.choices.iter().map(shown).collect::<Vec<_>>();
+        Err(wrong(&format!("one of {}", choices.join(", "))))
+    }
+
+    fn is(&self, value: &Value) -> bool {
+        match (self, value) {
+            (Self::Integer(own), Value::Integer(other)) => own == other,
+            (Self::Real(own), Value::Real(other)) => own == other,
+            (Self::Boolean(own), Value::Boolean(other)) => own == other,
+            (Self::Text(own), Value::Text(other)) => **own == **other,
+            _ => false,
         }
     }
 
@@ -212,6 +345,28 @@ impl<'t> TypedText<'t> {
             Self::Boolean(truth) => push_boolean(key, *truth),
             Self::Text(text) => push_bytes(key, b't', text.as_bytes()),
         }
+    }
+}
+
+fn whole(param: &Param, text: &str) -> Result<i64, BadParam> {
+    use std::num::IntErrorKind::{NegOverflow, PosOverflow};
+    text.parse().map_err(|error: std::num::ParseIntError| {
+        BadParam::new(
+            param,
+            match error.kind() {
+                PosOverflow => "is too large",
+                NegOverflow => "is too small",
+                _ => "must be a whole number",
+            },
+        )
+    })
+}
+
+/// A value in a sentence.
+fn shown(value: &Value) -> String {
+    match item(value) {
+        Json::String(text) => text,
+        other => other.to_string(),
     }
 }
 
@@ -294,10 +449,9 @@ mod tests {
 
     fn param(name: &str, kind: ValueKind, default: Option<Value>, in_path: Option<usize>) -> Param {
         Param {
-            name: name.into(),
-            kind,
             default,
             in_path,
+            ..Param::new(name, kind)
         }
     }
 
@@ -333,12 +487,13 @@ mod tests {
             ),
             (
                 Some("id=9223372036854775808"),
-                "The parameter \"id\" must be a whole number.",
+                "The parameter \"id\" is too large.",
             ),
         ] {
+            let found = gather(&id, &[], &[], query).unwrap_err();
             assert_eq!(
-                gather(&id, &[], &[], query),
-                Err(BadParam(expected.into())),
+                (&*found.sentence, found.is_in_path),
+                (expected, false),
                 "{query:?}"
             );
         }
@@ -358,7 +513,8 @@ mod tests {
         let text = [param("q", ValueKind::Text, Some("none".into()), None)];
         for (query, expected) in [
             ("q=a+b%26c", "a b&c"),
-            ("q", ""),
+            ("q", "none"),
+            ("q=", "none"),
             ("=x", "none"),
             ("", "none"),
         ] {
@@ -377,13 +533,104 @@ mod tests {
             (Some("b=TRUE"), Some(true)),
             (Some("b=0"), Some(false)),
             (Some("b=2"), None),
-            (Some("b="), None),
+            (Some("b="), Some(false)),
         ] {
             assert_eq!(
                 gather(&ticked, &[], &[], query).ok(),
                 expected.map(|truth| vec![truth.into()]),
                 "{query:?}"
             );
+        }
+    }
+
+    #[test]
+    fn an_empty_field_is_not_given_where_it_need_not_be() {
+        for default in [Value::Null, 7.into()] {
+            let page = [param(
+                "page",
+                ValueKind::Integer,
+                Some(default.clone()),
+                None,
+            )];
+            let field = [(Cow::from("page"), Cow::from(""))];
+            for query in [None, Some("page="), Some("page")] {
+                let found = gather(&page, &[], &[], query);
+                assert_eq!(found, Ok(vec![default.clone()]), "{query:?}");
+            }
+            // The form's field was there, so the address does not count.
+            let found = gather(&page, &[], &field, Some("page=3"));
+            assert_eq!(found, Ok(vec![default]));
+        }
+    }
+
+    #[test]
+    fn a_value_is_one_of_those_that_are_declared() {
+        let sort = Param {
+            choices: ["title".into(), "-title".into()].into(),
+            ..param("sort", ValueKind::Text, Some("title".into()), None)
+        };
+        let gather = |query| gather(std::slice::from_ref(&sort), &[], &[], query);
+        assert_eq!(gather(Some("sort=-title")), Ok(vec!["-title".into()]));
+        assert_eq!(gather(Some("sort=")), Ok(vec!["title".into()]));
+        let refused = gather(Some("sort=1;drop")).unwrap_err();
+        assert_eq!(
+            refused.sentence,
+            "The parameter \"sort\" must be one of title, -title."
+        );
+    }
+
+    #[test]
+    fn a_list_has_one_form_for_each_set_of_items() {
+        let list = |kind| Param {
+            is_list: true,
+            ..Param::new("t", kind)
+        };
+        let items = |kind, form: &[(Cow<'_, str>, Cow<'_, str>)], query: Option<&str>| {
+            let values = gather(&[list(kind)], &[], form, query)?;
+            let Value::Json(json) = &values[0] else {
+                panic!("{values:?}")
+            };
+            Ok::<_, BadParam>(json.to_string())
+        };
+        for (kind, query, expected) in [
+            (ValueKind::Integer, "t=6&t=1&x=9&t=06&t=-1&t=", "[-1,1,6]"),
+            (ValueKind::Integer, "", "[]"),
+            (ValueKind::Integer, "t=", "[]"),
+            (
+                ValueKind::Text,
+                "t=b&t=a&t=%22%5D&t=b",
+                "[\"\\\"]\",\"a\",\"b\"]",
+            ),
+            (ValueKind::Real, "t=2&t=-0.5&t=2.0", "[-0.5,2.0]"),
+            (ValueKind::Boolean, "t=on&t=no&t=1", "[false,true]"),
+        ] {
+            let found = items(kind, &[], Some(query));
+            assert_eq!(found.as_deref(), Ok(expected), "{query}");
+        }
+        let form = [6, 1].map(|id| (Cow::from("t"), Cow::from(id.to_string())));
+        let found = items(ValueKind::Integer, &form, Some("t=9"));
+        assert_eq!(found.as_deref(), Ok("[1,6]"));
+        let many = "t=1&".repeat(MAX_LIST);
+        assert!(items(ValueKind::Integer, &[], Some(&many)).is_ok());
+        for (kind, query, expected) in [
+            (
+                ValueKind::Integer,
+                many + "t=1",
+                "is given more than 1000 times",
+            ),
+            (
+                ValueKind::Integer,
+                "t=1&t=x".into(),
+                "must be a whole number",
+            ),
+            (
+                ValueKind::Text,
+                "t=a%00".into(),
+                "must not have a character of code zero in it",
+            ),
+        ] {
+            let refused = items(kind, &[], Some(&query)).unwrap_err();
+            assert_eq!(refused.sentence, format!("The parameter \"t\" {expected}."));
         }
     }
 

@@ -2,12 +2,15 @@
 
 use std::{path::Path, time::Duration};
 
-use millpond_db::{Value, ValueKind};
-
 use crate::{
     Problem, duration,
-    session::{DirectiveLine, RESERVED, SessionLines, WORDS},
+    session::{DirectiveLine, SessionLines, WORDS},
 };
+
+mod declare;
+mod misspelt;
+
+pub(crate) use declare::{Declaration, OrderLine};
 
 /// How many rows a query is to give.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,15 +23,6 @@ pub(crate) enum Rows {
     Many,
     /// None: the statement writes.
     Exec,
-}
-
-/// A `-- param:` line.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Declaration {
-    pub(crate) name: String,
-    pub(crate) kind: ValueKind,
-    pub(crate) default: Option<Value>,
-    pub(crate) line: usize,
 }
 
 /// A `-- name:` line with its statement.
@@ -49,6 +43,8 @@ pub(crate) struct NamedQuery {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Script {
     pub(crate) params: Vec<Declaration>,
+    /// Each is a parameter too.
+    pub(crate) orders: Vec<OrderLine>,
     pub(crate) queries: Vec<NamedQuery>,
     /// Lower-case names of request fields that are part of the page's key.
     pub(crate) vary: Vec<String>,
@@ -57,7 +53,9 @@ pub(crate) struct Script {
     pub(crate) session: SessionLines,
 }
 
-const DIRECTIVES: &[&str] = &["name", "param", "redirect", "max-age", "depends", "vary"];
+const DIRECTIVES: &[&str] = &[
+    "name", "param", "order", "redirect", "max-age", "depends", "vary",
+];
 
 impl Script {
     /// Reads the text of a `.sql` file.
@@ -81,7 +79,12 @@ impl Script {
                             ..problem
                         })?
                 }
-                None => script.statement_line(file, raw, line, start)?,
+                None => {
+                    if let Some(meant) = misspelt::meant(raw) {
+                        return Err(misspelling(file, raw, line, &meant));
+                    }
+                    script.statement_line(file, raw, line, start)?;
+                }
             }
         }
         script.finish(file)
@@ -138,19 +141,11 @@ impl Script {
     ) -> Result<(), Complaint> {
         match word {
             "name" => self.queries.push(named(rest, line, next)?),
-            "param" => {
-                let declaration = declaration(rest, line)?;
-                if self
-                    .params
-                    .iter()
-                    .any(|other| other.name == declaration.name)
-                {
-                    return Err((
-                        format!("parameter `{}` is declared twice", declaration.name),
-                        None,
-                    ));
-                }
-                self.params.push(declaration);
+            "param" => self.declare(declare::declaration(rest, line)?)?,
+            "order" => {
+                let order = declare::order(rest, line)?;
+                self.declare(order.declaration())?;
+                self.orders.push(order);
             }
             "redirect" => {
                 if !rest.starts_with('/') || rest.starts_with("//") || rest.starts_with("/\\") {
@@ -184,6 +179,16 @@ impl Script {
                 query.depends.extend(tables);
             }
         }
+        Ok(())
+    }
+
+    fn declare(&mut self, declaration: Declaration) -> Result<(), Complaint> {
+        let name = &declaration.name;
+        if self.params.iter().any(|other| other.name == *name) {
+            let message = format!("parameter `{name}` is declared twice");
+            return Err((message, Some("keep one of the two lines".to_owned())));
+        }
+        self.params.push(declaration);
         Ok(())
     }
 
@@ -238,6 +243,16 @@ impl Script {
         }
         Ok(self)
     }
+}
+
+/// A comment that was probably meant as a line that steers.
+fn misspelling(file: &Path, raw: &str, line: usize, meant: &str) -> Problem {
+    let column = raw.chars().take_while(|c| c.is_whitespace()).count() + 1;
+    Problem::new(file, format!("`{}` would be a comment", raw.trim()))
+        .at(line, column)
+        .hint(format!(
+            "did you mean `{meant}`? If it is a comment, begin it with another word"
+        ))
 }
 
 /// A message and a hint.
@@ -309,76 +324,6 @@ fn tables(rest: &str) -> Result<Vec<String>, Complaint> {
     }
 }
 
-fn declaration(rest: &str, line: usize) -> Result<Declaration, Complaint> {
-    let example = || Some("for example: -- param: page integer = 1".to_owned());
-    let (head, default) = match rest.split_once('=') {
-        Some((head, default)) => (head.trim(), Some(default.trim())),
-        None => (rest, None),
-    };
-    let mut words = head.split_whitespace();
-    let (Some(name), Some(kind), None) = (words.next(), words.next(), words.next()) else {
-        return Err(("a parameter needs a name and a type".to_owned(), example()));
-    };
-    if !is_name(name) {
-        return Err((format!("`{name}` is no name for a parameter"), example()));
-    }
-    if name.starts_with(RESERVED) {
-        let hint = "what a session says is written :claims.name, and needs no declaration";
-        return Err((
-            format!("names that begin with `{RESERVED}` are those of claims"),
-            Some(hint.to_owned()),
-        ));
-    }
-    let kind = match kind {
-        "integer" => ValueKind::Integer,
-        "real" => ValueKind::Real,
-        "text" => ValueKind::Text,
-        "boolean" => ValueKind::Boolean,
-        other => {
-            return Err((
-                format!("parameter `{name}` has the unknown type `{other}`"),
-                Some("integer, real, text or boolean".to_owned()),
-            ));
-        }
-    };
-    let default = default
-        .map(|text| literal(kind, text))
-        .transpose()
-        .map_err(|message| (message, example()))?;
-    Ok(Declaration {
-        name: name.to_owned(),
-        kind,
-        default,
-        line,
-    })
-}
-
-fn literal(kind: ValueKind, text: &str) -> Result<Value, String> {
-    if text.eq_ignore_ascii_case("null") {
-        return Ok(Value::Null);
-    }
-    match kind {
-        ValueKind::Integer => text
-            .parse()
-            .map(Value::Integer)
-            .map_err(|_| format!("`{text}` is no integer")),
-        ValueKind::Real => text
-            .parse()
-            .map(Value::Real)
-            .map_err(|_| format!("`{text}` is no number")),
-        ValueKind::Boolean => match text.to_ascii_lowercase().as_str() {
-            "true" => Ok(Value::Boolean(true)),
-            "false" => Ok(Value::Boolean(false)),
-            _ => Err(format!("`{text}` is neither true nor false")),
-        },
-        ValueKind::Text | ValueKind::Blob | ValueKind::Other => text
-            .strip_prefix('\'')
-            .and_then(|text| text.strip_suffix('\''))
-            .map(|text| Value::Text(text.replace("''", "'").into()))
-            .ok_or_else(|| format!("a text default stands in quotes, as in '{text}'")),
-    }
-}
-
 /// Letters, digits and `_`, not beginning with a digit.
 pub(crate) fn is_name(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
@@ -389,6 +334,8 @@ pub(crate) fn is_name(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use millpond_db::Value;
+
     use super::*;
 
     fn parse(text: &str) -> Result<Script, String> {
@@ -454,6 +401,14 @@ mod tests {
             (
                 "-- name: a :one\n-- depends: t,, u\nselect 1",
                 "pages/a.sql:2:1: `` is no name of a table",
+            ),
+            (
+                "-- name: a :one\n  -- parm: b text\nselect 1",
+                "pages/a.sql:2:3: `-- parm: b text` would be a comment",
+            ),
+            (
+                "-- param: a text\n-- order: a: b = \"c\"",
+                "pages/a.sql:2:1: parameter `a` is declared twice",
             ),
             (
                 "-- redirect: //evil.example/",

@@ -96,8 +96,8 @@ impl SiteService {
         };
         let vary = |field: &str| generation.sessions.field(request, field);
         let written = page_key(key, generation.number, page, &given, session, vary);
-        if let Err(BadParam(sentence)) = written {
-            return refusal(400, &sentence).into();
+        if let Err(bad) = written {
+            return not_taken(generation, request, &bad).into();
         }
         let why = match self.look(generation, page, key, request) {
             Ok(hit) => return self.give(generation, page, key, request, session, &hit),
@@ -111,7 +111,7 @@ impl SiteService {
                     Visitor::new(owned(request), path.to_owned(), page, sessions, session);
                 self.ask(generation, page, values, key, visitor, why)
             }
-            Err(BadParam(sentence)) => refusal(400, &sentence).into(),
+            Err(bad) => not_taken(generation, request, &bad).into(),
         }
     }
 
@@ -418,6 +418,14 @@ impl SiteService {
             self.answer(generation, key, request, path)
         };
         rules.with_fields(path, reply)
+    }
+}
+
+/// The answer to parameters that the page does not take. Nothing of it is kept.
+fn not_taken(generation: &Generation, request: &Request<'_>, bad: &BadParam) -> Response {
+    match bad.is_in_path {
+        true => generation.not_found.respond(request, Bytes::new()),
+        false => refusal(400, &bad.sentence),
     }
 }
 

@@ -17,9 +17,9 @@ use percent_encoding::utf8_percent_encode;
 use crate::{
     core::unavailable,
     page::{ArgumentSource, Verify},
-    rules::VALUE,
+    rules::{VALUE, local},
     session::{Attempt, Claims, LONGEST_PASSWORD, PasswordRefusal, SHORTEST_PASSWORD, is_path},
-    submit::{Submission, refusal, see_other},
+    submit::{Submission, refusal, see_other, target},
 };
 
 /// Redirects an unknown visitor to the sign-in page, with the address that they wanted.
@@ -92,7 +92,7 @@ impl Submission {
             self.core.attempts.forgive(attempt);
             Ok(())
         } else {
-            Err(wrong(verify))
+            Err(wrong(verify, values))
         }
     }
 
@@ -221,9 +221,9 @@ impl Submission {
 }
 
 /// An unknown account and a wrong password are one answer.
-fn wrong(verify: &Verify) -> Response {
+fn wrong(verify: &Verify, values: &[Value]) -> Response {
     match &verify.otherwise {
-        Some(path) => see_other(path, None),
+        Some(pieces) => see_other(&local(&target(pieces, values, &[])), None),
         None => refusal(422, "The account or the password is wrong."),
     }
 }

@@ -13,7 +13,7 @@ use crate::{
     core::{Core, Generation, unavailable},
     form::{self, Encoding, Refused},
     page::{ArgumentSource, Form, FormStep, RedirectPiece},
-    params::{BadParam, Given},
+    params::Given,
     rules::{VALUE, local},
     session::Session,
     sign::column,
@@ -51,7 +51,8 @@ impl Submission {
         };
         let mut values = match given.values(&self.form.params) {
             Ok(values) => values,
-            Err(BadParam(sentence)) => return refusal(400, &sentence),
+            Err(bad) if bad.is_in_path => return self.not_found(),
+            Err(bad) => return refusal(400, &bad.sentence),
         };
         drop(fields);
         drop(body);
@@ -108,9 +109,6 @@ impl Submission {
         }
         match self.core.database.write(steps.collect()).await {
             Ok(written) => Ok((written.results, Some(written.position))),
-            Err(Error::Parameter { name, message }) => {
-                Err(refusal(400, &BadParam::refused(&name, &message).0))
-            }
             Err(Error::NoRow { .. }) => Err(self.not_found()),
             Err(Error::TooLarge { limit })
                 if values.iter().any(|value| value.heap_size() > limit) =>
@@ -151,8 +149,10 @@ impl Submission {
 
     /// The answer where the database did not do its part.
     pub(crate) fn failed(&self, error: &Error) -> Response {
-        match self.core.failure(&self.form.route, error) {
+        let Form { route, params, .. } = &*self.form;
+        match self.core.failure(route, params, error) {
             PageFailure::Unavailable => unavailable(),
+            PageFailure::NoSuchPage => self.not_found(),
             PageFailure::Parameter(sentence) => refusal(400, &sentence),
             PageFailure::Internal => {
                 let request = self.request.as_request();
@@ -176,7 +176,8 @@ fn bind(source: &ArgumentSource, values: &[Value], found: &[ResultRows]) -> Bind
     }
 }
 
-fn target(pieces: &[RedirectPiece], values: &[Value], results: &[ResultRows]) -> String {
+/// The address that a redirect leads to.
+pub(crate) fn target(pieces: &[RedirectPiece], values: &[Value], results: &[ResultRows]) -> String {
     let mut target = String::new();
     let mut of_values = Vec::new();
     for piece in pieces {

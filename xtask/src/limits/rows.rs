@@ -104,7 +104,7 @@ const fn option(name: &'static str, unit: Unit) -> Place {
 
 use Unit::{Bytes, Count, Time};
 
-pub(super) const ROWS: [Row; 55] = [
+pub(super) const ROWS: [Row; 57] = [
     Row {
         what: "request target, head, fields, body",
         amount: "{}, {}, {}, {}",
@@ -385,6 +385,29 @@ pub(super) const ROWS: [Row; 55] = [
         amount: "{}",
         places: &[constant(SITE, "MAX_FIELDS", Count)],
         past: "400",
+    },
+    Row {
+        what: "values of a parameter that is a list; of these, those whose rows count one by one",
+        amount: "{}; {}",
+        places: &[
+            constant(SITE, "MAX_LIST", Count),
+            constant(
+                "server/db/src/sqlite/analysis/restrict",
+                "MAX_VALUES",
+                Count,
+            ),
+        ],
+        past: "400; every change of the table counts",
+    },
+    Row {
+        what: "statements of one query with `-- order:`",
+        amount: "{}",
+        places: &[constant(
+            "server/site/src/compile/statements",
+            "MAX_STATEMENTS",
+            Count,
+        )],
+        past: "an error",
     },
     Row {
         what: "fills; requests that wait for fills",

@@ -111,11 +111,7 @@ impl Ask {
             | Self::Entries(id)
             | Self::Record(id) => vec![("id", id.to_string())],
             Self::Total | Self::Top | Self::Scrap => Vec::new(),
-            Self::Some([a, b, c]) => vec![
-                ("a", a.to_string()),
-                ("b", b.to_string()),
-                ("c", c.to_string()),
-            ],
+            Self::Some(ids) => ids.iter().map(|id| ("id", id.to_string())).collect(),
             Self::Place(_, place) => vec![("place", place.clone())],
             Self::Releases(place) => vec![("place", place.to_string())],
         }
@@ -166,11 +162,14 @@ impl Ask {
     /// The page as queries to a database, with values in the place of parameters.
     pub(crate) fn statements(&self) -> Vec<(&'static str, &'static str, String)> {
         let page = PAGES.iter().find(|page| page.name == self.page()).unwrap();
+        let parameters = self.parameters();
         let queries = page.queries.iter().map(|query| {
             let mut sql = query.3.to_owned();
-            for (name, value) in self.parameters() {
-                let value = format!("'{}'", value.replace('\'', "''"));
-                sql = sql.replace(&format!(":{name}"), &value);
+            for (name, _) in &parameters {
+                let values = parameters.iter().filter(|(other, _)| other == name);
+                let values = values.map(|(_, value)| format!("'{}'", value.replace('\'', "''")));
+                let values = values.collect::<Vec<_>>().join(", ");
+                sql = sql.replace(&format!(":{name}"), &values);
             }
             (query.0, query.1, sql)
         });

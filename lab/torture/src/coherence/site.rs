@@ -140,12 +140,12 @@ pub(crate) const PAGES: [PageScript; 15] = [
     ),
     page(
         "some",
-        "-- param: a integer\n-- param: b integer\n-- param: c integer\n",
+        "-- param: id integer[]\n",
         &[Query(
             "rows",
             "many",
             &["id", "version"],
-            "select id, version from account where id in (:a, :b, :c) order by id",
+            "select id, version from account where id in (:id) order by id",
         )],
     ),
     page(

@@ -14,7 +14,10 @@ mod state {
     pub(super) const INVALID_SQL_STATEMENT_NAME: &str = "26000";
     pub(super) const SERIALIZATION_FAILURE: &str = "40001";
     pub(super) const DEADLOCK_DETECTED: &str = "40P01";
+    pub(super) const DIVISION_BY_ZERO: &str = "22012";
+    pub(super) const SYNTAX_ERROR: &str = "42601";
     pub(super) const INVALID_COLUMN_REFERENCE: &str = "42P10";
+    pub(super) const AMBIGUOUS_PARAMETER: &str = "42P08";
     pub(super) const INDETERMINATE_DATATYPE: &str = "42P18";
     pub(super) const LOCK_NOT_AVAILABLE: &str = "55P03";
     pub(super) const QUERY_CANCELED: &str = "57014";
@@ -112,11 +115,32 @@ pub(crate) fn sort(
         "22" => match parameter(error, names) {
             Some(name) => Error::Parameter {
                 name: name.to_owned(),
+                message: format!("is not right: {message}"),
+            },
+            None if may_be_a_value(error) && !names.is_empty() => Error::Value {
+                names: names.to_vec(),
                 message,
+                sql,
             },
             None => Error::Sql { message, sql },
         },
+        _ if may_be_a_value(error) && !names.is_empty() => Error::Value {
+            names: names.to_vec(),
+            message,
+            sql,
+        },
         _ => Error::Sql { message, sql },
+    }
+}
+
+/// Whether a statement that was prepared may have failed at a value that it was given. Class 22 is
+/// that of data: a number that overflows, an offset below zero, a text that is no regular
+/// expression. A division by zero is left out, as the divisor is as a rule a value of a row. A text
+/// that is no `tsquery` or JSON path is a syntax error that has no position in the statement.
+fn may_be_a_value(error: &ServerError) -> bool {
+    match error.class() {
+        "22" => error.code != state::DIVISION_BY_ZERO,
+        _ => error.code == state::SYNTAX_ERROR && error.position.is_none(),
     }
 }
 
@@ -157,8 +181,18 @@ pub(crate) fn refused(
 
 /// PostgreSQL's advice, or ours where it has none.
 fn hint(error: &ServerError) -> Option<String> {
-    let indeterminate = error.code == state::INDETERMINATE_DATATYPE;
-    let ours = || indeterminate.then(|| "say what the parameter is, as in :name::integer".into());
+    let ours = || {
+        match error.code.as_str() {
+        state::INDETERMINATE_DATATYPE => {
+            Some("say what the parameter is, as in :name::integer".to_owned())
+        }
+        state::AMBIGUOUS_PARAMETER => Some(
+            "its first place says what it is: write (column = :name or :name is null), or say it there, as in :name::integer"
+                .to_owned(),
+        ),
+        _ => None,
+    }
+    };
     error.hint.clone().or_else(ours)
 }
 

@@ -271,6 +271,77 @@ fn views_and_virtual_tables_are_seen_through() {
 }
 
 #[test]
+fn the_items_of_a_list_narrow() {
+    check(
+        &[
+            "select * from article where id in (select value from json_each(:ids))",
+            "select * from article where slug in (SELECT value FROM json_each(:slugs)) and topic = 'a'",
+            "select * from article where id in (select value from json_each(:ids)) or id = 7",
+            "select * from article a join user u on u.id = a.author_id where a.id in (select value from json_each(:ids))",
+            "select * from recent where id in (select value from json_each(:ids))",
+            "select * from article where id not in (select value from json_each(:ids))",
+            "select * from article where score in (select value from json_each(:scores))",
+            "select * from article where id in (select key from json_each(:ids))",
+            "select * from article where id in (select value from json_each(:ids) limit 1)",
+            "select * from article where id in (select value from json_each(:ids), comment)",
+            "select * from article where id in (select value from json_each(:ids, '$.a'))",
+            "select * from article where id in (select value from json_each(slug))",
+            "select * from article where +id in (select value from json_each(:ids))",
+            "with json_each(value) as (select id from comment) select * from article where id in (select value from json_each)",
+        ],
+        &expect![[r#"
+            select * from article where id in (select value from json_each(:ids))
+                article: rows with id in (:ids)
+            select * from article where slug in (SELECT value FROM json_each(:slugs)) and topic = 'a'
+                article: rows with slug in (:slugs)
+            select * from article where id in (select value from json_each(:ids)) or id = 7
+                article: rows with id in (:ids, 7)
+            select * from article a join user u on u.id = a.author_id where a.id in (select value from json_each(:ids))
+                article: rows with id in (:ids)
+                user: rows with id = author_id of article with id in (:ids)
+            select * from recent where id in (select value from json_each(:ids))
+                article: rows with id in (:ids)
+                user: rows with id = author_id of article with id in (:ids)
+            select * from article where id not in (select value from json_each(:ids))
+                article: every change
+            select * from article where score in (select value from json_each(:scores))
+                article: every change
+            select * from article where id in (select key from json_each(:ids))
+                article: every change
+            select * from article where id in (select value from json_each(:ids) limit 1)
+                article: every change
+            select * from article where id in (select value from json_each(:ids), comment)
+                article: every change
+                comment: every change
+            select * from article where id in (select value from json_each(:ids, '$.a'))
+                article: every change
+            select * from article where id in (select value from json_each(slug))
+                article: every change
+            select * from article where +id in (select value from json_each(:ids))
+                article: every change
+            with json_each(value) as (select id from comment) select * from article where id in (select value from json_each)
+                article: every change
+                comment: every change
+        "#]],
+    );
+}
+
+#[test]
+fn a_table_of_the_name_of_lists_is_no_list() {
+    let schema = "create table json_each (value); create table t (id integer primary key);";
+    let found = descriptions(
+        schema,
+        &["select * from t where id in (select value from json_each)"],
+    );
+    expect![[r#"
+        select * from t where id in (select value from json_each)
+            json_each: every change
+            t: every change
+    "#]]
+    .assert_eq(&found);
+}
+
+#[test]
 fn an_equality_passes_into_a_view_or_a_subquery() {
     check(
         &[
@@ -476,6 +547,10 @@ fn parameters_know_their_kinds() {
     check(
         "select * from article where id = :id and title like :like limit :n offset :o",
         "id:Integer like:Text n:Integer o:Integer",
+    );
+    check(
+        "select * from article limit :n offset (:page - 1) * :n",
+        "n:Integer page:Integer",
     );
     check(
         "select * from article where score between :a and :b and day = :d",

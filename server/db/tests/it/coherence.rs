@@ -104,6 +104,68 @@ fn a_stored_now_reads_the_clock() {
 }
 
 #[test]
+fn a_result_of_a_list_ends_with_its_items_and_no_others() {
+    let fixture = SqliteFixture::new(
+        "create table t (id integer primary key, name text, by integer);
+         create index t_name on t (name);
+         create table who (id integer primary key, name text);
+         insert into t values (1, 'a', 7), (2, 'b', 8), (3, 'c', 9), (-1, '07', 9);
+         insert into who values (7, 'A'), (8, 'B'), (9, 'C');",
+    );
+    let list = |json: serde_json::Value| [Value::from(json)];
+    let ids = fixture.prepare("select * from t where id in (select value from json_each(:ids))");
+    let some = list(serde_json::json!([1, 2]));
+    for (write, expected) in [
+        ("update t set name = 'x' where id = 2", true),
+        ("update t set name = 'x' where id = 3", false),
+        ("update t set id = 4 where id = 2", true),
+        ("update t set id = 2 where id = 4", true),
+        ("insert into t values (5, 'x', 7)", false),
+        ("delete from t where id = 5", false),
+        ("delete from t where id = 2", true),
+        ("insert into t values (2, 'b', 8)", true),
+    ] {
+        assert_eq!(fixture.evicts(&ids, &some, write), expected, "{write}");
+    }
+    let touch_3 = "update t set by = by + 1 where id = 3";
+    assert!(!fixture.evicts(&ids, &list(serde_json::json!([])), touch_3));
+    assert!(!fixture.evicts(&ids, &[Value::Null], touch_3));
+    // What has no canonical form, and more than count one by one, is the whole table.
+    for whole in [
+        serde_json::json!([1, "2"]),
+        serde_json::json!([1.5]),
+        serde_json::json!([1, null]),
+        serde_json::json!((10..80).collect::<Vec<_>>()),
+        serde_json::json!({ "a": 1 }),
+    ] {
+        assert!(
+            fixture.evicts(&ids, &list(whole.clone()), touch_3),
+            "{whole}"
+        );
+    }
+    assert!(fixture.evicts(&ids, &[text("[1]")], touch_3));
+
+    // Some versions of SQLite end a text of JSON at a character of code zero.
+    let names =
+        fixture.prepare("select * from t where name in (select value from json_each(:names))");
+    let cut = list(serde_json::json!(["a\0b"]));
+    assert!(fixture.evicts(&names, &cut, "update t set by = 1 where name = 'a'"));
+    let seven = list(serde_json::json!([7]));
+    assert!(fixture.evicts(&names, &seven, "update t set by = 1 where name = '07'"));
+
+    // A restriction by a list is carried on along a key.
+    let joined = fixture.prepare(
+        "select * from t join who on who.id = t.by where t.id in (select value from json_each(:ids))",
+    );
+    fixture.write("update t set by = 7 where id = 1", vec![]);
+    let one = list(serde_json::json!([1]));
+    assert!(fixture.evicts(&joined, &one, "update who set name = 'Z' where id = 7"));
+    assert!(!fixture.evicts(&joined, &one, "update who set name = 'Z' where id = 8"));
+    assert!(fixture.evicts(&joined, &one, "update t set by = 8 where id = 1"));
+    assert!(fixture.evicts(&joined, &one, "update who set name = 'Y' where id = 8"));
+}
+
+#[test]
 fn a_name_that_shadows_a_table_is_not_taken_for_it() {
     let fixture = SqliteFixture::new(
         "create table t (id integer primary key, v text); create table u (id integer primary key, v text); insert into u values (1, 'a'), (2, 'b');",

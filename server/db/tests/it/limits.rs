@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use millpond_db::{Call, Error, Query};
+use millpond_db::{Call, Error, Query, Value};
 
-use crate::support::{SqliteFixture, in_time, int, wait};
+use crate::support::{SqliteFixture, in_time, int, text, wait};
 
 const SCHEMA: &str =
     "create table t (id integer primary key, a text); insert into t values (1, 'one');";
@@ -18,6 +18,45 @@ fn call(query: &Query) -> Vec<Call> {
         query: query.clone(),
         params: vec![],
     }]
+}
+
+#[test]
+fn a_value_that_does_not_do_is_told_from_a_fault() {
+    let fixture = SqliteFixture::new(
+        "create table t (id integer primary key, a text); insert into t values (1, 'one');
+         create virtual table f using fts5(body);",
+    );
+    let read = |sql: &str, params: &[Value]| fixture.try_read(&fixture.prepare(sql), params);
+    for (sql, params) in [
+        ("select * from f where f match :q", [text("AC/DC")]),
+        ("select * from t limit 1 offset :page * 20", [int(i64::MAX)]),
+        ("select * from t, json_each(:q)", [text("[")]),
+        ("select * from t where a like 'x' escape :q", [text("xy")]),
+    ] {
+        match read(sql, &params) {
+            Err(Error::Value { names, .. }) => assert_eq!(names.len(), 1, "{sql}"),
+            other => panic!("{sql}: {other:?}"),
+        }
+    }
+    // Without a value of the caller, or with one that cannot be its cause, it is a fault.
+    for (sql, params) in [
+        ("select abs(-9223372036854775808)", vec![]),
+        (
+            "select abs(-9223372036854775808) where 1 = :id",
+            vec![int(1)],
+        ),
+        ("select * from f where f match 'AC/DC'", vec![]),
+        (
+            "select * from t limit 1 offset 9223372036854775807 + :n",
+            vec![Value::Null],
+        ),
+    ] {
+        let found = read(sql, &params);
+        assert!(matches!(found, Err(Error::Sql { .. })), "{sql}: {found:?}");
+    }
+    let written = fixture.try_write("insert into t (id) values (:id)", vec![text("x")]);
+    assert!(matches!(written, Err(Error::Value { .. })), "{written:?}");
+    assert!(read("select * from f where f match :q", &[text("one")]).is_ok());
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::array;
 use millpond_db::{Value, ValueKind};
 use serde_json::Value as Json;
 
-use crate::params::Param;
+use crate::params::{Param, list};
 
 /// The values that [`push_key`](crate::params::push_key) has written: exactly `count`, with nothing
 /// behind them.
@@ -55,7 +55,8 @@ pub(super) fn to_json(value: &Value) -> Option<Json> {
         Value::Real(real) => serde_json::Number::from_f64(*real).map(Json::Number),
         Value::Text(text) => Some(text.to_string().into()),
         Value::Boolean(truth) => Some((*truth).into()),
-        Value::Blob(_) | Value::Json(_) => None,
+        Value::Json(list) => list.is_array().then(|| list.as_ref().clone()),
+        Value::Blob(_) => None,
     }
 }
 
@@ -66,13 +67,27 @@ pub(super) fn from_json(param: &Param, json: &Json) -> Option<Value> {
     {
         return Some(default.clone());
     }
-    match param.kind {
+    if param.is_list {
+        let items = json.as_array()?.iter();
+        let items = items.map(|item| single(param, item)).collect::<Option<_>>();
+        // Another form of the list is that of another request.
+        return items
+            .map(list)
+            .filter(|list| to_json(list).as_ref() == Some(json));
+    }
+    single(param, json)
+}
+
+/// One value, or one item of a list.
+fn single(param: &Param, json: &Json) -> Option<Value> {
+    let value = match param.kind {
         ValueKind::Integer => json.as_i64().map(Value::Integer),
         ValueKind::Real => json.as_f64().map(Value::Real),
         ValueKind::Boolean => json.as_bool().map(Value::Boolean),
         ValueKind::Text | ValueKind::Other => json.as_str().map(Value::from),
         ValueKind::Blob => None,
-    }
+    };
+    value.filter(|value| param.allows(value))
 }
 
 #[cfg(test)]
@@ -121,10 +136,8 @@ mod tests {
     #[test]
     fn json_gives_what_a_request_would_give_and_nothing_else() {
         let param = |kind, default| Param {
-            name: "p".into(),
-            kind,
             default,
-            in_path: None,
+            ..Param::new("p", kind)
         };
         for (kind, value) in [
             (ValueKind::Integer, Value::from(i64::MAX)),
@@ -144,6 +157,26 @@ mod tests {
             from_json(&param(ValueKind::Integer, None), &Json::Null),
             None
         );
+        let sizes = Param {
+            choices: [10.into(), 20.into()].into(),
+            ..param(ValueKind::Integer, None)
+        };
+        assert_eq!(from_json(&sizes, &10.into()), Some(10.into()));
+        assert_eq!(from_json(&sizes, &11.into()), None);
+        let tracks = Param {
+            is_list: true,
+            ..param(ValueKind::Integer, None)
+        };
+        let tracks = |json: Json| from_json(&tracks, &json);
+        let some = Value::from(serde_json::json!([1, 6]));
+        assert_eq!(tracks(to_json(&some).unwrap()), Some(some));
+        for json in [
+            serde_json::json!([6, 1]),
+            serde_json::json!(["1"]),
+            1.into(),
+        ] {
+            assert_eq!(tracks(json.clone()), None, "{json}");
+        }
         assert_eq!(to_json(&Value::Blob([1][..].into())), None);
         assert_eq!(to_json(&Value::Real(f64::NAN)), None);
     }

@@ -6,7 +6,7 @@ use millpond_db::{self as db, ValueKind};
 
 use crate::{
     Problem,
-    page::{ArgumentSource, Signing, Verify},
+    page::{ArgumentSource, RedirectPiece, Signing, Verify},
     params::Param,
     script::{NamedQuery, Rows, Script},
     session::{
@@ -14,6 +14,8 @@ use crate::{
     },
     suggest::closest,
 };
+
+use super::redirect::{names, redirect};
 
 type Prepared<'s> = [(&'s NamedQuery, db::Query)];
 
@@ -160,15 +162,13 @@ pub(super) fn add_params(
     let mut add = |name: &str, default: Option<db::Value>, line: &DirectiveLine| {
         let Some(param) = params.iter().find(|param| param.name == name) else {
             params.push(Param {
-                name: name.to_owned(),
-                kind: ValueKind::Text,
                 default,
-                in_path: None,
+                ..Param::new(name, ValueKind::Text)
             });
             return Ok(());
         };
         match param.kind {
-            ValueKind::Text => Ok(()),
+            ValueKind::Text if !param.is_list => Ok(()),
             _ => Err(at(
                 file,
                 line,
@@ -199,18 +199,21 @@ pub(super) fn signing(
     verified: Option<usize>,
 ) -> Result<Signing, Problem> {
     let place = |name: &str| params.iter().position(|param| param.name == name);
+    let one = |name: &str| place(name).filter(|at| !params[*at].is_list);
     let password = |name: &str| place(name).expect("every parameter was gathered");
-    let verify = |(verify, step): (&VerifyLine, usize)| Verify {
-        step,
-        column: verify.column.clone(),
-        password: password(&verify.password),
-        otherwise: verify.otherwise.clone(),
+    let verify = |(verify, step): (&VerifyLine, usize)| {
+        Ok(Verify {
+            step,
+            column: verify.column.clone(),
+            password: password(&verify.password),
+            otherwise: otherwise(file, verify, params)?,
+        })
     };
     let claims = lines.claims.iter().map(|claim| {
         let source = match &claim.from {
-            From::Param(name) => place(name).map(ArgumentSource::Param).ok_or_else(|| {
+            From::Param(name) => one(name).map(ArgumentSource::Param).ok_or_else(|| {
                 let known = params.iter().map(|param| param.name.as_str());
-                let message = format!("the form has no parameter `:{name}`");
+                let message = format!("the form has no parameter `:{name}` with one value");
                 let problem = at(file, &claim.line, name, message);
                 unknown(
                     problem,
@@ -225,7 +228,12 @@ pub(super) fn signing(
     });
     Ok(Signing {
         lookups: lines.verify.as_ref().map_or(0, |verify| verify.after),
-        verify: lines.verify.as_ref().zip(verified).map(verify),
+        verify: lines
+            .verify
+            .as_ref()
+            .zip(verified)
+            .map(verify)
+            .transpose()?,
         hashes: lines
             .hashes
             .iter()
@@ -235,6 +243,59 @@ pub(super) fn signing(
         is_logout: lines.logout.is_some(),
         next: lines.next.as_ref().and_then(|(name, _)| place(name)),
     })
+}
+
+/// Where a visitor goes whose password is wrong. There is only what the form has.
+fn otherwise(
+    file: &Path,
+    verify: &VerifyLine,
+    params: &[Param],
+) -> Result<Option<Vec<RedirectPiece>>, Problem> {
+    let Some(path) = &verify.otherwise else {
+        return Ok(None);
+    };
+    let place = |name: &str| params.iter().position(|param| param.name == name);
+    let pieces = redirect(path, |name| place(name).map(ArgumentSource::Param));
+    pieces.map(Some).map_err(|name| {
+        let message = format!("after `else` stands `:{name}`, which is no parameter of the form");
+        let problem = at(file, &verify.line, &name, message);
+        let known = params.iter().map(|param| param.name.as_str());
+        let hint = format!("declare it: -- param: {name} text = ''");
+        unknown(problem, &name, known, &hint)
+    })
+}
+
+/// What must not stand in an address that a visitor is redirected to.
+pub(super) fn check_target(
+    file: &Path,
+    lines: &SessionLines,
+    params: &[Param],
+    target: &str,
+    line: usize,
+) -> Result<(), Problem> {
+    let hashes = lines.hashes.iter().map(|hash| &hash.password);
+    let verified = lines.verify.as_ref().map(|verify| &verify.password);
+    let passwords: Vec<&String> = hashes.chain(verified).collect();
+    for name in names(target) {
+        let is_list = params
+            .iter()
+            .any(|param| param.is_list && param.name == name);
+        let (message, hint) = if passwords.iter().any(|password| *password == name) {
+            (
+                format!("the password `:{name}` would stand in an address"),
+                "addresses are kept in histories and logs; leave it out",
+            )
+        } else if is_list {
+            (
+                format!("`:{name}` is a list, and an address takes one value"),
+                "redirect to a page that finds the values in the database",
+            )
+        } else {
+            continue;
+        };
+        return Err(Problem::new(file, message).at(line, 1).hint(hint));
+    }
+    Ok(())
 }
 
 fn claim_column(

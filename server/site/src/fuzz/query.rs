@@ -1,5 +1,7 @@
 //! Query strings, as parameters and as keys.
 
+use std::collections::BTreeSet;
+
 use lab_torture::http::words;
 use millpond_db::{Value, ValueKind};
 
@@ -8,10 +10,15 @@ use crate::params::{Given, Param, push_key};
 
 fn param(name: &str, kind: ValueKind, default: Option<Value>) -> Param {
     Param {
-        name: name.into(),
-        kind,
         default,
-        in_path: None,
+        ..Param::new(name, kind)
+    }
+}
+
+fn list(name: &str, kind: ValueKind) -> Param {
+    Param {
+        is_list: true,
+        ..Param::new(name, kind)
     }
 }
 
@@ -22,6 +29,8 @@ fn query_strings() {
         param("q", ValueKind::Text, Some("none".into())),
         param("id", ValueKind::Integer, Some(0.into())),
         param("x", ValueKind::Real, Some(Value::Null)),
+        list("id", ValueKind::Integer),
+        list("q", ValueKind::Text),
     ];
     bolero::check!(name = "query_strings")
         .with_max_len(256)
@@ -70,11 +79,32 @@ fn check(query: &str, params: &[Param]) -> Option<(Vec<Value>, Vec<u8>)> {
 fn second_reading(query: &str, param: &Param) -> Option<Value> {
     let mut found =
         form_urlencoded::parse(query.as_bytes()).filter(|(name, _)| *name == param.name);
+    if param.is_list {
+        let texts = found.map(|(_, text)| text).filter(|text| !text.is_empty());
+        let json: serde_json::Value = match param.kind {
+            ValueKind::Integer => {
+                let items = texts.map(|text| text.parse().ok());
+                let items: BTreeSet<i64> = items.collect::<Option<_>>()?;
+                items.into_iter().collect()
+            }
+            _ => {
+                let items: BTreeSet<_> = texts.collect();
+                if items.iter().any(|text| text.contains('\0')) {
+                    return None;
+                }
+                items.into_iter().collect()
+            }
+        };
+        return Some(json.into());
+    }
     let Some((_, text)) = found.next() else {
         return param.default.clone();
     };
     if found.next().is_some() {
         return None;
+    }
+    if text.is_empty() {
+        return param.default.clone();
     }
     match param.kind {
         ValueKind::Integer => text.parse().ok().map(Value::Integer),

@@ -105,6 +105,19 @@ impl SessionLines {
             .min_by_key(|line| line.number)
     }
 
+    /// True if one of the lines takes the parameter of a form.
+    pub(crate) fn uses(&self, name: &str) -> bool {
+        let in_verify = self.verify.as_ref().is_some_and(|verify| {
+            let colon = |path: &str| path.contains(&format!(":{name}"));
+            verify.password == name || verify.otherwise.as_deref().is_some_and(colon)
+        });
+        let in_claims = |claim: &ClaimLine| matches!(&claim.from, From::Param(of) if of == name);
+        in_verify
+            || self.hashes.iter().any(|hash| hash.password == name)
+            || self.claims.iter().any(in_claims)
+            || self.next.as_ref().is_some_and(|(next, _)| next == name)
+    }
+
     /// Takes up one line; `queries` stand above it.
     pub(crate) fn apply_directive(
         &mut self,
@@ -210,6 +223,18 @@ const CLAIMS: &str = "for example: -- claims: user = account.id, name = account.
 
 fn require(rest: &str) -> Result<Require, Fault> {
     let (condition, otherwise) = otherwise(rest)?;
+    if let Some(path) = &otherwise
+        && path
+            .split(':')
+            .skip(1)
+            .any(|after| after.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_'))
+    {
+        return Err(fault(
+            path,
+            "no parameter is filled in here",
+            "the wanted address is added as `next=` by itself",
+        ));
+    }
     let (claim, value) = match condition.split_once('=') {
         Some((claim, value)) => (claim.trim(), Some(value.trim())),
         None => (condition, None),
@@ -395,6 +420,11 @@ mod tests {
             ("require", "claims.", "claims."),
             ("require", "claims.role = editor", "editor"),
             ("require", "claims.user else login", "login"),
+            (
+                "require",
+                "claims.user else /login?next=:next",
+                "/login?next=:next",
+            ),
             (
                 "require",
                 "claims.user else //evil.example",

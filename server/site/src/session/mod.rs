@@ -33,7 +33,7 @@ pub(crate) use needs::{Gate, Needs, Require};
 pub(crate) use passwords::{
     LONGEST as LONGEST_PASSWORD, PasswordRefusal, Passwords, SHORTEST as SHORTEST_PASSWORD,
 };
-pub(crate) use sql::{PREFIX as RESERVED, with_claims};
+pub(crate) use sql::{PREFIX as RESERVED, passive, with_claims};
 
 use crate::{Problem, config::SessionSettings};
 use cookie::Cookie;

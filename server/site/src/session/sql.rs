@@ -58,7 +58,7 @@ fn starts_with_prefix(name: &[u8]) -> bool {
 
 /// The length of a text, a quoted name or a comment with which `rest` begins: nothing in it is a
 /// parameter.
-fn passive(rest: &[u8]) -> Option<usize> {
+pub(crate) fn passive(rest: &[u8]) -> Option<usize> {
     let until = |end: &[u8], from: usize| {
         let found = rest[from..].windows(end.len()).position(|part| part == end);
         Some(found.map_or(rest.len(), |at| from + at + end.len()))

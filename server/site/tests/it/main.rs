@@ -20,6 +20,7 @@ mod max_age;
 mod nodes;
 mod nodes_triggers;
 mod pages;
+mod parameters;
 mod policies;
 mod postgres;
 mod privacy;

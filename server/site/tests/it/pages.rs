@@ -105,7 +105,7 @@ fn queries_without_a_template_are_json() {
     );
     assert_eq!(answer.field("content-type"), "application/json");
     assert_eq!(site.get("/api/1").cache(), "hit");
-    assert_eq!(site.get("/api/x").status, 400);
+    assert_eq!(site.get("/api/x").status, 404);
 }
 
 #[test]

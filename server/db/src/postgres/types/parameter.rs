@@ -93,16 +93,18 @@ pub(crate) fn fits(name: &str, value: &Value, kind: &Type) -> Result<(), Error> 
             if number.fract() == 0.0 && number.abs() < 1e19 {
                 range(base, *number as i128)
             } else {
-                Some("is not an integer")
+                Some("must be a whole number")
             }
         }
         Value::Text(text) if is_integer(base) => match text.trim().parse::<i128>() {
             Ok(integer) => range(base, integer),
-            Err(_) => Some("is not an integer"),
+            Err(_) => Some("must be a whole number"),
         },
-        Value::Text(text) if text.contains('\0') => Some("has a character of code zero in it"),
+        Value::Text(text) if text.contains('\0') => {
+            Some("must not have a character of code zero in it")
+        }
         Value::Blob(bytes) if *base != Type::BYTEA && std::str::from_utf8(bytes).is_err() => {
-            Some("is not UTF-8")
+            Some("must be UTF-8")
         }
         _ => None,
     };
@@ -122,7 +124,10 @@ fn range(base: &Type, integer: i128) -> Option<&'static str> {
         Type::OID => (0, u32::MAX.into()),
         _ => (i64::MIN.into(), i64::MAX.into()),
     };
-    (!(least..=greatest).contains(&integer)).then_some("is out of the range of its type")
+    if integer < least {
+        return Some("is too small");
+    }
+    (integer > greatest).then_some("is too large")
 }
 
 /// A double as PostgreSQL writes and reads it.

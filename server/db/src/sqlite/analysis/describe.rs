@@ -99,7 +99,7 @@ impl Analysis {
                 let texts = operands.iter().map(|value| self.describe_operand(value));
                 let texts: Vec<String> = texts.collect();
                 match texts.as_slice() {
-                    [value] => format!("= {value}"),
+                    [value] if !matches!(operands[0], Operand::Items(_)) => format!("= {value}"),
                     values => format!("in ({})", values.join(", ")),
                 }
             }
@@ -123,7 +123,9 @@ impl Analysis {
 
     fn describe_operand(&self, operand: &Operand) -> String {
         match operand {
-            Operand::Parameter(index) => format!(":{}", self.params[*index].name),
+            Operand::Parameter(index) | Operand::Items(index) => {
+                format!(":{}", self.params[*index].name)
+            }
             Operand::Constant(Value::Integer(integer)) => integer.to_string(),
             Operand::Constant(Value::Text(text)) => format!("'{}'", text.replace('\'', "''")),
             Operand::Constant(_) | Operand::Last(_) => "NULL".into(),

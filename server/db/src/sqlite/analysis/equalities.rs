@@ -91,6 +91,8 @@ pub(super) struct Equalities<'s> {
 pub(super) struct EqualitySearch<'a, 'f> {
     pub(super) scope: &'a Scope<'f>,
     pub(super) parameters: &'a HashMap<String, usize>,
+    /// True if `json_each` is SQLite's own.
+    pub(super) has_own_lists: bool,
     pub(super) find_outside: &'a FindOutside<'a>,
 }
 
@@ -147,8 +149,13 @@ impl EqualitySearch<'_, '_> {
                 subquery,
                 negated: false,
             } => {
-                if let Some(column) = self.scope.resolve(expr) {
-                    into.semi_join(Some(column), subquery, true, only);
+                let Some(column) = self.scope.resolve(expr) else {
+                    return;
+                };
+                let items = items(subquery, self.parameters).filter(|_| self.has_own_lists);
+                match items {
+                    Some(items) => into.add(self.scope, column, Values::Given(vec![items]), only),
+                    None => into.semi_join(Some(column), subquery, true, only),
                 }
             }
             Expr::Exists {
@@ -247,6 +254,15 @@ pub(super) fn operand(expr: &Expr, parameters: &HashMap<String, usize>) -> Optio
         },
         _ => None,
     }
+}
+
+/// The items of a list, where the subquery gives exactly these. SQLite compares each of them as
+/// `column = item` does: its column `value` has no collation and no affinity of its own.
+fn items(subquery: &Query, parameters: &HashMap<String, usize>) -> Option<Operand> {
+    let text = subquery.to_string();
+    let name = text.strip_prefix("SELECT value FROM json_each(")?;
+    let name = name.strip_suffix(')')?;
+    parameters.get(name).copied().map(Operand::Items)
 }
 
 impl<'s> Equalities<'s> {

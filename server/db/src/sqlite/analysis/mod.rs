@@ -230,7 +230,7 @@ fn parse(sql: &str) -> Option<Statement> {
 }
 
 /// The name of a parameter without its leading `:`, `@`, `$` or `?`.
-fn strip_sigil(name: &str) -> &str {
+pub(crate) fn strip_sigil(name: &str) -> &str {
     name.strip_prefix([':', '@', '$', '?']).unwrap_or(name)
 }
 

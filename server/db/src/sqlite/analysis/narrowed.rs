@@ -65,7 +65,8 @@ impl Rank {
             Values::Witnessed(_) | Values::First(_) => Self::Witness,
             Values::Given(_) if rowid == Some(restriction.column.as_str()) => Self::Rowid,
             Values::Given(values) => {
-                let is_parameter = |value: &Operand| matches!(value, Operand::Parameter(_));
+                let is_parameter =
+                    |value: &Operand| matches!(value, Operand::Parameter(_) | Operand::Items(_));
                 match values.iter().any(is_parameter) {
                     true => Self::Parameter,
                     false => Self::Constants,
@@ -255,6 +256,7 @@ impl<'c, 'a> SourceChoice<'c, 'a> {
         let search = EqualitySearch {
             scope,
             parameters: self.parameters,
+            has_own_lists: self.sources.has_own_lists(),
             find_outside,
         };
         let mut equalities = search.search(select);

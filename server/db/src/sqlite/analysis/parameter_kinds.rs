@@ -67,12 +67,12 @@ impl Visitor for KindFinder<'_> {
                     .iter()
                     .chain(offset.as_ref().map(|offset| &offset.value))
                 {
-                    self.infer(expr, Some(ValueKind::Integer));
+                    self.infer_whole(expr);
                 }
             }
             Some(LimitClause::OffsetCommaLimit { offset, limit }) => {
-                self.infer(offset, Some(ValueKind::Integer));
-                self.infer(limit, Some(ValueKind::Integer));
+                self.infer_whole(offset);
+                self.infer_whole(limit);
             }
             None => {}
         }
@@ -234,6 +234,23 @@ impl<'a> KindFinder<'a> {
         });
         if let Some(kind) = found {
             self.infer(value, kind);
+        }
+    }
+
+    /// The parameters of a number of rows are whole numbers, as in `(:page - 1) * 20`.
+    fn infer_whole(&mut self, number: &Expr) {
+        use BinaryOperator as B;
+        match number {
+            Expr::Nested(inner) | Expr::UnaryOp { expr: inner, .. } => self.infer_whole(inner),
+            Expr::BinaryOp {
+                left,
+                op: B::Plus | B::Minus | B::Multiply | B::Divide | B::Modulo,
+                right,
+            } => {
+                self.infer_whole(left);
+                self.infer_whole(right);
+            }
+            value => self.infer(value, Some(ValueKind::Integer)),
         }
     }
 

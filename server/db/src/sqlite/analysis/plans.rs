@@ -14,8 +14,12 @@ pub(super) struct Plans<'a> {
 
 impl Plans<'_> {
     /// True if SQLite finds the rows of a query by indexes, without looking at all rows of a table.
+    /// The items of a list are no table.
     pub(super) fn seeks(&self, sql: &str) -> bool {
-        let scans = |step: &String| step.contains("SCAN") || step.contains("AUTOMATIC");
+        let scans = |step: &String| {
+            let is_list = step.starts_with("SCAN json_each VIRTUAL TABLE");
+            step.contains("SCAN") && !is_list || step.contains("AUTOMATIC")
+        };
         let plan = self.plan(sql);
         plan.is_ok_and(|plan| !plan.iter().any(scans))
     }

@@ -36,6 +36,8 @@ pub(crate) enum Operand {
     /// A parameter, by its index from 0.
     Parameter(usize),
     Constant(Value),
+    /// The items of a parameter that is a list: `in (select value from json_each(:parameter))`.
+    Items(usize),
     /// The value of the last of these first rows.
     Last(usize),
 }
@@ -44,7 +46,7 @@ impl Operand {
     /// Its value in an execution with these parameters, if they say it.
     pub(super) fn value<'a>(&'a self, params: &'a [Value]) -> Option<&'a Value> {
         match self {
-            Self::Parameter(index) => params.get(*index),
+            Self::Parameter(index) | Self::Items(index) => params.get(*index),
             Self::Constant(value) => Some(value),
             Self::Last(_) => None,
         }
@@ -312,6 +314,7 @@ impl<'a> RestrictionFinder<'a> {
         let search = EqualitySearch {
             scope,
             parameters: self.parameters,
+            has_own_lists: self.sources().has_own_lists(),
             find_outside: &|expr| find_outside(&self.around, expr),
         };
         let mut equalities = search.search(select);

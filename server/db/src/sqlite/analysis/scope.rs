@@ -186,6 +186,14 @@ pub(crate) struct Sources<'a, 's> {
     pub(crate) common: &'s CommonTables,
 }
 
+impl Sources<'_, '_> {
+    /// True if `json_each` is SQLite's own, and no table or table expression of the owner.
+    pub(super) fn has_own_lists(&self) -> bool {
+        const LISTS: &str = "json_each";
+        self.catalog.table(LISTS).is_none() && !self.common.names.contains(LISTS)
+    }
+}
+
 /// The FROM clause of one SELECT, in order.
 pub(crate) struct Scope<'a> {
     pub(crate) factors: Vec<Factor<'a>>,

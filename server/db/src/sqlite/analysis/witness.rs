@@ -10,7 +10,7 @@ use super::first_rows::FirstRows;
 use super::restrict::{MAX_VALUES, Operand, Restriction, Values};
 use crate::Value;
 use crate::order::OrderPlace;
-use crate::sqlite::tags::StoredValue;
+use crate::sqlite::tags::{EqualityClass, StoredValue};
 
 /// A witness that finds more rows makes the whole table a dependency. So a witness costs at most
 /// this many lookups in an index.
@@ -43,10 +43,7 @@ impl Witness {
     ) -> Self {
         let by = quoted(&key);
         let (condition, params) = match &rows.values {
-            Values::Given(operands) => {
-                let marks = vec!["?"; operands.len()];
-                (format!("{by} IN ({})", marks.join(", ")), operands.clone())
-            }
+            Values::Given(operands) => given(&by, operands),
             Values::Witnessed(index) => {
                 let inner = &witnesses[*index];
                 (format!("{by} IN ({})", inner.sql), inner.params.clone())
@@ -71,6 +68,66 @@ impl Witness {
             params,
         }
     }
+}
+
+/// The condition that the column is one of the operands, and the operands in their order there.
+fn given(by: &str, operands: &[Operand]) -> (String, Vec<Operand>) {
+    let is_list = |operand: &&Operand| matches!(operand, Operand::Items(_));
+    let (lists, single): (Vec<&Operand>, Vec<&Operand>) = operands.iter().partition(is_list);
+    let mut conditions = vec![format!("{by} IN (SELECT value FROM json_each(?))"); lists.len()];
+    if !single.is_empty() {
+        let marks = vec!["?"; single.len()];
+        conditions.push(format!("{by} IN ({})", marks.join(", ")));
+    }
+    let params = lists.into_iter().chain(single).cloned().collect();
+    match conditions.len() {
+        1 => (conditions.remove(0), params),
+        _ => (format!("({})", conditions.join(" OR ")), params),
+    }
+}
+
+/// The tags of the rows in which the column is one of the operands; none if one of them has no
+/// canonical form, or if there are too many.
+fn given_tags(
+    restriction: &Restriction,
+    operands: &[Operand],
+    params: &[Value],
+) -> Option<Vec<Tag>> {
+    let mut tags = Vec::with_capacity(operands.len());
+    for operand in operands {
+        let value = operand.value(params)?;
+        match operand {
+            Operand::Items(_) => {
+                for item in items(value, restriction.class?)? {
+                    tags.push(restriction.name.equal_to(&item)?);
+                }
+            }
+            _ => tags.push(restriction.name.equal_to(value)?),
+        }
+    }
+    (tags.len() <= MAX_VALUES).then_some(tags)
+}
+
+/// The items of a list as values that are equal to those of a column of this class, byte for byte;
+/// none if SQLite might convert one of them. Some of its versions end a text of JSON at a character
+/// of code zero.
+fn items(list: &Value, class: EqualityClass) -> Option<Vec<Value>> {
+    use serde_json::Value as Json;
+    let list = match list {
+        Value::Null => return Some(vec![Value::Null]),
+        Value::Json(json) => json.as_array()?,
+        _ => return None,
+    };
+    // No row equals an item of an empty list: like NULL.
+    let nothing = list.is_empty().then_some(Some(Value::Null));
+    let item = |item: &Json| match (class, item) {
+        (EqualityClass::Integer, Json::Number(number)) => number.as_i64().map(Value::Integer),
+        (EqualityClass::Text, Json::String(text)) if !text.contains('\0') => {
+            Some(text.as_str().into())
+        }
+        _ => None,
+    };
+    list.iter().map(item).chain(nothing).collect()
 }
 
 fn quoted(name: &str) -> String {
@@ -116,11 +173,7 @@ impl<'a, 'r> WitnessRun<'a, 'r> {
     /// The narrow tags of the rows to which a reference is restricted; none if they are not known.
     pub(super) fn tags(&mut self, restriction: &Restriction) -> Option<Vec<Tag>> {
         match &restriction.values {
-            Values::Given(operands) => {
-                let tags = operands.iter();
-                tags.map(|operand| restriction.name.equal_to(operand.value(self.params)?))
-                    .collect()
-            }
+            Values::Given(operands) => given_tags(restriction, operands, self.params),
             Values::Witnessed(index) => {
                 self.find(*index);
                 let values = self.found[*index].as_ref()?.as_ref()?;

@@ -175,6 +175,33 @@ fn refusals_have_their_place_in_the_owners_text() {
 }
 
 #[test]
+fn a_value_that_does_not_do_is_told_from_a_fault() {
+    let fixture = Fixture::new("create table t (id bigint, name text)");
+    let read = |sql: &str, params: Vec<Value>| fixture.try_read(&fixture.prepare(sql), params);
+    for (sql, value) in [
+        ("select to_tsquery('simple', :q)", text("a b")),
+        ("select * from t where name ~ :q", text("(")),
+        ("select * from t offset :page::bigint * 20", int(i64::MAX)),
+        ("select * from t limit :n", int(-1)),
+        ("select * from t where id = :id::text::bigint", text("x")),
+    ] {
+        match read(sql, vec![value]) {
+            Err(Error::Value { names, .. }) => assert_eq!(names.len(), 1, "{sql}"),
+            other => panic!("{sql}: {other:?}"),
+        }
+    }
+    for (sql, params) in [
+        ("select 1 / (:n::integer - 1)", vec![int(1)]),
+        ("select to_tsquery('simple', 'a b')", vec![]),
+        ("select 'x'::text::integer", vec![]),
+    ] {
+        let found = read(sql, params);
+        assert!(matches!(found, Err(Error::Sql { .. })), "{sql}: {found:?}");
+    }
+    assert!(read("select to_tsquery('simple', :q)", vec![text("a")]).is_ok());
+}
+
+#[test]
 fn values_that_do_not_fit_name_their_parameter() {
     let fixture =
         Fixture::new("create table t (id integer, d date, u uuid, n numeric(4, 2), j jsonb)");

@@ -1,0 +1,272 @@
+//! A `.post.sql` file to a form.
+
+use std::collections::BTreeSet;
+
+use millpond_db::{self as db, Database, Expect};
+
+use super::{
+    parameters::{SqlFile, misspelt, parameters, unused},
+    redirect::{names, redirect},
+    signing,
+    statements::Statements,
+};
+use crate::{
+    Problem,
+    dialect::Text,
+    page::{ArgumentSource, Form, FormStep, RedirectPiece},
+    params::Param,
+    route::Pattern,
+    script::{NamedQuery, Rows, Script},
+    session::Needs,
+    suggest::closest,
+};
+
+/// Compiles a form.
+pub(super) fn form(
+    pattern: &Pattern,
+    text: &Text,
+    database: &Database,
+) -> Result<Form, Vec<Problem>> {
+    let file = text.page();
+    let script = Script::parse(&file, &text.text).map_err(|problem| vec![problem])?;
+    let source = SqlFile {
+        file: &file,
+        text: &text.text,
+        pattern,
+        script: &script,
+    };
+    let one = |problem| vec![problem];
+    let target = target(source).map_err(one)?;
+    let steps = FormSteps::prepare(source, database)?;
+    let given = steps.given();
+    let misnamed = steps.misnamed(&given, target.0);
+    if !misnamed.is_empty() {
+        return Err(misnamed);
+    }
+    let mut params = parameters(source, &steps.prepared, &given).map_err(one)?;
+    let lines = &script.session;
+    signing::check(&file, &script, &steps.prepared, &given).map_err(one)?;
+    signing::add_params(&file, lines, &mut params).map_err(one)?;
+    let needs = steps.needs();
+    let redirect = steps.redirect(&params, &needs, target).map_err(one)?;
+    let signing =
+        signing::signing(&file, lines, &steps.prepared, &params, steps.verified).map_err(one)?;
+    Ok(Form {
+        route: pattern.to_string(),
+        steps: steps.all(&params, &needs),
+        params,
+        needs,
+        signing,
+        redirect,
+    })
+}
+
+/// Where a form leads when it is done, and the line that says so.
+fn target(source: SqlFile<'_>) -> Result<(&str, usize), Problem> {
+    if let Some(order) = source.script.orders.first() {
+        let problem = Problem::new(source.file, "only a page has an order to choose");
+        return Err(problem
+            .at(order.line, 1)
+            .hint("this line belongs into the .sql file of a page"));
+    }
+    match &source.script.redirect {
+        Some((target, line)) => Ok((target, *line)),
+        None => Err(
+            Problem::new(source.file, "the form says not where to go when it is done")
+                .hint("end the file with a line such as: -- redirect: /read?id=:id"),
+        ),
+    }
+}
+
+/// The statements of a form, and where their values come from.
+struct FormSteps<'f> {
+    source: SqlFile<'f>,
+    prepared: Vec<(&'f NamedQuery, db::Query)>,
+    /// The step that finds the account whose password is verified.
+    verified: Option<usize>,
+    /// The columns that steps give to later ones.
+    columns: Vec<(usize, String)>,
+}
+
+impl<'f> FormSteps<'f> {
+    fn prepare(source: SqlFile<'f>, database: &Database) -> Result<Self, Vec<Problem>> {
+        let statements = Statements {
+            file: source.file,
+            text: source.text,
+            script: source.script,
+            database,
+        };
+        let mut problems = Vec::new();
+        let mut prepared = Vec::new();
+        for named in &source.script.queries {
+            match statements.one(named) {
+                Ok(query) => prepared.push((named, query)),
+                Err(problem) => problems.push(problem),
+            }
+        }
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        let verified = signing::verified(source.file, &source.script.session, &prepared)
+            .map_err(|problem| vec![problem])?;
+        Ok(Self {
+            source,
+            columns: columns(&prepared, verified),
+            prepared,
+            verified,
+        })
+    }
+
+    fn column(&self, before: usize, name: &str) -> Option<&(usize, String)> {
+        let mut columns = self.columns.iter().rev();
+        columns.find(|(step, column)| *step < before && column == name)
+    }
+
+    fn is_declared(&self, name: &str) -> bool {
+        let SqlFile {
+            script, pattern, ..
+        } = self.source;
+        script.params.iter().any(|param| param.name == name)
+            || pattern.params().any(|part| part == name)
+    }
+
+    fn hash(&self, name: &str) -> Option<usize> {
+        let mut hashes = self.source.script.session.hashes.iter();
+        hashes.position(|hash| hash.name == name)
+    }
+
+    /// The parameters of steps that do not come from the request.
+    fn given(&self) -> BTreeSet<(usize, String)> {
+        let mut given = BTreeSet::new();
+        for (step, (_, query)) in self.prepared.iter().enumerate() {
+            let is_given = |name: &str| {
+                let from_column = !self.is_declared(name) && self.column(step, name).is_some();
+                self.hash(name).is_some() || from_column
+            };
+            let names = query.params();
+            let names = names.iter().filter(|param| is_given(&param.name));
+            given.extend(names.map(|param| (step, param.name.clone())));
+        }
+        given
+    }
+
+    /// Parameters that are probably misspelt, and those that nothing uses.
+    fn misnamed(&self, given: &BTreeSet<(usize, String)>, target: &str) -> Vec<Problem> {
+        let lines = &self.source.script.session;
+        let hashes = lines.hashes.iter().map(|hash| hash.name.as_str());
+        let others = hashes.chain(self.columns.iter().map(|(_, column)| column.as_str()));
+        let others: Vec<&str> = others.collect();
+        let mut problems = misspelt(self.source, &self.prepared, given, &others);
+        problems.extend(unused(self.source, &self.prepared, |name| {
+            lines.uses(name) || names(target).any(|found| found == name)
+        }));
+        problems
+    }
+
+    /// What the form needs of the visitor's session.
+    fn needs(&self) -> Needs {
+        let mut needs = signing::needs(self.source.script);
+        for (_, query) in &self.prepared {
+            for claim in query.params().iter().filter_map(signing::claim) {
+                needs.place_of(claim);
+            }
+        }
+        needs
+    }
+
+    /// Where the value of a name comes from, for a step or what comes after all steps.
+    fn argument(
+        &self,
+        params: &[Param],
+        needs: &Needs,
+        before: usize,
+        name: &str,
+    ) -> Option<ArgumentSource> {
+        if let Some(at) = self.hash(name) {
+            return Some(ArgumentSource::Param(
+                params.len() + needs.claims.len() + at,
+            ));
+        }
+        let param = params.iter().position(|param| param.name == name);
+        match (param, self.column(before, name)) {
+            (Some(at), column) if self.is_declared(name) || column.is_none() => {
+                Some(ArgumentSource::Param(at))
+            }
+            (_, Some((step, column))) => Some(ArgumentSource::Column {
+                step: *step,
+                column: column.clone(),
+            }),
+            (param, None) => param.map(ArgumentSource::Param),
+        }
+    }
+
+    fn redirect(
+        &self,
+        params: &[Param],
+        needs: &Needs,
+        (target, line): (&str, usize),
+    ) -> Result<Vec<RedirectPiece>, Problem> {
+        let SqlFile { file, script, .. } = self.source;
+        let lines = &script.session;
+        let after_else = lines.verify.iter().filter_map(|verify| {
+            let path = verify.otherwise.as_deref()?;
+            Some((path, verify.line.number))
+        });
+        for (path, line) in after_else.chain([(target, line)]) {
+            signing::check_target(file, lines, params, path, line)?;
+        }
+        let source = |name: &str| self.argument(params, needs, self.prepared.len(), name);
+        redirect(target, source).map_err(|name| {
+            let columns = self.columns.iter().map(|(_, column)| column.as_str());
+            let known = params.iter().map(|param| param.name.as_str()).chain(columns);
+            let message = format!(
+                "the redirect names `:{name}`, which is neither a parameter nor a column of a `:one` query"
+            );
+            let problem = Problem::new(file, message).at(line, 1);
+            match closest(&name, known) {
+                Some(near) => problem.hint(format!("did you mean `:{near}`?")),
+                None => problem.hint(format!("declare it: -- param: {name} text = ''")),
+            }
+        })
+    }
+
+    fn all(&self, params: &[Param], needs: &Needs) -> Vec<FormStep> {
+        let steps = self.prepared.iter().enumerate();
+        let steps = steps.map(|(step, (named, query))| {
+            let source = |param: &db::Param| match signing::claim(param) {
+                Some(claim) => ArgumentSource::Param(params.len() + needs.clone().place_of(claim)),
+                None => self
+                    .argument(params, needs, step, &param.name)
+                    .expect("every parameter was gathered"),
+            };
+            FormStep {
+                bind: query.params().iter().map(source).collect(),
+                query: query.clone(),
+                expect: match named.rows {
+                    Rows::One => Expect::One,
+                    Rows::Optional => Expect::Optional,
+                    Rows::Many => Expect::Many,
+                    Rows::Exec => Expect::Exec,
+                },
+            }
+        });
+        steps.collect()
+    }
+}
+
+/// The columns that the one row of each `:one` step gives to later steps. The step with the
+/// verified account also gives its columns, because without an account no later step runs.
+fn columns(prepared: &[(&NamedQuery, db::Query)], verified: Option<usize>) -> Vec<(usize, String)> {
+    let ones = prepared
+        .iter()
+        .enumerate()
+        .filter(|(step, (named, _))| named.rows == Rows::One || verified == Some(*step));
+    ones.flat_map(|(step, (_, query))| {
+        query
+            .columns()
+            .iter()
+            .map(|name| (step, name.to_string()))
+            .collect::<Vec<_>>()
+    })
+    .collect()
+}

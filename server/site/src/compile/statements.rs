@@ -1,0 +1,135 @@
+//! The statements of a file, prepared: one of a query, or one for each order that can be chosen.
+
+use std::path::Path;
+
+use millpond_db::{Database, Query, Value};
+
+use super::rewrite::{Declared, parameters, rewrite};
+use crate::{
+    Problem,
+    script::{NamedQuery, OrderLine, Script},
+    session::{RESERVED, with_claims},
+};
+
+/// A query may have this many statements.
+const MAX_STATEMENTS: usize = 64;
+
+/// What is chosen for a statement: for each order in it, its name and the value.
+pub(super) type Chosen = Box<[(String, Value)]>;
+
+/// What the statements of a file are made of.
+pub(super) struct Statements<'s> {
+    pub(super) file: &'s Path,
+    pub(super) text: &'s str,
+    pub(super) script: &'s Script,
+    pub(super) database: &'s Database,
+}
+
+impl Statements<'_> {
+    /// The statement of a query of a form, where no order is chosen.
+    pub(super) fn one(&self, named: &NamedQuery) -> Result<Query, Problem> {
+        self.prepare(named, &[])
+    }
+
+    /// The statements of a query. The first has the first value of each order.
+    pub(super) fn all(&self, named: &NamedQuery) -> Result<Vec<(Chosen, Query)>, Problem> {
+        let in_text: Vec<&str> = parameters(&named.sql)
+            .iter()
+            .map(|(_, name)| *name)
+            .collect();
+        let orders = self.script.orders.iter();
+        let orders: Vec<&OrderLine> = orders
+            .filter(|order| in_text.contains(&order.name.as_str()))
+            .collect();
+        let count = orders.iter().try_fold(1_usize, |count, order| {
+            count.checked_mul(order.choices.len())
+        });
+        let Some(count) = count.filter(|count| *count <= MAX_STATEMENTS) else {
+            let message = format!(
+                "the orders of query `{}` can be combined in more than {MAX_STATEMENTS} ways",
+                named.name
+            );
+            return Err(Problem::new(self.file, message)
+                .at(named.line, 1)
+                .hint("give them fewer values, or put both into one order"));
+        };
+        (0..count)
+            .map(|number| {
+                let picked = pick(&orders, number);
+                let query = self.prepare(named, &picked)?;
+                let chosen = picked
+                    .iter()
+                    .map(|picked| (picked.name.to_owned(), Value::from(picked.value)));
+                Ok((chosen.collect(), query))
+            })
+            .collect()
+    }
+
+    fn prepare(&self, named: &NamedQuery, picked: &[Picked<'_>]) -> Result<Query, Problem> {
+        let Self {
+            file,
+            text,
+            script,
+            database,
+        } = *self;
+        let is_list = |name: &str| {
+            let mut params = script.params.iter();
+            params.any(|param| param.is_list && param.name == name)
+        };
+        let order = |name: &str| {
+            let found = picked.iter().find(|picked| picked.name == name);
+            found.map(|picked| picked.sql)
+        };
+        let rewritten = rewrite(
+            &named.sql,
+            &Declared {
+                is_postgres: database.is_postgres(),
+                is_list: &is_list,
+                order: &order,
+            },
+        );
+        let at = |problem: Problem, offset: usize| {
+            problem.at_offset(text, named.offset + rewritten.place(offset))
+        };
+        let sql = with_claims(&rewritten.sql).map_err(|offset| {
+            let message = format!("names that begin with `{RESERVED}` are those of claims");
+            at(Problem::new(file, message), offset)
+                .hint("what a session says is written :claims.name")
+        })?;
+        let depends = Some(&*named.depends).filter(|tables| !tables.is_empty());
+        let prepared = database.prepare_depending(&sql, depends);
+        prepared.map_err(|error| {
+            let chosen = picked
+                .iter()
+                .map(|picked| format!(" with {} = {}", picked.name, picked.value));
+            let chosen: String = chosen.collect();
+            let message = format!("query `{}`{chosen}: {}", named.name, error.message);
+            let problem = at(Problem::new(file, message), error.offset.unwrap_or(0));
+            match error.hint {
+                Some(hint) => problem.hint(hint),
+                None => problem,
+            }
+        })
+    }
+}
+
+/// One value of an order.
+struct Picked<'o> {
+    name: &'o str,
+    value: &'o str,
+    sql: &'o str,
+}
+
+/// The combination of this number, with one value of each order.
+fn pick<'o>(orders: &[&'o OrderLine], mut number: usize) -> Vec<Picked<'o>> {
+    let picked = orders.iter().map(|order| {
+        let (value, sql) = &order.choices[number % order.choices.len()];
+        number /= order.choices.len();
+        Picked {
+            name: &order.name,
+            value,
+            sql,
+        }
+    });
+    picked.collect()
+}

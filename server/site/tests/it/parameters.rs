@@ -1,0 +1,593 @@
+//! Parameters as people need them: left out, one of several values, lists, orders; and values that
+//! the database does not take.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use millpond_site::{Config, check};
+
+use crate::{
+    both::{Housed, Kind, on_both},
+    support::problems,
+};
+
+on_both!(
+    an_empty_field_is_not_given,
+    a_value_is_one_of_several,
+    a_list_is_one_set,
+    a_page_of_a_list_is_never_stale,
+    a_list_of_texts_finds_exactly_these,
+    an_order_is_chosen_safely,
+    a_path_that_cannot_be_is_no_page,
+    a_number_that_is_too_large_is_no_fault_of_the_site,
+    a_search_expression_that_is_none_is_a_400,
+    a_form_takes_a_list,
+);
+
+fn an_empty_field_is_not_given(kind: Kind) {
+    let site = Housed::new(
+        kind,
+        &[(
+            "pages/list.sql",
+            "-- param: id integer = null\n-- param: page integer = 1\n-- name: a :many\nselect title from article where (id = :id or :id is null) order by id limit 1 offset :page - 1;\n",
+        )],
+    );
+    let one = r#"{"a":[{"title":"One"}]}"#;
+    assert_eq!(site.get("/list").body, one);
+    let empty = site.get("/list?id=&page=");
+    assert_eq!((empty.cache(), &*empty.body), ("hit", one));
+    assert_eq!(site.get("/list?page=2").body, r#"{"a":[{"title":"Two"}]}"#);
+    assert_eq!(site.get("/list?id=2").body, r#"{"a":[{"title":"Two"}]}"#);
+    assert_eq!(site.get("/list?page=x").status, 400);
+}
+
+fn a_value_is_one_of_several(kind: Kind) {
+    let site = Housed::new(
+        kind,
+        &[
+            (
+                "pages/list.sql",
+                "-- param: size integer in (1, 2) = 2\n-- name: a :many\nselect title from article order by id limit :size;\n",
+            ),
+            ("pages/by/[kind].sql", "-- param: kind text in (old, new)\n"),
+            ("pages/by/[kind].html", "{{ params.kind }}"),
+        ],
+    );
+    assert_eq!(site.get("/list?size=1").body, r#"{"a":[{"title":"One"}]}"#);
+    assert_eq!(site.get("/list").body, site.get("/list?size=2").body);
+    let refused = site.get("/list?size=3");
+    let sentence = "The parameter \"size\" must be one of 1, 2.\n";
+    assert_eq!((refused.status, &*refused.body), (400, sentence));
+    assert_eq!(site.get("/by/new").body, "new");
+    assert_eq!(site.get("/by/other").status, 404);
+}
+
+const LISTS: &[(&str, &str)] = &[
+    (
+        "pages/list.sql",
+        "-- param: ids integer[]\n-- name: a :many\nselect id, title from article where id in (:ids) order by id;\n",
+    ),
+    (
+        "pages/list.html",
+        "{% for x in a %}{{ x.id }} {{ x.title }};{% endfor %} of {{ params.ids | join('+') }}{% if 2 in params.ids %} with two{% endif %}",
+    ),
+    (
+        "pages/others.sql",
+        "-- param: ids integer[]\n-- name: a :many\nselect title from article where id not in (:ids) order by id;\n",
+    ),
+    (
+        "pages/comments.sql",
+        "-- param: ids integer[]\n-- name: a :many\nselect c.who, a.title from article a join comment c on c.article_id = a.id where a.id in (:ids) order by c.id;\n",
+    ),
+    (
+        "pages/titles.sql",
+        "-- param: titles text[]\n-- name: a :many\nselect id from article where title in (:titles) order by id;\n",
+    ),
+    (
+        "pages/add.post.sql",
+        "-- param: id integer\n-- param: title text\n-- name: add :exec\ninsert into article (id, title) values (:id, :title);\n-- redirect: /\n",
+    ),
+    (
+        "pages/title.post.sql",
+        "-- param: id integer\n-- param: title text\n-- name: change :exec\nupdate article set title = :title where id = :id;\n-- redirect: /\n",
+    ),
+    (
+        "pages/move.post.sql",
+        "-- param: id integer\n-- param: to integer\n-- name: change :exec\nupdate article set id = :to where id = :id;\n-- redirect: /\n",
+    ),
+    (
+        "pages/remove.post.sql",
+        "-- param: ids integer[]\n-- name: change :exec\ndelete from article where id in (:ids);\n-- redirect: /\n",
+    ),
+];
+
+fn a_list_is_one_set(kind: Kind) {
+    let site = Housed::new(kind, LISTS);
+    let both = "1 One;2 Two; of 1+2 with two";
+    assert_eq!(site.get("/list?ids=2&ids=1").body, both);
+    for same in ["/list?ids=1&ids=2", "/list?ids=&ids=02&x=1&ids=1&ids=2"] {
+        let answer = site.get(same);
+        assert_eq!((answer.cache(), &*answer.body), ("hit", both), "{same}");
+    }
+    assert_eq!(site.get("/list").body, " of ");
+    assert_eq!(
+        site.get("/others").body,
+        r#"{"a":[{"title":"One"},{"title":"Two"}]}"#
+    );
+    assert_eq!(site.get("/others?ids=1").body, r#"{"a":[{"title":"Two"}]}"#);
+    for (target, sentence) in [
+        ("/list?ids=1&ids=x", "must be a whole number"),
+        ("/list?ids=99999999999999999999", "is too large"),
+        (
+            "/titles?titles=a%00",
+            "must not have a character of code zero in it",
+        ),
+    ] {
+        let answer = site.get(target);
+        assert_eq!(answer.status, 400, "{target}");
+        assert!(answer.body.contains(sentence), "{}", answer.body);
+    }
+    // An own write of one row ends the pages of lists with it, and no others.
+    for target in ["/list?ids=1", "/list?ids=2", "/comments?ids=1", "/list"] {
+        site.get(target);
+    }
+    assert_eq!(site.post("/title", "id=2&title=Zwei").status, 303);
+    for target in ["/list?ids=1", "/comments?ids=1", "/list"] {
+        assert_eq!(site.get(target).cache(), "hit", "{target}");
+    }
+    assert_eq!(site.get("/list?ids=2").body, "2 Zwei; of 2 with two");
+    assert_eq!(
+        site.get("/list?ids=1&ids=2").body,
+        "1 One;2 Zwei; of 1+2 with two"
+    );
+}
+
+/// Holds every page of a list against a model, through writes of all kinds, and lists that are
+/// longer than those whose items count one by one.
+fn a_page_of_a_list_is_never_stale(kind: Kind) {
+    let site = Housed::new(kind, LISTS);
+    let mut model: BTreeMap<i64, String> = [(1, "One".to_owned()), (2, "Two".to_owned())].into();
+    let mut random = 0x2545_f491_4f6c_dd1d_u64;
+    let mut next = |below: u64| {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        (random % below) as i64
+    };
+    let lists: Vec<BTreeSet<i64>> = (0..12)
+        .map(|number| {
+            let length = if number == 0 {
+                0
+            } else if number < 9 {
+                next(4) + 1
+            } else {
+                70
+            };
+            (0..length)
+                .map(|at| if length > 9 { at } else { next(12) })
+                .collect()
+        })
+        .collect();
+    for step in 0..60 {
+        let id = next(12);
+        let title = format!("t{step}");
+        let target = next(12);
+        let (form, body) = match step % 4 {
+            0 if !model.contains_key(&id) => {
+                model.insert(id, title.clone());
+                ("/add", format!("id={id}&title={title}"))
+            }
+            1 if model.contains_key(&id) && !model.contains_key(&target) => {
+                let moved = model.remove(&id).unwrap();
+                model.insert(target, moved);
+                ("/move", format!("id={id}&to={target}"))
+            }
+            2 => {
+                model.remove(&id);
+                ("/remove", format!("ids={id}&ids=1000"))
+            }
+            _ => {
+                if let Some(known) = model.get_mut(&id) {
+                    title.clone_into(known);
+                }
+                ("/title", format!("id={id}&title={title}"))
+            }
+        };
+        assert_eq!(site.post(form, &body).status, 303, "{form} {body}");
+        for list in &lists {
+            let query: String = list.iter().map(|id| format!("&ids={id}")).collect();
+            let rows = model.iter().filter(|(id, _)| list.contains(id));
+            let rows: String = rows.map(|(id, title)| format!("{id} {title};")).collect();
+            let shown = site.get(&format!("/list?{query}")).body;
+            let shown = shown.split(" of ").next().unwrap();
+            assert_eq!(shown, rows, "after {form} {body}, of {list:?}");
+            let others = model.iter().filter(|(id, _)| !list.contains(id));
+            let others: Vec<_> = others
+                .map(|(_, title)| serde_json::json!({ "title": title }))
+                .collect();
+            let shown = site.get(&format!("/others?{query}")).body;
+            assert_eq!(shown, serde_json::json!({ "a": others }).to_string());
+        }
+    }
+}
+
+/// Texts that a list's form must not confuse, each looked for before and after another row has it.
+fn a_list_of_texts_finds_exactly_these(kind: Kind) {
+    let site = Housed::new(kind, LISTS);
+    let texts = [
+        "a\"b",
+        "a\\b",
+        "\\u0041",
+        "A",
+        "a",
+        "é",
+        "e\u{301}",
+        "7",
+        "07",
+        "7.0",
+        "NULL",
+        "null",
+        "{a,b}",
+        "a,b",
+        "[\"a\"]",
+        "\u{1}",
+        "\n",
+        " a",
+        "a ",
+        "'a'",
+        "true",
+        "\u{10ffff}",
+        "a\u{fffd}",
+    ];
+    let encoded = |text: &str| {
+        let bytes = text.bytes();
+        bytes.map(|byte| format!("%{byte:02x}")).collect::<String>()
+    };
+    let found = |query: &str| site.get(&format!("/titles?titles=none&{query}")).body;
+    let none = r#"{"a":[]}"#;
+    let first = r#"{"a":[{"id":1}]}"#;
+    for text in texts {
+        assert_eq!(
+            found(&format!("titles={}", encoded(text))),
+            none,
+            "{text:?}"
+        );
+    }
+    for text in texts {
+        let body = format!("id=1&title={}", encoded(text));
+        assert_eq!(site.post("/title", &body).status, 303);
+        for other in texts {
+            let expected = if other == text { first } else { none };
+            let shown = found(&format!("titles={}", encoded(other)));
+            assert_eq!(shown, expected, "{other:?} while it is {text:?}");
+        }
+    }
+}
+
+fn an_order_is_chosen_safely(kind: Kind) {
+    let files = [
+        (
+            "pages/list.sql",
+            "-- order: sort: id = \"a.id\", -id = \"a.id desc\", title = \"a.title desc, a.id\"\n-- order: first: all = \"a.id\", new = \"a.id desc\"\n-- name: a :many\nselect a.title from article a order by :sort limit 5;\n-- name: b :many\nselect id from article a order by :first limit 1;\n",
+        ),
+        (
+            "pages/list.html",
+            "{{ params.sort }}:{% for x in a %} {{ x.title }}{% endfor %}{% for x in b %} {{ x.id }}{% endfor %}",
+        ),
+        (
+            "pages/title.post.sql",
+            "-- param: id integer\n-- param: title text\n-- name: change :exec\nupdate article set title = :title where id = :id;\n-- redirect: /\n",
+        ),
+    ];
+    let site = Housed::new(kind, &files);
+    for (target, expected) in [
+        ("/list", "id: One Two 1"),
+        ("/list?sort=-id", "-id: Two One 1"),
+        ("/list?sort=title&first=new", "title: Two One 2"),
+        ("/list?sort=id&first=", "id: One Two 1"),
+    ] {
+        assert_eq!(site.get(target).body, expected, "{target}");
+    }
+    assert_eq!(site.get("/list?sort=").cache(), "hit");
+    let refused = site.get("/list?sort=a.id;+drop+table+article");
+    let sentence = "The parameter \"sort\" must be one of id, -id, title.\n";
+    assert_eq!((refused.status, &*refused.body), (400, sentence));
+    assert_eq!(site.post("/title", "id=1&title=Zzz").status, 303);
+    assert_eq!(site.get("/list?sort=title").body, "title: Zzz Two 1");
+    assert_eq!(site.get("/list?sort=-id").body, "-id: Two Zzz 1");
+
+    let config = Config::read(site.dir.path()).unwrap();
+    let report = check(site.dir.path(), &config).unwrap();
+    let names: Vec<_> = report.queries.iter().map(|query| &*query.name).collect();
+    let expected = [
+        "a (sort = id)",
+        "a (sort = -id)",
+        "a (sort = title)",
+        "b (first = all)",
+        "b (first = new)",
+    ];
+    assert_eq!(names, expected);
+}
+
+fn a_path_that_cannot_be_is_no_page(kind: Kind) {
+    let site = Housed::new(
+        kind,
+        &[
+            (
+                "pages/albums/[id].sql",
+                "-- name: a :one\nselect title from article where id = :id;\n",
+            ),
+            ("pages/404.html", "nothing here"),
+            (
+                "pages/albums/[id].post.sql",
+                "-- name: a :exec\nupdate article set title = title where id = :id;\n-- redirect: /\n",
+            ),
+        ],
+    );
+    assert_eq!(site.get("/albums/1").status, 200);
+    let entries = site.site.stats().store.entries;
+    for part in ["abc", "1.0", "99999999999999999999", "%00", "1%20"] {
+        for _ in 0..2 {
+            let answer = site.get(&format!("/albums/{part}"));
+            let expected = if part == "%00" { 400 } else { 404 };
+            assert_eq!(answer.status, expected, "{part}");
+            assert!(part == "%00" || answer.body == "nothing here");
+        }
+    }
+    assert_eq!(
+        site.site.stats().store.entries,
+        entries,
+        "nothing of it is kept"
+    );
+    assert_eq!(site.post("/albums/abc", "").status, 404);
+    // A number that no row can have is kept as any page that does not exist, within its budget.
+    assert_eq!(site.get("/albums/9223372036854775807").status, 404);
+}
+
+fn a_number_that_is_too_large_is_no_fault_of_the_site(kind: Kind) {
+    let site = Housed::new(
+        kind,
+        &[
+            (
+                "pages/list.sql",
+                "-- param: page integer = 1\n-- param: size integer = 20\n-- name: a :many\nselect title from article order by id limit :size offset (:page - 1) * 20;\n",
+            ),
+            (
+                "pages/undeclared.sql",
+                "-- name: a :many\nselect title from article order by id limit :size offset (:page - 1) * 20;\n",
+            ),
+        ],
+    );
+    assert_eq!(site.get("/list?page=1000").body, r#"{"a":[]}"#);
+    for target in [
+        "/list?page=9223372036854775807",
+        "/list?page=9223372036854775808",
+        "/list?page=-9223372036854775808",
+        "/list?size=9223372036854775808",
+    ] {
+        let answer = site.get(target);
+        assert_eq!(answer.status, 400, "{target}: {}", answer.body);
+        assert!(answer.body.contains("\"page\"") || answer.body.contains("\"size\""));
+        assert!(!answer.body.contains("offset"), "{}", answer.body);
+    }
+    assert!([200, 400].contains(&site.get("/list?size=9223372036854775807").status));
+    assert_eq!(site.get("/list").status, 200);
+    assert_eq!(
+        site.get("/undeclared?page=1&size=1").body,
+        r#"{"a":[{"title":"One"}]}"#
+    );
+    assert_eq!(site.get("/undeclared?page=x&size=1").status, 400);
+}
+
+fn a_search_expression_that_is_none_is_a_400(kind: Kind) {
+    let (migration, query) = match kind {
+        Kind::Sqlite => (
+            "create virtual table note using fts5(body); insert into note values ('loud AC/DC')",
+            "select body from note where note match :q",
+        ),
+        Kind::Postgres => (
+            "create table note (id integer primary key, body text); insert into note values (1, 'loud AC/DC')",
+            "select body from note where to_tsvector('simple', body) @@ to_tsquery('simple', :q)",
+        ),
+    };
+    let file = match kind {
+        Kind::Sqlite => "migrations/0002_note.sql",
+        Kind::Postgres => "migrations/0002_note.postgres.sql",
+    };
+    let phrase = match kind {
+        Kind::Sqlite => {
+            "select body from note where note match '\"' || replace(:q, '\"', '\"\"') || '\"'"
+        }
+        Kind::Postgres => {
+            "select body from note where to_tsvector('simple', body) @@ websearch_to_tsquery('simple', :q)"
+        }
+    };
+    let own = format!("-- param: q text\n-- name: a :many\n{query};\n");
+    let safe = format!("-- param: q text\n-- name: a :many\n{phrase};\n");
+    let site = Housed::new(
+        kind,
+        &[
+            (file, migration),
+            ("pages/own.sql", &own),
+            ("pages/safe.sql", &safe),
+        ],
+    );
+    let loud = r#"{"a":[{"body":"loud AC/DC"}]}"#;
+    assert_eq!(site.get("/own?q=loud").body, loud);
+    let broken: &[&str] = match kind {
+        Kind::Sqlite => &["AC/DC", "%22abc", "a:b", "(", ""],
+        Kind::Postgres => &["a+b", "(", "a+%26"],
+    };
+    for q in broken {
+        let answer = site.get(&format!("/own?q={q}"));
+        let sentence = "The parameter \"q\" has a value that cannot be used.\n";
+        assert_eq!((answer.status, &*answer.body), (400, sentence), "{q}");
+    }
+    if matches!(kind, Kind::Sqlite) {
+        assert_eq!(site.get("/own?q=loud").cache(), "hit");
+    }
+    for q in ["AC/DC", "%22abc", "(", "a:b", ""] {
+        assert_eq!(site.get(&format!("/safe?q={q}")).status, 200, "{q}");
+    }
+    assert_eq!(site.get("/safe?q=AC/DC").body, loud);
+}
+
+fn a_form_takes_a_list(kind: Kind) {
+    let site = Housed::new(kind, LISTS);
+    assert_eq!(
+        site.get("/others").body,
+        r#"{"a":[{"title":"One"},{"title":"Two"}]}"#
+    );
+    assert_eq!(site.post("/remove", "ids=2&ids=7&ids=").status, 303);
+    assert_eq!(site.get("/others").body, r#"{"a":[{"title":"One"}]}"#);
+    assert_eq!(site.post("/remove", "").status, 303);
+    assert_eq!(site.get("/others").body, r#"{"a":[{"title":"One"}]}"#);
+    let many = "ids=1&".repeat(1000);
+    assert_eq!(site.post("/remove", &many).status, 303);
+    assert_eq!(site.get("/others").body, r#"{"a":[]}"#);
+    assert_eq!(site.post("/remove", &(many + "ids=1")).status, 400);
+}
+
+#[test]
+fn what_would_not_do_what_is_meant_is_refused() {
+    let query = "-- name: a :many\nselect title from article where id = :id;\n";
+    for (file, text, expected) in [
+        (
+            "a.sql",
+            "-- parm: id integer\n",
+            "pages/a.sql:1:1: `-- parm: id integer` would be a comment\n  hint: did you mean `-- param: id integer`?",
+        ),
+        (
+            "a.sql",
+            "-- param: idd integer\n",
+            "pages/a.sql:3:38: no line declares the parameter `:id`\n  hint: did you mean `:idd`?",
+        ),
+        (
+            "a.sql",
+            "-- param: old text\n",
+            "pages/a.sql:1:1: nothing uses the parameter `old`\n  hint: remove the line",
+        ),
+        (
+            "[id]/a.sql",
+            "-- param: id integer = 1\n",
+            "pages/[id]/a.sql:1:1: `id`: a part of the path is always there",
+        ),
+        (
+            "[id]/a.sql",
+            "-- param: id integer[]\n",
+            "pages/[id]/a.sql:1:1: `id`: a part of the path is one value",
+        ),
+        (
+            "a.sql",
+            "-- param: id integer[]\n",
+            "pages/a.sql:3:38: `:id` is a list, and here stands one value\n  hint: write `in (:id)`",
+        ),
+        (
+            "a.sql",
+            "-- order: sort: id = \"id\"\n",
+            "pages/a.sql:1:1: nothing uses the parameter `sort`",
+        ),
+        (
+            "a.post.sql",
+            "-- order: id: id = \"id\"\n-- redirect: /\n",
+            "pages/a.post.sql:1:1: only a page has an order",
+        ),
+        (
+            "a.post.sql",
+            "-- redirect: /?x=:idd\n",
+            "hint: did you mean `:id`?",
+        ),
+        (
+            "a.post.sql",
+            "-- param: old text\n-- redirect: /\n",
+            "pages/a.post.sql:1:1: nothing uses the parameter `old`",
+        ),
+    ] {
+        let found = problems(&[(&format!("pages/{file}"), &format!("{text}{query}"))]);
+        assert!(found.contains(expected), "{text}: {found}");
+    }
+    let found = problems(&[(
+        "pages/a.sql",
+        "-- param: id integer\n-- name: a :one\nselect title from article where id = :id;\n-- name: b :many\nselect who from comment\nwhere article_id = :idd;\n",
+    )]);
+    let expected = "pages/a.sql:6:20: no line declares the parameter `:idd`\n  hint: did you mean `:id`? If not, declare it: -- param: idd text";
+    assert_eq!(found, expected);
+    let found = problems(&[(
+        "pages/a.sql",
+        "-- param: id integer\n-- order: sort: id = \"a.id\", bad = \"a.absent\"\n-- name: a :many\nselect title from article a where id = :id\norder by :sort;\n",
+    )]);
+    assert!(
+        found.contains("pages/a.sql:5:10: query `a` with sort = bad: no such column"),
+        "{found}"
+    );
+    // Templates use parameters too.
+    for template in [
+        "{{ params.q }}",
+        "{% for name in params %}{{ name }}{% endfor %}",
+        "{% include 'x.html' %}",
+    ] {
+        let found = problems(&[
+            ("pages/a.sql", "-- param: q text = ''\n"),
+            ("pages/a.html", template),
+            ("templates/x.html", "{{ params.q }}"),
+        ]);
+        assert_eq!(found, "", "{template}");
+    }
+}
+
+#[test]
+fn after_a_wrong_password_the_address_is_kept() {
+    let sign_in = |target: &str, rest: &str| {
+        format!(
+            "-- param: name text\n{rest}-- name: account :one?\nselect title as hash from article where title = :name;\n-- verify: account.hash = :password else {target}\n-- claims: user = account.hash\n-- redirect: :next else /\n"
+        )
+    };
+    let form = sign_in("/login?failed=1&next=:next#form", "");
+    let site = Housed::new(Kind::Sqlite, &[("pages/login.post.sql", &form)]);
+    for (next, expected) in [
+        (
+            "&next=%2Fa%3Fb%3Dc%26d",
+            "/login?failed=1&next=%2Fa%3Fb%3Dc%26d#form",
+        ),
+        (
+            "&next=%2F%2Fevil.example",
+            "/login?failed=1&next=%2F%2Fevil.example#form",
+        ),
+        ("&next=%0D%0AX%3A1", "/login?failed=1&next=%0D%0AX%3A1#form"),
+        ("", "/login?failed=1&next=#form"),
+    ] {
+        let answer = site.post("/login", &format!("name=x&password=y{next}"));
+        assert_eq!((answer.status, answer.field("location")), (303, expected));
+    }
+    for (target, rest, expected) in [
+        (
+            "/login?next=:nxt",
+            "",
+            "pages/login.post.sql:4:55: after `else` stands `:nxt`, which is no parameter of the form\n  hint: did you mean `next`?",
+        ),
+        (
+            "/login?p=:password",
+            "",
+            "the password `:password` would stand in an address",
+        ),
+        (
+            "/login?l=:l",
+            "-- param: l text[]\n",
+            "`:l` is a list, and an address takes one value",
+        ),
+        (
+            "/login",
+            "-- param: old text\n",
+            "pages/login.post.sql:2:1: nothing uses the parameter `old`",
+        ),
+    ] {
+        let found = problems(&[("pages/login.post.sql", &sign_in(target, rest))]);
+        assert!(found.contains(expected), "{target}: {found}");
+    }
+    let host = "/:next";
+    let site = Housed::new(
+        Kind::Sqlite,
+        &[("pages/login.post.sql", &sign_in(host, ""))],
+    );
+    let answer = site.post("/login", "name=x&password=y&next=%2Fevil.example");
+    assert_eq!(answer.field("location"), "/%2Fevil.example");
+}
