@@ -29,4 +29,5 @@ mod sessions;
 mod sqlite_triggers;
 mod statics;
 mod support;
+mod templates;
 mod tenants;
