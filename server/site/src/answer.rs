@@ -188,7 +188,7 @@ impl Ask {
     ) -> Result<(MadePage, Timing), PageFailure> {
         let started = Boottime::now();
         permit.begin().await;
-        let gathered = match self.gather(Some(&permit)).await {
+        let mut gathered = match self.gather(Some(&permit)).await {
             Ok(gathered) => gathered,
             Err(failure) => {
                 permit.fail(Arc::new(Cached::Failed(failure.clone())));
@@ -203,7 +203,8 @@ impl Ask {
             .counters
             .filled(now.since(started), gathered.database);
         let value = match rendered {
-            Rendered::Page(prepared) => {
+            Rendered::Page(prepared, end) => {
+                gathered.expires = [gathered.expires, end].into_iter().flatten().min();
                 if remake::is_renewable(&self.page) {
                     permit.renewable();
                 }
@@ -362,7 +363,7 @@ impl Ask {
 
     fn respond_rendered(&self, rendered: Rendered, status: &[u8], timing: Timing) -> Response {
         match rendered {
-            Rendered::Page(prepared) | Rendered::Private(prepared) => {
+            Rendered::Page(prepared, _) | Rendered::Private(prepared) => {
                 prepared.respond(&self.request(), extra_fields(status, Some(timing)))
             }
             Rendered::Missing => self.respond_timed(&Arc::new(Cached::Missing), status, timing),

@@ -13,7 +13,9 @@ use crate::{
     Problem,
     dialect::Text,
     folder::Folder,
+    locale::Formats,
     page::{Counters, Endpoint, Page, PageQuery, PageStatement},
+    page_type::PageType,
     params::Param,
     route::{Pattern, Router},
     script::{NamedQuery, Rows, Script},
@@ -52,7 +54,11 @@ struct Files<'f> {
 }
 
 /// Compiles all pages; gives all faults at once.
-pub(crate) fn compile(folder: &Folder, database: &Database) -> Result<Pages, Vec<Problem>> {
+pub(crate) fn compile(
+    folder: &Folder,
+    database: &Database,
+    formats: Formats,
+) -> Result<Pages, Vec<Problem>> {
     let mut problems = Vec::new();
     let mut sources = folder.templates.clone();
     let mut stems: BTreeMap<&str, Files<'_>> = BTreeMap::new();
@@ -74,7 +80,7 @@ pub(crate) fn compile(folder: &Folder, database: &Database) -> Result<Pages, Vec
             );
         }
     }
-    let environment = template::environment(&sources).unwrap_or_else(|found| {
+    let environment = template::environment(&sources, formats).unwrap_or_else(|found| {
         problems.extend(found);
         Environment::new()
     });
@@ -222,6 +228,17 @@ impl Pages {
             ));
             name
         });
+        let page_type = PageType::of(stem);
+        if page_type.is_csv() && template.is_none() && script.queries.len() != 1 {
+            let count = script.queries.len();
+            problems.push(
+                Problem::new(
+                    &file,
+                    format!("{count} queries, but CSV has the rows of one"),
+                )
+                .hint("give each query a file of its own, or leave `.csv` out of the name"),
+            );
+        }
         if !problems.is_empty() {
             return Err(problems);
         }
@@ -236,6 +253,7 @@ impl Pages {
             queries,
             params,
             template,
+            page_type,
             vary: script.vary.into(),
             needs: needs.into(),
             private: AtomicBool::new(false),

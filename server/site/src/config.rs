@@ -32,7 +32,7 @@ use std::{
 use millpond_db::FeedKind;
 use millpond_http::Limits;
 
-use crate::{Problem, StaticOptions, rules::RuleSet};
+use crate::{Problem, StaticOptions, locale::Formats, rules::RuleSet};
 pub use database::{DatabaseUrl, PostgresUrl};
 pub(crate) use files::FileSettings;
 pub(crate) use hosts::{Host, HostName};
@@ -92,6 +92,8 @@ pub struct Config {
     pub(crate) files: FileSettings,
     /// How visitors stay signed in (`[session]`).
     pub(crate) session: SessionSettings,
+    /// How templates write values (`[site]`).
+    pub(crate) formats: Formats,
     /// Redirects, rewrites and fields.
     pub(crate) rules: RuleSet,
     /// The sites that the host of the request selects; empty if the folder itself is the site.
@@ -140,6 +142,7 @@ impl Config {
             limits: Limits::default(),
             files: FileSettings::default(),
             session: SessionSettings::default(),
+            formats: Formats::default(),
             rules: RuleSet::default(),
             hosts: Vec::new(),
         };

@@ -13,6 +13,7 @@ use millpond_db::Migration;
 use crate::{
     Problem,
     dialect::{Dialect, Text},
+    locale::Formats,
 };
 
 /// A page's source may not be larger than this.
@@ -53,9 +54,11 @@ impl Folder {
         }
     }
 
-    /// Equal for folders with equal texts.
-    pub(crate) fn fingerprint(&self) -> u64 {
+    /// Equal for folders with equal texts whose templates write values alike.
+    pub(crate) fn fingerprint(&self, formats: Formats) -> u64 {
         let mut hasher = DefaultHasher::new();
+        formats.locale.tag.hash(&mut hasher);
+        formats.currency.hash(&mut hasher);
         self.pages.hash(&mut hasher);
         self.templates.hash(&mut hasher);
         hasher.finish()

@@ -7,6 +7,7 @@
 //! - `folder`, `script`, `route`, `template`, `compile`: the folder's texts to pages, with every
 //!   fault named;
 //! - `dialect`: the version of a file for the database in use;
+//! - `filters`, `locale`: what templates write values with; `page_type`: what a page is sent as;
 //! - `service`: the hit; `answer`, `gather`: the fill (the rules of the store's flights); `submit`:
 //!   the form;
 //! - `ahead`: hot pages that are made again before a request, after a change and after a restart;
@@ -27,9 +28,11 @@ mod compile;
 mod compress;
 mod config;
 mod core;
+mod csv_rows;
 mod dialect;
 mod duration;
 mod explain;
+mod filters;
 mod folder;
 mod form;
 #[cfg(test)]
@@ -37,11 +40,14 @@ mod fuzz;
 mod gather;
 mod hosts;
 mod listing;
+mod locale;
 mod methods;
 mod object;
 mod opening;
 mod own_write;
 mod page;
+mod page_params;
+mod page_type;
 mod params;
 mod problem;
 mod reading;

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use millpond_http::{Parts, Prepared};
 use minijinja::{Environment, Value, context};
 
-use crate::{render::HTML, rules::encode_path, statics::StaticFile};
+use crate::{page_type::HTML, rules::encode_path, statics::StaticFile};
 
 /// The most names on one page. A longer list is of no use, and the page stays below 200 KB.
 const MAX_ROWS: usize = 1_000;

@@ -11,7 +11,7 @@ use std::{
 
 use millpond_db as db;
 
-use crate::{params::Param, route::Pattern, script::Rows, session::Needs};
+use crate::{page_type::PageType, params::Param, route::Pattern, script::Rows, session::Needs};
 
 /// A path of the site, with what answers GET and what answers POST.
 #[derive(Debug)]
@@ -40,8 +40,10 @@ pub(crate) struct Page {
     pub(crate) route: String,
     pub(crate) params: Vec<Param>,
     pub(crate) queries: Vec<PageQuery>,
-    /// The template's name; without one the queries are given as JSON.
+    /// The template's name; without one the queries are given as JSON, or as CSV.
     pub(crate) template: Option<String>,
+    /// What the page is sent as.
+    pub(crate) page_type: &'static PageType,
     /// Lower-case names of the request fields that are part of the key.
     pub(crate) vary: Arc<[String]>,
     /// What the page needs of the visitor's session. The claims' values follow the parameters'

@@ -62,6 +62,7 @@ pub(crate) fn read_again(
     };
     config.rules.clone_from(&in_use.rules);
     config.session.clone_from(&in_use.session);
+    config.formats = in_use.formats;
     let texts = Texts {
         number: before.number,
         fingerprint: before.fingerprint,
@@ -95,12 +96,13 @@ fn whole(
     is_served: bool,
 ) -> Result<Generation, Vec<Problem>> {
     let folder = Folder::read(dir, Dialect::of(&config.database))?;
-    let fingerprint = folder.fingerprint();
+    let formats = config.formats;
+    let fingerprint = folder.fingerprint(formats);
     let (number, pages) = match before {
         Some(before) if before.fingerprint == fingerprint => (before.number, before.pages.clone()),
         _ => (
             before.map_or(0, |before| before.number + 1),
-            Arc::new(compile(&folder, database)?),
+            Arc::new(compile(&folder, database, formats)?),
         ),
     };
     let texts = Texts {

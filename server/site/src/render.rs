@@ -2,21 +2,26 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
+use base_clock::Boottime;
 use millpond_db as db;
 use millpond_http::{Parts, Prepared};
 use minijinja::Value;
 
 use crate::{
     core::{Core, Generation},
-    object::{QueryResult, template_value},
+    csv_rows::csv,
+    filters::with_present_time,
+    object::QueryResult,
     page::Page,
+    page_params::PageParams,
+    page_type::{CSV, JSON, PageType},
     visitor::Visitor,
 };
 
 /// What a render came to.
 pub(crate) enum Rendered {
-    /// Everyone's.
-    Page(Arc<Prepared>),
+    /// Everyone's, and when it ends even if nothing changes.
+    Page(Arc<Prepared>, Option<Boottime>),
     /// This visitor's only.
     Private(Arc<Prepared>),
     /// A `:one` had no row.
@@ -38,18 +43,19 @@ pub(crate) fn render(
         return Rendered::Missing;
     }
     let Some(template) = &page.template else {
+        // A page of CSV has one query.
+        if let (true, [object]) = (page.page_type.is_csv(), objects) {
+            let body = csv(&object.data);
+            return Rendered::Page(prepare(page, CSV, body, cache_control(page)), None);
+        }
         let results = page
             .queries
             .iter()
             .zip(objects)
             .map(|(query, object)| (query.name.clone(), object.json()));
         let json = serde_json::Value::Object(results.collect());
-        return Rendered::Page(prepare(
-            page,
-            "application/json",
-            json.to_string().into_bytes(),
-            cache_control(page),
-        ));
+        let body = json.to_string().into_bytes();
+        return Rendered::Page(prepare(page, JSON, body, cache_control(page)), None);
     };
     let mut context: BTreeMap<String, Value> = page
         .queries
@@ -57,27 +63,22 @@ pub(crate) fn render(
         .zip(objects)
         .map(|(query, object)| (query.name.clone(), object.value()))
         .collect();
-    let params: BTreeMap<String, Value> = page
-        .params
-        .iter()
-        .zip(values)
-        .map(|(param, value)| (param.name.clone(), template_value(value)))
-        .collect();
-    context.insert("params".to_owned(), Value::from(params));
+    let params = PageParams::new(&page.params, values);
+    context.insert("params".to_owned(), Value::from_object(params));
     context.insert(
         "request".to_owned(),
         Value::from_dyn_object(visitor.clone()),
     );
-    let html = generation
-        .pages
-        .environment
-        .get_template(template)
-        .and_then(|template| template.render(Value::from(context)));
-    match html {
-        Ok(html) if visitor.touched() => {
-            Rendered::Private(prepare(page, HTML, html.into_bytes(), PRIVATE))
+    let (text, end) = with_present_time(|| {
+        let template = generation.pages.environment.get_template(template)?;
+        template.render(Value::from(context))
+    });
+    let PageType { media_type, .. } = page.page_type;
+    match text.map(|text| page.page_type.body(text)) {
+        Ok(body) if visitor.touched() => {
+            Rendered::Private(prepare(page, media_type, body, PRIVATE))
         }
-        Ok(html) => Rendered::Page(prepare(page, HTML, html.into_bytes(), cache_control(page))),
+        Ok(body) => Rendered::Page(prepare(page, media_type, body, cache_control(page)), end),
         Err(error) => {
             core.log(&format!(
                 "{}: {}",
@@ -99,9 +100,6 @@ fn cache_control(page: &Page) -> &'static str {
         PRIVATE
     }
 }
-
-/// The media type of pages.
-pub(crate) const HTML: &str = "text/html; charset=utf-8";
 
 fn prepare(page: &Page, media_type: &str, body: Vec<u8>, cache_control: &str) -> Arc<Prepared> {
     let vary = page.vary.join(", ");

@@ -1,12 +1,10 @@
-//! Templates: loading them with precise errors, and the functions and filters that they may use.
+//! Templates: loading them with precise errors.
 
 use std::collections::BTreeMap;
 
-use minijinja::{
-    AutoEscape, Environment, ErrorKind, UndefinedBehavior, escape_formatter, syntax::SyntaxConfig,
-};
+use minijinja::{Environment, ErrorKind, UndefinedBehavior, syntax::SyntaxConfig};
 
-use crate::{Problem, suggest::closest};
+use crate::{Problem, filters, locale::Formats, page_type, suggest::closest};
 
 /// The error of a render for the owner's log: place and cause, with the causes of the cause.
 pub(crate) fn failure(error: &minijinja::Error) -> String {
@@ -34,35 +32,28 @@ const FUEL: u64 = 2_000_000;
 /// Builds the environment from the templates' names and sources. Pages are named `pages/…`.
 pub(crate) fn environment(
     sources: &BTreeMap<String, String>,
+    formats: Formats,
 ) -> Result<Environment<'static>, Vec<Problem>> {
     let mut environment = Environment::new();
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
     // An error names the value that is undefined. The default is so in debug builds only.
     environment.set_debug(true);
-    environment.set_auto_escape_callback(|_| AutoEscape::Html);
-    // A column without a value renders as an empty text.
-    environment.set_formatter(|out, state, value| {
-        if value.is_none() {
-            Ok(())
-        } else {
-            escape_formatter(out, state, value)
-        }
-    });
+    environment.set_auto_escape_callback(page_type::auto_escape);
+    environment.set_formatter(page_type::format);
     environment.set_fuel(Some(FUEL));
     let syntax = SyntaxConfig::builder()
         .trim_blocks(true)
         .lstrip_blocks(true)
         .build();
     environment.set_syntax(syntax.expect("Jinja's own delimiters are sound"));
-    environment.add_filter("date", |text: String| date(&text));
-    environment.add_filter("datetime", |text: String| datetime(&text));
-    environment.add_filter("number", number);
+    filters::register(&mut environment, formats);
     let mut problems = Vec::new();
     for (name, source) in sources {
         if let Err(error) = environment.add_template_owned(name.clone(), source.clone()) {
             problems.push(syntax_problem(name, source, &error));
         }
         problems.extend(missing_references(name, source, sources));
+        problems.extend(unescaped_references(name, source));
     }
     if problems.is_empty() {
         Ok(environment)
@@ -122,6 +113,23 @@ fn missing_references(
                 Some(near) => problem.hint(format!("did you mean `{near}`?")),
                 None => problem.hint(format!("create templates/{target}")),
             }
+        })
+        .collect()
+}
+
+/// References to pages of a type whose values are escaped otherwise: text of a visitor would become
+/// HTML.
+fn unescaped_references(name: &str, source: &str) -> Vec<Problem> {
+    let escaping = page_type::auto_escape(name);
+    references(source)
+        .filter(|(_, target)| {
+            target.starts_with("pages/") && page_type::auto_escape(target) != escaping
+        })
+        .map(|(offset, target)| {
+            let message = format!("`{target}` is escaped for another type of page than this one");
+            Problem::new(file_of(name), message)
+                .at_offset(source, offset)
+                .hint("move what both show to templates/")
         })
         .collect()
 }
@@ -212,61 +220,6 @@ fn word_at(source: &str, word: &str) -> Option<usize> {
     })
 }
 
-const MONTHS: [&str; 12] = [
-    "January",
-    "February",
-    "March",
-    "April",
-    "May",
-    "June",
-    "July",
-    "August",
-    "September",
-    "October",
-    "November",
-    "December",
-];
-
-/// `2026-03-03…` → `3 March 2026`; any other text stays.
-fn date(text: &str) -> String {
-    let part = |from: usize, to: usize| {
-        text.get(from..to)
-            .and_then(|digits| digits.parse::<usize>().ok())
-    };
-    match (part(0, 4), part(5, 7), part(8, 10)) {
-        (Some(year), Some(month @ 1..=12), Some(day @ 1..=31)) => {
-            format!("{day} {} {year}", MONTHS[month - 1])
-        }
-        _ => text.to_owned(),
-    }
-}
-
-/// `2026-03-03 14:05:06` or with a `T` → `3 March 2026, 14:05`; any other text stays.
-fn datetime(text: &str) -> String {
-    let time = text
-        .get(11..16)
-        .filter(|time| time.as_bytes()[2] == b':')
-        .map(str::to_owned);
-    let day = date(text);
-    match time {
-        Some(time) if day != text => format!("{day}, {time}"),
-        _ => day,
-    }
-}
-
-/// `12345` → `12 345`, with thin no-break spaces.
-fn number(value: i64) -> String {
-    let digits = value.unsigned_abs().to_string();
-    let mut out = String::from(if value < 0 { "−" } else { "" });
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            out.push('\u{202f}');
-        }
-        out.push(digit);
-    }
-    out
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -274,16 +227,11 @@ mod tests {
     /// A release build would name nothing otherwise, and tests would not show it.
     #[test]
     fn an_undefined_value_is_named_in_every_build() {
-        assert!(environment(&BTreeMap::new()).unwrap().debug());
-    }
-
-    #[test]
-    fn filters() {
-        assert_eq!(date("2026-03-03T10:00"), "3 March 2026");
-        assert_eq!(date("soon"), "soon");
-        assert_eq!(datetime("2026-03-03 14:05:06"), "3 March 2026, 14:05");
-        assert_eq!(number(1_234_567), "1\u{202f}234\u{202f}567");
-        assert_eq!(number(i64::MIN).chars().next(), Some('−'));
+        assert!(
+            environment(&BTreeMap::new(), Formats::default())
+                .unwrap()
+                .debug()
+        );
     }
 
     #[test]
@@ -294,7 +242,8 @@ mod tests {
                 .map(|(name, source)| ((*name).to_owned(), (*source).to_owned()))
                 .collect()
         };
-        let faults = |pairs: &[(&str, &str)]| match environment(&sources(pairs)) {
+        let faults = |pairs: &[(&str, &str)]| match environment(&sources(pairs), Formats::default())
+        {
             Ok(_) => String::new(),
             Err(problems) => problems
                 .iter()
@@ -318,7 +267,7 @@ mod tests {
             "pages/a.html",
             "{{ artcle.title }} {{ article.x }}{{ request.path }}",
         )]);
-        let environment = environment(&pages).unwrap();
+        let environment = environment(&pages, Formats::default()).unwrap();
         let unknown = unknown_names(
             &environment,
             "pages/a.html",

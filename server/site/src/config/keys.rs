@@ -9,7 +9,10 @@ use super::{
     files::FileSettings,
     session::{Secret, SessionSettings},
 };
-use crate::rules::Scope;
+use crate::{
+    locale::{Currency, Locale},
+    rules::Scope,
+};
 
 /// A section of the file.
 pub(super) struct Section {
@@ -22,7 +25,7 @@ pub(super) struct Section {
 }
 
 /// The sections, in the order of the manual.
-pub(super) const SECTIONS: [Section; 9] = [
+pub(super) const SECTIONS: [Section; 10] = [
     Section {
         name: "server",
         about: "Where the site is served, and by how many threads.",
@@ -43,6 +46,12 @@ pub(super) const SECTIONS: [Section; 9] = [
         name: "cache",
         about: "What is kept in memory, and how old it may be.",
         is_live: false,
+    },
+    Section {
+        name: "site",
+        about: "How templates write numbers, money and dates; [templates.md](templates.md) has the filters. A change takes effect by \
+                itself.",
+        is_live: true,
     },
     Section {
         name: "session",
@@ -123,6 +132,10 @@ pub(super) enum SettingKind {
     Log(fn(&mut Config) -> &mut Option<PathBuf>),
     /// A secret, or where it is.
     Secret(fn(&mut SessionSettings) -> &mut Secret),
+    /// A locale, by its tag.
+    Locale(fn(&mut Config) -> &mut &'static Locale),
+    /// A currency, or absent.
+    Currency(fn(&mut Config) -> &mut Option<Currency>),
     /// The name of a cookie.
     Cookie(fn(&mut SessionSettings) -> &mut String),
     /// Names of files.
@@ -154,7 +167,7 @@ const MILLISECOND: Duration = Duration::from_millis(1);
 const DAY: Duration = Duration::from_secs(86_400);
 
 /// The settings, in the order of the manual.
-pub(super) const KEYS: [Key; 48] = [
+pub(super) const KEYS: [Key; 50] = [
     Key {
         section: "server",
         name: "listen",
@@ -428,6 +441,24 @@ pub(super) const KEYS: [Key; 48] = [
                 keeps none. The list has up to 10,000 addresses and no content. Only its owner \
                 may read it, because addresses may contain search words. If it cannot be \
                 written, the log says so and the server goes on.",
+    },
+    Key {
+        section: "site",
+        name: "locale",
+        kind: SettingKind::Locale(|config| &mut config.formats.locale),
+        default: None,
+        example: "\"de\"",
+        about: "The language and country by whose customs `date`, `number`, `money`, `filesize` and `timeago` write. Absent, numbers are written \
+                1 234.5, in groups with thin spaces, and dates in English.",
+    },
+    Key {
+        section: "site",
+        name: "currency",
+        kind: SettingKind::Currency(|config| &mut config.formats.currency),
+        default: None,
+        example: "\"EUR\"",
+        about: "The currency of `money` where the template names none: three letters (ISO 4217). Absent, such an amount is written with two decimals \
+                and without a sign.",
     },
     Key {
         section: "session",

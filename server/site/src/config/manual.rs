@@ -91,6 +91,8 @@ fn values(kind: &SettingKind) -> String {
         SettingKind::Text(_) => "a text".to_owned(),
         SettingKind::Domains(_) => "a list of host names or addresses".to_owned(),
         SettingKind::Log(_) => "a path or `-`".to_owned(),
+        SettingKind::Locale(_) => format!("one of {}", crate::locale::tags()),
+        SettingKind::Currency(_) => "three letters".to_owned(),
         SettingKind::Secret(_) => "keys, or `env:NAME`".to_owned(),
         SettingKind::Cookie(_) => "a name".to_owned(),
         SettingKind::Names(_) => "a list of names".to_owned(),

@@ -16,6 +16,7 @@ use super::{
 };
 use crate::{
     duration,
+    locale::{self, Currency, Locale},
     rules::{PathPattern, Scope},
 };
 
@@ -53,6 +54,8 @@ pub(super) fn set(
         SettingKind::Text(field) => *field(config) = Some(words(text(value)?)?),
         SettingKind::Domains(field) => *field(config) = tls::domains(value)?,
         SettingKind::Log(field) => *field(config) = Some(log(text(value)?, dir)?),
+        SettingKind::Locale(field) => *field(config) = locale(text(value)?)?,
+        SettingKind::Currency(field) => *field(config) = Some(currency(text(value)?)?),
         SettingKind::Secret(field) => *field(&mut config.session) = session::secret(value)?,
         SettingKind::Cookie(field) => *field(&mut config.session) = session::cookie(value)?,
         SettingKind::Names(field) => *field(&mut config.files) = names(value)?,
@@ -95,6 +98,8 @@ pub(super) fn is_same(key: &Key, one: &Config, other: &Config) -> bool {
         SettingKind::File(field) | SettingKind::Log(field) => both(field, one, other),
         SettingKind::Text(field) => both(field, one, other),
         SettingKind::Domains(field) => both(field, one, other),
+        SettingKind::Locale(field) => both(field, one, other),
+        SettingKind::Currency(field) => both(field, one, other),
         SettingKind::Secret(_) | SettingKind::Cookie(_) => one.session == other.session,
         SettingKind::Names(_) | SettingKind::Scope(_) => one.files == other.files,
     }
@@ -282,6 +287,19 @@ fn publication(name: &str) -> Result<String, String> {
         return Err(format!("`{name}` is no name of a publication"));
     }
     Ok(name.to_owned())
+}
+
+fn locale(tag: &str) -> Result<&'static Locale, String> {
+    Locale::find(tag).map_err(|near| match near {
+        Some(near) => format!("there is no locale `{tag}`; did you mean `{near}`?"),
+        None => format!("there is no locale `{tag}`; there are {}", locale::tags()),
+    })
+}
+
+fn currency(code: &str) -> Result<Currency, String> {
+    Currency::parse(code).ok_or_else(|| {
+        format!("`{code}` is no currency: three capital letters, such as EUR, are expected")
+    })
 }
 
 fn log(path: &str, dir: &Path) -> Result<PathBuf, String> {

@@ -30,4 +30,5 @@ mod sessions;
 mod sqlite_triggers;
 mod statics;
 mod support;
+mod templates;
 mod tenants;

@@ -85,3 +85,20 @@ fn what_fails_for_one_visitor_is_not_given_to_another() {
         "private, no-cache"
     );
 }
+
+/// `debug()` and `pprint` look at all that the template sees.
+#[test]
+fn a_page_that_prints_its_context_is_private() {
+    let site = TestSite::new(&[
+        ("pages/all.html", "{{ debug() }}"),
+        ("pages/one.html", "{{ debug(request) }}"),
+        ("pages/pretty.html", "{{ [request.headers] | pprint }}"),
+    ]);
+    for target in ["/all", "/one", "/pretty"] {
+        let ann = get(&site, target, "Cookie", "ann-was-here");
+        assert!(ann.body.contains("ann-was-here"), "{}", ann.body);
+        let bob = get(&site, target, "Cookie", "bob");
+        assert_eq!(bob.cache(), "fwd=bypass; detail=private");
+        assert!(!bob.body.contains("ann-was-here"), "{}", bob.body);
+    }
+}

@@ -1,0 +1,236 @@
+//! `date` and `datetime`: days and times as they were written, without a change of time zone.
+
+use std::fmt::Write;
+
+use minijinja::{Error, value::Value};
+
+use super::{
+    given,
+    moment::{Clock, Moment},
+    unfit, unfit_argument,
+};
+use crate::locale::{ENGLISH, Locale, Words};
+
+pub(super) const TAKES: &str =
+    "a date such as 2026-03-03 or 2026-03-03 14:05:06, or the seconds since 1970";
+
+/// A day in the site's locale, or in the `format` that is given.
+pub(super) fn date(value: &Value, format: Option<&str>, locale: &Locale) -> Result<String, Error> {
+    let Some(value) = given("date", value)? else {
+        return Ok(String::new());
+    };
+    let moment = Moment::of(value).ok_or_else(|| unfit("date", value, TAKES))?;
+    match format {
+        None => write(&moment, locale.date, locale.words),
+        Some("iso") => write(&moment, "%Y-%m-%d", locale.words),
+        Some("rfc3339") => write(&moment, "%Y-%m-%dT%H:%M:%S", locale.words)
+            .map(|text| text + &zone(&moment, true)),
+        Some("rfc2822") => write(&moment, "%a, %d %b %Y %H:%M:%S %z", &ENGLISH),
+        Some(format) => write(&moment, format, locale.words),
+    }
+}
+
+/// A day and its time of day, if it has one, in the site's locale.
+pub(super) fn datetime(value: &Value, locale: &Locale) -> Result<String, Error> {
+    let Some(value) = given("datetime", value)? else {
+        return Ok(String::new());
+    };
+    let moment = Moment::of(value).ok_or_else(|| unfit("datetime", value, TAKES))?;
+    let mut text = write(&moment, locale.date, locale.words)?;
+    if moment.time.is_some() {
+        text.push_str(", ");
+        text.push_str(&write(&moment, locale.time, locale.words)?);
+    }
+    Ok(text)
+}
+
+/// Writes a moment by a format of `strftime`.
+fn write(moment: &Moment, format: &str, words: &Words) -> Result<String, Error> {
+    let mut out = String::with_capacity(format.len() + 16);
+    let mut letters = format.chars();
+    while let Some(letter) = letters.next() {
+        if letter != '%' {
+            out.push(letter);
+            continue;
+        }
+        let (is_padded, code) = match letters.next() {
+            Some('-') => (false, letters.next()),
+            code => (true, code),
+        };
+        let is_known = code.is_some_and(|code| field(&mut out, moment, code, is_padded, words));
+        if !is_known {
+            let code = code.map_or(String::new(), String::from);
+            return Err(unfit_argument(
+                "date",
+                &format!("`%{code}` is no field of a date"),
+                "%Y %m %d %e %H %I %M %S %p %B %b %A %a %j %u %G %V %y %F %T %R %z %s and %%, \
+                 or one of iso, rfc3339 and rfc2822",
+            ));
+        }
+    }
+    Ok(out)
+}
+
+/// Writes one field; false if there is none of this name.
+fn field(out: &mut String, moment: &Moment, code: char, is_padded: bool, words: &Words) -> bool {
+    let (date, clock) = (moment.date, moment.clock());
+    let month = usize::from(u8::from(date.month())) - 1;
+    let day = usize::from(date.weekday().number_days_from_monday());
+    let mut number = |number: i64, width: usize| {
+        let width = if is_padded { width } else { 0 };
+        // Writing into a text cannot fail.
+        let _ = write!(out, "{number:0width$}");
+    };
+    match code {
+        'Y' => number(date.year().into(), 4),
+        'y' => number(i64::from(date.year()).rem_euclid(100), 2),
+        'm' => number(month as i64 + 1, 2),
+        'd' => number(date.day().into(), 2),
+        'H' => number(clock.hour.into(), 2),
+        'I' => number(hour_of_twelve(clock), 2),
+        'M' => number(clock.minute.into(), 2),
+        'S' => number(clock.second.into(), 2),
+        'j' => number(date.ordinal().into(), 3),
+        'u' => number(day as i64 + 1, 1),
+        'G' => number(date.to_iso_week_date().0.into(), 4),
+        'V' => number(date.iso_week().into(), 2),
+        's' => number(moment.unix(), 1),
+        'e' if is_padded => drop(write!(out, "{:2}", date.day())),
+        'e' => number(date.day().into(), 1),
+        'p' => out.push_str(if clock.hour < 12 { "AM" } else { "PM" }),
+        'B' => out.push_str(words.months[month]),
+        'b' => out.push_str(words.short_months[month]),
+        'A' => out.push_str(words.days[day]),
+        'a' => out.push_str(words.short_days[day]),
+        'F' => {
+            return ["Y", "-", "m", "-", "d"]
+                .iter()
+                .all(|part| piece(out, moment, part, words));
+        }
+        'T' => {
+            return ["H", ":", "M", ":", "S"]
+                .iter()
+                .all(|part| piece(out, moment, part, words));
+        }
+        'R' => {
+            return ["H", ":", "M"]
+                .iter()
+                .all(|part| piece(out, moment, part, words));
+        }
+        'z' => out.push_str(&zone(moment, false)),
+        '%' => out.push('%'),
+        _ => return false,
+    }
+    true
+}
+
+/// Writes a field of a composed field, or what stands between two.
+fn piece(out: &mut String, moment: &Moment, part: &str, words: &Words) -> bool {
+    match part.chars().next() {
+        Some(code) if code.is_ascii_alphabetic() => field(out, moment, code, true, words),
+        _ => {
+            out.push_str(part);
+            true
+        }
+    }
+}
+
+fn hour_of_twelve(clock: Clock) -> i64 {
+    match clock.hour % 12 {
+        0 => 12,
+        hour => hour.into(),
+    }
+}
+
+/// `+0100`, or in the form of RFC 3339 `+01:00` and `Z`. What names no offset is taken for UTC.
+fn zone(moment: &Moment, is_rfc3339: bool) -> String {
+    let offset = moment.clock().offset.unwrap_or(0);
+    let sign = if offset < 0 { '-' } else { '+' };
+    let minutes = offset.unsigned_abs() / 60;
+    match (is_rfc3339, offset) {
+        (true, 0) => "Z".to_owned(),
+        (true, _) => format!("{sign}{:02}:{:02}", minutes / 60, minutes % 60),
+        (false, _) => format!("{sign}{:02}{:02}", minutes / 60, minutes % 60),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const AT: &str = "2026-03-03 14:05:06+01";
+
+    #[test]
+    fn every_locale_writes_days_as_its_readers_do() {
+        let list: Vec<String> = crate::locale::LOCALES
+            .iter()
+            .map(|locale| {
+                let text = datetime(&Value::from(AT), locale).unwrap();
+                format!("{:5} {text}", locale.tag)
+            })
+            .collect();
+        expect_test::expect![[r#"
+                  3 March 2026, 14:05
+            en-US March 3, 2026, 2:05 PM
+            en-GB 3 March 2026, 14:05
+            de    3. März 2026, 14:05
+            de-CH 3. März 2026, 14:05
+            fr    3 mars 2026, 14:05
+            es    3 de marzo de 2026, 14:05
+            it    3 marzo 2026, 14:05
+            pt-PT 3 de março de 2026, 14:05
+            pt-BR 3 de março de 2026, 14:05
+            nl    3 maart 2026, 14:05
+            da    3. marts 2026, 14:05
+            nb    3. mars 2026, 14:05
+            sv    3 mars 2026, 14:05"#]]
+        .assert_eq(&list.join("\n"));
+    }
+
+    #[test]
+    fn formats_have_the_fields_of_strftime() {
+        let german = Locale::find("de").unwrap();
+        for (format, expected) in [
+            ("%d.%m.%y %H:%M:%S", "03.03.26 14:05:06"),
+            ("%-d.%-m.%Y, %-I %p", "3.3.2026, 2 PM"),
+            ("%A, %e. %B (%a %b)", "Dienstag,  3. März (Di März)"),
+            ("%j %u %G-W%V %s %z %%", "062 2 2026-W10 1772543106 +0100 %"),
+            ("%F %T %R", "2026-03-03 14:05:06 14:05"),
+            ("%Y%m%dT%H%M%S", "20260303T140506"),
+            ("iso", "2026-03-03"),
+            ("rfc3339", "2026-03-03T14:05:06+01:00"),
+            ("rfc2822", "Tue, 03 Mar 2026 14:05:06 +0100"),
+        ] {
+            let text = date(&Value::from(AT), Some(format), german).unwrap();
+            assert_eq!(text, expected, "{format}");
+        }
+        let day = |format| date(&Value::from("2026-03-03"), Some(format), german).unwrap();
+        assert_eq!(day("rfc3339"), "2026-03-03T00:00:00Z");
+        assert_eq!(day("rfc2822"), "Tue, 03 Mar 2026 00:00:00 +0000");
+        for format in ["%q", "%", "%-", "%-ä"] {
+            let error = date(&Value::from(AT), Some(format), german).unwrap_err();
+            assert!(
+                error.detail().unwrap().contains("is no field of a date"),
+                "{format}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_no_date_is_named() {
+        let plain = Locale::default_locale();
+        assert_eq!(date(&Value::from(()), None, plain).unwrap(), "");
+        assert_eq!(date(&Value::from(""), Some("%Y"), plain).unwrap(), "");
+        assert_eq!(
+            datetime(&Value::from("2026-03-03"), plain).unwrap(),
+            "3 March 2026"
+        );
+        let error = date(&Value::from("soon"), None, plain).unwrap_err();
+        assert_eq!(
+            error.detail(),
+            Some(
+                "filter `date` cannot write 'soon'; it takes a date such as 2026-03-03 or 2026-03-03 14:05:06, or the seconds since 1970"
+            )
+        );
+    }
+}

@@ -1,0 +1,143 @@
+//! `markdown`: CommonMark with tables and deletions, for texts of visitors.
+//!
+//! HTML in the text is shown as it was written and is not part of the page, unless the template
+//! allows it. A link or an image whose address could run a program is left as its text.
+
+use minijinja::{
+    Error,
+    value::{Kwargs, Value, ValueKind},
+};
+use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd, html};
+
+use super::{given, unfit};
+
+/// The HTML of a text. With `html = true` HTML in the text stays as it is.
+pub(super) fn markdown(value: &Value, options: &Kwargs) -> Result<Value, Error> {
+    let is_html_allowed: Option<bool> = options.get("html")?;
+    options.assert_all_used()?;
+    let Some(value) = given("markdown", value)? else {
+        return Ok(Value::from(""));
+    };
+    let text = value.as_str().filter(|_| value.kind() == ValueKind::String);
+    let text = text.ok_or_else(|| unfit("markdown", value, "a text"))?;
+    Ok(Value::from_safe_string(render(
+        text,
+        is_html_allowed == Some(true),
+    )))
+}
+
+fn render(text: &str, is_html_allowed: bool) -> String {
+    let parser = Parser::new_ext(text, Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH);
+    // For each link or image that is open, whether it is left as its text.
+    let mut refused = Vec::new();
+    let events = parser.filter_map(|event| match event {
+        Event::Html(text) | Event::InlineHtml(text) if !is_html_allowed => Some(Event::Text(text)),
+        Event::Start(Tag::HtmlBlock) if !is_html_allowed => Some(Event::Start(Tag::Paragraph)),
+        Event::End(TagEnd::HtmlBlock) if !is_html_allowed => Some(Event::End(TagEnd::Paragraph)),
+        Event::Start(Tag::Link { ref dest_url, .. } | Tag::Image { ref dest_url, .. }) => {
+            let is_refused = !is_harmless(dest_url);
+            refused.push(is_refused);
+            (!is_refused).then_some(event)
+        }
+        Event::End(TagEnd::Link | TagEnd::Image) => {
+            let is_refused = refused.pop().unwrap_or(true);
+            (!is_refused).then_some(event)
+        }
+        event => Some(event),
+    });
+    let mut out = String::with_capacity(text.len() * 3 / 2);
+    html::push_html(&mut out, events);
+    out
+}
+
+/// Schemes that a link may have.
+const SCHEMES: [&str; 4] = ["http", "https", "mailto", "tel"];
+
+/// True for an address without a scheme, and with one of those above. Browsers read past controls
+/// and spaces in a scheme, so they do not count here either.
+fn is_harmless(address: &str) -> bool {
+    let mut scheme = String::new();
+    let letters = address
+        .chars()
+        .filter(|letter| !letter.is_control() && !letter.is_whitespace());
+    for letter in letters {
+        match letter {
+            ':' => return SCHEMES.contains(&scheme.as_str()),
+            '/' | '?' | '#' => return true,
+            letter => scheme.extend(letter.to_lowercase()),
+        }
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_text_of_a_visitor_runs_a_program() {
+        for text in [
+            "<script>alert(1)</script>",
+            "a <img src=x onerror=alert(1)> b",
+            "<div\nonclick=alert(1)>\n\n*b*",
+            "[a](javascript:alert(1))",
+            "[a](JaVaScRiPt:alert(1))",
+            "[a](java&#10;script:alert(1))",
+            "[a](&#1;javascript:alert(1))",
+            "[a](<java\tscript:alert(1)>)",
+            "[a](javascript&colon;alert(1))",
+            "[a](data:text/html,<script>alert(1)</script>)",
+            "![a](javascript:alert(1))",
+            "<javascript:alert(1)>",
+            "[a][b]\n\n[b]: javascript:alert(1)",
+            "[![x](data:image/svg+xml,<svg>)](vbscript:x)",
+        ] {
+            let html = render(text, false).to_lowercase();
+            let tags: String = html
+                .split('<')
+                .skip(1)
+                .filter_map(|rest| rest.split('>').next())
+                .collect();
+            for bad in ["script", "onerror", "onclick", "img", "data:", "href"] {
+                assert!(!tags.contains(bad), "{text} gave {html}");
+            }
+        }
+    }
+
+    #[test]
+    fn links_tables_and_allowed_html_are_as_written() {
+        for (text, is_html_allowed, expected) in [
+            (
+                "[a](/b?c=d:e) <https://x.example> [m](mailto:a@b.example)",
+                false,
+                "<p><a href=\"/b?c=d:e\">a</a> <a href=\"https://x.example\">https://x.example</a> <a href=\"mailto:a@b.example\">m</a></p>\n",
+            ),
+            (
+                "~~a~~ **b** `<c>`",
+                false,
+                "<p><del>a</del> <strong>b</strong> <code>&lt;c&gt;</code></p>\n",
+            ),
+            (
+                "|a|\n|-|\n|1|",
+                false,
+                "<table><thead><tr><th>a</th></tr></thead><tbody>\n<tr><td>1</td></tr>\n</tbody></table>\n",
+            ),
+            ("a <b>c</b>", true, "<p>a <b>c</b></p>\n"),
+            ("a <b>c</b>", false, "<p>a &lt;b&gt;c&lt;/b&gt;</p>\n"),
+            ("<b>c</b>", false, "<p>&lt;b&gt;c&lt;/b&gt;</p>\n"),
+        ] {
+            assert_eq!(render(text, is_html_allowed), expected);
+        }
+    }
+
+    /// A hostile text costs little more than a harmless one of its length.
+    #[test]
+    fn hostile_texts_end() {
+        for piece in [
+            "[", "![", "> ", "*a_ ", "`a", "<a ", "[a](", "|a", "- ", "&", "\\", "[a]: b\n",
+        ] {
+            let html = render(&piece.repeat(200_000 / piece.len()), false);
+            assert!(html.len() < 40_000_000, "{piece} gave {}", html.len());
+        }
+    }
+}

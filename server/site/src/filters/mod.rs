@@ -1,0 +1,118 @@
+//! The filters that templates have besides those of Jinja. docs/reference/templates.md has all.
+//!
+//! A filter that is given none, or an empty text where a text has to mean something, prints
+//! nothing. What it cannot write is an error that names the filter, the value and what it takes.
+
+mod ago;
+mod dates;
+mod decimal;
+mod links;
+#[cfg(test)]
+mod manual;
+mod markdown;
+mod moment;
+mod numbers;
+mod text;
+
+use minijinja::{
+    Environment, Error, ErrorKind,
+    value::{Kwargs, Value},
+};
+
+use crate::locale::Formats;
+pub(crate) use ago::with_present_time;
+
+/// Adds a filter under a name.
+type Register = fn(&mut Environment<'_>, &'static str, Formats);
+
+/// The filters of this folder, in the order of their names.
+#[rustfmt::skip]
+const OWN: [(&str, Register); 12] = [
+    ("date", |environment, name, Formats { locale, .. }| {
+        environment.add_filter(name, move |value: Value, format: Option<String>| dates::date(&value, format.as_deref(), locale));
+    }),
+    ("datetime", |environment, name, Formats { locale, .. }| {
+        environment.add_filter(name, move |value: Value| dates::datetime(&value, locale));
+    }),
+    ("filesize", |environment, name, Formats { locale, .. }| {
+        environment.add_filter(name, move |value: Value| numbers::filesize(&value, locale));
+    }),
+    ("markdown", |environment, name, _| {
+        environment.add_filter(name, |value: Value, options: Kwargs| markdown::markdown(&value, &options));
+    }),
+    ("money", |environment, name, formats| {
+        environment.add_filter(name, move |value: Value, currency: Option<String>, options: Kwargs| {
+            numbers::money(&value, currency.as_deref(), &options, formats)
+        });
+    }),
+    ("number", |environment, name, Formats { locale, .. }| {
+        environment.add_filter(name, move |value: Value, places: Option<usize>| numbers::number(&value, places, locale));
+    }),
+    ("pluralize", |environment, name, _| {
+        environment.add_filter(name, |value: Value, first: Option<String>, second: Option<String>| {
+            numbers::pluralize(&value, first.as_deref(), second.as_deref())
+        });
+    }),
+    ("query", |environment, name, _| {
+        environment.add_filter(name, |params: Value, changes: Kwargs| links::query(&params, &changes));
+    }),
+    ("slug", |environment, name, _| {
+        environment.add_filter(name, |value: Value| text::slug(&value));
+    }),
+    ("timeago", |environment, name, Formats { locale, .. }| {
+        environment.add_filter(name, move |value: Value| ago::timeago(&value, locale));
+    }),
+    ("truncate", |environment, name, _| {
+        environment.add_filter(name, |value: Value, length: Option<usize>, options: Kwargs| text::truncate(&value, length, &options));
+    }),
+    ("urlencode", |environment, name, _| {
+        environment.add_filter(name, |value: Value| links::urlencode(&value));
+    }),
+];
+
+/// The names of the filters of this folder.
+#[cfg(test)]
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    OWN.iter().map(|(name, _)| *name)
+}
+
+/// Adds the filters to an environment.
+pub(crate) fn register(environment: &mut Environment<'_>, formats: Formats) {
+    for (name, register) in OWN {
+        register(environment, name, formats);
+    }
+}
+
+/// The value, if there is one: not none, and not an empty text.
+fn given<'v>(filter: &str, value: &'v Value) -> Result<Option<&'v Value>, Error> {
+    if value.is_undefined() {
+        return Err(Error::new(
+            ErrorKind::UndefinedError,
+            format!("filter `{filter}` is given a value that does not exist"),
+        ));
+    }
+    let is_empty = value.as_str().is_some_and(|text| text.trim().is_empty());
+    Ok((!value.is_none() && !is_empty).then_some(value))
+}
+
+/// The most of a value that an error shows.
+const SHOWN: usize = 60;
+
+fn unfit(filter: &str, value: &Value, takes: &str) -> Error {
+    let shown = format!("{value:?}");
+    let shown = match shown.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}…", &shown[..end]),
+        None => shown,
+    };
+    Error::new(
+        ErrorKind::InvalidOperation,
+        format!("filter `{filter}` cannot write {shown}; it takes {takes}"),
+    )
+}
+
+fn unfit_argument(filter: &str, what: &str, takes: &str) -> Error {
+    Error::new(
+        ErrorKind::InvalidOperation,
+        format!("filter `{filter}`: {what}; it takes {takes}"),
+    )
+}

@@ -1,0 +1,196 @@
+//! Dates and times as the databases write them.
+
+use minijinja::value::{Value, ValueKind};
+use time::{Date, Month, OffsetDateTime};
+
+/// A day, with a time if there is one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Moment {
+    pub(super) date: Date,
+    pub(super) time: Option<Clock>,
+}
+
+/// A time of day.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Clock {
+    pub(super) hour: u8,
+    pub(super) minute: u8,
+    pub(super) second: u8,
+    /// Seconds east of UTC, if the text says so.
+    pub(super) offset: Option<i32>,
+}
+
+impl Moment {
+    /// Reads a text such as `2026-03-03`, `2026-03-03 14:05:06.5+01` or `2026-03-03T14:05Z`, or
+    /// seconds since 1970.
+    pub(super) fn of(value: &Value) -> Option<Self> {
+        match value.kind() {
+            ValueKind::String => Self::parse(value.as_str()?.trim()),
+            ValueKind::Number if value.is_integer() => {
+                let seconds = i64::try_from(value.clone()).ok()?;
+                let moment = OffsetDateTime::from_unix_timestamp(seconds).ok()?;
+                let (hour, minute, second) = moment.time().as_hms();
+                Some(Self {
+                    date: moment.date(),
+                    time: Some(Clock {
+                        hour,
+                        minute,
+                        second,
+                        offset: Some(0),
+                    }),
+                })
+            }
+            _ => None,
+        }
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        let (day, rest) = text.split_at_checked(10)?;
+        let bytes = day.as_bytes();
+        if bytes[4] != b'-' || bytes[7] != b'-' {
+            return None;
+        }
+        let year: i32 = digits(&day[..4])?.try_into().ok()?;
+        let month = Month::try_from(u8::try_from(digits(&day[5..7])?).ok()?).ok()?;
+        let of_month = u8::try_from(digits(&day[8..])?).ok()?;
+        let date = Date::from_calendar_date(year, month, of_month).ok()?;
+        let time = match rest.strip_prefix([' ', 'T', 't']) {
+            Some(time) => Some(Clock::parse(time)?),
+            None if rest.is_empty() => None,
+            None => return None,
+        };
+        Some(Self { date, time })
+    }
+
+    /// Seconds since 1970. A time that names no offset is taken to be of UTC.
+    pub(super) fn unix(&self) -> i64 {
+        let days = i64::from(self.date.to_julian_day()) - 2_440_588;
+        let clock = self.clock();
+        let of_day =
+            i64::from(clock.hour) * 3600 + i64::from(clock.minute) * 60 + i64::from(clock.second);
+        days * 86_400 + of_day - i64::from(clock.offset.unwrap_or(0))
+    }
+
+    /// Its time; midnight of a day without one.
+    pub(super) fn clock(&self) -> Clock {
+        self.time.unwrap_or(Clock {
+            hour: 0,
+            minute: 0,
+            second: 0,
+            offset: None,
+        })
+    }
+}
+
+impl Clock {
+    /// Reads `14:05`, `14:05:06.123` and what may follow: `Z`, `+01`, `+0100`, `+01:00`.
+    fn parse(text: &str) -> Option<Self> {
+        let end = text.find(['Z', 'z', '+', '-']).unwrap_or(text.len());
+        let (clock, zone) = text.split_at(end);
+        let mut parts = clock.trim_end().split(':');
+        let hour = two(parts.next()?, 23)?;
+        let minute = two(parts.next()?, 59)?;
+        let second = match parts.next() {
+            Some(seconds) => {
+                let (whole, fraction) = seconds.split_once('.').unwrap_or((seconds, "0"));
+                digits(fraction.get(..fraction.len().min(9))?)?;
+                // A leap second.
+                two(whole, 60)?
+            }
+            None => 0,
+        };
+        if parts.next().is_some() {
+            return None;
+        }
+        Some(Self {
+            hour,
+            minute,
+            second,
+            offset: offset(zone)?,
+        })
+    }
+}
+
+/// An offset in seconds; the inner none is that of an empty text.
+fn offset(zone: &str) -> Option<Option<i32>> {
+    let sign = match zone.as_bytes().first() {
+        None => return Some(None),
+        Some(b'Z' | b'z') if zone.len() == 1 => return Some(Some(0)),
+        Some(b'+') => 1,
+        Some(b'-') => -1,
+        Some(_) => return None,
+    };
+    let digits: String = zone[1..].chars().filter(|letter| *letter != ':').collect();
+    let part = |from: usize| match digits.get(from..from + 2) {
+        Some(part) => two(part, 59).map(i32::from),
+        None => (digits.len() == from).then_some(0),
+    };
+    let hours = two(digits.get(..2)?, 23).map(i32::from)?;
+    let seconds = if digits.len() > 4 { part(4)? } else { 0 };
+    let is_whole = digits.len() <= 6;
+    is_whole.then_some(Some(sign * (hours * 3600 + part(2)? * 60 + seconds)))
+}
+
+/// Two digits of a number up to `most`.
+fn two(text: &str, most: u8) -> Option<u8> {
+    let number = u8::try_from(digits(text)?).ok()?;
+    (text.len() == 2 && number <= most).then_some(number)
+}
+
+fn digits(text: &str) -> Option<u32> {
+    let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    is_number.then(|| text.parse().ok())?
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_databases_texts_are_moments() {
+        for (text, unix) in [
+            ("1970-01-01", 0),
+            ("2026-03-03", 1_772_496_000),
+            ("2026-03-03 14:05:06", 1_772_546_706),
+            ("2026-03-03T14:05:06.123456Z", 1_772_546_706),
+            ("2026-03-03 14:05", 1_772_546_700),
+            ("2026-03-03 14:05:06+02", 1_772_539_506),
+            ("2026-03-03T14:05:06-05:30", 1_772_566_506),
+            ("2026-03-03T14:05:06+0100", 1_772_543_106),
+            ("0001-01-01", -62_135_596_800),
+        ] {
+            let moment = Moment::parse(text).unwrap_or_else(|| panic!("{text}"));
+            assert_eq!(moment.unix(), unix, "{text}");
+        }
+        assert_eq!(
+            Moment::of(&Value::from(1_772_546_706)).unwrap().unix(),
+            1_772_546_706
+        );
+    }
+
+    #[test]
+    fn what_is_no_moment_is_none() {
+        for bad in [
+            "",
+            "soon",
+            "2026-02-29",
+            "2026-13-01",
+            "2026-1-1",
+            "20260303",
+            "2026-03-03x",
+            "2026-03-03 25:00",
+            "2026-03-03 14",
+            "2026-03-03 14:5",
+            "2026-03-03 14:05+1",
+            "2026-03-03 14:05+01:0",
+            "2026-03-03 14:05Zx",
+            "2026-03-03T14:05:06.",
+            "infinity",
+            "ä026-03-03",
+        ] {
+            assert_eq!(Moment::parse(bad), None, "{bad}");
+        }
+        assert_eq!(Moment::of(&Value::from(1.5)), None);
+        assert_eq!(Moment::of(&Value::from(i64::MAX)), None);
+    }
+}

@@ -1,0 +1,158 @@
+//! `truncate` and `slug`.
+
+use minijinja::{
+    Error,
+    value::{Kwargs, Value, ValueKind},
+};
+
+use super::{given, unfit};
+
+/// The characters that a truncated text has if the template does not say.
+const USUAL_LENGTH: usize = 255;
+
+/// A text of at most `length` characters, cut between two words if there are two, with `end` for
+/// what is left out.
+pub(super) fn truncate(
+    value: &Value,
+    length: Option<usize>,
+    options: &Kwargs,
+) -> Result<String, Error> {
+    let end: Option<String> = options.get("end")?;
+    let is_in_words: Option<bool> = options.get("killwords")?;
+    options.assert_all_used()?;
+    let Some(value) = given("truncate", value)? else {
+        return Ok(String::new());
+    };
+    let text = text_of(value).ok_or_else(|| unfit("truncate", value, "a text"))?;
+    let end = end.unwrap_or_else(|| "…".to_owned());
+    let length = length.unwrap_or(USUAL_LENGTH);
+    let place = |characters: usize| text.char_indices().nth(characters).map(|(at, _)| at);
+    if place(length).is_none() {
+        return Ok(text);
+    }
+    let room = length.saturating_sub(end.chars().count());
+    let cut = place(room).unwrap_or(text.len());
+    let kept = &text[..cut];
+    let is_between = text[cut..].starts_with(char::is_whitespace);
+    let kept = match kept.rfind(char::is_whitespace) {
+        Some(space) if !is_between && is_in_words != Some(true) => &kept[..space],
+        _ => kept,
+    };
+    let end = if end.chars().count() > length {
+        ""
+    } else {
+        &end
+    };
+    Ok(format!("{}{end}", kept.trim_end()))
+}
+
+/// A part of an address that can be read: letters and digits in lower case with `-` between.
+pub(super) fn slug(value: &Value) -> Result<String, Error> {
+    let Some(value) = given("slug", value)? else {
+        return Ok(String::new());
+    };
+    let text = text_of(value).ok_or_else(|| unfit("slug", value, "a text"))?;
+    let mut out = String::with_capacity(text.len());
+    let mut is_gap = false;
+    for letter in text.chars().flat_map(char::to_lowercase) {
+        let plain = plain_letters(letter);
+        if plain.is_empty() && !letter.is_alphanumeric() {
+            // An apostrophe and an accent of its own stand within a word.
+            is_gap |= !matches!(letter, '\'' | '’' | '\u{300}'..='\u{36f}');
+            continue;
+        }
+        if is_gap && !out.is_empty() {
+            out.push('-');
+        }
+        is_gap = false;
+        if plain.is_empty() {
+            out.push(letter);
+        } else {
+            out.push_str(plain);
+        }
+    }
+    Ok(out)
+}
+
+/// How a Latin letter with a mark is written without; empty for other letters.
+fn plain_letters(letter: char) -> &'static str {
+    match letter {
+        'ä' | 'æ' => "ae",
+        'ö' | 'œ' => "oe",
+        'ü' => "ue",
+        'ß' => "ss",
+        'þ' => "th",
+        'à' | 'á' | 'â' | 'ã' | 'ā' | 'ă' | 'ą' => "a",
+        'å' => "a",
+        'ç' | 'ć' | 'ĉ' | 'ċ' | 'č' => "c",
+        'ð' | 'ď' | 'đ' => "d",
+        'è' | 'é' | 'ê' | 'ë' | 'ē' | 'ĕ' | 'ė' | 'ę' | 'ě' => "e",
+        'ĝ' | 'ğ' | 'ġ' | 'ģ' => "g",
+        'ĥ' | 'ħ' => "h",
+        'ì' | 'í' | 'î' | 'ï' | 'ĩ' | 'ī' | 'ĭ' | 'į' | 'ı' => "i",
+        'ĵ' => "j",
+        'ķ' => "k",
+        'ĺ' | 'ļ' | 'ľ' | 'ł' => "l",
+        'ñ' | 'ń' | 'ņ' | 'ň' => "n",
+        'ò' | 'ó' | 'ô' | 'õ' | 'ø' | 'ō' | 'ŏ' | 'ő' => "o",
+        'ŕ' | 'ŗ' | 'ř' => "r",
+        'ś' | 'ŝ' | 'ş' | 'š' | 'ș' => "s",
+        'ţ' | 'ť' | 'ŧ' | 'ț' => "t",
+        'ù' | 'ú' | 'û' | 'ũ' | 'ū' | 'ŭ' | 'ů' | 'ű' | 'ų' => "u",
+        'ŵ' => "w",
+        'ý' | 'ÿ' | 'ŷ' => "y",
+        'ź' | 'ż' | 'ž' => "z",
+        _ => "",
+    }
+}
+
+fn text_of(value: &Value) -> Option<String> {
+    let is_text = matches!(value.kind(), ValueKind::String | ValueKind::Number);
+    is_text.then(|| value.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn truncated(text: &str, length: usize, options: &[(&str, Value)]) -> String {
+        let options = options.iter().cloned().collect();
+        truncate(&Value::from(text), Some(length), &options).unwrap()
+    }
+
+    #[test]
+    fn a_truncated_text_is_never_longer_than_asked_for() {
+        assert_eq!(truncated("one two three", 13, &[]), "one two three");
+        assert_eq!(truncated("one two three", 12, &[]), "one two…");
+        assert_eq!(truncated("one two three", 8, &[]), "one two…");
+        assert_eq!(truncated("one two three", 7, &[]), "one…");
+        assert_eq!(truncated("Donaudampfschiff", 6, &[]), "Donau…");
+        let whole = [
+            ("killwords", Value::from(true)),
+            ("end", Value::from("...")),
+        ];
+        assert_eq!(truncated("one two three", 9, &whole), "one tw...");
+        let text = "ä b\u{301} 日本語 \u{1f469}\u{200d}\u{1f680} x";
+        for length in 0..20 {
+            for options in [&[][..], &whole[..]] {
+                let cut = truncated(text, length, options);
+                assert!(cut.chars().count() <= length, "{cut} {length}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_slug_is_one_part_of_an_address() {
+        for (text, expected) in [
+            ("Hello, World!", "hello-world"),
+            ("  --a//b__c  ", "a-b-c"),
+            ("Größe & Maß", "groesse-mass"),
+            ("L’été d'Ørsted", "lete-dorsted"),
+            ("cafe\u{301} 日本", "cafe-日本"),
+            ("../../etc", "etc"),
+            ("!!!", ""),
+        ] {
+            assert_eq!(slug(&Value::from(text)).unwrap(), expected);
+        }
+    }
+}
