@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use base_clock::Boottime;
 use millpond_store::Sink;
 
 use crate::feed::DatabaseFeed;
@@ -36,6 +37,13 @@ pub struct Health {
     pub failures: u64,
     /// The last failure, for the owner's log.
     pub last_failure: Option<Arc<str>>,
+    /// Since when PostgreSQL's feed is lost, or has not begun; none while there is one, and for
+    /// SQLite.
+    pub feed_lost: Option<Boottime>,
+    /// When PostgreSQL's feed last began.
+    pub feed_began: Option<Boottime>,
+    /// Moves when PostgreSQL's catalog may have changed.
+    pub schema: u64,
     /// Reads that replicas answered.
     pub replica_reads: u64,
     /// Reads that wait for a connection.

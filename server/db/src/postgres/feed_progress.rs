@@ -17,8 +17,8 @@
 //! each life. Counterexample: *a heartbeat of the server that was the primary says nothing of what
 //! the next one has.*
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use base_clock::Boottime;
 use parking_lot::Mutex;
@@ -36,6 +36,31 @@ pub(crate) struct FeedProgress {
     seen_writes: Mutex<SeenWrites>,
     /// How many answers this node has given.
     answers: AtomicU64,
+    /// This node's name, once it has given an answer.
+    node: OnceLock<Arc<str>>,
+    /// The life that was lost, until the next begins.
+    last: Mutex<Option<LostLife>>,
+}
+
+/// How far a life had come when it was lost, for the answers that this node gave in it: pages from
+/// memory have these writes for as long as they are given. Counterexample: *Any position up to that
+/// one. A server that was put back gives out the same positions again, and another node that
+/// follows it hands them on.*
+struct LostLife {
+    source: Arc<str>,
+    at: u64,
+    /// Answers with lower numbers were given before the loss.
+    answers: u64,
+    node: Arc<str>,
+}
+
+impl LostLife {
+    fn has_passed(&self, position: &Position) -> bool {
+        *self.source == *position.source()
+            && position.at() <= self.at
+            && *self.node == *position.node()
+            && position.number() < self.answers
+    }
 }
 
 #[derive(Default)]
@@ -87,6 +112,7 @@ impl ProgressState {
 impl FeedProgress {
     /// A life of the feed begins, and its epoch has begun.
     pub(crate) fn began(&self, source: &str) {
+        *self.last.lock() = None;
         self.state.send_replace(ProgressState {
             source: source.into(),
             at: 0,
@@ -95,9 +121,17 @@ impl FeedProgress {
         });
     }
 
-    /// The feed is lost: who waits for it need not wait any longer.
+    /// The feed is lost: who waits for it need not wait any longer. Nothing is passed but what this
+    /// node itself has answered before.
     pub(crate) fn lost(&self) {
+        let mut last = self.last.lock();
         self.state.send_modify(|state| {
+            *last = state.is_up.then(|| LostLife {
+                source: Arc::clone(&state.source),
+                at: state.at,
+                answers: self.answers.load(Ordering::SeqCst),
+                node: self.node.get().map_or_else(Arc::default, Arc::clone),
+            });
             state.is_up = false;
             state.at = 0;
             state.reached = 0;
@@ -112,6 +146,7 @@ impl FeedProgress {
 
     /// The position of a commit with this node's name and the number of the answer.
     pub(crate) fn with_write_number(&self, position: Position, node: &str) -> Position {
+        self.node.get_or_init(|| node.into());
         let number = self.answers.fetch_add(1, Ordering::SeqCst);
         position.with_write_number(node, number)
     }
@@ -164,6 +199,14 @@ impl FeedProgress {
             }
             state.is_up && !state.is_behind(position)
         };
+        if self
+            .last
+            .lock()
+            .as_ref()
+            .is_some_and(|last| last.has_passed(position))
+        {
+            return true;
+        }
         let (node, number) = (position.node(), position.number());
         is_up && !node.is_empty() && self.seen_writes.lock().has_passed(node, number, now)
     }
@@ -301,6 +344,27 @@ mod tests {
         assert!(!passed.has_passed(&written, at(14)));
         passed.heard(at(15));
         assert!(passed.has_passed(&written, at(16)));
+    }
+
+    /// Counterexample: *While the server is away, who has written before is refused the pages that
+    /// have his write.*
+    #[test]
+    fn what_this_node_answered_before_the_loss_stays_passed_until_the_next_life() {
+        let passed = FeedProgress::default();
+        passed.began(HERE);
+        passed.advance(20);
+        let written = passed.with_write_number(here(20), "a");
+        let beyond = passed.with_write_number(here(21), "a");
+        let unknown = passed.with_write_number(Position::new("", 0), "a");
+        passed.lost();
+        let later = passed.with_write_number(here(20), "a");
+        let elsewhere = here(20).with_write_number("b", 0);
+        assert!(passed.has_passed(&written, at(1)));
+        for other in [&beyond, &unknown, &later, &elsewhere] {
+            assert!(!passed.has_passed(other, at(1)), "{other:?}");
+        }
+        passed.began(HERE);
+        assert!(!passed.has_passed(&written, at(2)));
     }
 
     fn poll(wait: &mut (impl Future<Output = bool> + Unpin)) -> Poll<bool> {

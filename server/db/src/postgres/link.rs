@@ -1,8 +1,9 @@
 //! What the feed and those who read and write share.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use base_clock::Boottime;
 use parking_lot::Mutex;
 
 use super::feed_progress::FeedProgress;
@@ -24,12 +25,22 @@ pub(crate) struct FeedLink {
     pub(crate) replay: Replay,
     pub(crate) wake: Wake,
     floor: AtomicU64,
+    /// Whether what the last life has let keep may still be given.
+    outlives: AtomicBool,
     /// When the feed's server was started, while there is a feed: it tells that server from all
     /// others.
     server: Mutex<Option<Arc<str>>>,
     schema: AtomicU64,
+    times: Mutex<FeedTimes>,
     registering: Mutex<()>,
     failures: Mutex<Failures>,
+}
+
+/// Since when there is no feed, and when it last began.
+#[derive(Default)]
+struct FeedTimes {
+    lost: Option<Boottime>,
+    began: Option<Boottime>,
 }
 
 #[derive(Default)]
@@ -48,8 +59,10 @@ impl Default for FeedLink {
             replay: Replay::default(),
             wake: Wake::default(),
             floor: AtomicU64::new(NONE),
+            outlives: AtomicBool::new(false),
             server: Mutex::default(),
             schema: AtomicU64::new(0),
+            times: Mutex::default(),
             registering: Mutex::default(),
             failures: Mutex::default(),
         }
@@ -76,15 +89,44 @@ impl FeedLink {
         self.floor.store(transaction, Ordering::SeqCst);
         self.new_epoch(reason);
         self.pending.restored();
+        *self.times.lock() = FeedTimes {
+            lost: None,
+            began: Some(Boottime::now()),
+        };
     }
 
-    /// The feed is lost: nothing that was kept is given any more, nothing is kept until there is
-    /// another, and no caller waits for it.
-    pub(crate) fn lost(&self, reason: &str) {
+    /// The server can be reached again, and can be read, whether or not its feed begins: what was
+    /// kept when it was lost need not be given any longer.
+    pub(crate) fn reached(&self) {
+        if self.outlives.swap(false, Ordering::SeqCst) {
+            self.new_epoch("the server can be reached again");
+        }
+    }
+
+    /// A feed is wanted from now on.
+    pub(crate) fn awaited_from(&self, now: Boottime) {
+        self.times.lock().lost = Some(now);
+    }
+
+    /// Since when there is no feed although one is wanted, and when it last began.
+    pub(crate) fn feed_times(&self) -> (Option<Boottime>, Option<Boottime>) {
+        let times = self.times.lock();
+        (times.lost, times.began)
+    }
+
+    /// The feed is lost: nothing is kept until there is another, and no caller waits for it. What
+    /// was kept is given until the bound is over (coherence.md, rule 6) or the server [can be
+    /// reached](Self::reached), if only the connection has ended, and else not any more.
+    pub(crate) fn lost(&self, reason: &str, is_disconnection: bool) {
         *self.server.lock() = None;
         self.floor.store(NONE, Ordering::SeqCst);
+        self.awaited_from(Boottime::now());
         self.replay.lost();
-        self.new_epoch(reason);
+        if is_disconnection {
+            self.outlives.store(true, Ordering::SeqCst);
+        } else {
+            self.new_epoch(reason);
+        }
         self.pending.lost();
         self.passed.lost();
     }
@@ -101,13 +143,11 @@ impl FeedLink {
         self.pending.seen(seen, self.passed.position());
     }
 
-    /// A write was committed that had been given no token to wait for ([`PendingWrites::expect`]).
-    /// If the feed has begun meanwhile, a result from before the write may have been kept, and its
-    /// change may not have come yet.
+    /// A write was committed, and no feed says that its change was applied: there was no feed to
+    /// wait for ([`PendingWrites::expect`]), or it was lost meanwhile. What a feed before it or
+    /// after it has let keep may lack the write.
     pub(crate) fn committed_unawaited(&self) {
-        if self.floor.load(Ordering::SeqCst) != NONE {
-            self.new_epoch("a write began before the feed did");
-        }
+        self.new_epoch("a write was committed while there was no feed");
     }
 
     /// Something was missed, or is not told: nothing that was kept is given any more, and no
@@ -190,7 +230,7 @@ mod tests {
         assert!(link.is_feeds_server("noon") && !link.is_feeds_server("one"));
         link.schema_changed_below(110, "a test");
         assert!(!link.may_keep(&snapshot(109)) && link.may_keep(&snapshot(110)));
-        link.lost("a test");
+        link.lost("a test", false);
         assert!(!link.may_keep(&snapshot(1_000)));
         assert!(link.is_feeds_server("one"));
     }

@@ -214,6 +214,7 @@ impl Postgres {
 
     pub(crate) fn start(&self, sink: Arc<dyn Sink<DatabaseFeed>>) {
         let shared = &self.inner.shared;
+        shared.link.awaited_from(Boottime::now());
         shared.link.delivery.start(sink);
         let settings = FeedSettings {
             config: shared.target.config.clone(),
@@ -317,9 +318,13 @@ impl Postgres {
     pub(crate) fn health(&self) -> Health {
         let shared = &self.inner.shared;
         let (failures, last_failure) = shared.link.failures();
+        let (feed_lost, feed_began) = shared.link.feed_times();
         Health {
             failures,
             last_failure,
+            feed_lost,
+            feed_began,
+            schema: shared.link.schema(),
             replica_reads: shared.link.replay.reads(),
             waiting_reads: shared.waiting.reads.load(Ordering::Relaxed),
             waiting_writes: shared.waiting.writes.load(Ordering::Relaxed)

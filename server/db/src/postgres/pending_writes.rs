@@ -38,13 +38,12 @@ struct PendingWritesState {
 }
 
 /// The end of a wait: the position at which the change was applied, or an error if the feed was
-/// lost meanwhile. Then nothing that was kept before is given any more, so the write may be
-/// answered too.
+/// lost meanwhile. Then the write begins an epoch before it is answered.
 pub(crate) type Arrival = oneshot::Receiver<Position>;
 
 impl PendingWrites {
     /// A token to leave in the transaction, and what to wait for after the commit; `None` while
-    /// there is no feed, and then nothing needs to be waited for.
+    /// there is no feed: then the write begins an epoch.
     pub(crate) fn expect(&self) -> Option<(u64, Arrival)> {
         let mut state = self.state.lock();
         state.expect()

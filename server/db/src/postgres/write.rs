@@ -125,8 +125,11 @@ async fn brought(shared: &DatabaseContext, awaited: Awaited) -> Option<Position>
         // answered at once, the later answer has the higher position, whichever was committed
         // first, and a browser keeps the later one.
         Ok(Ok(position)) => Some(link.passed.since(position)),
-        // The feed was lost: nothing that was kept is given here any more.
-        Ok(Err(_)) => None,
+        // The feed was lost.
+        Ok(Err(_)) => {
+            link.committed_unawaited();
+            None
+        }
         Err(_) => {
             link.pending.forget(token);
             link.new_epoch("a write's change has not come through the feed");

@@ -269,9 +269,9 @@ impl Sqlite {
         Health {
             failures: failures.count,
             last_failure: failures.last.clone(),
-            replica_reads: 0,
             waiting_reads: shared.reads.len(),
             waiting_writes: shared.writes.len(),
+            ..Health::default()
         }
     }
 

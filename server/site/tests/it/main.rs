@@ -19,6 +19,7 @@ mod fuzz;
 mod max_age;
 mod nodes;
 mod nodes_triggers;
+mod outages;
 mod pages;
 mod parameters;
 mod policies;

@@ -26,8 +26,13 @@
 //! holds it against S, or after, and then it finds the result. That it may come before others see
 //! it (rule 2) is why the fence asks S.
 //!
-//! The old life's floor is taken away before its epoch ends ([`FeedLink::lost`]), so nothing is
-//! kept between two lives.
+//! The old life's floor is taken away when it ends ([`FeedLink::lost`]), so nothing is kept between
+//! two lives. What was kept before may still be given while the server cannot be reached, until the
+//! bound is over: all that was committed before the last heartbeat was sent has been applied, and
+//! that stays so. Its epoch ends with the first answer of a primary ([`FeedLink::reached`]), before
+//! a write of this node that no feed brings is answered, and where a life ends because something
+//! makes no sense, as its heartbeats are not believed then. Counterexample: *the next life goes on
+//! with the epoch. What was committed between the two is in no stream.*
 //!
 //! # Why the tags are complete Tags are made from what queries select by and from the catalog, as
 //! both are when a transaction begins to arrive. At its end, under the lock of the delivery, both
@@ -175,7 +180,9 @@ fn supervise(settings: &FeedSettings, link: &FeedLink, stop: &Stop) {
             catch_unwind(life).unwrap_or_else(|panic| FeedEnd::Lost(panicked(panic.as_ref())));
         if began {
             failed = 0;
-            link.lost(&end.to_string());
+            link.lost(&end.to_string(), end.is_disconnection());
+        } else if !end.is_disconnection() {
+            link.reached();
         }
         if end == FeedEnd::Stopped {
             return;

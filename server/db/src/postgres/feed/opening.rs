@@ -50,16 +50,20 @@ pub(crate) fn open(
     stop: &Stop,
     slot: &str,
 ) -> Result<OpenedFeed, FeedEnd> {
-    let mut last = FeedEnd::lost("database.url names no host");
+    let mut last = None;
     let places = places(&settings.config);
     for place in &places {
         match at(settings, link, stop, slot, place) {
             Err(FeedEnd::Stopped) => return Err(FeedEnd::Stopped),
-            Err(end) => last = FeedEnd::lost(format!("{}: {end}", place.describe())),
+            // Of several places one that can be reached counts.
+            Err(end) if last.as_ref().is_none_or(FeedEnd::is_disconnection) => {
+                last = Some(end.at(&place.describe()));
+            }
+            Err(_) => {}
             opened => return opened,
         }
     }
-    Err(last)
+    Err(last.unwrap_or_else(|| FeedEnd::lost("database.url names no host")))
 }
 
 fn at(
@@ -91,6 +95,7 @@ fn at(
     };
     let mut control = connect(Purpose::Control)?;
     let server = setup::server(&mut control, settings.kind, patience())?;
+    link.reached();
     let publication = setup::publication(&settings.publication);
     setup::publishes_everything(
         &control.query(&publication, patience())?,

@@ -183,7 +183,7 @@ impl<'a> FeedSession<'a> {
             .as_ref()
             .is_some_and(|question| now.since(question.since) >= patience);
         if unanswered || now.since(self.heard) >= patience {
-            return Err(FeedEnd::lost(format!(
+            return Err(FeedEnd::disconnected(format!(
                 "nothing arrived from the server for {} s",
                 patience.as_secs_f64()
             )));
@@ -211,7 +211,7 @@ impl<'a> FeedSession<'a> {
         match frame.tag {
             b'd' => {}
             // The server shuts down in good order.
-            b'c' => return Err(FeedEnd::lost("the server has ended the stream")),
+            b'c' => return Err(FeedEnd::disconnected("the server has ended the stream")),
             tag => return Err(unexpected(tag)),
         }
         match replication::read(&frame.body) {

@@ -50,7 +50,8 @@ fn read_server(rows: &[Row], kind: FeedKind) -> Result<ServerSettings, FeedEnd> 
         ));
     }
     if text(1)? != "false" {
-        return Err(FeedEnd::lost(
+        // The primary is what cannot be reached.
+        return Err(FeedEnd::disconnected(
             "the server is a standby; name the primary in database.url, several hosts with commas between them",
         ));
     }

@@ -108,7 +108,7 @@ impl ServerHost {
             HostAddress::Address(address) => vec![*address],
             HostAddress::Name(port) => (self.name(), *port).to_socket_addrs()?.collect(),
         };
-        let mut last = FeedEnd::lost("the name has no address");
+        let mut last = FeedEnd::disconnected("the name has no address");
         for address in addresses {
             match Socket::tcp(address, config, patience) {
                 Ok(socket) => return Ok(socket),

@@ -17,25 +17,55 @@ pub(crate) enum FeedEnd {
     Stopped,
     /// The server says no: its SQLSTATE and its sentence.
     Refused { code: String, sentence: String },
+    /// A connection ended, or is silent for too long.
+    Disconnected(String),
     /// Something is wrong; the sentence says what to do where that is known.
     Lost(String),
 }
+
+/// The classes of SQLSTATEs by which a server ends connections, or takes none: it stops or starts,
+/// an operator wants it, or it lacks resources.
+const ENDS_CONNECTIONS: [&str; 3] = ["08", "53", "57"];
 
 impl FeedEnd {
     pub(crate) fn lost(why: impl fmt::Display) -> Self {
         Self::Lost(why.to_string())
     }
+
+    pub(crate) fn disconnected(why: impl fmt::Display) -> Self {
+        Self::Disconnected(why.to_string())
+    }
+
+    /// Whether only the connection has ended. Then the last heartbeat still says what it said.
+    pub(crate) fn is_disconnection(&self) -> bool {
+        match self {
+            Self::Disconnected(_) => true,
+            Self::Refused { code, .. } => {
+                ENDS_CONNECTIONS.iter().any(|class| code.starts_with(class))
+            }
+            Self::Stopped | Self::Lost(_) => false,
+        }
+    }
+
+    /// The same with the place where it happened.
+    pub(crate) fn at(self, place: &str) -> Self {
+        let why = format!("{place}: {self}");
+        match self.is_disconnection() {
+            true => Self::Disconnected(why),
+            false => Self::Lost(why),
+        }
+    }
 }
 
 impl From<io::Error> for FeedEnd {
     fn from(error: io::Error) -> Self {
-        Self::lost(error)
+        Self::disconnected(error)
     }
 }
 
 impl From<Errno> for FeedEnd {
     fn from(error: Errno) -> Self {
-        Self::lost(io::Error::from(error))
+        Self::disconnected(io::Error::from(error))
     }
 }
 
@@ -43,7 +73,9 @@ impl fmt::Display for FeedEnd {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Stopped => f.write_str("the feed is stopped"),
-            Self::Refused { sentence, .. } | Self::Lost(sentence) => f.write_str(sentence),
+            Self::Refused { sentence, .. }
+            | Self::Disconnected(sentence)
+            | Self::Lost(sentence) => f.write_str(sentence),
         }
     }
 }
@@ -117,7 +149,7 @@ impl<'a> Patience<'a> {
     /// Waits for one socket; fails when the time is over.
     pub(crate) fn wait(self, socket: BorrowedFd<'_>, flags: PollFlags) -> Result<(), FeedEnd> {
         if Boottime::now() >= self.until {
-            return Err(FeedEnd::lost("the server does not answer in time"));
+            return Err(FeedEnd::disconnected("the server does not answer in time"));
         }
         self.stop.wait([(socket, flags)], self.until)?;
         Ok(())

@@ -285,7 +285,7 @@ pub(crate) fn unexpected(tag: u8) -> FeedEnd {
 }
 
 fn closed() -> FeedEnd {
-    FeedEnd::lost("the server has closed the connection")
+    FeedEnd::disconnected("the server has closed the connection")
 }
 
 /// The server's code, its sentence, and what it adds.

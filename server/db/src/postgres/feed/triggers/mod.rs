@@ -110,7 +110,7 @@ pub(super) fn live(
     system: &mut Option<String>,
     began: &mut bool,
 ) -> FeedEnd {
-    let opened = match opening::open(settings, stop, number) {
+    let opened = match opening::open(settings, link, stop, number) {
         Ok(opened) => opened,
         Err(end) => return end,
     };

@@ -17,6 +17,7 @@ use super::poll::{self, NodeRegistration};
 use crate::feed::Transactions;
 use crate::postgres::catalog::FINGERPRINT;
 use crate::postgres::families::TABLES;
+use crate::postgres::link::FeedLink;
 use crate::postgres::liveness::SERVER_SIDE;
 
 /// How long anything may take while a life begins.
@@ -58,22 +59,28 @@ pub(super) struct OpenedTriggerFeed {
 /// Tries each place until one is a primary, and gets everything ready there.
 pub(super) fn open(
     settings: &FeedSettings,
+    link: &FeedLink,
     stop: &Stop,
     number: u64,
 ) -> Result<OpenedTriggerFeed, FeedEnd> {
-    let mut last = FeedEnd::lost("database.url names no host");
+    let mut last = None;
     for place in &places(&settings.config) {
-        match at(settings, stop, number, place) {
+        match at(settings, link, stop, number, place) {
             Err(FeedEnd::Stopped) => return Err(FeedEnd::Stopped),
-            Err(end) => last = FeedEnd::lost(format!("{}: {end}", place.describe())),
+            // Of several places one that can be reached counts.
+            Err(end) if last.as_ref().is_none_or(FeedEnd::is_disconnection) => {
+                last = Some(end.at(&place.describe()));
+            }
+            Err(_) => {}
             opened => return opened,
         }
     }
-    Err(last)
+    Err(last.unwrap_or_else(|| FeedEnd::lost("database.url names no host")))
 }
 
 fn at(
     settings: &FeedSettings,
+    link: &FeedLink,
     stop: &Stop,
     number: u64,
     place: &ServerHost,
@@ -92,6 +99,7 @@ fn at(
         patience(),
     )?;
     let server = setup::server(&mut control, settings.kind, patience())?;
+    link.reached();
     let schema = control.query(SCHEMA, patience())?;
     let Some(Some(schema)) = schema.first().and_then(|row| row.first()) else {
         return Err(FeedEnd::lost(format!(

@@ -186,10 +186,12 @@ impl<'a> TriggerFeedSession<'a> {
     fn check_silence(&self, now: Boottime) -> Result<(), FeedEnd> {
         let patience = self.settings.wal_sender_timeout;
         match &self.question {
-            Some(question) if now.since(question.sent) >= patience => Err(FeedEnd::lost(format!(
-                "nothing arrived from the server for {} s",
-                patience.as_secs_f64()
-            ))),
+            Some(question) if now.since(question.sent) >= patience => {
+                Err(FeedEnd::disconnected(format!(
+                    "nothing arrived from the server for {} s",
+                    patience.as_secs_f64()
+                )))
+            }
             _ => Ok(()),
         }
     }
