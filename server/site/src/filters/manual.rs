@@ -38,6 +38,8 @@ fn sample() -> Value {
         kind,
         default,
         in_path: None,
+        choices: [].into(),
+        is_list: false,
     };
     let params = [
         param("q", ValueKind::Text, None),
