@@ -223,6 +223,7 @@ impl Pages {
             max_age: named.max_age,
             depends: named.depends.clone().into(),
             file: file.clone(),
+            line: named.line,
         });
         let queries = queries.collect();
         Ok(Page {
@@ -444,12 +445,14 @@ fn form(pattern: &Pattern, text: &Text, database: &Database) -> Result<Form, Vec
                 Rows::Many => Expect::Many,
                 Rows::Exec => Expect::Exec,
             },
+            line: named.line,
         });
     let steps = steps.collect();
     let signing = signing::signing(&file, lines, &prepared, &params, verified)
         .map_err(|problem| vec![problem])?;
     Ok(Form {
         route: pattern.to_string(),
+        file,
         params,
         needs,
         signing,

@@ -77,7 +77,11 @@ impl Ask {
             Some(_) => database.read_spread(calls).await,
             None => database.read(calls).await,
         };
-        let read = read.map_err(|error| self.core.failure(&self.page.route, &error))?;
+        let read = read.map_err(|error| {
+            let place = self.page.place_of(&error);
+            self.core
+                .failure(&self.page.route, place.as_deref(), &error)
+        })?;
         Ok(self.sort(read, permit, &keys, now))
     }
 

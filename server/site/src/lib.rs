@@ -15,6 +15,7 @@
 //! - `rules`, `addresses`, `listing`: redirects, rewrites and fields; short addresses and lists of
 //!   files;
 //! - `session`, `sign`: the identity of a visitor, and the forms that sign in and out;
+//! - `report`, `log`: lines for the owner about the state of the database;
 //! - `hosts`: several sites behind one address;
 //! - `config`: `millpond.toml`.
 
@@ -37,6 +38,7 @@ mod fuzz;
 mod gather;
 mod hosts;
 mod listing;
+mod log;
 mod methods;
 mod object;
 mod opening;
@@ -46,6 +48,7 @@ mod params;
 mod problem;
 mod reading;
 mod render;
+mod report;
 mod route;
 mod rules;
 mod script;
