@@ -2,9 +2,12 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use rusqlite::ErrorCode;
 use rusqlite::ffi;
+
+use crate::foreign_key;
 
 /// Why a read, a write or a migration failed. The messages contain SQL and paths: they are for the
 /// owner's log, never for a client.
@@ -25,9 +28,23 @@ pub enum Error {
         /// The index of the step that returned no row.
         step: usize,
     },
-    /// The statement ran longer than [`crate::SqliteOptions::statement_timeout`], or the database
-    /// stayed locked by another program for longer than [`crate::SqliteOptions::busy_timeout`].
-    Timeout,
+    /// A statement ran longer than [`crate::SqliteOptions::statement_timeout`], or a server did not
+    /// answer for as long.
+    Timeout {
+        /// The statement, if it is known which one.
+        sql: Option<Arc<str>>,
+    },
+    /// Another program holds a lock that is needed.
+    Locked {
+        /// How long it was waited for: [`crate::SqliteOptions::busy_timeout`], for a transaction
+        /// that writes.
+        waited: Option<Duration>,
+    },
+    /// The server refuses the user or the password, which does not mend itself.
+    Login {
+        /// What the server says.
+        message: String,
+    },
     /// The result is larger than the limit.
     TooLarge {
         /// The limit in bytes.
@@ -94,8 +111,12 @@ pub enum ConstraintKind {
     Unique,
     /// PRIMARY KEY, or the rowid.
     PrimaryKey,
-    /// FOREIGN KEY.
+    /// FOREIGN KEY: a row would refer to one that does not exist.
     ForeignKey,
+    /// FOREIGN KEY: other rows refer to the row that would go.
+    StillReferenced,
+    /// FOREIGN KEY: one of both; the database does not say which.
+    EitherReference,
     /// CHECK.
     Check,
     /// NOT NULL.
@@ -112,7 +133,22 @@ impl fmt::Display for Error {
             Self::NoRow { step } => {
                 write!(f, "statement {} gave no row where one is needed", step + 1)
             }
-            Self::Timeout => f.write_str("the statement took longer than its timeout"),
+            Self::Timeout { sql: None } => {
+                f.write_str("the database did not answer within the timeout of a statement")
+            }
+            Self::Timeout { sql: Some(sql) } => {
+                write!(f, "the statement took longer than its timeout: {sql}")
+            }
+            Self::Locked { waited: None } => {
+                f.write_str("the database is locked by another program")
+            }
+            Self::Locked {
+                waited: Some(waited),
+            } => write!(
+                f,
+                "the database is locked: another program has held the lock for writing for more than {waited:?}"
+            ),
+            Self::Login { message } => f.write_str(message),
             Self::TooLarge { limit } => {
                 write!(f, "the result is larger than {limit} bytes; add a LIMIT")
             }
@@ -146,6 +182,17 @@ impl fmt::Display for Error {
 impl std::error::Error for Error {}
 
 impl Error {
+    /// The statement that failed, if the error is one of a statement.
+    #[must_use]
+    pub fn sql(&self) -> Option<&str> {
+        match self {
+            Self::Sql { sql, .. } | Self::Value { sql, .. } | Self::Timeout { sql: Some(sql) } => {
+                Some(sql)
+            }
+            _ => None,
+        }
+    }
+
     pub(crate) fn unavailable(message: impl fmt::Display) -> Self {
         Self::Unavailable {
             message: message.to_string(),
@@ -169,12 +216,13 @@ impl Error {
         };
         match code.code {
             ErrorCode::ConstraintViolation => Self::Constraint {
-                kind: ConstraintKind::of(code.extended_code),
+                kind: ConstraintKind::of(code.extended_code, sql),
                 message,
             },
-            ErrorCode::OperationInterrupted
-            | ErrorCode::DatabaseBusy
-            | ErrorCode::DatabaseLocked => Self::Timeout,
+            ErrorCode::OperationInterrupted => Self::Timeout {
+                sql: Some(sql.into()),
+            },
+            ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => Self::Locked { waited: None },
             ErrorCode::CannotOpen
             | ErrorCode::DatabaseCorrupt
             | ErrorCode::NotADatabase
@@ -194,11 +242,12 @@ impl Error {
 }
 
 impl ConstraintKind {
-    fn of(extended_code: i32) -> Self {
+    fn of(extended_code: i32, sql: &str) -> Self {
         match extended_code {
             ffi::SQLITE_CONSTRAINT_UNIQUE => Self::Unique,
             ffi::SQLITE_CONSTRAINT_PRIMARYKEY | ffi::SQLITE_CONSTRAINT_ROWID => Self::PrimaryKey,
-            ffi::SQLITE_CONSTRAINT_FOREIGNKEY => Self::ForeignKey,
+            // One code for both ends of the key.
+            ffi::SQLITE_CONSTRAINT_FOREIGNKEY => foreign_key::violated_by(sql),
             ffi::SQLITE_CONSTRAINT_CHECK => Self::Check,
             ffi::SQLITE_CONSTRAINT_NOTNULL => Self::NotNull,
             _ => Self::Other,

@@ -26,6 +26,7 @@ mod column_set;
 mod database;
 mod error;
 mod feed;
+mod foreign_key;
 mod migration;
 mod order;
 mod position;

@@ -14,7 +14,7 @@ use millpond_site::{Config, DatabaseUrl};
 use crate::certificate_storage::DatabaseStorage;
 use crate::failure::{CommandFailure, CommandResult};
 use crate::https::failure;
-use crate::output::note;
+use crate::output::log;
 
 /// How often the processes of one machine look at each other's certificates, in the same folder.
 const POLL: Duration = Duration::from_secs(1);
@@ -29,7 +29,7 @@ pub(crate) fn prepare(
         return Ok(None);
     };
     let storage = storage(dir, config)?;
-    let report = |report| note(format_args!("millpond: {report}"));
+    let report = |report| log(format_args!("millpond: {report}"));
     let prepared = AcmeRenewal::prepare(options, storage, Arc::clone(certificates), report);
     prepared.map(Some).map_err(failure)
 }

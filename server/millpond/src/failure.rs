@@ -4,7 +4,7 @@ use std::fmt::Display;
 
 use millpond_site::Problem;
 
-use crate::output::note;
+use crate::output::{log, note};
 
 /// The end of a command that did not do what it was asked for.
 pub(crate) enum CommandFailure {
@@ -44,16 +44,27 @@ impl CommandFailure {
 
     /// Says it on standard error.
     pub(crate) fn print(&self) {
+        self.lines().iter().for_each(note);
+    }
+
+    /// Says it in the log of a running server.
+    pub(crate) fn log(&self) {
+        self.lines().iter().for_each(log);
+    }
+
+    fn lines(&self) -> Vec<String> {
         match self {
             Self::Message { message, hint } => {
-                note(format_args!("error: {message}"));
-                if let Some(hint) = hint {
-                    note(format_args!("  hint: {hint}"));
-                }
+                let hint = hint.iter().map(|hint| format!("  hint: {hint}"));
+                [format!("error: {message}")]
+                    .into_iter()
+                    .chain(hint)
+                    .collect()
             }
             Self::Problems(problems) => problems
                 .iter()
-                .for_each(|problem| note(format_args!("error: {problem}"))),
+                .map(|problem| format!("error: {problem}"))
+                .collect(),
         }
     }
 }

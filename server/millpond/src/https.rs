@@ -18,7 +18,7 @@ use millpond_site::Config;
 use crate::acme;
 use crate::events::Event;
 use crate::failure::{CommandFailure, CommandResult};
-use crate::output::note;
+use crate::output::{log, note};
 use crate::reminder::DailyReminder;
 use crate::server::{HttpServer, bind};
 
@@ -131,13 +131,13 @@ impl Https {
     pub(crate) fn reload(&self) {
         match self.files.reload(base_clock::wall()) {
             Ok(0) => {}
-            Ok(1) => note("note: a new certificate is in use"),
-            Ok(more) => note(format_args!("note: {more} new certificates are in use")),
+            Ok(1) => log("note: a new certificate is in use"),
+            Ok(more) => log(format_args!("note: {more} new certificates are in use")),
             Err(errors) => {
                 for error in errors {
-                    note(format_args!("error: {error}"));
+                    log(format_args!("error: {error}"));
                 }
-                note("note: the old certificates stay in use");
+                log("note: the old certificates stay in use");
             }
         }
         self.print_validity();
@@ -255,7 +255,7 @@ fn local(
             folder.display()
         ));
     }
-    let report = |error: &millpond_certificates::Error| note(format_args!("error: {error}"));
+    let report = |error: &millpond_certificates::Error| log(format_args!("error: {error}"));
     let renewal = authority.serve(Arc::clone(certificates), report);
     let trusted = TrustedAuthority::in_folder(folder).map_err(failure)?;
     Ok((renewal.map_err(failure)?, trusted))

@@ -90,13 +90,58 @@ impl Ask {
             .join_flights(FlightKind::Page, &self.key, self.need())
             .await
         {
-            JoinOutcome::Value(value) => self.respond(&value, COLLAPSED),
+            JoinOutcome::Value(value) => match &*value {
+                Cached::Failed(failure) => {
+                    if *failure == PageFailure::Away {
+                        self.core.outcomes.also_failed();
+                    }
+                    self.fail(failure)
+                }
+                _ => self.respond(&value, COLLAPSED),
+            },
             JoinOutcome::Lead(permit) => self.lead(permit, why).await,
             JoinOutcome::Alone => self.answer_privately().await,
-            JoinOutcome::Refused => {
-                self.respond(&Arc::new(Cached::Failed(PageFailure::Unavailable)), b"")
-            }
+            JoinOutcome::Refused => self.fail(&PageFailure::Busy),
         }
+    }
+
+    /// The answer of a page that could not be made: an error, or where the owner allows it
+    /// (`cache.stale_if_error`) what was in memory when the database went away.
+    fn fail(&self, failure: &PageFailure) -> Response {
+        if let PageFailure::Away | PageFailure::Busy = failure
+            && self.page.is_public()
+            && let Some(stale) = self.stale()
+        {
+            self.core.outcomes.given_stale();
+            return stale;
+        }
+        self.respond(&Arc::new(Cached::Failed(failure.clone())), b"")
+    }
+
+    /// The page in memory, although the bound is over. RFC 9111 section 5.1: `Age` counts from the
+    /// moment at which it was last known to be right. RFC 9211 section 2.4: a `ttl` below zero is
+    /// that of a stale response.
+    fn stale(&self) -> Option<Response> {
+        let allowed = self.core.stale_if_error;
+        if allowed.is_zero() {
+            return None;
+        }
+        let stale = self
+            .core
+            .store
+            .get_stale(&self.key, Boottime::now(), allowed)
+            .filter(|stale| !stale.overdue.is_zero())?;
+        let mut lines = format!("Age: {}\r\n", stale.age.as_secs()).into_bytes();
+        let status = format!(
+            "fwd=stale; ttl=-{}; detail=stale-if-error",
+            stale.overdue.as_nanos().div_ceil(1_000_000_000)
+        );
+        lines.extend_from_slice(&extra_fields(status.as_bytes(), None));
+        let request = self.request();
+        Some(
+            self.generation
+                .respond(&stale.value, &request, Bytes::from(lines)),
+        )
     }
 
     /// Joins flights for `key` until one gives its value or is this request's to lead.
@@ -149,7 +194,7 @@ impl Ask {
     async fn lead(&self, permit: Permit<Cached, DatabaseFeed>, why: MissReason) -> Response {
         let (made, timing) = match self.make(permit).await {
             Ok(made) => made,
-            Err(failure) => return self.respond(&Arc::new(Cached::Failed(failure)), b""),
+            Err(failure) => return self.fail(&failure),
         };
         self.page.counters.misses.fetch_add(1, Ordering::Relaxed);
         match made {
@@ -292,7 +337,7 @@ impl Ask {
             JoinOutcome::Lead(permit) => self.lead_results(permit, status).await,
             // No flight of results is for one visitor alone.
             JoinOutcome::Alone | JoinOutcome::Refused => {
-                self.respond(&Arc::new(Cached::Failed(PageFailure::Unavailable)), b"")
+                self.respond(&Arc::new(Cached::Failed(PageFailure::Busy)), b"")
             }
         }
     }

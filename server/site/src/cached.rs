@@ -34,8 +34,10 @@ pub(crate) enum Cached {
 /// Why a page could not be made. The details are in the owner's log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum PageFailure {
-    /// 503: too much at once, or the database is away.
-    Unavailable,
+    /// 503: too much at once.
+    Busy,
+    /// 503: the database is away.
+    Away,
     /// 400: the database cannot use a value; the sentence for the client.
     Parameter(Arc<str>),
     /// 404: the database cannot read a part of the path as what it is to be.

@@ -328,6 +328,7 @@ fn page_query(
         max_age: named.max_age,
         depends: named.depends.clone().into(),
         file: file.to_owned(),
+        line: named.line,
     }
 }
 

@@ -41,6 +41,7 @@ pub(crate) use session::Secret;
 pub(crate) use session::SessionSettings;
 pub use tls::TlsSettings;
 pub use value::listen_address;
+pub(crate) use value::show_time;
 pub(crate) use warm::WarmList;
 
 /// The name of the file in the site's folder.
@@ -75,6 +76,8 @@ pub struct Config {
     pub memory: usize,
     /// How much older than the database a response may be (`cache.max_staleness`).
     pub max_staleness: Duration,
+    /// How long beyond that a page may be given if the database is away (`cache.stale_if_error`).
+    pub stale_if_error: Duration,
     /// The share of the time, in per cent, in which pages may be rendered before they are requested
     /// (`cache.refresh_ahead`).
     pub(crate) refresh_ahead: usize,
@@ -134,6 +137,7 @@ impl Config {
             cache: false,
             memory: 0,
             max_staleness: Duration::ZERO,
+            stale_if_error: Duration::ZERO,
             refresh_ahead: 0,
             warm_list: WarmList::default(),
             access_log: None,

@@ -6,9 +6,11 @@ use std::{
         Arc,
         atomic::{AtomicBool, AtomicU64},
     },
+    time::Duration,
 };
 
 use arc_swap::ArcSwap;
+use base_clock::Boottime;
 use bytes::Bytes;
 use millpond_db::{Database, Error};
 use millpond_http::{Body, Parts, Prepared, Request, Response};
@@ -18,8 +20,11 @@ use crate::{
     cached::{Cached, PageFailure, SiteStore},
     compile::Pages,
     compress::Compressor,
+    config::show_time,
+    log::Log,
     page_type::HTML,
     params::{Param, refused, unusable},
+    report::Outcomes,
     rules::Rules,
     session::{Attempts, Passwords, RESERVED, Sessions},
     statics::Statics,
@@ -37,6 +42,12 @@ pub(crate) struct Core {
     /// Whether it was said that browsers drop the session's cookie.
     pub(crate) has_told_of_http: AtomicBool,
     pub(crate) cache: bool,
+    /// How long beyond the bound a page may be given if the database is away.
+    pub(crate) stale_if_error: Duration,
+    /// `database.statement_timeout`, for messages.
+    pub(crate) statement_timeout: Duration,
+    pub(crate) log: Log,
+    pub(crate) outcomes: Outcomes,
     /// True if links may lead out of `static/`. The watch is opened with this setting, so it holds
     /// until the site stops.
     pub(crate) follow_links: bool,
@@ -65,31 +76,61 @@ pub(crate) struct Generation {
 impl Core {
     /// Tells the owner.
     pub(crate) fn log(&self, message: &str) {
-        eprintln!("millpond: {message}");
+        self.log.line(message);
     }
 
     /// Reports the error to the owner, and returns what the visitor may know. A malformed parameter
-    /// is the visitor's mistake and is not logged.
-    pub(crate) fn failure(&self, route: &str, params: &[Param], error: &Error) -> PageFailure {
-        if let Error::Parameter { name, message } = error {
-            let is_part = |param: &Param| param.name == *name && param.in_path.is_some();
-            return match params.iter().any(is_part) {
-                true => PageFailure::NoSuchPage,
-                false => PageFailure::Parameter(refused(name, message).into()),
-            };
-        }
-        self.log(&format!("{route}: {error}"));
-        match error {
+    /// is the visitor's mistake and is not logged. That the database is away is only counted: the
+    /// [report](crate::report) says it once. `place` is where the statement is written.
+    pub(crate) fn failure(
+        &self,
+        route: &str,
+        params: &[Param],
+        place: Option<&str>,
+        error: &Error,
+    ) -> PageFailure {
+        let now = Boottime::now();
+        let (failure, message) = match error {
+            Error::Parameter { name, message } => {
+                let is_part = |param: &Param| param.name == *name && param.in_path.is_some();
+                return match params.iter().any(is_part) {
+                    true => PageFailure::NoSuchPage,
+                    false => PageFailure::Parameter(refused(name, message).into()),
+                };
+            }
             Error::Value { names, .. } => {
                 let names = names.iter().map(String::as_str);
                 let names: Vec<&str> = names.filter(|name| !name.starts_with(RESERVED)).collect();
-                PageFailure::Parameter(unusable(&names).into())
+                let failure = PageFailure::Parameter(unusable(&names).into());
+                (failure, error.to_string())
             }
-            Error::Overloaded | Error::Timeout | Error::Unavailable { .. } => {
-                PageFailure::Unavailable
+            Error::Unavailable { message } | Error::Login { message } => {
+                self.outcomes.failed(message, now);
+                return PageFailure::Away;
             }
-            _ => PageFailure::Internal,
-        }
+            Error::Overloaded => (
+                PageFailure::Busy,
+                "the queue for the database is full (database.queue)".to_owned(),
+            ),
+            Error::Timeout { .. } => (
+                PageFailure::Busy,
+                format!(
+                    "the query was ended, as it took longer than {} (database.statement_timeout)",
+                    show_time(self.statement_timeout)
+                ),
+            ),
+            Error::Locked { .. } => (PageFailure::Busy, error.to_string()),
+            Error::Sql { message, .. } if place.is_some() => {
+                (PageFailure::Internal, message.clone())
+            }
+            other => (PageFailure::Internal, other.to_string()),
+        };
+        let line = match place {
+            Some(place) => format!("{route}: {place}: {message}"),
+            None => format!("{route}: {message}"),
+        };
+        self.log.line_of_request(&line, now);
+        failure
     }
 }
 
@@ -127,7 +168,8 @@ impl Generation {
         match &**value {
             Cached::Page(prepared) => prepared.respond(request, extra),
             Cached::Missing => self.not_found.respond(request, extra),
-            Cached::Failed(PageFailure::Unavailable) => unavailable(),
+            Cached::Failed(PageFailure::Busy) => busy(),
+            Cached::Failed(PageFailure::Away) => away(),
             Cached::Failed(PageFailure::Parameter(sentence)) => refusal(400, sentence),
             Cached::Failed(PageFailure::NoSuchPage) => {
                 self.not_found.respond(request, Bytes::new())
@@ -139,16 +181,24 @@ impl Generation {
     }
 }
 
+/// 503 while too much is asked for.
+pub(crate) fn busy() -> Response {
+    unavailable("The site is too busy just now. Please try again in a moment.\n")
+}
+
+/// 503 while the database is away.
+pub(crate) fn away() -> Response {
+    unavailable("The site cannot reach its data just now. Please try again in a moment.\n")
+}
+
 /// 503 with the advice to come back.
-pub(crate) fn unavailable() -> Response {
+fn unavailable(sentence: &'static str) -> Response {
     Response::builder(503)
         .field("Retry-After", "1")
         .field("Content-Type", "text/plain; charset=utf-8")
         .field("X-Content-Type-Options", "nosniff")
         .field("Cache-Control", "no-store")
-        .body(Bytes::from_static(
-            b"The site is too busy just now. Please try again in a moment.\n",
-        ))
+        .body(Bytes::from_static(sentence.as_bytes()))
 }
 
 /// An error page: the site's own, or a plain one; `before` if that has the same content.

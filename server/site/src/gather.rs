@@ -11,6 +11,7 @@ use crate::{
     answer::Ask,
     cached::{Cached, PageFailure, object_key},
     object::QueryResult,
+    page::Page,
     script::Rows,
 };
 
@@ -78,8 +79,9 @@ impl Ask {
             None => database.read(calls).await,
         };
         let read = read.map_err(|error| {
-            self.core
-                .failure(&self.page.route, &self.page.params, &error)
+            let Page { route, params, .. } = &*self.page;
+            let place = self.page.place_of(&error);
+            self.core.failure(route, params, place.as_deref(), &error)
         })?;
         Ok(self.sort(read, permit, &keys, now))
     }

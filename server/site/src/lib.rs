@@ -16,6 +16,7 @@
 //! - `rules`, `addresses`, `listing`: redirects, rewrites and fields; short addresses and lists of
 //!   files;
 //! - `session`, `sign`: the identity of a visitor, and the forms that sign in and out;
+//! - `report`, `log`: lines for the owner about the state of the database;
 //! - `hosts`: several sites behind one address;
 //! - `config`: `millpond.toml`.
 
@@ -41,6 +42,7 @@ mod gather;
 mod hosts;
 mod listing;
 mod locale;
+mod log;
 mod methods;
 mod object;
 mod opening;
@@ -52,6 +54,7 @@ mod params;
 mod problem;
 mod reading;
 mod render;
+mod report;
 mod route;
 mod rules;
 mod script;

@@ -41,13 +41,13 @@ pub(crate) fn open(
     migrate(&database, &migrations, &shown(dir, &config.database))
         .inspect_err(|_| database.stop())
         .map_err(|problem| vec![problem])?;
-    report_missing_triggers(config, &database);
+    report_missing_triggers(config, &database, options.log);
     Ok(database)
 }
 
 /// Says that triggers which the owner asks for are missing. On PostgreSQL `check` says it, and
 /// nothing is kept.
-fn report_missing_triggers(config: &Config, database: &Database) {
+fn report_missing_triggers(config: &Config, database: &Database, log: fn(&str)) {
     if config.feed != FeedKind::Triggers || !matches!(config.database, DatabaseUrl::Sqlite(_)) {
         return;
     }
@@ -56,10 +56,10 @@ fn report_missing_triggers(config: &Config, database: &Database) {
         Err(_) => true,
     };
     if is_missing {
-        eprintln!(
-            "millpond: warning: database.feed is \"triggers\", and triggers that record changes are \
+        log(
+            "warning: database.feed is \"triggers\", and triggers that record changes are \
              missing or changed, so each commit of another program ends all results; \
-             \"millpond check --fix\" makes them"
+             \"millpond check --fix\" makes them",
         );
     }
 }
@@ -84,7 +84,8 @@ pub(crate) fn postgres(
         0 => wanted,
         workers => PostgresOptions { workers, ..wanted },
     };
-    retry_while_unreachable(options.start_timeout, || Database::connect(wanted.clone()))
+    let connect = || Database::connect(wanted.clone());
+    retry_while_unreachable(options.start_timeout, options.log, connect)
         .map_err(|error| unreached(&error))
 }
 
@@ -172,6 +173,7 @@ fn unreached(error: &Error) -> Problem {
 /// `start_timeout` ends. The owner is notified meanwhile.
 fn retry_while_unreachable<T>(
     start_timeout: Duration,
+    log: fn(&str),
     mut attempt: impl FnMut() -> Result<T, Error>,
 ) -> Result<T, Error> {
     let began = Boottime::now();
@@ -188,7 +190,7 @@ fn retry_while_unreachable<T>(
         if last_note.is_none_or(|last_note| waited.saturating_sub(last_note) >= REMINDER) {
             last_note = Some(waited);
             let left = (start_timeout - waited).as_secs();
-            eprintln!("millpond: {error}; trying for another {left} s");
+            log(&format!("{error}; trying for another {left} s"));
         }
         // Nothing tells when a server comes up.
         thread::sleep(PAUSE);
@@ -208,25 +210,40 @@ mod tests {
     #[test]
     fn a_server_that_comes_up_in_time_is_waited_for() {
         let mut attempts = 0;
-        let outcome = retry_while_unreachable(Duration::from_secs(60), || {
-            attempts += 1;
-            if attempts < 2 {
-                Err(unreachable_server())
-            } else {
-                Ok(attempts)
-            }
-        });
+        let outcome = retry_while_unreachable(
+            Duration::from_secs(60),
+            |_| {},
+            || {
+                attempts += 1;
+                if attempts < 2 {
+                    Err(unreachable_server())
+                } else {
+                    Ok(attempts)
+                }
+            },
+        );
         assert_eq!(outcome.ok(), Some(2));
     }
 
     #[test]
     fn impatience_and_other_failures_end_the_wait_at_once() {
-        for error in [unreachable_server(), Error::Overloaded] {
+        let login = Error::Login {
+            message: "password authentication failed".into(),
+        };
+        for (error, timeout) in [
+            (unreachable_server(), Duration::ZERO),
+            (Error::Overloaded, Duration::from_secs(60)),
+            (login, Duration::from_secs(60)),
+        ] {
             let mut attempts = 0;
-            let outcome: Result<(), _> = retry_while_unreachable(Duration::ZERO, || {
-                attempts += 1;
-                Err(error.clone())
-            });
+            let outcome: Result<(), _> = retry_while_unreachable(
+                timeout,
+                |_| {},
+                || {
+                    attempts += 1;
+                    Err(error.clone())
+                },
+            );
             assert!(outcome.is_err());
             assert_eq!(attempts, 1);
         }

@@ -59,6 +59,27 @@ impl Page {
     pub(crate) fn is_for_people(&self) -> bool {
         self.template.is_some()
     }
+
+    /// Where the statement of an error is written.
+    pub(crate) fn place_of(&self, error: &db::Error) -> Option<String> {
+        let sql = error.sql()?;
+        let has_sql = |query: &&PageQuery| {
+            let mut statements = query.statements.iter();
+            statements.any(|statement| statement.query.sql() == sql)
+        };
+        let query = self.queries.iter().find(has_sql)?;
+        Some(format!("{}:{}", query.file.display(), query.line))
+    }
+
+    /// True if every visitor gets the same page, as far as its key says: no session and no cookie
+    /// is part of it.
+    pub(crate) fn is_public(&self) -> bool {
+        let personal = ["cookie", "authorization"];
+        let is_personal = |field: &String| personal.contains(&field.as_str());
+        self.needs.is_none()
+            && !self.vary.iter().any(is_personal)
+            && !self.private.load(Ordering::Relaxed)
+    }
 }
 
 /// One of a page's queries.
@@ -75,6 +96,8 @@ pub(crate) struct PageQuery {
     /// database names.
     pub(crate) depends: Box<[String]>,
     pub(crate) file: PathBuf,
+    /// The line of its name.
+    pub(crate) line: usize,
 }
 
 /// A statement of a page.
@@ -117,6 +140,7 @@ impl PageQuery {
 #[derive(Debug)]
 pub(crate) struct Form {
     pub(crate) route: String,
+    pub(crate) file: PathBuf,
     pub(crate) params: Vec<Param>,
     /// What the form needs of the visitor's session. The claims' values follow the parameters'
     /// values, and the hashes follow both.
@@ -124,6 +148,15 @@ pub(crate) struct Form {
     pub(crate) signing: Signing,
     pub(crate) steps: Vec<FormStep>,
     pub(crate) redirect: Vec<RedirectPiece>,
+}
+
+impl Form {
+    /// Where the statement of an error is written.
+    pub(crate) fn place_of(&self, error: &db::Error) -> Option<String> {
+        let sql = error.sql()?;
+        let step = self.steps.iter().find(|step| step.query.sql() == sql)?;
+        Some(format!("{}:{}", self.file.display(), step.line))
+    }
 }
 
 /// What a form does with passwords, and with the session.
@@ -160,6 +193,8 @@ pub(crate) struct FormStep {
     pub(crate) query: db::Query,
     pub(crate) bind: Vec<ArgumentSource>,
     pub(crate) expect: db::Expect,
+    /// The line of its name.
+    pub(crate) line: usize,
 }
 
 /// Where a value in a form's statements and redirect comes from.

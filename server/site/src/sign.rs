@@ -15,7 +15,7 @@ use millpond_http::{Request, Response};
 use percent_encoding::utf8_percent_encode;
 
 use crate::{
-    core::unavailable,
+    core::busy,
     page::{ArgumentSource, Verify},
     rules::{VALUE, local},
     session::{Attempt, Claims, LONGEST_PASSWORD, PasswordRefusal, SHORTEST_PASSWORD, is_path},
@@ -216,7 +216,7 @@ impl Submission {
                 self.form.route
             ));
         }
-        unavailable()
+        busy()
     }
 }
 

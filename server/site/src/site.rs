@@ -19,8 +19,10 @@ use crate::{
     ahead::{self, Ahead},
     compress::Compressor,
     core::{Core, Generation},
+    log::Log,
     opening,
     reading::{read, read_again},
+    report::{Outcomes, Reporter},
     session::{Attempts, Passwords},
     watch::Watch,
 };
@@ -37,6 +39,8 @@ pub struct SiteOptions {
     pub workers: usize,
     /// How long to wait for a database server that is away.
     pub start_timeout: Duration,
+    /// Where lines for the owner go; by default to standard error.
+    pub log: fn(&str),
 }
 
 impl Default for SiteOptions {
@@ -46,6 +50,7 @@ impl Default for SiteOptions {
             readers: None,
             workers: 0,
             start_timeout: Duration::ZERO,
+            log: |line| eprintln!("millpond: {line}"),
         }
     }
 }
@@ -57,6 +62,7 @@ pub struct Site {
     settings: Mutex<Settings>,
     watch: Mutex<Option<Watch>>,
     ahead: Mutex<Option<Ahead>>,
+    reporter: Mutex<Option<Reporter>>,
 }
 
 /// What a site's configuration says, and said.
@@ -146,7 +152,8 @@ impl Site {
             ..millpond_store::Config::default()
         });
         let generation = read(dir, config, &database, None).inspect_err(|_| database.stop())?;
-        report_unreadable_files(&generation, None);
+        let log = Log::new(options.log);
+        report_unreadable_files(&log, &generation, None);
         let core = Arc::new(Core {
             dir: dir.to_owned(),
             database,
@@ -156,6 +163,10 @@ impl Site {
             attempts: Attempts::default(),
             has_told_of_http: AtomicBool::new(false),
             cache: options.cache && config.cache,
+            stale_if_error: config.stale_if_error,
+            statement_timeout: config.statement_timeout,
+            log,
+            outcomes: Outcomes::default(),
             follow_links: config.statics.follow_links,
             current: ArcSwap::from_pointee(generation),
             edition: Arc::default(),
@@ -169,6 +180,7 @@ impl Site {
             }),
             watch: Mutex::new(None),
             ahead: Mutex::new(None),
+            reporter: Mutex::new(None),
         });
         let weak = Arc::downgrade(&site);
         let watch = Watch::start(dir, config.statics.follow_links, move |_| {
@@ -178,7 +190,9 @@ impl Site {
                 site.core.log(
                     "the site folder has changed and is not well; what is not stays as it was:",
                 );
-                problems.iter().for_each(|problem| eprintln!("{problem}"));
+                problems
+                    .iter()
+                    .for_each(|problem| site.core.log(&problem.to_string()));
             }
         });
         *site.watch.lock() = Some(
@@ -195,6 +209,7 @@ impl Site {
             };
             *site.ahead.lock() = Some(Ahead::start(&site.core, settings));
         }
+        *site.reporter.lock() = Some(Reporter::start(&site.core, config.max_staleness));
         Ok(site)
     }
 
@@ -229,7 +244,7 @@ impl Site {
             &core.database,
             &before,
         )?;
-        report_unreadable_files(&after, Some(&before));
+        report_unreadable_files(&core.log, &after, Some(&before));
         settings.config = config;
         let changed = after.number != before.number;
         let edition = after.edition;
@@ -315,21 +330,26 @@ impl Site {
         drop(self.watch.lock().take());
         // It reads, so before the database.
         drop(self.ahead.lock().take());
+        let reporter = self.reporter.lock().take().map(Reporter::ending);
         self.core.database.stop();
+        // It may have waited for the database.
+        drop(reporter);
     }
 }
 
 impl Drop for Site {
     fn drop(&mut self) {
         drop(self.ahead.lock().take());
+        let reporter = self.reporter.lock().take().map(Reporter::ending);
         self.core.database.stop();
+        drop(reporter);
     }
 }
 
 /// Tells what of the files could not be read: once, and not at every change of something else.
-fn report_unreadable_files(generation: &Generation, before: Option<&Generation>) {
+fn report_unreadable_files(log: &Log, generation: &Generation, before: Option<&Generation>) {
     let news = generation
         .statics
         .news(before.map(|before| &*before.statics));
-    news.for_each(|note| eprintln!("millpond: {note}"));
+    news.for_each(|note| log.line(&note.to_string()));
 }

@@ -10,7 +10,7 @@ use percent_encoding::utf8_percent_encode;
 
 use crate::{
     cached::PageFailure,
-    core::{Core, Generation, unavailable},
+    core::{Core, Generation, away, busy},
     form::{self, Encoding, Refused},
     page::{ArgumentSource, Form, FormStep, RedirectPiece},
     params::Given,
@@ -150,8 +150,10 @@ impl Submission {
     /// The answer where the database did not do its part.
     pub(crate) fn failed(&self, error: &Error) -> Response {
         let Form { route, params, .. } = &*self.form;
-        match self.core.failure(route, params, error) {
-            PageFailure::Unavailable => unavailable(),
+        let place = self.form.place_of(error);
+        match self.core.failure(route, params, place.as_deref(), error) {
+            PageFailure::Busy => busy(),
+            PageFailure::Away => away(),
             PageFailure::NoSuchPage => self.not_found(),
             PageFailure::Parameter(sentence) => refusal(400, &sentence),
             PageFailure::Internal => {
@@ -244,12 +246,19 @@ pub(crate) fn see_other(target: &str, cookies: impl IntoIterator<Item = String>)
     response.empty()
 }
 
-/// A duplicate, or a reference to a missing row, is a conflict (409); a value that the schema never
-/// allows cannot be processed (422).
+/// A duplicate, a reference to a missing row, and a row that others refer to are conflicts (409); a
+/// value that the schema never allows cannot be processed (422).
 fn violated(kind: ConstraintKind) -> Response {
     match kind {
         ConstraintKind::Unique | ConstraintKind::PrimaryKey => refusal(409, "This exists already."),
         ConstraintKind::ForeignKey => refusal(409, "This refers to something that does not exist."),
+        ConstraintKind::StillReferenced => {
+            refusal(409, "This is still in use: something else refers to it.")
+        }
+        ConstraintKind::EitherReference => refusal(
+            409,
+            "This refers to something that does not exist, or something else still refers to it.",
+        ),
         ConstraintKind::NotNull => refusal(422, "A field that must be filled in is empty."),
         ConstraintKind::Check | ConstraintKind::Other => {
             refusal(422, "A field is too short, too long or not allowed.")

@@ -29,6 +29,11 @@ impl Present {
         }
     }
 
+    /// When the bound is over, if no later heartbeat comes.
+    pub(crate) fn fresh_until(&self) -> Boottime {
+        Boottime::from_nanos(self.fresh_until.load(Ordering::Acquire))
+    }
+
     /// True if the feed was heard within the bound (coherence.md, rule 6).
     pub(crate) fn is_heard(&self, now: Boottime) -> bool {
         now.as_nanos() <= self.fresh_until.load(Ordering::Acquire)

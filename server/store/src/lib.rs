@@ -94,7 +94,7 @@ pub use hit::Hit;
 pub use permit::{Fill, FillOutcome, Permit};
 pub use refresh::Degree;
 pub use stats::Stats;
-pub use store::{Combined, Joined, Need, Store};
+pub use store::{Combined, Joined, Need, Stale, Store};
 pub use tag::Tag;
 
 /// A value that the store keeps.

@@ -1,6 +1,6 @@
 //! The store itself: hits, flights to join, and the feed's calls.
 
-use std::task::Waker;
+use std::{task::Waker, time::Duration};
 
 use crate::{
     Change, Config, Feed, FlightWaiter, Hit, MissReason, Permit, Sink, Stats, Tag, Value,
@@ -63,6 +63,17 @@ pub struct Combined<V, F: Feed> {
     pub expires: Option<Boottime>,
 }
 
+/// A value that only the silence of the feed keeps from being a hit.
+pub struct Stale<V> {
+    /// The value.
+    pub value: Arc<V>,
+    /// The time since the last heartbeat was sent: the value has everything that was committed
+    /// before.
+    pub age: Duration,
+    /// How long the bound has been over.
+    pub overdue: Duration,
+}
+
 impl<V: Value, F: Feed> Store<V, F> {
     /// An empty store. Nothing is a hit before the feed's first heartbeat.
     #[must_use]
@@ -96,6 +107,28 @@ impl<V: Value, F: Feed> Store<V, F> {
             Ok(Hit::new(entry.clone()))
         });
         found.unwrap_or(Err(MissReason::Absent))
+    }
+
+    /// The value under `key` that would be a hit if the feed had been heard in time, for a request
+    /// whose value cannot be made. None if the bound has been over for longer than `allowance`.
+    /// **Such a value has not the promised age**: the caller says so with the response, and does
+    /// not have it repeated.
+    #[must_use]
+    pub fn get_stale(&self, key: &[u8], now: Boottime, allowance: Duration) -> Option<Stale<V>> {
+        let fresh_until = self.present.fresh_until();
+        let overdue = now.since(fresh_until);
+        if overdue > allowance {
+            return None;
+        }
+        let value = self.index.read(key, |entry| {
+            entry.valid(now).ok()?;
+            Some(entry.value.clone())
+        });
+        Some(Stale {
+            value: value.flatten()?,
+            age: (now.plus(self.config.max_staleness)).since(fresh_until),
+            overdue,
+        })
     }
 
     /// True if the feed was heard within the bound (coherence.md, rule 6).

@@ -104,7 +104,7 @@ const fn option(name: &'static str, unit: Unit) -> Place {
 
 use Unit::{Bytes, Count, Time};
 
-pub(super) const ROWS: [Row; 57] = [
+pub(super) const ROWS: [Row; 58] = [
     Row {
         what: "request target, head, fields, body",
         amount: "{}, {}, {}, {}",
@@ -463,6 +463,15 @@ pub(super) const ROWS: [Row; 57] = [
         amount: "{}",
         places: &[constant("server/access-log", "LIMIT", Bytes)],
         past: "lines are dropped and counted",
+    },
+    Row {
+        what: "different lines of the log that requests bring about; time in which each is written once",
+        amount: "{}; {}",
+        places: &[
+            constant("server/site/src/log", "MOST", Count),
+            constant("server/site/src/log", "PERIOD", Time),
+        ],
+        past: "counted, and the count is written",
     },
     Row {
         what: "bytes that a client of TLS sends beside plaintext: handshakes, heads and paddings of records, new keys",

@@ -18,7 +18,7 @@ use super::files::KnownFiles;
 use super::link::FeedLink;
 use super::liveness::SERVER_SIDE;
 use super::prepare::{PreparedStatement, own};
-use super::wire::open::{OpenedWire, open};
+use super::wire::open::{OpenedWire, Refusal, open};
 use super::wire::{FailedBatch, Item, Wire};
 use crate::{Error, Value};
 
@@ -85,9 +85,12 @@ async fn greet(shared: &DatabaseContext) -> Result<PooledConnection, Error> {
             chain(&error)
         ))
     };
-    let opened = open(shared).await.map_err(|why| {
-        let place = &shared.place;
-        Error::unavailable(format!("cannot connect to {place}: {why}"))
+    let opened = open(shared).await.map_err(|Refusal { why, is_login }| {
+        let message = format!("cannot connect to {}: {why}", shared.place);
+        match is_login {
+            true => Error::Login { message },
+            false => Error::Unavailable { message },
+        }
     })?;
     let OpenedWire {
         client,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 pub(crate) use super::server_error::{DatabaseError, chain};
 use super::server_error::{Position, ServerError};
 use super::sql::{Rewritten, byte_at};
-use crate::{ConstraintKind, Error, SqlError};
+use crate::{ConstraintKind, Error, SqlError, foreign_key};
 
 /// SQLSTATEs that are looked at one by one.
 mod state {
@@ -98,11 +98,19 @@ pub(crate) fn sort(
         // Its detail has the row that was refused, and with it values that must not appear in a
         // log, such as the hash of a password.
         let message = error.message.clone();
+        let kind = match kind {
+            ConstraintKind::ForeignKey => foreign_key::violated(&message, sql),
+            other => other,
+        };
         return Error::Constraint { kind, message };
     }
     let message = error.sentence();
-    if error.code == state::QUERY_CANCELED || error.code == state::LOCK_NOT_AVAILABLE {
-        return Error::Timeout;
+    if error.code == state::QUERY_CANCELED {
+        let sql = Some(Arc::clone(sql));
+        return Error::Timeout { sql };
+    }
+    if error.code == state::LOCK_NOT_AVAILABLE {
+        return Error::Locked { waited: None };
     }
     if error.is_read_only() {
         return Error::unavailable(format!(
@@ -215,6 +223,8 @@ impl ConstraintKind {
         Some(match code {
             "23505" => Self::Unique,
             "23503" => Self::ForeignKey,
+            // ON DELETE RESTRICT, from PostgreSQL 18 on.
+            "23001" => Self::StillReferenced,
             "23514" => Self::Check,
             "23502" => Self::NotNull,
             // What a trigger or a function raises by itself (`raise exception`), and the rest of

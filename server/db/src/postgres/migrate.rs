@@ -62,7 +62,9 @@ async fn locked(
         }
         tokio::time::sleep(PAUSE).await;
     }
-    client.batch_execute(TABLE).await.map_err(own)?;
+    if let Err(error) = client.batch_execute(TABLE).await {
+        return Err(unrecorded(&error, shared));
+    }
     let mut applied = Vec::new();
     for migration in migrations {
         if apply(shared, client, migration).await? {
@@ -70,6 +72,25 @@ async fn locked(
         }
     }
     Ok(applied)
+}
+
+/// The table in which migrations are recorded cannot be made.
+fn unrecorded(error: &tokio_postgres::Error, shared: &DatabaseContext) -> Error {
+    const INSUFFICIENT_PRIVILEGE: &str = "42501";
+    match error.as_db_error() {
+        Some(database) if database.code().code() == INSUFFICIENT_PRIVILEGE => {
+            let role = shared.target.config.get_user().unwrap_or_default();
+            let said = sentence(database);
+            let schema = said.strip_prefix("permission denied for schema ");
+            Error::usage(format!(
+                "{said}, where applied migrations are to be recorded; its owner can permit it: \
+                 grant create on schema {} to \"{}\"",
+                schema.unwrap_or("public"),
+                role.replace('"', "\"\"")
+            ))
+        }
+        _ => own_failure(error, shared),
+    }
 }
 
 /// Something went wrong that is no statement's of a migration.

@@ -84,13 +84,13 @@ pub(super) async fn read(pool: &Pool, calls: &[Call]) -> Result<ReadResult, Erro
                     pool.mark_suspect();
                 }
                 connection.abandon(&pool.shared);
-                return Err(Error::Timeout);
+                return Err(Error::Timeout { sql: only(calls) });
             }
             // A read changes nothing, so it may be done again: the connection may have died long
             // ago.
             Err(ReadFailure::Lost(_)) if !retried => {
                 let opened = timeout(left(began), pool.open()).await;
-                connection = opened.map_err(|_| Error::Timeout)??;
+                connection = opened.map_err(|_| Error::Timeout { sql: None })??;
             }
             Err(ReadFailure::Lost(reason)) => {
                 let place = &pool.shared.place;
@@ -122,6 +122,14 @@ pub(super) async fn read(pool: &Pool, calls: &[Call]) -> Result<ReadResult, Erro
             }
         }
         retried = true;
+    }
+}
+
+/// The statement of a read that has one.
+fn only(calls: &[Call]) -> Option<Arc<str>> {
+    match calls {
+        [call] => Some(Arc::clone(call.query.sql_arc())),
+        _ => None,
     }
 }
 

@@ -77,7 +77,7 @@ pub(super) async fn write(
                 }
             }
             Err(WriteFailure::Abandoned(error)) => {
-                if matches!(error, Error::Timeout) {
+                if matches!(error, Error::Timeout { .. }) {
                     pool.mark_suspect();
                 }
                 connection.abandon(&pool.shared);
@@ -347,7 +347,7 @@ async fn within<T>(
 ) -> Result<T, WriteFailure> {
     let limit = shared.options.statement_timeout + GRACE;
     let done = timeout(limit, work).await;
-    done.map_err(|_| WriteFailure::Abandoned(Error::Timeout))
+    done.map_err(|_| WriteFailure::Abandoned(Error::Timeout { sql: None }))
 }
 
 /// The outcome of one of our own statements.

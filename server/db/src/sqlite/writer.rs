@@ -124,7 +124,7 @@ impl Writer {
             Err(error) => {
                 self.shared.count_failure(&error.to_string());
                 // Unless the file is only locked, a new connection may succeed.
-                if !matches!(error, Error::Timeout) {
+                if !matches!(error, Error::Timeout { .. } | Error::Locked { .. }) {
                     self.abandon();
                 }
             }
@@ -360,6 +360,10 @@ impl Writer {
             match execute(session.connection(), "BEGIN IMMEDIATE") {
                 Ok(()) => return Ok(tick),
                 Err(error) if is_busy(&error) && Boottime::now() < until => self.poll_if_due(),
+                Err(error) if is_busy(&error) => {
+                    let waited = Some(self.shared.options.busy_timeout);
+                    return Err(Error::Locked { waited });
+                }
                 Err(error) => return Err(Error::from_sqlite(&error, "BEGIN IMMEDIATE")),
             }
         }

@@ -101,7 +101,7 @@ fn a_lock_that_is_never_released_is_a_timeout() {
         .unwrap();
     assert!(matches!(
         fixture.try_write("update t set a = 'ours'", vec![]),
-        Err(Error::Timeout)
+        Err(Error::Locked { waited: Some(_) })
     ));
     foreign.execute_batch("rollback").unwrap();
     fixture.write("update t set a = 'ours'", vec![]);

@@ -68,7 +68,7 @@ fn a_statement_that_runs_too_long_is_interrupted_and_the_reader_goes_on() {
     let query = fixture.prepare(ENDLESS);
     assert!(matches!(
         wait(fixture.database.read(call(&query))),
-        Err(Error::Timeout)
+        Err(Error::Timeout { .. })
     ));
     let query = fixture.prepare("select count(*) from t");
     assert_eq!(fixture.rows_in_time(&query), [[int(1)]]);
@@ -82,7 +82,7 @@ fn a_write_that_runs_too_long_changes_nothing() {
     let endless = "insert into t (a) with recursive n (x) as (select 1 union all select x + 1 from n) select x from n where x < 0";
     assert!(matches!(
         fixture.try_write(endless, vec![]),
-        Err(Error::Timeout)
+        Err(Error::Timeout { .. })
     ));
     in_time(|| fixture.try_write("insert into t (a) values ('two')", vec![]));
     assert_eq!(
@@ -130,7 +130,7 @@ fn a_full_queue_refuses_at_once_and_a_dropped_future_frees_nothing_but_itself() 
     loop {
         match wait(fixture.database.read(call(&quick))) {
             Ok(read) => break assert_eq!(read.results[0].rows, [[int(1)]]),
-            Err(Error::Overloaded | Error::Timeout) => std::thread::yield_now(),
+            Err(Error::Overloaded | Error::Timeout { .. }) => std::thread::yield_now(),
             Err(other) => panic!("{other}"),
         }
     }

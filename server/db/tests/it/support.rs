@@ -431,7 +431,7 @@ pub(crate) fn in_time<T>(mut attempt: impl FnMut() -> Result<T, Error>) -> T {
     let give_up = Boottime::now().plus(PATIENCE);
     loop {
         match attempt() {
-            Err(Error::Timeout) => assert!(Boottime::now() < give_up, "never in time"),
+            Err(Error::Timeout { .. }) => assert!(Boottime::now() < give_up, "never in time"),
             outcome => return outcome.unwrap(),
         }
     }

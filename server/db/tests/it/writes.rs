@@ -22,6 +22,12 @@ fn violated_constraints_say_which() {
     check("insert into t (n) values (null)", ConstraintKind::NotNull);
     check("insert into t (c) values (0)", ConstraintKind::Check);
     check("insert into child values (9)", ConstraintKind::ForeignKey);
+    fixture.write("insert into child values (1)", vec![]);
+    check("delete from t", ConstraintKind::StillReferenced);
+    check(
+        "update t set id = 2 where id = 1",
+        ConstraintKind::EitherReference,
+    );
     assert_eq!(
         fixture.rows(&fixture.prepare("select count(*) from t"), vec![]),
         [[int(1)]]

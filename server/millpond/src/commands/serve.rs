@@ -17,7 +17,7 @@ use crate::descriptors::{self, DescriptorBudget};
 use crate::events::{Event, Events};
 use crate::failure::{CommandFailure, CommandResult};
 use crate::https::{Https, bind_first};
-use crate::output::{note, say};
+use crate::output::{log, note, say};
 use crate::server::{HttpServer, bind, worker_count};
 use base_chart::number;
 
@@ -68,6 +68,7 @@ impl ServeArgs {
             cache,
             workers,
             start_timeout: DATABASE_START_TIMEOUT,
+            log: |line| crate::output::log(format_args!("millpond: {line}")),
             ..SiteOptions::default()
         };
         let sites = Arc::new(Sites::open(&self.site, &config, options)?);
@@ -253,23 +254,23 @@ impl RunningServer {
         match self.database.read(&self.dir) {
             Ok(config) => self.apply(&config),
             Err(failure) => {
-                failure.print();
-                note("note: the configuration in use stays");
+                failure.log();
+                log("note: the configuration in use stays");
             }
         }
         if let Some(https) = &self.https {
             https.reload();
         }
         if let Err(error) = self.log.reopen() {
-            note(format_args!(
+            log(format_args!(
                 "error: the access log cannot be opened again: {error}"
             ));
         }
         match self.sites.reload() {
-            Ok(()) => note("note: the site was read again"),
+            Ok(()) => log("note: the site was read again"),
             Err(problems) => {
-                CommandFailure::Problems(problems).print();
-                note("note: the site as it was stays");
+                CommandFailure::Problems(problems).log();
+                log("note: the site as it was stays");
             }
         }
     }
@@ -286,7 +287,7 @@ impl RunningServer {
         if new.access_log != self.config.access_log {
             match self.log.open(new.access_log.as_deref()) {
                 Ok(()) => self.config.access_log = new.access_log.clone(),
-                Err((path, error)) => note(format_args!(
+                Err((path, error)) => log(format_args!(
                     "error: cannot write the access log {}: {error}\nnote: the log in use stays",
                     path.display()
                 )),
@@ -299,7 +300,7 @@ impl RunningServer {
             .map(String::as_str)
             .collect();
         if !waiting.is_empty() {
-            note(format_args!(
+            log(format_args!(
                 "note: changed, but only a restart applies it: {}",
                 waiting.join(", ")
             ));

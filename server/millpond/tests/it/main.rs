@@ -19,6 +19,7 @@ mod hostile_tls;
 mod hosts;
 mod https;
 mod limits;
+mod log;
 mod memory;
 mod promise;
 mod relay;

@@ -58,6 +58,7 @@ pub(super) fn form(
         needs,
         signing,
         redirect,
+        file,
     })
 }
 
@@ -248,6 +249,7 @@ impl<'f> FormSteps<'f> {
                     Rows::Many => Expect::Many,
                     Rows::Exec => Expect::Exec,
                 },
+                line: named.line,
             }
         });
         steps.collect()

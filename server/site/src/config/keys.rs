@@ -167,7 +167,7 @@ const MILLISECOND: Duration = Duration::from_millis(1);
 const DAY: Duration = Duration::from_secs(86_400);
 
 /// The settings, in the order of the manual.
-pub(super) const KEYS: [Key; 50] = [
+pub(super) const KEYS: [Key; 51] = [
     Key {
         section: "server",
         name: "listen",
@@ -414,6 +414,19 @@ pub(super) const KEYS: [Key; 50] = [
                 longer than this before the request was sent, from any writer. Commits of other \
                 programs usually show within 100 ms. If the server cannot see them for this \
                 long, it stops answering from memory.",
+    },
+    Key {
+        section: "cache",
+        name: "stale_if_error",
+        kind: SettingKind::Time(|config| &mut config.stale_if_error, Duration::ZERO, DAY),
+        default: Some("\"0s\""),
+        example: "\"10min\"",
+        about: "How long beyond `cache.max_staleness` a page in memory may be given if it cannot be \
+                made because the database is away. **Such a page may be as old as both together**, \
+                and nothing that was written meanwhile is on it. It says so: `Age`, and \
+                `Cache-Status` with `fwd=stale`, a negative `ttl` and `detail=stale-if-error`. Only \
+                pages that are the same for every visitor, and not for a visitor whose own write \
+                might be missing. 0s is off: then it is a 503.",
     },
     Key {
         section: "cache",

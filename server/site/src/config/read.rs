@@ -9,7 +9,7 @@ use toml::{
 
 use super::{
     Config, FILE,
-    keys::{KEYS, Key, SECTIONS},
+    keys::{KEYS, Key, SECTIONS, SettingKind},
     list,
     tables::{self, TABLES},
     value,
@@ -47,7 +47,7 @@ pub(super) fn read(text: &str, dir: &Path) -> Result<Config, Problem> {
             value::set(&mut config, key, value.get_ref(), dir).map_err(|message| {
                 Problem::new(FILE, format!("{}: {message}", key.path()))
                     .at_offset(text, value.span().start)
-                    .hint(format!("for example: {}", key.line()))
+                    .hint(hint(key, value.get_ref()))
             })?;
         }
     }
@@ -55,6 +55,18 @@ pub(super) fn read(text: &str, dir: &Path) -> Result<Config, Problem> {
     check_tls(&config, text, file.get_ref())?;
     check_hosts(&config, text, file.get_ref())?;
     Ok(config)
+}
+
+/// How a value is to be. What stands in the environment is mended there.
+fn hint(key: &Key, value: &DeValue<'_>) -> String {
+    let is_url = matches!(key.kind, SettingKind::Database(_));
+    match value.as_str().and_then(|value| value.strip_prefix("env:")) {
+        Some(name) if is_url && !name.is_empty() => format!(
+            "set it where the program is started: export {name}=\"postgres://user:password@host:5432/database\", \
+             or {name}=\"sqlite:site.db\""
+        ),
+        _ => format!("for example: {}", key.line()),
+    }
 }
 
 /// Sections that stay in the file of a folder with several sites.

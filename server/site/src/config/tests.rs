@@ -172,7 +172,7 @@ fn a_misspelt_key_has_its_place_and_the_right_one() {
         "[cache]\nzzz = 1\n",
         &expect![[r#"
         millpond.toml:2:1: unknown key `zzz` in [cache]
-          hint: [cache] has `enabled`, `memory`, `max_staleness`, `refresh_ahead` and `warm_list`"#]],
+          hint: [cache] has `enabled`, `memory`, `max_staleness`, `stale_if_error`, `refresh_ahead` and `warm_list`"#]],
     );
     refused(
         "server = 1\n",

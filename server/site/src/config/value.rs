@@ -218,7 +218,7 @@ fn time(value: &DeValue<'_>) -> Result<Duration, String> {
 }
 
 /// A duration in the largest unit that leaves no remainder.
-pub(super) fn show_time(time: Duration) -> String {
+pub(crate) fn show_time(time: Duration) -> String {
     let units = [
         (86_400_000, "d"),
         (3_600_000, "h"),

@@ -169,3 +169,79 @@ fn a_redirect_stays_on_this_site() {
         (303, "/evil.example")
     );
 }
+
+/// On either feed: what a form did not change is where it was.
+#[test]
+fn a_form_that_changes_no_row_ends_no_page() {
+    let form = |sql: &str| format!("-- name: w :exec\n{sql};\n-- redirect: /\n");
+    let statements = [
+        "update article set title = title where id = -1",
+        "update article set title = title",
+        "delete from article where id = -1",
+        "insert into article (id, title) values (1, 'One') on conflict do nothing",
+        "insert or ignore into article (id, title) values (1, 'One')",
+        "insert into article (title) select title from article where id = -1",
+        "update article set title = 'x' from comment where comment.id = -1",
+    ];
+    for feed in ["logical", "triggers"] {
+        let mut files = vec![
+            (
+                "millpond.toml".to_owned(),
+                format!(
+                    "[database]\nurl = \"sqlite:site.db\"\nfeed = \"{feed}\"\n[cache]\nrefresh_ahead = 0\n"
+                ),
+            ),
+            (
+                "pages/all.sql".to_owned(),
+                "-- name: a :many\nselect * from article;\n".to_owned(),
+            ),
+            (
+                "pages/gone.post.sql".to_owned(),
+                form("delete from article where id = 2"),
+            ),
+        ];
+        files.extend(
+            statements
+                .iter()
+                .enumerate()
+                .map(|(at, sql)| (format!("pages/w{at}.post.sql"), form(sql))),
+        );
+        let files: Vec<_> = files
+            .iter()
+            .map(|(name, text)| (name.as_str(), text.as_str()))
+            .collect();
+        let site = TestSite::new(&files);
+        site.until("a hit", || site.get("/all").cache() == "hit");
+        for (at, sql) in statements.iter().enumerate() {
+            assert_eq!(site.post(&format!("/w{at}"), "").status, 303, "{sql}");
+            assert_eq!(site.get("/all").cache(), "hit", "{feed}: {sql}");
+        }
+        assert_eq!(site.post("/gone", "").status, 303);
+        assert_eq!(site.get("/all").cache(), "fwd=stale; stored", "{feed}");
+    }
+}
+
+#[test]
+fn a_row_that_others_refer_to_and_one_that_refers_to_nothing_are_told_apart() {
+    let site = TestSite::new(&[
+        (
+            "pages/delete.post.sql",
+            "-- name: d :exec\ndelete from article where id = :id;\n-- redirect: /\n",
+        ),
+        (
+            "pages/add.post.sql",
+            "-- name: a :exec\ninsert into comment (article_id, who) values (:id, 'x');\n-- redirect: /\n",
+        ),
+    ]);
+    assert_eq!(site.post("/add", "id=1").status, 303);
+    let used = site.post("/delete", "id=1");
+    assert_eq!(
+        (used.status, &*used.body),
+        (409, "This is still in use: something else refers to it.\n")
+    );
+    let missing = site.post("/add", "id=99");
+    assert_eq!(
+        (missing.status, &*missing.body),
+        (409, "This refers to something that does not exist.\n")
+    );
+}

@@ -44,12 +44,25 @@ fn end(server: &mut Postgres, how: Ending) {
     }
 }
 
-const TITLES: [(&str, &str); 2] = [
+const TITLES: [(&str, &str); 6] = [
     (
         "pages/a.sql",
         "-- name: a :one\nselect title from article where id = :id;\n",
     ),
     ("pages/a.html", "{{ a.title }}"),
+    (
+        "pages/varied.sql",
+        "-- vary: Cookie\n-- name: a :one\nselect title from article where id = 1;\n",
+    ),
+    ("pages/varied.html", "{{ a.title }}"),
+    (
+        "pages/private.sql",
+        "-- name: a :one\nselect title from article where id = 1;\n",
+    ),
+    (
+        "pages/private.html",
+        "{{ a.title }}{{ request.headers.cookie or '' }}",
+    ),
 ];
 
 const SCHEMA: &str = "create table article (id bigint primary key, title text not null);
@@ -123,6 +136,34 @@ fn no_page_is_given_from_memory_once_the_bound_is_over() {
         server.restart().unwrap();
         site.until("it is back", || site.get("/a?id=1").status == 200);
     }
+}
+
+#[test]
+fn beyond_the_bound_a_page_is_given_where_the_owner_says_so_and_says_that_it_is_stale() {
+    let (mut server, site) = served("max_staleness = \"100ms\"\nstale_if_error = \"1h\"");
+    for target in ["/varied", "/private"] {
+        assert_eq!(site.get(target).body, "One", "{target}");
+    }
+    end(&mut server, Ending::Fast);
+    site.until("the bound is over", || site.get("/a?id=1").cache() != "hit");
+    let stale = site.get("/a?id=1");
+    assert_eq!((stale.status, &*stale.body), (200, "One"));
+    let (status, age) = (stale.cache(), stale.field("age"));
+    let overdue = status.strip_prefix("fwd=stale; ttl=-").unwrap();
+    let overdue = overdue.strip_suffix("; detail=stale-if-error").unwrap();
+    let (overdue, age): (u64, u64) = (overdue.parse().unwrap(), age.parse().unwrap());
+    assert!(overdue >= 1 && age <= overdue + 1, "{status} {age}");
+    // What is not in memory, and what may be another visitor's tomorrow.
+    for target in ["/a?id=2", "/varied", "/private"] {
+        assert_eq!(site.get(target).status, 503, "{target}");
+    }
+    server.restart().unwrap();
+    let mut other = Client::connect(&server.url(), NoTls).unwrap();
+    other
+        .batch_execute("update article set title = 'Uno' where id = 1")
+        .unwrap();
+    site.until("it is back", || site.get("/a?id=1").body == "Uno");
+    assert!(!site.get("/a?id=1").cache().contains("stale-if-error"));
 }
 
 /// Passes connections on to a server, until it is closed: then those that are open go on.

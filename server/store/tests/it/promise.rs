@@ -75,6 +75,27 @@ fn an_old_feed_gives_nothing() {
 }
 
 #[test]
+fn a_stale_value_is_given_only_when_it_is_asked_for_and_its_age_is_told() {
+    let store = store(Config::default());
+    put(&store, b"key", &[ROW]);
+    let seconds = std::time::Duration::from_secs;
+    let (hour, allowance) = (seconds(3600), seconds(60));
+    let last = NOW.plus(hour);
+    let stale = store.get_stale(b"key", last.plus(allowance), allowance);
+    let stale = stale.expect("it is allowed");
+    assert_eq!((stale.age, stale.overdue), (hour + allowance, allowance));
+    let late = last.plus(allowance + seconds(1));
+    assert!(store.get_stale(b"key", late, allowance).is_none());
+    assert!(store.get_stale(b"other", last, allowance).is_none());
+    // What has ended is not stale, but wrong.
+    change(&store, 1, ROW);
+    assert!(store.get_stale(b"key", last, allowance).is_none());
+    put(&store, b"key", &[]);
+    store.new_epoch("a test");
+    assert!(store.get_stale(b"key", last, allowance).is_none());
+}
+
+#[test]
 fn a_change_during_a_fill_keeps_it_out() {
     let store = store(Config::default());
     let permit = lead(&store, b"key", Need::Any);

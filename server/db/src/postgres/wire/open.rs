@@ -26,37 +26,77 @@ pub(crate) struct OpenedWire {
     pub(crate) driver: JoinHandle<()>,
 }
 
+/// Why a server does not let us in.
+pub(crate) struct Refusal {
+    pub(crate) why: String,
+    /// Whether it wants another user or password, so that trying again is of no use.
+    pub(crate) is_login: bool,
+}
+
+impl<T: Into<String>> From<T> for Refusal {
+    fn from(why: T) -> Self {
+        Self {
+            why: why.into(),
+            is_login: false,
+        }
+    }
+}
+
+/// The class of SQLSTATEs of a wrong user or password.
+const INVALID_AUTHORIZATION: &str = "28";
+
+impl Refusal {
+    fn of_login(error: &tokio_postgres::Error) -> Self {
+        let code = error.as_db_error().map(|error| error.code().code());
+        Self {
+            why: chain(error),
+            is_login: match code {
+                Some(code) => code.starts_with(INVALID_AUTHORIZATION),
+                // The server asks for a password, and the URL has none.
+                None => error.to_string().starts_with("invalid configuration"),
+            },
+        }
+    }
+}
+
 /// Tries the servers of the URL in turn; why none of them would do.
-pub(crate) async fn open(shared: &DatabaseContext) -> Result<OpenedWire, String> {
+pub(crate) async fn open(shared: &DatabaseContext) -> Result<OpenedWire, Refusal> {
     let config = &shared.target.config;
     let places = in_turn(config);
     let mut reasons = Vec::new();
+    let mut is_login = true;
     for place in &places {
-        let mut refused = |why: String| match places.len() {
-            1 => reasons.push(why),
-            _ => reasons.push(format!("{}: {why}", place.describe())),
+        let mut refused = |refusal: Refusal| {
+            is_login &= refusal.is_login;
+            match places.len() {
+                1 => reasons.push(refusal.why),
+                _ => reasons.push(format!("{}: {}", place.describe(), refusal.why)),
+            }
         };
         let found = match addresses(place, config).await {
             Ok(found) => found,
             Err(error) => {
-                refused(error.to_string());
+                refused(error.to_string().into());
                 continue;
             }
         };
         for address in found {
             match at(shared, address).await {
                 Ok(opened) => return Ok(opened),
-                Err(why) => refused(why),
+                Err(refusal) => refused(refusal),
             }
         }
     }
     if reasons.is_empty() {
-        return Err("the URL names no host".to_owned());
+        return Err("the URL names no host".into());
     }
-    Err(reasons.join("; "))
+    Err(Refusal {
+        why: reasons.join("; "),
+        is_login,
+    })
 }
 
-async fn at(shared: &DatabaseContext, address: Address) -> Result<OpenedWire, String> {
+async fn at(shared: &DatabaseContext, address: Address) -> Result<OpenedWire, Refusal> {
     let config = &shared.target.config;
     let stream = address.open(config, shared.tls.config()).await;
     let stream = stream.map_err(|error| error.to_string())?;
@@ -68,7 +108,7 @@ async fn at(shared: &DatabaseContext, address: Address) -> Result<OpenedWire, St
     let (client, connection) = plain
         .connect_raw(end, NoTls)
         .await
-        .map_err(|error| chain(&error))?;
+        .map_err(|error| Refusal::of_login(&error))?;
     let driver = tokio::task::spawn_local(async move {
         // The client reports errors to the waiting caller; notices are ignored here.
         let _ = connection.await;

@@ -95,7 +95,7 @@ fn a_server_that_says_nothing_is_left() {
     server.freeze().unwrap();
     assert!(matches!(
         try_read(&database, &query, vec![]),
-        Err(Error::Timeout)
+        Err(Error::Timeout { .. })
     ));
     let refused = database.prepare("select 2").unwrap_err();
     assert!(refused.message.contains("does not answer"), "{refused}");

@@ -252,7 +252,7 @@ fn a_statement_that_takes_too_long_is_ended() {
     let slow = fixture.prepare("select pg_sleep(60)");
     assert!(matches!(
         fixture.try_read(&slow, vec![]),
-        Err(Error::Timeout)
+        Err(Error::Timeout { .. })
     ));
     let query = fixture.prepare("select count(*) from t");
     let read = in_time(|| fixture.try_read(&query, vec![]));

@@ -115,7 +115,7 @@ fn a_read_waits_for_one_deaf_connection_and_the_next_for_none() {
     relay.lose();
     assert!(matches!(
         try_read(&database, &query, vec![]),
-        Err(Error::Timeout)
+        Err(Error::Timeout { .. })
     ));
     let read = try_read(&database, &query, vec![]).unwrap();
     assert_eq!(read.results[0].rows, [[int(1)]]);

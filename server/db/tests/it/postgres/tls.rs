@@ -62,7 +62,7 @@ fn encrypted(url: String) -> Result<Value, Error> {
 
 fn unavailable(url: String) -> String {
     match encrypted(url) {
-        Err(Error::Unavailable { message }) => {
+        Err(Error::Unavailable { message } | Error::Login { message }) => {
             assert!(!message.contains("secret"), "{message}");
             message
         }

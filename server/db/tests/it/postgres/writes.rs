@@ -45,6 +45,10 @@ fn violated_constraints_say_which() {
     check("select no()", ConstraintKind::Other);
     assert_eq!(fixture.value("select count(*) from t", vec![]), int(1));
     assert_eq!(fixture.value("select count(*) from child", vec![]), int(0));
+    fixture.write("insert into child values (1)", vec![]);
+    check("delete from t", ConstraintKind::StillReferenced);
+    check("update t set id = 2", ConstraintKind::StillReferenced);
+    check("update child set t = 9", ConstraintKind::ForeignKey);
 }
 
 #[test]
