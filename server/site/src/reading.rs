@@ -94,13 +94,14 @@ fn whole(
     before: Option<&Generation>,
     is_served: bool,
 ) -> Result<Generation, Vec<Problem>> {
-    let folder = Folder::read(dir, Dialect::of(&config.database))?;
+    let dialect = Dialect::of(&config.database);
+    let folder = Folder::read(dir, dialect)?;
     let fingerprint = folder.fingerprint();
     let (number, pages) = match before {
         Some(before) if before.fingerprint == fingerprint => (before.number, before.pages.clone()),
         _ => (
             before.map_or(0, |before| before.number + 1),
-            Arc::new(compile(&folder, database)?),
+            Arc::new(compile(&folder, dialect, database)?),
         ),
     };
     let texts = Texts {
