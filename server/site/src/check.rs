@@ -25,6 +25,8 @@ use crate::{
 /// The result of a check of a site.
 #[derive(Clone, Debug, Default)]
 pub struct CheckReport {
+    /// How many addresses with pages there are.
+    pub pages: usize,
     /// Every query, with what it depends on.
     pub queries: Vec<QueryReport>,
     /// Pages and files that never respond, or not at their own address: allowed, but probably not
@@ -81,6 +83,7 @@ pub fn check(dir: &Path, config: &Config) -> Result<CheckReport, Vec<Problem>> {
             .and_then(|config| check_one(&host.site, &config));
         match checked {
             Ok(report) => {
+                all.pages += report.pages;
                 all.requirements.extend(report.requirements);
                 all.pending.extend(report.pending);
                 all.notes.extend(below(&host.shown, report.notes));
@@ -252,7 +255,9 @@ fn report(dir: &Path, config: &Config, database: &Database) -> Result<CheckRepor
         let mut notes = generation.pages.doubts.clone();
         notes.extend(shadowed(&config.rules));
         notes.extend(hidden(&generation));
+        let endpoints = generation.pages.endpoints.iter();
         Ok(CheckReport {
+            pages: endpoints.filter(|endpoint| endpoint.page.is_some()).count(),
             queries: queries(&generation),
             notes,
             ..CheckReport::default()
