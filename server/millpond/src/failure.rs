@@ -42,6 +42,14 @@ impl CommandFailure {
         }
     }
 
+    /// The number of errors that it is.
+    pub(crate) fn count(&self) -> usize {
+        match self {
+            Self::Message { .. } => 1,
+            Self::Problems(problems) => problems.len(),
+        }
+    }
+
     /// Says it on standard error.
     pub(crate) fn print(&self) {
         self.lines().iter().for_each(note);

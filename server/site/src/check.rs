@@ -25,6 +25,8 @@ use crate::{
 /// The result of a check of a site.
 #[derive(Clone, Debug, Default)]
 pub struct CheckReport {
+    /// How many addresses with pages there are.
+    pub pages: usize,
     /// Every query, with what it depends on.
     pub queries: Vec<QueryReport>,
     /// Pages and files that never respond, or not at their own address: allowed, but probably not
@@ -81,6 +83,7 @@ pub fn check(dir: &Path, config: &Config) -> Result<CheckReport, Vec<Problem>> {
             .and_then(|config| check_one(&host.site, &config));
         match checked {
             Ok(report) => {
+                all.pages += report.pages;
                 all.requirements.extend(report.requirements);
                 all.pending.extend(report.pending);
                 all.notes.extend(below(&host.shown, report.notes));
@@ -126,6 +129,7 @@ fn check_postgres(
             let mut report = report(dir, config, &database)?;
             report.requirements = requirements(&database, &report, &shown)?;
             report.pending = rehearsal.pending;
+            report.notes.extend(deleted(&rehearsal.applied, migrations));
             report.notes.extend(rehearsal.left_out.map(|name| {
                 Problem::new(
                     migrations.file(&name),
@@ -209,9 +213,12 @@ fn check_sqlite(
     })?;
     let copy = scratch.path().join("check.db");
     let shown = opening::shown(dir, &config.database);
+    let mut applied = Vec::new();
     if path.exists() {
-        millpond_db::copy_schema(path, &copy)
-            .map_err(|error| vec![Problem::new(&shown, error.to_string())])?;
+        applied = millpond_db::copy_schema(path, &copy).map_err(|error| {
+            let problem = Problem::new(&shown, format!("the database cannot be read: {error}"));
+            vec![opening::with_file_hint(problem, path)]
+        })?;
     }
     let database = opening::sqlite(dir, &copy, config, 1).map_err(|problem| vec![problem])?;
     let report = opening::migrate(&database, migrations, &shown)
@@ -219,10 +226,23 @@ fn check_sqlite(
         .and_then(|()| report(dir, config, &database));
     database.stop();
     let mut report = report?;
+    report.notes.extend(deleted(&applied, migrations));
     // On the site's own file: the scratch database has no triggers that record changes.
     report.requirements = sqlite_requirements(path, config.feed)
         .map_err(|error| vec![Problem::new(&shown, error.to_string())])?;
     Ok(report)
+}
+
+/// The migrations that were applied and of which there is no file any more.
+fn deleted(applied: &[String], migrations: &Migrations) -> Vec<Problem> {
+    let is_there = |name: &String| migrations.list.iter().any(|known| known.name == *name);
+    let gone = applied.iter().filter(|name| !is_there(name));
+    gone.map(|name| {
+        let message = "this migration was applied to the database, and its file is gone";
+        Problem::new(migrations.file(name), message)
+            .hint("restore the file: a new database would lack what it makes")
+    })
+    .collect()
 }
 
 /// Reads the folder as serving it would, and says what is there.
@@ -232,9 +252,12 @@ fn report(dir: &Path, config: &Config, database: &Database) -> Result<CheckRepor
         if !unread.is_empty() {
             return Err(unread.to_vec());
         }
-        let mut notes = shadowed(&config.rules);
+        let mut notes = generation.pages.doubts.clone();
+        notes.extend(shadowed(&config.rules));
         notes.extend(hidden(&generation));
+        let endpoints = generation.pages.endpoints.iter();
         Ok(CheckReport {
+            pages: endpoints.filter(|endpoint| endpoint.page.is_some()).count(),
             queries: queries(&generation),
             notes,
             ..CheckReport::default()

@@ -11,7 +11,7 @@ use minijinja::Environment;
 
 use crate::{
     Problem,
-    dialect::Text,
+    dialect::{Dialect, Text},
     folder::Folder,
     locale::Formats,
     page::{Counters, Endpoint, Page, PageQuery, PageStatement},
@@ -20,7 +20,7 @@ use crate::{
     route::{Pattern, Router},
     script::{NamedQuery, Rows, Script},
     session::Needs,
-    template,
+    template::{self, Given, GivenQuery},
 };
 
 mod form;
@@ -43,6 +43,8 @@ pub(crate) struct Pages {
     /// Whether the site has error pages of its own.
     pub(crate) custom_404: bool,
     pub(crate) custom_500: bool,
+    /// Values in templates that may be missing, depending on the data and the request.
+    pub(crate) doubts: Vec<Problem>,
 }
 
 /// The files of one path.
@@ -56,6 +58,7 @@ struct Files<'f> {
 /// Compiles all pages; gives all faults at once.
 pub(crate) fn compile(
     folder: &Folder,
+    dialect: Dialect,
     database: &Database,
     formats: Formats,
 ) -> Result<Pages, Vec<Problem>> {
@@ -90,18 +93,25 @@ pub(crate) fn compile(
         environment,
         custom_404: false,
         custom_500: false,
+        doubts: Vec::new(),
     };
+    let mut given = Vec::new();
     for (stem, files) in stems {
         match stem {
             "404" => pages.custom_404 = true,
             "500" => pages.custom_500 = true,
             _ => {
-                if let Err(found) = pages.add(stem, &files, database) {
+                if let Err(found) = pages.add(stem, &files, database, &mut given) {
                     problems.extend(found);
                 }
             }
         }
     }
+    // PostgreSQL gives documents and lists as such.
+    let has_documents = dialect == Dialect::Postgres;
+    let inspection = template::inspect(&pages.environment, &sources, &given, has_documents);
+    problems.extend(inspection.errors);
+    pages.doubts = inspection.doubts;
     if problems.is_empty() {
         Ok(pages)
     } else {
@@ -124,6 +134,7 @@ impl Pages {
         stem: &str,
         files: &Files<'_>,
         database: &Database,
+        given: &mut Vec<Given>,
     ) -> Result<(), Vec<Problem>> {
         let first = files.html.or(files.sql).or(files.post);
         let file = first.map_or_else(PathBuf::new, Text::page);
@@ -138,9 +149,10 @@ impl Pages {
         }
         let page = match (files.html, files.sql) {
             (None, None) => None,
-            (html, sql) => Some(Arc::new(
-                self.page(index, stem, &pattern, html, sql, database)?,
-            )),
+            (html, sql) => {
+                let page = self.page(index, stem, &pattern, (html, sql), database, given)?;
+                Some(Arc::new(page))
+            }
         };
         let form = files
             .post
@@ -154,14 +166,15 @@ impl Pages {
         Ok(())
     }
 
+    /// What answers GET at a path. What its template gets goes to `given`.
     fn page(
         &self,
         index: usize,
         stem: &str,
         pattern: &Pattern,
-        html: Option<&Text>,
-        sql: Option<&Text>,
+        (html, sql): (Option<&Text>, Option<&Text>),
         database: &Database,
+        given: &mut Vec<Given>,
     ) -> Result<Page, Vec<Problem>> {
         let file = sql.map_or_else(|| PathBuf::from(format!("pages/{stem}.sql")), Text::page);
         let text = sql.map_or("", |sql| &sql.text);
@@ -212,22 +225,9 @@ impl Pages {
             problems.extend(found);
             Vec::new()
         });
-        let template = html.map(|source| {
-            let name = format!("pages/{stem}.html");
-            let known: Vec<&str> = script
-                .queries
-                .iter()
-                .map(|query| query.name.as_str())
-                .chain(["params", "request"])
-                .collect();
-            problems.extend(template::unknown_names(
-                &self.environment,
-                &name,
-                &source.text,
-                &known,
-            ));
-            name
-        });
+        let template = html.map(|_| format!("pages/{stem}.html"));
+        let gets = |template| given_to(template, &script, &prepared, &params);
+        given.extend(template.clone().map(gets));
         let page_type = PageType::of(stem);
         if page_type.is_csv() && template.is_none() && script.queries.len() != 1 {
             let count = script.queries.len();
@@ -297,6 +297,29 @@ impl Pages {
                 Err(problems)
             }
         }
+    }
+}
+
+/// What a page gives its template.
+fn given_to(
+    template: String,
+    script: &Script,
+    prepared: &[(&NamedQuery, Vec<(Chosen, db::Query)>)],
+    params: &[Param],
+) -> Given {
+    let queries = script.queries.iter().map(|named| {
+        let mut compiled = prepared.iter();
+        let compiled = compiled.find(|(known, _)| known.name == named.name);
+        GivenQuery {
+            name: named.name.clone(),
+            rows: named.rows,
+            columns: compiled.map(|(_, all)| all[0].1.columns()),
+        }
+    });
+    Given {
+        template,
+        queries: queries.collect(),
+        params: params.iter().map(|param| param.name.clone()).collect(),
     }
 }
 

@@ -33,8 +33,16 @@ impl Folder {
     pub(crate) fn read(dir: &Path, dialect: Dialect) -> Result<Self, Vec<Problem>> {
         let mut problems = Vec::new();
         let mut folder = Self::default();
-        if !dir.join("pages").is_dir() {
-            let problem = Problem::new("pages", "there is no such folder").hint("pages/index.html is the site's front page; `millpond new DIR` makes a site to start from");
+        let front = "pages/index.html is the site's front page; `millpond new DIR` makes a site to start from";
+        let problem = match fs::metadata(dir.join("pages")) {
+            Ok(pages) if pages.is_dir() => None,
+            Ok(_) => Some(Problem::new("pages", "is a file, not a folder").hint(front)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                Some(Problem::new("pages", "there is no such folder").hint(front))
+            }
+            Err(error) => Some(unreadable(PathBuf::from("pages"), &error)),
+        };
+        if let Some(problem) = problem {
             return Err(vec![problem]);
         }
         let mut pages = BTreeMap::new();
@@ -123,10 +131,7 @@ fn walk(
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return,
         Err(error) => {
-            return problems.push(Problem::new(
-                PathBuf::from(root).join(below),
-                format!("the folder cannot be read: {error}"),
-            ));
+            return problems.push(unreadable(PathBuf::from(root).join(below), &error));
         }
     };
     for entry in entries.flatten() {
@@ -156,6 +161,16 @@ fn walk(
             Err(why) => problems.push(Problem::new(format!("{root}/{path}"), why)),
         }
     }
+}
+
+/// A folder that cannot be read.
+fn unreadable(folder: PathBuf, error: &io::Error) -> Problem {
+    Problem::new(folder, format!("the folder cannot be read: {error}")).hint(match error.kind() {
+        io::ErrorKind::PermissionDenied => {
+            "the user that runs millpond must be able to read and to enter it (chmod u+rx)"
+        }
+        _ => "see whether the folder can be listed with ls",
+    })
 }
 
 fn text(path: &Path) -> Result<String, String> {

@@ -1,6 +1,8 @@
 //! The database of a site: opened, waited for, and brought up to date.
 
 use std::{
+    fs::File,
+    io::Read as _,
     path::{Path, PathBuf},
     thread,
     time::Duration,
@@ -116,11 +118,35 @@ pub(crate) fn sqlite(
         ..SqliteOptions::new(path)
     };
     Database::open(options).map_err(|error| {
-        Problem::new(
+        let problem = Problem::new(
             path.strip_prefix(dir).unwrap_or(path),
             format!("the database cannot be opened: {error}"),
-        )
+        );
+        with_file_hint(problem, path)
     })
+}
+
+/// Adds what can be done about an SQLite file that cannot be opened.
+pub(crate) fn with_file_hint(problem: Problem, path: &Path) -> Problem {
+    let folder = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty());
+    let mut beginning = [0; 16];
+    let read = File::open(path).and_then(|mut file| file.read_exact(&mut beginning));
+    let hint = match read {
+        _ if folder.is_some_and(|folder| !folder.exists()) => {
+            "the folder of this file does not exist: make it, or change database.url"
+        }
+        _ if path.is_dir() => "it is a folder: name a file in database.url",
+        Ok(()) if beginning != *b"SQLite format 3\0" => {
+            "the file is no SQLite database: move it away, or name another in database.url"
+        }
+        _ => {
+            "the user that runs millpond must be able to read and write the file and its folder, as \
+             SQLite keeps files of its own beside it"
+        }
+    };
+    problem.hint(hint)
 }
 
 /// Applies what was not applied before.

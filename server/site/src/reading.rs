@@ -95,14 +95,15 @@ fn whole(
     before: Option<&Generation>,
     is_served: bool,
 ) -> Result<Generation, Vec<Problem>> {
-    let folder = Folder::read(dir, Dialect::of(&config.database))?;
+    let dialect = Dialect::of(&config.database);
+    let folder = Folder::read(dir, dialect)?;
     let formats = config.formats;
     let fingerprint = folder.fingerprint(formats);
     let (number, pages) = match before {
         Some(before) if before.fingerprint == fingerprint => (before.number, before.pages.clone()),
         _ => (
             before.map_or(0, |before| before.number + 1),
-            Arc::new(compile(&folder, database, formats)?),
+            Arc::new(compile(&folder, dialect, database, formats)?),
         ),
     };
     let texts = Texts {

@@ -4,25 +4,71 @@ use std::collections::BTreeMap;
 
 use minijinja::{Environment, ErrorKind, UndefinedBehavior, syntax::SyntaxConfig};
 
-use crate::{Problem, filters, locale::Formats, page_type, suggest::closest};
+use crate::{Problem, locale::Formats, page_type, suggest::closest};
 
-/// The error of a render for the owner's log: place and cause, with the causes of the cause.
+mod calls;
+mod expressions;
+mod facts;
+mod filters;
+mod findings;
+mod inherit;
+mod inspect;
+mod members;
+mod names;
+mod scope;
+mod shape;
+mod syntax;
+mod walk;
+
+pub(crate) use inspect::{Given, GivenQuery, inspect};
+
+/// The error of a render for the owner's log: the place where it arose, what it is, and by which
+/// templates the render came there.
 pub(crate) fn failure(error: &minijinja::Error) -> String {
-    let place = match (error.name(), error.line()) {
-        (Some(name), Some(line)) => format!("{}:{line}: ", file_of(name)),
-        (Some(name), None) => format!("{}: ", file_of(name)),
-        _ => String::new(),
+    let mut innermost = error;
+    let mut through = Vec::new();
+    while let Some(cause) = std::error::Error::source(innermost)
+        .and_then(|cause| cause.downcast_ref::<minijinja::Error>())
+    {
+        through.push(place(innermost));
+        innermost = cause;
+    }
+    let mut text = match (innermost.kind(), innermost.detail()) {
+        (ErrorKind::UndefinedError, Some(detail)) => detail.to_owned(),
+        (ErrorKind::UndefinedError, None) => {
+            let text = innermost.template_source().zip(innermost.range());
+            let text = text.and_then(|(source, range)| source.get(range));
+            text.map_or_else(
+                || "a value is undefined".to_owned(),
+                |text| format!("a value is undefined in `{text}`"),
+            )
+        }
+        (kind, Some(detail)) => format!("{kind}: {detail}"),
+        (kind, None) => kind.to_string(),
     };
-    let mut text = format!("{place}{}", error.kind());
-    if let Some(detail) = error.detail() {
-        text = format!("{text}: {detail}");
+    if let Some(at) = place(innermost) {
+        text = format!("{at}: {text}");
     }
-    let mut cause = std::error::Error::source(error);
-    while let Some(inner) = cause {
-        text = format!("{text}, because {inner}");
-        cause = inner.source();
+    let through = through.into_iter().rev().flatten();
+    text.extend(through.map(|at| format!(", called by {at}")));
+    match std::error::Error::source(innermost) {
+        Some(cause) => format!("{text}, because {cause}"),
+        None => text,
     }
-    text
+}
+
+/// The file, line and column of an error, as far as they are known.
+fn place(error: &minijinja::Error) -> Option<String> {
+    let file = file_of(error.name()?);
+    let column = error
+        .template_source()
+        .zip(error.range())
+        .map(|(text, range)| Problem::new(&file, "").at_offset(text, range.start).at);
+    Some(match (column.flatten(), error.line()) {
+        (Some((line, column)), _) => format!("{file}:{line}:{column}"),
+        (None, Some(line)) => format!("{file}:{line}"),
+        (None, None) => file,
+    })
 }
 
 /// The limit of one render in minijinja's instructions: an endless loop becomes an error. A page of
@@ -41,12 +87,8 @@ pub(crate) fn environment(
     environment.set_auto_escape_callback(page_type::auto_escape);
     environment.set_formatter(page_type::format);
     environment.set_fuel(Some(FUEL));
-    let syntax = SyntaxConfig::builder()
-        .trim_blocks(true)
-        .lstrip_blocks(true)
-        .build();
-    environment.set_syntax(syntax.expect("Jinja's own delimiters are sound"));
-    filters::register(&mut environment, formats);
+    environment.set_syntax(syntax_config());
+    crate::filters::register(&mut environment, formats);
     let mut problems = Vec::new();
     for (name, source) in sources {
         if let Err(error) = environment.add_template_owned(name.clone(), source.clone()) {
@@ -60,6 +102,14 @@ pub(crate) fn environment(
     } else {
         Err(problems)
     }
+}
+
+fn syntax_config() -> SyntaxConfig {
+    let syntax = SyntaxConfig::builder()
+        .trim_blocks(true)
+        .lstrip_blocks(true)
+        .build();
+    syntax.expect("Jinja's own delimiters are sound")
 }
 
 /// The file of a template's name, relative to the site folder.
@@ -158,68 +208,6 @@ fn references(source: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// Names that a page's template reads and that are never supplied.
-pub(crate) fn unknown_names(
-    environment: &Environment<'_>,
-    name: &str,
-    source: &str,
-    known: &[&str],
-) -> Vec<Problem> {
-    let Ok(template) = environment.get_template(name) else {
-        return Vec::new();
-    };
-    let globals: Vec<String> = environment
-        .globals()
-        .map(|(name, _)| name.to_owned())
-        .collect();
-    let mut names: Vec<_> = template.undeclared_variables(false).into_iter().collect();
-    names.sort_unstable();
-    names
-        .iter()
-        .filter(|unknown| {
-            !known.contains(&unknown.as_str()) && !globals.iter().any(|global| global == *unknown)
-        })
-        .map(|unknown| {
-            let problem = Problem::new(
-                file_of(name),
-                format!("nothing gives the template `{unknown}`"),
-            );
-            let problem = match word_at(source, unknown) {
-                Some(offset) => problem.at_offset(source, offset),
-                None => problem,
-            };
-            match closest(unknown, known.iter().copied()) {
-                Some(near) => problem.hint(format!("did you mean `{near}`?")),
-                None => problem.hint(format!(
-                    "a template sees the page's queries by name, `params` and `request`; here: {}",
-                    known.join(", ")
-                )),
-            }
-        })
-        .collect()
-}
-
-/// The first place of `word` as a whole word inside a tag.
-fn word_at(source: &str, word: &str) -> Option<usize> {
-    let inside = |at: usize| {
-        let before = &source[..at];
-        let open = before.rfind("{{").max(before.rfind("{%"));
-        let close = before.rfind("}}").max(before.rfind("%}"));
-        open > close
-    };
-    let is_word = |byte: Option<&u8>| {
-        byte.is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_' || *byte == b'.')
-    };
-    source.match_indices(word).map(|(at, _)| at).find(|&at| {
-        let bytes = source.as_bytes();
-        inside(at)
-            && !is_word(at.checked_sub(1).and_then(|before| bytes.get(before)))
-            && !bytes
-                .get(at + word.len())
-                .is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -232,6 +220,34 @@ mod tests {
                 .unwrap()
                 .debug()
         );
+    }
+
+    #[test]
+    fn a_failed_render_names_the_expression_with_its_place() {
+        let sources = [
+            (
+                "pages/a.html",
+                "x\n{% for a in [{'b': 1}] %}{{ a.titel }}{% endfor %}",
+            ),
+            ("pages/b.html", "{% include 'part.html' %}"),
+            ("part.html", "\n\n {{ 'é' }}{{ nothing.here }}"),
+            ("pages/c.html", "{{ 1 / 'x' }}"),
+        ];
+        let sources = sources.map(|(name, source)| (name.to_owned(), source.to_owned()));
+        let environment = environment(&sources.into(), Formats::default()).unwrap();
+        let fails = |name: &str| {
+            let template = environment.get_template(name).unwrap();
+            failure(&template.render(()).unwrap_err())
+        };
+        assert_eq!(
+            fails("pages/a.html"),
+            "pages/a.html:2:29: `a.titel` is undefined"
+        );
+        assert_eq!(
+            fails("pages/b.html"),
+            "templates/part.html:3:14: `nothing` is undefined, called by pages/b.html:1:4"
+        );
+        assert!(fails("pages/c.html").starts_with("pages/c.html:1:4: invalid operation: "));
     }
 
     #[test]
@@ -263,21 +279,5 @@ mod tests {
             faults(&[("a.html", "{% include 'b.html' ignore missing %}")]),
             ""
         );
-        let pages = sources(&[(
-            "pages/a.html",
-            "{{ artcle.title }} {{ article.x }}{{ request.path }}",
-        )]);
-        let environment = environment(&pages, Formats::default()).unwrap();
-        let unknown = unknown_names(
-            &environment,
-            "pages/a.html",
-            &pages["pages/a.html"],
-            &["article", "params", "request"],
-        );
-        assert_eq!(
-            unknown[0].to_string(),
-            "pages/a.html:1:4: nothing gives the template `artcle`\n  hint: did you mean `article`?"
-        );
-        assert_eq!(unknown.len(), 1);
     }
 }

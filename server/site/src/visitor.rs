@@ -71,7 +71,8 @@ impl Visitor {
     }
 }
 
-const FIELDS: &[&str] = &["method", "path", "query", "headers", "host", "claims"];
+/// The members of `request`.
+pub(crate) const FIELDS: &[&str] = &["method", "path", "query", "headers", "host", "claims"];
 
 impl Object for Visitor {
     fn get_value(self: &Arc<Self>, key: &Value) -> Option<Value> {

@@ -21,6 +21,8 @@ pub struct Rehearsal {
     pub pending: Vec<String>,
     /// The first that cannot run in a transaction: it and what comes after it was left out.
     pub left_out: Option<String>,
+    /// The names of all that were applied before, also of those that the site no longer has.
+    pub applied: Vec<String>,
 }
 
 /// A migration may take longer than a query, but not wait for a lock that others queue up behind.
@@ -56,6 +58,7 @@ pub(super) async fn rehearse(pool: &Pool, migrations: &[Migration]) -> Result<Re
         }
         rehearsal.pending.push(migration.name.clone());
     }
+    rehearsal.applied = applied.into_iter().map(|(name, _)| name).collect();
     shared.rehearsing.store(true, Ordering::SeqCst);
     pool.put(connection);
     Ok(rehearsal)

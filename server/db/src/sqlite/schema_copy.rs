@@ -8,11 +8,12 @@ use crate::{Error, migration};
 
 /// Creates the database `to` with the tables, views, indexes and triggers of `from`, and with its
 /// record of applied migrations, without the triggers that record changes. Nothing is written to
-/// `from`, and of its rows only that record is read.
+/// `from`, and of its rows only that record is read. Gives the names of the applied migrations.
 ///
+/// # Errors
 /// If `from` cannot be read, or has a definition that this SQLite cannot execute (a virtual table
 /// of a missing module).
-pub fn copy_schema(from: &Path, to: &Path) -> Result<(), Error> {
+pub fn copy_schema(from: &Path, to: &Path) -> Result<Vec<String>, Error> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let source = Connection::open_with_flags(from, flags).map_err(Error::unavailable)?;
     let target = Connection::open(to).map_err(Error::unavailable)?;
@@ -37,26 +38,29 @@ fn definitions(source: &Connection) -> rusqlite::Result<Vec<String>> {
     rows.collect()
 }
 
-fn copy_record(source: &Connection, target: &Connection) -> rusqlite::Result<()> {
+fn copy_record(source: &Connection, target: &Connection) -> rusqlite::Result<Vec<String>> {
     let known: bool = source.query_row(
         "select exists (select 1 from sqlite_schema where name = '_millpond_migrations')",
         [],
         |row| row.get(0),
     )?;
     if !known {
-        return Ok(());
+        return Ok(Vec::new());
     }
     target.execute_batch(migration::TABLE)?;
     let mut rows = source.prepare("select name, hash, applied_at from _millpond_migrations")?;
     let mut rows = rows.query([])?;
+    let mut names = Vec::new();
     while let Some(row) = rows.next()? {
         let record: [String; 3] = [row.get(0)?, row.get(1)?, row.get(2)?];
         target.execute(
             "insert into _millpond_migrations (name, hash, applied_at) values (?, ?, ?)",
-            record,
+            record.each_ref(),
         )?;
+        let [name, ..] = record;
+        names.push(name);
     }
-    Ok(())
+    Ok(names)
 }
 
 #[cfg(test)]

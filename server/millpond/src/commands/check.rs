@@ -31,6 +31,9 @@ pub(crate) struct CheckArgs {
     /// Also show what each query depends on, and what would make that less
     #[arg(long)]
     dependencies: bool,
+    /// Show the statements for the database in full, also long ones
+    #[arg(long)]
+    sql: bool,
     /// Only show how browsers are made to trust the certificate for localhost
     #[arg(long, conflicts_with = "fix")]
     trust: bool,
@@ -51,37 +54,34 @@ impl CheckArgs {
             let warnings = warnings.iter();
             warnings.for_each(|warning| note(format_args!("warning: {warning}")));
         };
-        let CheckReport {
-            queries,
-            notes,
-            requirements,
-            pending,
-        } = millpond_site::check(&self.site, &config).inspect_err(|_| {
-            warn();
-            print_all(&errors);
-        })?;
+        let mut report = match millpond_site::check(&self.site, &config) {
+            Ok(report) => report,
+            Err(problems) => {
+                errors.push(problems.into());
+                note(refusal(&self.site, &errors, warnings.len()));
+                warn();
+                return fail(errors);
+            }
+        };
         if errors.is_empty() {
-            let found = notes.len() + requirements.len() + warnings.len();
-            note(verdict(&self.site, found, queries.len()));
+            note(verdict(&self.site, &report, warnings.len()));
+        } else {
+            note(refusal(&self.site, &errors, warnings.len()));
         }
         warn();
-        for found in &notes {
+        for found in &report.notes {
             note(format_args!("note: {found}"));
         }
-        for lacking in &requirements {
-            print_missing(lacking, self.fix);
+        self.print_requirements(&report.requirements);
+        if self.fix && self.repair(&config, &report)? {
+            report = millpond_site::check(&self.site, &config)?;
+            note(verdict(&self.site, &report, warnings.len()));
+            self.print_requirements(&report.requirements);
         }
-        if self.fix {
-            self.repair(&config, &requirements, &pending)?;
+        if !report.queries.is_empty() {
+            self.print_dependencies(&report.queries);
         }
-        if !queries.is_empty() {
-            self.print_dependencies(&queries);
-        }
-        if let Some(last) = errors.pop() {
-            print_all(&errors);
-            return Err(last);
-        }
-        Ok(())
+        fail(errors)
     }
 
     fn print_dependencies(&self, queries: &[QueryReport]) {
@@ -102,28 +102,71 @@ impl CheckArgs {
     }
 }
 
-/// The result in one line: `found` are the notes.
-fn verdict(site: &Path, found: usize, queries: usize) -> String {
+/// The result in one line, if there are no errors.
+fn verdict(site: &Path, report: &CheckReport, warnings: usize) -> String {
+    let found = report.notes.len() + report.requirements.len() + warnings;
     let found = match found {
         0 => "all is well".to_owned(),
-        1 => "nothing is wrong, 1 note".to_owned(),
-        more => format!("nothing is wrong, {more} notes"),
+        more => format!("nothing is wrong, {}", counted(more, "note")),
     };
-    let queries = match queries {
-        1 => "1 query".to_owned(),
-        more => format!("{more} queries"),
+    format!(
+        "{}: {found}, {}, {}",
+        named(site),
+        counted(report.pages, "page"),
+        match report.queries.len() {
+            1 => "1 query".to_owned(),
+            more => format!("{more} queries"),
+        }
+    )
+}
+
+/// The result in one line, if there are errors.
+fn refusal(site: &Path, errors: &[CommandFailure], warnings: usize) -> String {
+    let errors = errors.iter().map(CommandFailure::count).sum();
+    let warnings = match warnings {
+        0 => String::new(),
+        more => format!(", {}", counted(more, "warning")),
     };
-    format!("{}: {found}, {queries}", site.display())
+    format!("{}: {}{warnings}", named(site), counted(errors, "error"))
+}
+
+fn counted(count: usize, what: &str) -> String {
+    match count {
+        1 => format!("1 {what}"),
+        more => format!("{more} {what}s"),
+    }
+}
+
+/// The folder as it was typed; `.` and `..` by their names.
+fn named(site: &Path) -> String {
+    let full = match site.file_name() {
+        Some(_) => None,
+        None => site.canonicalize().ok(),
+    };
+    let name = full.as_deref().and_then(Path::file_name);
+    name.map_or_else(
+        || site.display().to_string(),
+        |name| name.to_string_lossy().into_owned(),
+    )
+}
+
+/// Prints all errors but the last, which is the command's.
+fn fail(mut errors: Vec<CommandFailure>) -> CommandResult {
+    let Some(last) = errors.pop() else {
+        return Ok(());
+    };
+    errors.iter().for_each(CommandFailure::print);
+    Err(last)
 }
 
 impl CheckArgs {
-    /// Runs what may be run once the owner agrees, and says so.
-    fn repair(
-        &self,
-        config: &Config,
-        requirements: &[Requirement],
-        pending: &[String],
-    ) -> CommandResult {
+    /// Runs what may be run once the owner agrees, and says so. True if something was run.
+    fn repair(&self, config: &Config, report: &CheckReport) -> CommandResult<bool> {
+        let CheckReport {
+            requirements,
+            pending,
+            ..
+        } = report;
         if config.has_hosts() {
             return Err(CommandFailure::new(
                 "--fix is for one site, and this folder names several",
@@ -140,19 +183,115 @@ impl CheckArgs {
         let fixable = requirements.iter().filter(|lacking| lacking.may_fix);
         let count = fixable.count();
         if count == 0 || !(self.yes || is_agreed(count)?) {
-            return Ok(());
+            return Ok(false);
         }
         millpond_site::repair(&self.site, config, requirements, |lacking| {
             let statement = lacking.statement.as_deref().unwrap_or_default();
-            let then = restart(lacking);
-            note(format_args!("done: {statement};{then}"));
+            let done = self.statement(statement);
+            note(format_args!("done: {done}{}", restart(lacking)));
         })?;
-        Ok(())
+        Ok(true)
+    }
+
+    /// Prints what the database lacks; a reason that several share stands once.
+    fn print_requirements(&self, requirements: &[Requirement]) {
+        let mut groups: Vec<(&str, Vec<&Requirement>)> = Vec::new();
+        for lacking in requirements {
+            let known = groups
+                .iter_mut()
+                .find(|(reason, _)| *reason == lacking.reason);
+            match known {
+                Some((_, group)) => group.push(lacking),
+                None => groups.push((&lacking.reason, vec![lacking])),
+            }
+        }
+        for (reason, group) in groups {
+            if let [lacking] = group[..] {
+                note(format_args!("note: {}: {reason}", lacking.missing));
+                self.print_statement(lacking, "  ");
+                continue;
+            }
+            note(format_args!(
+                "note: {} things are missing: {reason}",
+                group.len()
+            ));
+            for lacking in group {
+                note(format_args!("  {}", lacking.missing));
+                self.print_statement(lacking, "    ");
+            }
+        }
+    }
+
+    /// Prints the statement that adds what is missing. With `--fix`, also whether this command
+    /// would run the statement.
+    fn print_statement(&self, lacking: &Requirement, indent: &str) {
+        if let Some(statement) = &lacking.statement {
+            let label = if self.fix && lacking.may_fix {
+                "fix"
+            } else {
+                "hint"
+            };
+            let statement = self.statement(statement);
+            note(format_args!(
+                "{indent}{label}: {statement}{}",
+                restart(lacking)
+            ));
+        }
+    }
+
+    /// A statement, or what it makes if it is long and `--sql` is not given.
+    fn statement(&self, statement: &str) -> String {
+        if self.sql || is_short(statement) {
+            format!("{statement};")
+        } else {
+            let run = if self.fix { "" } else { "--fix runs them, " };
+            format!("{} ({run}--sql shows the statements)", effect(statement))
+        }
     }
 }
 
-fn print_all(errors: &[CommandFailure]) {
-    errors.iter().for_each(CommandFailure::print);
+/// Whether a statement is printed as it is.
+fn is_short(statement: &str) -> bool {
+    statement.len() <= 160 && !statement.contains('\n')
+}
+
+/// What long statements make or drop, such as `1 function, 4 triggers`.
+fn effect(statements: &str) -> String {
+    let mut made: Vec<(String, usize)> = Vec::new();
+    let mut dropped = made.clone();
+    for statement in statements.split(';') {
+        let words = statement.split_whitespace().map(str::to_lowercase);
+        let mut words = words.skip_while(|word| word == "begin");
+        let tally = match words.next().as_deref() {
+            Some("create") => &mut made,
+            Some("drop") => &mut dropped,
+            _ => continue,
+        };
+        let kind = words.find(|word| {
+            let qualifiers = ["or", "replace", "temp", "unlogged", "unique", "constraint"];
+            !qualifiers.contains(&word.as_str())
+        });
+        let Some(kind) = kind else { continue };
+        match tally.iter_mut().find(|(known, _)| *known == kind) {
+            Some((_, count)) => *count += 1,
+            None => tally.push((kind, 1)),
+        }
+    }
+    let list = |tally: &[(String, usize)]| {
+        let items = tally.iter().map(|(kind, count)| match kind.as_str() {
+            "index" if *count > 1 => format!("{count} indexes"),
+            kind => counted(*count, kind),
+        });
+        items.collect::<Vec<_>>().join(", ")
+    };
+    match (made.is_empty(), dropped.is_empty()) {
+        (false, _) => list(&made),
+        (true, false) => format!("drops {}", list(&dropped)),
+        (true, true) => {
+            let beginning: String = statements.chars().take(100).collect();
+            format!("{}…", beginning.lines().next().unwrap_or_default())
+        }
+    }
 }
 
 /// Asks whether to run the statements that are marked as repairs. Without a terminal the answer is
@@ -174,24 +313,6 @@ fn is_agreed(count: usize) -> Result<bool, CommandFailure> {
     let mut answer = String::new();
     let read = io::stdin().lock().read_line(&mut answer);
     Ok(read.is_ok() && matches!(answer.trim(), "y" | "Y" | "yes"))
-}
-
-/// Prints what the database lacks, why it is needed, and the statement that adds it. With `fix`,
-/// also whether this command would run the statement.
-fn print_missing(lacking: &Requirement, fix: bool) {
-    note(format_args!(
-        "note: {}: {}",
-        lacking.missing, lacking.reason
-    ));
-    if let Some(statement) = &lacking.statement {
-        let then = restart(lacking);
-        let label = if fix && lacking.may_fix {
-            "fix"
-        } else {
-            "hint"
-        };
-        note(format_args!("  {label}: {statement};{then}"));
-    }
 }
 
 /// What is to be done after the statement.
@@ -226,6 +347,39 @@ fn print_advice(queries: &[QueryReport]) {
     }
 }
 
+/// A reason why pages are not kept stands once if at least this number of pages has it.
+const SHARED: usize = 3;
+
+/// What ends a page is listed up to this number of causes; `--dependencies` has all.
+const SHOWN: usize = 4;
+
+/// Takes the reasons that many pages share out of the pages' lists.
+fn shared_reasons(pages: &mut [(String, Vec<String>)]) -> Vec<(String, usize)> {
+    let mut reasons: Vec<(String, usize)> = Vec::new();
+    for (_, ends) in pages.iter() {
+        for text in ends
+            .iter()
+            .filter(|text| text.starts_with("not cacheable: "))
+        {
+            match reasons.iter_mut().find(|(known, _)| known == text) {
+                Some((_, count)) => *count += 1,
+                None => reasons.push((text.clone(), 1)),
+            }
+        }
+    }
+    reasons.retain(|(_, count)| *count >= SHARED);
+    for (_, ends) in pages {
+        // What would end a page that is not kept says nothing beside the reason.
+        if ends
+            .iter()
+            .any(|text| reasons.iter().any(|(reason, _)| reason == text))
+        {
+            ends.clear();
+        }
+    }
+    reasons
+}
+
 /// Prints what ends each page: one line for each file of queries.
 fn print_pages(queries: &[QueryReport]) {
     let mut pages: Vec<(String, Vec<String>)> = vec![("page".into(), vec!["ends by".into()])];
@@ -242,14 +396,25 @@ fn print_pages(queries: &[QueryReport]) {
             }
         }
     }
+    for (_, ends) in pages.iter_mut().filter(|(_, ends)| ends.is_empty()) {
+        ends.push("nothing: it never changes".to_owned());
+    }
+    let reasons = shared_reasons(&mut pages);
+    pages.retain(|(_, ends)| !ends.is_empty());
     let width = pages.iter().map(|(file, _)| file.chars().count()).max();
     let width = width.unwrap_or_default();
+    // The heading alone would be no table.
+    let pages = if pages.len() > 1 { pages } else { Vec::new() };
     for (file, ends) in pages {
-        let ends = match ends.is_empty() {
-            true => "nothing: it never changes".to_owned(),
-            false => ends.join(", "),
-        };
-        say(format_args!("{file:width$}  {ends}"));
+        let more = ends.len().saturating_sub(SHOWN);
+        let shown = ends[..ends.len() - more].join(", ");
+        match more {
+            0 => say(format_args!("{file:width$}  {shown}")),
+            more => say(format_args!("{file:width$}  {shown} and {more} more")),
+        }
+    }
+    for (reason, count) in reasons {
+        say(format_args!("{count} pages are {reason}"));
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::net::TcpListener;
 
-use crate::support::{fail, millpond, new_site, run, site_with, text, write};
+use crate::support::{fail, millpond, new_site, run, serve, site_with, text, write};
 
 #[test]
 fn help_lists_the_commands_that_exist() {
@@ -55,7 +55,10 @@ fn what_is_no_site_says_how_to_make_one() {
 
 /// Changes one file of a good site, and expects `check` and `serve` to find the same fault.
 fn fault(name: &str, contents: &str, expected: &[&str]) {
-    let site = new_site();
+    fault_in(&new_site(), name, contents, expected);
+}
+
+fn fault_in(site: &tempfile::TempDir, name: &str, contents: &str, expected: &[&str]) {
     write(site.path(), name, contents);
     for args in [&["check"][..], &["serve", "--listen", "127.0.0.1:0"]] {
         let (status, said) = fail(site.path(), args);
@@ -143,7 +146,75 @@ fn check_says_what_ends_each_page() {
     }
     assert!(!table.contains("remedy"), "{table}");
     let said = text(&output.stderr);
-    assert!(said.starts_with(".: all is well, "), "{said}");
+    let name = site.path().file_name().unwrap().to_str().unwrap();
+    assert!(
+        said.starts_with(&format!("{name}: all is well, 3 pages, 3 queries\n")),
+        "{said}"
+    );
+}
+
+#[test]
+fn check_says_how_many_errors_there_are_before_it_says_which() {
+    let site = new_site();
+    write(
+        site.path(),
+        "pages/index.html",
+        "{{ notes.titel }}{{ 1 | nofilter }}",
+    );
+    let folder = site.path().to_str().unwrap();
+    let (status, said) = fail(site.path(), &["check", folder]);
+    assert_eq!(status, 1);
+    assert!(said.starts_with(&format!("{folder}: 2 errors\n")), "{said}");
+    for part in [
+        "error: pages/index.html:1:10: `notes` is a list: it has no `titel`\n  hint: ",
+        "error: pages/index.html:1:25: there is no filter `nofilter`\n  hint: ",
+    ] {
+        assert!(said.contains(part), "{part}\n{said}");
+    }
+}
+
+#[test]
+fn check_says_what_is_wrong_with_folders_files_and_migrations() {
+    let site = new_site();
+    // Applied, and deleted afterwards.
+    write(
+        site.path(),
+        "migrations/0009_more.sql",
+        "create table more (id integer);\n",
+    );
+    assert!(serve(site.path()).stop().0.success());
+    std::fs::remove_file(site.path().join("migrations/0009_more.sql")).unwrap();
+    let output = run(site.path(), &["check"]);
+    let said = text(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    assert!(
+        said.contains("note: migrations/0009_more.sql: this migration was applied to the database, and its file is gone\n  hint: restore the file"),
+        "{said}"
+    );
+    for (name, contents, expected) in [
+        (
+            "site.db",
+            "no database at all",
+            &["site.db: ", "hint: the file is no SQLite database"][..],
+        ),
+        (
+            "pages",
+            "a file",
+            &["pages: is a file, not a folder", "hint: "],
+        ),
+    ] {
+        let site = new_site();
+        let _ = std::fs::remove_dir_all(site.path().join(name));
+        fault_in(&site, name, contents, expected);
+    }
+    let site = new_site();
+    let settings = "[database]\nurl = \"sqlite:nowhere/site.db\"\n";
+    write(site.path(), "millpond.toml", settings);
+    let (_, said) = fail(site.path(), &["serve", "--listen", "127.0.0.1:0"]);
+    assert!(
+        said.contains("hint: the folder of this file does not exist"),
+        "{said}"
+    );
 }
 
 /// A page that every change of a note ends.

@@ -257,6 +257,12 @@ fn triggers_are_installed_when_the_owner_says_so_and_not_before() {
         said
     };
     let said = check(&[], 0);
+    assert!(!said.contains("create or replace trigger"), "{said}");
+    assert!(
+        said.contains("4 triggers (--fix runs them, --sql shows"),
+        "{said}"
+    );
+    let said = check(&["--sql"], 0);
     assert!(said.contains("create or replace trigger"), "{said}");
     let said = check(&["--fix"], 0);
     assert!(said.contains("--yes"), "{said}");

@@ -103,8 +103,17 @@ fn a_script_agrees_beforehand() {
         said.contains("the statement marked \"fix\" above changes your database"),
         "{said}"
     );
-    let said = check(&["check", "--fix", "--yes", "."]);
-    assert!(said.contains(&format!("done: {statement}")), "{said}");
+    // The report is of the state after it.
+    let output = run(site.path(), &["check", "--fix", "--yes", "."]);
+    let said = text(&output.stderr);
+    let (before, after) = said.split_once(&format!("done: {statement}")).unwrap();
+    assert!(before.contains("nothing is wrong, 1 note"), "{said}");
+    assert!(
+        after.contains("all is well") && !after.contains("note:"),
+        "{said}"
+    );
+    let pages = text(&output.stdout);
+    assert!(!pages.contains("not cacheable"), "{pages}");
     let said = check(&["check", "--fix", "."]);
     assert!(said.contains("all is well"), "{said}");
 }

@@ -16,6 +16,7 @@ mod explained;
 mod folder;
 mod forms;
 mod fuzz;
+mod generated;
 mod max_age;
 mod nodes;
 mod nodes_triggers;

@@ -1,0 +1,223 @@
+//! The shape of an expression, and the faults in it.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use minijinja::machinery::ast::{
+    BinOp, BinOpKind, Compare, Expr, GetItem, IfExpr, Map, Slice, Test, UnaryOp, Var,
+};
+
+use super::{
+    facts::{argument, list_path, path},
+    findings::Finding,
+    shape::{Known, Lack, MapKind, Members, Shape},
+    syntax::constant_text,
+    walk::Walk,
+};
+use crate::suggest::closest;
+
+impl<'t> Walk<'t> {
+    pub(super) fn expr(&mut self, expr: &'t Expr<'t>) -> Known {
+        if !self.enter() {
+            return Known::any();
+        }
+        let value = self.unsettled(expr);
+        self.depth -= 1;
+        match value.lack {
+            Some(_) => self.facts.settle(path(expr).as_deref(), value),
+            None => value,
+        }
+    }
+
+    fn unsettled(&mut self, expr: &'t Expr<'t>) -> Known {
+        match expr {
+            Expr::Var(var) => self.variable(var),
+            Expr::Const(constant) => match constant.value.is_none() {
+                true => Known::new(Shape::None),
+                false => Known::scalar(),
+            },
+            Expr::Slice(slice) => self.slice(slice),
+            Expr::UnaryOp(op) => self.unary(op),
+            Expr::BinOp(op) => self.binary(op),
+            Expr::Compare(compare) => self.compare(compare),
+            Expr::IfExpr(choice) => self.choice(choice),
+            Expr::Filter(filter) => self.filter(filter),
+            Expr::Test(test) => self.test(test),
+            Expr::GetAttr(attr) => {
+                let base = self.needed(&attr.expr);
+                let place = self.place(attr.name);
+                self.member(&base, path(&attr.expr), attr.name, place)
+            }
+            Expr::GetItem(item) => self.item(item),
+            Expr::Call(call) => self.call(call, None),
+            Expr::List(list) => self.list(&list.items),
+            Expr::Tuple(tuple) => self.list(&tuple.items),
+            Expr::Map(map) => self.map(map),
+        }
+    }
+
+    fn variable(&mut self, var: &'t Var<'t>) -> Known {
+        let place = self.place(var.id);
+        if let Some(value) = self.scope.find(var.id) {
+            self.good(place);
+            return value;
+        }
+        let names = self.scope.names();
+        let near = closest(var.id, names.iter().map(String::as_str));
+        let hint = match near {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!(
+                "a template sees the page's queries by name, `params` and `request`; here: {}",
+                self.scope.roots().collect::<Vec<_>>().join(", ")
+            ),
+        };
+        let message = format!("nothing gives the template `{}`", var.id);
+        let finding = Finding::new(place, message, Some(hint));
+        // A page knows what it is given: there a guard such as `is defined` is no excuse.
+        if self.file == self.page && self.calls.is_empty() {
+            self.fault(&finding);
+        }
+        Known::undefined(finding)
+    }
+
+    fn slice(&mut self, slice: &'t Slice<'t>) -> Known {
+        let base = self.needed(&slice.expr);
+        let bounds = [&slice.start, &slice.stop, &slice.step];
+        bounds.into_iter().flatten().for_each(|bound| {
+            self.needed(bound);
+        });
+        match base.shape {
+            Shape::List(_) => Known::new(base.shape),
+            _ => Known::any(),
+        }
+    }
+
+    fn unary(&mut self, op: &'t UnaryOp<'t>) -> Known {
+        self.needed(&op.expr);
+        Known::scalar()
+    }
+
+    fn binary(&mut self, op: &'t BinOp<'t>) -> Known {
+        let left = self.needed(&op.left);
+        match op.op {
+            BinOpKind::ScAnd | BinOpKind::ScOr => {
+                let goes_on = matches!(op.op, BinOpKind::ScAnd);
+                let right = self.under(&op.left, goes_on, |walk| walk.expr(&op.right));
+                // What is given if the left side decides: it is true, or it may be printed.
+                let left = if goes_on {
+                    Known::any()
+                } else {
+                    Known { lack: None, ..left }
+                };
+                right.map_or_else(|| left.clone(), |right| left.join(&right))
+            }
+            BinOpKind::Add => {
+                let right = self.needed(&op.right);
+                match (&left.shape, &right.shape) {
+                    (Shape::List(_), Shape::List(_)) => left.join(&right),
+                    _ => Known::any(),
+                }
+            }
+            _ => {
+                self.needed(&op.right);
+                Known::scalar()
+            }
+        }
+    }
+
+    fn compare(&mut self, compare: &'t Compare<'t>) -> Known {
+        self.needed(&compare.expr);
+        for op in &compare.ops {
+            self.needed(&op.expr);
+        }
+        Known::scalar()
+    }
+
+    fn choice(&mut self, choice: &'t IfExpr<'t>) -> Known {
+        self.needed(&choice.test_expr);
+        let condition = &choice.test_expr;
+        let taken = self.under(condition, true, |walk| walk.expr(&choice.true_expr));
+        let Some(other) = &choice.false_expr else {
+            // Without an `else` it prints nothing.
+            return Known::any();
+        };
+        let other = self.under(condition, false, |walk| walk.expr(other));
+        match (taken, other) {
+            (Some(taken), Some(other)) => taken.join(&other),
+            (Some(value), None) | (None, Some(value)) => value,
+            (None, None) => Known::any(),
+        }
+    }
+
+    fn test(&mut self, test: &'t Test<'t>) -> Known {
+        let value = self.expr(&test.expr);
+        if !matches!(test.name, "defined" | "undefined") {
+            self.need(&value);
+        }
+        for part in &test.args {
+            self.needed(argument(part));
+        }
+        Known::scalar()
+    }
+
+    fn item(&mut self, item: &'t GetItem<'t>) -> Known {
+        let base = self.needed(&item.expr);
+        let key = self.expr(&item.subscript_expr);
+        let place = self.place_of(&item.subscript_expr);
+        if let Some(name) = constant_text(&item.subscript_expr) {
+            return self.member(&base, path(&item.expr), name, place);
+        }
+        self.need(&key);
+        let is_number = matches!(&item.subscript_expr, Expr::Const(key) if key.value.is_number())
+            || matches!(&item.subscript_expr, Expr::UnaryOp(_));
+        match (&base.shape, is_number) {
+            (Shape::List(_), _) => self.element(&base, &item.expr),
+            (Shape::Row(columns), true) => {
+                let message = format!("`{}` is a row: its columns have names", columns.of);
+                Known::undefined(Finding::new(place, message, None))
+            }
+            _ => Known::any(),
+        }
+    }
+
+    /// One item of a list, which may be empty unless it is written out.
+    pub(super) fn element(&mut self, list: &Known, expr: &'t Expr<'t>) -> Known {
+        let Shape::List(item) = &list.shape else {
+            return Known::any();
+        };
+        let item = (**item).clone();
+        let Some(path) = list_path(expr) else {
+            return item;
+        };
+        let message = format!("`{path}` may have no row here");
+        let hint = format!("write {{% if {path} %}}…{{% endif %}} around it");
+        let place = self.place_of(expr);
+        item.lacking(Lack {
+            is_none: false,
+            path,
+            finding: Finding::lack(place, message, hint),
+        })
+    }
+
+    fn list(&mut self, items: &'t [Expr<'t>]) -> Known {
+        let items: Vec<Known> = items.iter().map(|item| self.expr(item)).collect();
+        let joined = items.into_iter().reduce(|one, two| one.join(&two));
+        Known::new(Shape::List(Rc::new(joined.unwrap_or_else(Known::any))))
+    }
+
+    fn map(&mut self, map: &'t Map<'t>) -> Known {
+        let mut fields = Some(BTreeMap::new());
+        for (key, value) in map.keys.iter().zip(&map.values) {
+            self.needed(key);
+            let value = self.expr(value);
+            match (constant_text(key), &mut fields) {
+                (Some(key), Some(fields)) => drop(fields.insert(key.to_owned(), value)),
+                _ => fields = None,
+            }
+        }
+        fields.map_or_else(Known::any, |fields| {
+            let of = MapKind::Literal;
+            Known::new(Shape::Members(Rc::new(Members { of, fields })))
+        })
+    }
+}

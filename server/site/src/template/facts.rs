@@ -1,0 +1,258 @@
+//! What a condition tells of the values that it looks at.
+
+use minijinja::machinery::ast::{BinOp, BinOpKind, CallArg, Expr, UnaryOpKind};
+
+use super::{
+    shape::{Known, Shape},
+    syntax::constant_text,
+    walk::Walk,
+};
+
+/// What is known of the value of one expression, such as `article` or `request.query.q`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fact {
+    /// The value is there, or a condition that looks at it was passed.
+    Given,
+    /// The value is none, or an empty list.
+    Absent,
+    /// The name was set anew: what was known of it before counts no more.
+    Forgotten,
+}
+
+/// The facts of all conditions that were passed, the newest last.
+#[derive(Debug, Default)]
+pub(super) struct Facts(Vec<(String, Fact)>);
+
+impl Facts {
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Drops the facts of a branch that is left.
+    pub(super) fn truncate(&mut self, len: usize) {
+        self.0.truncate(len);
+    }
+
+    pub(super) fn forget(&mut self, name: &str) {
+        self.0.push((name.to_owned(), Fact::Forgotten));
+    }
+
+    pub(super) fn given(&mut self, path: String) {
+        self.0.push((path, Fact::Given));
+    }
+
+    fn of(&self, path: &str) -> Option<Fact> {
+        let root = path.split('.').next().unwrap_or(path);
+        let mut newest = self.0.iter().rev();
+        let (_, fact) = newest.find(|(known, fact)| match fact {
+            Fact::Forgotten => known == root,
+            _ => known == path,
+        })?;
+        (*fact != Fact::Forgotten).then_some(*fact)
+    }
+
+    /// The value of the expression at `path`, with what the conditions tell of it.
+    pub(super) fn settle(&self, path: Option<&str>, mut value: Known) -> Known {
+        let Some(lack) = value.lack.clone() else {
+            return value;
+        };
+        match path.and_then(|path| self.of(path)) {
+            Some(Fact::Given) => value.lack = None,
+            Some(Fact::Absent) if lack.is_none => return Known::new(Shape::None),
+            Some(Fact::Absent) => return Known::undefined(lack.finding.clone()),
+            _ => match self.of(&lack.path) {
+                Some(Fact::Given) => value.lack = None,
+                Some(Fact::Absent) => return Known::undefined(lack.finding.clone()),
+                _ => {}
+            },
+        }
+        value
+    }
+}
+
+/// The path of names that an expression is, if it is one.
+pub(super) fn path(expr: &Expr<'_>) -> Option<String> {
+    match expr {
+        Expr::Var(var) => Some(var.id.to_owned()),
+        Expr::GetAttr(attr) => Some(format!("{}.{}", path(&attr.expr)?, attr.name)),
+        Expr::GetItem(item) => {
+            let key = constant_text(&item.subscript_expr)?;
+            Some(format!("{}.{key}", path(&item.expr)?))
+        }
+        _ => None,
+    }
+}
+
+/// The path of the list whose items an expression gives.
+pub(super) fn list_path(expr: &Expr<'_>) -> Option<String> {
+    match expr {
+        Expr::Filter(filter) => list_path(filter.expr.as_ref()?),
+        Expr::Slice(slice) => list_path(&slice.expr),
+        _ => path(expr),
+    }
+}
+
+/// The paths that an expression looks at in any case, and the beginnings of each.
+fn looked_at(expr: &Expr<'_>, paths: &mut Vec<String>) {
+    paths.extend(path(expr));
+    match expr {
+        Expr::GetAttr(attr) => looked_at(&attr.expr, paths),
+        Expr::GetItem(item) => looked_at(&item.expr, paths),
+        Expr::Slice(slice) if !matches!(slice.expr, Expr::Var(_)) => looked_at(&slice.expr, paths),
+        Expr::UnaryOp(op) => looked_at(&op.expr, paths),
+        Expr::BinOp(op) if !matches!(op.op, BinOpKind::ScAnd | BinOpKind::ScOr) => {
+            looked_at(&op.left, paths);
+            looked_at(&op.right, paths);
+        }
+        Expr::Compare(compare) => {
+            looked_at(&compare.expr, paths);
+            compare.ops.iter().for_each(|op| looked_at(&op.expr, paths));
+        }
+        // An empty list has a length, and can be joined: it need not have items.
+        Expr::Filter(filter) if !matches!(filter.name, "default" | "d") => match &filter.expr {
+            Some(Expr::Var(_)) | None => {}
+            Some(expr) => looked_at(expr, paths),
+        },
+        Expr::Test(test) if !matches!(test.name, "defined" | "undefined") => {
+            looked_at(&test.expr, paths);
+        }
+        _ => {}
+    }
+}
+
+/// Whether a comparison of a length with a number tells that the list has items, or has none.
+fn tells_length(op: &BinOp<'_>, truth: bool) -> Option<(String, bool)> {
+    let Expr::Filter(filter) = &op.left else {
+        return None;
+    };
+    let Expr::Const(number) = &op.right else {
+        return None;
+    };
+    if !matches!(filter.name, "length" | "count") {
+        return None;
+    }
+    let path = list_path(filter.expr.as_ref()?)?;
+    let number = number.value.as_i64()?;
+    let has_items = match (op.op, truth, number) {
+        (BinOpKind::Gt, true, 0..) | (BinOpKind::Gte | BinOpKind::Eq, true, 1..) => true,
+        (BinOpKind::Ne, true, 0) | (BinOpKind::Eq, false, 0) => true,
+        (BinOpKind::Lt, false, 1..) | (BinOpKind::Lte, false, 0..) => true,
+        (BinOpKind::Gt, false, 0) | (BinOpKind::Gte, false, 1) => false,
+        (BinOpKind::Ne, false, 0) | (BinOpKind::Eq, true, 0) => false,
+        (BinOpKind::Lt, true, 1) | (BinOpKind::Lte, true, 0) => false,
+        _ => return None,
+    };
+    Some((path, has_items))
+}
+
+impl<'t> Walk<'t> {
+    /// Adds what is known where `condition` is `truth`; false if it cannot.
+    pub(super) fn assume(&mut self, condition: &'t Expr<'t>, truth: bool) -> bool {
+        match condition {
+            Expr::UnaryOp(not) if matches!(not.op, UnaryOpKind::Not) => {
+                self.assume(&not.expr, !truth)
+            }
+            Expr::BinOp(both) => match (both.op, truth) {
+                (BinOpKind::ScAnd, true) | (BinOpKind::ScOr, false) => {
+                    self.assume(&both.left, truth) && self.assume(&both.right, truth)
+                }
+                // It is not known which of the two decides.
+                (BinOpKind::ScAnd | BinOpKind::ScOr, _) => {
+                    let before = self.facts.len();
+                    let left = self.assume(&both.left, truth);
+                    let right = self.assume(&both.right, truth);
+                    self.facts.truncate(before);
+                    left || right
+                }
+                _ => {
+                    self.compared(both, truth);
+                    true
+                }
+            },
+            Expr::Test(test) => match (test.name, truth) {
+                ("defined", _) => self.assume_defined(&test.expr, truth),
+                ("undefined", _) => self.assume_defined(&test.expr, !truth),
+                ("none", _) => {
+                    self.tell(&test.expr, !truth);
+                    true
+                }
+                _ => {
+                    self.mention(condition);
+                    true
+                }
+            },
+            Expr::Const(constant) => constant.value.is_true() == truth,
+            Expr::Filter(filter) if matches!(filter.name, "length" | "count") => {
+                match filter.expr.as_ref().and_then(list_path) {
+                    Some(path) => self.fact(path, truth),
+                    None => self.mention(condition),
+                }
+                true
+            }
+            _ => {
+                self.tell(condition, truth);
+                true
+            }
+        }
+    }
+
+    /// A value that is there, or not. Without a path all that the expression mentions counts as
+    /// looked at.
+    fn tell(&mut self, expr: &'t Expr<'t>, is_there: bool) {
+        if let Expr::Filter(_) | Expr::Slice(_) = expr {
+            // Some of a list are there: the list is not empty. None are there: that tells nothing.
+            if let Some(path) = list_path(expr).filter(|_| is_there) {
+                self.fact(path, true);
+            }
+            return;
+        }
+        // What the expression goes through was looked at, too: `loop` in `loop.first`.
+        self.mention(expr);
+        if let Some(path) = path(expr) {
+            self.fact(path, is_there);
+        }
+    }
+
+    fn compared(&mut self, op: &'t BinOp<'t>, truth: bool) {
+        if let Some((path, has_items)) = tells_length(op, truth) {
+            return self.fact(path, has_items);
+        }
+        self.mention(&op.left);
+        self.mention(&op.right);
+    }
+
+    fn fact(&mut self, path: String, is_there: bool) {
+        let fact = if is_there { Fact::Given } else { Fact::Absent };
+        self.facts.0.push((path, fact));
+    }
+
+    /// All that an expression looks at counts as there: it fails otherwise, or it is a question
+    /// about just that.
+    fn mention(&mut self, expr: &Expr<'_>) {
+        let mut paths = Vec::new();
+        looked_at(expr, &mut paths);
+        self.facts
+            .0
+            .extend(paths.into_iter().map(|path| (path, Fact::Given)));
+    }
+
+    fn assume_defined(&mut self, expr: &'t Expr<'t>, is_defined: bool) -> bool {
+        let value = self.quietly(|walk| walk.expr(expr));
+        if is_defined {
+            self.mention(expr);
+            return !value.is_undefined();
+        }
+        self.tell(expr, false);
+        true
+    }
+}
+
+/// The arguments of a call, whichever way they are given.
+pub(super) fn argument<'t>(argument: &'t CallArg<'t>) -> &'t Expr<'t> {
+    match argument {
+        CallArg::Pos(expr)
+        | CallArg::Kwarg(_, expr)
+        | CallArg::PosSplat(expr)
+        | CallArg::KwargSplat(expr) => expr,
+    }
+}

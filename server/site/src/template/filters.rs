@@ -1,0 +1,142 @@
+//! What filters make of shapes, and the columns that their arguments name.
+
+use std::rc::Rc;
+
+use minijinja::machinery::ast::{CallArg, Expr, Filter};
+
+use super::{
+    facts::{argument, path},
+    members::column,
+    shape::{Known, Shape},
+    syntax::constant_text,
+    walk::Walk,
+};
+
+/// Filters that give the same items, or some of them, perhaps in another order.
+const SAME_ITEMS: &[&str] = &[
+    "sort",
+    "reverse",
+    "list",
+    "unique",
+    "select",
+    "reject",
+    "selectattr",
+    "rejectattr",
+];
+
+impl<'t> Walk<'t> {
+    pub(super) fn filter(&mut self, filter: &'t Filter<'t>) -> Known {
+        let base = match &filter.expr {
+            Some(expr) => self.expr(expr),
+            // What a block between `{% filter … %}` and its end has printed.
+            None => Known::scalar(),
+        };
+        if matches!(filter.name, "default" | "d") {
+            return self.default_filter(&base, filter);
+        }
+        self.need(&base);
+        for part in &filter.args {
+            self.needed(argument(part));
+        }
+        let attribute = self.attribute(&base, filter);
+        match filter.name {
+            "first" | "last" => match &filter.expr {
+                Some(expr) => self.element(&base, expr),
+                None => Known::any(),
+            },
+            "map" => match &base.shape {
+                Shape::List(_) if attribute.is_some() => {
+                    list_of(attribute.unwrap_or_else(Known::any))
+                }
+                _ => list_of(Known::any()),
+            },
+            "groupby" => match &base.shape {
+                Shape::List(item) => list_of(Known::new(Shape::Group(item.clone()))),
+                _ => Known::any(),
+            },
+            "batch" | "slice" => match &base.shape {
+                Shape::List(_) if filter.args.len() == 1 => list_of(Known::new(base.shape.clone())),
+                _ => list_of(list_of(Known::any())),
+            },
+            "attr" => match filter.args.first().map(argument).and_then(constant_text) {
+                Some(name) => {
+                    let at = filter.expr.as_ref().and_then(path);
+                    let place = self.place_of(argument(&filter.args[0]));
+                    self.member(&base, at, name, place)
+                }
+                None => Known::any(),
+            },
+            "length" | "count" | "upper" | "lower" | "title" | "capitalize" | "trim" | "escape"
+            | "e" | "round" | "abs" | "int" | "float" | "join" | "replace" => Known::scalar(),
+            name if SAME_ITEMS.contains(&name) => match &base.shape {
+                Shape::List(_) => Known::new(base.shape.clone()),
+                _ => Known::any(),
+            },
+            _ => Known::any(),
+        }
+    }
+
+    /// `value | default(other)`: a value that is missing is no fault here.
+    fn default_filter(&mut self, base: &Known, filter: &'t Filter<'t>) -> Known {
+        let mut others = filter.args.iter().map(|part| self.expr(argument(part)));
+        let other = others.next().unwrap_or_else(Known::scalar);
+        others.for_each(drop);
+        if base.is_undefined() {
+            return other;
+        }
+        let base = Known {
+            lack: base.lack.clone().filter(|lack| lack.is_none),
+            ..base.clone()
+        };
+        // A value that is none stays none.
+        base.join(&other)
+    }
+
+    /// The column that an argument names, as in `map(attribute="title")`, if rows are filtered.
+    fn attribute(&mut self, base: &Known, filter: &'t Filter<'t>) -> Option<Known> {
+        let has = |wanted: &str| {
+            let mut args = filter.args.iter();
+            args.find_map(|arg| match arg {
+                CallArg::Kwarg(name, expr) if *name == wanted => Some(expr),
+                _ => None,
+            })
+        };
+        let first = match filter.args.first() {
+            Some(CallArg::Pos(expr)) => Some(expr),
+            _ => None,
+        };
+        let named: &'t Expr<'t> = match filter.name {
+            "sort" | "unique" | "map" | "sum" | "min" | "max" | "join" => has("attribute")?,
+            "selectattr" | "rejectattr" => first?,
+            "groupby" => has("attribute").or(first)?,
+            _ => return None,
+        };
+        let Shape::List(item) = &base.shape else {
+            return None;
+        };
+        let Shape::Row(columns) = &item.shape else {
+            return None;
+        };
+        let name = constant_text(named)?;
+        let (name, rest) = name
+            .split_once('.')
+            .map_or((name, None), |(n, r)| (n, Some(r)));
+        let place = self.place_of(named);
+        match column(columns, name, place) {
+            Ok(value) => {
+                self.good(place);
+                Some(if rest.is_none() { value } else { Known::any() })
+            }
+            // `selectattr("name")` asks whether it is there, and `default=` says what to take.
+            Err(_) if has("default").is_some() || name.contains(',') => None,
+            Err(finding) => {
+                self.fault(&finding);
+                None
+            }
+        }
+    }
+}
+
+fn list_of(item: Known) -> Known {
+    Known::new(Shape::List(Rc::new(item)))
+}

@@ -1,0 +1,167 @@
+//! Templates against what their pages give them: what would be an error or an undefined value when
+//! a page is asked for is found before.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    rc::Rc,
+    sync::Arc,
+};
+
+use minijinja::{Environment, machinery};
+
+use super::{
+    facts::Facts,
+    findings::{Finding, Findings, Parsed, TemplatePlace},
+    names::Names,
+    scope::Scope,
+    shape::{Columns, Known, Lack, MapKind, Members, Shape},
+    syntax_config,
+    walk::Walk,
+};
+use crate::{Problem, script::Rows, visitor};
+
+/// What a page gives its template.
+#[derive(Debug)]
+pub(crate) struct Given {
+    /// The template's name.
+    pub(crate) template: String,
+    pub(crate) queries: Vec<GivenQuery>,
+    pub(crate) params: Vec<String>,
+}
+
+/// One of a page's queries.
+#[derive(Debug)]
+pub(crate) struct GivenQuery {
+    pub(crate) name: String,
+    pub(crate) rows: Rows,
+    /// None if the query does not compile.
+    pub(crate) columns: Option<Arc<[Arc<str>]>>,
+}
+
+/// What is wrong with the templates.
+#[derive(Debug, Default)]
+pub(crate) struct Inspection {
+    /// What fails as soon as it is rendered.
+    pub(crate) errors: Vec<Problem>,
+    /// Values that may be missing, depending on the data and the request.
+    pub(crate) doubts: Vec<Problem>,
+}
+
+/// Inspects all templates, and each page with what it gives. `has_documents` is whether a column
+/// can be a list or a map, as on PostgreSQL.
+pub(crate) fn inspect(
+    environment: &Environment<'_>,
+    sources: &BTreeMap<String, String>,
+    pages: &[Given],
+    has_documents: bool,
+) -> Inspection {
+    let templates: Vec<Parsed<'_>> = sources
+        .iter()
+        .filter_map(|(name, source)| {
+            // One that does not parse has been found before.
+            let root = machinery::parse(source, name, syntax_config()).ok()?;
+            Some(Parsed { name, source, root })
+        })
+        .collect();
+    let names = Names::new(environment, &templates);
+    let globals: Vec<String> = environment.globals().map(|(name, _)| name.into()).collect();
+    let mut findings = Findings::default();
+    for (file, template) in templates.iter().enumerate() {
+        for finding in names.unknown(file, template) {
+            findings.fault(&finding, file, true);
+        }
+    }
+    let cell = if has_documents {
+        Shape::Any
+    } else {
+        Shape::Scalar
+    };
+    for given in pages {
+        let mut files = templates.iter();
+        let Some(page) = files.position(|template| template.name == given.template) else {
+            continue;
+        };
+        let mut walk = Walk {
+            templates: &templates,
+            names: &names,
+            page,
+            file: page,
+            scope: Scope::new(roots(given, page, &cell), globals.clone()),
+            facts: Facts::default(),
+            macros: Vec::new(),
+            blocks: BTreeMap::new(),
+            block: None,
+            parent: None,
+            skips_blocks: false,
+            doubt: 0,
+            conditions: 0,
+            quiet: 0,
+            calls: Vec::new(),
+            depth: 0,
+            steps: 0,
+            findings: &mut findings,
+        };
+        walk.template(page);
+    }
+    let (errors, doubts) = findings.problems(&templates);
+    Inspection { errors, doubts }
+}
+
+/// The names that a page gives: its queries, `params` and `request`.
+fn roots(given: &Given, page: usize, cell: &Shape) -> BTreeMap<String, Known> {
+    let queries = given.queries.iter();
+    let mut roots: BTreeMap<String, Known> = queries
+        .map(|query| (query.name.clone(), result(query, page, cell)))
+        .collect();
+    let params = given.params.iter();
+    let params = params.map(|name| (name.clone(), Known::any())).collect();
+    let request = visitor::FIELDS.iter().map(|field| {
+        let value = match *field {
+            "query" => Known::new(Shape::Query),
+            "headers" | "claims" => Known::any(),
+            _ => Known::scalar(),
+        };
+        ((*field).to_owned(), value)
+    });
+    let map = |of, fields| Known::new(Shape::Members(Rc::new(Members { of, fields })));
+    roots.insert("params".to_owned(), map(MapKind::Params, params));
+    roots.insert(
+        "request".to_owned(),
+        map(MapKind::Request, request.collect()),
+    );
+    roots
+}
+
+/// What a query gives under its name.
+fn result(query: &GivenQuery, page: usize, cell: &Shape) -> Known {
+    let row = match &query.columns {
+        Some(columns) => Known::new(Shape::Row(Rc::new(Columns {
+            of: query.name.clone(),
+            names: columns.iter().cloned().collect::<BTreeSet<_>>(),
+            cell: cell.clone(),
+        }))),
+        None => return Known::any(),
+    };
+    match query.rows {
+        Rows::One => row,
+        Rows::Optional => {
+            let name = &query.name;
+            let message = format!("`{name}` is none where the query gives no row (:one?)");
+            let hint = format!("write {{% if {name} %}}…{{% endif %}} around what needs it");
+            let place = TemplatePlace {
+                file: page,
+                offset: 0,
+                is_lack: true,
+            };
+            row.lacking(Lack {
+                is_none: true,
+                path: name.clone(),
+                finding: Finding::lack(place, message, hint),
+            })
+        }
+        Rows::Many | Rows::Exec => Known::new(Shape::List(Rc::new(row))),
+    }
+}
+
+#[cfg(test)]
+mod tests;

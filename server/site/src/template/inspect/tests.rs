@@ -1,0 +1,349 @@
+//! What is refused, what is doubted, and what is accepted.
+
+use std::collections::BTreeMap;
+
+use super::*;
+use crate::template::environment;
+
+/// The queries of the page in these tests.
+const QUERIES: &[(&str, Rows, &[&str])] = &[
+    ("albums", Rows::Many, &["id", "title", "artist"]),
+    ("totals", Rows::One, &["n", "total"]),
+    ("top", Rows::Optional, &["id", "title"]),
+];
+
+fn given(template: &str) -> Given {
+    let queries = QUERIES.iter().map(|(name, rows, columns)| GivenQuery {
+        name: (*name).to_owned(),
+        rows: *rows,
+        columns: Some(columns.iter().map(|name| Arc::from(*name)).collect()),
+    });
+    Given {
+        template: template.to_owned(),
+        queries: queries.collect(),
+        params: vec!["page".to_owned(), "q".to_owned()],
+    }
+}
+
+/// All that is said of some templates, each error and each doubt in a line.
+fn said(templates: &[(&str, &str)]) -> String {
+    let sources: BTreeMap<String, String> = templates
+        .iter()
+        .map(|(name, source)| ((*name).to_owned(), (*source).to_owned()))
+        .collect();
+    let environment = environment(&sources, crate::locale::Formats::default()).unwrap();
+    let pages = sources.keys().filter(|name| name.starts_with("pages/"));
+    let pages: Vec<Given> = pages.map(|name| given(name)).collect();
+    let Inspection { errors, doubts } = inspect(&environment, &sources, &pages, false);
+    let doubts = doubts.iter().map(|doubt| format!("maybe: {doubt}"));
+    let all: Vec<String> = errors
+        .iter()
+        .map(ToString::to_string)
+        .chain(doubts)
+        .collect();
+    all.join("\n")
+}
+
+fn page(source: &str) -> String {
+    said(&[("pages/a.html", source)])
+}
+
+/// The messages without files and hints.
+fn messages(source: &str) -> Vec<String> {
+    let said = page(source);
+    let lines = said.lines().filter(|line| !line.starts_with("  hint"));
+    let message = |line: &str| line.rsplit_once("html:").unwrap().1.to_owned();
+    lines
+        .map(|line| {
+            let maybe = if line.starts_with("maybe") {
+                "maybe "
+            } else {
+                ""
+            };
+            format!("{maybe}{}", message(line))
+        })
+        .collect()
+}
+
+#[test]
+fn what_fails_for_certain_is_refused_with_place_and_remedy() {
+    for (source, message) in [
+        (
+            "{% for a in albums %}{{ a.Title }}{% endfor %}",
+            "1:27: `albums` has no column `Title`\n  hint: did you mean `title`?",
+        ),
+        (
+            "{{ totals.nn }}",
+            "1:11: `totals` has no column `nn`\n  hint: did you mean `n`?",
+        ),
+        (
+            "{{ albums[0].artst }}",
+            "1:14: `albums` has no column `artst`\n  hint: did you mean `artist`?",
+        ),
+        (
+            "{{ (albums | first).xyz }}",
+            "1:21: `albums` has no column `xyz`\n  hint: it has: artist, id, title",
+        ),
+        (
+            "{{ params.foo }}",
+            "1:11: the page has no parameter `foo`\n  hint: declare it in the page's .sql file: -- param: foo text",
+        ),
+        (
+            "{{ request.hoost }}",
+            "1:12: `request` has no `hoost`\n  hint: did you mean `host`?",
+        ),
+        (
+            "{{ albums | lenght }}",
+            "1:13: there is no filter `lenght`\n  hint: did you mean `length`?",
+        ),
+        (
+            "{% if totals.n is evn %}{% endif %}",
+            "1:19: there is no test `evn`\n  hint: did you mean `even`?",
+        ),
+        (
+            "{{ rnage(3) }}",
+            "1:4: there is no function or macro `rnage`\n  hint: did you mean `range`?",
+        ),
+        (
+            "{{ albums.title }}",
+            "1:11: `albums` is a list: it has no `title`\n  hint: loop over it, or let the query give one row (:one)",
+        ),
+        (
+            "{% for a in albums %}{{ loop.indx }}{% endfor %}",
+            "1:30: `loop` has no `indx`\n  hint: did you mean `index`?",
+        ),
+        (
+            "{{ artcle.title }}",
+            "1:4: nothing gives the template `artcle`\n  hint: a template sees the page's queries by name, `params` and `request`; here: albums, params, request, top, totals",
+        ),
+        (
+            "{{ albums | map(attribute='titel') | join }}",
+            "1:27: `albums` has no column `titel`\n  hint: did you mean `title`?",
+        ),
+        (
+            "{{ albums | selectattr('title', 'evn') | list }}",
+            "1:33: there is no test `evn`\n  hint: did you mean `even`?",
+        ),
+        (
+            "{{ totals.n.x }}",
+            "1:13: `totals.n` is a single value: it has no `x`",
+        ),
+        (
+            "{{ totals.n.upper() }}",
+            "1:13: `totals.n` has no method `upper`\n  hint: there is a filter of this name: {{ value | upper }}",
+        ),
+        (
+            "{% macro m(a) %}{{ a }}{% endmacro %}{{ m(b=1) }}",
+            "1:43: the macro `m` has no argument `b`",
+        ),
+    ] {
+        let said = page(source);
+        assert!(
+            said.contains(&format!("pages/a.html:{message}")),
+            "{source}\n{said}"
+        );
+    }
+}
+
+#[test]
+fn shapes_are_followed_through_set_with_loops_and_filters() {
+    for source in [
+        "{% set a = totals %}{{ a.x }}",
+        "{% with a = totals %}{{ a.x }}{% endwith %}",
+        "{% for a in albums | sort(attribute='title') | list %}{{ a.x }}{% endfor %}",
+        "{% for a in albums[:3] %}{{ a.x }}{% endfor %}",
+        "{% for a in albums if a.id > 1 %}{{ a.x }}{% endfor %}",
+        "{% for a in albums if a.x %}{% endfor %}",
+        "{% for artist, list in albums | groupby('artist') %}{% for a in list %}{{ a.x }}{% endfor %}{% endfor %}",
+        "{% for group in albums | groupby('artist') %}{% for a in group.list %}{{ a.x }}{% endfor %}{% endfor %}",
+        "{% for row in albums | batch(2) %}{% for a in row %}{{ a.x }}{% endfor %}{% endfor %}",
+        "{% for a in [totals, top] %}{{ a.x }}{% endfor %}",
+        "{% if totals.x %}{% endif %}",
+        "{{ 'a' if totals.x else 'b' }}",
+        "{{ totals.x == 1 }}{# a comment #}",
+        "{{ totals.n + totals.x }}",
+        "{% macro m(a) %}{{ a.x }}{% endmacro %}{{ m(totals) }}",
+        "{% macro m(a) %}{{ caller() }}{% endmacro %}{% call m(1) %}{{ totals.x }}{% endcall %}",
+        "{% set n = {'a': totals} %}{{ n.a.x }}",
+        "{% filter upper %}{{ totals.x }}{% endfilter %}",
+        "{% set t %}{{ totals.x }}{% endset %}",
+        "{{ totals['x'] }}",
+        "{{ totals | attr('x') }}",
+    ] {
+        let found = messages(source);
+        assert_eq!(found.len(), 1, "{source}\n{found:?}");
+        assert!(found[0].contains("no column `x`"), "{source}\n{found:?}");
+    }
+}
+
+#[test]
+fn what_is_not_certain_is_accepted() {
+    for source in [
+        "{% if title is defined %}{% endif %}{{ albums | length }}".replace("title", "params.none"),
+        "{{ totals.x | default('') }}".into(),
+        "{% if totals.x is defined %}{{ totals.x.y }}{% endif %}".into(),
+        "{% if totals.x is defined and totals.x.y %}{% endif %}".into(),
+        "{% if totals.x is not defined or totals.x %}{% endif %}".into(),
+        "{% set ns = namespace(n=0) %}{% for a in albums %}{% set ns.n = ns.n + a.id %}{% endfor %}{{ ns.n }}".into(),
+        "{% for a in albums %}{{ loop.cycle('a', 'b') }}{{ loop.index }}{% if loop.changed(a.artist) %}x{% endif %}{% else %}none{% endfor %}".into(),
+        "{% macro m(a, b='x') %}{{ a.title }}{{ b }}{% endmacro %}{% for a in albums %}{{ m(a) }}{{ m(a, b='y') }}{% endfor %}".into(),
+        "{% macro tree(n) %}{% if n %}{{ tree(n - 1) }}{% endif %}{% endmacro %}{{ tree(3) }}".into(),
+        "{% set x = 1 %}{% macro m() %}{{ x }}{{ y }}{% endmacro %}{% set y = 2 %}{{ m() }}".into(),
+        "{{ request.claims.name }}{{ request.headers['accept-language'] }}{{ request.path }}{{ params.q }}".into(),
+        "{% for key in totals %}{{ key }}{% endfor %}{% for name in params %}{{ params[name] }}{% endfor %}".into(),
+        "{% if top %}{{ top.title }}{% endif %}{% if not top %}{% else %}{{ top.title }}{% endif %}".into(),
+        "{{ top.title if top else '' }}{{ top and top.title }}{{ top }}".into(),
+        "{% if top is not none %}{{ top.title }}{% endif %}".into(),
+        "{% if albums %}{{ albums[0].title }}{{ (albums | last).title }}{% endif %}".into(),
+        "{% if albums | length > 3 %}{{ albums[3].title }}{% endif %}".into(),
+        "{% for a in albums %}{{ albums[0].title }}{% endfor %}".into(),
+        "{% if request.query.q is defined %}{{ request.query.q }}{% endif %}{{ request.query.q | default('') }}".into(),
+        "{% for a in albums %}{% if not loop.first %}{{ loop.previtem.title }}{% endif %}{% endfor %}".into(),
+        "{% if params.q %}{% set c = 'on' %}{% else %}{% set c = 'off' %}{% endif %}{{ c }}".into(),
+        "{% if params.q %}{% set c = 'on' %}{% endif %}{% if params.q %}{{ c }}{% endif %}".into(),
+        "{% if top.x is defined %}{% endif %}{{ totals.n if false else 1 }}".into(),
+        "{{ [1, 2][0] }}{{ {'a': 1}.a }}{{ (1, 2)[1] }}{{ dict(a=1).a }}".into(),
+        "{% set a, b = totals.n, totals.total %}{{ a }}{{ b }}".into(),
+        "{{ albums | map(attribute='x', default='-') | join }}".into(),
+        "{{ albums | map('upper') | list }}{{ albums | map(attribute='title') | join(', ') }}".into(),
+        "{% for k, v in totals | items %}{{ k }}{{ v }}{% endfor %}".into(),
+        "{% if 'x' is filter %}{% endif %}{% raw %}{{ nothing }}{% endraw %}".into(),
+    ] {
+        assert_eq!(page(&source), "", "{source}");
+    }
+}
+
+#[test]
+fn what_may_be_missing_is_said_and_is_no_error() {
+    for (source, message) in [
+        (
+            "{{ top.title }}",
+            "maybe 1:8: `top` is none where the query gives no row (:one?)",
+        ),
+        (
+            "{{ albums[0].title }}",
+            "maybe 1:4: `albums` may have no row here",
+        ),
+        (
+            "{{ (albums | first).title }}",
+            "maybe 1:5: `albums` may have no row here",
+        ),
+        (
+            "{{ request.query.q }}",
+            "maybe 1:18: `request.query.q` is undefined where the address does not have it",
+        ),
+        (
+            "{% if params.q %}{% set c = 1 %}{% endif %}{{ c }}",
+            "maybe 1:7: `c` is set in one branch of this condition only",
+        ),
+        (
+            "{% for a in albums %}{{ loop.nextitem.id }}{% endfor %}",
+            "maybe 1:30: `loop.nextitem` is undefined at one end of the list",
+        ),
+        (
+            "{% if top %}{% else %}{{ top.title }}{% endif %}",
+            "1:30: `top` is none here: it has no `title`",
+        ),
+        (
+            "{% if not albums %}{{ albums[0].title }}{% endif %}",
+            "1:23: `albums` may have no row here",
+        ),
+    ] {
+        assert_eq!(messages(source), [message], "{source}");
+    }
+}
+
+#[test]
+fn layouts_includes_and_imports_are_walked_for_each_page() {
+    let layout = "<title>{% block title %}{{ site }}{% endblock %}</title>{% block main %}{{ nothing }}{% endblock %}";
+    let all = |page: &str, card: &str| {
+        said(&[
+            ("layout.html", layout),
+            ("card.html", card),
+            ("macros.html", "{% macro m(a) %}{{ a.title }}{% endmacro %}"),
+            ("pages/a.html", page),
+        ])
+    };
+    let extends = "{% extends 'layout.html' %}";
+    // A block of the layout that the page replaces is not shown.
+    assert_eq!(
+        all(
+            &format!("{extends}{{% set site = 'S' %}}{{% block main %}}x{{% endblock %}}"),
+            ""
+        ),
+        ""
+    );
+    assert_eq!(
+        all(
+            &format!("{extends}{{% block title %}}x{{% endblock %}}"),
+            ""
+        ),
+        "templates/layout.html:1:76: nothing gives the template `nothing` (for pages/a.html)\n  \
+         hint: a template sees the page's queries by name, `params` and `request`; here: albums, params, request, top, totals"
+    );
+    assert!(
+        all(&format!("{extends}{{% block title %}}{{{{ super() }}}}{{% endblock %}}{{% block main %}}{{% endblock %}}"), "")
+            .starts_with("templates/layout.html:1:28: nothing gives the template `site`")
+    );
+    // A partial that two loops share is right where one of them has the column.
+    let loops = "{% for x in albums %}{% include 'card.html' %}{% endfor %}{% for x in [totals] %}{% include 'card.html' %}{% endfor %}";
+    assert_eq!(
+        all(
+            loops,
+            "{% if x.title is defined %}{{ x.title }}{% else %}{{ x.n }}{% endif %}"
+        ),
+        ""
+    );
+    assert_eq!(
+        all(
+            loops,
+            "{% if kind == 1 %}{{ x.title }}{% else %}{{ x.n }}{% endif %}"
+        )
+        .lines()
+        .next()
+        .unwrap(),
+        "templates/card.html:1:7: nothing gives the template `kind` (for pages/a.html)"
+    );
+    let kind = "{% set kind = 1 %}";
+    let card = "{% if kind == 1 %}{{ x.title }}{% else %}{{ x.n }}{% endif %}";
+    assert_eq!(all(&format!("{kind}{loops}"), card), "");
+    assert!(
+        all(&format!("{kind}{loops}"), &card.replace("x.n", "x.m"))
+            .starts_with("templates/card.html:1:47: `albums` has no column `m` (for pages/a.html)")
+    );
+    let imports = "{% import 'macros.html' as m %}{{ m.m(totals) }}{{ m.n() }}{% from 'macros.html' import k %}{{ k }}";
+    let found = all(imports, "");
+    for part in [
+        "templates/macros.html:1:22: `totals` has no column `title`",
+        "pages/a.html:1:54: templates/macros.html has no macro or value `n`",
+        "pages/a.html:1:89: templates/macros.html has no macro or value `k`",
+    ] {
+        assert!(found.contains(part), "{part}\n{found}");
+    }
+    // What is chosen when the page is rendered may set anything.
+    assert_eq!(all("{% include params.q %}{{ anything }}", ""), "");
+}
+
+#[test]
+fn a_walk_ends_though_templates_and_macros_call_themselves() {
+    let twice = |n: usize| {
+        format!(
+            "{{% macro m{n}() %}}{{{{ m{0}() }}}}{{{{ m{0}() }}}}{{% endmacro %}}",
+            n + 1
+        )
+    };
+    let mut page: String = (0..40).rev().map(twice).collect();
+    page = format!("{{% macro m40() %}}x{{% endmacro %}}{page}{{{{ m0() }}}}");
+    assert_eq!(self::page(&page), "");
+    let itself = said(&[
+        ("a.html", "{% include 'a.html' %}{{ x }}"),
+        ("pages/a.html", "{% set x = 1 %}{% include 'a.html' %}"),
+    ]);
+    assert_eq!(itself, "");
+    let deep = format!(
+        "{}{}",
+        "{% if params.q %}".repeat(100),
+        "{% endif %}".repeat(100)
+    );
+    assert_eq!(self::page(&deep), "");
+}

@@ -1,0 +1,520 @@
+//! Generated pages: what `check` calls well renders, with any data and parameters, and a name that
+//! nothing gives is refused.
+//!
+//! `MILLPOND_TEST_ROUNDS` is the number of folders, of forty pages each; `MILLPOND_TEST_SEED` is
+//! the first seed.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use lab_torture::Choices;
+use millpond_site::{Config, Problem, check};
+
+use crate::support::{TestSite, folder, write};
+
+/// What each page asks: lists, a row that may not be there, one that always is.
+const QUERIES: &str = "-- param: id integer = 1
+-- param: q text = ''
+-- name: articles :many
+select id, title, body from article where :q = '' or title = :q order by id;
+-- name: comments :many
+select who, article_id from comment where article_id = :id order by id;
+-- name: article :one?
+select id, title, body from article where id = :id;
+-- name: total :one
+select count(*) as n, max(id) as top from article;
+";
+
+/// The rows of the filled database.
+const ROWS: &str = "insert into comment (article_id, who) values (1, 'Ann'), (1, 'Bo'), (2, 'Cy');";
+
+/// What a name in a template stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum NameKind {
+    /// A row of one of these columns, which is always there.
+    Row(&'static [&'static str]),
+    /// A row that may not be there.
+    Optional(&'static [&'static str]),
+    List(&'static [&'static str]),
+    Value,
+}
+
+const ARTICLE: &[&str] = &["id", "title", "body"];
+const COMMENT: &[&str] = &["who", "article_id"];
+const TOTAL: &[&str] = &["n", "top"];
+
+/// Generates one page and its partials.
+struct PageWriter<'c> {
+    choices: Choices<'c>,
+    page: usize,
+    /// The names that are known here, the innermost last.
+    names: Vec<(String, NameKind)>,
+    files: BTreeMap<String, String>,
+    macros: String,
+    counter: usize,
+    /// Loops, branches and macros around this place.
+    nesting: usize,
+    in_loop: bool,
+    /// Whether wrong names may be written.
+    may_err: bool,
+    has_erred: bool,
+    /// Whether a wrong name stands where every render comes by.
+    is_certainly_wrong: bool,
+}
+
+impl PageWriter<'_> {
+    fn fresh(&mut self, what: &str) -> String {
+        self.counter += 1;
+        format!("{what}{}", self.counter)
+    }
+
+    fn wrong(&mut self) -> bool {
+        let wrong = self.may_err && self.choices.chance(4);
+        self.has_erred |= wrong;
+        self.is_certainly_wrong |= wrong && self.nesting == 0;
+        wrong
+    }
+
+    /// A name of this kind, if there is one.
+    fn name(&mut self, is: impl Fn(NameKind) -> bool) -> Option<(String, NameKind)> {
+        let fitting: Vec<_> = self.names.iter().filter(|(_, kind)| is(*kind)).collect();
+        let (name, kind) = self.choices.pick(&fitting)?;
+        // A name that was given anew counts as what it is now.
+        let last = self.names.iter().rev().find(|(known, _)| known == name);
+        (last?.1 == *kind).then(|| (name.clone(), *kind))
+    }
+
+    fn column(&mut self, columns: &[&str]) -> String {
+        if self.wrong() {
+            return "nocolumn".to_owned();
+        }
+        (*self.choices.pick(columns).unwrap()).to_owned()
+    }
+
+    /// An expression that gives a text, a number or none.
+    fn value(&mut self, depth: usize) -> String {
+        if self.wrong() {
+            let wrong = [
+                "nothing",
+                "params.nothing",
+                "request.nothing",
+                "total.nothing",
+            ];
+            return (*self.choices.pick(&wrong).unwrap()).to_owned();
+        }
+        match self.choices.below(if depth == 0 { 5 } else { 14 }) {
+            0 => "'text'".to_owned(),
+            1 => "params.q".to_owned(),
+            2 if self.in_loop => "loop.index".to_owned(),
+            3 => match self.name(|kind| kind == NameKind::Value) {
+                Some((name, _)) => name,
+                None => "request.path".to_owned(),
+            },
+            2 | 4 => match self.name(|kind| matches!(kind, NameKind::Row(_))) {
+                Some((name, NameKind::Row(columns))) => format!("{name}.{}", self.column(columns)),
+                _ => "params.id".to_owned(),
+            },
+            5 => format!("{} ~ {}", self.value(depth - 1), self.value(depth - 1)),
+            6 => format!("({} == {})", self.value(depth - 1), self.value(depth - 1)),
+            7 => {
+                let filters = ["upper", "trim", "default('-')", "string", "escape"];
+                let filter = match self.wrong() {
+                    true => "nofilter",
+                    false => self.choices.pick(&filters).unwrap(),
+                };
+                let value = match filter.starts_with("default") {
+                    true => self.unused(depth - 1),
+                    false => self.value(depth - 1),
+                };
+                format!("({value} | {filter})")
+            }
+            8 => format!("({} | length)", self.list().0),
+            9 => {
+                let condition = self.condition(depth - 1);
+                self.nesting += 1;
+                let (one, two) = (self.value(depth - 1), self.value(depth - 1));
+                self.nesting -= 1;
+                format!("({one} if {condition} else {two})")
+            }
+            10 => {
+                let (list, columns) = self.list();
+                let column = self.column(columns);
+                let how = ["[0]", " | first"];
+                let how = *self.choices.pick(&how).unwrap();
+                // An empty list: said as a doubt, or not reached.
+                format!("({list}{how}).{column}").replace("[0])", ")[0]")
+            }
+            11 => {
+                let (list, columns) = self.list();
+                let column = self.column(columns);
+                format!("({list} | map(attribute='{column}') | join(', '))")
+            }
+            12 => match self.name(|kind| matches!(kind, NameKind::Optional(_))) {
+                Some((name, NameKind::Optional(columns))) => {
+                    let column = self.column(columns);
+                    match self.choices.below(3) {
+                        0 => format!("{name}.{column}"),
+                        1 => format!("({name}.{column} if {name} else '')"),
+                        _ => format!("({name} and {name}.{column})"),
+                    }
+                }
+                _ => "''".to_owned(),
+            },
+            _ => {
+                let name = ["q", "x"];
+                let name = self.choices.pick(&name).unwrap();
+                let guard = [" | default('')", " is defined", ""];
+                let guard = self.choices.pick(&guard).unwrap();
+                format!("(request.query.{name}{guard})")
+            }
+        }
+    }
+
+    /// A value that is perhaps not used, so that it may be undefined.
+    fn unused(&mut self, depth: usize) -> String {
+        self.nesting += 1;
+        let value = self.value(depth);
+        self.nesting -= 1;
+        value
+    }
+
+    /// A list, with its columns.
+    fn list(&mut self) -> (String, &'static [&'static str]) {
+        let (name, columns) = match self.name(|kind| matches!(kind, NameKind::List(_))) {
+            Some((name, NameKind::List(columns))) => (name, columns),
+            _ => ("articles".to_owned(), ARTICLE),
+        };
+        let name = match self.choices.below(7) {
+            0 => format!("{name}[:2]"),
+            1 => format!("({name} | reverse)"),
+            2 => format!("({name} | sort(attribute='{}') | list)", columns[0]),
+            3 => format!("({name} | selectattr('{}') | list)", columns[0]),
+            _ => name,
+        };
+        (name, columns)
+    }
+
+    fn condition(&mut self, depth: usize) -> String {
+        match self.choices.below(if depth == 0 { 4 } else { 9 }) {
+            0 => self.list().0,
+            1 => "article".to_owned(),
+            2 => "article is not none".to_owned(),
+            3 => "total.n > 1".to_owned(),
+            4 => format!("not {}", self.condition(depth - 1)),
+            5 => format!("({} and {})", self.condition(depth - 1), self.condition(0)),
+            6 => format!("({} or {})", self.condition(depth - 1), self.condition(0)),
+            7 => format!("{} | length > 0", self.list().0),
+            _ => self.value(depth - 1),
+        }
+    }
+
+    fn body(&mut self, depth: usize) -> String {
+        let known = self.names.len();
+        let count = 1 + self.choices.below(3);
+        let body = (0..count).map(|_| self.statement(depth)).collect();
+        self.names.truncate(known);
+        body
+    }
+
+    fn nested(&mut self, depth: usize) -> String {
+        self.nesting += 1;
+        let body = self.body(depth);
+        self.nesting -= 1;
+        body
+    }
+
+    fn statement(&mut self, depth: usize) -> String {
+        let kinds = if depth == 0 { 3 } else { 11 };
+        match self.choices.below(kinds) {
+            0 | 1 => format!("{{{{ {} }}}}", self.value(2)),
+            2 => self.set(),
+            3 | 4 => self.for_loop(depth),
+            5 => {
+                let condition = self.condition(2);
+                let (one, two) = (self.nested(depth - 1), self.nested(depth - 1));
+                format!("{{% if {condition} %}}{one}{{% else %}}{two}{{% endif %}}")
+            }
+            6 => {
+                // A row that is there inside.
+                self.names
+                    .push(("article".to_owned(), NameKind::Row(ARTICLE)));
+                let body = self.nested(depth - 1);
+                self.names.pop();
+                format!("{{% if article %}}{body}{{% endif %}}")
+            }
+            7 => {
+                let value = self.unused(1);
+                let name = self.fresh("w");
+                self.names.push((name.clone(), NameKind::Value));
+                let body = self.body(depth - 1);
+                self.names.pop();
+                format!("{{% with {name} = {value} %}}{body}{{% endwith %}}")
+            }
+            8 => {
+                // Sets in a partial go on after it; here they are not used there.
+                let file = self.fresh(&format!("p{}_", self.page));
+                let body = self.body(depth - 1);
+                self.files.insert(format!("templates/{file}.html"), body);
+                format!("{{% include '{file}.html' %}}")
+            }
+            9 => self.macro_call(depth),
+            _ => format!(
+                "{{% filter upper %}}{}{{% endfilter %}}",
+                self.body(depth - 1)
+            ),
+        }
+    }
+
+    fn set(&mut self) -> String {
+        let name = self.fresh("s");
+        let (value, kind) = match self.choices.below(3) {
+            0 => {
+                let (list, columns) = self.list();
+                (list, NameKind::List(columns))
+            }
+            1 => ("total".to_owned(), NameKind::Row(TOTAL)),
+            _ => (self.unused(1), NameKind::Value),
+        };
+        self.names.push((name.clone(), kind));
+        format!("{{% set {name} = {value} %}}")
+    }
+
+    fn for_loop(&mut self, depth: usize) -> String {
+        let (list, columns) = self.list();
+        let name = self.fresh("r");
+        let was = std::mem::replace(&mut self.in_loop, true);
+        self.names.push((name.clone(), NameKind::Row(columns)));
+        let filter = match self.choices.chance(20) {
+            true => {
+                self.nesting += 1;
+                let column = self.column(columns);
+                self.nesting -= 1;
+                format!(" if {name}.{column}")
+            }
+            false => String::new(),
+        };
+        let body = self.nested(depth - 1);
+        self.names.pop();
+        self.in_loop = was;
+        let otherwise = match self.choices.chance(30) {
+            true => format!("{{% else %}}{}", self.nested(depth - 1)),
+            false => String::new(),
+        };
+        format!("{{% for {name} in {list}{filter} %}}{body}{otherwise}{{% endfor %}}")
+    }
+
+    /// A macro with a row and a value, declared at the beginning of the page, and a call of it.
+    fn macro_call(&mut self, depth: usize) -> String {
+        let name = self.fresh("m");
+        let outer = std::mem::replace(
+            &mut self.names,
+            vec![
+                ("row".to_owned(), NameKind::Row(TOTAL)),
+                ("v".to_owned(), NameKind::Value),
+                ("articles".to_owned(), NameKind::List(ARTICLE)),
+            ],
+        );
+        let was = std::mem::replace(&mut self.in_loop, false);
+        let body = self.nested(depth - 1);
+        self.names = outer;
+        self.in_loop = was;
+        let _ = write!(
+            self.macros,
+            "{{% macro {name}(row, v='-') %}}{body}{{% endmacro %}}"
+        );
+        let row = match self.name(|kind| kind == NameKind::Row(TOTAL)) {
+            Some((row, _)) => row,
+            None => "total".to_owned(),
+        };
+        // Where an argument is undefined, the macro takes its default.
+        let value = self.unused(1);
+        match self.choices.below(4) {
+            0 => format!("{{{{ {name}({row}, {value}) }}}}"),
+            1 => format!("{{{{ {name}(row={row}, v={value}) }}}}"),
+            2 if self.wrong() => format!("{{{{ {name}({row}, nothing=1) }}}}"),
+            _ => format!("{{{{ {name}({row}) }}}}"),
+        }
+    }
+
+    fn write(&mut self) {
+        let page = self.page;
+        let body = match self.choices.chance(50) {
+            true => self.body(3),
+            false => {
+                let (head, main) = (self.body(1), self.body(3));
+                // Without super() what the layout has in the block is not shown.
+                let layout = format!(
+                    "{{% block head %}}{{{{ nothing }}}}{{% endblock %}}{}{{% block main %}}{}{{% endblock %}}",
+                    self.body(1),
+                    self.nested(1)
+                );
+                let up = if self.choices.chance(50) {
+                    "{{ super() }}"
+                } else {
+                    ""
+                };
+                self.files
+                    .insert(format!("templates/p{page}_layout.html"), layout);
+                format!(
+                    "{{% extends 'p{page}_layout.html' %}}{{% block head %}}{head}{{% endblock %}}{{% block main %}}{up}{main}{{% endblock %}}"
+                )
+            }
+        };
+        // A macro may call those that were written before it.
+        let text = match body.strip_prefix("{% extends") {
+            Some(rest) => {
+                let (extends, rest) = rest.split_once("%}").unwrap();
+                format!("{{% extends{extends}%}}{}{rest}", self.macros)
+            }
+            None => format!("{}{body}", self.macros),
+        };
+        self.files.insert(format!("pages/p{page}.html"), text);
+        self.files
+            .insert(format!("pages/p{page}.sql"), QUERIES.to_owned());
+    }
+}
+
+/// A page with its files.
+struct Generated {
+    files: BTreeMap<String, String>,
+    has_erred: bool,
+    is_certainly_wrong: bool,
+}
+
+fn generate(page: usize, seed: u64) -> Generated {
+    let mut writer = PageWriter {
+        choices: Choices::seeded(seed),
+        page,
+        names: vec![
+            ("articles".to_owned(), NameKind::List(ARTICLE)),
+            ("comments".to_owned(), NameKind::List(COMMENT)),
+            ("article".to_owned(), NameKind::Optional(ARTICLE)),
+            ("total".to_owned(), NameKind::Row(TOTAL)),
+        ],
+        files: BTreeMap::new(),
+        macros: String::new(),
+        counter: 0,
+        nesting: 0,
+        in_loop: false,
+        may_err: page.is_multiple_of(2),
+        has_erred: false,
+        is_certainly_wrong: false,
+    };
+    writer.write();
+    Generated {
+        files: writer.files,
+        has_erred: writer.has_erred,
+        is_certainly_wrong: writer.is_certainly_wrong,
+    }
+}
+
+/// The page that a problem is about: files are named for their page.
+fn page_of(problem: &Problem) -> usize {
+    let name = problem
+        .file
+        .file_stem()
+        .unwrap()
+        .to_string_lossy()
+        .into_owned();
+    let number = name.trim_start_matches('p').split('_').next().unwrap();
+    number.parse().unwrap_or_else(|_| panic!("{problem}"))
+}
+
+/// Writes the files of the pages that are kept into a new folder.
+fn folder_of<'g>(pages: impl Iterator<Item = &'g Generated>) -> tempfile::TempDir {
+    let dir = folder(&[]);
+    for page in pages {
+        let files: Vec<(&str, &str)> = page
+            .files
+            .iter()
+            .map(|(name, text)| (name.as_str(), text.as_str()))
+            .collect();
+        write(dir.path(), &files);
+    }
+    dir
+}
+
+fn said(dir: &std::path::Path) -> (Vec<Problem>, Vec<Problem>) {
+    match check(dir, &Config::read(dir).unwrap()) {
+        Ok(report) => (Vec::new(), report.notes),
+        Err(problems) => (problems, Vec::new()),
+    }
+}
+
+const PAGES: usize = 40;
+
+/// One folder: how many of its pages are called well, and how many wrong.
+fn round(seed: u64) -> (usize, usize) {
+    let generated: Vec<Generated> = (0..PAGES)
+        .map(|page| generate(page, seed * 1000 + page as u64))
+        .collect();
+    let shown = |page: usize| format!("seed {seed}, page {page}: {:#?}", generated[page].files);
+    let (errors, _) = said(folder_of(generated.iter()).path());
+    let mut wrong: Vec<usize> = errors.iter().map(page_of).collect();
+    wrong.sort_unstable();
+    wrong.dedup();
+    for (page, generated) in generated.iter().enumerate() {
+        let is_refused = wrong.contains(&page);
+        assert!(
+            is_refused || !generated.is_certainly_wrong,
+            "passed: {}",
+            shown(page)
+        );
+        if is_refused && !generated.has_erred {
+            // A branch that its condition never lets in may be refused; a doubt may not.
+            let said: Vec<_> = errors.iter().filter(|e| page_of(e) == page).collect();
+            let is_branch = said.iter().all(|e| {
+                e.message.contains("is none here") || e.message.contains("may have no row here")
+            });
+            assert!(is_branch, "{said:?}: {}", shown(page));
+        }
+    }
+    let kept = |wrong: &[usize]| {
+        let pages = generated.iter().enumerate();
+        let pages = pages.filter(|(page, _)| !wrong.contains(page));
+        folder_of(pages.map(|(_, generated)| generated))
+    };
+    let (errors, doubts) = said(kept(&wrong).path());
+    assert!(errors.is_empty(), "{errors:?}");
+    let refused = wrong.len();
+    wrong.extend(doubts.iter().map(page_of));
+    let site = TestSite::open(kept(&wrong), millpond_site::SiteOptions::default());
+    let well: Vec<usize> = (0..PAGES).filter(|page| !wrong.contains(page)).collect();
+    let connection = site.foreign();
+    for change in ["delete from article", "", ROWS] {
+        if change == ROWS {
+            let articles = "insert into article values (1, 'One', 'a < b'), (2, 'Two', null);";
+            connection.execute_batch(articles).unwrap();
+        }
+        connection.execute_batch(change).unwrap();
+        for page in &well {
+            for query in ["", "?id=1&q=One", "?id=2&x=1", "?q=none&id=9"] {
+                let answer = site.get(&format!("/p{page}{query}"));
+                assert_eq!(answer.status, 200, "{query}, {}", shown(*page));
+            }
+        }
+    }
+    (well.len(), refused)
+}
+
+#[test]
+fn what_check_calls_well_renders() {
+    let number = |name: &str, otherwise: u64| {
+        let given = std::env::var(name).ok();
+        given.map_or(otherwise, |text| text.parse().expect("a number"))
+    };
+    let first = number("MILLPOND_TEST_SEED", 1);
+    let rounds = number("MILLPOND_TEST_ROUNDS", 3);
+    let (mut well, mut wrong) = (0, 0);
+    for seed in first..first + rounds {
+        let (kept, refused) = round(seed);
+        well += kept;
+        wrong += refused;
+    }
+    // The generator would otherwise test nothing.
+    let all = rounds as usize * PAGES;
+    assert!(
+        well * 5 > all && wrong * 10 > all,
+        "{well} well, {wrong} wrong of {all}"
+    );
+}
