@@ -108,7 +108,7 @@ impl Ask {
     /// The answer of a page that could not be made: an error, or where the owner allows it
     /// (`cache.stale_if_error`) what was in memory when the database went away.
     fn fail(&self, failure: &PageFailure) -> Response {
-        if let PageFailure::Away | PageFailure::Busy = failure
+        if *failure == PageFailure::Away
             && self.page.is_public()
             && let Some(stale) = self.stale()
         {

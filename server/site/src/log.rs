@@ -9,6 +9,8 @@ use parking_lot::Mutex;
 const PERIOD: Duration = Duration::from_secs(10);
 /// Different lines that are counted at a time; more are counted together.
 const MOST: usize = 64;
+/// Characters of such a line.
+const LONGEST: usize = 1_000;
 
 /// Where lines for the owner go.
 pub(crate) struct Log {
@@ -42,8 +44,9 @@ impl Log {
 
     /// A line that requests bring about: a crowd of them fills no disk.
     pub(crate) fn line_of_request(&self, line: &str, now: Boottime) {
+        let line = &one_line(line);
         let mut repeats = self.repeats.lock();
-        if let Some(known) = repeats.lines.iter_mut().find(|known| known.line == line) {
+        if let Some(known) = repeats.lines.iter_mut().find(|known| known.line == *line) {
             known.repeats += 1;
             return;
         }
@@ -52,7 +55,7 @@ impl Log {
             return;
         }
         repeats.lines.push(RepeatedLine {
-            line: line.to_owned(),
+            line: line.clone(),
             since: now,
             repeats: 0,
         });
@@ -84,6 +87,20 @@ impl Log {
     }
 }
 
+/// The beginning of a text on one line: part of it may be a visitor's, and must not look like a
+/// line of its own.
+fn one_line(text: &str) -> String {
+    let shown = |letter: char| match letter.is_control() {
+        true => ' ',
+        false => letter,
+    };
+    let mut line: String = text.chars().take(LONGEST).map(shown).collect();
+    if text.chars().nth(LONGEST).is_some() {
+        line.push('…');
+    }
+    line
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -92,6 +109,13 @@ mod tests {
 
     fn taken() -> Vec<String> {
         std::mem::take(&mut LINES.lock())
+    }
+
+    #[test]
+    fn a_visitors_text_makes_no_line_of_its_own() {
+        assert_eq!(one_line("a\nb\u{1b}[1m"), "a b [1m");
+        assert_eq!(one_line(&"ä".repeat(LONGEST)).chars().count(), LONGEST);
+        assert_eq!(one_line(&"ä".repeat(9_999)).chars().count(), LONGEST + 1);
     }
 
     #[test]

@@ -127,7 +127,7 @@ fn whole(
         &config.session,
         key_folder,
         &name,
-        config.max_staleness,
+        config.max_staleness.saturating_add(config.stale_if_error),
         purpose,
     )
     .map_err(|mut problem| {

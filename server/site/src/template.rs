@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use minijinja::{Environment, ErrorKind, UndefinedBehavior, syntax::SyntaxConfig};
+use minijinja::{AutoEscape, Environment, ErrorKind, UndefinedBehavior, syntax::SyntaxConfig};
 
 use crate::{Problem, locale::Formats, page_type, suggest::closest};
 
@@ -172,14 +172,23 @@ fn missing_references(
 fn unescaped_references(name: &str, source: &str) -> Vec<Problem> {
     let escaping = page_type::auto_escape(name);
     references(source)
-        .filter(|(_, target)| {
-            target.starts_with("pages/") && page_type::auto_escape(target) != escaping
+        .filter(|(at, target)| {
+            // A macro takes the escaping of its caller, a template that is included has its own.
+            let is_included = source[..*at]
+                .trim_end_matches(['"', '\''])
+                .trim_end()
+                .ends_with("include");
+            let is_page = target.starts_with("pages/");
+            let is_escaped_by_itself = is_page || is_included && escaping != AutoEscape::None;
+            is_escaped_by_itself && page_type::auto_escape(target) != escaping
         })
         .map(|(offset, target)| {
             let message = format!("`{target}` is escaped for another type of page than this one");
             Problem::new(file_of(name), message)
                 .at_offset(source, offset)
-                .hint("move what both show to templates/")
+                .hint(
+                    "what pages of several types show is a macro in templates/, which is imported",
+                )
         })
         .collect()
 }

@@ -195,7 +195,7 @@ fn hint(error: &ServerError) -> Option<String> {
             Some("say what the parameter is, as in :name::integer".to_owned())
         }
         state::AMBIGUOUS_PARAMETER => Some(
-            "its first place says what it is: write (column = :name or :name is null), or say it there, as in :name::integer"
+            "PostgreSQL takes its type from where it first stands: write (column = :name or :name is null), or give the type there, as in :name::integer"
                 .to_owned(),
         ),
         _ => None,

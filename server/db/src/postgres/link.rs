@@ -118,8 +118,9 @@ impl FeedLink {
     /// was kept is given until the bound is over (coherence.md, rule 6) or the server [can be
     /// reached](Self::reached), if only the connection has ended, and else not any more.
     pub(crate) fn lost(&self, reason: &str, is_disconnection: bool) {
-        *self.server.lock() = None;
+        // Before another server may be read from.
         self.floor.store(NONE, Ordering::SeqCst);
+        *self.server.lock() = None;
         self.awaited_from(Boottime::now());
         self.replay.lost();
         if is_disconnection {

@@ -91,6 +91,8 @@ pub(super) async fn write(
             }
             Err(WriteFailure::Unknown(reason)) => {
                 connection.abort();
+                // It may be committed, and its visitor's next page must have it then.
+                pool.shared.link.committed_unawaited();
                 return Err(Error::unavailable(format!(
                     "{}: {reason}; it is not known whether the write was committed",
                     pool.shared.place

@@ -205,7 +205,9 @@ fn is_like(one: &str, other: &str) -> bool {
         return false;
     }
     let least = if one.len() == other.len() { 4 } else { 2 };
-    one.len().min(other.len()) >= least && strsim::osa_distance(one, other) == 1
+    // `:uid` beside `:id` is a name of its own.
+    let is_longer = one.len() < other.len() || other.len() >= 4 || one.starts_with(other);
+    is_longer && one.len().min(other.len()) >= least && strsim::osa_distance(one, other) == 1
 }
 
 /// Declared parameters that nothing uses: an address without one of them would be refused for

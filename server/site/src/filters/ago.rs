@@ -9,7 +9,7 @@ use std::{cell::Cell, time::Duration};
 use base_clock::Boottime;
 use minijinja::{Error, ErrorKind, value::Value};
 
-use super::{dates::TAKES, given, moment::Moment, unfit};
+use super::{dates::moment, given};
 use crate::locale::{Locale, Words};
 
 /// The time that one render shows.
@@ -49,7 +49,9 @@ pub(super) fn timeago(value: &Value, locale: &Locale) -> Result<String, Error> {
     let Some(value) = given("timeago", value)? else {
         return Ok(String::new());
     };
-    let moment = Moment::of(value).ok_or_else(|| unfit("timeago", value, TAKES))?;
+    let Some(moment) = moment("timeago", value)? else {
+        return Ok(value.to_string());
+    };
     let Some(mut time) = RENDER.get() else {
         return Err(Error::new(
             ErrorKind::InvalidOperation,

@@ -19,7 +19,9 @@ pub(super) fn date(value: &Value, format: Option<&str>, locale: &Locale) -> Resu
     let Some(value) = given("date", value)? else {
         return Ok(String::new());
     };
-    let moment = Moment::of(value).ok_or_else(|| unfit("date", value, TAKES))?;
+    let Some(moment) = moment("date", value)? else {
+        return Ok(value.to_string());
+    };
     match format {
         None => write(&moment, locale.date, locale.words),
         Some("iso") => write(&moment, "%Y-%m-%d", locale.words),
@@ -35,13 +37,24 @@ pub(super) fn datetime(value: &Value, locale: &Locale) -> Result<String, Error> 
     let Some(value) = given("datetime", value)? else {
         return Ok(String::new());
     };
-    let moment = Moment::of(value).ok_or_else(|| unfit("datetime", value, TAKES))?;
+    let Some(moment) = moment("datetime", value)? else {
+        return Ok(value.to_string());
+    };
     let mut text = write(&moment, locale.date, locale.words)?;
     if moment.time.is_some() {
         text.push_str(", ");
         text.push_str(&write(&moment, locale.time, locale.words)?);
     }
     Ok(text)
+}
+
+/// The moment of a value; none if it is a date that is written as it stands.
+pub(super) fn moment(filter: &str, value: &Value) -> Result<Option<Moment>, Error> {
+    match Moment::of(value) {
+        None if Moment::is_beyond(value) => Ok(None),
+        None => Err(unfit(filter, value, TAKES)),
+        moment => Ok(moment),
+    }
 }
 
 /// Writes a moment by a format of `strftime`.

@@ -4,15 +4,16 @@
 //! allows it. A link or an image whose address could run a program is left as its text.
 
 use minijinja::{
-    Error,
+    AutoEscape, Error, State,
     value::{Kwargs, Value, ValueKind},
 };
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd, html};
 
 use super::{given, unfit};
 
-/// The HTML of a text. With `html = true` HTML in the text stays as it is.
-pub(super) fn markdown(value: &Value, options: &Kwargs) -> Result<Value, Error> {
+/// The HTML of a text. With `html = true` HTML in the text stays as it is. In a page of another
+/// type it is escaped as any other text.
+pub(super) fn markdown(state: &State, value: &Value, options: &Kwargs) -> Result<Value, Error> {
     let is_html_allowed: Option<bool> = options.get("html")?;
     options.assert_all_used()?;
     let Some(value) = given("markdown", value)? else {
@@ -20,14 +21,28 @@ pub(super) fn markdown(value: &Value, options: &Kwargs) -> Result<Value, Error> 
     };
     let text = value.as_str().filter(|_| value.kind() == ValueKind::String);
     let text = text.ok_or_else(|| unfit("markdown", value, "a text"))?;
-    Ok(Value::from_safe_string(render(
-        text,
-        is_html_allowed == Some(true),
-    )))
+    let html = render(text, is_html_allowed == Some(true));
+    Ok(match state.auto_escape() {
+        AutoEscape::Html => Value::from_safe_string(html),
+        _ => Value::from(html),
+    })
+}
+
+/// Cells that the tables of one text may have. A table gets the cells that its rows lack, so a
+/// short text could have very many.
+const CELLS: usize = 1 << 16;
+
+fn options(text: &str) -> Options {
+    let columns = text.lines().map(|line| line.matches('|').count() + 1);
+    let cells = columns.max().unwrap_or(0) * text.lines().count();
+    match cells > CELLS {
+        true => Options::ENABLE_STRIKETHROUGH,
+        false => Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH,
+    }
 }
 
 fn render(text: &str, is_html_allowed: bool) -> String {
-    let parser = Parser::new_ext(text, Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH);
+    let parser = Parser::new_ext(text, options(text));
     // For each link or image that is open, whether it is left as its text.
     let mut refused = Vec::new();
     let events = parser.filter_map(|event| match event {
@@ -73,6 +88,18 @@ fn is_harmless(address: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_cells_of_a_short_text_have_a_limit() {
+        let table = format!(
+            "{}\n{}\n{}",
+            "a|".repeat(512),
+            "-|".repeat(512),
+            "a\n".repeat(511)
+        );
+        assert!(render(&table, false).len() < 2 * table.len());
+        assert!(render("a|b\n-|-\n1|2", false).contains("<td>2</td>"));
+    }
 
     #[test]
     fn no_text_of_a_visitor_runs_a_program() {

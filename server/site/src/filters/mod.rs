@@ -15,7 +15,7 @@ mod numbers;
 mod text;
 
 use minijinja::{
-    Environment, Error, ErrorKind,
+    Environment, Error, ErrorKind, State,
     value::{Kwargs, Value},
 };
 
@@ -38,7 +38,7 @@ const OWN: [(&str, Register); 12] = [
         environment.add_filter(name, move |value: Value| numbers::filesize(&value, locale));
     }),
     ("markdown", |environment, name, _| {
-        environment.add_filter(name, |value: Value, options: Kwargs| markdown::markdown(&value, &options));
+        environment.add_filter(name, |state: &State, value: Value, options: Kwargs| markdown::markdown(state, &value, &options));
     }),
     ("money", |environment, name, formats| {
         environment.add_filter(name, move |value: Value, currency: Option<String>, options: Kwargs| {
@@ -111,6 +111,7 @@ fn unfit(filter: &str, value: &Value, takes: &str) -> Error {
 }
 
 fn unfit_argument(filter: &str, what: &str, takes: &str) -> Error {
+    let what: String = what.chars().take(SHOWN).collect();
     Error::new(
         ErrorKind::InvalidOperation,
         format!("filter `{filter}`: {what}; it takes {takes}"),

@@ -44,6 +44,18 @@ impl Moment {
         }
     }
 
+    /// True for a date of PostgreSQL that no calendar here has: before the year 1, after 9999, or
+    /// without an end.
+    pub(super) fn is_beyond(value: &Value) -> bool {
+        let is_far = |text: &str| {
+            let year = text.bytes().take_while(u8::is_ascii_digit).count();
+            matches!(text, "infinity" | "-infinity")
+                || text.ends_with(" BC")
+                || year > 4 && text[year..].starts_with('-')
+        };
+        value.as_str().is_some_and(is_far)
+    }
+
     fn parse(text: &str) -> Option<Self> {
         let (day, rest) = text.split_at_checked(10)?;
         let bytes = day.as_bytes();

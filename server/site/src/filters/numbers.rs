@@ -55,7 +55,7 @@ pub(super) fn money(
         Some(code) => Some(Currency::parse(code).ok_or_else(|| {
             unfit_argument(
                 "money",
-                &format!("`{code}` is no currency"),
+                &format!("{code:?} is no currency"),
                 "the three letters of a currency, such as EUR",
             )
         })?),

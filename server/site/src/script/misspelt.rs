@@ -12,8 +12,10 @@ pub(super) fn meant(line: &str) -> Option<String> {
     let text = line.trim().strip_prefix("--")?.trim();
     match text.split_once(':') {
         Some((word, rest)) => {
-            if let Some(near) = near(word) {
-                return Some(format!("-- {near}: {}", rest.trim()));
+            let rest = rest.trim();
+            if let Some(near) = near(word).filter(|near| !is_english(near) || would_do(near, rest))
+            {
+                return Some(format!("-- {near}: {rest}"));
             }
         }
         None if near(text) == Some("logout") => return Some("-- logout".to_owned()),
@@ -37,6 +39,11 @@ fn near(word: &str) -> Option<&'static str> {
         known.as_bytes().first() == word.as_bytes().first() && distance(known) <= most
     };
     words().filter(is_near).min_by_key(|known| distance(known))
+}
+
+/// Whether words of English are near: `-- Orders: newest first`, `-- Required: a title`.
+fn is_english(word: &str) -> bool {
+    matches!(word, "name" | "order" | "claims" | "require" | "hash")
 }
 
 /// Whether the line would be right with a colon behind its word.
@@ -92,6 +99,9 @@ mod tests {
         }
         for line in [
             "-- Note: this is one",
+            "-- Orders: newest first",
+            "-- Required: a title",
+            "-- Names: of members",
             "-- note: name",
             "-- same: as above",
             "-- pages: of ten",

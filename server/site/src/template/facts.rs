@@ -92,6 +92,16 @@ pub(super) fn list_path(expr: &Expr<'_>) -> Option<String> {
     }
 }
 
+/// The path of the list all of whose items an expression gives: if it is empty, so is the list.
+fn whole_list_path(expr: &Expr<'_>) -> Option<String> {
+    match expr {
+        Expr::Filter(filter) if matches!(filter.name, "list" | "sort" | "reverse" | "unique") => {
+            whole_list_path(filter.expr.as_ref()?)
+        }
+        _ => path(expr),
+    }
+}
+
 /// The paths that an expression looks at in any case, and the beginnings of each.
 fn looked_at(expr: &Expr<'_>, paths: &mut Vec<String>) {
     paths.extend(path(expr));
@@ -131,7 +141,7 @@ fn tells_length(op: &BinOp<'_>, truth: bool) -> Option<(String, bool)> {
     if !matches!(filter.name, "length" | "count") {
         return None;
     }
-    let path = list_path(filter.expr.as_ref()?)?;
+    let list = filter.expr.as_ref()?;
     let number = number.value.as_i64()?;
     let has_items = match (op.op, truth, number) {
         (BinOpKind::Gt, true, 0..) | (BinOpKind::Gte | BinOpKind::Eq, true, 1..) => true,
@@ -142,7 +152,11 @@ fn tells_length(op: &BinOp<'_>, truth: bool) -> Option<(String, bool)> {
         (BinOpKind::Lt, true, 1) | (BinOpKind::Lte, true, 0) => false,
         _ => return None,
     };
-    Some((path, has_items))
+    let path = match has_items {
+        true => list_path(list),
+        false => whole_list_path(list),
+    };
+    Some((path?, has_items))
 }
 
 impl<'t> Walk<'t> {
@@ -183,7 +197,11 @@ impl<'t> Walk<'t> {
             },
             Expr::Const(constant) => constant.value.is_true() == truth,
             Expr::Filter(filter) if matches!(filter.name, "length" | "count") => {
-                match filter.expr.as_ref().and_then(list_path) {
+                let path = match truth {
+                    true => filter.expr.as_ref().and_then(list_path),
+                    false => filter.expr.as_ref().and_then(whole_list_path),
+                };
+                match path {
                     Some(path) => self.fact(path, truth),
                     None => self.mention(condition),
                 }

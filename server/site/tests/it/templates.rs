@@ -152,7 +152,16 @@ fn a_page_of_another_type_is_no_part_of_a_page() {
     assert_eq!(
         found,
         "pages/a.html:1:13: `pages/b.txt.html` is escaped for another type of page than this one\n  \
-         hint: move what both show to templates/"
+         hint: what pages of several types show is a macro in templates/, which is imported"
+    );
+    let found = problems(&[
+        ("pages/a.ics.html", "{% include 'event.html' %}"),
+        ("templates/event.html", "SUMMARY:x"),
+    ]);
+    assert_eq!(
+        found,
+        "pages/a.ics.html:1:13: `event.html` is escaped for another type of page than this one\n  \
+         hint: what pages of several types show is a macro in templates/, which is imported"
     );
 }
 

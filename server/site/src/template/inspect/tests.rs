@@ -347,3 +347,17 @@ fn a_walk_ends_though_templates_and_macros_call_themselves() {
     );
     assert_eq!(self::page(&deep), "");
 }
+
+/// That a part of a list is empty says nothing of the list.
+#[test]
+fn an_empty_part_is_no_empty_list() {
+    for condition in [
+        "albums[1:] | length",
+        "albums | selectattr('artist') | list | length > 0",
+    ] {
+        let source = format!(
+            "{{% if albums %}}{{% if {condition} %}}many{{% else %}}{{{{ albums[0].title }}}}{{% endif %}}{{% endif %}}"
+        );
+        assert_eq!(page(&source), "", "{source}");
+    }
+}
