@@ -8,7 +8,7 @@ use super::{
     members::LOOP_METHODS,
     scope::Layer,
     shape::{Known, Shape},
-    syntax::{mentioned, uses_caller},
+    syntax::{enclosed, uses_caller},
     walk::{Declared, Walk},
 };
 use crate::suggest::closest;
@@ -25,7 +25,7 @@ struct Arguments<'t> {
 
 impl<'t> Walk<'t> {
     pub(super) fn declare(&mut self, decl: &'t Macro<'t>) -> Known {
-        let closure = self.scope.enclose(&mentioned(decl));
+        let closure = self.scope.enclose(&enclosed(decl));
         self.macros.push(Declared {
             file: self.file,
             decl,
@@ -185,7 +185,7 @@ impl<'t> Walk<'t> {
             return Known::scalar();
         }
         let frame = Layer {
-            enclosed: Some(declared.closure),
+            enclosed: declared.closure,
             ..Layer::default()
         };
         let frames = std::mem::replace(&mut self.scope.frames, vec![Layer::default(), frame]);

@@ -194,6 +194,7 @@ impl<'t> Walk<'t> {
         let place = self.place_of(expr);
         item.lacking(Lack {
             is_none: false,
+            is_fault: false,
             path,
             finding: Finding::lack(place, message, hint),
         })

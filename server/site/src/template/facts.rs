@@ -13,8 +13,10 @@ use super::{
 enum Fact {
     /// The value is there, or a condition that looks at it was passed.
     Given,
-    /// The value is none, or an empty list.
+    /// The value is none, or an empty list, or false in another way.
     Absent,
+    /// `is defined` was asked, and is false.
+    Undefined,
     /// The name was set anew: what was known of it before counts no more.
     Forgotten,
 }
@@ -59,10 +61,14 @@ impl Facts {
         match path.and_then(|path| self.of(path)) {
             Some(Fact::Given) => value.lack = None,
             Some(Fact::Absent) if lack.is_none => return Known::new(Shape::None),
-            Some(Fact::Absent) => return Known::undefined(lack.finding.clone()),
+            // To ask whether an undefined value is true fails, so it is not undefined.
+            Some(Fact::Absent) => value.lack = None,
+            Some(Fact::Undefined) => return Known::undefined(lack.finding.clone()),
             _ => match self.of(&lack.path) {
                 Some(Fact::Given) => value.lack = None,
-                Some(Fact::Absent) => return Known::undefined(lack.finding.clone()),
+                Some(Fact::Absent | Fact::Undefined) => {
+                    return Known::undefined(lack.finding.clone());
+                }
                 _ => {}
             },
         }
@@ -260,7 +266,9 @@ impl<'t> Walk<'t> {
             self.mention(expr);
             return !value.is_undefined();
         }
-        self.tell(expr, false);
+        if let Some(path) = path(expr) {
+            self.facts.0.push((path, Fact::Undefined));
+        }
         true
     }
 }

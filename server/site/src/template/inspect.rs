@@ -155,6 +155,7 @@ fn result(query: &GivenQuery, page: usize, cell: &Shape) -> Known {
             };
             row.lacking(Lack {
                 is_none: true,
+                is_fault: false,
                 path: name.clone(),
                 finding: Finding::lack(place, message, hint),
             })

@@ -89,6 +89,7 @@ fn cell_of(row: &Known, cell: Known, place: TemplatePlace) -> Known {
     match &row.lack {
         Some(lack) if lack.is_none => cell.lacking(Lack {
             is_none: false,
+            is_fault: false,
             path: lack.path.clone(),
             finding: Finding {
                 place: TemplatePlace {
@@ -146,6 +147,7 @@ fn asked(name: &str, place: TemplatePlace) -> Known {
     );
     Known::any().lacking(Lack {
         is_none: false,
+        is_fault: false,
         path,
         finding: Finding::lack(place, message, hint),
     })
@@ -158,6 +160,7 @@ fn loop_member(name: &str, place: TemplatePlace) -> Known {
             let hint = format!("write {{% if loop.{name} is defined %}}…{{% endif %}} around it");
             Known::any().lacking(Lack {
                 is_none: false,
+                is_fault: false,
                 path: "loop".to_owned(),
                 finding: Finding::lack(place, message, hint),
             })

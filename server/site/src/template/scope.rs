@@ -89,11 +89,15 @@ impl Scope {
         self.frames.pop().expect("each frame is popped once")
     }
 
-    /// Keeps what a macro that is declared here sees: the names that it mentions.
-    pub(super) fn enclose(&mut self, mentioned: &BTreeSet<&str>) -> usize {
+    /// Keeps what a macro that is declared here sees: the names that it mentions, and those that
+    /// are stored in this layer later. Nothing as long as no macro of the layer mentions any.
+    pub(super) fn enclose(&mut self, mentioned: &BTreeSet<&str>) -> Option<usize> {
         let mut visible = self.visible();
         visible.retain(|name, _| mentioned.contains(name.as_str()));
         let top = self.frames.last_mut().expect("there is always a frame");
+        if mentioned.is_empty() {
+            return top.closure;
+        }
         let closure = *top.closure.get_or_insert_with(|| {
             self.closures.push(BTreeMap::new());
             self.closures.len() - 1
@@ -101,7 +105,7 @@ impl Scope {
         for (name, value) in visible {
             add(&mut self.closures[closure], &name, &value);
         }
-        closure
+        Some(closure)
     }
 
     fn visible(&self) -> BTreeMap<String, Known> {
@@ -189,6 +193,7 @@ fn join(name: &str, one: Option<Known>, two: Option<Known>, place: TemplatePlace
             let lack = lack.unwrap_or_else(|| {
                 Rc::new(Lack {
                     is_none: false,
+                    is_fault: false,
                     path: String::new(),
                     finding,
                 })

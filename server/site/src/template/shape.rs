@@ -78,6 +78,8 @@ pub(super) struct Module {
 pub(super) struct Lack {
     /// True if the value is then none, which may be printed. Else it is undefined.
     pub(super) is_none: bool,
+    /// True if one of the expressions that give the value is undefined for certain.
+    pub(super) is_fault: bool,
     /// The expression that tells whether the value is there, such as the query's name.
     pub(super) path: String,
     pub(super) finding: Finding,
@@ -111,23 +113,24 @@ impl Known {
 
     /// What is known of a value that is one or the other.
     pub(super) fn join(&self, other: &Self) -> Self {
-        let lack = self.lack.clone().or_else(|| other.lack.clone());
-        let (shape, cause) = match (&self.shape, &other.shape) {
+        let (shape, undefined) = match (&self.shape, &other.shape) {
             (Shape::Undefined(_), Shape::Undefined(_)) => (self.shape.clone(), None),
             (Shape::Undefined(why), shape) | (shape, Shape::Undefined(why)) => {
-                (shape.clone(), Some((false, why)))
+                (shape.clone(), Some(why))
             }
             (one, two) => (join_shapes(one, two), None),
         };
-        let lack = lack.or_else(|| {
-            cause.map(|(is_none, why)| {
-                Rc::new(Lack {
-                    is_none,
-                    path: String::new(),
-                    finding: (**why).clone(),
-                })
+        // That one of the two is undefined says more than that one may be missing.
+        let undefined = undefined.map(|why| {
+            Rc::new(Lack {
+                is_none: false,
+                is_fault: true,
+                path: String::new(),
+                finding: (**why).clone(),
             })
         });
+        let lacks = [undefined, self.lack.clone(), other.lack.clone()];
+        let lack = lacks.into_iter().flatten().max_by_key(|lack| lack.is_fault);
         Self { shape, lack }
     }
 }

@@ -136,7 +136,7 @@ fn visit_macro<'e>(decl: &'e Macro<'e>, see: &mut impl FnMut(&'e Expr<'e>)) {
 
 /// The names that a macro mentions itself. Templates that it includes see those and no others of
 /// the place where the macro is declared. The engine overlooks the list that is sliced.
-pub(super) fn mentioned<'e>(decl: &'e Macro<'e>) -> BTreeSet<&'e str> {
+fn mentioned<'e>(decl: &'e Macro<'e>) -> BTreeSet<&'e str> {
     let mut names: Vec<&'e Expr<'e>> = Vec::new();
     let mut sliced: BTreeSet<*const Expr<'e>> = BTreeSet::new();
     visit_macro(decl, &mut |expr| match expr {
@@ -154,6 +154,18 @@ pub(super) fn mentioned<'e>(decl: &'e Macro<'e>) -> BTreeSet<&'e str> {
         _ => None,
     })
     .collect()
+}
+
+/// The names that a macro mentions and that are not its own.
+pub(super) fn enclosed<'e>(decl: &'e Macro<'e>) -> BTreeSet<&'e str> {
+    let mut names = mentioned(decl);
+    names.remove("caller");
+    for arg in &decl.args {
+        if let Expr::Var(var) = arg {
+            names.remove(var.id);
+        }
+    }
+    names
 }
 
 /// Whether a macro uses `caller`, so that a `call` block may call it.

@@ -61,7 +61,7 @@ pub(super) struct Walk<'t> {
 pub(super) struct Declared<'t> {
     pub(super) file: usize,
     pub(super) decl: &'t Macro<'t>,
-    pub(super) closure: usize,
+    pub(super) closure: Option<usize>,
 }
 
 impl<'t> Walk<'t> {
@@ -107,7 +107,11 @@ impl<'t> Walk<'t> {
         if let Shape::Undefined(why) = &value.shape {
             self.fault(why);
         } else if let Some(lack) = value.lack.as_ref().filter(|lack| !lack.is_none) {
-            self.doubt(lack);
+            if lack.is_fault {
+                self.fault(&lack.finding);
+            } else {
+                self.doubt(lack);
+            }
         }
     }
 
