@@ -71,7 +71,6 @@ const OWN: [(&str, Register); 12] = [
 ];
 
 /// The names of the filters of this folder.
-#[cfg(test)]
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     OWN.iter().map(|(name, _)| *name)
 }

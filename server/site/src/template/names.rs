@@ -127,7 +127,8 @@ pub(super) struct Names {
 impl Names {
     /// Those that may be there, or that a template mentions, as far as they exist.
     pub(super) fn new(environment: &Environment<'_>, templates: &[Parsed<'_>]) -> Self {
-        let mut filters: BTreeSet<String> = FILTERS.iter().copied().map(str::to_owned).collect();
+        let known = FILTERS.iter().copied().chain(crate::filters::names());
+        let mut filters: BTreeSet<String> = known.map(str::to_owned).collect();
         let mut tests: BTreeSet<String> = TESTS.iter().copied().map(str::to_owned).collect();
         for template in templates {
             mentions(template, |kind, name, _| {
