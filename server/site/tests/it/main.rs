@@ -26,6 +26,7 @@ mod parameters;
 mod policies;
 mod postgres;
 mod privacy;
+mod recipes;
 mod replicas;
 mod rules;
 mod sessions;
