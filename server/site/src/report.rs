@@ -4,7 +4,7 @@
 use std::{
     sync::{
         Arc,
-        mpsc::{self, RecvTimeoutError, Sender},
+        mpsc::{self, RecvTimeoutError, Sender, TryRecvError},
     },
     thread::{self, JoinHandle},
     time::Duration,
@@ -83,7 +83,11 @@ impl Reporter {
         };
         let look = move || {
             while stopped.recv_timeout(PAUSE) == Err(RecvTimeoutError::Timeout) {
-                observer.look(Boottime::now());
+                let lines = observer.look(Boottime::now());
+                // A look that the end broke off found nothing.
+                if stopped.try_recv() == Err(TryRecvError::Empty) {
+                    lines.iter().for_each(|line| observer.core.log(line));
+                }
             }
         };
         let thread = thread::Builder::new().name("database-report".to_owned());
@@ -121,7 +125,8 @@ struct Observer {
 }
 
 impl Observer {
-    fn look(&mut self, now: Boottime) {
+    /// The lines for the log.
+    fn look(&mut self, now: Boottime) -> Vec<String> {
         self.core.log.summarize(now);
         let health = self.core.database.health();
         let counts = self.core.outcomes.take();
@@ -139,9 +144,7 @@ impl Observer {
                 lines.push(self.with_feed(&health));
             }
         }
-        for line in lines.into_iter().flatten() {
-            self.core.log(&line);
-        }
+        lines.into_iter().flatten().collect()
     }
 
     /// There is no feed: is the database away, or does it lack something?

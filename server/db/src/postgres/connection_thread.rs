@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio::task::{JoinSet, LocalSet};
 
 use super::connection_permits::{
@@ -93,6 +93,8 @@ struct Servers {
     pool: Pool,
     replicas: Replicas,
     turns: ConnectionPermits,
+    /// True once the thread takes no more jobs.
+    ending: watch::Sender<bool>,
 }
 
 /// The caller's side of one thread.
@@ -134,6 +136,7 @@ impl ConnectionThread {
                     pool: Pool::new(shared),
                     replicas,
                     turns,
+                    ending: watch::Sender::new(false),
                 });
                 let work = serve(servers, taken, wanted, stopped);
                 LocalSet::new().block_on(&runtime, work);
@@ -174,7 +177,7 @@ impl ConnectionThread {
         drop(self.runtime.spawn(work));
     }
 
-    /// Takes no more jobs; those that were taken are done.
+    /// Takes no more jobs; those that were taken are done, but for questions about the database.
     pub(super) fn stop(&self) {
         self.stop.notify_one();
     }
@@ -204,6 +207,7 @@ async fn serve(
     stop: Arc<Notify>,
 ) {
     let mut running = JoinSet::new();
+    let ending = servers.ending.clone();
     loop {
         let Some(permit) = servers.turns.permit().await else {
             break;
@@ -226,6 +230,7 @@ async fn serve(
         running.spawn_local(async move { work(&servers, job, turn).await });
     }
     drop(wanted);
+    ending.send_replace(true);
     while running.join_next().await.is_some() {}
     servers.pool.close().await;
     servers.replicas.close().await;
@@ -312,7 +317,13 @@ async fn work(servers: &Servers, job: Job, turn: ConnectionPermit) {
             let _ = reply.send(rehearsal::rehearse(pool, &migrations).await);
         }
         Job::Requirements { tables, reply } => {
-            let _ = reply.send(requirements::ask(pool, replicas, &tables).await);
+            let mut ending = servers.ending.subscribe();
+            // A server that does not answer must not hold up the end.
+            let answer = tokio::select! {
+                answer = requirements::ask(pool, replicas, &tables) => answer,
+                _ = ending.wait_for(|is_ending| *is_ending) => Err(super::stopped()),
+            };
+            let _ = reply.send(answer);
         }
         Job::Mend { requirement, reply } => {
             let _ = reply.send(requirements::repair(pool, &requirement).await);
