@@ -107,6 +107,7 @@ impl Ask {
 
     /// The answer of a page that could not be made: an error, or where the owner allows it
     /// (`cache.stale_if_error`) what was in memory when the database went away.
+    #[cold]
     fn fail(&self, failure: &PageFailure) -> Response {
         if *failure == PageFailure::Away
             && self.page.is_public()

@@ -158,7 +158,8 @@ impl Generation {
         self.canonical(path).unwrap_or(path)
     }
 
-    /// The response that a kept value gives.
+    /// The response that a kept value gives. A hit of a page is inlined.
+    #[inline]
     pub(crate) fn respond(
         &self,
         value: &Arc<Cached>,
@@ -166,6 +167,19 @@ impl Generation {
         extra: Bytes,
     ) -> Response {
         match &**value {
+            Cached::Page(prepared) => prepared.respond(request, extra),
+            other => self.respond_without_page(other, request, extra),
+        }
+    }
+
+    #[cold]
+    fn respond_without_page(
+        &self,
+        value: &Cached,
+        request: &Request<'_>,
+        extra: Bytes,
+    ) -> Response {
+        match value {
             Cached::Page(prepared) => prepared.respond(request, extra),
             Cached::Missing => self.not_found.respond(request, extra),
             Cached::Failed(PageFailure::Busy) => busy(),
