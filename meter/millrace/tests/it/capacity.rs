@@ -3,7 +3,6 @@
 use std::fs;
 use std::net::TcpListener;
 use std::process::{Output, Stdio};
-use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -143,8 +142,9 @@ fn stop_a_search(signals: &[Signal]) {
     }
     for signal in signals {
         kill_process(Pid::from_child(&child), *signal).unwrap();
-        // A moment in which the program takes the first one.
-        std::thread::sleep(Duration::from_millis(5));
+        while has_pending_signal(child.id()) {
+            std::thread::yield_now();
+        }
     }
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(1));
@@ -153,6 +153,14 @@ fn stop_a_search(signals: &[Signal]) {
         (&found["found"], &found["verdict"]),
         (&"stopped".into(), &"SUSPECT".into())
     );
+}
+
+/// Whether a signal that was sent to the process waits to be taken.
+fn has_pending_signal(pid: u32) -> bool {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let mut lines = status.lines();
+    let pending = lines.find_map(|line| line.strip_prefix("ShdPnd:"));
+    pending.is_some_and(|signals| signals.trim().bytes().any(|digit| digit != b'0'))
 }
 
 /// Whether the process `pid` has a connection to `port`, by the tables of the kernel.
