@@ -578,7 +578,48 @@ fn parameters_know_their_kinds() {
         "select * from article a where exists (select 1 from comment c where c.article_id = :x and a.slug = :s)",
         "x:Integer s:Text",
     );
-    check("select :a + 1, upper(:b)", "a:? b:?");
+    check("select :a + 1, upper(:b)", "a:? b:Text");
+    // Through views, subqueries and common table expressions.
+    check("select * from recent where id = :id", "id:Integer");
+    check(
+        "select * from (select score as s from article union select score from article) where s > :s",
+        "s:Real",
+    );
+    check(
+        "with w as (select article_id, who from comment) select * from w where article_id = :a and who = :w",
+        "a:Integer w:Text",
+    );
+    // In an expression, from the column of the same name and from functions of texts.
+    check(
+        "select * from article where score + 1 > :score * 2",
+        "score:Real",
+    );
+    check(
+        "select * from article where abs(id) = abs(:id)",
+        "id:Integer",
+    );
+    check(
+        "select * from article where title like '%' || :q || '%'",
+        "q:Text",
+    );
+    check(
+        "select * from article where abs(id) = abs(:other)",
+        "other:?",
+    );
+    check(
+        "insert into comment (article_id, who) values (:article_id + 0, nullif(:who, ''))",
+        "article_id:Integer who:Text",
+    );
+    check("update article set score = score + :score", "score:Real");
+    // What is compared with a column counts first.
+    check(
+        "select * from article where id = :x or title = '' || :x",
+        "x:Integer",
+    );
+    check(
+        "select * from article limit min(:n, 100) offset :n * coalesce(:page, 0)",
+        "n:Integer page:Integer",
+    );
     assert_eq!(
         &*fixture
             .prepare("select id, title as t from article")

@@ -32,7 +32,7 @@ impl SqlFile<'_> {
         self.pattern.params().position(|part| part == name)
     }
 
-    fn at_query(&self, named: &NamedQuery, name: &str, message: String) -> Problem {
+    pub(super) fn at_query(&self, named: &NamedQuery, name: &str, message: String) -> Problem {
         let problem = Problem::new(self.file, message);
         let mut found = rewrite::parameters(&named.sql).into_iter();
         match found.find(|(_, found)| *found == name) {
@@ -72,10 +72,13 @@ pub(super) fn parameters(
             match source.declared(&param.name) {
                 Some(declared) => takes_list(source, declared, named, param)?,
                 None if params.iter().any(|known| known.name == param.name) => {}
-                None => params.push(Param {
-                    in_path: source.in_path(&param.name),
-                    ..Param::new(&param.name, kind(source, named, param)?)
-                }),
+                None => {
+                    let param = known_elsewhere(param, queries);
+                    params.push(Param {
+                        in_path: source.in_path(&param.name),
+                        ..Param::new(&param.name, kind(source, named, &param)?)
+                    });
+                }
             }
         }
     }
@@ -90,6 +93,19 @@ pub(super) fn parameters(
         }
     }
     Ok(params)
+}
+
+/// The parameter with the type that the first query gives it from which the database knows it.
+fn known_elsewhere(param: &db::Param, queries: &[(&NamedQuery, db::Query)]) -> db::Param {
+    let named = queries.iter().flat_map(|(_, query)| {
+        let params = query.params();
+        let named = params.iter().find(|other| other.name == param.name);
+        named.and_then(|other| other.kind)
+    });
+    db::Param {
+        name: param.name.clone(),
+        kind: param.kind.or_else(|| named.into_iter().next()),
+    }
 }
 
 /// The type of a parameter that no line declares.

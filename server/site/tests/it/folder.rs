@@ -46,7 +46,7 @@ fn faults_are_named_with_place_and_hint() {
             "pages/a.post.sql:3:1: the redirect names `:ide`",
         ),
         (
-            &[("pages/a.sql", "-- name: a :one\nselect :x || 'a' as y;\n")],
+            &[("pages/a.sql", "-- name: a :one\nselect :x + 1 as y;\n")],
             "pages/a.sql:2:8: the database does not tell the type of parameter `x`",
         ),
         (&[("pages/a.txt", "")], "pages/a.txt: neither a template"),

@@ -7,7 +7,7 @@ use millpond_site::{Config, check};
 
 use crate::{
     both::{Housed, Kind, on_both},
-    support::problems,
+    support::{TestSite, problems},
 };
 
 on_both!(
@@ -32,6 +32,7 @@ fn an_empty_field_is_not_given(kind: Kind) {
         )],
     );
     let one = r#"{"a":[{"title":"One"}]}"#;
+    site.until("the page is kept", || site.get("/list").cache() == "hit");
     assert_eq!(site.get("/list").body, one);
     let empty = site.get("/list?id=&page=");
     assert_eq!((empty.cache(), &*empty.body), ("hit", one));
@@ -445,6 +446,32 @@ fn a_form_takes_a_list(kind: Kind) {
     assert_eq!(site.post("/remove", &many).status, 303);
     assert_eq!(site.get("/others").body, r#"{"a":[]}"#);
     assert_eq!(site.post("/remove", &(many + "ids=1")).status, 400);
+}
+
+#[test]
+fn a_type_is_known_from_another_query_from_a_view_and_from_an_expression() {
+    let site = TestSite::new(&[
+        (
+            "migrations/0002_view.sql",
+            "create view shown as select a.id, a.title, count(c.id) as said from article a \
+             left join comment c on c.article_id = a.id group by a.id;\n",
+        ),
+        (
+            "pages/a.sql",
+            "-- name: given :one\nselect :id is not null as given;\n\
+             -- name: row :one?\nselect title from shown where id = :id;\n\
+             -- name: like :many\nselect id from article where lower(title) = lower(:title) or body like '%' || :q || '%' \
+             limit max(:n, 1);\n",
+        ),
+    ]);
+    let page = site.get("/a?id=2&title=ONE&q=second&n=5");
+    assert_eq!(
+        page.body.trim_end(),
+        "{\"given\":{\"given\":1},\"row\":{\"title\":\"Two\"},\"like\":[{\"id\":1},{\"id\":2}]}"
+    );
+    for wrong in ["id=x&title=&q=&n=5", "id=2&title=&q=&n=x"] {
+        assert_eq!(site.get(&format!("/a?{wrong}")).status, 400, "{wrong}");
+    }
 }
 
 #[test]

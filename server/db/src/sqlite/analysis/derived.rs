@@ -27,6 +27,7 @@ use super::equalities::FactorColumn;
 use super::functions;
 use super::literals::has_odd_literal;
 use super::scope::{Scope, last_part, lower};
+use crate::ValueKind;
 use crate::sqlite::catalog::ResolvedColumn;
 use crate::sqlite::tags::EqualityClass;
 
@@ -54,6 +55,8 @@ pub(crate) struct DerivedColumn {
     name: Option<String>,
     /// The canonical form of equality, if an equality on it may be moved into a SELECT.
     pub(crate) class: Option<EqualityClass>,
+    /// The kind of a parameter that is compared with it.
+    pub(crate) kind: Option<ValueKind>,
     /// For each SELECT the factor and the column in its FROM clause, if an equality may be moved
     /// there.
     pub(crate) below: Vec<Option<FactorColumn>>,
@@ -65,6 +68,7 @@ impl DerivedColumn {
         Self {
             name,
             class,
+            kind: column.and_then(|column| scope.kind(column)),
             below: vec![column.filter(|_| class.is_some())],
         }
     }
@@ -169,6 +173,7 @@ impl Derived {
             }
             for (column, other) in columns.iter_mut().zip(others) {
                 column.class = column.class.filter(|_| column.class == other.class);
+                column.kind = column.kind.filter(|_| column.kind == other.kind);
                 column.below.extend(other.below);
             }
         }

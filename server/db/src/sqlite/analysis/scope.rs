@@ -8,6 +8,7 @@ use super::common_tables::CommonTables;
 use super::derived::{Derived, selects};
 use super::equalities::FactorColumn;
 use super::restrict::Restriction;
+use crate::ValueKind;
 use crate::sqlite::catalog::{Catalog, CatalogTable, ResolvedColumn, TableKind};
 use crate::sqlite::tags::{EqualityClass, ROWID};
 
@@ -281,6 +282,16 @@ impl<'a> Scope<'a> {
         match (factor.base(), factor.derived(), column) {
             (Some((_, table)), ..) => table.narrowing(column).map(|(_, class)| class),
             (None, Some(derived), ResolvedColumn::Column(index)) => derived.columns[index].class,
+            _ => None,
+        }
+    }
+
+    /// The kind of a parameter that is compared with a column.
+    pub(super) fn kind(&self, (factor, column): FactorColumn) -> Option<ValueKind> {
+        let factor = &self.factors[factor];
+        match (factor.base(), factor.derived(), column) {
+            (Some((_, table)), ..) => table.kind_of(column),
+            (None, Some(derived), ResolvedColumn::Column(index)) => derived.columns[index].kind,
             _ => None,
         }
     }
