@@ -2,6 +2,7 @@
 //! dependencies of each query.
 
 use std::{
+    collections::BTreeSet,
     fmt,
     path::{Path, PathBuf},
 };
@@ -265,11 +266,14 @@ fn report(dir: &Path, config: &Config, database: &Database) -> Result<CheckRepor
     })
 }
 
+/// The queries of all pages. Those of a partial stand once, however many pages show it.
 fn queries(generation: &Generation) -> Vec<QueryReport> {
+    let mut seen = BTreeSet::new();
     let endpoints = generation.pages.endpoints.iter();
     let queries = endpoints
         .filter_map(|endpoint| endpoint.page.as_ref())
-        .flat_map(|page| &page.queries);
+        .flat_map(|page| &page.queries)
+        .filter(|query| seen.insert((&query.file, query.line)));
     let statements = queries.flat_map(|query| {
         let statements = query.statements.iter();
         statements.map(move |statement| (query, statement))

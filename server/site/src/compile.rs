@@ -18,13 +18,14 @@ use crate::{
     page_type::PageType,
     params::Param,
     route::{Pattern, Router},
-    script::{NamedQuery, Rows, Script},
+    script::{NamedQuery, Script},
     session::Needs,
     template::{self, Given, GivenQuery},
 };
 
 mod form;
 mod parameters;
+mod partials;
 mod redirect;
 mod rewrite;
 mod signing;
@@ -32,7 +33,8 @@ mod statements;
 
 use form::form;
 use parameters::{SqlFile, misspelt, parameters, unused};
-use statements::{Chosen, Statements};
+use partials::{Partial, Partials};
+use statements::{Prepared, Statements};
 
 /// A site's pages, ready to answer.
 #[derive(Debug)]
@@ -40,6 +42,7 @@ pub(crate) struct Pages {
     pub(crate) router: Router,
     pub(crate) endpoints: Vec<Endpoint>,
     pub(crate) environment: Environment<'static>,
+    pub(crate) partials: Partials,
     /// Whether the site has error pages of its own.
     pub(crate) custom_404: bool,
     pub(crate) custom_500: bool,
@@ -87,10 +90,19 @@ pub(crate) fn compile(
         problems.extend(found);
         Environment::new()
     });
+    let partials = Partials::compile(&folder.partials, &sources, database);
+    let (partials, are_partials_broken) = partials.map_or_else(
+        |found| {
+            problems.extend(found);
+            (Partials::default(), true)
+        },
+        |partials| (partials, false),
+    );
     let mut pages = Pages {
         router: Router::default(),
         endpoints: Vec::new(),
         environment,
+        partials,
         custom_404: false,
         custom_500: false,
         doubts: Vec::new(),
@@ -109,9 +121,12 @@ pub(crate) fn compile(
     }
     // PostgreSQL gives documents and lists as such.
     let has_documents = dialect == Dialect::Postgres;
-    let inspection = template::inspect(&pages.environment, &sources, &given, has_documents);
-    problems.extend(inspection.errors);
-    pages.doubts = inspection.doubts;
+    // Without the queries of a partial, each page that shows it would seem to lack them.
+    if !are_partials_broken {
+        let inspection = template::inspect(&pages.environment, &sources, &given, has_documents);
+        problems.extend(inspection.errors);
+        pages.doubts = inspection.doubts;
+    }
     if problems.is_empty() {
         Ok(pages)
     } else {
@@ -200,33 +215,23 @@ impl Pages {
             script: &script,
             database,
         };
-        let mut prepared = Vec::new();
-        for named in &script.queries {
-            match statements.all(named) {
-                Ok(all) => {
-                    let only_reads = all.iter().all(|(_, query)| query.is_readonly());
-                    if !only_reads || named.rows == Rows::Exec {
-                        problems.push(writes(&file, stem, named));
-                    } else {
-                        prepared.push((named, all));
-                    }
-                }
-                Err(problem) => problems.push(problem),
-            }
-        }
+        let hint = format!("what writes belongs into pages/{stem}.post.sql, which answers POST");
+        let prepared = statements.that_read(&hint, &mut problems);
         let source = SqlFile {
             file: &file,
             text,
             pattern,
             script: &script,
         };
+        let template = html.map(|_| format!("pages/{stem}.html"));
+        let partials = self.partials.shown_by(template.as_deref());
         let params = self.page_params(source, &prepared, html.is_some(), stem);
+        let params = params.and_then(|params| with_partials(source, params, &partials));
         let params = params.unwrap_or_else(|found| {
             problems.extend(found);
             Vec::new()
         });
-        let template = html.map(|_| format!("pages/{stem}.html"));
-        let gets = |template| given_to(template, &script, &prepared, &params);
+        let gets = |template| given_to(template, &script, &prepared, &partials, &params);
         given.extend(template.clone().map(gets));
         let page_type = PageType::of(stem);
         if page_type.is_csv() && template.is_none() && script.queries.len() != 1 {
@@ -243,9 +248,16 @@ impl Pages {
             return Err(problems);
         }
         let mut needs = signing::needs(&script);
-        let prepared = prepared.into_iter();
-        let queries =
-            prepared.map(|(named, all)| page_query(&file, named, all, &params, &mut needs));
+        let mut vary = script.vary.clone();
+        for partial in &partials {
+            partial.add_vary(&mut vary, &mut needs);
+        }
+        let own = prepared.into_iter().map(|query| (&*file, query));
+        let all = own.chain(partials.iter().flat_map(|partial| {
+            let queries = partial.prepared();
+            queries.map(|query| (&*partial.file, query))
+        }));
+        let queries = all.map(|(file, query)| page_query(file, query, &params, &mut needs));
         let queries = queries.collect();
         Ok(Page {
             index: index as u32,
@@ -254,7 +266,7 @@ impl Pages {
             params,
             template,
             page_type,
-            vary: script.vary.into(),
+            vary: vary.into(),
             needs: needs.into(),
             private: AtomicBool::new(false),
             counters: Counters::default(),
@@ -265,15 +277,11 @@ impl Pages {
     fn page_params(
         &self,
         source: SqlFile<'_>,
-        prepared: &[(&NamedQuery, Vec<(Chosen, db::Query)>)],
+        prepared: &[Prepared<'_>],
         has_template: bool,
         stem: &str,
     ) -> Result<Vec<Param>, Vec<Problem>> {
-        let all = prepared.iter().flat_map(|(named, all)| {
-            let queries = all.iter();
-            queries.map(|(_, query)| (*named, query.clone()))
-        });
-        let all: Vec<(&NamedQuery, db::Query)> = all.collect();
+        let all = single_statements(prepared);
         // What cannot be prepared may use any of them.
         let are_all_known = prepared.len() == source.script.queries.len();
         let given = BTreeSet::new();
@@ -300,21 +308,54 @@ impl Pages {
     }
 }
 
+/// Each statement with its query.
+fn single_statements<'q>(prepared: &[Prepared<'q>]) -> Vec<(&'q NamedQuery, db::Query)> {
+    let single = prepared.iter().flat_map(|(named, all)| {
+        let queries = all.iter();
+        queries.map(|(_, query)| (*named, query.clone()))
+    });
+    single.collect()
+}
+
+/// The parameters of a page with those of the partials that it shows.
+fn with_partials(
+    source: SqlFile<'_>,
+    mut params: Vec<Param>,
+    partials: &[&Partial],
+) -> Result<Vec<Param>, Vec<Problem>> {
+    let mut problems = Vec::new();
+    let own = source.script.queries.iter();
+    let mut taken: Vec<(&NamedQuery, &Path)> = own.map(|query| (query, source.file)).collect();
+    for partial in partials {
+        problems.extend(partial.collision(&taken));
+        taken.extend(partial.prepared().map(|(query, _)| (query, &*partial.file)));
+        problems.extend(partial.add_params(source.file, &mut params).err());
+    }
+    match problems.is_empty() {
+        true => Ok(params),
+        false => Err(problems),
+    }
+}
+
 /// What a page gives its template.
 fn given_to(
     template: String,
     script: &Script,
-    prepared: &[(&NamedQuery, Vec<(Chosen, db::Query)>)],
+    prepared: &[Prepared<'_>],
+    partials: &[&Partial],
     params: &[Param],
 ) -> Given {
-    let queries = script.queries.iter().map(|named| {
+    let own = script.queries.iter().map(|named| {
         let mut compiled = prepared.iter();
         let compiled = compiled.find(|(known, _)| known.name == named.name);
-        GivenQuery {
-            name: named.name.clone(),
-            rows: named.rows,
-            columns: compiled.map(|(_, all)| all[0].1.columns()),
-        }
+        (named, compiled.map(|(_, all)| all[0].1.columns()))
+    });
+    let shown = partials.iter().flat_map(|partial| partial.prepared());
+    let shown = shown.map(|(named, all)| (named, Some(all[0].1.columns())));
+    let queries = own.chain(shown).map(|(named, columns)| GivenQuery {
+        name: named.name.clone(),
+        rows: named.rows,
+        columns,
     });
     Given {
         template,
@@ -326,8 +367,7 @@ fn given_to(
 /// A query with the places of its values among the page's.
 fn page_query(
     file: &Path,
-    named: &NamedQuery,
-    all: Vec<(Chosen, db::Query)>,
+    (named, all): Prepared<'_>,
     params: &[Param],
     needs: &mut Needs,
 ) -> PageQuery {
@@ -353,12 +393,4 @@ fn page_query(
         file: file.to_owned(),
         line: named.line,
     }
-}
-
-fn writes(file: &Path, stem: &str, named: &NamedQuery) -> Problem {
-    Problem::new(file, format!("query `{}` writes", named.name))
-        .at(named.line, 1)
-        .hint(format!(
-            "what writes belongs into pages/{stem}.post.sql, which answers POST"
-        ))
 }

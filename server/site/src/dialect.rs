@@ -41,6 +41,11 @@ impl Text {
     pub(crate) fn page(&self) -> PathBuf {
         PathBuf::from(format!("pages/{}", self.file))
     }
+
+    /// The file of a template's queries, from the site's folder.
+    pub(crate) fn partial(&self) -> PathBuf {
+        PathBuf::from(format!("templates/{}", self.file))
+    }
 }
 
 impl Dialect {

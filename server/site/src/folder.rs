@@ -26,6 +26,8 @@ pub(crate) struct Folder {
     pub(crate) pages: BTreeMap<String, Text>,
     /// Below `templates/`.
     pub(crate) templates: BTreeMap<String, String>,
+    /// The queries of templates, by logical name: `menu.sql`.
+    pub(crate) partials: BTreeMap<String, Text>,
 }
 
 impl Folder {
@@ -48,13 +50,12 @@ impl Folder {
         let mut pages = BTreeMap::new();
         walk(&dir.join("pages"), "pages", "", &mut pages, &mut problems);
         folder.pages = dialect.select("pages", pages, &mut problems);
-        walk(
-            &dir.join("templates"),
-            "templates",
-            "",
-            &mut folder.templates,
-            &mut problems,
-        );
+        let root = "templates";
+        let mut templates = BTreeMap::new();
+        walk(&dir.join(root), root, "", &mut templates, &mut problems);
+        let queries = templates.extract_if(.., |name, _| name.ends_with(".sql"));
+        folder.partials = dialect.select(root, queries.collect(), &mut problems);
+        folder.templates = templates;
         if problems.is_empty() {
             Ok(folder)
         } else {
@@ -69,6 +70,7 @@ impl Folder {
         formats.currency.hash(&mut hasher);
         self.pages.hash(&mut hasher);
         self.templates.hash(&mut hasher);
+        self.partials.hash(&mut hasher);
         hasher.finish()
     }
 }

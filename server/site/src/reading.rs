@@ -200,11 +200,10 @@ fn own_error_page(pages: &Pages, name: &str, present: bool) -> Result<Option<Byt
     let rendered = pages
         .environment
         .get_template(name)
-        .and_then(|template| template.render(()));
+        .and_then(|template| template.render(pages.partials.without_rows(name)));
     rendered.map(|html| Some(html.into())).map_err(|error| {
-        vec![
-            Problem::new(name, crate::template::failure(&error))
-                .hint("an error page has no queries and no request"),
-        ]
+        vec![Problem::new(name, crate::template::failure(&error)).hint(
+            "an error page has no queries and no request; those of partials have no rows there",
+        )]
     })
 }

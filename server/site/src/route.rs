@@ -13,7 +13,7 @@ pub(crate) enum Segment {
 }
 
 /// The pattern of a page, made from its place below `pages/`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Pattern {
     pub(crate) segments: Vec<Segment>,
 }

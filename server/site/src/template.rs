@@ -15,12 +15,14 @@ mod inherit;
 mod inspect;
 mod members;
 mod names;
+mod reach;
 mod scope;
 mod shape;
 mod syntax;
 mod walk;
 
 pub(crate) use inspect::{Given, GivenQuery, inspect};
+pub(crate) use reach::Reach;
 
 /// The error of a render for the owner's log: the place where it arose, what it is, and by which
 /// templates the render came there.

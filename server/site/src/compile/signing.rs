@@ -34,13 +34,18 @@ pub(super) fn needs(script: &Script) -> Needs {
         require: script.session.require.clone(),
         claims: Vec::new(),
     };
+    vary(script, &mut needs);
+    needs
+}
+
+/// Adds the claims that the template looks at.
+pub(super) fn vary(script: &Script, needs: &mut Needs) {
     for name in &script.session.vary {
         needs.place_of(ClaimUse {
             name: name.clone(),
             kind: None,
         });
     }
-    needs
 }
 
 /// The step that finds the account whose password is verified.

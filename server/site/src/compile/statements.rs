@@ -7,7 +7,7 @@ use millpond_db::{Database, Query, Value};
 use super::rewrite::{Declared, parameters, rewrite};
 use crate::{
     Problem,
-    script::{NamedQuery, OrderLine, Script},
+    script::{NamedQuery, OrderLine, Rows, Script},
     session::{RESERVED, with_claims},
 };
 
@@ -17,6 +17,9 @@ const MAX_STATEMENTS: usize = 64;
 /// What is chosen for a statement: for each order in it, its name and the value.
 pub(super) type Chosen = Box<[(String, Value)]>;
 
+/// A query with its statements: one, or one for each order that can be chosen.
+pub(super) type Prepared<'s> = (&'s NamedQuery, Vec<(Chosen, Query)>);
+
 /// What the statements of a file are made of.
 pub(super) struct Statements<'s> {
     pub(super) file: &'s Path,
@@ -25,7 +28,28 @@ pub(super) struct Statements<'s> {
     pub(super) database: &'s Database,
 }
 
-impl Statements<'_> {
+impl<'s> Statements<'s> {
+    /// All queries of a file that may only read. `hint` says where one that writes belongs.
+    pub(super) fn that_read(&self, hint: &str, problems: &mut Vec<Problem>) -> Vec<Prepared<'s>> {
+        let mut prepared = Vec::new();
+        for named in &self.script.queries {
+            match self.all(named) {
+                Ok(all) => {
+                    let only_reads = all.iter().all(|(_, query)| query.is_readonly());
+                    if !only_reads || named.rows == Rows::Exec {
+                        let message = format!("query `{}` writes", named.name);
+                        let problem = Problem::new(self.file, message).at(named.line, 1);
+                        problems.push(problem.hint(hint));
+                    } else {
+                        prepared.push((named, all));
+                    }
+                }
+                Err(problem) => problems.push(problem),
+            }
+        }
+        prepared
+    }
+
     /// The statement of a query of a form, where no order is chosen.
     pub(super) fn one(&self, named: &NamedQuery) -> Result<Query, Problem> {
         self.prepare(named, &[])

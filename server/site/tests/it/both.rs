@@ -68,8 +68,18 @@ impl Housed {
         let text = std::fs::read_to_string(&settings).unwrap();
         let text = text.replace("sqlite:site.db", &url(&database.url()));
         support::write(dir.path(), &[("millpond.toml", &text)]);
+        let site = TestSite::open(dir, SiteOptions::default());
+        let mut client = postgres::client(&database);
+        let mut number = |sql: &str| client.query_one(sql, &[]).unwrap().get::<_, i64>(0);
+        let begun = number("select txid_current()");
+        // Nothing is kept while a transaction from before the feed is open, also in the databases
+        // of other tests.
+        site.until("older transactions are over", || {
+            number("select txid_snapshot_xmin(txid_current_snapshot())") >= begun
+        });
+        drop(client);
         Self {
-            site: TestSite::open(dir, SiteOptions::default()),
+            site,
             database: Some(database),
         }
     }

@@ -23,6 +23,7 @@ mod nodes_triggers;
 mod outages;
 mod pages;
 mod parameters;
+mod partials;
 mod policies;
 mod postgres;
 mod privacy;

@@ -1,0 +1,297 @@
+//! Templates with queries of their own: `templates/menu.html` with `templates/menu.sql`.
+//!
+//! A page that shows such a template has its queries beside the page's own. So they are read in the
+//! page's snapshot, and what they depend on ends the page. Their results have the same keys in
+//! each page with the same values, so the store keeps one of each for all pages.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::{Path, PathBuf},
+};
+
+use millpond_db::{self as db, Database, ValueKind};
+use minijinja::Value;
+
+use super::{
+    parameters::{self, SqlFile, unused},
+    statements::{Chosen, Prepared, Statements},
+};
+use crate::{
+    Problem,
+    dialect::Text,
+    params::Param,
+    route::Pattern,
+    script::{Declaration, NamedQuery, Rows, Script},
+    session::{Needs, RESERVED},
+    suggest::closest,
+    template::Reach,
+};
+
+/// All of them, by the names of their templates.
+#[derive(Debug, Default)]
+pub(crate) struct Partials {
+    partials: BTreeMap<String, Partial>,
+    reach: Reach,
+}
+
+/// The queries of one template, prepared once for all pages that show it.
+#[derive(Debug)]
+pub(super) struct Partial {
+    pub(super) file: PathBuf,
+    script: Script,
+    /// The statements of each query.
+    statements: Vec<Vec<(Chosen, db::Query)>>,
+}
+
+impl Partials {
+    /// Compiles the queries of all templates. `templates` are all templates with their sources,
+    /// `texts` the files of queries by their names in `templates/`.
+    pub(super) fn compile(
+        texts: &BTreeMap<String, Text>,
+        templates: &BTreeMap<String, String>,
+        database: &Database,
+    ) -> Result<Self, Vec<Problem>> {
+        let mut problems = Vec::new();
+        let mut partials = BTreeMap::new();
+        for (name, text) in texts {
+            let template = format!("{}.html", name.trim_end_matches(".sql"));
+            let compiled = if templates.contains_key(&template) {
+                Partial::compile(text, templates, database)
+            } else {
+                Err(vec![without_template(text, name, templates)])
+            };
+            match compiled {
+                Ok(partial) => drop(partials.insert(template, partial)),
+                Err(found) => problems.extend(found),
+            }
+        }
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        let reach = match partials.is_empty() {
+            true => Reach::default(),
+            false => Reach::new(templates),
+        };
+        Ok(Self { partials, reach })
+    }
+
+    /// Those whose queries a page of this template has.
+    pub(super) fn shown_by(&self, template: Option<&str>) -> Vec<&Partial> {
+        let Some(template) = template else {
+            return Vec::new();
+        };
+        let all = self.partials.iter();
+        let shown = all.filter(|(name, _)| self.reach.shows(template, name));
+        shown.map(|(_, partial)| partial).collect()
+    }
+
+    /// What an error page of this template sees of the queries: lists without rows, and no rows.
+    /// A `:one` is undefined there, because it always has a row where a page shows it.
+    pub(crate) fn without_rows(&self, template: &str) -> BTreeMap<String, Value> {
+        let partials = self.shown_by(Some(template));
+        let queries = partials.iter().flat_map(|partial| &partial.script.queries);
+        let seen = queries.filter_map(|query| match query.rows {
+            Rows::Many => Some((query.name.clone(), Value::from(Vec::<Value>::new()))),
+            Rows::Optional => Some((query.name.clone(), Value::from(()))),
+            Rows::One | Rows::Exec => None,
+        });
+        seen.collect()
+    }
+}
+
+/// Queries beside which there is no template.
+fn without_template(text: &Text, name: &str, templates: &BTreeMap<String, String>) -> Problem {
+    let file = text.partial();
+    if name.ends_with(".post.sql") {
+        return Problem::new(file, "a form has an address, and templates have none")
+            .hint("put it below pages/");
+    }
+    let template = format!("{}.html", name.trim_end_matches(".sql"));
+    let names = templates.keys().map(String::as_str);
+    let names = names.filter(|name| !name.starts_with("pages/"));
+    let hint = match closest(&template, names) {
+        Some(near) => format!("did you mean {}.sql?", near.trim_end_matches(".html")),
+        None => "these queries are for the pages that include it".to_owned(),
+    };
+    Problem::new(file, format!("there is no templates/{template} beside it")).hint(hint)
+}
+
+impl Partial {
+    fn compile(
+        text: &Text,
+        templates: &BTreeMap<String, String>,
+        database: &Database,
+    ) -> Result<Self, Vec<Problem>> {
+        let file = text.partial();
+        let script = Script::parse(&file, &text.text).map_err(|problem| vec![problem])?;
+        if let Some(problem) = of_an_address(&file, &script) {
+            return Err(vec![problem]);
+        }
+        let statements = Statements {
+            file: &file,
+            text: &text.text,
+            script: &script,
+            database,
+        };
+        let hint = "what writes is a form: a .post.sql file below pages/";
+        let mut problems = Vec::new();
+        let prepared = statements.that_read(hint, &mut problems);
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        let pattern = Pattern::default();
+        let source = SqlFile {
+            file: &file,
+            text: &text.text,
+            pattern: &pattern,
+            script: &script,
+        };
+        let single = super::single_statements(&prepared);
+        problems.extend(undeclared(source, &single));
+        if problems.is_empty() {
+            problems = unused(source, &single, |param| {
+                let mut sources = templates.iter();
+                sources.any(|(name, source)| {
+                    !name.starts_with("pages/") && parameters::may_read(source, param)
+                })
+            });
+        }
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        let statements = prepared.into_iter().map(|(_, all)| all).collect();
+        Ok(Self {
+            file,
+            script,
+            statements,
+        })
+    }
+
+    /// Its queries with their statements.
+    pub(super) fn prepared(&self) -> impl Iterator<Item = Prepared<'_>> {
+        self.script
+            .queries
+            .iter()
+            .zip(self.statements.iter().cloned())
+    }
+
+    /// Adds its parameters to those of a page whose queries are in `page`.
+    pub(super) fn add_params(&self, page: &Path, params: &mut Vec<Param>) -> Result<(), Problem> {
+        for declared in &self.script.params {
+            match params.iter().find(|param| param.name == declared.name) {
+                Some(param) => self.agrees(declared, param, page)?,
+                None => params.push(self.param(declared, page)?),
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds the fields and claims that its template looks at to those of a page.
+    pub(super) fn add_vary(&self, vary: &mut Vec<String>, needs: &mut Needs) {
+        for field in &self.script.vary {
+            if !vary.contains(field) {
+                vary.push(field.clone());
+            }
+        }
+        super::signing::vary(&self.script, needs);
+    }
+
+    /// A parameter that the page has only because it shows this template.
+    fn param(&self, declared: &Declaration, page: &Path) -> Result<Param, Problem> {
+        let name = &declared.name;
+        if declared.default.is_none() && !declared.is_list {
+            let shown = page.display();
+            let message = format!(
+                "`{name}` has no default, and {shown}, which shows this, has no such parameter"
+            );
+            let hint = "declare it there too, or give it a default here, such as `= null`";
+            return Err(self.at(declared, message).hint(hint));
+        }
+        Ok(Param {
+            name: name.clone(),
+            kind: declared.kind,
+            is_list: declared.is_list,
+            choices: declared.choices.clone().into(),
+            default: declared.default.clone(),
+            in_path: None,
+        })
+    }
+
+    /// A parameter of one name has one meaning on a page.
+    fn agrees(&self, declared: &Declaration, param: &Param, page: &Path) -> Result<(), Problem> {
+        // PostgreSQL reads what is of another type from text.
+        let is_text = |kind| matches!(kind, ValueKind::Text | ValueKind::Other);
+        let is_same_kind =
+            declared.kind == param.kind || is_text(declared.kind) && is_text(param.kind);
+        let has_default = param.in_path.is_none() && param.default.is_some();
+        let is_same = is_same_kind
+            && declared.is_list == param.is_list
+            && (declared.choices.is_empty() || *declared.choices == *param.choices)
+            && (!has_default || declared.default.is_none() || declared.default == param.default);
+        if is_same {
+            return Ok(());
+        }
+        let (name, shown) = (&declared.name, page.display());
+        let message = format!("`{name}` is declared otherwise than in {shown}, which shows this");
+        Err(self
+            .at(declared, message)
+            .hint("declare both alike, or give one of them another name"))
+    }
+
+    fn at(&self, declared: &Declaration, message: String) -> Problem {
+        Problem::new(&self.file, message).at(declared.line, 1)
+    }
+
+    /// The first of its queries that has the name of one that a page has already, with its file.
+    pub(super) fn collision(&self, taken: &[(&NamedQuery, &Path)]) -> Option<Problem> {
+        let mut queries = self.script.queries.iter();
+        let (query, other) = queries.find_map(|query| {
+            let mut taken = taken.iter();
+            let (_, file) = taken.find(|(known, _)| known.name == query.name)?;
+            Some((query, file))
+        })?;
+        let (name, other) = (&query.name, other.display());
+        let message = format!("`{name}` is also a query of {other}, and one page shows both");
+        Some(
+            Problem::new(&self.file, message)
+                .at(query.line, 1)
+                .hint("give one of them another name"),
+        )
+    }
+}
+
+/// A line that only what has an address can have.
+fn of_an_address(file: &Path, script: &Script) -> Option<Problem> {
+    let redirect = script.redirect.as_ref().map(|(_, line)| *line);
+    let of_forms = script.session.of_forms().map(|line| line.number);
+    if let Some(line) = redirect.or(of_forms) {
+        let problem = Problem::new(file, "only a form has this line").at(line, 1);
+        return Some(problem.hint("put it into a .post.sql file below pages/"));
+    }
+    script.session.require.first()?;
+    let problem = Problem::new(file, "only a page or a form says who may enter");
+    Some(problem.hint("put the `-- require:` line into the .sql file of each page"))
+}
+
+/// A template is shown by many pages, so its own file says what its parameters are.
+fn undeclared(source: SqlFile<'_>, queries: &[(&NamedQuery, db::Query)]) -> Vec<Problem> {
+    let declared = source.script.params.iter();
+    let declared: BTreeSet<&str> = declared.map(|param| param.name.as_str()).collect();
+    let mut problems = Vec::new();
+    for (named, query) in queries {
+        let params = query.params();
+        let unknown = params.iter().filter(|param| {
+            !declared.contains(param.name.as_str()) && !param.name.starts_with(RESERVED)
+        });
+        for param in unknown {
+            let name = &param.name;
+            let hint = match closest(name, declared.iter().copied()) {
+                Some(near) => format!("did you mean `:{near}`?"),
+                None => format!("declare it: -- param: {name} integer"),
+            };
+            let message = format!("no line declares the parameter `:{name}`");
+            problems.push(source.at_query(named, name, message).hint(hint));
+        }
+    }
+    problems
+}
