@@ -6,6 +6,7 @@ use minijinja::{AutoEscape, Environment, ErrorKind, UndefinedBehavior, syntax::S
 
 use crate::{Problem, locale::Formats, page_type, suggest::closest};
 
+mod arguments;
 mod calls;
 mod expressions;
 mod facts;

@@ -7,7 +7,7 @@ use minijinja::machinery::ast::{CallArg, Expr, Filter};
 use super::{
     facts::{argument, path},
     members::column,
-    shape::{Known, Shape},
+    shape::{Known, MapKind, Shape},
     syntax::constant_text,
     walk::Walk,
 };
@@ -39,6 +39,9 @@ impl<'t> Walk<'t> {
             self.needed(argument(part));
         }
         let attribute = self.attribute(&base, filter);
+        if filter.name == "query" {
+            self.changed_parameters(&base, filter);
+        }
         match filter.name {
             "first" | "last" => match &filter.expr {
                 Some(expr) => self.element(&base, expr),
@@ -73,6 +76,20 @@ impl<'t> Walk<'t> {
                 _ => Known::any(),
             },
             _ => Known::any(),
+        }
+    }
+
+    /// `params | query(page = 2)`: the page has the parameters that are changed.
+    fn changed_parameters(&mut self, base: &Known, filter: &'t Filter<'t>) {
+        if !matches!(&base.shape, Shape::Members(of) if of.of == MapKind::Params) {
+            return;
+        }
+        for arg in &filter.args {
+            if let CallArg::Kwarg(name, value) = arg {
+                let place = self.place_of(value);
+                let member = self.member(base, Some("params".into()), name, place);
+                self.need(&member);
+            }
         }
     }
 

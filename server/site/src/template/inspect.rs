@@ -10,6 +10,7 @@ use std::{
 use minijinja::{Environment, machinery};
 
 use super::{
+    arguments,
     facts::Facts,
     findings::{Finding, Findings, Parsed, TemplatePlace},
     names::Names,
@@ -68,6 +69,9 @@ pub(crate) fn inspect(
     let mut findings = Findings::default();
     for (file, template) in templates.iter().enumerate() {
         for finding in names.unknown(file, template) {
+            findings.fault(&finding, file, true);
+        }
+        for finding in arguments::wrong(environment, file, template) {
             findings.fault(&finding, file, true);
         }
     }

@@ -21,7 +21,10 @@ select id, title, body from article where :q = '' or title = :q order by id;
 select who, article_id from comment where article_id = :id order by id;
 -- name: article :one?
 select id, title, body from article where id = :id;
--- name: total :one
+";
+
+/// A query of the page, or of a template that it shows.
+const TOTAL_QUERY: &str = "-- name: total :one
 select count(*) as n, max(id) as top from article;
 ";
 
@@ -376,9 +379,20 @@ impl PageWriter<'_> {
             }
             None => format!("{}{body}", self.macros),
         };
-        self.files.insert(format!("pages/p{page}.html"), text);
+        let mut queries = QUERIES.to_owned();
+        let mut shown = String::new();
+        if self.choices.chance(50) {
+            let file = format!("p{page}_total");
+            shown = format!("{{% include '{file}.html' %}}");
+            let partial = format!("templates/{file}");
+            self.files.insert(partial.clone() + ".html", String::new());
+            self.files.insert(partial + ".sql", TOTAL_QUERY.to_owned());
+        } else {
+            queries += TOTAL_QUERY;
+        }
         self.files
-            .insert(format!("pages/p{page}.sql"), QUERIES.to_owned());
+            .insert(format!("pages/p{page}.html"), text + &shown);
+        self.files.insert(format!("pages/p{page}.sql"), queries);
     }
 }
 

@@ -365,3 +365,48 @@ fn an_empty_part_is_no_empty_list() {
         assert_eq!(page(&source), "", "{source}");
     }
 }
+
+#[test]
+fn arguments_that_no_value_can_have_are_refused() {
+    for (source, message) in [
+        ("{{ totals.n | date('%q') }}", "1:20: filter `date`"),
+        ("{{ totals.n | number(dezimals=2) }}", "1:"),
+        ("{{ totals.n | number('two') }}", "1:22: filter `number`"),
+        ("{{ top.title | truncate(lenght=5) }}", "1:"),
+        ("{{ totals.n | round(1, 2, 3) }}", "1:21: filter `round`"),
+        (
+            "{% if totals.n is divisibleby %}{% endif %}",
+            "1:19: test `divisibleby`",
+        ),
+        (
+            "{{ params | query(pgae=2) }}",
+            "1:24: the page has no parameter `pgae`",
+        ),
+        ("{{ albums | join(1, 2, 3) }}", "1:18: filter `join`"),
+    ] {
+        let said = page(&source.replace("top.", "totals."));
+        assert!(
+            said.starts_with(&format!("pages/a.html:{message}")),
+            "{source}: {said}"
+        );
+    }
+}
+
+#[test]
+fn arguments_that_a_value_can_have_are_accepted() {
+    for source in [
+        "{{ totals.n | date('%Y-%m') }}{{ totals.n | date(params.q) }}{{ totals.n | date }}",
+        "{{ params | query(page=2) }}{{ params | query(page=params.page, q=none) }}",
+        "{{ {'a': 1} | query(b=2) }}{{ albums | join(', ') }}{{ albums | sort(attribute='id', reverse=true) }}",
+        "{{ totals.n | number(2) }}{{ totals.n | money('EUR') }}{{ totals.n | round(-1) }}",
+        "{{ totals.n | pluralize('s') }}{{ totals.n | pluralize('book', 'books') }}",
+        "{{ params.q | truncate(20) }}{{ params.q | truncate(20, end='') }}{{ params.q | replace('a', 'b') }}",
+        "{{ albums | batch(3) | list }}{{ albums | slice(2) | list }}{{ albums | first }}",
+        "{{ params.q | default('x') | upper }}{{ albums | unique(attribute='artist') | list }}",
+        "{% if totals.n is divisibleby(2) and params.q is startingwith('a') %}{% endif %}",
+    ] {
+        let said = page(source);
+        let faults = said.lines().filter(|line| line.starts_with("pages/"));
+        assert_eq!(faults.count(), 0, "{source}: {said}");
+    }
+}
