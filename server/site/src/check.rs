@@ -23,11 +23,15 @@ use crate::{
     rules::shadowed,
 };
 
+mod targets;
+
 /// The result of a check of a site.
 #[derive(Clone, Debug, Default)]
 pub struct CheckReport {
     /// How many addresses with pages there are.
     pub pages: usize,
+    /// How many forms there are.
+    pub forms: usize,
     /// Every query, with what it depends on.
     pub queries: Vec<QueryReport>,
     /// Pages and files that never respond, or not at their own address: allowed, but probably not
@@ -85,6 +89,7 @@ pub fn check(dir: &Path, config: &Config) -> Result<CheckReport, Vec<Problem>> {
         match checked {
             Ok(report) => {
                 all.pages += report.pages;
+                all.forms += report.forms;
                 all.requirements.extend(report.requirements);
                 all.pending.extend(report.pending);
                 all.notes.extend(below(&host.shown, report.notes));
@@ -256,9 +261,13 @@ fn report(dir: &Path, config: &Config, database: &Database) -> Result<CheckRepor
         let mut notes = generation.pages.doubts.clone();
         notes.extend(shadowed(&config.rules));
         notes.extend(hidden(&generation));
-        let endpoints = generation.pages.endpoints.iter();
+        notes.extend(targets::nowhere(&generation));
+        let endpoints = &generation.pages.endpoints;
+        let pages = endpoints.iter().filter(|endpoint| endpoint.page.is_some());
+        let forms = endpoints.iter().filter(|endpoint| endpoint.form.is_some());
         Ok(CheckReport {
-            pages: endpoints.filter(|endpoint| endpoint.page.is_some()).count(),
+            pages: pages.count(),
+            forms: forms.count(),
             queries: queries(&generation),
             notes,
             ..CheckReport::default()

@@ -24,6 +24,7 @@ use crate::{
 };
 
 mod form;
+mod notes;
 mod parameters;
 mod partials;
 mod redirect;
@@ -128,6 +129,7 @@ pub(crate) fn compile(
         pages.doubts = inspection.doubts;
     }
     if problems.is_empty() {
+        pages.doubts.extend(notes::notes(folder, &pages));
         Ok(pages)
     } else {
         Err(problems)

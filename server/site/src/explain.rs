@@ -279,7 +279,7 @@ fn miss_sentence(found: &StoredExplanation) -> String {
         Ok(()) => "nothing that it depends on has changed since it was stored".to_owned(),
         Err(MissReason::Absent) if found.is_flying => "it is being made just now".to_owned(),
         Err(MissReason::Absent) => {
-            "it is not in memory: not asked for yet, evicted, or not kept".to_owned()
+            "it has not been asked for yet, was evicted, or cannot be kept".to_owned()
         }
         Err(MissReason::Invalidated) => "a change has touched what it depends on".to_owned(),
         Err(MissReason::Epoch) => {

@@ -171,8 +171,8 @@ pub(crate) struct Signing {
     pub(crate) claims: Vec<(String, ArgumentSource)>,
     /// Whether the session ends.
     pub(crate) is_logout: bool,
-    /// The parameter that says where to go, if it is a path of this site.
-    pub(crate) next: Option<usize>,
+    /// The parameter or column that says where to go, if it is a path of this site.
+    pub(crate) next: Option<ArgumentSource>,
 }
 
 /// A `-- verify:` line.

@@ -284,7 +284,7 @@ fn named(rest: &str, line: usize, next: usize) -> Result<NamedQuery, Complaint> 
         ":exec" => Rows::Exec,
         other => {
             let what = if other.is_empty() {
-                "says not how many rows it gives".to_owned()
+                "does not say how many rows it gives".to_owned()
             } else {
                 format!("has the unknown kind `{other}`")
             };
@@ -364,7 +364,7 @@ mod tests {
             ("select 1", "pages/a.sql:1:1: SQL before"),
             (
                 "-- name: a\nselect 1",
-                "pages/a.sql:1:1: query `a` says not how many",
+                "pages/a.sql:1:1: query `a` does not say how many",
             ),
             (
                 "-- name: a :two\nselect 1",

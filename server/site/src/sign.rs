@@ -22,14 +22,18 @@ use crate::{
     submit::{Submission, refusal, see_other, target},
 };
 
-/// Redirects an unknown visitor to the sign-in page, with the address that they wanted.
+/// Redirects an unknown visitor to the sign-in page, with the address that they wanted. A form
+/// cannot be sent again, so there it is the page on which it was.
 pub(crate) fn sign_in(path: &str, request: &Request<'_>) -> Response {
-    // Only what was asked with GET can be asked again.
-    if !matches!(request.method, "GET" | "HEAD") {
+    let wanted = match request.method {
+        "GET" | "HEAD" => Some(request.target.to_owned()),
+        _ => own_page(request),
+    };
+    let Some(wanted) = wanted else {
         return see_other(path, None);
-    }
+    };
     let sign = if path.contains('?') { '&' } else { '?' };
-    let next = utf8_percent_encode(request.target, VALUE);
+    let next = utf8_percent_encode(&wanted, VALUE);
     let (path, fragment) = path.split_once('#').unwrap_or((path, ""));
     let fragment = if fragment.is_empty() {
         String::new()
@@ -37,6 +41,16 @@ pub(crate) fn sign_in(path: &str, request: &Request<'_>) -> Response {
         format!("#{fragment}")
     };
     see_other(&format!("{path}{sign}next={next}{fragment}"), None)
+}
+
+/// The page of this site that has sent a form, by `Referer` (RFC 9110, section 10.1.3).
+fn own_page(request: &Request<'_>) -> Option<String> {
+    let referer = std::str::from_utf8(request.fields.get("referer")?).ok()?;
+    let (_, rest) = referer.split_once("://")?;
+    let end = rest.find('/')?;
+    let is_own = rest.as_bytes()[..end] == *request.fields.get("host")?;
+    let path = rest[end..].split('#').next()?;
+    (is_own && is_path(path)).then(|| path.to_owned())
 }
 
 /// Claims that no cookie can hold.
@@ -160,9 +174,13 @@ impl Submission {
         Ok(Some(cookie))
     }
 
-    /// The path that a parameter names, if the form follows one and it is a path of this site.
-    pub(crate) fn next(&self, values: &[Value]) -> Option<String> {
-        let next = text(&values[self.form.signing.next?]);
+    /// The path that a parameter or a column names, if the form follows one and it is a path of
+    /// this site.
+    pub(crate) fn next(&self, values: &[Value], results: &[ResultRows]) -> Option<String> {
+        let next = match self.form.signing.next.as_ref()? {
+            ArgumentSource::Param(at) => text(&values[*at]),
+            ArgumentSource::Column { step, column: name } => text(&column(&results[*step], name)?),
+        };
         is_path(&next).then_some(next)
     }
 

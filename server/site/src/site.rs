@@ -85,7 +85,7 @@ impl Settings {
             Err(problem) => {
                 if self.fault.as_ref() != Some(&problem) {
                     core.log(&format!(
-                        "the configuration has changed and is not well; that in use stays:\n{problem}"
+                        "the configuration has changed and has faults; the one in use stays:\n{problem}"
                     ));
                     self.fault = Some(problem);
                 }
@@ -183,16 +183,21 @@ impl Site {
             reporter: Mutex::new(None),
         });
         let weak = Arc::downgrade(&site);
+        let was_faulty = AtomicBool::new(false);
         let watch = Watch::start(dir, config.statics.follow_links, move |_| {
-            if let Some(site) = weak.upgrade()
-                && let Err(problems) = site.reload()
-            {
+            let Some(site) = weak.upgrade() else { return };
+            let problems = site.reload().err().unwrap_or_default();
+            let is_faulty = !problems.is_empty();
+            let was_faulty = was_faulty.swap(is_faulty, Ordering::Relaxed);
+            if is_faulty {
                 site.core.log(
-                    "the site folder has changed and is not well; what is not stays as it was:",
+                    "the site folder has changed and has faults; the pages stay as they were:",
                 );
-                problems
-                    .iter()
-                    .for_each(|problem| site.core.log(&problem.to_string()));
+            } else if was_faulty {
+                site.core.log("the faults of the site folder are mended");
+            }
+            for problem in &problems {
+                site.core.log(&problem.to_string());
             }
         });
         *site.watch.lock() = Some(

@@ -81,7 +81,7 @@ impl Submission {
         let Ok(cookie) = self.cookie(&values, &results) else {
             return Err(self.broken_after_write(seen));
         };
-        let target = match self.next(&values) {
+        let target = match self.next(&values, &results) {
             Some(next) => next,
             None => local(&target(&self.form.redirect, &values, &results)),
         };

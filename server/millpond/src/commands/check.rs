@@ -109,8 +109,12 @@ fn verdict(site: &Path, report: &CheckReport, warnings: usize) -> String {
         0 => "all is well".to_owned(),
         more => format!("nothing is wrong, {}", counted(more, "note")),
     };
+    let forms = match report.forms {
+        0 => String::new(),
+        more => format!("{}, ", counted(more, "form")),
+    };
     format!(
-        "{}: {found}, {}, {}",
+        "{}: {found}, {}, {forms}{}",
         named(site),
         counted(report.pages, "page"),
         match report.queries.len() {

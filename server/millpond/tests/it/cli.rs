@@ -148,7 +148,9 @@ fn check_says_what_ends_each_page() {
     let said = text(&output.stderr);
     let name = site.path().file_name().unwrap().to_str().unwrap();
     assert!(
-        said.starts_with(&format!("{name}: all is well, 3 pages, 3 queries\n")),
+        said.starts_with(&format!(
+            "{name}: all is well, 3 pages, 1 form, 3 queries\n"
+        )),
         "{said}"
     );
 }

@@ -46,11 +46,15 @@ pub(super) fn form(
     let mut params = parameters(source, &steps.prepared, &given).map_err(one)?;
     let lines = &script.session;
     signing::check(&file, &script, &steps.prepared, &given).map_err(one)?;
-    signing::add_params(&file, lines, &mut params).map_err(one)?;
+    let end = steps.prepared.len();
+    let is_column = |name: &str| !steps.is_declared(name) && steps.column(end, name).is_some();
+    signing::add_params(&file, lines, is_column, &mut params).map_err(one)?;
     let needs = steps.needs();
     let redirect = steps.redirect(&params, &needs, target).map_err(one)?;
-    let signing =
+    let mut signing =
         signing::signing(&file, lines, &steps.prepared, &params, steps.verified).map_err(one)?;
+    let next = lines.next.as_ref();
+    signing.next = next.and_then(|(name, _)| steps.argument(&params, &needs, end, name));
     Ok(Form {
         route: pattern.to_string(),
         steps: steps.all(&params, &needs),

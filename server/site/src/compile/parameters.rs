@@ -128,10 +128,25 @@ fn kind(source: SqlFile<'_>, named: &NamedQuery, param: &db::Param) -> Result<Va
                 "the database does not tell the type of parameter `{name}` in query `{}`",
                 named.name
             );
-            let hint = format!("declare it: -- param: {name} integer");
+            let hint = if orders_by(&named.sql, name) {
+                format!(
+                    "if it chooses an order: -- order: {name}: title = \"title, id\", -title = \"title desc, id\""
+                )
+            } else {
+                format!("declare it: -- param: {name} integer")
+            };
             Err(source.at_query(named, name, message).hint(hint))
         }
     }
+}
+
+/// Whether a parameter stands behind `order by`.
+fn orders_by(sql: &str, name: &str) -> bool {
+    let mut found = rewrite::parameters(sql).into_iter();
+    found.any(|(at, found)| {
+        let before = sql[..at].trim_end().to_ascii_lowercase();
+        found == name && before.ends_with("order by")
+    })
 }
 
 /// A part of the path is one value that is always there.

@@ -158,10 +158,12 @@ pub(super) fn check(
     }
 }
 
-/// Adds what the lines take from the form and no query asks for.
+/// Adds what the lines take from the form and no query asks for. `is_column` is whether a name is
+/// that of a column.
 pub(super) fn add_params(
     file: &Path,
     lines: &SessionLines,
+    is_column: impl Fn(&str) -> bool,
     params: &mut Vec<Param>,
 ) -> Result<(), Problem> {
     let mut add = |name: &str, default: Option<db::Value>, line: &DirectiveLine| {
@@ -190,8 +192,8 @@ pub(super) fn add_params(
         add(&hash.password, None, &hash.line)?;
     }
     match &lines.next {
-        Some((name, line)) => add(name, Some("".into()), line),
-        None => Ok(()),
+        Some((name, line)) if !is_column(name) => add(name, Some("".into()), line),
+        _ => Ok(()),
     }
 }
 
@@ -246,7 +248,7 @@ pub(super) fn signing(
             .collect(),
         claims: claims.collect::<Result<_, Problem>>()?,
         is_logout: lines.logout.is_some(),
-        next: lines.next.as_ref().and_then(|(name, _)| place(name)),
+        next: None,
     })
 }
 

@@ -14,6 +14,9 @@ use crate::{
 /// A query may have this many statements.
 const MAX_STATEMENTS: usize = 64;
 
+/// Names that templates see, and that are not those of queries.
+const TAKEN: &[&str] = &["params", "request"];
+
 /// What is chosen for a statement: for each order in it, its name and the value.
 pub(super) type Chosen = Box<[(String, Value)]>;
 
@@ -33,6 +36,11 @@ impl<'s> Statements<'s> {
     pub(super) fn that_read(&self, hint: &str, problems: &mut Vec<Problem>) -> Vec<Prepared<'s>> {
         let mut prepared = Vec::new();
         for named in &self.script.queries {
+            if TAKEN.contains(&named.name.as_str()) {
+                let message = format!("templates see something else as `{}`", named.name);
+                let problem = Problem::new(self.file, message).at(named.line, 1);
+                problems.push(problem.hint("give the query another name"));
+            }
             match self.all(named) {
                 Ok(all) => {
                     let only_reads = all.iter().all(|(_, query)| query.is_readonly());

@@ -265,8 +265,9 @@ impl<'t> Walk<'t> {
         let takes = decl.args.len();
         if given.positional.len() > takes {
             let message = format!(
-                "the macro `{}` takes {takes} arguments, and {} are given",
+                "the macro `{}` takes {takes} {}, and {} are given",
                 decl.name,
+                if takes == 1 { "argument" } else { "arguments" },
                 given.positional.len()
             );
             self.fault(&Finding::new(place, message, None));

@@ -41,6 +41,31 @@ impl<'t> Walk<'t> {
         self.block = before;
     }
 
+    /// A block that no layout shows: what is in it would be lost.
+    pub(super) fn hidden_block(&mut self, file: usize, name: &'t str) {
+        let call = format!("self.{name}");
+        if self
+            .templates
+            .iter()
+            .any(|template| template.source.contains(&call))
+        {
+            return;
+        }
+        let known = self.blocks.iter().filter(|(_, definitions)| {
+            // Those that a layout defines.
+            definitions.last().is_some_and(|(last, _)| *last != file)
+        });
+        let known: Vec<&str> = known.map(|(known, _)| *known).collect();
+        let hint = match closest(name, known.iter().copied()) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None if known.is_empty() => "the layout has no blocks".to_owned(),
+            None => format!("the layout has: {}", known.join(", ")),
+        };
+        let place = self.within(file, |walk| walk.place(name));
+        let message = format!("the layout has no block `{name}`, so this one is never shown");
+        self.fault(&Finding::new(place, message, Some(hint)));
+    }
+
     /// `super()`: the same block in the layout.
     pub(super) fn call_super(&mut self, place: TemplatePlace) {
         let above = self.block.map(|(name, level)| (name, level + 1));

@@ -337,11 +337,13 @@ impl<'t> Walk<'t> {
         let blocks = std::mem::take(&mut self.blocks);
         let (parent, skips) = (self.parent.take(), self.skips_blocks);
         let mut loaded = BTreeSet::new();
+        let mut hidden = Vec::new();
         let mut next = Some(file);
         while let Some(file) = next.filter(|file| loaded.insert(*file)) {
             self.skips_blocks = skips;
             let mut own = Vec::new();
             blocks_of(std::slice::from_ref(&self.templates[file].root), &mut own);
+            hidden.retain(|(_, name)| !own.iter().any(|block| block.name == *name));
             for block in own {
                 let known = self.blocks.entry(block.name).or_default();
                 known.push((file, block));
@@ -351,6 +353,14 @@ impl<'t> Walk<'t> {
                 walk.stmts(std::slice::from_ref(&templates[file].root));
             });
             next = self.parent.take();
+            if next.is_some() && self.skips_blocks {
+                let mut own = Vec::new();
+                outer_blocks(std::slice::from_ref(&templates[file].root), &mut own);
+                hidden.extend(own.iter().map(|block| (file, block.name)));
+            }
+        }
+        for (file, name) in hidden {
+            self.hidden_block(file, name);
         }
         self.blocks = blocks;
         (self.parent, self.skips_blocks) = (parent, skips);
@@ -359,25 +369,32 @@ impl<'t> Walk<'t> {
 
 /// All blocks that a template defines, also those within others.
 fn blocks_of<'t>(stmts: &'t [Stmt<'t>], blocks: &mut Vec<&'t Block<'t>>) {
+    let start = blocks.len();
+    outer_blocks(stmts, blocks);
+    for at in start..blocks.len() {
+        let block = blocks[at];
+        blocks_of(&block.body, blocks);
+    }
+}
+
+/// The blocks that a template defines outside of others.
+fn outer_blocks<'t>(stmts: &'t [Stmt<'t>], blocks: &mut Vec<&'t Block<'t>>) {
     for stmt in stmts {
         match stmt {
-            Stmt::Template(template) => blocks_of(&template.children, blocks),
-            Stmt::Block(block) => {
-                blocks.push(block);
-                blocks_of(&block.body, blocks);
-            }
+            Stmt::Template(template) => outer_blocks(&template.children, blocks),
+            Stmt::Block(block) => blocks.push(block),
             Stmt::ForLoop(each) => {
-                blocks_of(&each.body, blocks);
-                blocks_of(&each.else_body, blocks);
+                outer_blocks(&each.body, blocks);
+                outer_blocks(&each.else_body, blocks);
             }
             Stmt::IfCond(choice) => {
-                blocks_of(&choice.true_body, blocks);
-                blocks_of(&choice.false_body, blocks);
+                outer_blocks(&choice.true_body, blocks);
+                outer_blocks(&choice.false_body, blocks);
             }
-            Stmt::WithBlock(with) => blocks_of(&with.body, blocks),
-            Stmt::SetBlock(set) => blocks_of(&set.body, blocks),
-            Stmt::AutoEscape(escape) => blocks_of(&escape.body, blocks),
-            Stmt::FilterBlock(filter) => blocks_of(&filter.body, blocks),
+            Stmt::WithBlock(with) => outer_blocks(&with.body, blocks),
+            Stmt::SetBlock(set) => outer_blocks(&set.body, blocks),
+            Stmt::AutoEscape(escape) => outer_blocks(&escape.body, blocks),
+            Stmt::FilterBlock(filter) => outer_blocks(&filter.body, blocks),
             _ => {}
         }
     }

@@ -1,6 +1,8 @@
 //! The folder: faults with their places, and changes while the site is served.
 
-use crate::support::{TestSite, problems, write};
+use millpond_site::{Config, Problem, check};
+
+use crate::support::{TestSite, folder, problems, write};
 
 #[test]
 fn faults_are_named_with_place_and_hint() {
@@ -170,5 +172,68 @@ fn check_finds_what_serve_would_find_and_leaves_the_database_alone() {
         millpond_site::check(dir.path(), &config).unwrap_err()[0]
             .to_string()
             .starts_with("pages/b.sql:2:")
+    );
+}
+
+#[test]
+fn what_is_probably_not_meant_is_a_note() {
+    let dir = folder(&[
+        (
+            "pages/two.sql",
+            "-- require: claims.usr else /nologin\n-- name: two :many\nselect a.id, c.id from article a join comment c on c.article_id = a.id;\n",
+        ),
+        (
+            "pages/two.html",
+            "{{ request.claims.nme }}{{ request.claims.user }}",
+        ),
+        (
+            "pages/sign.post.sql",
+            "-- param: name text\n-- name: a :one\nselect id from article where title = :name;\n\
+             -- claims: user = a.id, name = :name\n-- redirect: /nowhere?x=:name\n",
+        ),
+        (
+            "pages/go.post.sql",
+            "-- param: id integer\n-- name: a :exec\ndelete from comment where id = :id;\n-- redirect: /sign\n",
+        ),
+        (
+            "pages/well.post.sql",
+            "-- param: id integer\n-- name: a :exec\ndelete from comment where id = :id;\n-- redirect: /two?id=:id#x\n",
+        ),
+        (
+            "pages/unknown.post.sql",
+            "-- param: id integer\n-- name: a :exec\ndelete from comment where id = :id;\n-- redirect: /of/:id/some\n",
+        ),
+    ]);
+    let config = Config::read(dir.path()).unwrap();
+    let report = check(dir.path(), &config).unwrap();
+    assert_eq!((report.pages, report.forms), (2, 4));
+    let notes: Vec<String> = report.notes.iter().map(Problem::to_string).collect();
+    assert_eq!(
+        notes,
+        [
+            "pages/two.html:1:19: no form gives the claim `nme`\n  hint: did you mean `name`?",
+            "pages/two.sql:1:20: no form gives the claim `usr`\n  hint: did you mean `user`?",
+            "pages/two.sql:2:1: two columns of `two` are called `id`\n  hint: only one of them can be read; give the other a name: select … as …",
+            "pages/go.post.sql: leads to /sign, which answers POST only\n  hint: a redirect is followed with GET",
+            "pages/sign.post.sql: leads to /nowhere, and there is no such page\n  hint: write pages/nowhere.html",
+            "pages/two.sql: leads to /nologin, and there is no such page\n  hint: write pages/nologin.html",
+        ]
+    );
+}
+
+#[test]
+fn a_query_does_not_take_the_name_of_something_else() {
+    let found = problems(&[("pages/a.sql", "-- name: params :one\nselect 1 as x;\n")]);
+    assert_eq!(
+        found,
+        "pages/a.sql:1:1: templates see something else as `params`\n  hint: give the query another name"
+    );
+    let found = problems(&[(
+        "pages/a.sql",
+        "-- name: a :many\nselect id from article order by :sort;\n",
+    )]);
+    assert!(
+        found.contains("hint: if it chooses an order: -- order: sort: title ="),
+        "{found}"
     );
 }

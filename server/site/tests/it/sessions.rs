@@ -347,3 +347,48 @@ fn faults_have_their_place() {
     );
     assert!(!weak.contains("short"), "{weak}");
 }
+
+/// Programs that sign in by a form are led back to the page with the form.
+#[test]
+fn a_form_that_asks_for_a_sign_in_leads_back_to_its_page() {
+    let site = TestSite::new(SITE);
+    let send = |referer: &str| {
+        let request = OwnedRequest::new("POST", "/note")
+            .field("Host", "site.test")
+            .field("Content-Type", "application/x-www-form-urlencoded")
+            .field("Referer", referer)
+            .body("body=x".to_owned());
+        let answer = site.ask(&request);
+        assert_eq!(answer.status, 303);
+        answer.field("location").to_owned()
+    };
+    assert_eq!(
+        send("https://site.test/notes?page=1#end"),
+        "/login?next=%2Fnotes%3Fpage%3D1"
+    );
+    for other in [
+        "https://evil.example/notes",
+        "https://site.test.evil.example/",
+        "https://site.test",
+        "https://site.test//evil.example/",
+        "",
+        "nothing",
+    ] {
+        assert_eq!(send(other), "/login", "{other}");
+    }
+}
+
+#[test]
+fn a_column_says_where_to_go() {
+    let site = TestSite::new(&[(
+        "pages/go.post.sql",
+        "-- param: where text\n-- name: go :one\nselect :where as next;\n-- redirect: :next else /failed\n",
+    )]);
+    let to = |place: &str| {
+        let answer = site.post("/go", &format!("where={place}&next=/taken"));
+        answer.field("location").to_owned()
+    };
+    assert_eq!(to("/books/5?a=b"), "/books/5?a=b");
+    assert_eq!(to("//evil.example"), "/failed");
+    assert_eq!(to(""), "/failed");
+}

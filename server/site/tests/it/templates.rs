@@ -177,18 +177,12 @@ fn a_page_links_to_itself_with_other_parameters() {
             "pages/topics/[slug].html",
             "{{ params | query(page = params.page + 1) }} {{ params | query(q = none) }} {{ params | query(page = 1, q = none, least = none) }}",
         ),
-        (
-            "pages/bad.sql",
-            "-- param: page integer = 1\n-- name: a :one\nselect :page as page;\n",
-        ),
-        ("pages/bad.html", "{{ params | query(pgae = 2) }}"),
     ]);
     let page = site.get("/topics/tea?q=a%26b+%C3%A4&utm_source=x");
     assert_eq!(page.body, "?q=a%26b+%C3%A4&amp;page=2 ? ?");
     let page = site.get("/topics/tea?page=4&least=0&q=");
     assert_eq!(page.body, "?page=5&amp;least=0 ?page=4&amp;least=0 ?");
     assert_eq!(site.get("/topics/tea?page=4&least=0&ref=1").cache(), "hit");
-    assert_eq!(site.get("/bad").status, 500);
 }
 
 /// The text is that of the moment at which the page is given, also from memory.

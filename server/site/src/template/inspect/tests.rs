@@ -410,3 +410,39 @@ fn arguments_that_a_value_can_have_are_accepted() {
         assert_eq!(faults.count(), 0, "{source}: {said}");
     }
 }
+
+#[test]
+fn a_block_that_no_layout_shows_is_refused() {
+    let layout = (
+        "layout.html",
+        "{% block head %}{% block title %}{% endblock %}{% endblock %}{% block main %}{% endblock %}",
+    );
+    let page = |source| said(&[layout, ("pages/a.html", source)]);
+    assert_eq!(
+        page("{% extends 'layout.html' %}{% block mian %}x{% endblock %}"),
+        "pages/a.html:1:37: the layout has no block `mian`, so this one is never shown\n  hint: did you mean `main`?"
+    );
+    for good in [
+        "{% extends 'layout.html' %}{% block main %}{% block own %}x{% endblock %}{% endblock %}{% block title %}y{% endblock %}",
+        "{% if params.q %}{% extends 'layout.html' %}{% endif %}{% block mian %}x{% endblock %}",
+        "{% extends params.q %}{% block mian %}x{% endblock %}",
+        "{% block mian %}x{% endblock %}",
+    ] {
+        assert_eq!(page(good), "", "{good}");
+    }
+    let middle = (
+        "middle.html",
+        "{% extends 'layout.html' %}{% block main %}{% block side %}{% endblock %}{% endblock %}",
+    );
+    assert_eq!(
+        said(&[
+            layout,
+            middle,
+            (
+                "pages/a.html",
+                "{% extends 'middle.html' %}{% block side %}x{% endblock %}"
+            )
+        ]),
+        ""
+    );
+}

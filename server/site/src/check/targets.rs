@@ -1,0 +1,106 @@
+//! Addresses to which forms and `-- require:` lines lead, and at which nothing answers.
+
+use std::path::PathBuf;
+
+use millpond_http::path;
+
+use crate::{
+    Problem,
+    core::Generation,
+    page::{Form, RedirectPiece},
+    session::Needs,
+};
+
+/// Notes on all of them.
+pub(super) fn nowhere(generation: &Generation) -> Vec<Problem> {
+    let mut notes = Vec::new();
+    for endpoint in &generation.pages.endpoints {
+        if let Some(page) = &endpoint.page {
+            let file = page.queries.first().map(|query| query.file.clone());
+            let file = file.unwrap_or_else(|| PathBuf::from(format!("pages ({})", page.route)));
+            notes.extend(of_needs(generation, &page.needs, &file));
+        }
+        if let Some(form) = &endpoint.form {
+            notes.extend(of_needs(generation, &form.needs, &form.file));
+            notes.extend(of_form(generation, form));
+        }
+    }
+    notes
+}
+
+fn of_needs(generation: &Generation, needs: &Needs, file: &PathBuf) -> Vec<Problem> {
+    let targets = needs.require.iter();
+    let targets = targets.filter_map(|require| require.otherwise.as_deref());
+    let targets = targets.map(|target| vec![RedirectPiece::Text(target.to_owned())]);
+    targets
+        .filter_map(|pieces| note(generation, &pieces, file))
+        .collect()
+}
+
+fn of_form(generation: &Generation, form: &Form) -> Vec<Problem> {
+    let verify = form.signing.verify.as_ref();
+    let otherwise = verify.and_then(|verify| verify.otherwise.as_ref());
+    let targets = otherwise.into_iter().chain([&form.redirect]);
+    targets
+        .filter_map(|pieces| note(generation, pieces, &form.file))
+        .collect()
+}
+
+/// A note, if nothing answers GET at the target. Values in the path could be anything: then only
+/// a target for which there is a page with them is known.
+fn note(generation: &Generation, pieces: &[RedirectPiece], file: &PathBuf) -> Option<Problem> {
+    let mut target = String::new();
+    let mut has_values = false;
+    for piece in pieces {
+        match piece {
+            RedirectPiece::Text(text) => target.push_str(text),
+            RedirectPiece::Value(_) if target.contains(['?', '#']) => break,
+            RedirectPiece::Value(_) => {
+                has_values = true;
+                target.push('1');
+            }
+        }
+    }
+    let end = target.find(['?', '#']).unwrap_or(target.len());
+    let path = path::normalize(&target[..end]).ok()?;
+    match answers(generation, &path) {
+        Answer::Page => None,
+        Answer::OnlyForm => Some(
+            Problem::new(file, format!("leads to {path}, which answers POST only"))
+                .hint("a redirect is followed with GET"),
+        ),
+        Answer::Nothing if has_values => None,
+        Answer::Nothing => {
+            let message = format!("leads to {path}, and there is no such page");
+            Some(Problem::new(file, message).hint(format!("write pages{path}.html")))
+        }
+    }
+}
+
+enum Answer {
+    Page,
+    OnlyForm,
+    Nothing,
+}
+
+fn answers(generation: &Generation, path: &str) -> Answer {
+    if let Some(rules) = &generation.rules
+        && rules.before(path).is_some()
+    {
+        return Answer::Page;
+    }
+    if let Some(found) = generation.pages.router.find(path) {
+        return match &generation.pages.endpoints[found.page].page {
+            Some(_) => Answer::Page,
+            None => Answer::OnlyForm,
+        };
+    }
+    let is_file = generation
+        .addresses
+        .find(&generation.statics, path)
+        .is_some();
+    match is_file || generation.canonical(path).is_some() {
+        true => Answer::Page,
+        false => Answer::Nothing,
+    }
+}
