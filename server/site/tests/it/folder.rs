@@ -155,12 +155,12 @@ fn a_static_change_leaves_the_pages_stored() {
 
 #[test]
 fn check_finds_what_serve_would_find_and_leaves_the_database_alone() {
-    let dir = crate::support::folder(&[(
+    let dir = folder(&[(
         "pages/a.sql",
         "-- name: a :one\nselect title from article where id = :id;\n",
     )]);
-    let config = millpond_site::Config::read(dir.path()).unwrap();
-    let queries = millpond_site::check(dir.path(), &config).unwrap().queries;
+    let config = Config::read(dir.path()).unwrap();
+    let queries = check(dir.path(), &config).unwrap().queries;
     assert_eq!((queries.len(), &*queries[0].name), (1, "a"));
     assert!(!queries[0].dependencies.is_empty());
     assert!(!dir.path().join("site.db").exists());
@@ -169,7 +169,7 @@ fn check_finds_what_serve_would_find_and_leaves_the_database_alone() {
         &[("pages/b.sql", "-- name: b :one\nselect 1 from nothing;\n")],
     );
     assert!(
-        millpond_site::check(dir.path(), &config).unwrap_err()[0]
+        check(dir.path(), &config).unwrap_err()[0]
             .to_string()
             .starts_with("pages/b.sql:2:")
     );
