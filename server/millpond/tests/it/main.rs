@@ -25,6 +25,8 @@ mod promise;
 mod relay;
 mod rules;
 mod serving;
+mod shop;
 mod signals;
 mod support;
 mod syscalls;
+mod visitors;

@@ -26,6 +26,20 @@ pub(crate) fn fail(dir: &Path, args: &[&str]) -> (i32, String) {
     (output.status.code().unwrap_or(-1), text(&output.stderr))
 }
 
+/// Copies a folder with all that is in it.
+pub(crate) fn copy_folder(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let to = to.join(entry.file_name());
+        if entry.path().is_dir() {
+            copy_folder(&entry.path(), &to);
+        } else {
+            std::fs::copy(entry.path(), to).unwrap();
+        }
+    }
+}
+
 /// The site of `millpond new`.
 pub(crate) fn new_site() -> TempDir {
     new_site_in(fast_dir())
