@@ -29,4 +29,5 @@ mod shop;
 mod signals;
 mod support;
 mod syscalls;
+mod templates;
 mod visitors;
