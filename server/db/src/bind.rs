@@ -17,8 +17,8 @@ pub(crate) fn value(bind: &Bind, results: &[ResultRows]) -> Result<Value, Error>
                 .ok_or_else(|| {
                     Error::usage(format!("statement {} gives no column {column}", step + 1))
                 })?;
-            let row = rows.rows.first().ok_or(Error::NoRow { step: *step })?;
-            Ok(row[index].clone())
+            let row = rows.rows.first();
+            Ok(row.map_or(Value::Null, |row| row[index].clone()))
         }
     }
 }

@@ -203,7 +203,7 @@ pub struct WriteStep {
 pub enum Bind {
     /// A value from the caller.
     Value(Value),
-    /// A column in the first row of an earlier step.
+    /// A column in the first row of an earlier step; null if the step has no row.
     Column {
         /// The index of the step.
         step: usize,

@@ -1,4 +1,4 @@
-//! `millpond new`: a small site to start from.
+//! `millpond new`: a site to start from.
 
 use std::path::PathBuf;
 
@@ -6,14 +6,17 @@ use clap::Args;
 use millpond_site::DatabaseUrl;
 
 use crate::failure::{CommandFailure, CommandResult};
-use crate::new_site;
+use crate::new_site::{self, Template};
 use crate::output::say;
 
-/// Make a small site to start from
+/// Make a site to start from
 #[derive(Args)]
 pub(crate) struct NewArgs {
     /// The folder to make; it may exist if it is empty
     dir: PathBuf,
+    /// What kind of site
+    #[arg(long, value_enum, default_value_t, value_name = "NAME")]
+    template: Template,
     /// Its database, if not a file in the folder: postgres://… or env:NAME
     #[arg(long, value_name = "URL")]
     database: Option<String>,
@@ -30,8 +33,8 @@ impl NewArgs {
                 return Err(CommandFailure::new(format!("--database: {message}")));
             }
         }
-        let files =
-            new_site::create(&self.dir, self.database.as_deref()).map_err(CommandFailure::new)?;
+        let files = new_site::create(&self.dir, self.template, self.database.as_deref())
+            .map_err(CommandFailure::new)?;
         say(format_args!(
             "{dir}: a site of {} files. Serve it:\n\n    cd {dir} && millpond serve\n",
             files.len()

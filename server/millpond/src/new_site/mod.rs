@@ -1,50 +1,16 @@
-//! `millpond new DIR`: a small site to start from.
+//! `millpond new DIR`: a site to start from.
 //!
-//! The files are in `files/` beside this module, as they are written, and are part of the binary.
-//! This module knows nothing of the server.
+//! The files are in `files/` beside this module, and for the shop in `examples/shop`, as they are
+//! written, and are part of the binary. This module knows nothing of the server.
+
+mod templates;
 
 use std::fmt;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// Where each file goes below the new folder, and what is in it.
-const FILES: [(&str, &str); 13] = [
-    ("README.md", include_str!("files/README.md")),
-    ("millpond.toml", include_str!("files/millpond.toml")),
-    (".gitignore", include_str!("files/gitignore")),
-    (
-        "migrations/0001_notes.sql",
-        include_str!("files/migrations/0001_notes.sql"),
-    ),
-    (
-        "migrations/0001_notes.postgres.sql",
-        include_str!("files/migrations/0001_notes.postgres.sql"),
-    ),
-    ("pages/index.html", include_str!("files/pages/index.html")),
-    ("pages/index.sql", include_str!("files/pages/index.sql")),
-    (
-        "pages/note.post.sql",
-        include_str!("files/pages/note.post.sql"),
-    ),
-    (
-        "pages/note.post.postgres.sql",
-        include_str!("files/pages/note.post.postgres.sql"),
-    ),
-    (
-        "pages/notes/[id].html",
-        include_str!("files/pages/notes/[id].html"),
-    ),
-    (
-        "pages/notes/[id].sql",
-        include_str!("files/pages/notes/[id].sql"),
-    ),
-    (
-        "templates/layout.html",
-        include_str!("files/templates/layout.html"),
-    ),
-    ("static/style.css", include_str!("files/static/style.css")),
-];
+pub use templates::Template;
 
 /// Why no site was made.
 #[derive(Debug)]
@@ -79,31 +45,45 @@ impl std::error::Error for Error {
     }
 }
 
-/// The line of `millpond.toml` that another database replaces.
-const DATABASE: &str =
-    "url = \"sqlite:site.db\"        # a file beside this one, made when it is missing";
+/// How the line of `millpond.toml` begins that another database replaces.
+const DATABASE: &str = "url = \"sqlite:site.db\"";
 
-/// Writes the files of a small site into `dir`, which is made if it is missing, and returns their
+/// Writes the files of `template` into `dir`, which is made if it is missing, and returns their
 /// paths in order. `database` is the URL of the database; `None` is a file in `dir`.
 ///
 /// # Errors
 /// `dir` is not empty, and then nothing is written, or a file cannot be written. No file is ever
 /// replaced.
-pub fn create(dir: &Path, database: Option<&str>) -> Result<Vec<PathBuf>, Error> {
+pub fn create(
+    dir: &Path,
+    template: Template,
+    database: Option<&str>,
+) -> Result<Vec<PathBuf>, Error> {
     if !is_free(dir)? {
         return Err(Error::NotEmpty(dir.to_owned()));
     }
-    let mut written = Vec::with_capacity(FILES.len());
-    for (name, contents) in FILES {
+    let mut written = Vec::new();
+    for (name, contents) in template.files() {
         let path = dir.join(name);
         let contents = match database {
-            Some(url) => contents.replace(DATABASE, &format!("url = {}", quoted(url))),
-            None => contents.to_owned(),
+            Some(url) if name == "millpond.toml" => with_database(contents, url),
+            _ => contents.to_owned(),
         };
         write(&path, &contents).map_err(|error| Error::Write(path.clone(), error))?;
         written.push(path);
     }
     Ok(written)
+}
+
+/// The settings with another database.
+fn with_database(settings: &str, url: &str) -> String {
+    let lines = settings
+        .lines()
+        .map(|line| match line.starts_with(DATABASE) {
+            true => format!("url = {}\n", quoted(url)),
+            false => format!("{line}\n"),
+        });
+    lines.collect()
 }
 
 /// A text in TOML.
@@ -134,14 +114,16 @@ fn write(path: &Path, contents: &str) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use clap::ValueEnum as _;
+
     use super::*;
 
     #[test]
     fn a_new_folder_gets_every_file() {
         let temporary = lab_testkit::fast_dir();
         let dir = temporary.path().join("a/blog");
-        let written = create(&dir, None).unwrap();
-        assert_eq!(written.len(), FILES.len());
+        let written = create(&dir, Template::default(), None).unwrap();
+        assert_eq!(written.len(), Template::Notes.files().count());
         for path in &written {
             assert!(fs::metadata(path).unwrap().len() > 0, "{}", path.display());
         }
@@ -150,28 +132,28 @@ mod tests {
 
     #[test]
     fn another_database_is_in_the_settings() {
-        let temporary = lab_testkit::fast_dir();
-        let dir = temporary.path().join("blog");
-        create(&dir, Some("env:DATABASE_URL")).unwrap();
-        let settings = fs::read_to_string(dir.join("millpond.toml")).unwrap();
-        assert!(
-            settings.contains("\nurl = \"env:DATABASE_URL\"\n"),
-            "{settings}"
-        );
+        for template in Template::value_variants() {
+            let temporary = lab_testkit::fast_dir();
+            let dir = temporary.path().join("blog");
+            create(&dir, *template, Some("env:DATABASE_URL")).unwrap();
+            let settings = fs::read_to_string(dir.join("millpond.toml")).unwrap();
+            let url = "\nurl = \"env:DATABASE_URL\"\n";
+            assert!(settings.contains(url), "{template:?}: {settings}");
+        }
     }
 
     #[test]
     fn an_empty_folder_will_do_and_any_other_is_left_alone() {
         let temporary = lab_testkit::fast_dir();
-        create(temporary.path(), None).unwrap();
-        let error = create(temporary.path(), None).unwrap_err();
+        create(temporary.path(), Template::Notes, None).unwrap();
+        let error = create(temporary.path(), Template::Notes, None).unwrap_err();
         assert!(matches!(error, Error::NotEmpty(_)));
         assert!(error.to_string().contains("choose another name"));
 
         let file = temporary.path().join("README.md");
         let before = fs::read(&file).unwrap();
         assert!(matches!(
-            create(&file, None).unwrap_err(),
+            create(&file, Template::Notes, None).unwrap_err(),
             Error::NotEmpty(_)
         ));
         assert_eq!(fs::read(&file).unwrap(), before);
@@ -184,15 +166,15 @@ mod tests {
     #[test]
     fn the_migration_and_the_queries_are_good_sql() {
         let db = rusqlite::Connection::open_in_memory().unwrap();
-        for (name, contents) in FILES
-            .iter()
+        for (name, contents) in Template::Notes
+            .files()
             .filter(|(name, _)| name.starts_with("migrations/") && !is_for_postgres(name))
         {
             db.execute_batch(contents)
                 .unwrap_or_else(|error| panic!("{name}: {error}"));
         }
-        for (name, contents) in FILES
-            .iter()
+        for (name, contents) in Template::Notes
+            .files()
             .filter(|(name, _)| name.starts_with("pages/") && name.ends_with(".sql"))
             .filter(|(name, _)| !is_for_postgres(name))
         {

@@ -6,7 +6,7 @@ use std::path::Path;
 use lab_pgtest::{Options, Postgres};
 use tempfile::TempDir;
 
-use crate::support::{Connection, Server, run, serve, serve_with, text, write};
+use crate::support::{Connection, Server, copy_folder, run, serve, serve_with, text, write};
 
 /// Number of the first article, and how many there are.
 const FIRST: usize = 50_000_001;
@@ -20,21 +20,8 @@ fn server() -> Postgres {
 fn articles() -> TempDir {
     let dir = lab_testkit::fast_dir();
     let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/articles");
-    copy(&example, dir.path());
+    copy_folder(&example, dir.path());
     dir
-}
-
-fn copy(from: &Path, to: &Path) {
-    std::fs::create_dir_all(to).unwrap();
-    for entry in std::fs::read_dir(from).unwrap() {
-        let entry = entry.unwrap();
-        let to = to.join(entry.file_name());
-        if entry.path().is_dir() {
-            copy(&entry.path(), &to);
-        } else {
-            std::fs::copy(entry.path(), to).unwrap();
-        }
-    }
 }
 
 /// Articles with what tells databases apart: letters beyond ASCII, case, quotes, equal dates. The

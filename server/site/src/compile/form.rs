@@ -116,7 +116,7 @@ impl<'f> FormSteps<'f> {
             .map_err(|problem| vec![problem])?;
         Ok(Self {
             source,
-            columns: columns(&prepared, verified),
+            columns: columns(&prepared),
             prepared,
             verified,
         })
@@ -260,13 +260,13 @@ impl<'f> FormSteps<'f> {
     }
 }
 
-/// The columns that the one row of each `:one` step gives to later steps. The step with the
-/// verified account also gives its columns, because without an account no later step runs.
-fn columns(prepared: &[(&NamedQuery, db::Query)], verified: Option<usize>) -> Vec<(usize, String)> {
+/// The columns that the row of each `:one` and `:one?` step gives to later steps. They are null if
+/// a `:one?` step has no row.
+fn columns(prepared: &[(&NamedQuery, db::Query)]) -> Vec<(usize, String)> {
     let ones = prepared
         .iter()
         .enumerate()
-        .filter(|(step, (named, _))| named.rows == Rows::One || verified == Some(*step));
+        .filter(|(_, (named, _))| matches!(named.rows, Rows::One | Rows::Optional));
     ones.flat_map(|(step, (_, query))| {
         query
             .columns()

@@ -214,10 +214,18 @@ impl<'t> Walk<'t> {
                 true
             }
             _ => {
+                let is_never = truth && self.is_none(condition);
                 self.tell(condition, truth);
-                true
+                !is_never
             }
         }
+    }
+
+    /// True if it is a name for none, as after `{% set album = none %}`.
+    fn is_none(&mut self, expr: &'t Expr<'t>) -> bool {
+        let Expr::Var(_) = expr else { return false };
+        let value = self.quietly(|walk| walk.expr(expr));
+        value.lack.is_none() && matches!(value.shape, Shape::None)
     }
 
     /// A value that is there, or not. Without a path all that the expression mentions counts as

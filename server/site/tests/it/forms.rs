@@ -2,7 +2,10 @@
 
 use millpond_http::OwnedRequest;
 
-use crate::support::TestSite;
+use crate::{
+    both::{Housed, Kind, on_both},
+    support::TestSite,
+};
 
 const FORMS: &[(&str, &str)] = &[
     (
@@ -38,6 +41,32 @@ fn later_steps_use_what_earlier_ones_gave() {
     assert_eq!(answer.field("set-cookie"), "");
     assert_eq!(counts(&site), r#"{"c":{"articles":3,"comments":1}}"#);
 }
+
+const FOUND_OR_MADE: &[(&str, &str)] = &[
+    (
+        "pages/find.post.sql",
+        "-- param: who text\n-- name: old :one?\nselect id as old_id from comment where who = :who;\n\
+         -- name: new :one?\ninsert into comment (article_id, who) select 1, :who where cast(:old_id as integer) is null returning id as new_id;\n\
+         -- name: both :one\nselect coalesce(cast(:old_id as integer), cast(:new_id as integer)) as id;\n\
+         -- redirect: /?id=:id&old=:old_id&new=:new_id\n",
+    ),
+    FORMS[3],
+];
+
+fn an_optional_step_gives_null_where_it_has_no_row(kind: Kind) {
+    let site = Housed::new(kind, FOUND_OR_MADE);
+    let lead = |form: &str| site.post("/find", form).field("location").to_owned();
+    let made = lead("who=Ann");
+    let id = made.rsplit('=').next().unwrap();
+    assert_eq!(made, format!("/?id={id}&old=&new={id}"));
+    // The value is the step's, not the visitor's.
+    let found = lead("who=Ann&old_id=99&new_id=98");
+    assert_eq!(found, format!("/?id={id}&old={id}&new="));
+    assert_eq!(lead("who=Ann&old_id=99"), found);
+    assert_ne!(lead("who=Bo&old_id=99"), found);
+}
+
+on_both!(an_optional_step_gives_null_where_it_has_no_row);
 
 #[test]
 fn a_violated_constraint_changes_nothing_and_says_nothing_of_the_schema() {

@@ -1,6 +1,8 @@
 //! The recipes of the guide, served as one site.
 
-use crate::support::TestSite;
+use millpond_http::OwnedRequest;
+
+use crate::{sessions::cookie, support::TestSite};
 
 const RECIPES: &str = include_str!("../../../../docs/guide/recipes.md");
 const LAYOUT: &str = "{% block main %}{% endblock %}";
@@ -19,10 +21,34 @@ fn files() -> Vec<(&'static str, &'static str)> {
     listings.collect()
 }
 
+/// Two visitors without an account.
+fn a_basket_is_its_visitors(site: &TestSite) {
+    let send = |method: &str, cookie: &str, form: &str| {
+        let request = OwnedRequest::new(method, "/basket")
+            .field("Host", "site.test")
+            .field("Content-Type", "application/x-www-form-urlencoded")
+            .field("Cookie", cookie);
+        site.ask(&request.body(form.to_owned()))
+    };
+    let put = |session: &str, album: u32| {
+        let answer = send(
+            "POST",
+            session,
+            &format!("album={album}&made_id=1&basket_id=1"),
+        );
+        assert_eq!(answer.status, 303, "{}", answer.body);
+        cookie(&answer)
+    };
+    let (ann, bob) = (put("", 1), put("", 2));
+    put(&ann, 3);
+    let titles = |cookie: &str| send("GET", cookie, "").body.matches("\"title\"").count();
+    assert_eq!((titles(&ann), titles(&bob), titles("")), (2, 1, 0));
+}
+
 #[test]
 fn the_recipes_work() {
     let mut files = files();
-    assert_eq!(files.len(), 12, "{files:?}");
+    assert_eq!(files.len(), 15, "{files:?}");
     files.push(("templates/layout.html", LAYOUT));
     let site = TestSite::new(&files);
     let sql = "insert into artist (name) values ('Ann'), ('Bob'); \
@@ -51,6 +77,7 @@ fn the_recipes_work() {
         "<ul><li>Album 45</li>",
     );
     has("/words?q=AC/DC", "AC/DC live");
+    a_basket_is_its_visitors(&site);
     has("/albums.csv", "46,AC/DC live,Ann,999");
     has("/albums/46/edit", "value=\"999\"");
     assert_eq!(site.get("/find?sort=title%3Bdrop").status, 400);

@@ -181,6 +181,9 @@ fn shapes_are_followed_through_set_with_loops_and_filters() {
 #[test]
 fn what_is_not_certain_is_accepted() {
     for source in [
+        "{% set a = none %}{{ a.title if a else '' }}{% if a %}{{ a.title }}{% endif %}{{ a and a.title }}".into(),
+        "{% set a = none %}{% if totals.n %}{% set a = top %}{% endif %}{% if a %}{{ a.title }}{% endif %}".into(),
+        "{% set n = namespace(a = none) %}{% for x in albums %}{% set n.a = x %}{% endfor %}{% if n.a %}{{ n.a.title }}{% endif %}".into(),
         "{% if title is defined %}{% endif %}{{ albums | length }}".replace("title", "params.none"),
         "{{ totals.x | default('') }}".into(),
         "{{ (totals.x if params.q else 1) | default('') }}".into(),

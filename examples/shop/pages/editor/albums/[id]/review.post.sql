@@ -1,0 +1,12 @@
+-- param: id integer
+-- param: headline text
+-- param: body text
+-- require: claims.role = 'editor' else /login
+
+-- name: author :one
+select name as author from account where id = :claims.user;
+
+-- name: review :one
+insert into review (album_id, author, headline, body) values (:id, :author, trim(:headline), :body) returning id as review_id;
+
+-- redirect: /albums/:id#review-:review_id

@@ -1,0 +1,7 @@
+-- require: claims.role = 'editor' else /login
+
+-- name: artists :many
+select id, name from artist order by lower(name), id;
+
+-- name: genres :many
+select id, name from genre order by name;

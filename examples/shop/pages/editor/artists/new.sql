@@ -1,0 +1,1 @@
+-- require: claims.role = 'editor' else /login

@@ -1,0 +1,2 @@
+-- param: failed integer = 0
+-- param: next text = ''

@@ -1,0 +1,9 @@
+-- POST /api/login with name and password: a wrong one is 422
+-- param: name text
+
+-- name: account :one?
+select id, password_hash from account where name = trim(:name);
+
+-- verify: account.password_hash = :password
+-- claims: user = account.id
+-- redirect: /api/me

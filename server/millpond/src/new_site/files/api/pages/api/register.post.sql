@@ -1,0 +1,9 @@
+-- POST /api/register with name and password
+-- param: name text
+-- hash: password_hash = :password
+
+-- name: account :one
+insert into account (name, password_hash) values (trim(:name), :password_hash) returning id;
+
+-- claims: user = account.id
+-- redirect: /api/me

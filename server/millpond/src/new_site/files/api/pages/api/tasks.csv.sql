@@ -1,0 +1,5 @@
+-- GET /api/tasks.csv: the same for a spreadsheet
+-- require: claims.user
+
+-- name: tasks :many
+select id, title, done, due, made_at from task where account_id = :claims.user order by id;

@@ -1,0 +1,2 @@
+-- param: failed boolean = false
+-- param: next text = ''

@@ -1,0 +1,228 @@
+//! The example of a shop on SQLite and on PostgreSQL: the same pages, kept; its basket, orders and
+//! editor's desk.
+
+use std::path::Path;
+
+use tempfile::TempDir;
+
+use crate::support::copy_folder;
+use crate::visitors::{Visitor, alike_on_both, are_kept, on_both};
+
+/// A copy of the example, with its database in the same folder.
+fn shop() -> TempDir {
+    let dir = lab_testkit::fast_dir();
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/shop");
+    copy_folder(&example, dir.path());
+    dir
+}
+
+/// Addresses that no link of a visitor's pages leads to.
+const UNLINKED: [&str; 21] = [
+    "/?utm_source=x",
+    "/albums?genre=1&genre=3&decade=2010&sort=artist",
+    "/albums?genre=&decade=&sort=newest&page=",
+    "/albums?page=99",
+    "/albums?sort=price",
+    "/albums/999999",
+    "/albums/x",
+    "/artists?sort=albums",
+    "/tracks?genre=2&most=99&length=long&sort=-length",
+    "/tracks?length=endless",
+    "/search?q=",
+    "/search?q=LUNA",
+    "/search?q=rio+cla",
+    "/search?q=%C3%A9mile+br%C3%A9",
+    "/search?q=AC%2FDC+%22%27%28%3A*",
+    "/search?q=lumen%2Flux",
+    "/search?q=lux",
+    "/api/albums/7",
+    "/api/albums?genre=2&size=50&page=2",
+    "/robots.txt",
+    "/sitemap.xml",
+];
+
+#[test]
+fn every_address_is_answered_alike_on_both_databases() {
+    let pages = alike_on_both(shop, &[&["/"] as &[_], &UNLINKED].concat());
+    for (target, (status, body)) in &pages {
+        let expected = match target.as_str() {
+            "/albums/999999" | "/albums/x" => 404,
+            "/albums?sort=price" | "/tracks?length=endless" => 400,
+            "/account" | "/editor" => 303,
+            _ => 200,
+        };
+        assert_eq!(*status, expected, "{target}: {body}");
+    }
+    assert!(pages.len() > 350, "{}", pages.len());
+    assert!(pages["/search?q=rio+cla"].1.contains("Río Claro"));
+    assert!(pages["/search?q=lux"].1.contains("Lumen"));
+    assert!(pages["/feed.rss"].1.starts_with("<?xml"));
+}
+
+/// Each kind of page, with its dynamic part for the catalogue's first rows.
+const KINDS: [&str; 17] = [
+    "/",
+    "/albums?genre=1&genre=2&sort=title&page=2",
+    "/albums/5",
+    "/albums/5/cover.svg",
+    "/artists",
+    "/artists/3",
+    "/tracks?most=99&length=short",
+    "/charts",
+    "/reviews",
+    "/search?q=high",
+    "/login",
+    "/register",
+    "/feed.rss",
+    "/sitemap.xml",
+    "/albums.csv",
+    "/api/albums",
+    "/api/albums/5",
+];
+
+/// The numbers of the tracks on the page of an album.
+fn tracks(page: &str) -> Vec<String> {
+    let rows = page.split("<tr id=\"track-").skip(1);
+    rows.filter_map(|rest| rest.split('"').next().map(str::to_owned))
+        .collect()
+}
+
+#[test]
+fn each_kind_of_page_comes_from_memory_the_second_time() {
+    on_both(shop, |server, _| {
+        are_kept(server, &KINDS);
+        assert_eq!(server.get("/no/such/page").status, 404);
+        let mut visitor = Visitor::new(server);
+        visitor.post("/basket", "track=1");
+        visitor.get("/basket");
+        let kept = visitor.get("/basket");
+        assert_eq!(kept.field("cache-status"), Some("millpond; hit"));
+        assert!(
+            kept.field("cache-control")
+                .is_some_and(|said| said.contains("private"))
+        );
+    });
+}
+
+#[test]
+fn a_basket_goes_along_to_the_account_and_becomes_one_order() {
+    on_both(shop, |server, _| {
+        let (mut ines, mut otto) = (Visitor::new(server), Visitor::new(server));
+        assert_eq!(ines.post("/basket", "track=1&track=2&track=1"), "/basket");
+        otto.post("/basket", "track=3");
+        ines.shows("/basket", "2 tracks");
+        otto.shows("/basket", "1 track<");
+        assert_eq!(
+            ines.get("/account").field("location"),
+            Some("/login?next=%2Faccount")
+        );
+        assert_eq!(ines.get("/orders/1").status, 303);
+        ines.post("/register", "name=Ines&password=long+enough");
+        ines.shows("/basket", "Order as Ines");
+        ines.post("/basket", "track=3&track=4&track=999999");
+        ines.shows("/basket", "4 tracks");
+        ines.post("/basket/remove", "track=1");
+        otto.post("/basket/remove", "track=2");
+        ines.shows("/basket", "3 tracks");
+        assert_eq!(ines.refused("/order", "country="), 422);
+        let thanks = ines.post("/order", "country=Ireland&note=Thanks");
+        let order = thanks.strip_suffix("?thanks=true").unwrap();
+        ines.shows(&thanks, "Thank you");
+        ines.shows("/account", &format!("<a href=\"{order}\">"));
+        ines.shows("/basket", "Nothing is in it yet");
+        assert_eq!(ines.refused("/order", "country=Ireland"), 404);
+        otto.post("/register", "name=Otto&password=long+enough");
+        assert_eq!(otto.get(order).status, 404);
+        otto.shows("/basket", "1 track<");
+        // The basket of an account waits for the next sign-in, on any browser.
+        let mut elsewhere = Visitor::new(server);
+        elsewhere.post("/basket", "track=9");
+        let failed = elsewhere.post("/login", "name=Otto&password=not+the+one&next=/basket");
+        assert_eq!(failed, "/login?failed=1&next=%2Fbasket");
+        let next = elsewhere.post("/login", "name=Otto&password=long+enough&next=/basket");
+        assert_eq!(next, "/basket");
+        elsewhere.shows("/basket", "2 tracks");
+        // A basket's number is not taken from the form.
+        Visitor::new(server).post("/basket", "track=5&basket_id=1&id=1&claims.basket=1");
+        elsewhere.shows("/basket", "2 tracks");
+        ines.shows("/basket", "Nothing is in it yet");
+    });
+}
+
+#[test]
+fn an_editor_changes_the_catalogue_and_every_page_follows() {
+    on_both(shop, |server, run| {
+        let mut editor = Visitor::new(server);
+        editor.post("/register", "name=Ada+L&password=long+enough");
+        assert_eq!(editor.get("/editor").status, 403);
+        assert_eq!(editor.refused("/editor/albums/1/delete", ""), 403);
+        run("update account set role = 'editor' where name = 'Ada L'");
+        editor.post("/logout", "");
+        editor.post("/login", "name=Ada+L&password=long+enough");
+        editor.shows("/editor?q=luna", "Luna");
+        let artist = editor.post(
+            "/editor/artists/new",
+            "name=Zo%C3%AB+%26+Co&country=Malta&since=2020&about=*New*",
+        );
+        editor.shows(&artist, "<em>New</em>");
+        let artist = artist.rsplit('/').next().unwrap();
+        let new = format!("title=Fresh+%3CPaint%3E&artist={artist}&genre=2&released=2026-11-25");
+        assert_eq!(server.get("/search?q=fresh").status, 200);
+        let album = editor.post("/editor/albums/new", &new);
+        assert_eq!(editor.refused("/editor/albums/new", &new), 409);
+        assert_eq!(
+            editor.refused("/editor/albums/new", &new.replace("2026-11-25", "today")),
+            422
+        );
+        editor.post(
+            &format!("{album}/tracks"),
+            "position=1&name=First+Coat&seconds=200&price=99",
+        );
+        editor.post(
+            &format!("{album}/tracks"),
+            "position=2&name=Second+Coat&seconds=200&price=99",
+        );
+        let page = editor.post(
+            &format!("{album}/review"),
+            "headline=Wet&body=**Do+not+touch**",
+        );
+        let public = page.split('#').next().unwrap().to_owned();
+        let review = page.rsplit('-').next().unwrap();
+        for (target, expected) in [
+            ("/", "Fresh &lt;Paint&gt;"),
+            (&public, "<strong>Do not touch</strong>"),
+            ("/search?q=fresh+pai", "Fresh &lt;Paint&gt;"),
+            ("/search?q=second+co", "Second Coat"),
+            ("/feed.rss", "Fresh &lt;Paint&gt;"),
+        ] {
+            Visitor::new(server).shows(target, expected);
+        }
+        editor.shows(&format!("/editor/reviews/{review}"), "**Do not touch**");
+        editor.post(&album, &new.replace("Fresh", "Dry"));
+        assert!(server.get(&public).text().contains("Dry &lt;Paint&gt;"));
+        assert!(!server.get("/search?q=fresh").text().contains("Paint"));
+        editor.post(
+            &format!("/editor/reviews/{review}"),
+            "headline=Dry&body=Touch+it",
+        );
+        assert!(server.get(&public).text().contains("Touch it"));
+        editor.post(&format!("/editor/reviews/{review}/delete"), "");
+        let tracks = tracks(&server.get(&public).text());
+        editor.post(
+            &format!("{album}/remove"),
+            &format!("track={}&track=1", tracks[0]),
+        );
+        assert!(!server.get(&public).text().contains("First Coat"));
+        assert!(server.get("/albums/1").text().contains("track-1\""));
+        // What was sold stays.
+        editor.post("/basket", &format!("track={}", tracks[1]));
+        editor.post("/order", "country=Malta");
+        assert_eq!(editor.refused(&format!("{album}/delete"), ""), 409);
+        editor.shows(&album, "this album stays");
+        editor.shows("/editor/sales.csv", "Second Coat");
+        assert_eq!(server.get("/editor/sales.csv").status, 403);
+        let gone = editor.post("/editor/albums/new", &new);
+        editor.post(&format!("{gone}/delete"), "");
+        assert_eq!(server.get(&gone.replace("/editor", "")).status, 404);
+    });
+}
