@@ -104,29 +104,6 @@ fn a_stored_now_reads_the_clock() {
 }
 
 #[test]
-fn a_default_of_the_clock_is_not_read_with_the_column() {
-    let fixture = SqliteFixture::new(
-        "create table t (id integer primary key, at text default current_timestamp, day text default (current_date));
-         create view v as select id, current_timestamp as at from t; create view w as select id, at from t;
-         insert into t (id) values (1);",
-    );
-    let is_kept = |sql: &str| {
-        let query = fixture.prepare(sql);
-        let read = fixture.read(&query, vec![int(1)]);
-        read.deps[0].uncacheable.is_none()
-    };
-    assert!(is_kept("select at, day from t where id = :id"));
-    assert!(is_kept("select at from w where id = :id"));
-    assert!(!is_kept(
-        "select at, current_timestamp from t where id = :id"
-    ));
-    assert!(!is_kept("select at < current_date from t where id = :id"));
-    assert!(!is_kept("select at from v where id = :id"));
-    let query = fixture.prepare("select at from t where id = :id");
-    assert!(fixture.evicts(&query, &[int(1)], "update t set at = 'x'"));
-}
-
-#[test]
 fn a_result_of_a_list_ends_with_its_items_and_no_others() {
     let fixture = SqliteFixture::new(
         "create table t (id integer primary key, name text, by integer);

@@ -192,13 +192,8 @@ pub(super) fn is_of_one_row(name: &str) -> bool {
 }
 
 /// Functions that depend on their arguments, unless an argument is `'now'`. Whether it was is
-/// detected while they run (`sqlite/clockwatch.rs`). `CURRENT_TIMESTAMP` and the like are detected
-/// in the same way, because SQLite also names them for a query that only reads a column with such
-/// a default.
+/// detected while they run (`sqlite/clockwatch.rs`).
 const DATE: &[&str] = &[
-    "current_date",
-    "current_time",
-    "current_timestamp",
     "date",
     "datetime",
     "julianday",
@@ -215,9 +210,11 @@ pub(crate) fn objection(functions: &BTreeSet<String>, clock_is_watched: bool) ->
         let date = clock_is_watched && DATE.contains(&function);
         DETERMINISTIC.binary_search(&function).is_err() && !date
     })?;
-    Some(match unknown.strip_prefix("current_") {
-        Some(_) => format!("{} reads the clock", unknown.to_ascii_uppercase()),
-        None => format!("the result of {unknown}() may differ from one call to the next"),
+    Some(match unknown.as_str() {
+        "current_date" | "current_time" | "current_timestamp" => {
+            format!("{} reads the clock", unknown.to_ascii_uppercase())
+        }
+        name => format!("the result of {name}() may differ from one call to the next"),
     })
 }
 
@@ -225,7 +222,7 @@ pub(crate) fn objection(functions: &BTreeSet<String>, clock_is_watched: bool) ->
 /// without running the statement.
 pub(crate) fn reads_clock(tree: &impl Visit) -> Option<String> {
     match tree.visit(&mut ClockReadFinder) {
-        ControlFlow::Break(function) => Some(format!("{function} reads the clock")),
+        ControlFlow::Break(function) => Some(format!("{function}() reads the clock")),
         ControlFlow::Continue(()) => None,
     }
 }
@@ -241,16 +238,13 @@ impl Visitor for ClockReadFinder {
         };
         let name = name.to_string().to_ascii_lowercase();
         let FunctionArguments::List(list) = args else {
-            return match DATE.contains(&name.as_str()) {
-                true => ControlFlow::Break(name.to_ascii_uppercase()),
-                false => ControlFlow::Continue(()),
-            };
+            return ControlFlow::Continue(());
         };
         // strftime's first argument is the format.
         let times = usize::from(name == "strftime");
         let now = list.args.len() <= times || list.args.iter().skip(times).any(is_now);
         if DATE.contains(&name.as_str()) && now {
-            ControlFlow::Break(format!("{name}()"))
+            ControlFlow::Break(name)
         } else {
             ControlFlow::Continue(())
         }
@@ -281,9 +275,8 @@ mod tests {
         assert_eq!(check("date", true), None);
         assert!(check("date", false).is_some());
         assert!(check("random", true).is_some_and(|reason| reason.contains("random()")));
-        assert_eq!(check("current_timestamp", true), None);
         assert_eq!(
-            check("current_timestamp", false).as_deref(),
+            check("current_timestamp", true).as_deref(),
             Some("CURRENT_TIMESTAMP reads the clock")
         );
     }
