@@ -79,6 +79,7 @@ impl Ask {
             None => database.read(calls).await,
         };
         let read = read.map_err(|error| {
+            self.report_read(&error);
             let Page { route, params, .. } = &*self.page;
             let place = self.page.place_of(&error);
             self.core.failure(route, params, place.as_deref(), &error)

@@ -18,6 +18,7 @@
 //! - `session`, `sign`: the identity of a visitor, and the forms that sign in and out;
 //! - `report`, `log`: lines for the owner about the state of the database;
 //! - `hosts`: several sites behind one address;
+//! - `dev`: errors in the browser, and pages that reload, while a site is made;
 //! - `config`: `millpond.toml`.
 
 mod addresses;
@@ -30,6 +31,7 @@ mod compress;
 mod config;
 mod core;
 mod csv_rows;
+mod dev;
 mod dialect;
 mod duration;
 mod explain;
@@ -72,6 +74,7 @@ mod watch;
 
 pub use check::{CheckReport, QueryReport, check, repair};
 pub use config::{Config, DatabaseUrl, PostgresUrl, TlsSettings, listen_address};
+pub use dev::DevService;
 pub use explain::ExplainedVisitor;
 pub use hosts::{Sites, SitesService};
 pub use problem::Problem;

@@ -60,14 +60,19 @@ impl Page {
         self.template.is_some()
     }
 
-    /// Where the statement of an error is written.
-    pub(crate) fn place_of(&self, error: &db::Error) -> Option<String> {
+    /// The query whose statement an error is about.
+    pub(crate) fn query_of(&self, error: &db::Error) -> Option<&PageQuery> {
         let sql = error.sql()?;
         let has_sql = |query: &&PageQuery| {
             let mut statements = query.statements.iter();
             statements.any(|statement| statement.query.sql() == sql)
         };
-        let query = self.queries.iter().find(has_sql)?;
+        self.queries.iter().find(has_sql)
+    }
+
+    /// Where the statement of an error is written.
+    pub(crate) fn place_of(&self, error: &db::Error) -> Option<String> {
+        let query = self.query_of(error)?;
         Some(format!("{}:{}", query.file.display(), query.line))
     }
 

@@ -27,7 +27,7 @@ pub(crate) enum Rendered {
     /// A `:one` had no row.
     Missing,
     /// The template failed; the log says how.
-    Failed,
+    Failed(minijinja::Error),
 }
 
 /// Renders a page from its results.
@@ -85,7 +85,7 @@ pub(crate) fn render(
                 page.route,
                 crate::template::failure(&error)
             ));
-            Rendered::Failed
+            Rendered::Failed(error)
         }
     }
 }
