@@ -8,6 +8,7 @@
 //!   fault named;
 //! - `dialect`: the version of a file for the database in use;
 //! - `filters`, `locale`: what templates write values with; `page_type`: what a page is sent as;
+//! - `page_bytes`: pages that answer with the bytes of a column;
 //! - `service`: the hit; `answer`, `gather`: the fill (the rules of the store's flights); `submit`:
 //!   the form;
 //! - `ahead`: hot pages that are made again before a request, after a change and after a restart;
@@ -50,6 +51,7 @@ mod object;
 mod opening;
 mod own_write;
 mod page;
+mod page_bytes;
 mod page_params;
 mod page_type;
 mod params;

@@ -11,7 +11,10 @@ use std::{
 
 use millpond_db as db;
 
-use crate::{page_type::PageType, params::Param, route::Pattern, script::Rows, session::Needs};
+use crate::{
+    page_bytes::PageBytes, page_type::PageType, params::Param, route::Pattern, script::Rows,
+    session::Needs,
+};
 
 /// A path of the site, with what answers GET and what answers POST.
 #[derive(Debug)]
@@ -42,6 +45,8 @@ pub(crate) struct Page {
     pub(crate) queries: Vec<PageQuery>,
     /// The template's name; without one the queries are given as JSON, or as CSV.
     pub(crate) template: Option<String>,
+    /// The column that the page answers with, where it has no template.
+    pub(crate) bytes: Option<PageBytes>,
     /// What the page is sent as.
     pub(crate) page_type: &'static PageType,
     /// Lower-case names of the request fields that are part of the key.

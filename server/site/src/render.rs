@@ -42,6 +42,12 @@ pub(crate) fn render(
     if objects.iter().any(|object| object.is_missing()) {
         return Rendered::Missing;
     }
+    if let Some(bytes) = &page.bytes {
+        return match bytes.prepare(page, objects, cache_control(page)) {
+            Some(prepared) => Rendered::Page(prepared, None),
+            None => Rendered::Missing,
+        };
+    }
     let Some(template) = &page.template else {
         // A page of CSV has one query.
         if let (true, [object]) = (page.page_type.is_csv(), objects) {
