@@ -4,6 +4,7 @@ use std::{
     collections::HashMap,
     path::{Path, PathBuf},
     sync::{Arc, OnceLock},
+    time::Duration,
 };
 
 use millpond_http::{Reply, Request, Response, Service};
@@ -69,20 +70,27 @@ impl Sites {
         options: SiteOptions,
         problems: Vec<Problem>,
     ) -> Result<Waiting, Problem> {
-        let tell = move |problems: &[Problem]| {
-            (options.log)(
-                "the site cannot be opened; the browser shows why, and a change of a file tries again:",
-            );
-            problems
-                .iter()
-                .for_each(|problem| (options.log)(&problem.to_string()));
+        let mut told = Vec::new();
+        let mut tell = move |problems: &[Problem]| {
+            if *problems != told[..] {
+                (options.log)(
+                    "the site cannot be opened; the browser shows why, and a change of a file tries again:",
+                );
+                problems
+                    .iter()
+                    .for_each(|problem| (options.log)(&problem.to_string()));
+                told = problems.to_vec();
+            }
         };
         tell(&problems);
         let mut folders = vec![dir.to_owned()];
         folders.extend(config.hosts.iter().map(|host| host.site.clone()));
-        let (dir, config) = (dir.to_owned(), config.clone());
-        let (sites, from) = (self.sites.clone(), dir.clone());
-        Waiting::start(&dir, &folders, problems, move || {
+        let (from, config, sites) = (dir.to_owned(), config.clone(), self.sites.clone());
+        let options = SiteOptions {
+            start_timeout: Duration::ZERO,
+            ..options
+        };
+        Waiting::start(dir, &folders, problems, move || {
             let opened = open_all(&from, &config, options).inspect_err(|all| tell(all))?;
             (options.log)("the site is open");
             let _ = sites.set(opened);

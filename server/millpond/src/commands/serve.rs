@@ -76,7 +76,12 @@ impl ServeArgs {
         let options = SiteOptions {
             cache,
             workers,
-            start_timeout: DATABASE_START_TIMEOUT,
+            // In development the browser says what is awaited.
+            start_timeout: if dev {
+                Duration::ZERO
+            } else {
+                DATABASE_START_TIMEOUT
+            },
             dev,
             log: |line| crate::output::log(format_args!("millpond: {line}")),
             ..SiteOptions::default()

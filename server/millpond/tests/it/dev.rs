@@ -336,6 +336,18 @@ fn a_folder_that_cannot_be_opened_is_served_once_it_is_mended() {
 }
 
 #[test]
+fn a_database_that_is_away_is_shown() {
+    let site = new_site();
+    let url = "postgres://ann:of-visitor@127.0.0.1:1/shop";
+    let server = serve_with(site.path(), &["--dev", "--database", url]);
+    let away = shown(&page(&server, "/"));
+    assert!(away.contains("database.url"), "{away}");
+    assert!(!away.contains("of-visitor"), "{away}");
+    let (status, notes) = server.stop();
+    assert!(status.success(), "{notes}");
+}
+
+#[test]
 fn each_of_several_sites_shows_its_own_faults() {
     let dir = lab_testkit::fast_dir();
     let hosts = "[[host]]\nnames = [\"one.localhost\"]\nsite = \"one\"\n[[host]]\nnames = [\"two.localhost\"]\nsite = \"two\"\n";

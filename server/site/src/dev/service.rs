@@ -73,7 +73,7 @@ impl Service for DevService {
             return inner.call(request);
         };
         if !is_own {
-            return map(inner.call(request), without_mark);
+            return if_late(inner.call(request), without_mark);
         }
         if let Some(reply) = own_address(request, state) {
             return reply;
@@ -88,12 +88,19 @@ impl Service for DevService {
             true => inner.call(&request.to_owned().without(&PARTIAL).as_request()),
             false => inner.call(request),
         };
+        let script = is_navigation.then(|| tag(&token, false));
         let state = state.clone();
-        map(reply, move |response| match state.report_of(&response) {
-            Some(report) => page::of_failure(&report, &response, &token, form),
-            None if is_navigation => with_script(without_mark(response), &tag(&token, false)),
-            None => without_mark(response),
-        })
+        match (reply, script) {
+            (Reply::Ready(response), Some(script)) => with_script(response, &script).into(),
+            (Reply::Reusable(reply), Some(script)) => with_script(reply.0, &script).into(),
+            (reply, script) => if_late(reply, move |response| match state.report_of(&response) {
+                Some(report) => page::of_failure(&report, &response, &token, form),
+                None => match script {
+                    Some(script) => with_script(without_mark(response), &script),
+                    None => without_mark(response),
+                },
+            }),
+        }
     }
 }
 
@@ -207,12 +214,12 @@ fn not_ready() -> Response {
         .body("The site is not ready. Please try again in a moment.\n")
 }
 
-/// The reply with its response changed. It is not given again: a change of it may differ then.
-fn map(reply: Reply, change: impl FnOnce(Response) -> Response + 'static) -> Reply {
+/// The reply with its response changed if it is made later. Only then may it be an error with a
+/// report: a response of the store or of a file stays as quick as it is.
+fn if_late(reply: Reply, change: impl FnOnce(Response) -> Response + 'static) -> Reply {
     match reply {
-        Reply::Ready(response) => change(response).into(),
-        Reply::Reusable(reply) => change(reply.0).into(),
         Reply::Later(response) => Reply::later(async move { change(response.await) }),
+        ready => ready,
     }
 }
 
