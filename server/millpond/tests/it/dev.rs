@@ -154,6 +154,33 @@ fn an_error_is_a_page_with_its_cause() {
 }
 
 #[test]
+fn an_error_in_a_sentence_is_a_page_too_and_reloads() {
+    let site = failing();
+    let server = dev(site.path());
+    let missing = page(&server, "/overflow");
+    let text = shown(&missing);
+    assert_eq!(missing.status, 400);
+    assert!(
+        text.contains("<h1>The parameter &quot;q&quot; is missing</h1>"),
+        "{text}"
+    );
+    assert!(
+        text.contains("GET /overflow") && !state(&missing).is_empty(),
+        "{text}"
+    );
+    let plain = ask(&server, "/overflow", &[]);
+    assert_eq!(plain.text(), "The parameter \"q\" is missing.\n");
+    // The site's own page stays as it is.
+    let not_found = page(&server, "/nowhere");
+    assert!(
+        not_found.text().contains("There is no such page here."),
+        "{}",
+        not_found.text()
+    );
+    assert!(!state(&not_found).is_empty());
+}
+
+#[test]
 fn a_form_shows_the_constraint_and_no_password() {
     let site = failing();
     let server = dev(site.path());

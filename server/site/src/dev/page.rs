@@ -1,17 +1,16 @@
 //! The page of an error, and the page of a folder with faults, as HTML or JSON.
 
-use std::{path::Path, sync::Arc};
+use std::{borrow::Cow, path::Path, sync::Arc};
 
 use bytes::Bytes;
 use millpond_db as db;
-use millpond_http::{Response, reason_phrase};
+use millpond_http::{Body, Response, reason_phrase};
 use minijinja::{Environment, Value};
 use serde_json::{Value as Json, json};
 
 use super::{
     excerpt,
     inject::{self, tag},
-    report::Report,
 };
 use crate::{Problem, object::template_value, page_type::HTML};
 
@@ -23,6 +22,9 @@ const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 
 /// Fields of the site's own response that hold for the page of its error too.
 const TAKEN: [&str; 4] = ["allow", "cache-status", "retry-after", "set-cookie"];
 
+/// Bytes of an error that is a sentence.
+const LONGEST_SENTENCE: usize = 4096;
+
 /// How an error is shown to a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ErrorFormat {
@@ -30,25 +32,39 @@ pub(super) enum ErrorFormat {
     Json,
 }
 
+/// Whether a response is an error in a sentence, which a browser shows as such.
+pub(super) fn is_sentence(response: &Response) -> bool {
+    let media_type = response.field("content-type").unwrap_or_default();
+    response.status() >= 400 && media_type.starts_with("text/plain") && !text(response).is_empty()
+}
+
+/// The body of a short response.
+fn text(response: &Response) -> Cow<'_, str> {
+    match response.body() {
+        Body::Bytes(text) if text.len() <= LONGEST_SENTENCE => String::from_utf8_lossy(text),
+        _ => Cow::default(),
+    }
+}
+
 /// The page of an error in place of the site's `response`.
 pub(super) fn of_failure(
-    report: &Report,
+    facts: &Json,
     response: &Response,
     state: &str,
-    form: ErrorFormat,
+    format: ErrorFormat,
 ) -> Response {
     let status = response.status();
-    let mut facts = report.facts.clone();
-    let media_type = response.field("content-type").unwrap_or_default();
-    if let (true, millpond_http::Body::Bytes(text)) =
-        (media_type.starts_with("text/plain"), response.body())
-    {
-        facts["sees"] = String::from_utf8_lossy(text).trim().into();
+    let mut facts = facts.clone();
+    if is_sentence(response) {
+        facts["sees"] = text(response).trim().into();
+        if facts["cause"].is_null() {
+            facts["cause"] = text(response).trim().trim_end_matches('.').into();
+        }
     }
     let taken = inject::fields(response)
         .filter(|(name, _)| TAKEN.iter().any(|taken| name.eq_ignore_ascii_case(taken)));
     let taken = taken.map(|(name, value)| (name.to_owned(), value.to_owned()));
-    respond(status, facts, &taken.collect::<Vec<_>>(), state, form)
+    respond(status, facts, &taken.collect::<Vec<_>>(), state, format)
 }
 
 /// The page of a folder that cannot be used. `is_open` if an earlier reading of it is in use.
@@ -57,11 +73,11 @@ pub(super) fn of_faults(
     problems: &[Problem],
     is_open: bool,
     state: &str,
-    form: ErrorFormat,
+    format: ErrorFormat,
 ) -> Response {
     let problems: Json = problems.iter().map(|problem| fault(dir, problem)).collect();
     let facts = json!({ "problems": problems, "is_open": is_open });
-    respond(500, facts, &[], state, form)
+    respond(500, facts, &[], state, format)
 }
 
 fn fault(dir: &Path, problem: &Problem) -> Json {
@@ -86,11 +102,11 @@ fn respond(
     mut facts: Json,
     taken: &[(String, String)],
     state: &str,
-    form: ErrorFormat,
+    format: ErrorFormat,
 ) -> Response {
     facts["status"] = status.into();
     facts["reason"] = reason_phrase(status).into();
-    let (media_type, body) = match form {
+    let (media_type, body) = match format {
         ErrorFormat::Json => ("application/json", json(&facts)),
         ErrorFormat::Html { is_after_post } => {
             facts["is_after_post"] = is_after_post.into();

@@ -150,6 +150,15 @@ pub(crate) fn of_form(
     Arc::new(Report { facts })
 }
 
+/// The facts of an error of which only the sentence for the visitor is known.
+pub(super) fn of_sentence(request: &Request<'_>) -> Json {
+    json!({
+        "route": scope::short(request.path),
+        "method": request.method,
+        "request": scope::request(request, request.path),
+    })
+}
+
 /// What all failures of a page have in common.
 fn of_page(page: &Page, values: &[Value], visitor: &Visitor) -> Json {
     let request = visitor.request().as_request();

@@ -9,11 +9,13 @@ use std::{cell::OnceCell, sync::Arc};
 
 use bytes::Bytes;
 use millpond_http::{Reply, Request, Response, Service, Version};
+use serde_json::Value as Json;
 
 use super::{
     DevState,
     inject::{tag, with_script},
     page::{self, ErrorFormat},
+    report::of_sentence,
     state::{MARK, WaitEnd},
 };
 use crate::{Sites, SitesService};
@@ -61,9 +63,10 @@ impl Service for DevService {
                 Some(waiting) => {
                     let state = &waiting.state;
                     own_address(request, state).unwrap_or_else(|| {
-                        let form = form(request);
+                        let format = format(request);
                         let problems = state.problems();
-                        page::of_faults(&waiting.dir, &problems, false, &state.token(), form).into()
+                        page::of_faults(&waiting.dir, &problems, false, &state.token(), format)
+                            .into()
                     })
                 }
                 None => not_ready().into(),
@@ -78,28 +81,63 @@ impl Service for DevService {
         if let Some(reply) = own_address(request, state) {
             return reply;
         }
-        let is_navigation = is_navigation(request);
-        let (form, token) = (form(request), state.token());
         let problems = state.problems();
-        if is_navigation && !problems.is_empty() {
-            return page::of_faults(dir, &problems, true, &token, form).into();
+        let shown = Shown::new(request, state);
+        if shown.script.is_some() && !problems.is_empty() {
+            return page::of_faults(dir, &problems, true, &shown.token, shown.format).into();
         }
-        let reply = match is_navigation {
-            true => inner.call(&request.to_owned().without(&PARTIAL).as_request()),
-            false => inner.call(request),
+        if shown.request.is_none() {
+            return if_late(inner.call(request), move |response| {
+                shown.response(response)
+            });
+        }
+        let reply = match shown.script {
+            Some(_) => inner.call(&request.to_owned().without(&PARTIAL).as_request()),
+            None => inner.call(request),
         };
-        let script = is_navigation.then(|| tag(&token, false));
-        let state = state.clone();
-        match (reply, script) {
-            (Reply::Ready(response), Some(script)) => with_script(response, &script).into(),
-            (Reply::Reusable(reply), Some(script)) => with_script(reply.0, &script).into(),
-            (reply, script) => if_late(reply, move |response| match state.report_of(&response) {
-                Some(report) => page::of_failure(&report, &response, &token, form),
-                None => match script {
-                    Some(script) => with_script(without_mark(response), &script),
-                    None => without_mark(response),
-                },
-            }),
+        match reply {
+            Reply::Ready(response) => shown.response(response).into(),
+            Reply::Reusable(reply) => shown.response(reply.0).into(),
+            late @ Reply::Later(_) => if_late(late, move |response| shown.response(response)),
+        }
+    }
+}
+
+/// How a response is shown to the developer.
+struct Shown {
+    state: Arc<DevState>,
+    token: String,
+    format: ErrorFormat,
+    /// What was asked for, where a browser asks for a page.
+    request: Option<Json>,
+    /// The tag of the script, where a browser asks with GET.
+    script: Option<String>,
+}
+
+impl Shown {
+    fn new(request: &Request<'_>, state: &Arc<DevState>) -> Self {
+        let token = state.token();
+        let is_page = asks_for_page(request);
+        Self {
+            state: state.clone(),
+            format: format(request),
+            request: is_page.then(|| of_sentence(request)),
+            script: (is_page && request.method == "GET").then(|| tag(&token, false)),
+            token,
+        }
+    }
+
+    fn response(&self, response: Response) -> Response {
+        if let Some(report) = self.state.report_of(&response) {
+            return page::of_failure(&report.facts, &response, &self.token, self.format);
+        }
+        let response = without_mark(response);
+        match (&self.request, &self.script) {
+            (Some(facts), _) if page::is_sentence(&response) => {
+                page::of_failure(facts, &response, &self.token, self.format)
+            }
+            (_, Some(script)) => with_script(response, script),
+            (_, None) => response,
         }
     }
 }
@@ -149,12 +187,12 @@ fn is_of_this_machine(host: &str) -> bool {
 }
 
 /// Whether a browser asks for a page to be shown, and not for a part of one.
-fn is_navigation(request: &Request<'_>) -> bool {
+fn asks_for_page(request: &Request<'_>) -> bool {
     let is_part = request
         .fields
         .get("sec-fetch-dest")
         .is_some_and(|to| !matches!(to, b"document" | b"iframe" | b"frame"));
-    request.method == "GET" && !is_part && accepts(request, "text/html")
+    !is_part && accepts(request, "text/html")
 }
 
 fn accepts(request: &Request<'_>, media_type: &str) -> bool {
@@ -166,7 +204,7 @@ fn accepts(request: &Request<'_>, media_type: &str) -> bool {
     })
 }
 
-fn form(request: &Request<'_>) -> ErrorFormat {
+fn format(request: &Request<'_>) -> ErrorFormat {
     match accepts(request, "json") && !accepts(request, "text/html") {
         true => ErrorFormat::Json,
         false => ErrorFormat::Html {
