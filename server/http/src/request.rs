@@ -211,6 +211,21 @@ impl OwnedRequest {
         self
     }
 
+    /// The same request without the field lines of these names, such as `accept-encoding`, and
+    /// without [`Request::wants_validity`]: a service that stands before another one and changes
+    /// its responses asks for them whole.
+    #[must_use]
+    pub fn without(mut self, names: &[&str]) -> Self {
+        let bytes = &self.bytes;
+        self.spans.retain(|field| {
+            let name = field.name.of(bytes);
+            let is_named = |other: &&str| name.eq_ignore_ascii_case(other.as_bytes());
+            !names.iter().any(is_named)
+        });
+        self.wants_validity = false;
+        self
+    }
+
     /// Sets the body.
     #[must_use]
     pub fn body(mut self, body: impl Into<Bytes>) -> Self {
@@ -267,6 +282,21 @@ impl OwnedRequest {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn fields_are_taken_out_by_name() {
+        let owned = OwnedRequest::new("GET", "/")
+            .field("Host", "x.example")
+            .field("Range", "bytes=0-1")
+            .field("accept-ENCODING", "br")
+            .wanting_validity()
+            .without(&["accept-encoding", "range"]);
+        let request = owned.as_request();
+        let names: Vec<_> = request.fields.iter().map(|(name, _)| name).collect();
+        assert_eq!(names, ["Host"]);
+        assert_eq!(request.host(), Some("x.example"));
+        assert!(!request.wants_validity);
+    }
 
     #[test]
     fn an_owned_request_reads_like_the_borrowed_one() {

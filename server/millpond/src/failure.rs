@@ -14,6 +14,8 @@ pub(crate) enum CommandFailure {
         message: String,
         /// What to do about it.
         hint: Option<String>,
+        /// True if it is a mistake on the command line.
+        is_usage: bool,
     },
     /// The site folder is not in order.
     Problems(Vec<Problem>),
@@ -28,15 +30,36 @@ impl CommandFailure {
         Self::Message {
             message: message.to_string(),
             hint: None,
+            is_usage: false,
+        }
+    }
+
+    /// A mistake on the command line.
+    pub(crate) fn usage(message: impl Display) -> Self {
+        Self::Message {
+            message: message.to_string(),
+            hint: None,
+            is_usage: true,
+        }
+    }
+
+    /// The exit status of the program.
+    pub(crate) fn status(&self) -> u8 {
+        match self {
+            Self::Message { is_usage: true, .. } => 2,
+            _ => 1,
         }
     }
 
     /// The same failure with advice.
     pub(crate) fn hint(self, hint: impl Into<String>) -> Self {
         match self {
-            Self::Message { message, .. } => Self::Message {
+            Self::Message {
+                message, is_usage, ..
+            } => Self::Message {
                 message,
                 hint: Some(hint.into()),
+                is_usage,
             },
             other => other,
         }
@@ -62,7 +85,7 @@ impl CommandFailure {
 
     fn lines(&self) -> Vec<String> {
         match self {
-            Self::Message { message, hint } => {
+            Self::Message { message, hint, .. } => {
                 let hint = hint.iter().map(|hint| format!("  hint: {hint}"));
                 [format!("error: {message}")]
                     .into_iter()

@@ -26,7 +26,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             failure.print();
-            ExitCode::FAILURE
+            ExitCode::from(failure.status())
         }
     }
 }

@@ -9,7 +9,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use millpond_http::{Limits, Listener, Service, Stats, WorkerGroup, listen_group, run_worker};
-use millpond_site::Sites;
+use millpond_site::{DevService, Sites};
 use rustix::thread::sched_getaffinity;
 
 use crate::access::{AccessSlot, Logged};
@@ -72,6 +72,11 @@ impl HttpServer {
         events: &Sender<Event>,
     ) -> io::Result<Self> {
         let (sites, log) = (Arc::clone(sites), Arc::clone(log));
+        if sites.is_dev() {
+            let service =
+                move || Logged::new(DevService::new(Arc::clone(&sites)), Arc::clone(&log));
+            return Self::start_with(service, "worker", listeners, limits, events);
+        }
         let service = move || Logged::new(sites.service(), Arc::clone(&log));
         Self::start_with(service, "worker", listeners, limits, events)
     }

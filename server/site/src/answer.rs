@@ -1,7 +1,7 @@
 //! A GET that found no hit: join the flight, or lead it (coherence.md, rules 1 to 5).
 
 use std::{
-    sync::{Arc, atomic::Ordering},
+    sync::{Arc, OnceLock, atomic::Ordering},
     time::Duration,
 };
 
@@ -15,6 +15,7 @@ use crate::{
     ahead::remake,
     cached::{Cached, PageFailure, bundle_key},
     core::{Core, Generation},
+    dev::{self, Report},
     object::QueryResult,
     page::Page,
     render::{Rendered, render},
@@ -43,6 +44,8 @@ pub(crate) struct Ask {
     pub(crate) values: Vec<Value>,
     pub(crate) key: Vec<u8>,
     pub(crate) visitor: Arc<Visitor>,
+    /// Why it failed, for the developer.
+    pub(crate) report: OnceLock<Arc<Report>>,
 }
 
 /// What a flight has made.
@@ -242,7 +245,7 @@ impl Ask {
             }
         };
         let before_render = Boottime::now();
-        let rendered = self.render(&gathered.objects);
+        let rendered = self.render(&gathered.objects, gathered.database);
         let now = Boottime::now();
         let timing = (gathered.database, now.since(before_render));
         self.page
@@ -262,7 +265,7 @@ impl Ask {
                 permit.alone();
                 return Ok((MadePage::Private(prepared), timing));
             }
-            Rendered::Failed => {
+            Rendered::Failed(_) => {
                 if self.visitor.touched() {
                     // What made it fail may be this visitor's own.
                     self.page.private.store(true, Ordering::Relaxed);
@@ -290,7 +293,7 @@ impl Ask {
             Err(failure) => return self.respond(&Arc::new(Cached::Failed(failure)), b""),
         };
         let before_render = Boottime::now();
-        let rendered = self.render(&gathered.objects);
+        let rendered = self.render(&gathered.objects, gathered.database);
         let now = Boottime::now();
         self.page.counters.bypassed.fetch_add(1, Ordering::Relaxed);
         self.page
@@ -376,21 +379,38 @@ impl Ask {
             return self.respond(value, b"");
         };
         let before = Boottime::now();
-        let rendered = self.render(objects);
+        let rendered = self.render(objects, database);
         let timing = (database, Boottime::now().since(before));
         self.page.counters.bypassed.fetch_add(1, Ordering::Relaxed);
         self.respond_rendered(rendered, status, timing)
     }
 
-    fn render(&self, objects: &[Arc<QueryResult>]) -> Rendered {
-        render(
+    /// Renders the page; `database` is the time that its results took.
+    fn render(&self, objects: &[Arc<QueryResult>], database: Duration) -> Rendered {
+        let rendered = render(
             &self.core,
             &self.generation,
             &self.page,
             &self.values,
             objects,
             &self.visitor,
-        )
+        );
+        if let (Some(_), Rendered::Failed(error)) = (&self.core.dev, &rendered) {
+            let (page, values, visitor) = (&self.page, &self.values, &self.visitor);
+            let report = dev::of_render(page, values, objects, database, visitor, error);
+            let _ = self.report.set(report);
+        }
+        rendered
+    }
+
+    /// Notes why the queries failed, for the developer.
+    #[cold]
+    pub(crate) fn report_read(&self, error: &millpond_db::Error) {
+        if self.core.dev.is_some() && !dev::is_of_visitor(error) {
+            let (page, values, visitor) = (&self.page, &self.values, &self.visitor);
+            let report = dev::of_read(&self.core, page, values, visitor, error);
+            let _ = self.report.set(report);
+        }
     }
 
     fn request(&self) -> millpond_http::Request<'_> {
@@ -398,8 +418,13 @@ impl Ask {
     }
 
     pub(crate) fn respond(&self, value: &Arc<Cached>, extra: &'static [u8]) -> Response {
-        self.generation
-            .respond(value, &self.request(), Bytes::from_static(extra))
+        let response = self
+            .generation
+            .respond(value, &self.request(), Bytes::from_static(extra));
+        match (&self.core.dev, self.report.get()) {
+            (Some(dev), Some(report)) => dev.mark(response, report.clone()),
+            _ => response,
+        }
     }
 
     fn respond_timed(&self, value: &Arc<Cached>, status: &[u8], timing: Timing) -> Response {
@@ -413,7 +438,9 @@ impl Ask {
                 prepared.respond(&self.request(), extra_fields(status, Some(timing)))
             }
             Rendered::Missing => self.respond_timed(&Arc::new(Cached::Missing), status, timing),
-            Rendered::Failed => self.respond(&Arc::new(Cached::Failed(PageFailure::Internal)), b""),
+            Rendered::Failed(_) => {
+                self.respond(&Arc::new(Cached::Failed(PageFailure::Internal)), b"")
+            }
         }
     }
 }

@@ -23,6 +23,7 @@ use crate::{
     template::{self, Given, GivenQuery},
 };
 
+mod bytes;
 mod form;
 mod notes;
 mod parameters;
@@ -235,8 +236,13 @@ impl Pages {
         });
         let gets = |template| given_to(template, &script, &prepared, &partials, &params);
         given.extend(template.clone().map(gets));
+        let bytes = bytes::page_bytes(&file, &script, &prepared, html.is_some(), &mut problems);
         let page_type = PageType::of(stem);
-        if page_type.is_csv() && template.is_none() && script.queries.len() != 1 {
+        if page_type.is_csv()
+            && template.is_none()
+            && script.bytes.is_none()
+            && script.queries.len() != 1
+        {
             let count = script.queries.len();
             problems.push(
                 Problem::new(
@@ -267,6 +273,7 @@ impl Pages {
             queries,
             params,
             template,
+            bytes,
             page_type,
             vary: vary.into(),
             needs: needs.into(),

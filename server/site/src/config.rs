@@ -56,6 +56,8 @@ pub struct Config {
     pub tls: TlsSettings,
     /// Worker threads; 0 is one for each core that the process may use (`server.workers`).
     pub workers: usize,
+    /// Whether a server on a terminal and on loopback is for development (`server.dev`).
+    pub dev: bool,
     /// The database (`database.url`).
     pub database: DatabaseUrl,
     /// The number of connections for reads (`database.pool`).
@@ -127,6 +129,7 @@ impl Config {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
             tls: TlsSettings::default(),
             workers: 0,
+            dev: false,
             database: DatabaseUrl::Sqlite(PathBuf::new()),
             replicas: Vec::new(),
             pool: 0,

@@ -21,6 +21,7 @@ use crate::{
     compile::Pages,
     compress::Compressor,
     config::show_time,
+    dev::DevState,
     log::Log,
     page_type::HTML,
     params::{Param, refused, unusable},
@@ -54,6 +55,8 @@ pub(crate) struct Core {
     pub(crate) current: ArcSwap<Generation>,
     /// The edition of `current`; set after each replacement.
     pub(crate) edition: Arc<AtomicU64>,
+    /// For development only.
+    pub(crate) dev: Option<Arc<DevState>>,
 }
 
 /// One reading of the site folder.

@@ -79,6 +79,7 @@ impl Ask {
             None => database.read(calls).await,
         };
         let read = read.map_err(|error| {
+            self.report_read(&error);
             let Page { route, params, .. } = &*self.page;
             let place = self.page.place_of(&error);
             self.core.failure(route, params, place.as_deref(), &error)
@@ -143,7 +144,9 @@ impl Ask {
             let uncacheable = read.uncovered.is_some() || deps.uncacheable.is_some() && !waived;
             // Of a page that does not exist only the absence is kept, in the memory budget for
             // negative entries.
-            let kept = !uncacheable && (!missing || object.is_missing());
+            // Bytes are in memory once: as the page.
+            let is_page = self.page.bytes.is_some() && !object.is_missing();
+            let kept = !uncacheable && !is_page && (!missing || object.is_missing());
             if let (Some(permit), true) = (permit, kept) {
                 permit.also(
                     &keys[at],

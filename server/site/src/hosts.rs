@@ -3,7 +3,8 @@
 use std::{
     collections::HashMap,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, OnceLock},
+    time::Duration,
 };
 
 use millpond_http::{Reply, Request, Response, Service};
@@ -11,6 +12,7 @@ use millpond_http::{Reply, Request, Response, Service};
 use crate::{
     Config, ExplainedVisitor, Problem, Site, SiteOptions, SiteService, SiteStats,
     config::{Host, HostName},
+    dev::{DevState, Waiting},
 };
 
 /// The longest name that a host can have (RFC 1035 section 2.3.4, without the dot at the end).
@@ -18,9 +20,13 @@ pub(crate) const MAX_NAME: usize = 253;
 
 /// The sites of one server: one site, or several that the host of the request selects.
 pub struct Sites {
-    sites: Vec<NamedSite>,
+    /// Empty while they cannot be opened, which is so only with [`SiteOptions::dev`].
+    sites: Arc<OnceLock<Vec<NamedSite>>>,
     /// `None` for a single site, which responds to every name.
     names: Option<Arc<SiteNames>>,
+    /// Where the sites could not be opened at the start.
+    waiting: Option<Waiting>,
+    is_dev: bool,
 }
 
 struct NamedSite {
@@ -30,49 +36,106 @@ struct NamedSite {
 }
 
 impl Sites {
-    /// Opens the site in `dir`, or all sites that its configuration names.
+    /// Opens the site in `dir`, or all sites that its configuration names. With
+    /// [`SiteOptions::dev`] sites that cannot be opened are no error: it is tried again when a file
+    /// changes.
     ///
     /// # Errors
     /// All faults of the first site that cannot be opened.
     pub fn open(dir: &Path, config: &Config, options: SiteOptions) -> Result<Self, Vec<Problem>> {
-        if !config.has_hosts() {
-            return Site::open(dir, config, options).map(Self::from);
-        }
-        let mut sites = Self {
-            sites: Vec::new(),
-            names: Some(Arc::new(SiteNames::new(&config.hosts))),
+        let mut opened = Self {
+            sites: Arc::default(),
+            names: config
+                .has_hosts()
+                .then(|| SiteNames::new(&config.hosts).into()),
+            waiting: None,
+            is_dev: options.dev,
         };
-        for host in &config.hosts {
-            let opened = read(host).map_err(|problem| vec![problem]).and_then(|config| {
-                let site = Site::open(&host.site, &config, options)?;
-                let unused = config.of_the_server();
-                if !unused.is_empty() {
-                    site.log(&format!(
-                        "{}: {} do not count here; the folder that is served has them for all its sites",
-                        host.shown.join(crate::config::FILE).display(),
-                        unused.join(", ")
-                    ));
-                }
-                Ok(site)
-            });
-            match opened {
-                Ok(site) => sites.sites.push(NamedSite {
-                    site,
-                    shown: host.shown.clone(),
-                }),
-                Err(problems) => {
-                    sites.stop();
-                    return Err(below(&host.shown, problems));
-                }
+        match open_all(dir, config, options) {
+            Ok(sites) => drop(opened.sites.set(sites)),
+            Err(problems) if options.dev => {
+                let waiting = opened.wait(dir, config, options, problems);
+                opened.waiting = Some(waiting.map_err(|problem| vec![problem])?);
             }
+            Err(problems) => return Err(problems),
         }
-        Ok(sites)
+        Ok(opened)
+    }
+
+    /// Opens the sites when their files have changed.
+    fn wait(
+        &self,
+        dir: &Path,
+        config: &Config,
+        options: SiteOptions,
+        problems: Vec<Problem>,
+    ) -> Result<Waiting, Problem> {
+        let mut told = Vec::new();
+        let mut tell = move |problems: &[Problem]| {
+            if *problems != told[..] {
+                (options.log)(
+                    "the site cannot be opened; the browser shows why, and a change of a file tries again:",
+                );
+                problems
+                    .iter()
+                    .for_each(|problem| (options.log)(&problem.to_string()));
+                told = problems.to_vec();
+            }
+        };
+        tell(&problems);
+        let mut folders = vec![dir.to_owned()];
+        folders.extend(config.hosts.iter().map(|host| host.site.clone()));
+        let (from, config, sites) = (dir.to_owned(), config.clone(), self.sites.clone());
+        let options = SiteOptions {
+            start_timeout: Duration::ZERO,
+            ..options
+        };
+        Waiting::start(dir, &folders, problems, move || {
+            let opened = open_all(&from, &config, options).inspect_err(|all| tell(all))?;
+            (options.log)("the site is open");
+            let _ = sites.set(opened);
+            Ok(())
+        })
+    }
+
+    fn all(&self) -> &[NamedSite] {
+        self.sites.get().map_or(&[], Vec::as_slice)
+    }
+
+    /// True unless the sites could not be opened yet.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        self.sites.get().is_some()
+    }
+
+    /// True if they were opened with [`SiteOptions::dev`], so that a
+    /// [`DevService`](crate::DevService) is to serve them.
+    #[must_use]
+    pub fn is_dev(&self) -> bool {
+        self.is_dev
+    }
+
+    pub(crate) fn waiting(&self) -> Option<&Waiting> {
+        self.waiting.as_ref()
+    }
+
+    /// Answers the browsers that wait for a change, so that a server that stops need not wait for
+    /// them.
+    pub fn stop_dev(&self) {
+        let states = self
+            .all()
+            .iter()
+            .filter_map(|named| named.site.core().dev.as_ref());
+        states.for_each(|state| state.stop());
+        if let Some(waiting) = &self.waiting {
+            waiting.stop();
+        }
     }
 
     /// A service for one worker.
     #[must_use]
     pub fn service(&self) -> SitesService {
-        let mut services = self.sites.iter().map(|named| named.site.service());
+        let mut services = self.all().iter().map(|named| named.site.service());
         match (&self.names, services.next()) {
             (None, Some(only)) => SitesService(SitesServiceKind::One(only)),
             (names, first) => SitesService(SitesServiceKind::Many {
@@ -87,7 +150,7 @@ impl Sites {
     /// # Errors
     /// All problems of all sites. A site with a problem keeps its state, except for its files.
     pub fn reload(&self) -> Result<(), Vec<Problem>> {
-        let problems = self.sites.iter().filter_map(|named| {
+        let problems = self.all().iter().filter_map(|named| {
             let problems = named.site.reload().err()?;
             Some(below(&named.shown, problems))
         });
@@ -102,7 +165,7 @@ impl Sites {
     /// The request counters of each site.
     #[must_use]
     pub fn stats(&self) -> Vec<SiteStats> {
-        self.sites.iter().map(|named| named.site.stats()).collect()
+        self.all().iter().map(|named| named.site.stats()).collect()
     }
 
     /// How a request for `target` at `host` is answered, and why; none if no site has that host.
@@ -119,7 +182,7 @@ impl Sites {
             Some(names) => names.find(host),
             None => Some(0),
         };
-        let named = at.and_then(|at| self.sites.get(at));
+        let named = at.and_then(|at| self.all().get(at));
         named
             .map(|named| named.site.explain(target, visitor))
             .transpose()
@@ -127,19 +190,64 @@ impl Sites {
 
     /// Stops all sites; blocks until all is done.
     pub fn stop(&self) {
-        self.sites.iter().for_each(|named| named.site.stop());
+        stop(self.all());
     }
+}
+
+fn stop(sites: &[NamedSite]) {
+    sites.iter().for_each(|named| named.site.stop());
+}
+
+/// Opens the site in `dir`, or all that its configuration names.
+fn open_all(
+    dir: &Path,
+    config: &Config,
+    options: SiteOptions,
+) -> Result<Vec<NamedSite>, Vec<Problem>> {
+    if !config.has_hosts() {
+        let site = Site::open(dir, config, options)?;
+        let shown = PathBuf::new();
+        return Ok(vec![NamedSite { site, shown }]);
+    }
+    let mut sites = Vec::new();
+    for host in &config.hosts {
+        let opened = read(host)
+            .map_err(|problem| vec![problem])
+            .and_then(|config| {
+                let site = Site::open(&host.site, &config, options)?;
+                let unused = config.of_the_server();
+                if !unused.is_empty() {
+                    site.log(&format!(
+                        "{}: {} do not count here; the folder that is served has them for all its sites",
+                        host.shown.join(crate::config::FILE).display(),
+                        unused.join(", ")
+                    ));
+                }
+                Ok(site)
+            });
+        match opened {
+            Ok(site) => sites.push(NamedSite {
+                site,
+                shown: host.shown.clone(),
+            }),
+            Err(problems) => {
+                stop(&sites);
+                return Err(below(&host.shown, problems));
+            }
+        }
+    }
+    Ok(sites)
 }
 
 impl From<Arc<Site>> for Sites {
     /// One site that answers to every name.
     fn from(site: Arc<Site>) -> Self {
+        let shown = PathBuf::new();
         Self {
-            sites: vec![NamedSite {
-                site,
-                shown: PathBuf::new(),
-            }],
+            is_dev: site.core().dev.is_some(),
+            sites: Arc::new(OnceLock::from(vec![NamedSite { site, shown }])),
             names: None,
+            waiting: None,
         }
     }
 }
@@ -222,7 +330,7 @@ impl SiteNames {
 }
 
 /// The name in `name:80`, `[::1]:80` or `name.`.
-fn without_port(host: &str) -> &str {
+pub(crate) fn without_port(host: &str) -> &str {
     if host.starts_with('[') {
         return host.find(']').map_or(host, |end| &host[..=end]);
     }
@@ -256,6 +364,11 @@ impl Service for SitesService {
 }
 
 impl SitesService {
+    /// The folder and the state of the site of a request, if it is under development.
+    pub(crate) fn dev(&self, request: &Request<'_>) -> Option<(&Path, &Arc<DevState>)> {
+        self.site_for(request)?.dev()
+    }
+
     fn site_for(&self, request: &Request<'_>) -> Option<&SiteService> {
         match &self.0 {
             SitesServiceKind::One(service) => Some(service),

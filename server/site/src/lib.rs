@@ -8,6 +8,7 @@
 //!   fault named;
 //! - `dialect`: the version of a file for the database in use;
 //! - `filters`, `locale`: what templates write values with; `page_type`: what a page is sent as;
+//! - `page_bytes`: pages that answer with the bytes of a column;
 //! - `service`: the hit; `answer`, `gather`: the fill (the rules of the store's flights); `submit`:
 //!   the form;
 //! - `ahead`: hot pages that are made again before a request, after a change and after a restart;
@@ -18,6 +19,7 @@
 //! - `session`, `sign`: the identity of a visitor, and the forms that sign in and out;
 //! - `report`, `log`: lines for the owner about the state of the database;
 //! - `hosts`: several sites behind one address;
+//! - `dev`: errors in the browser, and pages that reload, while a site is made;
 //! - `config`: `millpond.toml`.
 
 mod addresses;
@@ -30,6 +32,7 @@ mod compress;
 mod config;
 mod core;
 mod csv_rows;
+mod dev;
 mod dialect;
 mod duration;
 mod explain;
@@ -48,6 +51,7 @@ mod object;
 mod opening;
 mod own_write;
 mod page;
+mod page_bytes;
 mod page_params;
 mod page_type;
 mod params;
@@ -72,6 +76,7 @@ mod watch;
 
 pub use check::{CheckReport, QueryReport, check, repair};
 pub use config::{Config, DatabaseUrl, PostgresUrl, TlsSettings, listen_address};
+pub use dev::DevService;
 pub use explain::ExplainedVisitor;
 pub use hosts::{Sites, SitesService};
 pub use problem::Problem;

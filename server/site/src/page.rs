@@ -11,7 +11,10 @@ use std::{
 
 use millpond_db as db;
 
-use crate::{page_type::PageType, params::Param, route::Pattern, script::Rows, session::Needs};
+use crate::{
+    page_bytes::PageBytes, page_type::PageType, params::Param, route::Pattern, script::Rows,
+    session::Needs,
+};
 
 /// A path of the site, with what answers GET and what answers POST.
 #[derive(Debug)]
@@ -42,6 +45,8 @@ pub(crate) struct Page {
     pub(crate) queries: Vec<PageQuery>,
     /// The template's name; without one the queries are given as JSON, or as CSV.
     pub(crate) template: Option<String>,
+    /// The column that the page answers with, where it has no template.
+    pub(crate) bytes: Option<PageBytes>,
     /// What the page is sent as.
     pub(crate) page_type: &'static PageType,
     /// Lower-case names of the request fields that are part of the key.
@@ -60,14 +65,19 @@ impl Page {
         self.template.is_some()
     }
 
-    /// Where the statement of an error is written.
-    pub(crate) fn place_of(&self, error: &db::Error) -> Option<String> {
+    /// The query whose statement an error is about.
+    pub(crate) fn query_of(&self, error: &db::Error) -> Option<&PageQuery> {
         let sql = error.sql()?;
         let has_sql = |query: &&PageQuery| {
             let mut statements = query.statements.iter();
             statements.any(|statement| statement.query.sql() == sql)
         };
-        let query = self.queries.iter().find(has_sql)?;
+        self.queries.iter().find(has_sql)
+    }
+
+    /// Where the statement of an error is written.
+    pub(crate) fn place_of(&self, error: &db::Error) -> Option<String> {
+        let query = self.query_of(error)?;
         Some(format!("{}:{}", query.file.display(), query.line))
     }
 

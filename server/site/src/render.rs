@@ -27,7 +27,7 @@ pub(crate) enum Rendered {
     /// A `:one` had no row.
     Missing,
     /// The template failed; the log says how.
-    Failed,
+    Failed(minijinja::Error),
 }
 
 /// Renders a page from its results.
@@ -41,6 +41,12 @@ pub(crate) fn render(
 ) -> Rendered {
     if objects.iter().any(|object| object.is_missing()) {
         return Rendered::Missing;
+    }
+    if let Some(bytes) = &page.bytes {
+        return match bytes.prepare(page, objects, cache_control(page)) {
+            Some(prepared) => Rendered::Page(prepared, None),
+            None => Rendered::Missing,
+        };
     }
     let Some(template) = &page.template else {
         // A page of CSV has one query.
@@ -85,7 +91,7 @@ pub(crate) fn render(
                 page.route,
                 crate::template::failure(&error)
             ));
-            Rendered::Failed
+            Rendered::Failed(error)
         }
     }
 }

@@ -7,9 +7,11 @@ use crate::{
     session::{DirectiveLine, SessionLines, WORDS},
 };
 
+mod bytes;
 mod declare;
 mod misspelt;
 
+pub(crate) use bytes::{BytesLine, ColumnName, TextSource, is_media_type};
 pub(crate) use declare::{Declaration, OrderLine};
 
 /// How many rows a query is to give.
@@ -51,10 +53,12 @@ pub(crate) struct Script {
     /// The target, with its line.
     pub(crate) redirect: Option<(String, usize)>,
     pub(crate) session: SessionLines,
+    /// What the page answers with, if not with all its queries.
+    pub(crate) bytes: Option<BytesLine>,
 }
 
 const DIRECTIVES: &[&str] = &[
-    "name", "param", "order", "redirect", "max-age", "depends", "vary",
+    "name", "param", "order", "redirect", "max-age", "depends", "vary", "bytes",
 ];
 
 impl Script {
@@ -115,6 +119,15 @@ impl Script {
             && let Some(path) = self.session.next(rest, line.clone())
         {
             rest = path.map_err(|fault| at_word(fault, line))?;
+        }
+        if word == "bytes" {
+            let read = bytes::parse(rest, line.clone()).map_err(|fault| at_word(fault, line))?;
+            return match self.bytes.replace(read) {
+                None => Ok(()),
+                Some(_) => Err(Problem::new("", "a second `bytes`")
+                    .at(number, 1)
+                    .hint("keep one")),
+            };
         }
         if word == "vary" {
             for field in rest.split(',').map(str::trim) {

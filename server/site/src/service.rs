@@ -2,8 +2,9 @@
 
 use std::{
     cell::RefCell,
+    path::Path,
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicUsize, Ordering},
     },
 };
@@ -19,6 +20,7 @@ use crate::{
     answer::{Ask, MissOrBypass, owned},
     cached::{Cached, page_key},
     core::{Core, Generation},
+    dev::DevState,
     form::{self, Refused},
     methods::{FILE_METHODS, KNOWN, not_allowed, options, without_method},
     page::Page,
@@ -71,6 +73,11 @@ impl SiteService {
             worker: WORKERS.fetch_add(1, Ordering::Relaxed),
             scratch,
         }
+    }
+
+    /// The site's folder and what is known of it, if it is under development.
+    pub(crate) fn dev(&self) -> Option<(&Path, &Arc<DevState>)> {
+        self.core.dev.as_ref().map(|state| (&*self.core.dir, state))
     }
 
     fn get(
@@ -209,6 +216,7 @@ impl SiteService {
             values,
             key: key.to_vec(),
             visitor,
+            report: OnceLock::new(),
         };
         Reply::later(async move {
             match why {
@@ -279,6 +287,7 @@ impl SiteService {
             request: request.to_owned().body(Bytes::new()),
             body: request.body.clone(),
             encoding,
+            shown: OnceLock::new(),
         };
         Reply::later(submission.submit())
     }

@@ -39,6 +39,8 @@ pub struct SiteOptions {
     pub workers: usize,
     /// How long to wait for a database server that is away.
     pub start_timeout: Duration,
+    /// True for development: errors are shown in the browser, which reloads when a file changes.
+    pub dev: bool,
     /// Where lines for the owner go; by default to standard error.
     pub log: fn(&str),
 }
@@ -50,6 +52,7 @@ impl Default for SiteOptions {
             readers: None,
             workers: 0,
             start_timeout: Duration::ZERO,
+            dev: false,
             log: |line| eprintln!("millpond: {line}"),
         }
     }
@@ -170,6 +173,7 @@ impl Site {
             follow_links: config.statics.follow_links,
             current: ArcSwap::from_pointee(generation),
             edition: Arc::default(),
+            dev: options.dev.then(Arc::default),
         });
         core.database.start(core.store.clone());
         let site = Arc::new(Self {
@@ -233,6 +237,16 @@ impl Site {
     /// they could be read. A configuration that cannot be read is reported, and the old one stays
     /// in use.
     pub fn reload(&self) -> Result<(), Vec<Problem>> {
+        let read = self.read_folder();
+        if let Some(dev) = &self.core.dev {
+            let mut problems: Vec<_> = self.settings.lock().fault.clone().into_iter().collect();
+            problems.extend(read.as_ref().err().into_iter().flatten().cloned());
+            dev.changed(problems);
+        }
+        read
+    }
+
+    fn read_folder(&self) -> Result<(), Vec<Problem>> {
         let mut settings = self.settings.lock();
         let core = &self.core;
         let mut config = settings.latest(core);

@@ -1,6 +1,9 @@
 //! A POST: one transaction, then a redirect. What concerns passwords and sessions is in `sign`.
 
-use std::{ops::Range, sync::Arc};
+use std::{
+    ops::Range,
+    sync::{Arc, OnceLock},
+};
 
 use base_clock::Boottime;
 use bytes::Bytes;
@@ -11,6 +14,7 @@ use percent_encoding::utf8_percent_encode;
 use crate::{
     cached::PageFailure,
     core::{Core, Generation, away, busy},
+    dev,
     form::{self, Encoding, Refused},
     page::{ArgumentSource, Form, FormStep, RedirectPiece},
     params::Given,
@@ -31,6 +35,8 @@ pub(crate) struct Submission {
     pub(crate) request: OwnedRequest,
     pub(crate) body: Bytes,
     pub(crate) encoding: Encoding,
+    /// The values as they were sent, for the developer.
+    pub(crate) shown: OnceLock<Vec<Value>>,
 }
 
 impl Submission {
@@ -57,6 +63,9 @@ impl Submission {
         drop(fields);
         drop(body);
         values.extend(self.form.needs.values(self.session.as_ref()));
+        if self.core.dev.is_some() {
+            let _ = self.shown.set(values.clone());
+        }
         match self.perform(values).await {
             Ok(response) | Err(response) => response,
         }
@@ -118,11 +127,7 @@ impl Submission {
                     "A field is larger than this site's database accepts.",
                 ))
             }
-            Err(Error::Constraint { kind, message }) => {
-                self.core
-                    .log(&format!("POST {}: {message}", self.form.route));
-                Err(violated(kind))
-            }
+            Err(error @ Error::Constraint { .. }) => Err(self.refused_by_constraint(&error)),
             Err(error) => Err(self.failed(&error)),
         }
     }
@@ -147,11 +152,21 @@ impl Submission {
         self.generation.not_found.respond(&request, Bytes::new())
     }
 
+    /// The answer to values that a constraint of the schema forbids.
+    fn refused_by_constraint(&self, error: &Error) -> Response {
+        let Error::Constraint { kind, message } = error else {
+            return self.failed(error);
+        };
+        let route = &self.form.route;
+        self.core.log(&format!("POST {route}: {message}"));
+        self.report(violated(*kind), error)
+    }
+
     /// The answer where the database did not do its part.
     pub(crate) fn failed(&self, error: &Error) -> Response {
         let Form { route, params, .. } = &*self.form;
         let place = self.form.place_of(error);
-        match self.core.failure(route, params, place.as_deref(), error) {
+        let response = match self.core.failure(route, params, place.as_deref(), error) {
             PageFailure::Busy => busy(),
             PageFailure::Away => away(),
             PageFailure::NoSuchPage => self.not_found(),
@@ -160,7 +175,22 @@ impl Submission {
                 let request = self.request.as_request();
                 self.generation.error.respond(&request, Bytes::new())
             }
-        }
+        };
+        self.report(response, error)
+    }
+
+    /// The response, with why for the developer.
+    fn report(&self, response: Response, error: &Error) -> Response {
+        let dev = self.core.dev.as_ref();
+        let Some(dev) = dev.filter(|_| !dev::is_of_visitor(error)) else {
+            return response;
+        };
+        let values = self.shown.get().map_or(&[][..], Vec::as_slice);
+        let request = self.request.as_request();
+        dev.mark(
+            response,
+            dev::of_form(&self.core, &self.form, values, &request, error),
+        )
     }
 }
 

@@ -25,9 +25,18 @@ mod walk;
 pub(crate) use inspect::{Given, GivenQuery, inspect};
 pub(crate) use reach::Reach;
 
-/// The error of a render for the owner's log: the place where it arose, what it is, and by which
-/// templates the render came there.
-pub(crate) fn failure(error: &minijinja::Error) -> String {
+/// What a failed render says.
+pub(crate) struct RenderFailure<'e> {
+    /// The error where it arose, which has the template and the place in it.
+    pub(crate) error: &'e minijinja::Error,
+    /// What is wrong.
+    pub(crate) sentence: String,
+    /// The places from which other templates called this one, the nearest first.
+    pub(crate) through: Vec<String>,
+}
+
+/// Reads the error of a render.
+pub(crate) fn render_failure(error: &minijinja::Error) -> RenderFailure<'_> {
     let mut innermost = error;
     let mut through = Vec::new();
     while let Some(cause) = std::error::Error::source(innermost)
@@ -36,7 +45,7 @@ pub(crate) fn failure(error: &minijinja::Error) -> String {
         through.push(place(innermost));
         innermost = cause;
     }
-    let mut text = match (innermost.kind(), innermost.detail()) {
+    let sentence = match (innermost.kind(), innermost.detail()) {
         (ErrorKind::UndefinedError, Some(detail)) => detail.to_owned(),
         (ErrorKind::UndefinedError, None) => {
             let text = innermost.template_source().zip(innermost.range());
@@ -49,12 +58,27 @@ pub(crate) fn failure(error: &minijinja::Error) -> String {
         (kind, Some(detail)) => format!("{kind}: {detail}"),
         (kind, None) => kind.to_string(),
     };
-    if let Some(at) = place(innermost) {
-        text = format!("{at}: {text}");
+    RenderFailure {
+        error: innermost,
+        sentence,
+        through: through.into_iter().rev().flatten().collect(),
     }
-    let through = through.into_iter().rev().flatten();
-    text.extend(through.map(|at| format!(", called by {at}")));
-    match std::error::Error::source(innermost) {
+}
+
+/// The error of a render for the owner's log: the place where it arose, what it is, and by which
+/// templates the render came there.
+pub(crate) fn failure(error: &minijinja::Error) -> String {
+    let RenderFailure {
+        error,
+        sentence,
+        through,
+    } = render_failure(error);
+    let mut text = match place(error) {
+        Some(at) => format!("{at}: {sentence}"),
+        None => sentence,
+    };
+    text.extend(through.iter().map(|at| format!(", called by {at}")));
+    match std::error::Error::source(error) {
         Some(cause) => format!("{text}, because {cause}"),
         None => text,
     }

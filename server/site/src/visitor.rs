@@ -65,7 +65,11 @@ impl Visitor {
         &self.request
     }
 
-    fn session(&self) -> Option<&Session> {
+    pub(crate) fn path(&self) -> &str {
+        &self.path
+    }
+
+    pub(crate) fn session(&self) -> Option<&Session> {
         let read = || self.sessions.of(&self.request.as_request());
         self.session.get_or_init(read).as_ref()
     }

@@ -1,5 +1,6 @@
 //! `millpond serve`: a site on the network, until a signal stops it.
 
+use std::io::{self, IsTerminal as _};
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -43,6 +44,13 @@ pub(crate) struct ServeArgs {
     /// Keep nothing in memory: every request goes to the database
     #[arg(long)]
     no_cache: bool,
+    /// Show errors in the browser, and reload pages when a file changes; only on loopback. The
+    /// default on a terminal
+    #[arg(long, conflicts_with = "no_dev")]
+    dev: bool,
+    /// Serve on a terminal as a server in production does
+    #[arg(long)]
+    no_dev: bool,
     #[command(flatten)]
     database: DatabaseOption,
 }
@@ -62,12 +70,19 @@ impl ServeArgs {
         let log = open_log(&config)?;
         let workers = worker_count(self.workers.map_or(config.workers, usize::from));
         let mut https = Https::open(&self.site, &config)?;
+        let dev = self.is_dev(&config, https.is_some())?;
         let (listeners, plain) = listeners(&config, https.as_ref(), workers)?;
         let cache = config.cache && !self.no_cache;
         let options = SiteOptions {
             cache,
             workers,
-            start_timeout: DATABASE_START_TIMEOUT,
+            // In development the browser says what is awaited.
+            start_timeout: if dev {
+                Duration::ZERO
+            } else {
+                DATABASE_START_TIMEOUT
+            },
+            dev,
             log: |line| crate::output::log(format_args!("millpond: {line}")),
             ..SiteOptions::default()
         };
@@ -99,6 +114,11 @@ impl ServeArgs {
             "millpond serving {} on {url}",
             shown(&self.site)
         ));
+        if dev {
+            note(
+                "note: development: the browser shows errors, and pages reload when a file changes (--no-dev: not)",
+            );
+        }
         if let Some(https) = &mut https {
             https.print_trust(&self.site, server.address().port());
             https.begin_renewals()?;
@@ -138,6 +158,30 @@ impl ServeArgs {
         }
         config.check_tls()?;
         Ok(config)
+    }
+
+    /// Whether this server is for development: if that is asked for, and by default on a terminal.
+    /// Never where others than this machine could reach it.
+    fn is_dev(&self, config: &Config, is_https: bool) -> CommandResult<bool> {
+        let addresses = match is_https {
+            true => config.https_addresses().concat(),
+            false => vec![config.listen],
+        };
+        let mut outside = addresses
+            .iter()
+            .filter(|address| !address.ip().is_loopback());
+        match outside.next() {
+            None if self.dev => Ok(true),
+            None => Ok(config.dev && !self.no_dev && io::stdout().is_terminal()),
+            Some(address) if self.dev => {
+                let message = format!(
+                    "--dev shows the inside of the site, and {address} is not this machine alone"
+                );
+                let remedy = "answer on loopback (--listen 127.0.0.1:8080, with https also --tls-listen 127.0.0.1:8443), or leave --dev out";
+                Err(CommandFailure::usage(message).hint(remedy))
+            }
+            Some(_) => Ok(false),
+        }
     }
 }
 
@@ -315,6 +359,7 @@ impl RunningServer {
         for server in [&mut self.admin, &mut self.redirect].into_iter().flatten() {
             server.stop();
         }
+        self.sites.stop_dev();
         let stuck = self.server.stop();
         self.sites.stop();
         let lost = self.log.close();

@@ -12,6 +12,7 @@ mod cache;
 mod cli;
 mod databases;
 mod descriptors;
+mod dev;
 mod explain;
 mod fixing;
 mod hostile;

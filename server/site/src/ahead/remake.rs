@@ -5,7 +5,7 @@
 //! all the same, the page is private, as with a visitor's request, and then it is not made ahead
 //! again.
 
-use std::sync::{Arc, atomic::Ordering};
+use std::sync::{Arc, OnceLock, atomic::Ordering};
 
 use millpond_db::Value;
 use millpond_http::OwnedRequest;
@@ -89,5 +89,6 @@ pub(super) fn ask(
         values,
         key,
         visitor,
+        report: OnceLock::new(),
     }
 }

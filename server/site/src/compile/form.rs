@@ -74,6 +74,12 @@ fn target(source: SqlFile<'_>) -> Result<(&str, usize), Problem> {
             .at(order.line, 1)
             .hint("this line belongs into the .sql file of a page"));
     }
+    if let Some(bytes) = &source.script.bytes {
+        let problem = Problem::new(source.file, "only a page answers with bytes");
+        return Err(problem
+            .at(bytes.line.number, 1)
+            .hint("this line belongs into the .sql file of a page"));
+    }
     match &source.script.redirect {
         Some((target, line)) => Ok((target, *line)),
         None => Err(

@@ -167,7 +167,7 @@ const MILLISECOND: Duration = Duration::from_millis(1);
 const DAY: Duration = Duration::from_secs(86_400);
 
 /// The settings, in the order of the manual.
-pub(super) const KEYS: [Key; 51] = [
+pub(super) const KEYS: [Key; 52] = [
     Key {
         section: "server",
         name: "listen",
@@ -200,6 +200,15 @@ pub(super) const KEYS: [Key; 51] = [
                 pauses it is tried now and then, which takes less than 1 % of a core. Not while a page is made, nor where another program \
                 often wants the core. While clients ask without a pause the thread looks busy all the time: `false` is for measuring what an \
                 answer costs at few connections, and for machines where an idle core is worth more.",
+    },
+    Key {
+        section: "server",
+        name: "dev",
+        kind: SettingKind::Flag(|config| &mut config.dev),
+        default: Some("true"),
+        example: "false",
+        about: "Whether `millpond serve` on a terminal shows errors in the browser and reloads pages when a file changes, as long as it \
+                answers on loopback only; [Making a site](../guide/developing.md) has more. `millpond serve --dev` and `--no-dev` override it.",
     },
     Key {
         section: "tls",

@@ -70,7 +70,7 @@ const SCHEMES: [&str; 4] = ["http", "https", "mailto", "tel"];
 
 /// True for an address without a scheme, and with one of those above. Browsers read past controls
 /// and spaces in a scheme, so they do not count here either.
-fn is_harmless(address: &str) -> bool {
+pub(super) fn is_harmless(address: &str) -> bool {
     let mut scheme = String::new();
     let letters = address
         .chars()

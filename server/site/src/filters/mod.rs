@@ -12,6 +12,7 @@ mod manual;
 mod markdown;
 mod moment;
 mod numbers;
+mod sanitize;
 mod text;
 
 use minijinja::{
@@ -27,7 +28,7 @@ type Register = fn(&mut Environment<'_>, &'static str, Formats);
 
 /// The filters of this folder, in the order of their names.
 #[rustfmt::skip]
-const OWN: [(&str, Register); 12] = [
+const OWN: [(&str, Register); 13] = [
     ("date", |environment, name, Formats { locale, .. }| {
         environment.add_filter(name, move |value: Value, format: Option<String>| dates::date(&value, format.as_deref(), locale));
     }),
@@ -55,6 +56,9 @@ const OWN: [(&str, Register); 12] = [
     }),
     ("query", |environment, name, _| {
         environment.add_filter(name, |params: Value, changes: Kwargs| links::query(&params, &changes));
+    }),
+    ("sanitize", |environment, name, _| {
+        environment.add_filter(name, |state: &State, value: Value| sanitize::sanitize(state, &value));
     }),
     ("slug", |environment, name, _| {
         environment.add_filter(name, |value: Value| text::slug(&value));

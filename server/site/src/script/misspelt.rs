@@ -43,7 +43,10 @@ fn near(word: &str) -> Option<&'static str> {
 
 /// Whether words of English are near: `-- Orders: newest first`, `-- Required: a title`.
 fn is_english(word: &str) -> bool {
-    matches!(word, "name" | "order" | "claims" | "require" | "hash")
+    matches!(
+        word,
+        "name" | "order" | "claims" | "require" | "hash" | "bytes"
+    )
 }
 
 /// Whether the line would be right with a colon behind its word.
@@ -90,6 +93,11 @@ mod tests {
             ("-- claim: user = a.id", "-- claims: user = a.id"),
             ("-- requires: claims.user", "-- require: claims.user"),
             ("-- logut", "-- logout"),
+            ("-- byte: a.data", "-- bytes: a.data"),
+            (
+                "-- bytes a.data type a.kind",
+                "-- bytes: a.data type a.kind",
+            ),
             ("-- name a :one", "-- name: a :one"),
             ("-- param id integer = 1", "-- param: id integer = 1"),
             ("-- redirect /x?id=:id", "-- redirect: /x?id=:id"),
@@ -111,6 +119,8 @@ mod tests {
             "-- redirect the visitor to /x",
             "-- depends on comment",
             "-- vary",
+            "-- bytes of the picture",
+            "-- Bytes: as they were sent",
             "-- The name: it is unique",
             "-- orders are kept for a year: see the law",
             "-- https://example.org/",

@@ -36,7 +36,7 @@ pub(super) fn media_of(path: &Path, cache_control: &'static str) -> Media {
 }
 
 /// Of what is not text. Images, sound, video, archives and WOFF fonts are compressed already.
-fn is_compressible(essence: &str) -> bool {
+pub(crate) fn is_compressible(essence: &str) -> bool {
     essence.ends_with("+json")
         || essence.ends_with("+xml")
         || matches!(

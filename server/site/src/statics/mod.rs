@@ -40,6 +40,7 @@ use crate::config::FileSettings;
 use crate::problem::Problem;
 use budget::Budget;
 use coding_memory::CodingMemory;
+pub(crate) use media::is_compressible;
 pub use options::StaticOptions;
 use plain::{ContentSource, Loaded, ServingOptions};
 use precompressed::Precompressed;

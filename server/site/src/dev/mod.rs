@@ -1,0 +1,26 @@
+//! What `serve --dev` adds while a site is made: an error is a page with its cause, a folder that
+//! cannot be used says so in the browser, and pages reload by themselves when a file changes.
+//!
+//! Without `--dev` nothing of this runs. With it a [`DevService`] stands before the service of the
+//! sites, and each site has a [`DevState`]. It responds to clients on this machine only: see
+//! `service`.
+//!
+//! - `state`: what has changed, what is wrong with the folder, and the failures of requests;
+//! - `report`, `scope`, `excerpt`: what is known of a failure, without secrets;
+//! - `page`, `inject`: HTML and JSON of it, and the script in the site's own pages;
+//! - `waiting`: a folder that cannot be opened yet.
+
+mod excerpt;
+mod inject;
+mod page;
+mod report;
+mod scope;
+mod service;
+mod state;
+mod suggestion;
+mod waiting;
+
+pub(crate) use report::{Report, is_of_visitor, of_form, of_read, of_render};
+pub use service::DevService;
+pub(crate) use state::DevState;
+pub(crate) use waiting::Waiting;
