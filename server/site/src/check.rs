@@ -327,7 +327,7 @@ fn hides(generation: &Generation, path: &str) -> Option<String> {
     if let Some(page) = page_at(path) {
         return Some(format!("does not answer at {path}: the page {page} does"));
     }
-    if path == "/404.html" && generation.pages.custom_404 {
+    if path == "/404.html" && generation.pages.error_pages.has(404) {
         return Some("is not shown where nothing answers: pages/404.html is".to_owned());
     }
     let is_index = generation.statics.find("/").is_some_and(|index| {

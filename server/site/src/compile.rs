@@ -12,6 +12,7 @@ use minijinja::Environment;
 use crate::{
     Problem,
     dialect::{Dialect, Text},
+    error_answer::ErrorPages,
     folder::Folder,
     locale::Formats,
     page::{Counters, Endpoint, Page, PageQuery, PageStatement},
@@ -40,9 +41,8 @@ pub(crate) struct Pages {
     pub(crate) router: Router,
     pub(crate) endpoints: Vec<Endpoint>,
     pub(crate) environment: Environment<'static>,
-    /// Whether the site has error pages of its own.
-    pub(crate) custom_404: bool,
-    pub(crate) custom_500: bool,
+    /// The site's own error pages.
+    pub(crate) error_pages: ErrorPages,
     /// Values in templates that may be missing, depending on the data and the request.
     pub(crate) doubts: Vec<Problem>,
 }
@@ -91,21 +91,16 @@ pub(crate) fn compile(
         router: Router::default(),
         endpoints: Vec::new(),
         environment,
-        custom_404: false,
-        custom_500: false,
+        error_pages: ErrorPages::default(),
         doubts: Vec::new(),
     };
     let mut given = Vec::new();
     for (stem, files) in stems {
-        match stem {
-            "404" => pages.custom_404 = true,
-            "500" => pages.custom_500 = true,
-            _ => {
-                if let Err(found) = pages.add(stem, &files, database, &mut given) {
-                    problems.extend(found);
-                }
-            }
-        }
+        let added = match ErrorPages::is_name(stem) {
+            true => pages.add_error_page(stem, &files, &mut given),
+            false => pages.add(stem, &files, database, &mut given),
+        };
+        problems.extend(added.err().into_iter().flatten());
     }
     // PostgreSQL gives documents and lists as such.
     let has_documents = dialect == Dialect::Postgres;
@@ -127,6 +122,23 @@ impl Pages {
             .iter()
             .filter_map(|endpoint| endpoint.form.as_ref());
         forms.any(|form| !form.signing.claims.is_empty())
+    }
+
+    /// Adds `pages/404.html` or its like.
+    fn add_error_page(
+        &mut self,
+        stem: &str,
+        files: &Files<'_>,
+        given: &mut Vec<Given>,
+    ) -> Result<(), Vec<Problem>> {
+        if let Some(text) = files.sql.or(files.post) {
+            let message = format!("`{stem}` is the error page of a status, which has no queries");
+            return Err(vec![Problem::new(text.page(), message).hint(format!(
+                "an error page is pages/{stem}.html alone; give a page for visitors another name"
+            ))]);
+        }
+        given.push(Given::of_error(format!("pages/{stem}.html")));
+        self.error_pages.add(stem).map_err(|problem| vec![problem])
     }
 
     fn add(
@@ -320,6 +332,7 @@ fn given_to(
         template,
         queries: queries.collect(),
         params: params.iter().map(|param| param.name.clone()).collect(),
+        is_error: false,
     }
 }
 

@@ -21,6 +21,7 @@ use crate::{
     compile::Pages,
     compress::Compressor,
     config::show_time,
+    error_answer::{AWAY, BUSY, ErrorAnswer, PreparedErrors},
     log::Log,
     page_type::HTML,
     params::{Param, refused, unusable},
@@ -28,7 +29,6 @@ use crate::{
     rules::Rules,
     session::{Attempts, Passwords, RESERVED, Sessions},
     statics::Statics,
-    submit::refusal,
 };
 
 /// Everything except the pages, for the whole life of a site.
@@ -71,6 +71,8 @@ pub(crate) struct Generation {
     pub(crate) sessions: Arc<Sessions>,
     pub(crate) not_found: Arc<Prepared>,
     pub(crate) error: Arc<Prepared>,
+    /// Other error pages of the site's own.
+    pub(crate) errors: PreparedErrors,
 }
 
 impl Core {
@@ -182,9 +184,11 @@ impl Generation {
         match value {
             Cached::Page(prepared) => prepared.respond(request, extra),
             Cached::Missing => self.not_found.respond(request, extra),
-            Cached::Failed(PageFailure::Busy) => busy(),
-            Cached::Failed(PageFailure::Away) => away(),
-            Cached::Failed(PageFailure::Parameter(sentence)) => refusal(400, sentence),
+            Cached::Failed(PageFailure::Busy) => self.refuse(request, &BUSY),
+            Cached::Failed(PageFailure::Away) => self.refuse(request, &AWAY),
+            Cached::Failed(PageFailure::Parameter(sentence)) => {
+                self.refuse(request, &ErrorAnswer::new(400, sentence))
+            }
             Cached::Failed(PageFailure::NoSuchPage) => {
                 self.not_found.respond(request, Bytes::new())
             }
@@ -193,26 +197,6 @@ impl Generation {
             }
         }
     }
-}
-
-/// 503 while too much is asked for.
-pub(crate) fn busy() -> Response {
-    unavailable("The site is too busy just now. Please try again in a moment.\n")
-}
-
-/// 503 while the database is away.
-pub(crate) fn away() -> Response {
-    unavailable("The site cannot reach its data just now. Please try again in a moment.\n")
-}
-
-/// 503 with the advice to come back.
-fn unavailable(sentence: &'static str) -> Response {
-    Response::builder(503)
-        .field("Retry-After", "1")
-        .field("Content-Type", "text/plain; charset=utf-8")
-        .field("X-Content-Type-Options", "nosniff")
-        .field("Cache-Control", "no-store")
-        .body(Bytes::from_static(sentence.as_bytes()))
 }
 
 /// An error page: the site's own, or a plain one; `before` if that has the same content.

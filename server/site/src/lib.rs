@@ -32,6 +32,7 @@ mod core;
 mod csv_rows;
 mod dialect;
 mod duration;
+mod error_answer;
 mod explain;
 mod filters;
 mod folder;

@@ -1,9 +1,8 @@
 //! The methods that an address accepts, and the answers to other methods.
 
-use bytes::Bytes;
-use millpond_http::Response;
+use millpond_http::{Request, Response};
 
-use crate::page::Endpoint;
+use crate::{core::Generation, error_answer::ErrorAnswer, page::Endpoint};
 
 /// The methods of RFC 9110, section 9, and PATCH: known, though a path may not have them.
 pub(crate) const KNOWN: &[&str] = &[
@@ -14,19 +13,23 @@ pub(crate) const KNOWN: &[&str] = &[
 pub(crate) const FILE_METHODS: &str = "GET, HEAD, OPTIONS";
 
 /// What a page says to a method that it does not take.
-pub(crate) fn not_allowed(endpoint: &Endpoint) -> Response {
-    without_method(endpoint.allow())
+pub(crate) fn not_allowed(
+    generation: &Generation,
+    request: &Request<'_>,
+    endpoint: &Endpoint,
+) -> Response {
+    without_method(generation, request, endpoint.allow())
 }
 
 /// 405 with the methods that there are.
-pub(crate) fn without_method(allow: &str) -> Response {
-    Response::builder(405)
-        .field("Allow", allow)
-        .field("Content-Type", "text/plain; charset=utf-8")
-        .field("X-Content-Type-Options", "nosniff")
-        .body(Bytes::from_static(
-            b"This address does not take that method.\n",
-        ))
+pub(crate) fn without_method(
+    generation: &Generation,
+    request: &Request<'_>,
+    allow: &str,
+) -> Response {
+    let fields = [("Allow", allow)];
+    let error = ErrorAnswer::new(405, "This address does not take that method.");
+    generation.refuse(request, &error.with(&fields))
 }
 
 /// The answer to OPTIONS.

@@ -19,6 +19,7 @@ use crate::{
     answer::{Ask, MissOrBypass, owned},
     cached::{Cached, page_key},
     core::{Core, Generation},
+    error_answer::ErrorAnswer,
     form::{self, Refused},
     methods::{FILE_METHODS, KNOWN, not_allowed, options, without_method},
     page::Page,
@@ -27,7 +28,7 @@ use crate::{
     rules::{HIT, Rules, encode_path, local, moved, split},
     session::{Gate, Needs, Session},
     sign::sign_in,
-    submit::{Submission, refusal},
+    submit::Submission,
     validity::{PageHit, of_file, of_page},
     visitor::Visitor,
 };
@@ -82,7 +83,8 @@ impl SiteService {
         found: &Match<'_>,
     ) -> Reply {
         let Some(page) = &generation.pages.endpoints[found.page].page else {
-            return not_allowed(&generation.pages.endpoints[found.page]).into();
+            return not_allowed(generation, request, &generation.pages.endpoints[found.page])
+                .into();
         };
         let session = match self.enter(generation, &page.needs, page.is_for_people(), request) {
             Ok(session) => session,
@@ -158,7 +160,10 @@ impl SiteService {
         match needs.gate(session.as_ref()) {
             Gate::Open => Ok(session),
             Gate::SignIn(path) if is_for_people => Err(sign_in(path, request)),
-            _ => Err(refusal(403, "This is not for everybody.")),
+            _ => {
+                let error = ErrorAnswer::new(403, "This is not for everybody.");
+                Err(generation.refuse(request, &error))
+            }
         }
     }
 
@@ -251,7 +256,7 @@ impl SiteService {
     ) -> Reply {
         let endpoint = &generation.pages.endpoints[found.page];
         let Some(form) = &endpoint.form else {
-            return not_allowed(endpoint).into();
+            return not_allowed(generation, request, endpoint).into();
         };
         let checked = form::guard(request)
             .and_then(|()| form::encoding(request))
@@ -260,7 +265,10 @@ impl SiteService {
             });
         let encoding = match checked {
             Ok(encoding) => encoding,
-            Err(Refused(status, sentence)) => return refusal(status, sentence).into(),
+            Err(Refused(status, sentence)) => {
+                let error = ErrorAnswer::new(status, sentence);
+                return generation.refuse(request, &error).into();
+            }
         };
         let session = match self.enter(generation, &form.needs, true, request) {
             Ok(session) => session,
@@ -307,7 +315,7 @@ impl SiteService {
         match request.method {
             "GET" | "HEAD" => {}
             "OPTIONS" => return options(FILE_METHODS).into(),
-            _ => return without_method(FILE_METHODS).into(),
+            _ => return without_method(generation, request, FILE_METHODS).into(),
         }
         let compressor = &self.core.compressor;
         match found {
@@ -355,7 +363,7 @@ impl SiteService {
                 if method == "OPTIONS" {
                     options(endpoint.allow()).into()
                 } else {
-                    not_allowed(endpoint).into()
+                    not_allowed(generation, request, endpoint).into()
                 }
             }
         }
@@ -425,7 +433,7 @@ impl SiteService {
 fn not_taken(generation: &Generation, request: &Request<'_>, bad: &BadParam) -> Response {
     match bad.is_in_path {
         true => generation.not_found.respond(request, Bytes::new()),
-        false => refusal(400, &bad.sentence),
+        false => generation.refuse(request, &ErrorAnswer::new(400, &bad.sentence)),
     }
 }
 
@@ -437,7 +445,8 @@ impl Service for SiteService {
     fn call(&self, request: &Request<'_>) -> Reply {
         let Scratch { generation, key } = &mut *self.scratch.borrow_mut();
         if !KNOWN.contains(&request.method) {
-            return Response::text(501, "This server does not know that method.\n").into();
+            let error = ErrorAnswer::new(501, "This server does not know that method.");
+            return generation.load().refuse(request, &error).into();
         }
         if request.target == "*" {
             return options("GET, HEAD, OPTIONS, POST").into();
@@ -446,7 +455,8 @@ impl Service for SiteService {
         // Once: a reload in the middle of a request must not show it two generations.
         let generation = generation.load();
         let Ok(path) = path else {
-            let reply = refusal(400, "The path cannot be read.").into();
+            let error = ErrorAnswer::new(400, "The path cannot be read.");
+            let reply = generation.refuse(request, &error).into();
             // The path has no normal form, so the rules for fields see it as it was sent.
             return match &generation.rules {
                 None => reply,

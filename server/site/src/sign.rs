@@ -15,11 +15,11 @@ use millpond_http::{Request, Response};
 use percent_encoding::utf8_percent_encode;
 
 use crate::{
-    core::busy,
+    error_answer::{BUSY, ErrorAnswer},
     page::{ArgumentSource, Verify},
     rules::{VALUE, local},
     session::{Attempt, Claims, LONGEST_PASSWORD, PasswordRefusal, SHORTEST_PASSWORD, is_path},
-    submit::{Submission, refusal, see_other, target},
+    submit::{Submission, see_other, target},
 };
 
 /// Redirects an unknown visitor to the sign-in page, with the address that they wanted.
@@ -92,7 +92,7 @@ impl Submission {
             self.core.attempts.forgive(attempt);
             Ok(())
         } else {
-            Err(wrong(verify, values))
+            Err(self.wrong(verify, values))
         }
     }
 
@@ -107,11 +107,11 @@ impl Submission {
             let password = text(&values[*at]);
             if password.chars().count() < SHORTEST_PASSWORD {
                 let sentence = format!("A password has at least {SHORTEST_PASSWORD} characters.");
-                return Err(refusal(422, &sentence));
+                return Err(self.refuse(422, &sentence));
             }
             if password.len() > LONGEST_PASSWORD {
                 let sentence = format!("A password has at most {LONGEST_PASSWORD} bytes.");
-                return Err(refusal(422, &sentence));
+                return Err(self.refuse(422, &sentence));
             }
             let hash = self.core.passwords.hash(password).await;
             let hash = hash.map_err(|refused| self.refused(refused))?;
@@ -188,7 +188,7 @@ impl Submission {
             .core
             .attempts
             .begin(&self.request.as_request(), account);
-        begun.map_err(too_many)
+        begun.map_err(|wait| self.too_many(wait))
     }
 
     /// The account that is tried: the name of the account that was found, in the database's
@@ -209,6 +209,22 @@ impl Submission {
         account
     }
 
+    /// An unknown account and a wrong password are one answer.
+    fn wrong(&self, verify: &Verify, values: &[Value]) -> Response {
+        match &verify.otherwise {
+            Some(pieces) => see_other(&local(&target(pieces, values, &[])), None),
+            None => self.refuse(422, "The account or the password is wrong."),
+        }
+    }
+
+    /// RFC 6585 section 4.
+    fn too_many(&self, wait: Duration) -> Response {
+        let seconds = wait.as_nanos().div_ceil(1_000_000_000).max(1).to_string();
+        let sentence = format!("Too many attempts. Please try again in {seconds} seconds.");
+        let fields = [("Retry-After", seconds.as_str())];
+        self.answer_error(&ErrorAnswer::new(429, &sentence).with(&fields))
+    }
+
     fn refused(&self, refused: PasswordRefusal) -> Response {
         if refused == PasswordRefusal::Failed {
             self.core.log(&format!(
@@ -216,29 +232,8 @@ impl Submission {
                 self.form.route
             ));
         }
-        busy()
+        self.answer_error(&BUSY)
     }
-}
-
-/// An unknown account and a wrong password are one answer.
-fn wrong(verify: &Verify, values: &[Value]) -> Response {
-    match &verify.otherwise {
-        Some(pieces) => see_other(&local(&target(pieces, values, &[])), None),
-        None => refusal(422, "The account or the password is wrong."),
-    }
-}
-
-/// RFC 6585 section 4.
-fn too_many(wait: Duration) -> Response {
-    let seconds = wait.as_nanos().div_ceil(1_000_000_000).max(1);
-    Response::builder(429)
-        .field("Retry-After", &seconds.to_string())
-        .field("Content-Type", "text/plain; charset=utf-8")
-        .field("X-Content-Type-Options", "nosniff")
-        .field("Cache-Control", "no-store")
-        .body(format!(
-            "Too many attempts. Please try again in {seconds} seconds.\n"
-        ))
 }
 
 /// The value of a column in the first row, if there is one.

@@ -10,7 +10,8 @@ use percent_encoding::utf8_percent_encode;
 
 use crate::{
     cached::PageFailure,
-    core::{Core, Generation, away, busy},
+    core::{Core, Generation},
+    error_answer::{AWAY, BUSY, ErrorAnswer},
     form::{self, Encoding, Refused},
     page::{ArgumentSource, Form, FormStep, RedirectPiece},
     params::Given,
@@ -41,7 +42,7 @@ impl Submission {
         let query = self.request.as_request().query.map(str::to_owned);
         let fields = match form::read(self.encoding.clone(), &body).await {
             Ok(fields) => fields,
-            Err(Refused(status, sentence)) => return refusal(status, sentence),
+            Err(Refused(status, sentence)) => return self.refuse(status, sentence),
         };
         let path: Vec<&str> = self.path_values.iter().map(String::as_str).collect();
         let given = Given {
@@ -52,7 +53,7 @@ impl Submission {
         let mut values = match given.values(&self.form.params) {
             Ok(values) => values,
             Err(bad) if bad.is_in_path => return self.not_found(),
-            Err(bad) => return refusal(400, &bad.sentence),
+            Err(bad) => return self.refuse(400, &bad.sentence),
         };
         drop(fields);
         drop(body);
@@ -113,15 +114,13 @@ impl Submission {
             Err(Error::TooLarge { limit })
                 if values.iter().any(|value| value.heap_size() > limit) =>
             {
-                Err(refusal(
-                    413,
-                    "A field is larger than this site's database accepts.",
-                ))
+                Err(self.refuse(413, "A field is larger than this site's database accepts."))
             }
             Err(Error::Constraint { kind, message }) => {
                 self.core
                     .log(&format!("POST {}: {message}", self.form.route));
-                Err(violated(kind))
+                let (status, sentence) = violated(kind);
+                Err(self.refuse(status, sentence))
             }
             Err(error) => Err(self.failed(&error)),
         }
@@ -142,6 +141,15 @@ impl Submission {
         error.respond(&request, line.unwrap_or_default().into())
     }
 
+    /// The answer with an error.
+    pub(crate) fn refuse(&self, status: u16, sentence: &str) -> Response {
+        self.answer_error(&ErrorAnswer::new(status, sentence))
+    }
+
+    pub(crate) fn answer_error(&self, error: &ErrorAnswer<'_>) -> Response {
+        self.generation.refuse(&self.request.as_request(), error)
+    }
+
     fn not_found(&self) -> Response {
         let request = self.request.as_request();
         self.generation.not_found.respond(&request, Bytes::new())
@@ -152,10 +160,10 @@ impl Submission {
         let Form { route, params, .. } = &*self.form;
         let place = self.form.place_of(error);
         match self.core.failure(route, params, place.as_deref(), error) {
-            PageFailure::Busy => busy(),
-            PageFailure::Away => away(),
+            PageFailure::Busy => self.answer_error(&BUSY),
+            PageFailure::Away => self.answer_error(&AWAY),
             PageFailure::NoSuchPage => self.not_found(),
-            PageFailure::Parameter(sentence) => refusal(400, &sentence),
+            PageFailure::Parameter(sentence) => self.refuse(400, &sentence),
             PageFailure::Internal => {
                 let request = self.request.as_request();
                 self.generation.error.respond(&request, Bytes::new())
@@ -248,31 +256,22 @@ pub(crate) fn see_other(target: &str, cookies: impl IntoIterator<Item = String>)
 
 /// A duplicate, a reference to a missing row, and a row that others refer to are conflicts (409); a
 /// value that the schema never allows cannot be processed (422).
-fn violated(kind: ConstraintKind) -> Response {
+fn violated(kind: ConstraintKind) -> (u16, &'static str) {
     match kind {
-        ConstraintKind::Unique | ConstraintKind::PrimaryKey => refusal(409, "This exists already."),
-        ConstraintKind::ForeignKey => refusal(409, "This refers to something that does not exist."),
+        ConstraintKind::Unique | ConstraintKind::PrimaryKey => (409, "This exists already."),
+        ConstraintKind::ForeignKey => (409, "This refers to something that does not exist."),
         ConstraintKind::StillReferenced => {
-            refusal(409, "This is still in use: something else refers to it.")
+            (409, "This is still in use: something else refers to it.")
         }
-        ConstraintKind::EitherReference => refusal(
+        ConstraintKind::EitherReference => (
             409,
             "This refers to something that does not exist, or something else still refers to it.",
         ),
-        ConstraintKind::NotNull => refusal(422, "A field that must be filled in is empty."),
+        ConstraintKind::NotNull => (422, "A field that must be filled in is empty."),
         ConstraintKind::Check | ConstraintKind::Other => {
-            refusal(422, "A field is too short, too long or not allowed.")
+            (422, "A field is too short, too long or not allowed.")
         }
     }
-}
-
-/// A refusal as a small page, because a person at a form reads it.
-pub(crate) fn refusal(status: u16, sentence: &str) -> Response {
-    Response::builder(status)
-        .field("Content-Type", "text/plain; charset=utf-8")
-        .field("X-Content-Type-Options", "nosniff")
-        .field("Cache-Control", "no-store")
-        .body(format!("{sentence}\n"))
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ use super::{
     syntax_config,
     walk::Walk,
 };
-use crate::{Problem, script::Rows, visitor};
+use crate::{Problem, error_answer, script::Rows, visitor};
 
 /// What a page gives its template.
 #[derive(Debug)]
@@ -27,6 +27,20 @@ pub(crate) struct Given {
     pub(crate) template: String,
     pub(crate) queries: Vec<GivenQuery>,
     pub(crate) params: Vec<String>,
+    /// Whether it is an error page, which has neither queries nor a request.
+    pub(crate) is_error: bool,
+}
+
+impl Given {
+    /// What an error page gets.
+    pub(crate) fn of_error(template: String) -> Self {
+        Self {
+            template,
+            queries: Vec::new(),
+            params: Vec::new(),
+            is_error: true,
+        }
+    }
 }
 
 /// One of a page's queries.
@@ -109,6 +123,12 @@ pub(crate) fn inspect(
 
 /// The names that a page gives: its queries, `params` and `request`.
 fn roots(given: &Given, page: usize, cell: &Shape) -> BTreeMap<String, Known> {
+    if given.is_error {
+        let names = error_answer::ROOTS.iter();
+        return names
+            .map(|name| ((*name).to_owned(), Known::scalar()))
+            .collect();
+    }
     let queries = given.queries.iter();
     let mut roots: BTreeMap<String, Known> = queries
         .map(|query| (query.name.clone(), result(query, page, cell)))

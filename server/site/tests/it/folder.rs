@@ -71,7 +71,7 @@ fn faults_are_named_with_place_and_hint() {
         ),
         (
             &[("pages/404.html", "{{ request.path }}")],
-            "pages/404.html: ",
+            "pages/404.html:1:4: nothing gives the template `request`",
         ),
     ] {
         let found = problems(files);

@@ -11,6 +11,7 @@ mod ahead;
 mod ahead_postgres;
 mod articles;
 mod both;
+mod error_pages;
 mod errors;
 mod explained;
 mod folder;
