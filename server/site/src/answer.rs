@@ -141,7 +141,7 @@ impl Ask {
         let request = self.request();
         Some(
             self.generation
-                .respond(&stale.value, &request, Bytes::from(lines)),
+                .respond(&self.page, &stale.value, &request, Bytes::from(lines)),
         )
     }
 
@@ -398,13 +398,18 @@ impl Ask {
     }
 
     pub(crate) fn respond(&self, value: &Arc<Cached>, extra: &'static [u8]) -> Response {
-        self.generation
-            .respond(value, &self.request(), Bytes::from_static(extra))
+        self.generation.respond(
+            &self.page,
+            value,
+            &self.request(),
+            Bytes::from_static(extra),
+        )
     }
 
     fn respond_timed(&self, value: &Arc<Cached>, status: &[u8], timing: Timing) -> Response {
+        let extra = extra_fields(status, Some(timing));
         self.generation
-            .respond(value, &self.request(), extra_fields(status, Some(timing)))
+            .respond(&self.page, value, &self.request(), extra)
     }
 
     fn respond_rendered(&self, rendered: Rendered, status: &[u8], timing: Timing) -> Response {

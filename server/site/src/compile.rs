@@ -15,7 +15,8 @@ use crate::{
     error_answer::ErrorPages,
     folder::Folder,
     locale::Formats,
-    page::{Counters, Endpoint, Page, PageQuery, PageStatement},
+    methods::WriteMethod,
+    page::{Counters, Endpoint, Form, FormAnswer, Page, PageQuery, PageStatement},
     page_type::PageType,
     params::Param,
     route::{Pattern, Router},
@@ -24,6 +25,7 @@ use crate::{
     template::{self, Given, GivenQuery},
 };
 
+mod answer;
 mod form;
 mod parameters;
 mod redirect;
@@ -31,6 +33,7 @@ mod rewrite;
 mod signing;
 mod statements;
 
+use answer::Shows;
 use form::form;
 use parameters::{SqlFile, misspelt, parameters, unused};
 use statements::{Chosen, Statements};
@@ -52,7 +55,7 @@ pub(crate) struct Pages {
 struct Files<'f> {
     html: Option<&'f Text>,
     sql: Option<&'f Text>,
-    post: Option<&'f Text>,
+    writes: Vec<(WriteMethod, &'f Text)>,
 }
 
 /// Compiles all pages; gives all faults at once.
@@ -66,10 +69,14 @@ pub(crate) fn compile(
     let mut sources = folder.templates.clone();
     let mut stems: BTreeMap<&str, Files<'_>> = BTreeMap::new();
     for (path, text) in &folder.pages {
-        if let Some(stem) = path.strip_suffix(".post.sql") {
-            stems.entry(stem).or_default().post = Some(text);
-        } else if let Some(stem) = path.strip_suffix(".sql") {
-            stems.entry(stem).or_default().sql = Some(text);
+        if let Some(stem) = path.strip_suffix(".sql") {
+            if let Some((stem, method)) = WriteMethod::split(stem) {
+                let writes = &mut stems.entry(stem).or_default().writes;
+                writes.push((method, text));
+            } else {
+                problems.extend(misspelt_method(stem, text));
+                stems.entry(stem).or_default().sql = Some(text);
+            }
         } else if let Some(stem) = path.strip_suffix(".html") {
             stems.entry(stem).or_default().html = Some(text);
             sources.insert(format!("pages/{path}"), text.text.clone());
@@ -77,7 +84,7 @@ pub(crate) fn compile(
             problems.push(
                 Problem::new(
                     format!("pages/{path}"),
-                    "neither a template (.html) nor queries (.sql, .post.sql)",
+                    "neither a template (.html) nor queries (.sql, .post.sql, .put.sql)",
                 )
                 .hint("files that are served as they are belong into static/"),
             );
@@ -106,7 +113,7 @@ pub(crate) fn compile(
     let has_documents = dialect == Dialect::Postgres;
     let inspection = template::inspect(&pages.environment, &sources, &given, has_documents);
     problems.extend(inspection.errors);
-    pages.doubts = inspection.doubts;
+    pages.doubts.extend(inspection.doubts);
     if problems.is_empty() {
         Ok(pages)
     } else {
@@ -117,10 +124,7 @@ pub(crate) fn compile(
 impl Pages {
     /// Whether a form begins sessions, so that there must be a key to sign them with.
     pub(crate) fn issue_sessions(&self) -> bool {
-        let mut forms = self
-            .endpoints
-            .iter()
-            .filter_map(|endpoint| endpoint.form.as_ref());
+        let mut forms = self.endpoints.iter().flat_map(|endpoint| &endpoint.forms);
         forms.any(|form| !form.signing.claims.is_empty())
     }
 
@@ -131,7 +135,8 @@ impl Pages {
         files: &Files<'_>,
         given: &mut Vec<Given>,
     ) -> Result<(), Vec<Problem>> {
-        if let Some(text) = files.sql.or(files.post) {
+        let mut writes = files.writes.iter().map(|(_, text)| *text);
+        if let Some(text) = files.sql.or_else(|| writes.next()) {
             let message = format!("`{stem}` is the error page of a status, which has no queries");
             return Err(vec![Problem::new(text.page(), message).hint(format!(
                 "an error page is pages/{stem}.html alone; give a page for visitors another name"
@@ -148,7 +153,8 @@ impl Pages {
         database: &Database,
         given: &mut Vec<Given>,
     ) -> Result<(), Vec<Problem>> {
-        let first = files.html.or(files.sql).or(files.post);
+        let writes = files.writes.iter().map(|(_, text)| *text);
+        let first = files.html.or(files.sql).or(writes.clone().next());
         let file = first.map_or_else(PathBuf::new, Text::page);
         let pattern = Pattern::parse(&file, stem).map_err(|problem| vec![problem])?;
         let index = self.endpoints.len();
@@ -166,15 +172,24 @@ impl Pages {
                 Some(Arc::new(page))
             }
         };
-        let form = files
-            .post
-            .map(|text| form(&pattern, text, database).map(Arc::new))
-            .transpose()?;
-        self.endpoints.push(Endpoint {
-            pattern,
-            page,
-            form,
-        });
+        let mut forms = Vec::new();
+        for (method, text) in &files.writes {
+            let form = form(*method, &pattern, text, database)?;
+            let is_shown = files.html.is_some() && *method == WriteMethod::Post;
+            if is_shown
+                && matches!(
+                    form.answer,
+                    FormAnswer::Json {
+                        created: None,
+                        bare: None
+                    }
+                )
+            {
+                self.doubts.push(without_redirect(&form));
+            }
+            forms.push(Arc::new(form));
+        }
+        self.endpoints.push(Endpoint::new(pattern, page, forms));
         Ok(())
     }
 
@@ -191,14 +206,25 @@ impl Pages {
         let file = sql.map_or_else(|| PathBuf::from(format!("pages/{stem}.sql")), Text::page);
         let text = sql.map_or("", |sql| &sql.text);
         let script = Script::parse(&file, text).map_err(|problem| vec![problem])?;
-        if let Some((_, line)) = script.redirect {
-            return Err(vec![
-                Problem::new(file, "a page has no redirect")
-                    .at(line, 1)
-                    .hint("a form's queries are in a .post.sql file"),
-            ]);
-        }
+        let source = SqlFile {
+            file: &file,
+            text,
+            pattern,
+            script: &script,
+        };
+        let page_type = PageType::of(stem);
+        let shows = match html {
+            Some(_) => Shows::Template,
+            None if page_type.is_csv() => Shows::Csv,
+            None => Shows::Json,
+        };
         let mut problems = Vec::new();
+        problems.extend(answer::of_page(source, stem, shows));
+        let queries: Vec<&NamedQuery> = script.queries.iter().collect();
+        let bare = answer::bare(source, &queries).unwrap_or_else(|problem| {
+            problems.push(problem);
+            None
+        });
         if let Some(line) = script.session.of_forms() {
             problems.push(
                 Problem::new(&file, "only a form signs in or out, and handles passwords")
@@ -226,12 +252,6 @@ impl Pages {
                 Err(problem) => problems.push(problem),
             }
         }
-        let source = SqlFile {
-            file: &file,
-            text,
-            pattern,
-            script: &script,
-        };
         let params = self.page_params(source, &prepared, html.is_some(), stem);
         let params = params.unwrap_or_else(|found| {
             problems.extend(found);
@@ -240,8 +260,7 @@ impl Pages {
         let template = html.map(|_| format!("pages/{stem}.html"));
         let gets = |template| given_to(template, &script, &prepared, &params);
         given.extend(template.clone().map(gets));
-        let page_type = PageType::of(stem);
-        if page_type.is_csv() && template.is_none() && script.queries.len() != 1 {
+        if shows == Shows::Csv && script.queries.len() != 1 {
             let count = script.queries.len();
             problems.push(
                 Problem::new(
@@ -265,6 +284,7 @@ impl Pages {
             queries,
             params,
             template,
+            bare,
             page_type,
             vary: script.vary.into(),
             needs: needs.into(),
@@ -366,6 +386,24 @@ fn page_query(
         file: file.to_owned(),
         line: named.line,
     }
+}
+
+/// A file that was probably meant for a method, and would be an address instead.
+fn misspelt_method(stem: &str, text: &Text) -> Option<Problem> {
+    let meant = WriteMethod::misspelt(stem)?;
+    let problem = Problem::new(text.page(), "the file's name has no method that is known");
+    Some(problem.hint(format!(
+        "did you mean pages/{meant}.sql? .post, .put, .patch and .delete answer these methods"
+    )))
+}
+
+/// A form beside a template that leads nowhere.
+fn without_redirect(form: &Form) -> Problem {
+    Problem::new(
+        &form.file,
+        "answers a visitor's form with JSON, as it has no `-- redirect:`",
+    )
+    .hint("end the file with a line such as: -- redirect: /read?id=:id; or, for a program, with `-- json:` or `-- created:`")
 }
 
 fn writes(file: &Path, stem: &str, named: &NamedQuery) -> Problem {

@@ -21,8 +21,9 @@ use crate::{
     compile::Pages,
     compress::Compressor,
     config::show_time,
-    error_answer::{AWAY, BUSY, ErrorAnswer, PreparedErrors},
+    error_answer::PreparedErrors,
     log::Log,
+    page::Page,
     page_type::HTML,
     params::{Param, refused, unusable},
     report::Outcomes,
@@ -97,13 +98,22 @@ impl Core {
                 let is_part = |param: &Param| param.name == *name && param.in_path.is_some();
                 return match params.iter().any(is_part) {
                     true => PageFailure::NoSuchPage,
-                    false => PageFailure::Parameter(refused(name, message).into()),
+                    false => PageFailure::Parameter {
+                        sentence: refused(name, message).into(),
+                        name: Some(name.as_str().into()),
+                    },
                 };
             }
             Error::Value { names, .. } => {
                 let names = names.iter().map(String::as_str);
                 let names: Vec<&str> = names.filter(|name| !name.starts_with(RESERVED)).collect();
-                let failure = PageFailure::Parameter(unusable(&names).into());
+                let failure = PageFailure::Parameter {
+                    sentence: unusable(&names).into(),
+                    name: match names[..] {
+                        [name] => Some(name.into()),
+                        _ => None,
+                    },
+                };
                 (failure, error.to_string())
             }
             Error::Unavailable { message } | Error::Login { message } => {
@@ -164,37 +174,31 @@ impl Generation {
     #[inline]
     pub(crate) fn respond(
         &self,
+        page: &Page,
         value: &Arc<Cached>,
         request: &Request<'_>,
         extra: Bytes,
     ) -> Response {
         match &**value {
             Cached::Page(prepared) => prepared.respond(request, extra),
-            other => self.respond_without_page(other, request, extra),
+            other => self.respond_without_page(page, other, request, extra),
         }
     }
 
     #[cold]
     fn respond_without_page(
         &self,
+        page: &Page,
         value: &Cached,
         request: &Request<'_>,
         extra: Bytes,
     ) -> Response {
+        let is_api = !page.is_for_people();
         match value {
             Cached::Page(prepared) => prepared.respond(request, extra),
-            Cached::Missing => self.not_found.respond(request, extra),
-            Cached::Failed(PageFailure::Busy) => self.refuse(request, &BUSY),
-            Cached::Failed(PageFailure::Away) => self.refuse(request, &AWAY),
-            Cached::Failed(PageFailure::Parameter(sentence)) => {
-                self.refuse(request, &ErrorAnswer::new(400, sentence))
-            }
-            Cached::Failed(PageFailure::NoSuchPage) => {
-                self.not_found.respond(request, Bytes::new())
-            }
-            Cached::Failed(PageFailure::Internal) | Cached::Object(_) | Cached::Bundle(_) => {
-                self.error.respond(request, Bytes::new())
-            }
+            Cached::Missing => self.missing(request, is_api, extra),
+            Cached::Failed(failure) => self.failed(request, is_api, failure),
+            Cached::Object(_) | Cached::Bundle(_) => self.broken(request, is_api, Bytes::new()),
         }
     }
 }
@@ -218,7 +222,8 @@ pub(crate) fn error_page(
     let parts = Parts {
         status,
         media_type: HTML,
-        fields: &[("Cache-Control", "no-cache")],
+        // A client that prefers JSON gets that.
+        fields: &[("Cache-Control", "no-cache"), ("Vary", "Accept")],
         body,
         last_modified: None,
         compressible: true,

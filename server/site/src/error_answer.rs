@@ -16,7 +16,12 @@ use minijinja::Environment;
 use parking_lot::Mutex;
 
 use crate::{
-    Problem, core::Generation, page_type::HTML, suggest::closest, template::failure as render_fault,
+    Problem,
+    core::Generation,
+    page_type::HTML,
+    problem_details::{FieldError, wants_json},
+    suggest::closest,
+    template::failure as render_fault,
 };
 
 /// The most answers that are prepared for later requests; of a longer or later sentence each answer
@@ -32,6 +37,10 @@ pub(crate) struct ErrorAnswer<'e> {
     pub(crate) sentence: &'e str,
     /// Further fields, such as `Retry-After`.
     pub(crate) fields: &'e [(&'e str, &'e str)],
+    /// What is wrong with single parameters.
+    pub(crate) errors: &'e [FieldError],
+    /// Whether the address is for programs, which get JSON.
+    pub(crate) is_api: bool,
 }
 
 impl<'e> ErrorAnswer<'e> {
@@ -40,11 +49,21 @@ impl<'e> ErrorAnswer<'e> {
             status,
             sentence,
             fields: &[],
+            errors: &[],
+            is_api: false,
         }
     }
 
     pub(crate) const fn with(self, fields: &'e [(&'e str, &'e str)]) -> Self {
         Self { fields, ..self }
+    }
+
+    pub(crate) const fn errors(self, errors: &'e [FieldError]) -> Self {
+        Self { errors, ..self }
+    }
+
+    pub(crate) const fn of_api(self, is_api: bool) -> Self {
+        Self { is_api, ..self }
     }
 
     /// 503 with the advice to come back.
@@ -54,15 +73,20 @@ impl<'e> ErrorAnswer<'e> {
 
     /// The sentence as a small page, because a person at a form reads it.
     fn plain(&self) -> Response {
+        self.response("text/plain; charset=utf-8", format!("{}\n", self.sentence))
+    }
+
+    /// An answer that is made for one request.
+    pub(crate) fn response(&self, media_type: &str, body: String) -> Response {
         let response = Response::builder(self.status)
-            .field("Content-Type", "text/plain; charset=utf-8")
+            .field("Content-Type", media_type)
             .field("X-Content-Type-Options", "nosniff")
             .field("Cache-Control", "no-store");
         let fields = self.fields.iter();
         let response = fields.fold(response, |response, (name, value)| {
             response.field(name, value)
         });
-        response.body(format!("{}\n", self.sentence))
+        response.body(body)
     }
 }
 
@@ -77,11 +101,16 @@ pub(crate) const AWAY: ErrorAnswer<'static> = ErrorAnswer::unavailable(
 
 /// The answers that were made of the site's own error pages.
 #[derive(Debug, Default)]
-pub(crate) struct PreparedErrors(Mutex<BTreeMap<(u16, Box<str>), Arc<Prepared>>>);
+pub(crate) struct PreparedErrors(Mutex<BTreeMap<StatusAndSentence, Arc<Prepared>>>);
+
+type StatusAndSentence = (u16, Box<str>);
 
 impl Generation {
     /// The answer for an error.
     pub(crate) fn refuse(&self, request: &Request<'_>, error: &ErrorAnswer<'_>) -> Response {
+        if wants_json(request, error.is_api) {
+            return error.problem();
+        }
         let Some(prepared) = self.prepared_error(error) else {
             return error.plain();
         };

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use millpond_http::Request;
 
 /// A form may not have more fields than this.
-const MAX_FIELDS: usize = 1000;
+pub(crate) const MAX_FIELDS: usize = 1000;
 
 /// Why a body is refused: the status and the sentence for the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,7 +87,7 @@ pub(crate) fn encoding(request: &Request<'_>) -> Result<Encoding, Refused> {
     }
     Err(Refused(
         415,
-        "A form is application/x-www-form-urlencoded or multipart/form-data.",
+        "A body is application/json, application/x-www-form-urlencoded or multipart/form-data.",
     ))
 }
 
@@ -300,10 +300,10 @@ mod tests {
             Err(Refused(400, "The form has too many fields."))
         );
         assert_eq!(
-            encoding(&post(&[("Content-Type", "application/json")]).as_request()).err(),
+            encoding(&post(&[("Content-Type", "text/plain")]).as_request()).err(),
             Some(Refused(
                 415,
-                "A form is application/x-www-form-urlencoded or multipart/form-data."
+                "A body is application/json, application/x-www-form-urlencoded or multipart/form-data."
             ))
         );
     }

@@ -151,8 +151,8 @@ impl Submission {
         let cookie = sessions.begin(Claims::new(claims), request.received);
         let Some(cookie) = cookie else {
             self.core.log(&format!(
-                "POST {}: the claims are too long for a cookie, or one of them is neither a text nor a number nor true or false",
-                self.form.route
+                "{}: the claims are too long for a cookie, or one of them is neither a text nor a number nor true or false",
+                self.form
             ));
             return Err(NoCookie);
         };
@@ -209,6 +209,16 @@ impl Submission {
         account
     }
 
+    fn refused(&self, refused: PasswordRefusal) -> Response {
+        if refused == PasswordRefusal::Failed {
+            self.core.log(&format!(
+                "{}: a password could not be hashed: the system gives no memory, no thread or no random bytes",
+                self.form
+            ));
+        }
+        self.answer_error(&BUSY)
+    }
+
     /// An unknown account and a wrong password are one answer.
     fn wrong(&self, verify: &Verify, values: &[Value]) -> Response {
         match &verify.otherwise {
@@ -219,20 +229,11 @@ impl Submission {
 
     /// RFC 6585 section 4.
     fn too_many(&self, wait: Duration) -> Response {
-        let seconds = wait.as_nanos().div_ceil(1_000_000_000).max(1).to_string();
+        let seconds = wait.as_nanos().div_ceil(1_000_000_000).max(1);
         let sentence = format!("Too many attempts. Please try again in {seconds} seconds.");
-        let fields = [("Retry-After", seconds.as_str())];
-        self.answer_error(&ErrorAnswer::new(429, &sentence).with(&fields))
-    }
-
-    fn refused(&self, refused: PasswordRefusal) -> Response {
-        if refused == PasswordRefusal::Failed {
-            self.core.log(&format!(
-                "POST {}: a password could not be hashed: the system gives no memory, no thread or no random bytes",
-                self.form.route
-            ));
-        }
-        self.answer_error(&BUSY)
+        let seconds = seconds.to_string();
+        let answer = ErrorAnswer::new(429, &sentence);
+        self.answer_error(&answer.with(&[("Retry-After", &seconds)]))
     }
 }
 

@@ -18,6 +18,8 @@ const FILES: &[(&str, &str)] = &[
         "pages/read.sql",
         "-- name: a :one\nselect title from article where id = :id;\n",
     ),
+    ("pages/read.html", "{{ a.title }}"),
+    ("pages/size.html", "{{ a.s }}"),
     (
         "pages/size.sql",
         "-- param: s text in ('<b>', m)\n-- name: a :one\nselect :s as s;\n",

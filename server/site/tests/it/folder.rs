@@ -34,13 +34,6 @@ fn faults_are_named_with_place_and_hint() {
         (
             &[(
                 "pages/a.post.sql",
-                "-- name: a :exec\ndelete from article where id = :id;\n",
-            )],
-            "pages/a.post.sql: the form says not where to go",
-        ),
-        (
-            &[(
-                "pages/a.post.sql",
                 "-- name: a :exec\ndelete from article where id = :id;\n-- redirect: /:ide\n",
             )],
             "pages/a.post.sql:3:1: the redirect names `:ide`",

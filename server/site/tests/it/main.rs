@@ -9,6 +9,7 @@ mod accounts;
 mod addresses;
 mod ahead;
 mod ahead_postgres;
+mod api;
 mod articles;
 mod both;
 mod error_pages;
