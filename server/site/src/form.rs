@@ -38,7 +38,7 @@ pub(crate) fn guard(request: &Request<'_>) -> Result<(), Refused> {
     if is_own_site && request.fields.get_all("origin").all(is_own_origin) {
         Ok(())
     } else {
-        Err(Refused(403, "This form was sent from another site."))
+        Err(Refused(403, "This was sent from another site."))
     }
 }
 
@@ -54,7 +54,7 @@ pub(crate) fn preconditions(request: &Request<'_>, has_page: bool) -> Result<(),
     if has("if-match") || (has_page && has("if-none-match")) {
         return Err(Refused(
             412,
-            "A form does not take a condition on the state of its page.",
+            "What writes takes no condition on the state of its page.",
         ));
     }
     Ok(())

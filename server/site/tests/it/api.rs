@@ -442,6 +442,49 @@ fn a_session_begins_with_a_json_answer_that_has_no_hash() {
 }
 
 #[test]
+fn a_fault_a_slow_database_and_too_many_attempts_are_json_too() {
+    let site = TestSite::new(&[
+        (
+            "millpond.toml",
+            "[database]\nurl = \"sqlite:site.db\"\nstatement_timeout = \"100ms\"\n[cache]\nrefresh_ahead = 0\n",
+        ),
+        (
+            "pages/api/broken.sql",
+            "-- name: a :one\nselect abs(-9223372036854775808) as x;\n",
+        ),
+        (
+            "pages/api/broken.put.sql",
+            "-- name: a :one\nselect abs(-9223372036854775808) as x;\n",
+        ),
+        (
+            "pages/api/slow.sql",
+            "-- name: a :one\nwith recursive n (i) as (select 1 union all select i + 1 from n) select max(i) as x from n;\n",
+        ),
+        (
+            "pages/api/session.post.sql",
+            "-- name: account :one?\nselect title as hash from article where title = :name;\n-- verify: account.hash = :password\n-- claims: user = account.hash\n",
+        ),
+    ]);
+    let expect = |answer: Answer, status: u16, wait: &str| {
+        assert_eq!(answer.status, status, "{}", answer.body);
+        assert_eq!(answer.field("content-type"), "application/problem+json");
+        assert!(answer.field("retry-after").starts_with(wait));
+        assert!(!answer.body.contains("abs") && !answer.body.contains("api/"));
+    };
+    for _ in 0..2 {
+        expect(site.get("/api/broken"), 500, "");
+        expect(send(&site, "PUT", "/api/broken", "{}"), 500, "");
+        expect(site.get("/api/slow"), 503, "1");
+    }
+    let body = r#"{"name":"ann","password":"wrong horse"}"#;
+    let attempts = (0..12).map(|_| send(&site, "POST", "/api/session", body));
+    let refused = attempts.into_iter().find(|answer| answer.status == 429);
+    let refused = refused.unwrap();
+    assert_ne!(refused.field("retry-after"), "");
+    expect(refused, 429, "");
+}
+
+#[test]
 fn lines_that_cannot_be_are_named() {
     let select = "-- name: items :many\nselect 1 as id;\n";
     for (file, text, expected) in [
