@@ -144,7 +144,7 @@ impl Ask {
         let request = self.request();
         Some(
             self.generation
-                .respond(&stale.value, &request, Bytes::from(lines)),
+                .respond(&self.page, &stale.value, &request, Bytes::from(lines)),
         )
     }
 
@@ -418,9 +418,12 @@ impl Ask {
     }
 
     pub(crate) fn respond(&self, value: &Arc<Cached>, extra: &'static [u8]) -> Response {
-        let response = self
-            .generation
-            .respond(value, &self.request(), Bytes::from_static(extra));
+        let response = self.generation.respond(
+            &self.page,
+            value,
+            &self.request(),
+            Bytes::from_static(extra),
+        );
         match (&self.core.dev, self.report.get()) {
             (Some(dev), Some(report)) => dev.mark(response, report.clone()),
             _ => response,
@@ -428,8 +431,9 @@ impl Ask {
     }
 
     fn respond_timed(&self, value: &Arc<Cached>, status: &[u8], timing: Timing) -> Response {
+        let extra = extra_fields(status, Some(timing));
         self.generation
-            .respond(value, &self.request(), extra_fields(status, Some(timing)))
+            .respond(&self.page, value, &self.request(), extra)
     }
 
     fn respond_rendered(&self, rendered: Rendered, status: &[u8], timing: Timing) -> Response {

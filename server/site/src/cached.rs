@@ -38,8 +38,13 @@ pub(crate) enum PageFailure {
     Busy,
     /// 503: the database is away.
     Away,
-    /// 400: the database cannot use a value; the sentence for the client.
-    Parameter(Arc<str>),
+    /// 400: the database cannot use a value.
+    Parameter {
+        /// For the client.
+        sentence: Arc<str>,
+        /// The parameter, if it is known which.
+        name: Option<Arc<str>>,
+    },
     /// 404: the database cannot read a part of the path as what it is to be.
     NoSuchPage,
     /// 500.

@@ -264,10 +264,10 @@ fn report(dir: &Path, config: &Config, database: &Database) -> Result<CheckRepor
         notes.extend(targets::nowhere(&generation));
         let endpoints = &generation.pages.endpoints;
         let pages = endpoints.iter().filter(|endpoint| endpoint.page.is_some());
-        let forms = endpoints.iter().filter(|endpoint| endpoint.form.is_some());
+        let forms = endpoints.iter().map(|endpoint| endpoint.forms.len());
         Ok(CheckReport {
             pages: pages.count(),
-            forms: forms.count(),
+            forms: forms.sum(),
             queries: queries(&generation),
             notes,
             ..CheckReport::default()
@@ -340,7 +340,7 @@ fn hides(generation: &Generation, path: &str) -> Option<String> {
     if let Some(page) = page_at(path) {
         return Some(format!("does not answer at {path}: the page {page} does"));
     }
-    if path == "/404.html" && generation.pages.custom_404 {
+    if path == "/404.html" && generation.pages.error_pages.has(404) {
         return Some("is not shown where nothing answers: pages/404.html is".to_owned());
     }
     let is_index = generation.statics.find("/").is_some_and(|index| {

@@ -12,9 +12,11 @@ use minijinja::Environment;
 use crate::{
     Problem,
     dialect::{Dialect, Text},
+    error_answer::ErrorPages,
     folder::Folder,
     locale::Formats,
-    page::{Counters, Endpoint, Page, PageQuery, PageStatement},
+    methods::WriteMethod,
+    page::{Counters, Endpoint, Form, FormAnswer, Page, PageQuery, PageStatement},
     page_type::PageType,
     params::Param,
     route::{Pattern, Router},
@@ -23,6 +25,7 @@ use crate::{
     template::{self, Given, GivenQuery},
 };
 
+mod answer;
 mod bytes;
 mod form;
 mod notes;
@@ -33,6 +36,7 @@ mod rewrite;
 mod signing;
 mod statements;
 
+use answer::Shows;
 use form::form;
 use parameters::{SqlFile, misspelt, parameters, unused};
 use partials::{Partial, Partials};
@@ -45,9 +49,8 @@ pub(crate) struct Pages {
     pub(crate) endpoints: Vec<Endpoint>,
     pub(crate) environment: Environment<'static>,
     pub(crate) partials: Partials,
-    /// Whether the site has error pages of its own.
-    pub(crate) custom_404: bool,
-    pub(crate) custom_500: bool,
+    /// The site's own error pages.
+    pub(crate) error_pages: ErrorPages,
     /// Values in templates that may be missing, depending on the data and the request.
     pub(crate) doubts: Vec<Problem>,
 }
@@ -57,7 +60,7 @@ pub(crate) struct Pages {
 struct Files<'f> {
     html: Option<&'f Text>,
     sql: Option<&'f Text>,
-    post: Option<&'f Text>,
+    writes: Vec<(WriteMethod, &'f Text)>,
 }
 
 /// Compiles all pages; gives all faults at once.
@@ -71,10 +74,14 @@ pub(crate) fn compile(
     let mut sources = folder.templates.clone();
     let mut stems: BTreeMap<&str, Files<'_>> = BTreeMap::new();
     for (path, text) in &folder.pages {
-        if let Some(stem) = path.strip_suffix(".post.sql") {
-            stems.entry(stem).or_default().post = Some(text);
-        } else if let Some(stem) = path.strip_suffix(".sql") {
-            stems.entry(stem).or_default().sql = Some(text);
+        if let Some(stem) = path.strip_suffix(".sql") {
+            if let Some((stem, method)) = WriteMethod::split(stem) {
+                let writes = &mut stems.entry(stem).or_default().writes;
+                writes.push((method, text));
+            } else {
+                problems.extend(misspelt_method(stem, text));
+                stems.entry(stem).or_default().sql = Some(text);
+            }
         } else if let Some(stem) = path.strip_suffix(".html") {
             stems.entry(stem).or_default().html = Some(text);
             sources.insert(format!("pages/{path}"), text.text.clone());
@@ -82,7 +89,7 @@ pub(crate) fn compile(
             problems.push(
                 Problem::new(
                     format!("pages/{path}"),
-                    "neither a template (.html) nor queries (.sql, .post.sql)",
+                    "neither a template (.html) nor queries (.sql, .post.sql, .put.sql)",
                 )
                 .hint("files that are served as they are belong into static/"),
             );
@@ -105,21 +112,16 @@ pub(crate) fn compile(
         endpoints: Vec::new(),
         environment,
         partials,
-        custom_404: false,
-        custom_500: false,
+        error_pages: ErrorPages::default(),
         doubts: Vec::new(),
     };
     let mut given = Vec::new();
     for (stem, files) in stems {
-        match stem {
-            "404" => pages.custom_404 = true,
-            "500" => pages.custom_500 = true,
-            _ => {
-                if let Err(found) = pages.add(stem, &files, database, &mut given) {
-                    problems.extend(found);
-                }
-            }
-        }
+        let added = match ErrorPages::is_name(stem) {
+            true => pages.add_error_page(stem, &files, &mut given),
+            false => pages.add(stem, &files, database, &mut given),
+        };
+        problems.extend(added.err().into_iter().flatten());
     }
     // PostgreSQL gives documents and lists as such.
     let has_documents = dialect == Dialect::Postgres;
@@ -127,7 +129,7 @@ pub(crate) fn compile(
     if !are_partials_broken {
         let inspection = template::inspect(&pages.environment, &sources, &given, has_documents);
         problems.extend(inspection.errors);
-        pages.doubts = inspection.doubts;
+        pages.doubts.extend(inspection.doubts);
     }
     if problems.is_empty() {
         pages.doubts.extend(notes::notes(folder, &pages));
@@ -140,11 +142,30 @@ pub(crate) fn compile(
 impl Pages {
     /// Whether a form begins sessions, so that there must be a key to sign them with.
     pub(crate) fn issue_sessions(&self) -> bool {
-        let mut forms = self
-            .endpoints
-            .iter()
-            .filter_map(|endpoint| endpoint.form.as_ref());
+        let mut forms = self.endpoints.iter().flat_map(|endpoint| &endpoint.forms);
         forms.any(|form| !form.signing.claims.is_empty())
+    }
+
+    /// Adds `pages/404.html` or its like.
+    fn add_error_page(
+        &mut self,
+        stem: &str,
+        files: &Files<'_>,
+        given: &mut Vec<Given>,
+    ) -> Result<(), Vec<Problem>> {
+        let mut writes = files.writes.iter().map(|(_, text)| *text);
+        if let Some(text) = files.sql.or_else(|| writes.next()) {
+            let message = format!("`{stem}` is the error page of a status, which has no queries");
+            return Err(vec![Problem::new(text.page(), message).hint(format!(
+                "an error page is pages/{stem}.html alone; give a page for visitors another name"
+            ))]);
+        }
+        let template = format!("pages/{stem}.html");
+        let partials = self.partials.shown_by(Some(&template));
+        let queries = partials.iter().flat_map(|partial| partial.given());
+        let queries = queries.collect();
+        given.push(Given::of_error(template, queries));
+        self.error_pages.add(stem).map_err(|problem| vec![problem])
     }
 
     fn add(
@@ -154,7 +175,8 @@ impl Pages {
         database: &Database,
         given: &mut Vec<Given>,
     ) -> Result<(), Vec<Problem>> {
-        let first = files.html.or(files.sql).or(files.post);
+        let writes = files.writes.iter().map(|(_, text)| *text);
+        let first = files.html.or(files.sql).or(writes.clone().next());
         let file = first.map_or_else(PathBuf::new, Text::page);
         let pattern = Pattern::parse(&file, stem).map_err(|problem| vec![problem])?;
         let index = self.endpoints.len();
@@ -172,15 +194,24 @@ impl Pages {
                 Some(Arc::new(page))
             }
         };
-        let form = files
-            .post
-            .map(|text| form(&pattern, text, database).map(Arc::new))
-            .transpose()?;
-        self.endpoints.push(Endpoint {
-            pattern,
-            page,
-            form,
-        });
+        let mut forms = Vec::new();
+        for (method, text) in &files.writes {
+            let form = form(*method, &pattern, text, database)?;
+            let is_shown = files.html.is_some() && *method == WriteMethod::Post;
+            if is_shown
+                && matches!(
+                    form.answer,
+                    FormAnswer::Json {
+                        created: None,
+                        bare: None
+                    }
+                )
+            {
+                self.doubts.push(without_redirect(&form));
+            }
+            forms.push(Arc::new(form));
+        }
+        self.endpoints.push(Endpoint::new(pattern, page, forms));
         Ok(())
     }
 
@@ -197,14 +228,25 @@ impl Pages {
         let file = sql.map_or_else(|| PathBuf::from(format!("pages/{stem}.sql")), Text::page);
         let text = sql.map_or("", |sql| &sql.text);
         let script = Script::parse(&file, text).map_err(|problem| vec![problem])?;
-        if let Some((_, line)) = script.redirect {
-            return Err(vec![
-                Problem::new(file, "a page has no redirect")
-                    .at(line, 1)
-                    .hint("a form's queries are in a .post.sql file"),
-            ]);
-        }
+        let source = SqlFile {
+            file: &file,
+            text,
+            pattern,
+            script: &script,
+        };
+        let page_type = PageType::of(stem);
+        let shows = match html {
+            Some(_) => Shows::Template,
+            None if page_type.is_csv() => Shows::Csv,
+            None => Shows::Json,
+        };
         let mut problems = Vec::new();
+        problems.extend(answer::of_page(source, stem, shows));
+        let queries: Vec<&NamedQuery> = script.queries.iter().collect();
+        let bare = answer::bare(source, &queries).unwrap_or_else(|problem| {
+            problems.push(problem);
+            None
+        });
         if let Some(line) = script.session.of_forms() {
             problems.push(
                 Problem::new(&file, "only a form signs in or out, and handles passwords")
@@ -220,12 +262,6 @@ impl Pages {
         };
         let hint = format!("what writes belongs into pages/{stem}.post.sql, which answers POST");
         let prepared = statements.that_read(&hint, &mut problems);
-        let source = SqlFile {
-            file: &file,
-            text,
-            pattern,
-            script: &script,
-        };
         let template = html.map(|_| format!("pages/{stem}.html"));
         let partials = self.partials.shown_by(template.as_deref());
         let params = self.page_params(source, &prepared, html.is_some(), stem);
@@ -237,12 +273,7 @@ impl Pages {
         let gets = |template| given_to(template, &script, &prepared, &partials, &params);
         given.extend(template.clone().map(gets));
         let bytes = bytes::page_bytes(&file, &script, &prepared, html.is_some(), &mut problems);
-        let page_type = PageType::of(stem);
-        if page_type.is_csv()
-            && template.is_none()
-            && script.bytes.is_none()
-            && script.queries.len() != 1
-        {
+        if shows == Shows::Csv && script.bytes.is_none() && script.queries.len() != 1 {
             let count = script.queries.len();
             problems.push(
                 Problem::new(
@@ -274,6 +305,7 @@ impl Pages {
             params,
             template,
             bytes,
+            bare,
             page_type,
             vary: vary.into(),
             needs: needs.into(),
@@ -357,19 +389,19 @@ fn given_to(
     let own = script.queries.iter().map(|named| {
         let mut compiled = prepared.iter();
         let compiled = compiled.find(|(known, _)| known.name == named.name);
-        (named, compiled.map(|(_, all)| all[0].1.columns()))
+        GivenQuery {
+            name: named.name.clone(),
+            rows: named.rows,
+            columns: compiled.map(|(_, all)| all[0].1.columns()),
+        }
     });
-    let shown = partials.iter().flat_map(|partial| partial.prepared());
-    let shown = shown.map(|(named, all)| (named, Some(all[0].1.columns())));
-    let queries = own.chain(shown).map(|(named, columns)| GivenQuery {
-        name: named.name.clone(),
-        rows: named.rows,
-        columns,
-    });
+    let shown = partials.iter().flat_map(|partial| partial.given());
+    let queries = own.chain(shown);
     Given {
         template,
         queries: queries.collect(),
         params: params.iter().map(|param| param.name.clone()).collect(),
+        is_error: false,
     }
 }
 
@@ -402,4 +434,22 @@ fn page_query(
         file: file.to_owned(),
         line: named.line,
     }
+}
+
+/// A file that was probably meant for a method, and would be an address instead.
+fn misspelt_method(stem: &str, text: &Text) -> Option<Problem> {
+    let meant = WriteMethod::misspelt(stem)?;
+    let problem = Problem::new(text.page(), "the file's name has no method that is known");
+    Some(problem.hint(format!(
+        "did you mean pages/{meant}.sql? .post, .put, .patch and .delete answer these methods"
+    )))
+}
+
+/// A form beside a template that leads nowhere.
+fn without_redirect(form: &Form) -> Problem {
+    Problem::new(
+        &form.file,
+        "answers a visitor's form with JSON, as it has no `-- redirect:`",
+    )
+    .hint("end the file with a line such as: -- redirect: /read?id=:id; or, for a program, with `-- json:` or `-- created:`")
 }

@@ -22,14 +22,15 @@ use crate::{
     compress::Compressor,
     config::show_time,
     dev::DevState,
+    error_answer::PreparedErrors,
     log::Log,
+    page::Page,
     page_type::HTML,
     params::{Param, refused, unusable},
     report::Outcomes,
     rules::Rules,
     session::{Attempts, Passwords, RESERVED, Sessions},
     statics::Statics,
-    submit::refusal,
 };
 
 /// Everything except the pages, for the whole life of a site.
@@ -74,6 +75,8 @@ pub(crate) struct Generation {
     pub(crate) sessions: Arc<Sessions>,
     pub(crate) not_found: Arc<Prepared>,
     pub(crate) error: Arc<Prepared>,
+    /// Other error pages of the site's own.
+    pub(crate) errors: PreparedErrors,
 }
 
 impl Core {
@@ -98,13 +101,22 @@ impl Core {
                 let is_part = |param: &Param| param.name == *name && param.in_path.is_some();
                 return match params.iter().any(is_part) {
                     true => PageFailure::NoSuchPage,
-                    false => PageFailure::Parameter(refused(name, message).into()),
+                    false => PageFailure::Parameter {
+                        sentence: refused(name, message).into(),
+                        name: Some(name.as_str().into()),
+                    },
                 };
             }
             Error::Value { names, .. } => {
                 let names = names.iter().map(String::as_str);
                 let names: Vec<&str> = names.filter(|name| !name.starts_with(RESERVED)).collect();
-                let failure = PageFailure::Parameter(unusable(&names).into());
+                let failure = PageFailure::Parameter {
+                    sentence: unusable(&names).into(),
+                    name: match names[..] {
+                        [name] => Some(name.into()),
+                        _ => None,
+                    },
+                };
                 (failure, error.to_string())
             }
             Error::Unavailable { message } | Error::Login { message } => {
@@ -165,57 +177,33 @@ impl Generation {
     #[inline]
     pub(crate) fn respond(
         &self,
+        page: &Page,
         value: &Arc<Cached>,
         request: &Request<'_>,
         extra: Bytes,
     ) -> Response {
         match &**value {
             Cached::Page(prepared) => prepared.respond(request, extra),
-            other => self.respond_without_page(other, request, extra),
+            other => self.respond_without_page(page, other, request, extra),
         }
     }
 
     #[cold]
     fn respond_without_page(
         &self,
+        page: &Page,
         value: &Cached,
         request: &Request<'_>,
         extra: Bytes,
     ) -> Response {
+        let is_api = !page.is_for_people();
         match value {
             Cached::Page(prepared) => prepared.respond(request, extra),
-            Cached::Missing => self.not_found.respond(request, extra),
-            Cached::Failed(PageFailure::Busy) => busy(),
-            Cached::Failed(PageFailure::Away) => away(),
-            Cached::Failed(PageFailure::Parameter(sentence)) => refusal(400, sentence),
-            Cached::Failed(PageFailure::NoSuchPage) => {
-                self.not_found.respond(request, Bytes::new())
-            }
-            Cached::Failed(PageFailure::Internal) | Cached::Object(_) | Cached::Bundle(_) => {
-                self.error.respond(request, Bytes::new())
-            }
+            Cached::Missing => self.missing(request, is_api, extra),
+            Cached::Failed(failure) => self.failed(request, is_api, failure),
+            Cached::Object(_) | Cached::Bundle(_) => self.broken(request, is_api, Bytes::new()),
         }
     }
-}
-
-/// 503 while too much is asked for.
-pub(crate) fn busy() -> Response {
-    unavailable("The site is too busy just now. Please try again in a moment.\n")
-}
-
-/// 503 while the database is away.
-pub(crate) fn away() -> Response {
-    unavailable("The site cannot reach its data just now. Please try again in a moment.\n")
-}
-
-/// 503 with the advice to come back.
-fn unavailable(sentence: &'static str) -> Response {
-    Response::builder(503)
-        .field("Retry-After", "1")
-        .field("Content-Type", "text/plain; charset=utf-8")
-        .field("X-Content-Type-Options", "nosniff")
-        .field("Cache-Control", "no-store")
-        .body(Bytes::from_static(sentence.as_bytes()))
 }
 
 /// An error page: the site's own, or a plain one; `before` if that has the same content.
@@ -237,7 +225,8 @@ pub(crate) fn error_page(
     let parts = Parts {
         status,
         media_type: HTML,
-        fields: &[("Cache-Control", "no-cache")],
+        // A client that prefers JSON gets that.
+        fields: &[("Cache-Control", "no-cache"), ("Vary", "Accept")],
         body,
         last_modified: None,
         compressible: true,

@@ -6,7 +6,7 @@
 
 use std::{collections::BTreeMap, path::PathBuf};
 
-use crate::{DatabaseUrl, Problem};
+use crate::{DatabaseUrl, Problem, methods::WriteMethod};
 
 /// The folder of migrations.
 const MIGRATIONS: &str = "migrations";
@@ -149,9 +149,9 @@ fn split(file: &str) -> Result<(String, Option<Dialect>), String> {
     };
     let name = stem.rsplit('/').next().unwrap_or(stem);
     // `comment.postgres.post.sql` is the other order of what is meant.
-    let (checked, is_form) = match name.strip_suffix(".post") {
-        Some(rest) => (rest, true),
-        None => (name, false),
+    let (checked, method) = match WriteMethod::split(name) {
+        Some((rest, method)) => (rest, Some(method.word())),
+        None => (name, None),
     };
     let Some((_, word)) = checked.rsplit_once('.') else {
         return Ok((file.to_owned(), None));
@@ -159,18 +159,18 @@ fn split(file: &str) -> Result<(String, Option<Dialect>), String> {
     let bare = &stem[..stem.len() - name.len() + checked.len() - word.len() - 1];
     let lower = word.to_ascii_lowercase();
     let known = WORDS.iter().find(|(known, _)| *known == word);
-    if let (Some((_, dialect)), false) = (known, is_form) {
+    if let (Some((_, dialect)), None) = (known, method) {
         return Ok((format!("{bare}.sql"), Some(*dialect)));
     }
     let alias = ALIASES.iter().find(|(alias, _)| *alias == lower);
     let meant = alias
         .map(|(_, meant)| *meant)
         .or_else(|| closest_dialect(&lower));
-    match meant {
-        Some(meant) if is_form => Err(format!("did you mean {bare}.post.{meant}.sql?")),
-        Some(meant) => Err(format!("did you mean {bare}.{meant}.sql?")),
+    match (meant, method) {
+        (Some(meant), Some(method)) => Err(format!("did you mean {bare}.{method}.{meant}.sql?")),
+        (Some(meant), None) => Err(format!("did you mean {bare}.{meant}.sql?")),
         // A dot in an address, as in `feed.xml.sql`.
-        None => Ok((file.to_owned(), None)),
+        (None, _) => Ok((file.to_owned(), None)),
     }
 }
 
@@ -217,6 +217,8 @@ mod tests {
             "a/search.sql",
             "comment.post.postgres.sql",
             "comment.post.sql",
+            "comment.put.sqlite.sql",
+            "comment.put.sql",
             "feed.xml.sql",
             "x.posts.sql",
         ];
@@ -225,6 +227,7 @@ mod tests {
             ("a/search.html", "a/search.html"),
             ("a/search.sql", "a/search.postgres.sql"),
             ("comment.post.sql", "comment.post.postgres.sql"),
+            ("comment.put.sql", "comment.put.sql"),
             ("feed.xml.sql", "feed.xml.sql"),
             ("x.posts.sql", "x.posts.sql"),
         ];
@@ -234,6 +237,7 @@ mod tests {
             ("a/search.html", "a/search.html"),
             ("a/search.sql", "a/search.sql"),
             ("comment.post.sql", "comment.post.sql"),
+            ("comment.put.sql", "comment.put.sqlite.sql"),
             ("feed.xml.sql", "feed.xml.sql"),
             ("x.posts.sql", "x.posts.sql"),
         ];
@@ -293,6 +297,8 @@ mod tests {
             ("a.sqlite3.sql", "a.sqlite.sql"),
             ("a.post.postgresql.sql", "a.post.postgres.sql"),
             ("a.postgres.post.sql", "a.post.postgres.sql"),
+            ("a.put.pg.sql", "a.put.postgres.sql"),
+            ("a.postgres.delete.sql", "a.delete.postgres.sql"),
         ] {
             let (_, problems) = select(Dialect::Sqlite, &[file]);
             let hint = format!("did you mean {meant}?");

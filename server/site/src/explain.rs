@@ -92,6 +92,7 @@ impl Site {
         }: &ExplainedPage<'_>,
     ) {
         let endpoint = &generation.pages.endpoints[found.page];
+        explanation["methods"] = endpoint.allow.as_str().into();
         let Some(page) = &endpoint.page else {
             explanation["kind"] = "form".into();
             return;

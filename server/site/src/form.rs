@@ -6,7 +6,7 @@ use bytes::Bytes;
 use millpond_http::Request;
 
 /// A form may not have more fields than this.
-const MAX_FIELDS: usize = 1000;
+pub(crate) const MAX_FIELDS: usize = 1000;
 
 /// Why a body is refused: the status and the sentence for the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,7 +38,7 @@ pub(crate) fn guard(request: &Request<'_>) -> Result<(), Refused> {
     if is_own_site && request.fields.get_all("origin").all(is_own_origin) {
         Ok(())
     } else {
-        Err(Refused(403, "This form was sent from another site."))
+        Err(Refused(403, "This was sent from another site."))
     }
 }
 
@@ -54,7 +54,7 @@ pub(crate) fn preconditions(request: &Request<'_>, has_page: bool) -> Result<(),
     if has("if-match") || (has_page && has("if-none-match")) {
         return Err(Refused(
             412,
-            "A form does not take a condition on the state of its page.",
+            "What writes takes no condition on the state of its page.",
         ));
     }
     Ok(())
@@ -87,7 +87,7 @@ pub(crate) fn encoding(request: &Request<'_>) -> Result<Encoding, Refused> {
     }
     Err(Refused(
         415,
-        "A form is application/x-www-form-urlencoded or multipart/form-data.",
+        "A body is application/json, application/x-www-form-urlencoded or multipart/form-data.",
     ))
 }
 
@@ -300,10 +300,10 @@ mod tests {
             Err(Refused(400, "The form has too many fields."))
         );
         assert_eq!(
-            encoding(&post(&[("Content-Type", "application/json")]).as_request()).err(),
+            encoding(&post(&[("Content-Type", "text/plain")]).as_request()).err(),
             Some(Refused(
                 415,
-                "A form is application/x-www-form-urlencoded or multipart/form-data."
+                "A body is application/json, application/x-www-form-urlencoded or multipart/form-data."
             ))
         );
     }

@@ -1,6 +1,7 @@
 //! What a page is, once its files are understood.
 
 use std::{
+    fmt,
     path::PathBuf,
     sync::{
         Arc,
@@ -12,26 +13,46 @@ use std::{
 use millpond_db as db;
 
 use crate::{
-    page_bytes::PageBytes, page_type::PageType, params::Param, route::Pattern, script::Rows,
+    methods::{WriteMethod, allow},
+    page_bytes::PageBytes,
+    page_type::PageType,
+    params::Param,
+    route::Pattern,
+    script::Rows,
     session::Needs,
 };
 
-/// A path of the site, with what answers GET and what answers POST.
+/// A path of the site, with what answers GET and what answers the methods that write.
 #[derive(Debug)]
 pub(crate) struct Endpoint {
     pub(crate) pattern: Pattern,
     pub(crate) page: Option<Arc<Page>>,
-    pub(crate) form: Option<Arc<Form>>,
+    /// At most one for each method.
+    pub(crate) forms: Box<[Arc<Form>]>,
+    /// The methods that it has, as `Allow` lists them.
+    pub(crate) allow: String,
 }
 
 impl Endpoint {
-    /// The methods that it has, as `Allow` lists them (RFC 9110 section 10.2.1).
-    pub(crate) fn allow(&self) -> &'static str {
-        match (&self.page, &self.form) {
-            (Some(_), Some(_)) => "GET, HEAD, OPTIONS, POST",
-            (None, Some(_)) => "OPTIONS, POST",
-            _ => "GET, HEAD, OPTIONS",
+    pub(crate) fn new(pattern: Pattern, page: Option<Arc<Page>>, forms: Vec<Arc<Form>>) -> Self {
+        let methods = forms.iter().map(|form| form.method);
+        Self {
+            allow: allow(page.is_some(), methods),
+            pattern,
+            page,
+            forms: forms.into(),
         }
+    }
+
+    /// What answers a method that writes.
+    pub(crate) fn form(&self, method: WriteMethod) -> Option<&Arc<Form>> {
+        self.forms.iter().find(|form| form.method == method)
+    }
+
+    /// True if nothing at this address is for people: it is an API's.
+    pub(crate) fn is_api(&self) -> bool {
+        let page = self.page.iter().any(|page| page.is_for_people());
+        !page && !self.forms.iter().any(|form| form.is_for_people())
     }
 }
 
@@ -47,6 +68,8 @@ pub(crate) struct Page {
     pub(crate) template: Option<String>,
     /// The column that the page answers with, where it has no template.
     pub(crate) bytes: Option<PageBytes>,
+    /// The query whose rows alone are the JSON.
+    pub(crate) bare: Option<usize>,
     /// What the page is sent as.
     pub(crate) page_type: &'static PageType,
     /// Lower-case names of the request fields that are part of the key.
@@ -60,7 +83,8 @@ pub(crate) struct Page {
 }
 
 impl Page {
-    /// True if a visitor without access is redirected to the sign-in page. A program gets 403.
+    /// True if a visitor without access is redirected to the sign-in page. A program gets 403, and
+    /// all its errors as JSON.
     pub(crate) fn is_for_people(&self) -> bool {
         self.template.is_some()
     }
@@ -146,9 +170,10 @@ impl PageQuery {
     }
 }
 
-/// What answers POST.
+/// What answers POST, PUT, PATCH or DELETE.
 #[derive(Debug)]
 pub(crate) struct Form {
+    pub(crate) method: WriteMethod,
     pub(crate) route: String,
     pub(crate) file: PathBuf,
     pub(crate) params: Vec<Param>,
@@ -157,10 +182,36 @@ pub(crate) struct Form {
     pub(crate) needs: Needs,
     pub(crate) signing: Signing,
     pub(crate) steps: Vec<FormStep>,
-    pub(crate) redirect: Vec<RedirectPiece>,
+    pub(crate) answer: FormAnswer,
+}
+
+/// What is answered when all steps are done.
+#[derive(Debug)]
+pub(crate) enum FormAnswer {
+    /// 303 to this address.
+    Redirect(Vec<RedirectPiece>),
+    /// What the steps gave, for programs.
+    Json {
+        /// 201 with the address of what was created.
+        created: Option<Vec<RedirectPiece>>,
+        /// The step whose rows alone are the JSON.
+        bare: Option<usize>,
+    },
+}
+
+/// As the owner's log names it: `PUT /items/{id}`.
+impl fmt::Display for Form {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.method.name(), self.route)
+    }
 }
 
 impl Form {
+    /// True if a browser sends it and follows the redirect.
+    pub(crate) fn is_for_people(&self) -> bool {
+        matches!(self.answer, FormAnswer::Redirect(_))
+    }
+
     /// Where the statement of an error is written.
     pub(crate) fn place_of(&self, error: &db::Error) -> Option<String> {
         let sql = error.sql()?;
@@ -200,6 +251,8 @@ pub(crate) struct Verify {
 /// One statement of a form.
 #[derive(Debug)]
 pub(crate) struct FormStep {
+    pub(crate) name: String,
+    pub(crate) rows: Rows,
     pub(crate) query: db::Query,
     pub(crate) bind: Vec<ArgumentSource>,
     pub(crate) expect: db::Expect,

@@ -8,8 +8,10 @@ use std::borrow::Cow;
 use millpond_db::{Value, ValueKind};
 use serde_json::Value as Json;
 
+use crate::problem_details::FieldError;
+
 /// A list may not have more items than this.
-const MAX_LIST: usize = 1000;
+pub(crate) const MAX_LIST: usize = 1000;
 
 /// A parameter that a page's queries use.
 #[derive(Clone, Debug, PartialEq)]
@@ -47,6 +49,7 @@ impl Param {
 /// What is wrong with a request's parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct BadParam {
+    pub(crate) name: String,
     /// The sentence for the client.
     pub(crate) sentence: String,
     /// A part of the path cannot be what it is to be: there is no such page.
@@ -57,8 +60,17 @@ impl BadParam {
     /// What is wrong with a parameter, to stand behind its name.
     pub(crate) fn new(param: &Param, wrong: &str) -> Self {
         Self {
+            name: param.name.clone(),
             sentence: refused(&param.name, wrong),
             is_in_path: param.in_path.is_some(),
+        }
+    }
+
+    /// The same for the list of errors in an answer.
+    pub(crate) fn error(&self) -> FieldError {
+        FieldError {
+            field: self.name.clone(),
+            detail: self.sentence.clone(),
         }
     }
 }
@@ -92,18 +104,18 @@ pub(crate) struct Given<'r> {
 impl Given<'_> {
     /// The declared parameters, typed.
     pub(crate) fn values(&self, params: &[Param]) -> Result<Vec<Value>, BadParam> {
-        params
-            .iter()
-            .map(|param| {
-                if param.is_list {
-                    return self.list(param);
-                }
-                self.find(param, |found| match found {
-                    ParamInput::Text(text) => TypedText::of(param, text).map(TypedText::into_value),
-                    ParamInput::Default(value) => Ok(value.clone()),
-                })
-            })
-            .collect()
+        params.iter().map(|param| self.value(param)).collect()
+    }
+
+    /// One of the declared parameters, typed.
+    pub(crate) fn value(&self, param: &Param) -> Result<Value, BadParam> {
+        if param.is_list {
+            return self.list(param);
+        }
+        self.find(param, |found| match found {
+            ParamInput::Text(text) => typed(param, text),
+            ParamInput::Default(value) => Ok(value.clone()),
+        })
     }
 
     /// Appends the keys of the declared parameters: the same bytes as [`push_key`] for each of
@@ -165,15 +177,7 @@ impl Given<'_> {
                 let wrong = format!("is given more than {MAX_LIST} times");
                 return Err(BadParam::new(param, &wrong));
             }
-            if text.contains('\0') {
-                let wrong = "must not have a character of code zero in it";
-                return Err(BadParam::new(param, wrong));
-            }
-            items.push(match TypedText::of(param, text)? {
-                // Minus zero is zero.
-                TypedText::Real(real) => Value::Real(real + 0.0),
-                other => other.into_value(),
-            });
+            items.push(list_item(param, text)?);
             Ok(())
         };
         let mut in_form = self.in_form(param).peekable();
@@ -185,6 +189,24 @@ impl Given<'_> {
         }
         Ok(list(items))
     }
+}
+
+/// The text of one item of a list, typed.
+pub(crate) fn list_item(param: &Param, text: &str) -> Result<Value, BadParam> {
+    if text.contains('\0') {
+        let wrong = "must not have a character of code zero in it";
+        return Err(BadParam::new(param, wrong));
+    }
+    Ok(match TypedText::of(param, text)? {
+        // Minus zero is zero.
+        TypedText::Real(real) => Value::Real(real + 0.0),
+        other => other.into_value(),
+    })
+}
+
+/// The text of a parameter, typed.
+pub(crate) fn typed(param: &Param, text: &str) -> Result<Value, BadParam> {
+    TypedText::of(param, text).map(TypedText::into_value)
 }
 
 /// The one form of a list with these items.

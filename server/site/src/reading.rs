@@ -11,6 +11,7 @@ use crate::{
     compile::{Pages, compile},
     core::{Generation, error_page},
     dialect::Dialect,
+    error_answer::{self, ErrorPages, PreparedErrors},
     folder::{Folder, MAX_SOURCE},
     rules::{Rules, loops},
     session::{Purpose, Sessions},
@@ -139,6 +140,9 @@ fn whole(
     assemble(config, statics.clone(), texts, sessions, before)
 }
 
+const NOT_FOUND: &str = "There is no such page here.";
+const FAILED: &str = "The page could not be made. It is not your fault; please try again later.";
+
 fn assemble(
     config: &Config,
     statics: Arc<Statics>,
@@ -147,26 +151,32 @@ fn assemble(
     before: Option<&Generation>,
 ) -> Result<Generation, Vec<Problem>> {
     let pages = texts.pages;
-    let own = |name: &str, present: bool| own_error_page(&pages, name, present);
+    let faults = ErrorPages::faults(&pages);
+    if !faults.is_empty() {
+        return Err(faults);
+    }
+    let own = |status, sentence| own_error_page(&pages, status, sentence);
+    let file_404 = || file_404(&statics).filter(|_| !pages.error_pages.has(404));
     let generation = Generation {
         edition: before.map_or(0, |before| before.edition + 1),
         number: texts.number,
         fingerprint: texts.fingerprint,
         not_found: error_page(
             404,
-            ("Not found", "There is no such page here."),
-            own("pages/404.html", pages.custom_404)?.or_else(|| file_404(&statics)),
+            ("Not found", NOT_FOUND),
+            match file_404() {
+                None => own(404, NOT_FOUND)?,
+                file => file,
+            },
             before.map(|before| &before.not_found),
         ),
         error: error_page(
             500,
-            (
-                "Something went wrong",
-                "The page could not be made. It is not your fault; please try again later.",
-            ),
-            own("pages/500.html", pages.custom_500)?,
+            ("Something went wrong", FAILED),
+            own(500, FAILED)?,
             before.map(|before| &before.error),
         ),
+        errors: PreparedErrors::default(),
         addresses: Addresses::new(&statics, &pages.router, &config.files),
         rules: Rules::compile(&config.rules),
         statics,
@@ -192,18 +202,16 @@ fn file_404(statics: &Statics) -> Option<Bytes> {
     statics.find("/404.html")?.content(MAX_SOURCE)
 }
 
-/// The site's own error page, rendered once: it knows nothing of the request.
-fn own_error_page(pages: &Pages, name: &str, present: bool) -> Result<Option<Bytes>, Vec<Problem>> {
-    if !present {
+/// The site's own error page for a status, rendered once: it knows nothing of the request.
+fn own_error_page(
+    pages: &Pages,
+    status: u16,
+    sentence: &str,
+) -> Result<Option<Bytes>, Vec<Problem>> {
+    let Some(name) = pages.error_pages.template(status) else {
         return Ok(None);
-    }
-    let rendered = pages
-        .environment
-        .get_template(name)
-        .and_then(|template| template.render(pages.partials.without_rows(name)));
-    rendered.map(|html| Some(html.into())).map_err(|error| {
-        vec![Problem::new(name, crate::template::failure(&error)).hint(
-            "an error page has no queries and no request; those of partials have no rows there",
-        )]
-    })
+    };
+    let html = error_answer::render(pages, &name, status, sentence);
+    html.map(|html| Some(html.into()))
+        .map_err(|problem| vec![problem])
 }

@@ -59,7 +59,10 @@ pub(crate) fn render(
             .iter()
             .zip(objects)
             .map(|(query, object)| (query.name.clone(), object.json()));
-        let json = serde_json::Value::Object(results.collect());
+        let json = match page.bare {
+            Some(at) => objects[at].json(),
+            None => serde_json::Value::Object(results.collect()),
+        };
         let body = json.to_string().into_bytes();
         return Rendered::Page(prepare(page, JSON, body, cache_control(page)), None);
     };

@@ -52,13 +52,17 @@ pub(crate) struct Script {
     pub(crate) vary: Vec<String>,
     /// The target, with its line.
     pub(crate) redirect: Option<(String, usize)>,
+    /// The address of what a write creates, with its line.
+    pub(crate) created: Option<(String, usize)>,
+    /// The query whose rows alone are the JSON, with its line.
+    pub(crate) json: Option<(String, usize)>,
     pub(crate) session: SessionLines,
     /// What the page answers with, if not with all its queries.
     pub(crate) bytes: Option<BytesLine>,
 }
 
 const DIRECTIVES: &[&str] = &[
-    "name", "param", "order", "redirect", "max-age", "depends", "vary", "bytes",
+    "name", "param", "order", "redirect", "created", "json", "bytes", "max-age", "depends", "vary",
 ];
 
 impl Script {
@@ -160,17 +164,17 @@ impl Script {
                 self.declare(order.declaration())?;
                 self.orders.push(order);
             }
-            "redirect" => {
-                if !rest.starts_with('/') || rest.starts_with("//") || rest.starts_with("/\\") {
-                    let hint = "for example: -- redirect: /read?id=:id".to_owned();
-                    return Err((
-                        "a redirect goes to a path of this site, beginning with one `/`".to_owned(),
-                        Some(hint),
-                    ));
-                }
-                if self.redirect.replace((rest.to_owned(), line)).is_some() {
-                    return Err(("a second redirect".to_owned(), Some("keep one".to_owned())));
-                }
+            "redirect" => once(&mut self.redirect, "redirect", path(word, rest)?, line)?,
+            "created" => once(
+                &mut self.created,
+                "`-- created:` line",
+                path(word, rest)?,
+                line,
+            )?,
+            "json" if is_name(rest) => once(&mut self.json, "`-- json:` line", rest, line)?,
+            "json" => {
+                let hint = "for example: -- json: items".to_owned();
+                return Err((format!("`{rest}` is no name of a query"), Some(hint)));
             }
             "max-age" => {
                 let age = duration::parse(rest)
@@ -270,6 +274,34 @@ fn misspelling(file: &Path, raw: &str, line: usize, meant: &str) -> Problem {
 
 /// A message and a hint.
 type Complaint = (String, Option<String>);
+
+/// What stands behind `-- redirect:` or `-- created:`: a path of this site.
+fn path<'r>(word: &str, rest: &'r str) -> Result<&'r str, Complaint> {
+    if rest.starts_with('/') && !rest.starts_with("//") && !rest.starts_with("/\\") {
+        return Ok(rest);
+    }
+    let (what, example) = match word {
+        "redirect" => ("a redirect goes to", "redirect: /read?id=:id"),
+        _ => ("what is created has", "created: /items/:id"),
+    };
+    Err((
+        format!("{what} a path of this site, beginning with one `/`"),
+        Some(format!("for example: -- {example}")),
+    ))
+}
+
+/// Takes a line that there is once in a file.
+fn once(
+    place: &mut Option<(String, usize)>,
+    what: &str,
+    rest: &str,
+    line: usize,
+) -> Result<(), Complaint> {
+    match place.replace((rest.to_owned(), line)) {
+        None => Ok(()),
+        Some(_) => Err((format!("a second {what}"), Some("keep one".to_owned()))),
+    }
+}
 
 /// `-- word: rest`, if the line is one and the word is ours or nearly so.
 fn directive(line: &str) -> Option<(&str, &str)> {
@@ -426,6 +458,15 @@ mod tests {
             (
                 "-- redirect: //evil.example/",
                 "pages/a.sql:1:1: a redirect goes to a path",
+            ),
+            (
+                "-- created: items/:id",
+                "pages/a.sql:1:1: what is created has a path",
+            ),
+            ("-- json: a b", "pages/a.sql:1:1: `a b` is no name"),
+            (
+                "-- json: a\n-- json: b",
+                "pages/a.sql:2:1: a second `-- json:` line",
             ),
         ] {
             let problem = parse(text).unwrap_err();

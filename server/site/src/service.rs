@@ -21,17 +21,19 @@ use crate::{
     cached::{Cached, page_key},
     core::{Core, Generation},
     dev::DevState,
-    form::{self, Refused},
-    methods::{FILE_METHODS, KNOWN, not_allowed, options, without_method},
+    error_answer::ErrorAnswer,
+    form,
+    methods::{ALL_METHODS, FILE_METHODS, KNOWN, WriteMethod, not_allowed, options, options_of},
     page::Page,
     params::{BadParam, Given},
     route::Match,
     rules::{HIT, Rules, encode_path, local, moved, split},
     session::{Gate, Needs, Session},
     sign::sign_in,
-    submit::{Submission, refusal},
+    submit::Submission,
     validity::{PageHit, of_file, of_page},
     visitor::Visitor,
+    write_body::BodyKind,
 };
 
 /// Serves a site on one worker.
@@ -89,7 +91,7 @@ impl SiteService {
         found: &Match<'_>,
     ) -> Reply {
         let Some(page) = &generation.pages.endpoints[found.page].page else {
-            return not_allowed(&generation.pages.endpoints[found.page]).into();
+            return not_taken_here(generation, found, request);
         };
         let session = match self.enter(generation, &page.needs, page.is_for_people(), request) {
             Ok(session) => session,
@@ -104,7 +106,7 @@ impl SiteService {
         let vary = |field: &str| generation.sessions.field(request, field);
         let written = page_key(key, generation.number, page, &given, session, vary);
         if let Err(bad) = written {
-            return not_taken(generation, request, &bad).into();
+            return not_taken(generation, page, request, &bad).into();
         }
         let why = match self.look(generation, page, key, request) {
             Ok(hit) => return self.give(generation, page, key, request, session, &hit),
@@ -118,7 +120,7 @@ impl SiteService {
                     Visitor::new(owned(request), path.to_owned(), page, sessions, session);
                 self.ask(generation, page, values, key, visitor, why)
             }
-            Err(bad) => not_taken(generation, request, &bad).into(),
+            Err(bad) => not_taken(generation, page, request, &bad).into(),
         }
     }
 
@@ -144,7 +146,8 @@ impl SiteService {
                 validity = of_page(core, edition, prepared, request, session_end, hit);
             }
         }
-        let response = generation.respond(hit.value(), request, Bytes::from_static(HIT));
+        let extra = Bytes::from_static(HIT);
+        let response = generation.respond(page, hit.value(), request, extra);
         Reply::reusable(response, validity)
     }
 
@@ -165,7 +168,10 @@ impl SiteService {
         match needs.gate(session.as_ref()) {
             Gate::Open => Ok(session),
             Gate::SignIn(path) if is_for_people => Err(sign_in(path, request)),
-            _ => Err(refusal(403, "This is not for everybody.")),
+            _ => {
+                let error = ErrorAnswer::new(403, "This is not for everybody.");
+                Err(generation.refuse(request, &error.of_api(!is_for_people)))
+            }
         }
     }
 
@@ -251,26 +257,29 @@ impl SiteService {
             });
     }
 
-    fn post(
+    fn write(
         &self,
         generation: &Arc<Generation>,
+        method: WriteMethod,
         request: &Request<'_>,
         found: &Match<'_>,
     ) -> Reply {
         let endpoint = &generation.pages.endpoints[found.page];
-        let Some(form) = &endpoint.form else {
-            return not_allowed(endpoint).into();
+        let Some(form) = endpoint.form(method) else {
+            return not_taken_here(generation, found, request);
         };
         let checked = form::guard(request)
-            .and_then(|()| form::encoding(request))
-            .and_then(|encoding| {
-                form::preconditions(request, endpoint.page.is_some()).map(|()| encoding)
-            });
-        let encoding = match checked {
-            Ok(encoding) => encoding,
-            Err(Refused(status, sentence)) => return refusal(status, sentence).into(),
+            .and_then(|()| BodyKind::of(request, method))
+            .and_then(|kind| form::preconditions(request, endpoint.page.is_some()).map(|()| kind));
+        let is_for_people = form.is_for_people();
+        let body_kind = match checked {
+            Ok(kind) => kind,
+            Err(refused) => {
+                let answer = refused.answer(generation, method, request, !is_for_people);
+                return answer.into();
+            }
         };
-        let session = match self.enter(generation, &form.needs, true, request) {
+        let session = match self.enter(generation, &form.needs, is_for_people, request) {
             Ok(session) => session,
             Err(refused) => return refused.into(),
         };
@@ -286,7 +295,7 @@ impl SiteService {
                 .collect(),
             request: request.to_owned().body(Bytes::new()),
             body: request.body.clone(),
-            encoding,
+            body_kind,
             shown: OnceLock::new(),
         };
         Reply::later(submission.submit())
@@ -303,7 +312,7 @@ impl SiteService {
                 let to = local(&encode_path(to)) + &query.unwrap_or_default();
                 moved(308, &to).into()
             }
-            None => generation.not_found.respond(request, Bytes::new()).into(),
+            None => generation.missing(request, false, Bytes::new()).into(),
         }
     }
 
@@ -316,7 +325,7 @@ impl SiteService {
         match request.method {
             "GET" | "HEAD" => {}
             "OPTIONS" => return options(FILE_METHODS).into(),
-            _ => return without_method(FILE_METHODS).into(),
+            _ => return not_allowed(generation, request, false, FILE_METHODS).into(),
         }
         let compressor = &self.core.compressor;
         match found {
@@ -358,15 +367,11 @@ impl SiteService {
     ) -> Reply {
         match request.method {
             "GET" | "HEAD" => self.get(generation, key, request, path, found),
-            "POST" => self.post(generation, request, found),
-            method => {
-                let endpoint = &generation.pages.endpoints[found.page];
-                if method == "OPTIONS" {
-                    options(endpoint.allow()).into()
-                } else {
-                    not_allowed(endpoint).into()
-                }
-            }
+            "OPTIONS" => options_of(&generation.pages.endpoints[found.page]).into(),
+            method => match WriteMethod::of(method) {
+                Some(method) => self.write(generation, method, request, found),
+                None => not_taken_here(generation, found, request),
+            },
         }
     }
 
@@ -405,7 +410,7 @@ impl SiteService {
         }
         match generation.addresses.behind(&generation.statics, path) {
             Some(found) => self.file(generation, &inner, &found),
-            None => generation.not_found.respond(&inner, Bytes::new()).into(),
+            None => generation.missing(&inner, false, Bytes::new()).into(),
         }
     }
 
@@ -431,11 +436,26 @@ impl SiteService {
 }
 
 /// The answer to parameters that the page does not take. Nothing of it is kept.
-fn not_taken(generation: &Generation, request: &Request<'_>, bad: &BadParam) -> Response {
-    match bad.is_in_path {
-        true => generation.not_found.respond(request, Bytes::new()),
-        false => refusal(400, &bad.sentence),
+#[cold]
+fn not_taken(
+    generation: &Generation,
+    page: &Page,
+    request: &Request<'_>,
+    bad: &BadParam,
+) -> Response {
+    let is_api = !page.is_for_people();
+    if bad.is_in_path {
+        return generation.missing(request, is_api, Bytes::new());
     }
+    let error = ErrorAnswer::new(400, &bad.sentence);
+    generation.refuse(request, &error.errors(&[bad.error()]).of_api(is_api))
+}
+
+/// The answer to a method that the endpoint does not have.
+#[cold]
+fn not_taken_here(generation: &Generation, found: &Match<'_>, request: &Request<'_>) -> Reply {
+    let endpoint = &generation.pages.endpoints[found.page];
+    not_allowed(generation, request, endpoint.is_api(), &endpoint.allow).into()
 }
 
 impl Service for SiteService {
@@ -446,16 +466,18 @@ impl Service for SiteService {
     fn call(&self, request: &Request<'_>) -> Reply {
         let Scratch { generation, key } = &mut *self.scratch.borrow_mut();
         if !KNOWN.contains(&request.method) {
-            return Response::text(501, "This server does not know that method.\n").into();
+            let error = ErrorAnswer::new(501, "This server does not know that method.");
+            return generation.load().refuse(request, &error).into();
         }
         if request.target == "*" {
-            return options("GET, HEAD, OPTIONS, POST").into();
+            return options(ALL_METHODS).into();
         }
         let path = path::normalize(request.path);
         // Once: a reload in the middle of a request must not show it two generations.
         let generation = generation.load();
         let Ok(path) = path else {
-            let reply = refusal(400, "The path cannot be read.").into();
+            let error = ErrorAnswer::new(400, "The path cannot be read.");
+            let reply = generation.refuse(request, &error).into();
             // The path has no normal form, so the rules for fields see it as it was sent.
             return match &generation.rules {
                 None => reply,

@@ -15,11 +15,11 @@ use millpond_http::{Request, Response};
 use percent_encoding::utf8_percent_encode;
 
 use crate::{
-    core::busy,
+    error_answer::{BUSY, ErrorAnswer},
     page::{ArgumentSource, Verify},
     rules::{VALUE, local},
     session::{Attempt, Claims, LONGEST_PASSWORD, PasswordRefusal, SHORTEST_PASSWORD, is_path},
-    submit::{Submission, refusal, see_other, target},
+    submit::{Submission, see_other, target},
 };
 
 /// Redirects an unknown visitor to the sign-in page, with the address that they wanted. A form
@@ -106,7 +106,7 @@ impl Submission {
             self.core.attempts.forgive(attempt);
             Ok(())
         } else {
-            Err(wrong(verify, values))
+            Err(self.wrong(verify, values))
         }
     }
 
@@ -121,11 +121,11 @@ impl Submission {
             let password = text(&values[*at]);
             if password.chars().count() < SHORTEST_PASSWORD {
                 let sentence = format!("A password has at least {SHORTEST_PASSWORD} characters.");
-                return Err(refusal(422, &sentence));
+                return Err(self.refuse(422, &sentence));
             }
             if password.len() > LONGEST_PASSWORD {
                 let sentence = format!("A password has at most {LONGEST_PASSWORD} bytes.");
-                return Err(refusal(422, &sentence));
+                return Err(self.refuse(422, &sentence));
             }
             let hash = self.core.passwords.hash(password).await;
             let hash = hash.map_err(|refused| self.refused(refused))?;
@@ -165,8 +165,8 @@ impl Submission {
         let cookie = sessions.begin(Claims::new(claims), request.received);
         let Some(cookie) = cookie else {
             self.core.log(&format!(
-                "POST {}: the claims are too long for a cookie, or one of them is neither a text nor a number nor true or false",
-                self.form.route
+                "{}: the claims are too long for a cookie, or one of them is neither a text nor a number nor true or false",
+                self.form
             ));
             return Err(NoCookie);
         };
@@ -206,7 +206,7 @@ impl Submission {
             .core
             .attempts
             .begin(&self.request.as_request(), account);
-        begun.map_err(too_many)
+        begun.map_err(|wait| self.too_many(wait))
     }
 
     /// The account that is tried: the name of the account that was found, in the database's
@@ -230,33 +230,29 @@ impl Submission {
     fn refused(&self, refused: PasswordRefusal) -> Response {
         if refused == PasswordRefusal::Failed {
             self.core.log(&format!(
-                "POST {}: a password could not be hashed: the system gives no memory, no thread or no random bytes",
-                self.form.route
+                "{}: a password could not be hashed: the system gives no memory, no thread or no random bytes",
+                self.form
             ));
         }
-        busy()
+        self.answer_error(&BUSY)
     }
-}
 
-/// An unknown account and a wrong password are one answer.
-fn wrong(verify: &Verify, values: &[Value]) -> Response {
-    match &verify.otherwise {
-        Some(pieces) => see_other(&local(&target(pieces, values, &[])), None),
-        None => refusal(422, "The account or the password is wrong."),
+    /// An unknown account and a wrong password are one answer.
+    fn wrong(&self, verify: &Verify, values: &[Value]) -> Response {
+        match &verify.otherwise {
+            Some(pieces) => see_other(&local(&target(pieces, values, &[])), None),
+            None => self.refuse(422, "The account or the password is wrong."),
+        }
     }
-}
 
-/// RFC 6585 section 4.
-fn too_many(wait: Duration) -> Response {
-    let seconds = wait.as_nanos().div_ceil(1_000_000_000).max(1);
-    Response::builder(429)
-        .field("Retry-After", &seconds.to_string())
-        .field("Content-Type", "text/plain; charset=utf-8")
-        .field("X-Content-Type-Options", "nosniff")
-        .field("Cache-Control", "no-store")
-        .body(format!(
-            "Too many attempts. Please try again in {seconds} seconds.\n"
-        ))
+    /// RFC 6585 section 4.
+    fn too_many(&self, wait: Duration) -> Response {
+        let seconds = wait.as_nanos().div_ceil(1_000_000_000).max(1);
+        let sentence = format!("Too many attempts. Please try again in {seconds} seconds.");
+        let seconds = seconds.to_string();
+        let answer = ErrorAnswer::new(429, &sentence);
+        self.answer_error(&answer.with(&[("Retry-After", &seconds)]))
+    }
 }
 
 /// The value of a column in the first row, if there is one.

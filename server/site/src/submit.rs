@@ -1,4 +1,4 @@
-//! A POST: one transaction, then a redirect. What concerns passwords and sessions is in `sign`.
+//! A write: one transaction, then its answer. What concerns passwords and sessions is in `sign`.
 
 use std::{
     ops::Range,
@@ -12,18 +12,19 @@ use millpond_http::{OwnedRequest, Response};
 use percent_encoding::utf8_percent_encode;
 
 use crate::{
-    cached::PageFailure,
-    core::{Core, Generation, away, busy},
+    core::{Core, Generation},
     dev,
-    form::{self, Encoding, Refused},
+    error_answer::ErrorAnswer,
     page::{ArgumentSource, Form, FormStep, RedirectPiece},
-    params::Given,
-    rules::{VALUE, local},
+    params::BadParam,
+    problem_details::FieldError,
+    rules::VALUE,
     session::Session,
     sign::column,
+    write_body::{BodyKind, WriteBody},
 };
 
-/// A form that was sent.
+/// A form, or another write, that was sent.
 pub(crate) struct Submission {
     pub(crate) core: Arc<Core>,
     pub(crate) generation: Arc<Generation>,
@@ -34,7 +35,7 @@ pub(crate) struct Submission {
     /// The request without its body.
     pub(crate) request: OwnedRequest,
     pub(crate) body: Bytes,
-    pub(crate) encoding: Encoding,
+    pub(crate) body_kind: BodyKind,
     /// The values as they were sent, for the developer.
     pub(crate) shown: OnceLock<Vec<Value>>,
 }
@@ -45,20 +46,14 @@ impl Submission {
         // The body and its fields go when they have become values: a form may be large.
         let body = std::mem::take(&mut self.body);
         let query = self.request.as_request().query.map(str::to_owned);
-        let fields = match form::read(self.encoding.clone(), &body).await {
+        let fields = match WriteBody::read(self.body_kind.clone(), &body).await {
             Ok(fields) => fields,
-            Err(Refused(status, sentence)) => return refusal(status, sentence),
+            Err((status, sentence)) => return self.refuse(status, &sentence),
         };
         let path: Vec<&str> = self.path_values.iter().map(String::as_str).collect();
-        let given = Given {
-            path: &path,
-            form: &fields,
-            query: query.as_deref(),
-        };
-        let mut values = match given.values(&self.form.params) {
+        let mut values = match fields.values(&self.form.params, &path, query.as_deref()) {
             Ok(values) => values,
-            Err(bad) if bad.is_in_path => return self.not_found(),
-            Err(bad) => return refusal(400, &bad.sentence),
+            Err(bad) => return self.refuse_params(&bad),
         };
         drop(fields);
         drop(body);
@@ -90,11 +85,7 @@ impl Submission {
         let Ok(cookie) = self.cookie(&values, &results) else {
             return Err(self.broken_after_write(seen));
         };
-        let target = match self.next(&values, &results) {
-            Some(next) => next,
-            None => local(&target(&self.form.redirect, &values, &results)),
-        };
-        Ok(see_other(&target, cookie.into_iter().chain(seen)))
+        Ok(self.done(&values, results, cookie.into_iter().chain(seen)))
     }
 
     /// Runs the statements after the look-ups in one transaction. The answer is sent after the
@@ -122,10 +113,8 @@ impl Submission {
             Err(Error::TooLarge { limit })
                 if values.iter().any(|value| value.heap_size() > limit) =>
             {
-                Err(refusal(
-                    413,
-                    "A field is larger than this site's database accepts.",
-                ))
+                let sentence = "A field is larger than this site's database accepts.";
+                Err(self.refuse(413, sentence))
             }
             Err(error @ Error::Constraint { .. }) => Err(self.refused_by_constraint(&error)),
             Err(error) => Err(self.failed(&error)),
@@ -143,13 +132,35 @@ impl Submission {
     fn broken_after_write(&self, seen: Option<String>) -> Response {
         let line = seen.map(|seen| format!("Set-Cookie: {seen}\r\n"));
         let request = self.request.as_request();
-        let error = &self.generation.error;
-        error.respond(&request, line.unwrap_or_default().into())
+        let is_api = !self.form.is_for_people();
+        let extra = line.unwrap_or_default().into();
+        self.generation.broken(&request, is_api, extra)
     }
 
     fn not_found(&self) -> Response {
         let request = self.request.as_request();
-        self.generation.not_found.respond(&request, Bytes::new())
+        let is_api = !self.form.is_for_people();
+        self.generation.missing(&request, is_api, Bytes::new())
+    }
+
+    /// The answer to parameters that are not right.
+    fn refuse_params(&self, bad: &[BadParam]) -> Response {
+        if bad.iter().any(|bad| bad.is_in_path) {
+            return self.not_found();
+        }
+        let errors: Vec<FieldError> = bad.iter().map(BadParam::error).collect();
+        let sentence = errors.first().map_or("", |error| &error.detail);
+        self.answer_error(&ErrorAnswer::new(400, sentence).errors(&errors))
+    }
+
+    /// The answer with an error.
+    pub(crate) fn refuse(&self, status: u16, sentence: &str) -> Response {
+        self.answer_error(&ErrorAnswer::new(status, sentence))
+    }
+
+    pub(crate) fn answer_error(&self, error: &ErrorAnswer<'_>) -> Response {
+        let error = error.of_api(!self.form.is_for_people());
+        self.generation.refuse(&self.request.as_request(), &error)
     }
 
     /// The answer to values that a constraint of the schema forbids.
@@ -157,26 +168,19 @@ impl Submission {
         let Error::Constraint { kind, message } = error else {
             return self.failed(error);
         };
-        let route = &self.form.route;
-        self.core.log(&format!("POST {route}: {message}"));
-        self.report(violated(*kind), error)
+        self.core.log(&format!("{}: {message}", self.form));
+        let (status, sentence) = violated(*kind);
+        self.report(self.refuse(status, sentence), error)
     }
 
     /// The answer where the database did not do its part.
     pub(crate) fn failed(&self, error: &Error) -> Response {
         let Form { route, params, .. } = &*self.form;
         let place = self.form.place_of(error);
-        let response = match self.core.failure(route, params, place.as_deref(), error) {
-            PageFailure::Busy => busy(),
-            PageFailure::Away => away(),
-            PageFailure::NoSuchPage => self.not_found(),
-            PageFailure::Parameter(sentence) => refusal(400, &sentence),
-            PageFailure::Internal => {
-                let request = self.request.as_request();
-                self.generation.error.respond(&request, Bytes::new())
-            }
-        };
-        self.report(response, error)
+        let failure = self.core.failure(route, params, place.as_deref(), error);
+        let request = self.request.as_request();
+        let is_api = !self.form.is_for_people();
+        self.report(self.generation.failed(&request, is_api, &failure), error)
     }
 
     /// The response, with why for the developer.
@@ -278,31 +282,22 @@ pub(crate) fn see_other(target: &str, cookies: impl IntoIterator<Item = String>)
 
 /// A duplicate, a reference to a missing row, and a row that others refer to are conflicts (409); a
 /// value that the schema never allows cannot be processed (422).
-fn violated(kind: ConstraintKind) -> Response {
+const fn violated(kind: ConstraintKind) -> (u16, &'static str) {
     match kind {
-        ConstraintKind::Unique | ConstraintKind::PrimaryKey => refusal(409, "This exists already."),
-        ConstraintKind::ForeignKey => refusal(409, "This refers to something that does not exist."),
+        ConstraintKind::Unique | ConstraintKind::PrimaryKey => (409, "This exists already."),
+        ConstraintKind::ForeignKey => (409, "This refers to something that does not exist."),
         ConstraintKind::StillReferenced => {
-            refusal(409, "This is still in use: something else refers to it.")
+            (409, "This is still in use: something else refers to it.")
         }
-        ConstraintKind::EitherReference => refusal(
+        ConstraintKind::EitherReference => (
             409,
             "This refers to something that does not exist, or something else still refers to it.",
         ),
-        ConstraintKind::NotNull => refusal(422, "A field that must be filled in is empty."),
+        ConstraintKind::NotNull => (422, "A field that must be filled in is empty."),
         ConstraintKind::Check | ConstraintKind::Other => {
-            refusal(422, "A field is too short, too long or not allowed.")
+            (422, "A field is too short, too long or not allowed.")
         }
     }
-}
-
-/// A refusal as a small page, because a person at a form reads it.
-pub(crate) fn refusal(status: u16, sentence: &str) -> Response {
-    Response::builder(status)
-        .field("Content-Type", "text/plain; charset=utf-8")
-        .field("X-Content-Type-Options", "nosniff")
-        .field("Cache-Control", "no-store")
-        .body(format!("{sentence}\n"))
 }
 
 #[cfg(test)]

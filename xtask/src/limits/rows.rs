@@ -104,7 +104,7 @@ const fn option(name: &'static str, unit: Unit) -> Place {
 
 use Unit::{Bytes, Count, Time};
 
-pub(super) const ROWS: [Row; 58] = [
+pub(super) const ROWS: [Row; 59] = [
     Row {
         what: "request target, head, fields, body",
         amount: "{}, {}, {}, {}",
@@ -381,9 +381,15 @@ pub(super) const ROWS: [Row; 58] = [
         past: "the rest is counted, not shown; an error",
     },
     Row {
-        what: "fields of a form",
+        what: "fields of a form, members of a JSON body",
         amount: "{}",
         places: &[constant(SITE, "MAX_FIELDS", Count)],
+        past: "400",
+    },
+    Row {
+        what: "levels of a JSON body",
+        amount: "{}",
+        places: &[constant(SITE, "MAX_NESTING", Count)],
         past: "400",
     },
     Row {

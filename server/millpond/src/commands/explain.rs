@@ -138,7 +138,11 @@ fn text(explanation: &Value) -> String {
     let name = word(&explanation["target"]);
     let _ = match explanation["kind"].as_str() {
         Some("page") => writeln!(text, "{name} is the page {}", word(&explanation["route"])),
-        Some("form") => writeln!(text, "{name} takes a form: nothing is kept of it"),
+        Some("form") => writeln!(
+            text,
+            "{name} takes a form ({}): nothing is kept of it",
+            word(&explanation["methods"])
+        ),
         Some("file") => writeln!(
             text,
             "{name} is a file: it is kept until the folder changes"

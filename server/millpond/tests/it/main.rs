@@ -8,6 +8,7 @@
 mod acme;
 mod acme_database;
 mod adversary;
+mod api;
 mod cache;
 mod cli;
 mod databases;

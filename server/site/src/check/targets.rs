@@ -7,7 +7,7 @@ use millpond_http::path;
 use crate::{
     Problem,
     core::Generation,
-    page::{Form, RedirectPiece},
+    page::{Form, FormAnswer, RedirectPiece},
     session::Needs,
 };
 
@@ -20,7 +20,7 @@ pub(super) fn nowhere(generation: &Generation) -> Vec<Problem> {
             let file = file.unwrap_or_else(|| PathBuf::from(format!("pages ({})", page.route)));
             notes.extend(of_needs(generation, &page.needs, &file));
         }
-        if let Some(form) = &endpoint.form {
+        for form in &endpoint.forms {
             notes.extend(of_needs(generation, &form.needs, &form.file));
             notes.extend(of_form(generation, form));
         }
@@ -40,7 +40,11 @@ fn of_needs(generation: &Generation, needs: &Needs, file: &PathBuf) -> Vec<Probl
 fn of_form(generation: &Generation, form: &Form) -> Vec<Problem> {
     let verify = form.signing.verify.as_ref();
     let otherwise = verify.and_then(|verify| verify.otherwise.as_ref());
-    let targets = otherwise.into_iter().chain([&form.redirect]);
+    let after = match &form.answer {
+        FormAnswer::Redirect(pieces) => Some(pieces),
+        FormAnswer::Json { .. } => None,
+    };
+    let targets = otherwise.into_iter().chain(after);
     targets
         .filter_map(|pieces| note(generation, pieces, &form.file))
         .collect()

@@ -1,10 +1,11 @@
-//! A `.post.sql` file to a form.
+//! A `.post.sql` file, or one of another method that writes, to a form.
 
 use std::collections::BTreeSet;
 
 use millpond_db::{self as db, Database, Expect};
 
 use super::{
+    answer::{AnswerLines, Target},
     parameters::{SqlFile, misspelt, parameters, unused},
     redirect::{names, redirect},
     signing,
@@ -13,6 +14,7 @@ use super::{
 use crate::{
     Problem,
     dialect::Text,
+    methods::WriteMethod,
     page::{ArgumentSource, Form, FormStep, RedirectPiece},
     params::Param,
     route::Pattern,
@@ -23,6 +25,7 @@ use crate::{
 
 /// Compiles a form.
 pub(super) fn form(
+    method: WriteMethod,
     pattern: &Pattern,
     text: &Text,
     database: &Database,
@@ -36,57 +39,51 @@ pub(super) fn form(
         script: &script,
     };
     let one = |problem| vec![problem];
-    let target = target(source).map_err(one)?;
+    without_lines_of_pages(source).map_err(one)?;
+    let lines = AnswerLines::of(source).map_err(one)?;
+    let target = lines.target();
     let steps = FormSteps::prepare(source, database)?;
     let given = steps.given();
-    let misnamed = steps.misnamed(&given, target.0);
+    let misnamed = steps.misnamed(&given, target);
     if !misnamed.is_empty() {
         return Err(misnamed);
     }
     let mut params = parameters(source, &steps.prepared, &given).map_err(one)?;
-    let lines = &script.session;
+    let session = &script.session;
     signing::check(&file, &script, &steps.prepared, &given).map_err(one)?;
     let end = steps.prepared.len();
     let is_column = |name: &str| !steps.is_declared(name) && steps.column(end, name).is_some();
-    signing::add_params(&file, lines, is_column, &mut params).map_err(one)?;
+    signing::add_params(&file, session, is_column, &mut params).map_err(one)?;
     let needs = steps.needs();
-    let redirect = steps.redirect(&params, &needs, target).map_err(one)?;
+    let pieces = steps.redirect(&params, &needs, target).map_err(one)?;
     let mut signing =
-        signing::signing(&file, lines, &steps.prepared, &params, steps.verified).map_err(one)?;
-    let next = lines.next.as_ref();
+        signing::signing(&file, session, &steps.prepared, &params, steps.verified).map_err(one)?;
+    let next = session.next.as_ref();
     signing.next = next.and_then(|(name, _)| steps.argument(&params, &needs, end, name));
     Ok(Form {
+        method,
+        answer: lines.answer(&steps.prepared, pieces).map_err(one)?,
         route: pattern.to_string(),
         steps: steps.all(&params, &needs),
         params,
         needs,
         signing,
-        redirect,
         file,
     })
 }
 
-/// Where a form leads when it is done, and the line that says so.
-fn target(source: SqlFile<'_>) -> Result<(&str, usize), Problem> {
-    if let Some(order) = source.script.orders.first() {
-        let problem = Problem::new(source.file, "only a page has an order to choose");
-        return Err(problem
-            .at(order.line, 1)
-            .hint("this line belongs into the .sql file of a page"));
-    }
-    if let Some(bytes) = &source.script.bytes {
-        let problem = Problem::new(source.file, "only a page answers with bytes");
-        return Err(problem
-            .at(bytes.line.number, 1)
-            .hint("this line belongs into the .sql file of a page"));
-    }
-    match &source.script.redirect {
-        Some((target, line)) => Ok((target, *line)),
-        None => Err(
-            Problem::new(source.file, "the form says not where to go when it is done")
-                .hint("end the file with a line such as: -- redirect: /read?id=:id"),
-        ),
-    }
+/// Lines that only a page may have.
+fn without_lines_of_pages(source: SqlFile<'_>) -> Result<(), Problem> {
+    let order = source.script.orders.first().map(|order| order.line);
+    let bytes = source.script.bytes.as_ref().map(|bytes| bytes.line.number);
+    let (line, message) = match (order, bytes) {
+        (Some(line), _) => (line, "only a page has an order to choose"),
+        (None, Some(line)) => (line, "only a page answers with bytes"),
+        (None, None) => return Ok(()),
+    };
+    Err(Problem::new(source.file, message)
+        .at(line, 1)
+        .hint("this line belongs into the .sql file of a page"))
 }
 
 /// The statements of a form, and where their values come from.
@@ -162,14 +159,19 @@ impl<'f> FormSteps<'f> {
     }
 
     /// Parameters that are probably misspelt, and those that nothing uses.
-    fn misnamed(&self, given: &BTreeSet<(usize, String)>, target: &str) -> Vec<Problem> {
+    fn misnamed(
+        &self,
+        given: &BTreeSet<(usize, String)>,
+        target: Option<Target<'_>>,
+    ) -> Vec<Problem> {
         let lines = &self.source.script.session;
         let hashes = lines.hashes.iter().map(|hash| hash.name.as_str());
         let others = hashes.chain(self.columns.iter().map(|(_, column)| column.as_str()));
         let others: Vec<&str> = others.collect();
         let mut problems = misspelt(self.source, &self.prepared, given, &others);
         problems.extend(unused(self.source, &self.prepared, |name| {
-            lines.uses(name) || names(target).any(|found| found == name)
+            let in_target = |target: &Target<'_>| names(target.path).any(|found| found == name);
+            lines.uses(name) || target.as_ref().is_some_and(in_target)
         }));
         problems
     }
@@ -215,7 +217,7 @@ impl<'f> FormSteps<'f> {
         &self,
         params: &[Param],
         needs: &Needs,
-        (target, line): (&str, usize),
+        target: Option<Target<'_>>,
     ) -> Result<Vec<RedirectPiece>, Problem> {
         let SqlFile { file, script, .. } = self.source;
         let lines = &script.session;
@@ -223,15 +225,19 @@ impl<'f> FormSteps<'f> {
             let path = verify.otherwise.as_deref()?;
             Some((path, verify.line.number))
         });
-        for (path, line) in after_else.chain([(target, line)]) {
+        let at_end = target.map(|target| (target.path, target.line));
+        for (path, line) in after_else.chain(at_end) {
             signing::check_target(file, lines, params, path, line)?;
         }
+        let Some(Target { path, line, word }) = target else {
+            return Ok(Vec::new());
+        };
         let source = |name: &str| self.argument(params, needs, self.prepared.len(), name);
-        redirect(target, source).map_err(|name| {
+        redirect(path, source).map_err(|name| {
             let columns = self.columns.iter().map(|(_, column)| column.as_str());
             let known = params.iter().map(|param| param.name.as_str()).chain(columns);
             let message = format!(
-                "the redirect names `:{name}`, which is neither a parameter nor a column of a `:one` query"
+                "the {word} names `:{name}`, which is neither a parameter nor a column of a `:one` query"
             );
             let problem = Problem::new(file, message).at(line, 1);
             match closest(&name, known) {
@@ -251,6 +257,8 @@ impl<'f> FormSteps<'f> {
                     .expect("every parameter was gathered"),
             };
             FormStep {
+                name: named.name.clone(),
+                rows: named.rows,
                 bind: query.params().iter().map(source).collect(),
                 query: query.clone(),
                 expect: match named.rows {

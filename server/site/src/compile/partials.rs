@@ -24,7 +24,7 @@ use crate::{
     script::{Declaration, NamedQuery, Rows, Script},
     session::{Needs, RESERVED},
     suggest::closest,
-    template::Reach,
+    template::{GivenQuery, Reach},
 };
 
 /// All of them, by the names of their templates.
@@ -173,6 +173,15 @@ impl Partial {
             .queries
             .iter()
             .zip(self.statements.iter().cloned())
+    }
+
+    /// What templates are given.
+    pub(super) fn given(&self) -> impl Iterator<Item = GivenQuery> {
+        self.prepared().map(|(named, all)| GivenQuery {
+            name: named.name.clone(),
+            rows: named.rows,
+            columns: Some(all[0].1.columns()),
+        })
     }
 
     /// Adds its parameters to those of a page whose queries are in `page`.

@@ -2,6 +2,7 @@
 //! run them. `tests/it` has a target for the site as a whole.
 
 mod forms;
+mod json;
 mod query;
 mod session;
 

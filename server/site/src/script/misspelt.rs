@@ -45,7 +45,7 @@ fn near(word: &str) -> Option<&'static str> {
 fn is_english(word: &str) -> bool {
     matches!(
         word,
-        "name" | "order" | "claims" | "require" | "hash" | "bytes"
+        "name" | "order" | "claims" | "require" | "hash" | "created" | "json" | "bytes"
     )
 }
 
@@ -102,12 +102,18 @@ mod tests {
             ("-- param id integer = 1", "-- param: id integer = 1"),
             ("-- redirect /x?id=:id", "-- redirect: /x?id=:id"),
             ("-- max-age 60s", "-- max-age: 60s"),
+            ("-- createt: /items/:id", "-- created: /items/:id"),
+            ("-- JSON: items", "-- json: items"),
+            ("-- json items", "-- json: items"),
         ] {
             assert_eq!(meant(line).as_deref(), Some(expected), "{line}");
         }
         for line in [
             "-- Note: this is one",
             "-- Orders: newest first",
+            "-- Created: 2026-11-26, by Ann",
+            "-- creates: a row",
+            "-- JSON: see below",
             "-- Required: a title",
             "-- Names: of members",
             "-- note: name",

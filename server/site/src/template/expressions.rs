@@ -66,6 +66,9 @@ impl<'t> Walk<'t> {
         let near = closest(var.id, names.iter().map(String::as_str));
         let hint = match near {
             Some(near) => format!("did you mean `{near}`?"),
+            None if self.scope.is_of_error() => {
+                "an error page sees `status`, `title` and `message`".to_owned()
+            }
             None => format!(
                 "a template sees the page's queries by name, `params` and `request`; here: {}",
                 self.scope.roots().collect::<Vec<_>>().join(", ")

@@ -19,7 +19,7 @@ use super::{
     syntax_config,
     walk::Walk,
 };
-use crate::{Problem, script::Rows, visitor};
+use crate::{Problem, error_answer, script::Rows, visitor};
 
 /// What a page gives its template.
 #[derive(Debug)]
@@ -28,6 +28,21 @@ pub(crate) struct Given {
     pub(crate) template: String,
     pub(crate) queries: Vec<GivenQuery>,
     pub(crate) params: Vec<String>,
+    /// Whether it is an error page, which has neither queries nor a request.
+    pub(crate) is_error: bool,
+}
+
+impl Given {
+    /// What an error page gets. Of the queries of partials it sees those that may give no row.
+    pub(crate) fn of_error(template: String, mut queries: Vec<GivenQuery>) -> Self {
+        queries.retain(|query| query.rows != Rows::One);
+        Self {
+            template,
+            queries,
+            params: Vec::new(),
+            is_error: true,
+        }
+    }
 }
 
 /// One of a page's queries.
@@ -117,6 +132,11 @@ fn roots(given: &Given, page: usize, cell: &Shape) -> BTreeMap<String, Known> {
     let mut roots: BTreeMap<String, Known> = queries
         .map(|query| (query.name.clone(), result(query, page, cell)))
         .collect();
+    if given.is_error {
+        let names = error_answer::ROOTS.iter();
+        roots.extend(names.map(|name| ((*name).to_owned(), Known::scalar())));
+        return roots;
+    }
     let params = given.params.iter();
     let params = params.map(|name| (name.clone(), Known::any())).collect();
     let request = visitor::FIELDS.iter().map(|field| {

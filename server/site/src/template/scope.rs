@@ -137,6 +137,11 @@ impl Scope {
         macros.chain(self.globals.iter().cloned()).collect()
     }
 
+    /// Whether the page is an error page, which has no request.
+    pub(super) fn is_of_error(&self) -> bool {
+        !self.roots.contains_key("request")
+    }
+
     /// The names that the page gives.
     pub(super) fn roots(&self) -> impl Iterator<Item = &str> {
         self.roots.keys().map(String::as_str)

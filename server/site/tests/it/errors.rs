@@ -6,10 +6,13 @@ use crate::support::TestSite;
 
 #[test]
 fn bad_parameters_are_named() {
-    let site = TestSite::new(&[(
-        "pages/read.sql",
-        "-- name: a :one\nselect title from article where id = :id;\n",
-    )]);
+    let site = TestSite::new(&[
+        (
+            "pages/read.sql",
+            "-- name: a :one\nselect title from article where id = :id;\n",
+        ),
+        ("pages/read.html", "{{ a.title }}"),
+    ]);
     for (target, sentence) in [
         ("/read", "The parameter \"id\" is missing.\n"),
         (
@@ -34,6 +37,7 @@ fn a_failing_page_gives_500_and_not_a_word_of_why() {
             "pages/overflow.sql",
             "-- name: a :one\nselect abs(-9223372036854775808) as x;\n",
         ),
+        ("pages/overflow.html", "{{ a.x }}"),
         (
             "pages/endless.html",
             "{% for i in range(100000) %}{% for j in range(100000) %}{% for k in range(1000) %}x{% endfor %}{% endfor %}{% endfor %}",
@@ -64,6 +68,7 @@ fn a_site_has_its_own_error_pages() {
                 "pages/read.sql",
                 "-- name: a :one\nselect title from article where id = :id;\n",
             ),
+            ("pages/read.html", "{{ a.title }}"),
             ("pages/broken.html", "{{ 1 / 0 }}{{ undefined_function() }}"),
         ]
         .iter()

@@ -36,13 +36,6 @@ fn faults_are_named_with_place_and_hint() {
         (
             &[(
                 "pages/a.post.sql",
-                "-- name: a :exec\ndelete from article where id = :id;\n",
-            )],
-            "pages/a.post.sql: the form says not where to go",
-        ),
-        (
-            &[(
-                "pages/a.post.sql",
                 "-- name: a :exec\ndelete from article where id = :id;\n-- redirect: /:ide\n",
             )],
             "pages/a.post.sql:3:1: the redirect names `:ide`",
@@ -73,7 +66,7 @@ fn faults_are_named_with_place_and_hint() {
         ),
         (
             &[("pages/404.html", "{{ request.path }}")],
-            "pages/404.html: ",
+            "pages/404.html:1:4: nothing gives the template `request`",
         ),
     ] {
         let found = problems(files);

@@ -48,7 +48,7 @@ fn a_basket_is_its_visitors(site: &TestSite) {
 #[test]
 fn the_recipes_work() {
     let mut files = files();
-    assert_eq!(files.len(), 15, "{files:?}");
+    assert_eq!(files.len(), 20, "{files:?}");
     files.push(("templates/layout.html", LAYOUT));
     let site = TestSite::new(&files);
     let sql = "insert into artist (name) values ('Ann'), ('Bob'); \
@@ -85,4 +85,34 @@ fn the_recipes_work() {
     assert_eq!(changed.status, 303, "{}", changed.body);
     has("/words?q=renamed", "Renamed");
     has("/albums", "Renamed");
+    has(
+        "/api/albums?page=3",
+        "{\"id\":46,\"title\":\"Renamed\",\"price_cents\":5}]",
+    );
+    let send = |method: &str, target: &str, body: &str| {
+        let request = OwnedRequest::new(method, target).field("Host", "site.test");
+        let request = match body {
+            "" => request,
+            _ => request.field("Content-Type", "application/json"),
+        };
+        site.ask(&request.body(body.to_owned()))
+    };
+    let blue = "{\"title\": \"Blue\", \"artist\": 1, \"price\": 999, \"released\": \"2026-11-26\"}";
+    let made = send("POST", "/api/albums", blue);
+    assert_eq!(
+        (made.status, made.field("location")),
+        (201, "/api/albums/47")
+    );
+    let changed = send("PATCH", "/api/albums/47", "{\"price\": 1099}");
+    let expected = "{\"id\":47,\"title\":\"Blue\",\"price_cents\":1099}";
+    assert_eq!((changed.status, &*changed.body), (200, expected));
+    has("/api/albums/47", "\"price_cents\":1099");
+    assert_eq!(send("DELETE", "/api/albums/47", "").status, 200);
+    assert_eq!(site.get("/api/albums/47").status, 404);
+    let missing = send("POST", "/api/albums", "{}");
+    assert!(
+        missing.body.contains("\"field\":\"title\""),
+        "{}",
+        missing.body
+    );
 }

@@ -22,6 +22,7 @@ fn given(template: &str) -> Given {
         template: template.to_owned(),
         queries: queries.collect(),
         params: vec!["page".to_owned(), "q".to_owned()],
+        is_error: false,
     }
 }
 

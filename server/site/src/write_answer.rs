@@ -1,0 +1,83 @@
+//! The answer to a write that is done: a redirect for people, or JSON for programs.
+
+use std::sync::Arc;
+
+use millpond_db::{ResultRows, Value};
+use millpond_http::Response;
+use serde_json::{Map, Value as Json};
+
+use crate::{
+    object::QueryResult,
+    page::{Form, FormAnswer},
+    page_type::JSON,
+    rules::local,
+    script::Rows,
+    submit::{Submission, see_other, target},
+};
+
+impl Submission {
+    /// The answer. `results` has the rows of each step.
+    pub(crate) fn done(
+        &self,
+        values: &[Value],
+        results: Vec<ResultRows>,
+        cookies: impl Iterator<Item = String>,
+    ) -> Response {
+        let (created, bare) = match &self.form.answer {
+            FormAnswer::Redirect(pieces) => {
+                let next = self.next(values, &results);
+                let to = next.unwrap_or_else(|| local(&target(pieces, values, &results)));
+                return see_other(&to, cookies);
+            }
+            FormAnswer::Json { created, bare } => (created, *bare),
+        };
+        let location = created.as_ref().map(|pieces| {
+            let to = target(pieces, values, &results);
+            local(&to)
+        });
+        let document = document(&self.form, bare, results);
+        let status = match (&location, &document) {
+            (Some(_), _) => 201,
+            (None, Some(_)) => 200,
+            (None, None) => 204,
+        };
+        let response = Response::builder(status)
+            .field("Cache-Control", "no-store")
+            .field("X-Content-Type-Options", "nosniff");
+        let location = location.iter().map(|to| ("Location", to.clone()));
+        let cookies = cookies.map(|cookie| ("Set-Cookie", cookie));
+        let lines = location.chain(cookies);
+        let response = lines.fold(response, |response, (name, value)| {
+            response.field(name, &value)
+        });
+        match document {
+            Some(document) => response
+                .field("Content-Type", JSON)
+                .body(document.to_string()),
+            None => response.empty(),
+        }
+    }
+}
+
+/// What the steps gave, as a page without a template shows it; none if nothing is given. The steps
+/// above `-- verify:` are left out: they know the hash of a password.
+fn document(form: &Form, bare: Option<usize>, results: Vec<ResultRows>) -> Option<Json> {
+    let steps = form.steps.iter().zip(results).enumerate();
+    let given = steps.filter(|(at, (step, _))| {
+        *at >= form.signing.lookups
+            && step.rows != Rows::Exec
+            && bare.is_none_or(|bare| bare == *at)
+    });
+    let mut members = given.map(|(_, (step, data))| {
+        let result = QueryResult {
+            rows: step.rows,
+            data: Arc::new(data),
+        };
+        (step.name.clone(), result.json())
+    });
+    if bare.is_some() {
+        return members.next().map(|(_, rows)| rows);
+    }
+    let members: Map<String, Json> = members.collect();
+    (!members.is_empty()).then_some(Json::Object(members))
+}

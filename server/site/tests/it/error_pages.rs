@@ -1,0 +1,166 @@
+//! Error pages of the site's own, for each status.
+
+use millpond_http::OwnedRequest;
+
+use crate::support::{TestSite, problems, write};
+
+const PAGE: &str = "{% extends 'layout.html' %}{% block main %}{{ status }} {{ title }}: {{ message }}{% endblock %}";
+const FILES: &[(&str, &str)] = &[
+    (
+        "templates/layout.html",
+        "<h1>{% block main %}{% endblock %}</h1>",
+    ),
+    ("pages/400.html", PAGE),
+    ("pages/4xx.html", "kind {{ status }} {{ title }}"),
+    ("pages/422.html", PAGE),
+    ("pages/429.html", "wait: {{ message }}"),
+    (
+        "pages/read.sql",
+        "-- name: a :one\nselect title from article where id = :id;\n",
+    ),
+    ("pages/read.html", "{{ a.title }}"),
+    ("pages/size.html", "{{ a.s }}"),
+    (
+        "pages/size.sql",
+        "-- param: s text in ('<b>', m)\n-- name: a :one\nselect :s as s;\n",
+    ),
+    (
+        "pages/add.post.sql",
+        "-- name: a :exec\ninsert into article (title) values (:title);\n-- redirect: /\n",
+    ),
+    ("pages/members.html", "for members"),
+    (
+        "pages/members.sql",
+        "-- require: claims.user\n-- name: a :one\nselect 1 as x;\n",
+    ),
+    (
+        "pages/login.post.sql",
+        "-- name: account :one?\nselect title as hash from article where title = :name;\n-- verify: account.hash = :password\n-- redirect: /\n",
+    ),
+];
+
+#[test]
+fn each_status_has_the_page_of_its_name_or_of_its_kind() {
+    let site = TestSite::new(FILES);
+    for (target, status, body) in [
+        (
+            "/read",
+            400,
+            "<h1>400 Bad Request: The parameter &quot;id&quot; is missing.</h1>",
+        ),
+        (
+            "/size?s=x",
+            400,
+            "<h1>400 Bad Request: The parameter &quot;s&quot; must be one of &lt;b&gt;, m.</h1>",
+        ),
+        (
+            "/%00",
+            400,
+            "<h1>400 Bad Request: The path cannot be read.</h1>",
+        ),
+        ("/nothing", 404, "kind 404 Not Found"),
+        ("/400", 404, "kind 404 Not Found"),
+        ("/4xx", 404, "kind 404 Not Found"),
+        ("/members", 403, "kind 403 Forbidden"),
+    ] {
+        for _ in 0..3 {
+            let answer = site.get(target);
+            assert_eq!((answer.status, &*answer.body), (status, body), "{target}");
+            assert_eq!(answer.field("content-type"), "text/html; charset=utf-8");
+        }
+    }
+    let refused = site.post("/add", "title=");
+    assert_eq!(site.post("/add", "title=One").body, "kind 409 Conflict");
+    assert_eq!(refused.status, 303, "{}", refused.body);
+    let long = site.post("/add", &format!("title={}", "x".repeat(50)));
+    assert_eq!(
+        (long.status, &*long.body, long.field("cache-control")),
+        (
+            422,
+            "<h1>422 Unprocessable Content: A field is too short, too long or not allowed.</h1>",
+            "no-store"
+        )
+    );
+}
+
+#[test]
+fn an_error_page_keeps_the_fields_of_its_answer() {
+    let site = TestSite::new(FILES);
+    let delete = OwnedRequest::new("DELETE", "/read?id=1").field("Host", "site.test");
+    let refused = site.ask(&delete);
+    assert_eq!(
+        (refused.status, &*refused.body),
+        (405, "kind 405 Method Not Allowed")
+    );
+    assert_eq!(refused.field("allow"), "GET, HEAD, OPTIONS");
+    let unknown = site.ask(&OwnedRequest::new("BREW", "/").field("Host", "site.test"));
+    assert_eq!(
+        (unknown.status, &*unknown.body),
+        (501, "This server does not know that method.\n")
+    );
+    let tries = (0..20).map(|_| site.post("/login", "name=x&password=y"));
+    let refused = tries
+        .into_iter()
+        .find(|answer| answer.status == 429)
+        .unwrap();
+    assert!(
+        refused.body.starts_with("wait: Too many attempts."),
+        "{}",
+        refused.body
+    );
+    assert!(refused.field("retry-after").parse::<u64>().unwrap() > 0);
+}
+
+#[test]
+fn an_absent_row_is_kept_and_shown_with_the_error_page() {
+    let site = TestSite::new(FILES);
+    let first = site.get("/read?id=9");
+    assert_eq!((first.status, first.cache()), (404, "fwd=miss; stored"));
+    let again = site.get("/read?id=9");
+    assert_eq!(
+        (again.status, again.cache(), &*again.body),
+        (404, "hit", "kind 404 Not Found")
+    );
+    assert_eq!(site.get("/read?id=1").status, 200);
+}
+
+#[test]
+fn an_error_page_follows_its_file() {
+    let site = TestSite::new(FILES);
+    assert!(site.get("/read").body.starts_with("<h1>"));
+    write(site.dir.path(), &[("pages/400.html", "new {{ status }}")]);
+    site.until("the page is read", || site.get("/read").body == "new 400");
+}
+
+#[test]
+fn what_cannot_be_an_error_page_is_a_fault() {
+    for (file, text, expected) in [
+        (
+            "pages/422.sql",
+            "-- name: a :one\nselect 1 as x;\n",
+            "pages/422.sql: `422` is the error page of a status, which has no queries",
+        ),
+        (
+            "pages/419.html",
+            "",
+            "pages/419.html: there is no status 419, so this error page is never shown\n  hint: did you mean `pages/4",
+        ),
+        (
+            "pages/400.html",
+            "{{ mesage }}",
+            "pages/400.html:1:4: nothing gives the template `mesage`\n  hint: did you mean `message`?",
+        ),
+        (
+            "pages/5xx.html",
+            "{{ request.path }}",
+            "pages/5xx.html:1:4: nothing gives the template `request`\n  hint: an error page sees `status`, `title` and `message`",
+        ),
+    ] {
+        let found = problems(&[(file, text)]);
+        assert!(found.starts_with(expected), "{file}: {found}");
+    }
+    assert_eq!(
+        problems(&[("pages/399.html", "a page"), ("pages/2024.html", "a year")]),
+        ""
+    );
+}
