@@ -6,6 +6,7 @@
 //! things differ from a form: null is a member that is not given, and a list is an array.
 
 use std::{
+    cell::Cell,
     collections::{BTreeMap, HashSet},
     fmt,
 };
@@ -21,6 +22,10 @@ use crate::{
 
 /// Objects and arrays may not be nested deeper than this.
 pub(crate) const MAX_NESTING: usize = 64;
+
+/// A body may not have more values than this, nested ones counted: each takes some time of a
+/// worker, and `limits.body` may be large for the sake of files.
+const MAX_JSON_VALUES: usize = 100_000;
 
 /// The members of an object by their names, each as its text.
 #[derive(Debug)]
@@ -44,7 +49,11 @@ impl<'b> JsonBody<'b> {
         }
         let unreadable = |error: serde_json::Error| format!("The JSON cannot be read: {error}.");
         let mut reader = serde_json::Deserializer::from_str(text);
-        let nested = Nested { depth: MAX_NESTING };
+        let values = Cell::new(MAX_JSON_VALUES);
+        let nested = Nested {
+            depth: MAX_NESTING,
+            values: &values,
+        };
         nested.deserialize(&mut reader).map_err(unreadable)?;
         reader.end().map_err(unreadable)?;
         let members: BTreeMap<String, &RawValue> =
@@ -108,15 +117,17 @@ fn items(param: &Param, text: &str) -> Result<Value, BadParam> {
 /// Reads what `serde_json` alone would take: a member that is given twice, of which programs
 /// choose one or the other (RFC 8259 section 4), and what is nested too deeply.
 #[derive(Clone, Copy)]
-struct Nested {
+struct Nested<'c> {
     /// How many levels there may still be.
     depth: usize,
+    /// How many values there may still be in the whole body.
+    values: &'c Cell<usize>,
 }
 
-impl Nested {
+impl Nested<'_> {
     fn inside<E: Error>(self) -> Result<Self, E> {
         let depth = self.depth.checked_sub(1);
-        depth.map(|depth| Self { depth }).ok_or_else(|| {
+        depth.map(|depth| Self { depth, ..self }).ok_or_else(|| {
             E::custom(format_args!(
                 "it is nested deeper than {MAX_NESTING} levels"
             ))
@@ -124,15 +135,20 @@ impl Nested {
     }
 }
 
-impl<'de> DeserializeSeed<'de> for Nested {
+impl<'de> DeserializeSeed<'de> for Nested<'_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, reader: D) -> Result<(), D::Error> {
+        let Some(left) = self.values.get().checked_sub(1) else {
+            let message = format_args!("it has more than {MAX_JSON_VALUES} values");
+            return Err(D::Error::custom(message));
+        };
+        self.values.set(left);
         reader.deserialize_any(self)
     }
 }
 
-impl<'de> Visitor<'de> for Nested {
+impl<'de> Visitor<'de> for Nested<'_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -336,6 +352,9 @@ mod tests {
             format!("{{{}}}", members.collect::<Vec<_>>().join(","))
         };
         assert!(JsonBody::read(members(MAX_FIELDS).as_bytes()).is_ok());
+        // The object and its member count too.
+        let values = |count: usize| format!("{{\"a\":[{}]}}", vec!["1"; count - 2].join(","));
+        assert!(JsonBody::read(values(MAX_JSON_VALUES).as_bytes()).is_ok());
         for (body, expected) in [
             ("", "one JSON object"),
             ("[]", "one JSON object"),
@@ -367,6 +386,7 @@ mod tests {
             ("{/**/}", "cannot be read"),
             (&nested(MAX_NESTING + 1), "nested deeper"),
             (&nested(200_000), "nested deeper"),
+            (&values(MAX_JSON_VALUES + 1), "more than 100000 values"),
             (&members(MAX_FIELDS + 1), "more than 1000 members"),
         ] {
             let refused = JsonBody::read(body.as_bytes()).unwrap_err();

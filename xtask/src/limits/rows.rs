@@ -387,9 +387,12 @@ pub(super) const ROWS: [Row; 59] = [
         past: "400",
     },
     Row {
-        what: "levels of a JSON body",
-        amount: "{}",
-        places: &[constant(SITE, "MAX_NESTING", Count)],
+        what: "levels of a JSON body; its values",
+        amount: "{}; {}",
+        places: &[
+            constant(SITE, "MAX_NESTING", Count),
+            constant(SITE, "MAX_JSON_VALUES", Count),
+        ],
         past: "400",
     },
     Row {
