@@ -6,7 +6,8 @@ pub(super) struct Element {
     pub(super) name: &'static str,
     /// True for elements without content and end.
     pub(super) is_void: bool,
-    /// Open elements that it ends, as in a browser, back to the last that it must stand within.
+    /// Open elements that it ends, as in a browser, back to the last that it must stand within. If
+    /// they stayed open here, their end tags could end elements of the page.
     pub(super) ends: &'static [&'static str],
     /// Elements of which one must be open: outside of them it would end an element of the page.
     pub(super) within: &'static [&'static str],
@@ -54,6 +55,13 @@ const fn block(name: &'static str) -> Element {
     }
 }
 
+const fn heading(name: &'static str) -> Element {
+    Element {
+        ends: &["p", "h1", "h2", "h3", "h4", "h5", "h6"],
+        ..plain(name)
+    }
+}
+
 const fn part(
     name: &'static str,
     within: &'static [&'static str],
@@ -75,7 +83,7 @@ const OF_ALL: [(&str, AttributeKind); 3] = [
 
 const TABLE: &[&str] = &["table"];
 const ROWS: &[&str] = &["caption", "tbody", "td", "tfoot", "th", "thead", "tr"];
-/// Elements in which a paragraph and a link begin anew.
+/// Elements in which paragraphs, headings, links and tables begin anew.
 pub(super) const SCOPES: &[&str] = &["caption", "td", "th"];
 const CELL: &[(&str, AttributeKind)] = &[
     ("colspan", Number),
@@ -112,12 +120,12 @@ static ELEMENTS: [Element; 55] = [
     plain("em"),
     block("figcaption"),
     block("figure"),
-    block("h1"),
-    block("h2"),
-    block("h3"),
-    block("h4"),
-    block("h5"),
-    block("h6"),
+    heading("h1"),
+    heading("h2"),
+    heading("h3"),
+    heading("h4"),
+    heading("h5"),
+    heading("h6"),
     Element {
         ends: &["p"],
         ..void("hr")
@@ -152,7 +160,10 @@ static ELEMENTS: [Element; 55] = [
     plain("sub"),
     part("summary", &["details"], &[]),
     plain("sup"),
-    block("table"),
+    Element {
+        ends: &["p", "table"],
+        ..plain("table")
+    },
     part("tbody", TABLE, ROWS),
     Element {
         attributes: CELL,
