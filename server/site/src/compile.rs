@@ -21,10 +21,11 @@ use crate::{
     route::{Pattern, Router},
     script::{NamedQuery, Rows, Script},
     session::Needs,
-    template::{self, Given, GivenQuery},
+    template::{self, Given, GivenForms, GivenQuery},
 };
 
 mod form;
+mod invalid;
 mod parameters;
 mod redirect;
 mod rewrite;
@@ -102,6 +103,13 @@ pub(crate) fn compile(
         };
         problems.extend(added.err().into_iter().flatten());
     }
+    // Without all pages and forms, what leads where is unknown.
+    match problems.is_empty() {
+        true => problems.extend(pages.link_forms(&mut given)),
+        false => given
+            .iter_mut()
+            .for_each(|page| page.forms = GivenForms::Unknown),
+    }
     // PostgreSQL gives documents and lists as such.
     let has_documents = dialect == Dialect::Postgres;
     let inspection = template::inspect(&pages.environment, &sources, &given, has_documents);
@@ -115,13 +123,13 @@ pub(crate) fn compile(
 }
 
 impl Pages {
-    /// Whether a form begins sessions, so that there must be a key to sign them with.
+    /// Whether a form begins sessions or leads back, so that there must be a key to sign with.
     pub(crate) fn issue_sessions(&self) -> bool {
         let mut forms = self
             .endpoints
             .iter()
             .filter_map(|endpoint| endpoint.form.as_ref());
-        forms.any(|form| !form.signing.claims.is_empty())
+        forms.any(|form| !form.signing.claims.is_empty() || form.invalid.is_some())
     }
 
     /// Adds `pages/404.html` or its like.
@@ -191,9 +199,19 @@ impl Pages {
         let file = sql.map_or_else(|| PathBuf::from(format!("pages/{stem}.sql")), Text::page);
         let text = sql.map_or("", |sql| &sql.text);
         let script = Script::parse(&file, text).map_err(|problem| vec![problem])?;
-        if let Some((_, line)) = script.redirect {
+        let invalid = script
+            .invalid
+            .as_ref()
+            .map(|(_, line)| (*line, "a page is never invalid"));
+        let message = script
+            .messages
+            .first()
+            .map(|message| (message.line, "a page has no message"));
+        let redirect = script.redirect.as_ref();
+        let redirect = redirect.map(|(_, line)| (*line, "a page has no redirect"));
+        if let Some((line, what)) = redirect.or(invalid).or(message) {
             return Err(vec![
-                Problem::new(file, "a page has no redirect")
+                Problem::new(file, what)
                     .at(line, 1)
                     .hint("a form's queries are in a .post.sql file"),
             ]);
@@ -268,6 +286,7 @@ impl Pages {
             page_type,
             vary: script.vary.into(),
             needs: needs.into(),
+            forms: None,
             private: AtomicBool::new(false),
             counters: Counters::default(),
         })
@@ -333,6 +352,7 @@ fn given_to(
         queries: queries.collect(),
         params: params.iter().map(|param| param.name.clone()).collect(),
         is_error: false,
+        forms: GivenForms::None,
     }
 }
 

@@ -77,7 +77,9 @@ pub(crate) const AWAY: ErrorAnswer<'static> = ErrorAnswer::unavailable(
 
 /// The answers that were made of the site's own error pages.
 #[derive(Debug, Default)]
-pub(crate) struct PreparedErrors(Mutex<BTreeMap<(u16, Box<str>), Arc<Prepared>>>);
+pub(crate) struct PreparedErrors(Mutex<BTreeMap<StatusAndSentence, Arc<Prepared>>>);
+
+type StatusAndSentence = (u16, Box<str>);
 
 impl Generation {
     /// The answer for an error.

@@ -35,12 +35,16 @@ mod duration;
 mod error_answer;
 mod explain;
 mod filters;
+mod flash_kind;
 mod folder;
 mod form;
+mod form_values;
 #[cfg(test)]
 mod fuzz;
 mod gather;
 mod hosts;
+mod invalid;
+mod led_back;
 mod listing;
 mod locale;
 mod log;

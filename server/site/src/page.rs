@@ -11,7 +11,10 @@ use std::{
 
 use millpond_db as db;
 
-use crate::{page_type::PageType, params::Param, route::Pattern, script::Rows, session::Needs};
+use crate::{
+    invalid::Invalid, page_type::PageType, params::Param, route::Pattern, script::Rows,
+    session::Needs,
+};
 
 /// A path of the site, with what answers GET and what answers POST.
 #[derive(Debug)]
@@ -49,6 +52,8 @@ pub(crate) struct Page {
     /// What the page needs of the visitor's session. The claims' values follow the parameters'
     /// values.
     pub(crate) needs: Arc<Needs>,
+    /// The fields of the forms that lead back to the page, if there are any.
+    pub(crate) forms: Option<Arc<[Param]>>,
     /// Set when a render has looked at more of the request than the key holds.
     pub(crate) private: AtomicBool,
     pub(crate) counters: Counters,
@@ -148,6 +153,8 @@ pub(crate) struct Form {
     pub(crate) signing: Signing,
     pub(crate) steps: Vec<FormStep>,
     pub(crate) redirect: Vec<RedirectPiece>,
+    /// What is done if the form is refused.
+    pub(crate) invalid: Option<Invalid>,
 }
 
 impl Form {

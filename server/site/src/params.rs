@@ -49,6 +49,8 @@ impl Param {
 pub(crate) struct BadParam {
     /// The sentence for the client.
     pub(crate) sentence: String,
+    /// The same, to stand behind the parameter's name.
+    pub(crate) wrong: String,
     /// A part of the path cannot be what it is to be: there is no such page.
     pub(crate) is_in_path: bool,
 }
@@ -58,6 +60,7 @@ impl BadParam {
     pub(crate) fn new(param: &Param, wrong: &str) -> Self {
         Self {
             sentence: refused(&param.name, wrong),
+            wrong: wrong.to_owned(),
             is_in_path: param.in_path.is_some(),
         }
     }
@@ -147,6 +150,16 @@ impl Given<'_> {
             None if param.default.is_some() => given(""),
             None => Err(BadParam::new(param, "is missing")),
         }
+    }
+
+    /// The texts that are given for a parameter.
+    pub(crate) fn texts(&self, param: &Param) -> Vec<String> {
+        let in_form: Vec<String> = self.in_form(param).map(str::to_owned).collect();
+        if !in_form.is_empty() {
+            return in_form;
+        }
+        let query = self.query.unwrap_or_default();
+        in_query(query, &param.name).map(Cow::into_owned).collect()
     }
 
     fn in_form(&self, param: &Param) -> impl Iterator<Item = &str> {
@@ -385,7 +398,7 @@ pub(crate) fn push_key(key: &mut Vec<u8>, value: &Value) {
 
 /// The spellings of true and false in a request; a ticked box sends `on`, and an empty box sends
 /// nothing.
-fn truth(text: &str) -> Option<bool> {
+pub(crate) fn truth(text: &str) -> Option<bool> {
     const WORDS: [(&str, bool); 8] = [
         ("true", true),
         ("on", true),

@@ -8,9 +8,11 @@ use crate::{
 };
 
 mod declare;
+mod message;
 mod misspelt;
 
 pub(crate) use declare::{Declaration, OrderLine};
+pub(crate) use message::MessageLine;
 
 /// How many rows a query is to give.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,11 +52,14 @@ pub(crate) struct Script {
     pub(crate) vary: Vec<String>,
     /// The target, with its line.
     pub(crate) redirect: Option<(String, usize)>,
+    /// Where a form is filled in again that was refused, with the line.
+    pub(crate) invalid: Option<(String, usize)>,
+    pub(crate) messages: Vec<MessageLine>,
     pub(crate) session: SessionLines,
 }
 
 const DIRECTIVES: &[&str] = &[
-    "name", "param", "order", "redirect", "max-age", "depends", "vary",
+    "name", "param", "order", "redirect", "invalid", "message", "max-age", "depends", "vary",
 ];
 
 impl Script {
@@ -147,18 +152,8 @@ impl Script {
                 self.declare(order.declaration())?;
                 self.orders.push(order);
             }
-            "redirect" => {
-                if !rest.starts_with('/') || rest.starts_with("//") || rest.starts_with("/\\") {
-                    let hint = "for example: -- redirect: /read?id=:id".to_owned();
-                    return Err((
-                        "a redirect goes to a path of this site, beginning with one `/`".to_owned(),
-                        Some(hint),
-                    ));
-                }
-                if self.redirect.replace((rest.to_owned(), line)).is_some() {
-                    return Err(("a second redirect".to_owned(), Some("keep one".to_owned())));
-                }
-            }
+            "redirect" | "invalid" => self.leads_to(word, rest, line)?,
+            "message" => self.messages.push(message::message(rest, line)?),
             "max-age" => {
                 let age = duration::parse(rest)
                     .map_err(|why| (why, Some("for example: -- max-age: 60s".to_owned())))?;
@@ -180,6 +175,24 @@ impl Script {
             }
         }
         Ok(())
+    }
+
+    /// Takes up `-- redirect: /path` or `-- invalid: /path`.
+    fn leads_to(&mut self, word: &str, rest: &str, line: usize) -> Result<(), Complaint> {
+        let (target, article) = match word {
+            "redirect" => (&mut self.redirect, "a"),
+            _ => (&mut self.invalid, "an"),
+        };
+        if !rest.starts_with('/') || rest.starts_with("//") || rest.starts_with("/\\") {
+            let message =
+                format!("{article} {word} goes to a path of this site, beginning with one `/`");
+            let hint = format!("for example: -- {word}: /read?id=:id");
+            return Err((message, Some(hint)));
+        }
+        match target.replace((rest.to_owned(), line)) {
+            Some(_) => Err((format!("a second {word}"), Some("keep one".to_owned()))),
+            None => Ok(()),
+        }
     }
 
     fn declare(&mut self, declaration: Declaration) -> Result<(), Complaint> {

@@ -101,7 +101,7 @@ impl SiteService {
         if let Err(bad) = written {
             return not_taken(generation, request, &bad).into();
         }
-        let why = match self.look(generation, page, key, request) {
+        let why = match self.look(generation, page, key, (request, path)) {
             Ok(hit) => return self.give(generation, page, key, request, session, &hit),
             Err(why) => why,
         };
@@ -172,8 +172,13 @@ impl SiteService {
         generation: &Generation,
         page: &Page,
         key: &[u8],
-        request: &Request<'_>,
+        (request, path): (&Request<'_>, &str),
     ) -> Result<Hit<Cached, DatabaseFeed>, MissOrBypass> {
+        if page.forms.is_some()
+            && let Some(flash) = generation.sessions.flash_of(request, path)
+        {
+            return Err(MissOrBypass::LedBack(flash));
+        }
         if !self.core.cache {
             return Err(MissOrBypass::CacheOff);
         }
@@ -219,6 +224,7 @@ impl SiteService {
             match why {
                 MissOrBypass::Miss(why) => ask.answer(why).await,
                 MissOrBypass::UnseenWrites(unseen) => ask.answer_writer(unseen).await,
+                MissOrBypass::LedBack(flash) => ask.answer_led_back(flash).await,
                 MissOrBypass::CacheOff => ask.answer_uncached().await,
             }
         })
@@ -287,6 +293,7 @@ impl SiteService {
             request: request.to_owned().body(Bytes::new()),
             body: request.body.clone(),
             encoding,
+            back: None,
         };
         Reply::later(submission.submit())
     }

@@ -13,6 +13,7 @@ use crate::{
     core::{Core, Generation},
     error_answer::{AWAY, BUSY, ErrorAnswer},
     form::{self, Encoding, Refused},
+    invalid::Back,
     page::{ArgumentSource, Form, FormStep, RedirectPiece},
     params::Given,
     rules::{VALUE, local},
@@ -32,6 +33,8 @@ pub(crate) struct Submission {
     pub(crate) request: OwnedRequest,
     pub(crate) body: Bytes,
     pub(crate) encoding: Encoding,
+    /// Where the visitor is led back to if the form is refused.
+    pub(crate) back: Option<Back>,
 }
 
 impl Submission {
@@ -50,10 +53,13 @@ impl Submission {
             form: &fields,
             query: query.as_deref(),
         };
+        let invalid = self.form.invalid.as_ref();
+        let back = invalid.and_then(|invalid| invalid.back(&self.form.params, &given));
+        self.back = back;
         let mut values = match given.values(&self.form.params) {
             Ok(values) => values,
             Err(bad) if bad.is_in_path => return self.not_found(),
-            Err(bad) => return self.refuse(400, &bad.sentence),
+            Err(bad) => return self.refuse_params(&given, &bad),
         };
         drop(fields);
         drop(body);
@@ -72,8 +78,8 @@ impl Submission {
         let is_missing = |(step, rows): (&FormStep, &ResultRows)| {
             step.expect == Expect::One && rows.rows.is_empty()
         };
-        if steps.into_iter().any(is_missing) {
-            return Err(self.not_found());
+        if let Some(step) = steps.into_iter().position(is_missing) {
+            return Err(self.refuse_missing(step));
         }
         self.hash(&mut values).await?;
         let (written, position) = self.write(&values, &results).await?;
@@ -110,17 +116,21 @@ impl Submission {
         }
         match self.core.database.write(steps.collect()).await {
             Ok(written) => Ok((written.results, Some(written.position))),
-            Err(Error::NoRow { .. }) => Err(self.not_found()),
+            Err(Error::NoRow { step }) => Err(self.refuse_missing(found.len() + step)),
             Err(Error::TooLarge { limit })
                 if values.iter().any(|value| value.heap_size() > limit) =>
             {
                 Err(self.refuse(413, "A field is larger than this site's database accepts."))
             }
-            Err(Error::Constraint { kind, message }) => {
+            Err(Error::Constraint {
+                kind,
+                message,
+                violated: about,
+                sql,
+            }) => {
                 self.core
                     .log(&format!("POST {}: {message}", self.form.route));
-                let (status, sentence) = violated(kind);
-                Err(self.refuse(status, sentence))
+                Err(self.refuse_constraint(kind, (&about, &sql), violated(kind)))
             }
             Err(error) => Err(self.failed(&error)),
         }
@@ -150,7 +160,7 @@ impl Submission {
         self.generation.refuse(&self.request.as_request(), error)
     }
 
-    fn not_found(&self) -> Response {
+    pub(crate) fn not_found(&self) -> Response {
         let request = self.request.as_request();
         self.generation.not_found.respond(&request, Bytes::new())
     }
@@ -163,7 +173,7 @@ impl Submission {
             PageFailure::Busy => self.answer_error(&BUSY),
             PageFailure::Away => self.answer_error(&AWAY),
             PageFailure::NoSuchPage => self.not_found(),
-            PageFailure::Parameter(sentence) => self.refuse(400, &sentence),
+            PageFailure::Parameter(sentence) => self.refuse_value(error, &sentence),
             PageFailure::Internal => {
                 let request = self.request.as_request();
                 self.generation.error.respond(&request, Bytes::new())

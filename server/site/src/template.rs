@@ -20,7 +20,7 @@ mod shape;
 mod syntax;
 mod walk;
 
-pub(crate) use inspect::{Given, GivenQuery, inspect};
+pub(crate) use inspect::{Given, GivenForms, GivenQuery, inspect};
 
 /// The error of a render for the owner's log: the place where it arose, what it is, and by which
 /// templates the render came there.

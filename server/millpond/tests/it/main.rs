@@ -14,6 +14,7 @@ mod databases;
 mod descriptors;
 mod explain;
 mod fixing;
+mod form_errors;
 mod hostile;
 mod hostile_tls;
 mod hosts;

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use millpond_db::{self as db, Database, Expect};
 
 use super::{
+    invalid::invalid,
     parameters::{SqlFile, misspelt, parameters, unused},
     redirect::{names, redirect},
     signing,
@@ -49,6 +50,7 @@ pub(super) fn form(
     signing::add_params(&file, lines, &mut params).map_err(one)?;
     let needs = steps.needs();
     let redirect = steps.redirect(&params, &needs, target).map_err(one)?;
+    let invalid = invalid(&file, &script, &steps.prepared, &params).map_err(one)?;
     let signing =
         signing::signing(&file, lines, &steps.prepared, &params, steps.verified).map_err(one)?;
     Ok(Form {
@@ -58,6 +60,7 @@ pub(super) fn form(
         needs,
         signing,
         redirect,
+        invalid,
         file,
     })
 }
@@ -159,7 +162,9 @@ impl<'f> FormSteps<'f> {
         let others: Vec<&str> = others.collect();
         let mut problems = misspelt(self.source, &self.prepared, given, &others);
         problems.extend(unused(self.source, &self.prepared, |name| {
-            lines.uses(name) || names(target).any(|found| found == name)
+            let back = self.source.script.invalid.iter();
+            let mut targets = back.map(|(target, _)| target.as_str()).chain([target]);
+            lines.uses(name) || targets.any(|to| names(to).any(|found| found == name))
         }));
         problems
     }

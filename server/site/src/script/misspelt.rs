@@ -43,7 +43,10 @@ fn near(word: &str) -> Option<&'static str> {
 
 /// Whether words of English are near: `-- Orders: newest first`, `-- Required: a title`.
 fn is_english(word: &str) -> bool {
-    matches!(word, "name" | "order" | "claims" | "require" | "hash")
+    matches!(
+        word,
+        "name" | "order" | "claims" | "require" | "hash" | "invalid" | "message"
+    )
 }
 
 /// Whether the line would be right with a colon behind its word.
@@ -94,11 +97,16 @@ mod tests {
             ("-- param id integer = 1", "-- param: id integer = 1"),
             ("-- redirect /x?id=:id", "-- redirect: /x?id=:id"),
             ("-- max-age 60s", "-- max-age: 60s"),
+            ("-- invald: /albums/new", "-- invalid: /albums/new"),
+            ("-- mesage: a = \"b\"", "-- message: a = \"b\""),
         ] {
             assert_eq!(meant(line).as_deref(), Some(expected), "{line}");
         }
         for line in [
             "-- Note: this is one",
+            "-- Message: of the day",
+            "-- Invalid: what has no title",
+            "-- message of the day",
             "-- Orders: newest first",
             "-- Required: a title",
             "-- Names: of members",
