@@ -383,6 +383,29 @@ mod tests {
     }
 
     #[test]
+    fn a_payload_is_read_whole_or_not_at_all() {
+        let payload = flash().payload(7, "ann");
+        assert_eq!(
+            Flash::read(payload.as_bytes()),
+            Some((flash(), 7, "ann".to_owned()))
+        );
+        for end in 0..payload.len() {
+            assert_eq!(Flash::read(&payload.as_bytes()[..end]), None);
+        }
+        for (part, other) in [
+            ("\"e\":7", "\"e\":-7"),
+            ("[\"6\",\"1\"]", "[6,1]"),
+            ("[\"6\",\"1\"]", "\"6\""),
+            ("\"unique\",", ""),
+            ("\"s\"", "\"x\""),
+        ] {
+            let other = payload.replacen(part, other, 1);
+            assert_ne!(other, payload);
+            assert_eq!(Flash::read(other.as_bytes()), None, "{other}");
+        }
+    }
+
+    #[test]
     fn without_a_key_there_is_none() {
         let none = Sessions::load(
             &SessionSettings::default(),

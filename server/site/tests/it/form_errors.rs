@@ -1,6 +1,7 @@
 //! `-- invalid:`: a form that was refused is shown again with what was typed, to the one visitor.
 
 use millpond_http::OwnedRequest;
+use millpond_site::SiteOptions;
 
 use crate::{
     both::{Housed, Kind, on_both},
@@ -314,6 +315,104 @@ fn the_address_of_the_page_may_have_values() {
     );
     // A part of the path that cannot be one is no page.
     assert_eq!(site.post("/article/x/edit", "title=x").status, 404);
+}
+
+#[test]
+fn what_cannot_be_told_apart_belongs_to_the_form() {
+    let site = TestSite::new(&[
+        (
+            "migrations/0002_pair.sql",
+            "create table pair (one integer not null references article, two integer references article, \
+             three integer references article deferrable initially deferred) strict;
+             create trigger refuse before insert on pair when new.one = 2 begin select raise(abort, 'secret'); end;",
+        ),
+        ("pages/pair.html", "{{ form.one }} {{ form.two }} {% for name in errors %}{{ name }}: {{ errors[name] }} {{ errors[name].kind }}{% endfor %}"),
+        (
+            "pages/pair.post.sql",
+            "-- name: a :exec\ninsert into pair (one, two, three) values (:one, :two, :three);\n-- param: one integer\n-- param: two integer\n-- param: three integer = null\n\
+             -- invalid: /pair\n-- redirect: /pair\n",
+        ),
+        (
+            "pages/one.post.sql",
+            "-- name: a :exec\ninsert into pair (one) values (:one);\n-- param: one text\n-- invalid: /pair\n-- redirect: /pair\n",
+        ),
+    ]);
+    let shown = |form: &str, body: &str| {
+        let flash = led(&site.post(form, body), "/pair");
+        get(&site, "/pair", &flash).body
+    };
+    assert_eq!(
+        shown("/pair", "one=8&two=9"),
+        "8 9 form: This refers to something that does not exist. reference"
+    );
+    assert_eq!(
+        shown("/pair", "one=1&two=1&three=9"),
+        "1 1 form: This refers to something that does not exist, or something else still refers to it. reference"
+    );
+    assert_eq!(
+        shown("/pair", "one=2&two=1"),
+        "2 1 one: One is too short, too long or not allowed. check"
+            .replace("one: One is", "form: A field is")
+    );
+    // Of two forms of one page, what both take is shown as it was typed.
+    assert_eq!(
+        shown("/one", "one=x%3C"),
+        "x&lt;  one: One is too short, too long or not allowed. check"
+    );
+    assert_eq!(get(&site, "/pair", "").body, "  ");
+    assert_eq!(get(&site, "/pair", "").cache(), "hit");
+}
+
+#[test]
+fn without_a_cache_and_with_members_it_is_the_same() {
+    let members = "-- require: claims.user\n-- name: me :one\nselect title from article where id = :claims.user;\n";
+    let files = [
+        (
+            "pages/mine.html",
+            "{{ me.title }} {{ form.title }} {{ errors.title }}",
+        ),
+        ("pages/mine.sql", members),
+        (
+            "pages/mine.post.sql",
+            "-- require: claims.user\n-- name: a :exec\nupdate article set title = :title where id = :claims.user;\n-- invalid: /mine\n-- redirect: /mine\n",
+        ),
+        (
+            "pages/enter.post.sql",
+            "-- param: id integer\n-- name: a :one\nselect id from article where id = :id;\n-- claims: user = a.id\n-- redirect: /mine\n",
+        ),
+    ];
+    for cache in [true, false] {
+        let site = TestSite::with(
+            &files,
+            SiteOptions {
+                cache,
+                ..SiteOptions::default()
+            },
+        );
+        let member = |id: &str| {
+            let answer = site.post("/enter", &format!("id={id}"));
+            answer
+                .field("set-cookie")
+                .split(';')
+                .next()
+                .unwrap()
+                .to_owned()
+        };
+        let (one, two) = (member("1"), member("2"));
+        let post = OwnedRequest::new("POST", "/mine")
+            .field("Host", "site.test")
+            .field("Cookie", &one)
+            .field("Content-Type", "application/x-www-form-urlencoded")
+            .body("title=Two");
+        let flash = led(&site.ask(&post), "/mine");
+        let page = |who: &str, flash: &str| get(&site, "/mine", &format!("{who}; {flash}")).body;
+        for _ in 0..3 {
+            assert_eq!(page(&one, &flash), "One Two Title exists already.");
+            assert_eq!(page(&two, &flash), "Two  ", "it is of another session");
+            assert_eq!(page(&one, "a=b"), "One  ");
+            assert_eq!(get(&site, "/mine", &flash).status, 403, "signed out");
+        }
+    }
 }
 
 #[test]
