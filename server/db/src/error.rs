@@ -7,7 +7,7 @@ use std::time::Duration;
 use rusqlite::ErrorCode;
 use rusqlite::ffi;
 
-use crate::foreign_key;
+use crate::{Violated, foreign_key};
 
 /// Why a read, a write or a migration failed. The messages contain SQL and paths: they are for the
 /// owner's log, never for a client.
@@ -21,6 +21,10 @@ pub enum Error {
         kind: ConstraintKind,
         /// SQLite's message, which names the table and the columns.
         message: String,
+        /// The same, read.
+        violated: Violated,
+        /// The statement; the one that commits for a constraint that is deferred.
+        sql: Arc<str>,
     },
     /// A step that expects a row ([`crate::Expect::One`], or a step whose column a later step
     /// binds) returned none; the write was rolled back.
@@ -186,9 +190,10 @@ impl Error {
     #[must_use]
     pub fn sql(&self) -> Option<&str> {
         match self {
-            Self::Sql { sql, .. } | Self::Value { sql, .. } | Self::Timeout { sql: Some(sql) } => {
-                Some(sql)
-            }
+            Self::Sql { sql, .. }
+            | Self::Value { sql, .. }
+            | Self::Constraint { sql, .. }
+            | Self::Timeout { sql: Some(sql) } => Some(sql),
             _ => None,
         }
     }
@@ -217,7 +222,9 @@ impl Error {
         match code.code {
             ErrorCode::ConstraintViolation => Self::Constraint {
                 kind: ConstraintKind::of(code.extended_code, sql),
+                violated: Violated::of_sqlite(&message),
                 message,
+                sql: sql.into(),
             },
             ErrorCode::OperationInterrupted => Self::Timeout {
                 sql: Some(sql.into()),

@@ -37,6 +37,9 @@ mod random;
 mod seen_writes;
 mod sqlite;
 mod value;
+mod violated;
+mod written;
+mod written_schema;
 
 pub use advice::{Advice, Remedy};
 pub use database::{Database, Health};
@@ -51,3 +54,6 @@ pub use sqlite::database::SqliteOptions;
 pub use sqlite::schema_copy::copy_schema;
 pub use sqlite::triggers::requirements::{repair_sqlite, sqlite_requirements};
 pub use value::{ResultRows, Value, ValueKind};
+pub use violated::Violated;
+pub use written::written_columns;
+pub use written_schema::WrittenSchema;

@@ -10,7 +10,7 @@ use crate::advice::Advice;
 use crate::feed::Snapshot;
 use crate::postgres::statement::Statement as PostgresStatement;
 use crate::sqlite::statement::Statement;
-use crate::{Position, ResultRows, Value, ValueKind};
+use crate::{Position, ResultRows, Value, ValueKind, WrittenSchema};
 
 /// One statement that the database has accepted. Cheap to clone.
 ///
@@ -90,6 +90,15 @@ impl Query {
         match self.prepared() {
             Prepared::Sqlite(statement) => statement.analysis().readonly,
             Prepared::Postgres(statement) => statement.analysis().readonly,
+        }
+    }
+
+    /// What the schema says of the tables that the statement writes.
+    #[must_use]
+    pub fn written_schema(&self) -> WrittenSchema {
+        match self.prepared() {
+            Prepared::Sqlite(statement) => statement.analysis().written.clone(),
+            Prepared::Postgres(statement) => statement.analysis().written.clone(),
         }
     }
 

@@ -19,6 +19,7 @@ use crate::{
     object::QueryResult,
     page::Page,
     render::{Rendered, render},
+    session::Flash,
     visitor::Visitor,
 };
 
@@ -32,6 +33,8 @@ pub(crate) enum MissOrBypass {
     Miss(MissReason),
     /// This node's feed may not have applied these writes of the visitor yet.
     UnseenWrites(Vec<Position>),
+    /// The visitor is led back to a form with this.
+    LedBack(Flash),
     /// The server runs without the store (`--no-cache`).
     CacheOff,
 }
@@ -467,7 +470,7 @@ fn status(why: MissReason, outcome: FillOutcome) -> &'static [u8] {
 }
 
 /// The `Cache-Status` and `Server-Timing` field lines.
-fn extra_fields(status: &[u8], timing: Option<Timing>) -> Bytes {
+pub(crate) fn extra_fields(status: &[u8], timing: Option<Timing>) -> Bytes {
     let mut lines = Vec::with_capacity(128);
     lines.extend_from_slice(b"Cache-Status: millpond; ");
     lines.extend_from_slice(status);

@@ -22,12 +22,13 @@ use crate::{
     route::{Pattern, Router},
     script::{NamedQuery, Script},
     session::Needs,
-    template::{self, Given, GivenQuery},
+    template::{self, Given, GivenForms, GivenQuery},
 };
 
 mod answer;
 mod bytes;
 mod form;
+mod invalid;
 mod notes;
 mod parameters;
 mod partials;
@@ -123,6 +124,13 @@ pub(crate) fn compile(
         };
         problems.extend(added.err().into_iter().flatten());
     }
+    // Without all pages and forms, what leads where is unknown.
+    match problems.is_empty() {
+        true => problems.extend(pages.link_forms(&mut given)),
+        false => given
+            .iter_mut()
+            .for_each(|page| page.forms = GivenForms::Unknown),
+    }
     // PostgreSQL gives documents and lists as such.
     let has_documents = dialect == Dialect::Postgres;
     // Without the queries of a partial, each page that shows it would seem to lack them.
@@ -140,10 +148,10 @@ pub(crate) fn compile(
 }
 
 impl Pages {
-    /// Whether a form begins sessions, so that there must be a key to sign them with.
+    /// Whether a form begins sessions or leads back, so that there must be a key to sign with.
     pub(crate) fn issue_sessions(&self) -> bool {
         let mut forms = self.endpoints.iter().flat_map(|endpoint| &endpoint.forms);
-        forms.any(|form| !form.signing.claims.is_empty())
+        forms.any(|form| !form.signing.claims.is_empty() || form.invalid.is_some())
     }
 
     /// Adds `pages/404.html` or its like.
@@ -309,6 +317,7 @@ impl Pages {
             page_type,
             vary: vary.into(),
             needs: needs.into(),
+            forms: None,
             private: AtomicBool::new(false),
             counters: Counters::default(),
         })
@@ -402,6 +411,7 @@ fn given_to(
         queries: queries.collect(),
         params: params.iter().map(|param| param.name.clone()).collect(),
         is_error: false,
+        forms: GivenForms::None,
     }
 }
 

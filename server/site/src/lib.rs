@@ -38,13 +38,17 @@ mod duration;
 mod error_answer;
 mod explain;
 mod filters;
+mod flash_kind;
 mod folder;
 mod form;
+mod form_values;
 #[cfg(test)]
 mod fuzz;
 mod gather;
 mod hosts;
+mod invalid;
 mod json_body;
+mod led_back;
 mod listing;
 mod locale;
 mod log;

@@ -13,6 +13,7 @@ use std::{
 use millpond_db as db;
 
 use crate::{
+    invalid::Invalid,
     methods::{WriteMethod, allow},
     page_bytes::PageBytes,
     page_type::PageType,
@@ -77,6 +78,8 @@ pub(crate) struct Page {
     /// What the page needs of the visitor's session. The claims' values follow the parameters'
     /// values.
     pub(crate) needs: Arc<Needs>,
+    /// The fields of the forms that lead back to the page, if there are any.
+    pub(crate) forms: Option<Arc<[Param]>>,
     /// Set when a render has looked at more of the request than the key holds.
     pub(crate) private: AtomicBool,
     pub(crate) counters: Counters,
@@ -183,6 +186,8 @@ pub(crate) struct Form {
     pub(crate) signing: Signing,
     pub(crate) steps: Vec<FormStep>,
     pub(crate) answer: FormAnswer,
+    /// What is done if the form is refused.
+    pub(crate) invalid: Option<Invalid>,
 }
 
 /// What is answered when all steps are done.

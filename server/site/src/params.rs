@@ -52,6 +52,8 @@ pub(crate) struct BadParam {
     pub(crate) name: String,
     /// The sentence for the client.
     pub(crate) sentence: String,
+    /// The same, to stand behind the parameter's name.
+    pub(crate) wrong: String,
     /// A part of the path cannot be what it is to be: there is no such page.
     pub(crate) is_in_path: bool,
 }
@@ -62,6 +64,7 @@ impl BadParam {
         Self {
             name: param.name.clone(),
             sentence: refused(&param.name, wrong),
+            wrong: wrong.to_owned(),
             is_in_path: param.in_path.is_some(),
         }
     }
@@ -159,6 +162,16 @@ impl Given<'_> {
             None if param.default.is_some() => given(""),
             None => Err(BadParam::new(param, "is missing")),
         }
+    }
+
+    /// The texts that are given for a parameter.
+    pub(crate) fn texts(&self, param: &Param) -> Vec<String> {
+        let in_form: Vec<String> = self.in_form(param).map(str::to_owned).collect();
+        if !in_form.is_empty() {
+            return in_form;
+        }
+        let query = self.query.unwrap_or_default();
+        in_query(query, &param.name).map(Cow::into_owned).collect()
     }
 
     fn in_form(&self, param: &Param) -> impl Iterator<Item = &str> {
@@ -408,7 +421,7 @@ pub(crate) fn push_key(key: &mut Vec<u8>, value: &Value) {
 
 /// The spellings of true and false in a request; a ticked box sends `on`, and an empty box sends
 /// nothing.
-fn truth(text: &str) -> Option<bool> {
+pub(crate) fn truth(text: &str) -> Option<bool> {
     const WORDS: [(&str, bool); 8] = [
         ("true", true),
         ("on", true),

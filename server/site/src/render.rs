@@ -11,10 +11,12 @@ use crate::{
     core::{Core, Generation},
     csv_rows::csv,
     filters::with_present_time,
+    form_values::roots,
     object::QueryResult,
     page::Page,
     page_params::PageParams,
-    page_type::{CSV, JSON, PageType},
+    page_type::{CSV, JSON},
+    session::Flash,
     visitor::Visitor,
 };
 
@@ -48,7 +50,7 @@ pub(crate) fn render(
             None => Rendered::Missing,
         };
     }
-    let Some(template) = &page.template else {
+    if page.template.is_none() {
         // A page of CSV has one query.
         if let (true, [object]) = (page.page_type.is_csv(), objects) {
             let body = csv(&object.data);
@@ -65,7 +67,62 @@ pub(crate) fn render(
         };
         let body = json.to_string().into_bytes();
         return Rendered::Page(prepare(page, JSON, body, cache_control(page)), None);
-    };
+    }
+    match text((core, generation), page, values, objects, visitor, None) {
+        Ok((body, _)) if visitor.touched() => {
+            Rendered::Private(prepare(page, page.page_type.media_type, body, PRIVATE))
+        }
+        Ok((body, end)) => {
+            let media_type = page.page_type.media_type;
+            Rendered::Page(prepare(page, media_type, body, cache_control(page)), end)
+        }
+        Err(error) => Rendered::Failed(error),
+    }
+}
+
+/// What a render for a visitor who is led back to a form came to. It is no [`Rendered`], so that
+/// nothing of it can get into the store, or to another visitor.
+pub(crate) enum RenderedForm {
+    /// For this request alone.
+    Alone(Arc<Prepared>),
+    /// A `:one` had no row.
+    Missing,
+    /// The template failed; the log says how.
+    Failed,
+}
+
+/// Renders a page with what a visitor typed into its form and what is wrong with it.
+pub(crate) fn render_with_form(
+    site: (&Core, &Generation),
+    page: &Page,
+    values: &[db::Value],
+    objects: &[Arc<QueryResult>],
+    visitor: &Arc<Visitor>,
+    flash: &Arc<Flash>,
+) -> RenderedForm {
+    if objects.iter().any(|object| object.is_missing()) {
+        return RenderedForm::Missing;
+    }
+    match text(site, page, values, objects, visitor, Some(flash)) {
+        Ok((body, _)) => {
+            let media_type = page.page_type.media_type;
+            RenderedForm::Alone(prepare(page, media_type, body, ALONE))
+        }
+        Err(_) => RenderedForm::Failed,
+    }
+}
+
+/// The text of a page that has a template, and when it ends even if nothing changes. The log has an
+/// error of the template.
+fn text(
+    (core, generation): (&Core, &Generation),
+    page: &Page,
+    values: &[db::Value],
+    objects: &[Arc<QueryResult>],
+    visitor: &Arc<Visitor>,
+    flash: Option<&Arc<Flash>>,
+) -> Result<(Vec<u8>, Option<Boottime>), minijinja::Error> {
+    let template = page.template.as_deref().unwrap_or_default();
     let mut context: BTreeMap<String, Value> = page
         .queries
         .iter()
@@ -78,28 +135,30 @@ pub(crate) fn render(
         "request".to_owned(),
         Value::from_dyn_object(visitor.clone()),
     );
+    if let Some(fields) = &page.forms {
+        context.extend(roots(fields, flash));
+    }
     let (text, end) = with_present_time(|| {
         let template = generation.pages.environment.get_template(template)?;
         template.render(Value::from(context))
     });
-    let PageType { media_type, .. } = page.page_type;
-    match text.map(|text| page.page_type.body(text)) {
-        Ok(body) if visitor.touched() => {
-            Rendered::Private(prepare(page, media_type, body, PRIVATE))
-        }
-        Ok(body) => Rendered::Page(prepare(page, media_type, body, cache_control(page)), end),
+    match text {
+        Ok(text) => Ok((page.page_type.body(text), end)),
         Err(error) => {
             core.log(&format!(
                 "{}: {}",
                 page.route,
                 crate::template::failure(&error)
             ));
-            Rendered::Failed(error)
+            Err(error)
         }
     }
 }
 
 const PRIVATE: &str = "private, no-cache";
+
+/// No memory keeps a page with what a visitor typed, not even the visitor's own.
+const ALONE: &str = "private, no-store";
 
 /// No cache between here and the visitor may keep a page that varies by claims.
 fn cache_control(page: &Page) -> &'static str {

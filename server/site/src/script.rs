@@ -9,10 +9,12 @@ use crate::{
 
 mod bytes;
 mod declare;
+mod message;
 mod misspelt;
 
 pub(crate) use bytes::{BytesLine, ColumnName, TextSource, is_media_type};
 pub(crate) use declare::{Declaration, OrderLine};
+pub(crate) use message::MessageLine;
 
 /// How many rows a query is to give.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,13 +58,17 @@ pub(crate) struct Script {
     pub(crate) created: Option<(String, usize)>,
     /// The query whose rows alone are the JSON, with its line.
     pub(crate) json: Option<(String, usize)>,
+    /// Where a form is filled in again that was refused, with the line.
+    pub(crate) invalid: Option<(String, usize)>,
+    pub(crate) messages: Vec<MessageLine>,
     pub(crate) session: SessionLines,
     /// What the page answers with, if not with all its queries.
     pub(crate) bytes: Option<BytesLine>,
 }
 
 const DIRECTIVES: &[&str] = &[
-    "name", "param", "order", "redirect", "created", "json", "bytes", "max-age", "depends", "vary",
+    "name", "param", "order", "redirect", "created", "json", "bytes", "invalid", "message",
+    "max-age", "depends", "vary",
 ];
 
 impl Script {
@@ -165,6 +171,13 @@ impl Script {
                 self.orders.push(order);
             }
             "redirect" => once(&mut self.redirect, "redirect", path(word, rest)?, line)?,
+            "invalid" => once(
+                &mut self.invalid,
+                "`-- invalid:` line",
+                path(word, rest)?,
+                line,
+            )?,
+            "message" => self.messages.push(message::message(rest, line)?),
             "created" => once(
                 &mut self.created,
                 "`-- created:` line",
@@ -282,6 +295,7 @@ fn path<'r>(word: &str, rest: &'r str) -> Result<&'r str, Complaint> {
     }
     let (what, example) = match word {
         "redirect" => ("a redirect goes to", "redirect: /read?id=:id"),
+        "invalid" => ("a refused form leads back to", "invalid: /albums/new"),
         _ => ("what is created has", "created: /items/:id"),
     };
     Err((

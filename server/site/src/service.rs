@@ -108,7 +108,7 @@ impl SiteService {
         if let Err(bad) = written {
             return not_taken(generation, page, request, &bad).into();
         }
-        let why = match self.look(generation, page, key, request) {
+        let why = match self.look(generation, page, key, (request, path)) {
             Ok(hit) => return self.give(generation, page, key, request, session, &hit),
             Err(why) => why,
         };
@@ -180,8 +180,13 @@ impl SiteService {
         generation: &Generation,
         page: &Page,
         key: &[u8],
-        request: &Request<'_>,
+        (request, path): (&Request<'_>, &str),
     ) -> Result<Hit<Cached, DatabaseFeed>, MissOrBypass> {
+        if page.forms.is_some()
+            && let Some(flash) = generation.sessions.flash_of(request, path)
+        {
+            return Err(MissOrBypass::LedBack(flash));
+        }
         if !self.core.cache {
             return Err(MissOrBypass::CacheOff);
         }
@@ -228,6 +233,7 @@ impl SiteService {
             match why {
                 MissOrBypass::Miss(why) => ask.answer(why).await,
                 MissOrBypass::UnseenWrites(unseen) => ask.answer_writer(unseen).await,
+                MissOrBypass::LedBack(flash) => ask.answer_led_back(flash).await,
                 MissOrBypass::CacheOff => ask.answer_uncached().await,
             }
         })
@@ -297,6 +303,7 @@ impl SiteService {
             body: request.body.clone(),
             body_kind,
             shown: OnceLock::new(),
+            back: None,
         };
         Reply::later(submission.submit())
     }

@@ -121,11 +121,11 @@ impl Submission {
             let password = text(&values[*at]);
             if password.chars().count() < SHORTEST_PASSWORD {
                 let sentence = format!("A password has at least {SHORTEST_PASSWORD} characters.");
-                return Err(self.refuse(422, &sentence));
+                return Err(self.refuse_password(*at, &sentence));
             }
             if password.len() > LONGEST_PASSWORD {
                 let sentence = format!("A password has at most {LONGEST_PASSWORD} bytes.");
-                return Err(self.refuse(422, &sentence));
+                return Err(self.refuse_password(*at, &sentence));
             }
             let hash = self.core.passwords.hash(password).await;
             let hash = hash.map_err(|refused| self.refused(refused))?;
@@ -241,7 +241,7 @@ impl Submission {
     fn wrong(&self, verify: &Verify, values: &[Value]) -> Response {
         match &verify.otherwise {
             Some(pieces) => see_other(&local(&target(pieces, values, &[])), None),
-            None => self.refuse(422, "The account or the password is wrong."),
+            None => self.refuse_account(),
         }
     }
 

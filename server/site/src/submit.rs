@@ -12,12 +12,13 @@ use millpond_http::{OwnedRequest, Response};
 use percent_encoding::utf8_percent_encode;
 
 use crate::{
+    cached::PageFailure,
     core::{Core, Generation},
     dev,
     error_answer::ErrorAnswer,
+    invalid::Back,
     page::{ArgumentSource, Form, FormStep, RedirectPiece},
-    params::BadParam,
-    problem_details::FieldError,
+    problem_details::wants_json,
     rules::VALUE,
     session::Session,
     sign::column,
@@ -38,6 +39,8 @@ pub(crate) struct Submission {
     pub(crate) body_kind: BodyKind,
     /// The values as they were sent, for the developer.
     pub(crate) shown: OnceLock<Vec<Value>>,
+    /// Where the visitor is led back to if the form is refused.
+    pub(crate) back: Option<Back>,
 }
 
 impl Submission {
@@ -51,9 +54,15 @@ impl Submission {
             Err((status, sentence)) => return self.refuse(status, &sentence),
         };
         let path: Vec<&str> = self.path_values.iter().map(String::as_str).collect();
+        let given = fields.given(&path, query.as_deref());
+        if !wants_json(&self.request.as_request(), !self.form.is_for_people()) {
+            let invalid = self.form.invalid.as_ref();
+            self.back = invalid.and_then(|invalid| invalid.back(&self.form.params, &given));
+        }
         let mut values = match fields.values(&self.form.params, &path, query.as_deref()) {
             Ok(values) => values,
-            Err(bad) => return self.refuse_params(&bad),
+            Err(bad) if bad.iter().any(|bad| bad.is_in_path) => return self.not_found(),
+            Err(bad) => return self.refuse_params(&given, &bad),
         };
         drop(fields);
         drop(body);
@@ -75,8 +84,8 @@ impl Submission {
         let is_missing = |(step, rows): (&FormStep, &ResultRows)| {
             step.expect == Expect::One && rows.rows.is_empty()
         };
-        if steps.into_iter().any(is_missing) {
-            return Err(self.not_found());
+        if let Some(step) = steps.into_iter().position(is_missing) {
+            return Err(self.refuse_missing(step));
         }
         self.hash(&mut values).await?;
         let (written, position) = self.write(&values, &results).await?;
@@ -109,7 +118,7 @@ impl Submission {
         }
         match self.core.database.write(steps.collect()).await {
             Ok(written) => Ok((written.results, Some(written.position))),
-            Err(Error::NoRow { .. }) => Err(self.not_found()),
+            Err(Error::NoRow { step }) => Err(self.refuse_missing(found.len() + step)),
             Err(Error::TooLarge { limit })
                 if values.iter().any(|value| value.heap_size() > limit) =>
             {
@@ -137,20 +146,10 @@ impl Submission {
         self.generation.broken(&request, is_api, extra)
     }
 
-    fn not_found(&self) -> Response {
+    pub(crate) fn not_found(&self) -> Response {
         let request = self.request.as_request();
         let is_api = !self.form.is_for_people();
         self.generation.missing(&request, is_api, Bytes::new())
-    }
-
-    /// The answer to parameters that are not right.
-    fn refuse_params(&self, bad: &[BadParam]) -> Response {
-        if bad.iter().any(|bad| bad.is_in_path) {
-            return self.not_found();
-        }
-        let errors: Vec<FieldError> = bad.iter().map(BadParam::error).collect();
-        let sentence = errors.first().map_or("", |error| &error.detail);
-        self.answer_error(&ErrorAnswer::new(400, sentence).errors(&errors))
     }
 
     /// The answer with an error.
@@ -165,12 +164,18 @@ impl Submission {
 
     /// The answer to values that a constraint of the schema forbids.
     fn refused_by_constraint(&self, error: &Error) -> Response {
-        let Error::Constraint { kind, message } = error else {
+        let Error::Constraint {
+            kind,
+            message,
+            violated: about,
+            sql,
+        } = error
+        else {
             return self.failed(error);
         };
         self.core.log(&format!("{}: {message}", self.form));
-        let (status, sentence) = violated(*kind);
-        self.report(self.refuse(status, sentence), error)
+        let response = self.refuse_constraint(*kind, (about, sql), violated(*kind));
+        self.report(response, error)
     }
 
     /// The answer where the database did not do its part.
@@ -180,13 +185,20 @@ impl Submission {
         let failure = self.core.failure(route, params, place.as_deref(), error);
         let request = self.request.as_request();
         let is_api = !self.form.is_for_people();
-        self.report(self.generation.failed(&request, is_api, &failure), error)
+        let response = match &failure {
+            PageFailure::Parameter { sentence, .. } if self.back.is_some() => {
+                self.refuse_value(error, sentence)
+            }
+            _ => self.generation.failed(&request, is_api, &failure),
+        };
+        self.report(response, error)
     }
 
-    /// The response, with why for the developer.
+    /// The response, with why for the developer. A visitor who is led back is not kept from that.
     fn report(&self, response: Response, error: &Error) -> Response {
         let dev = self.core.dev.as_ref();
-        let Some(dev) = dev.filter(|_| !dev::is_of_visitor(error)) else {
+        let is_shown = !dev::is_of_visitor(error) && response.status() >= 400;
+        let Some(dev) = dev.filter(|_| is_shown) else {
             return response;
         };
         let values = self.shown.get().map_or(&[][..], Vec::as_slice);

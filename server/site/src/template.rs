@@ -22,7 +22,7 @@ mod shape;
 mod syntax;
 mod walk;
 
-pub(crate) use inspect::{Given, GivenQuery, inspect};
+pub(crate) use inspect::{Given, GivenForms, GivenQuery, inspect};
 pub(crate) use reach::Reach;
 
 /// What a failed render says.

@@ -106,6 +106,15 @@ impl<'b> WriteBody<'b> {
         }
     }
 
+    /// What is given as text, which members of JSON are not.
+    pub(crate) fn given<'g>(&'g self, path: &'g [&'g str], query: Option<&'g str>) -> Given<'g> {
+        let form = match self {
+            Self::Form(fields) => &fields[..],
+            Self::Json(_) => &[],
+        };
+        Given { path, form, query }
+    }
+
     /// The declared parameters, typed: from the path, else the body, else the query string.
     ///
     /// # Errors
@@ -116,11 +125,7 @@ impl<'b> WriteBody<'b> {
         path: &[&str],
         query: Option<&str>,
     ) -> Result<Vec<Value>, Vec<BadParam>> {
-        let form = match self {
-            Self::Form(fields) => &fields[..],
-            Self::Json(_) => &[],
-        };
-        let given = Given { path, form, query };
+        let given = self.given(path, query);
         let value = |param| match self {
             Self::Form(_) => given.value(param),
             Self::Json(members) => members.value(param, &given),

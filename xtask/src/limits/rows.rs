@@ -104,7 +104,7 @@ const fn option(name: &'static str, unit: Unit) -> Place {
 
 use Unit::{Bytes, Count, Time};
 
-pub(super) const ROWS: [Row; 59] = [
+pub(super) const ROWS: [Row; 61] = [
     Row {
         what: "request target, head, fields, body",
         amount: "{}, {}, {}, {}",
@@ -334,6 +334,25 @@ pub(super) const ROWS: [Row; 59] = [
             constant(SITE, "MOST_CLAIMS", Count),
         ],
         past: "the form that begins the session fails and the log says so; a cookie with more is no session",
+    },
+    Row {
+        what: "what a refused form is shown with again: its cookie, its values, how long",
+        amount: "{}; {}; {}",
+        places: &[
+            constant("server/site/src/session/flash", "LONGEST", Bytes),
+            constant("server/site/src/session/flash", "VALUES", Bytes),
+            constant("server/site/src/session/flash", "LIFETIME", Time),
+        ],
+        past: "the longest values are left out; the page shows an empty form",
+    },
+    Row {
+        what: "answers of error pages that are prepared; their sentences",
+        amount: "{}; {}",
+        places: &[
+            constant(SITE, "MOST_PREPARED", Count),
+            constant("server/site/src/error_answer", "LONGEST_SENTENCE", Bytes),
+        ],
+        past: "each answer is rendered anew",
     },
     Row {
         what: "attempts at one account; from one address",

@@ -5,7 +5,7 @@ use std::sync::Arc;
 pub(crate) use super::server_error::{DatabaseError, chain};
 use super::server_error::{Position, ServerError};
 use super::sql::{Rewritten, byte_at};
-use crate::{ConstraintKind, Error, SqlError, foreign_key};
+use crate::{ConstraintKind, Error, SqlError, Violated, foreign_key};
 
 /// SQLSTATEs that are looked at one by one.
 mod state {
@@ -102,7 +102,17 @@ pub(crate) fn sort(
             ConstraintKind::ForeignKey => foreign_key::violated(&message, sql),
             other => other,
         };
-        return Error::Constraint { kind, message };
+        let violated = Violated::of_postgres(
+            error.column.as_deref(),
+            error.constraint.as_deref(),
+            error.detail.as_deref(),
+        );
+        return Error::Constraint {
+            kind,
+            message,
+            violated,
+            sql: Arc::clone(sql),
+        };
     }
     let message = error.sentence();
     if error.code == state::QUERY_CANCELED {

@@ -19,6 +19,9 @@ pub(crate) struct ServerError {
     pub(crate) position: Option<Position>,
     /// What the server was doing, such as reading `$2`.
     pub(crate) context: Option<String>,
+    /// The column and the constraint that the error is about.
+    pub(crate) column: Option<String>,
+    pub(crate) constraint: Option<String>,
     /// The function in the server's source.
     pub(crate) routine: Option<String>,
 }
@@ -50,6 +53,8 @@ impl ServerError {
                 b'P' => error.position = text.parse().ok().map(Position::Statement),
                 b'p' => error.position = error.position.or(Some(Position::Inner)),
                 b'W' => error.context = Some(text),
+                b'c' => error.column = Some(text),
+                b'n' => error.constraint = Some(text),
                 b'R' => error.routine = Some(text),
                 _ => {}
             }
@@ -89,6 +94,8 @@ impl From<&DbError> for ServerError {
                 ErrorPosition::Internal { .. } => Position::Inner,
             }),
             context: owned(error.where_()),
+            column: owned(error.column()),
+            constraint: owned(error.constraint()),
             routine: owned(error.routine()),
         }
     }

@@ -14,7 +14,7 @@ insert into t values (1, 'one', 'n', 1);
 fn violated_constraints_say_which() {
     let fixture = SqliteFixture::new(SCHEMA);
     let check = |sql: &str, expected: ConstraintKind| match fixture.try_write(sql, vec![]) {
-        Err(Error::Constraint { kind, message }) => assert_eq!(kind, expected, "{message}"),
+        Err(Error::Constraint { kind, message, .. }) => assert_eq!(kind, expected, "{message}"),
         other => panic!("{other:?}"),
     };
     check("insert into t (u) values ('one')", ConstraintKind::Unique);

@@ -29,7 +29,7 @@ pub(crate) fn serve(dir: &Path, more: &[&str]) -> (Server, u16) {
 }
 
 /// What `curl` says of a URL, with this authority.
-fn curl(authority: &Path, args: &[&str]) -> String {
+pub(crate) fn curl(authority: &Path, args: &[&str]) -> String {
     let output = Command::new("curl")
         .args(["--silent", "--show-error", "--max-time", "60", "--cacert"])
         .arg(authority)
@@ -39,7 +39,7 @@ fn curl(authority: &Path, args: &[&str]) -> String {
     text(&output.stdout) + &text(&output.stderr)
 }
 
-fn has_curl() -> bool {
+pub(crate) fn has_curl() -> bool {
     let found = Command::new("curl").arg("--version").output();
     let is_there = found.is_ok_and(|output| text(&output.stdout).contains("HTTP2"));
     if !is_there {

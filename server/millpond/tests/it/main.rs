@@ -16,6 +16,7 @@ mod descriptors;
 mod dev;
 mod explain;
 mod fixing;
+mod form_errors;
 mod hostile;
 mod hostile_tls;
 mod hosts;

@@ -116,12 +116,19 @@ pub(super) fn bare(source: SqlFile<'_>, queries: &[&NamedQuery]) -> Result<Optio
 /// What a page cannot have of these lines.
 pub(super) fn of_page(source: SqlFile<'_>, stem: &str, shows: Shows) -> Option<Problem> {
     let script = source.script;
-    let of_writes = [(&script.redirect, "redirect"), (&script.created, "created")];
+    let line = |found: &Option<(String, usize)>| found.as_ref().map(|(_, line)| *line);
+    let message = script.messages.first().map(|message| message.line);
+    let of_writes = [
+        (line(&script.redirect), "redirect"),
+        (line(&script.created), "created"),
+        (line(&script.invalid), "invalid"),
+        (message, "message"),
+    ];
     for (found, word) in of_writes {
-        if let Some((_, line)) = found {
+        if let Some(line) = found {
             let message = format!("a page has no `-- {word}:`");
             let hint = format!("it belongs into what writes, such as pages/{stem}.post.sql");
-            return Some(Problem::new(source.file, message).at(*line, 1).hint(hint));
+            return Some(Problem::new(source.file, message).at(line, 1).hint(hint));
         }
     }
     let (message, hint) = match shows {

@@ -6,6 +6,7 @@ use millpond_db::{self as db, Database, Expect};
 
 use super::{
     answer::{AnswerLines, Target},
+    invalid::invalid,
     parameters::{SqlFile, misspelt, parameters, unused},
     redirect::{names, redirect},
     signing,
@@ -56,6 +57,7 @@ pub(super) fn form(
     signing::add_params(&file, session, is_column, &mut params).map_err(one)?;
     let needs = steps.needs();
     let pieces = steps.redirect(&params, &needs, target).map_err(one)?;
+    let invalid = invalid(&file, &script, &steps.prepared, &params).map_err(one)?;
     let mut signing =
         signing::signing(&file, session, &steps.prepared, &params, steps.verified).map_err(one)?;
     let next = session.next.as_ref();
@@ -68,6 +70,7 @@ pub(super) fn form(
         params,
         needs,
         signing,
+        invalid,
         file,
     })
 }
@@ -170,8 +173,10 @@ impl<'f> FormSteps<'f> {
         let others: Vec<&str> = others.collect();
         let mut problems = misspelt(self.source, &self.prepared, given, &others);
         problems.extend(unused(self.source, &self.prepared, |name| {
-            let in_target = |target: &Target<'_>| names(target.path).any(|found| found == name);
-            lines.uses(name) || target.as_ref().is_some_and(in_target)
+            let back = self.source.script.invalid.iter();
+            let back = back.map(|(target, _)| target.as_str());
+            let mut targets = back.chain(target.as_ref().map(|target| target.path));
+            lines.uses(name) || targets.any(|to| names(to).any(|found| found == name))
         }));
         problems
     }

@@ -271,11 +271,19 @@ impl Partial {
 
 /// A line that only what has an address can have.
 fn of_an_address(file: &Path, script: &Script) -> Option<Problem> {
-    let redirect = script.redirect.as_ref().map(|(_, line)| *line);
+    let paths = [&script.redirect, &script.created, &script.invalid].into_iter();
+    let paths = paths.flatten().map(|(_, line)| *line);
+    let messages = script.messages.iter().map(|message| message.line);
     let of_forms = script.session.of_forms().map(|line| line.number);
-    if let Some(line) = redirect.or(of_forms) {
+    if let Some(line) = paths.chain(messages).chain(of_forms).min() {
         let problem = Problem::new(file, "only a form has this line").at(line, 1);
         return Some(problem.hint("put it into a .post.sql file below pages/"));
+    }
+    let of_pages = script.json.as_ref().map(|(_, line)| *line);
+    let bytes = script.bytes.as_ref().map(|bytes| bytes.line.number);
+    if let Some(line) = of_pages.or(bytes) {
+        let problem = Problem::new(file, "only a page has this line").at(line, 1);
+        return Some(problem.hint("put it into a .sql file below pages/"));
     }
     script.session.require.first()?;
     let problem = Problem::new(file, "only a page or a form says who may enter");

@@ -272,6 +272,13 @@ fn otherwise(
     })
 }
 
+/// The parameters that are passwords.
+pub(super) fn passwords(lines: &SessionLines) -> impl Iterator<Item = &str> {
+    let hashes = lines.hashes.iter().map(|hash| hash.password.as_str());
+    let verified = lines.verify.as_ref();
+    hashes.chain(verified.map(|verify| verify.password.as_str()))
+}
+
 /// What must not stand in an address that a visitor is redirected to.
 pub(super) fn check_target(
     file: &Path,
@@ -280,14 +287,11 @@ pub(super) fn check_target(
     target: &str,
     line: usize,
 ) -> Result<(), Problem> {
-    let hashes = lines.hashes.iter().map(|hash| &hash.password);
-    let verified = lines.verify.as_ref().map(|verify| &verify.password);
-    let passwords: Vec<&String> = hashes.chain(verified).collect();
     for name in names(target) {
         let is_list = params
             .iter()
             .any(|param| param.is_list && param.name == name);
-        let (message, hint) = if passwords.iter().any(|password| *password == name) {
+        let (message, hint) = if passwords(lines).any(|password| password == name) {
             (
                 format!("the password `:{name}` would stand in an address"),
                 "addresses are kept in histories and logs; leave it out",

@@ -45,7 +45,16 @@ fn near(word: &str) -> Option<&'static str> {
 fn is_english(word: &str) -> bool {
     matches!(
         word,
-        "name" | "order" | "claims" | "require" | "hash" | "created" | "json" | "bytes"
+        "name"
+            | "order"
+            | "claims"
+            | "require"
+            | "hash"
+            | "created"
+            | "json"
+            | "bytes"
+            | "invalid"
+            | "message"
     )
 }
 
@@ -105,11 +114,16 @@ mod tests {
             ("-- createt: /items/:id", "-- created: /items/:id"),
             ("-- JSON: items", "-- json: items"),
             ("-- json items", "-- json: items"),
+            ("-- invald: /albums/new", "-- invalid: /albums/new"),
+            ("-- mesage: a = \"b\"", "-- message: a = \"b\""),
         ] {
             assert_eq!(meant(line).as_deref(), Some(expected), "{line}");
         }
         for line in [
             "-- Note: this is one",
+            "-- Message: of the day",
+            "-- Invalid: what has no title",
+            "-- message of the day",
             "-- Orders: newest first",
             "-- Created: 2026-11-26, by Ann",
             "-- creates: a row",

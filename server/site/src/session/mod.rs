@@ -12,6 +12,7 @@
 mod attempts;
 mod claims;
 mod cookie;
+mod flash;
 mod keys;
 mod lines;
 mod needs;
@@ -27,6 +28,7 @@ use millpond_http::Request;
 
 pub(crate) use attempts::{Attempt, Attempts};
 pub(crate) use claims::{ClaimUse, Claims};
+pub(crate) use flash::{Flash, FlashError, fitting};
 pub(crate) use keys::{FILE as KEY_FILE, SHORTEST as SHORTEST_KEY};
 pub(crate) use lines::{ClaimLine, DirectiveLine, From, SessionLines, VerifyLine, WORDS, is_path};
 pub(crate) use needs::{Gate, Needs, Require};
@@ -82,6 +84,9 @@ pub(crate) struct Sessions {
     /// The same where browsers keep no secure cookie. What it can do at worst is have a page made
     /// anew, so it needs no protection.
     plain_seen: Option<Cookie>,
+    form: Cookie,
+    /// The same where browsers keep no secure cookie. The values came over plain http, too.
+    plain_form: Option<Cookie>,
     seen_for: Duration,
 }
 
@@ -116,12 +121,15 @@ impl Sessions {
             (None, _) => Keys::read(&file, site)?.unwrap_or_default(),
         };
         let seen = format!("{}-seen", settings.cookie);
+        let form = format!("{}-form", settings.cookie);
         Ok(Arc::new(Self {
             keys,
             cookie: Cookie::new(&settings.cookie, settings.secure),
             lifetime: settings.lifetime,
             seen: Cookie::new(&seen, settings.secure),
             plain_seen: settings.secure.then(|| Cookie::new(&seen, false)),
+            form: Cookie::new(&form, settings.secure),
+            plain_form: settings.secure.then(|| Cookie::new(&form, false)),
             seen_for: bound.saturating_add(CLOCKS_DIFFER),
         }))
     }
@@ -161,15 +169,26 @@ impl Sessions {
         self.cookie.set("", Duration::ZERO)
     }
 
-    /// The value of a request field, for templates and keys, without the cookies by which the
-    /// servers of this site inform each other.
+    /// The value of a request field, for templates and keys, without the cookies that are for
+    /// the servers of this site alone: what was written, and what a form is shown with again.
     pub(crate) fn field<'r>(&self, request: &Request<'r>, name: &str) -> Option<Cow<'r, [u8]>> {
         let mut lines = request.fields.get_all(name);
         if name.eq_ignore_ascii_case("cookie") {
-            lines.find_map(|line| self.without_seen(line))
+            lines.find_map(|line| self.without_own(line))
         } else {
             lines.next().map(Cow::Borrowed)
         }
+    }
+
+    /// The Cookie field without those cookies; `None` if no other cookie is left.
+    fn without_own<'r>(&self, line: &'r [u8]) -> Option<Cow<'r, [u8]>> {
+        let plain = [&self.plain_seen, &self.plain_form];
+        let own = [&self.seen, &self.form].into_iter();
+        let mut own = own.chain(plain.into_iter().flatten());
+        own.try_fold(Cow::Borrowed(line), |rest, cookie| match rest {
+            Cow::Borrowed(rest) => cookie.without(rest),
+            Cow::Owned(rest) => cookie.without(&rest).map(Cow::into_owned).map(Cow::Owned),
+        })
     }
 
     /// Whether a browser at this origin drops the cookie: one over plain http, on another machine.

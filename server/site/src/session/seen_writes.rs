@@ -11,8 +11,6 @@
 //!
 //! `w1.PAYLOAD.TAG`, as a session's token is, so that neither can be taken for the other.
 
-use std::borrow::Cow;
-
 use base_clock::Boottime;
 use millpond_db::Position;
 use millpond_http::Request;
@@ -84,19 +82,6 @@ impl Sessions {
                 (!CookieExpiry(expires).is_over(request.received)).then_some(position)
             })
         })
-    }
-
-    /// The Cookie field without the cookies by which servers inform each other; `None` if no other
-    /// cookie is left.
-    pub(super) fn without_seen<'r>(&self, line: &'r [u8]) -> Option<Cow<'r, [u8]>> {
-        let rest = self.seen.without(line)?;
-        let Some(plain) = &self.plain_seen else {
-            return Some(rest);
-        };
-        match rest {
-            Cow::Borrowed(rest) => plain.without(rest),
-            Cow::Owned(rest) => plain.without(&rest).map(Cow::into_owned).map(Cow::Owned),
-        }
     }
 }
 

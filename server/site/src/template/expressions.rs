@@ -14,7 +14,10 @@ use super::{
     syntax::constant_text,
     walk::Walk,
 };
-use crate::suggest::closest;
+use crate::{
+    form_values::{ERRORS, FORM},
+    suggest::closest,
+};
 
 impl<'t> Walk<'t> {
     pub(super) fn expr(&mut self, expr: &'t Expr<'t>) -> Known {
@@ -62,9 +65,25 @@ impl<'t> Walk<'t> {
             self.good(place);
             return value;
         }
+        let hint = self.unknown_hint(var.id);
+        let message = format!("nothing gives the template `{}`", var.id);
+        let finding = Finding::new(place, message, Some(hint));
+        // A page knows what it is given: there a guard such as `is defined` is no excuse.
+        if self.file == self.page && self.calls.is_empty() {
+            self.fault(&finding);
+        }
+        Known::undefined(finding)
+    }
+
+    /// What was probably meant by a name that nothing gives, or what there is.
+    fn unknown_hint(&self, name: &str) -> String {
+        if matches!(name, FORM | ERRORS) && !self.scope.is_of_error() {
+            return format!(
+                "`{name}` is there if a form leads back to this page: in its .post.sql, -- invalid: /path"
+            );
+        }
         let names = self.scope.names();
-        let near = closest(var.id, names.iter().map(String::as_str));
-        let hint = match near {
+        match closest(name, names.iter().map(String::as_str)) {
             Some(near) => format!("did you mean `{near}`?"),
             None if self.scope.is_of_error() => {
                 "an error page sees `status`, `title` and `message`".to_owned()
@@ -73,14 +92,7 @@ impl<'t> Walk<'t> {
                 "a template sees the page's queries by name, `params` and `request`; here: {}",
                 self.scope.roots().collect::<Vec<_>>().join(", ")
             ),
-        };
-        let message = format!("nothing gives the template `{}`", var.id);
-        let finding = Finding::new(place, message, Some(hint));
-        // A page knows what it is given: there a guard such as `is defined` is no excuse.
-        if self.file == self.page && self.calls.is_empty() {
-            self.fault(&finding);
         }
-        Known::undefined(finding)
     }
 
     fn slice(&mut self, slice: &'t Slice<'t>) -> Known {

@@ -19,7 +19,12 @@ use super::{
     syntax_config,
     walk::Walk,
 };
-use crate::{Problem, error_answer, script::Rows, visitor};
+use crate::{
+    Problem, error_answer,
+    form_values::{ERRORS, FORM},
+    script::Rows,
+    visitor,
+};
 
 /// What a page gives its template.
 #[derive(Debug)]
@@ -30,6 +35,17 @@ pub(crate) struct Given {
     pub(crate) params: Vec<String>,
     /// Whether it is an error page, which has neither queries nor a request.
     pub(crate) is_error: bool,
+    pub(crate) forms: GivenForms,
+}
+
+/// The fields of the forms that lead back to a page.
+#[derive(Debug, Default)]
+pub(crate) enum GivenForms {
+    #[default]
+    None,
+    /// Not all forms could be read.
+    Unknown,
+    Fields(Vec<String>),
 }
 
 impl Given {
@@ -41,6 +57,7 @@ impl Given {
             queries,
             params: Vec::new(),
             is_error: true,
+            forms: GivenForms::None,
         }
     }
 }
@@ -149,6 +166,24 @@ fn roots(given: &Given, page: usize, cell: &Shape) -> BTreeMap<String, Known> {
     });
     let map = |of, fields| Known::new(Shape::Members(Rc::new(Members { of, fields })));
     roots.insert("params".to_owned(), map(MapKind::Params, params));
+    if matches!(given.forms, GivenForms::Unknown) {
+        roots.insert(FORM.to_owned(), Known::any());
+        roots.insert(ERRORS.to_owned(), Known::any());
+    }
+    if let GivenForms::Fields(fields) = &given.forms {
+        let names = || fields.iter().cloned();
+        let typed = names().map(|name| (name, Known::any())).collect();
+        let fault = || {
+            map(
+                MapKind::Fault,
+                [("kind".to_owned(), Known::scalar())].into(),
+            )
+        };
+        let faults = names().chain([FORM.to_owned()]);
+        let faults = faults.map(|name| (name, fault())).collect();
+        roots.insert(FORM.to_owned(), map(MapKind::Form, typed));
+        roots.insert(ERRORS.to_owned(), map(MapKind::Form, faults));
+    }
     roots.insert(
         "request".to_owned(),
         map(MapKind::Request, request.collect()),

@@ -126,6 +126,8 @@ fn no_member(members: &Members, name: &str, place: TemplatePlace) -> Finding {
     let message = match members.of {
         MapKind::Params => format!("the page has no parameter `{name}`"),
         MapKind::Request => format!("`request` has no `{name}`"),
+        MapKind::Form => format!("no form that leads to this page has a field `{name}`"),
+        MapKind::Fault => format!("an error has no `{name}`"),
         MapKind::Literal => format!("this map has no `{name}`"),
     };
     let hint = match (closest(name, names()), members.of) {

@@ -63,6 +63,10 @@ pub(super) struct Members {
 pub(super) enum MapKind {
     Params,
     Request,
+    /// `form`, or `errors`.
+    Form,
+    /// One of `errors`.
+    Fault,
     Literal,
 }
 

@@ -17,6 +17,7 @@ mod error_pages;
 mod errors;
 mod explained;
 mod folder;
+mod form_errors;
 mod forms;
 mod fuzz;
 mod generated;

@@ -81,6 +81,16 @@ fn the_recipes_work() {
     has("/albums.csv", "46,AC/DC live,Ann,999");
     has("/albums/46/edit", "value=\"999\"");
     assert_eq!(site.get("/find?sort=title%3Bdrop").status, 400);
+    let refused = site.post("/albums/46/edit", "title=+&price=-1");
+    assert_eq!(refused.field("location"), "/albums/46/edit");
+    let cookie = refused.field("set-cookie").split(';').next().unwrap();
+    let led = OwnedRequest::new("GET", "/albums/46/edit").field("Cookie", cookie);
+    let shown = site.ask(&led.field("Host", "site.test")).body;
+    assert!(
+        shown.contains("A title has 1 to 200 characters.") && shown.contains("value=\"-1\""),
+        "{shown}"
+    );
+    has("/albums/46/edit", "value=\"999\"");
     let changed = site.post("/albums/46/edit", "title=Renamed&price=5");
     assert_eq!(changed.status, 303, "{}", changed.body);
     has("/words?q=renamed", "Renamed");

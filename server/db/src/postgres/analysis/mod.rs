@@ -40,7 +40,7 @@ use super::tags;
 use crate::advice::Cause;
 use crate::column_set::ColumnSet;
 use crate::query::{Deps, Param};
-use crate::{SqlError, Value};
+use crate::{SqlError, Value, WrittenSchema};
 use describe::Precision;
 use nodes::TreeNode;
 use params::ClockWords;
@@ -66,6 +66,8 @@ pub(crate) struct Analysis {
     /// What it reads rows from that lie in a file of their own: tables, with all that inheritance
     /// adds, and materialized views. `None` if unknown.
     pub(crate) files: Option<Vec<u32>>,
+    /// Of a statement that writes.
+    pub(crate) written: WrittenSchema,
     depends: Vec<FamilyDep>,
     witnesses: Vec<PreparedWitness>,
     /// A witness has failed, so none is run any more.
@@ -118,6 +120,7 @@ pub(crate) async fn analyse(
         readonly: params::seems_readonly(sql),
         tables: Vec::new(),
         files: None,
+        written: WrittenSchema::default(),
         depends: Vec::new(),
         witnesses: Vec::new(),
         is_unwitnessed: AtomicBool::new(false),
@@ -148,6 +151,10 @@ pub(crate) async fn analyse(
         .filter_map(|oid| Some(catalog.relation(*oid)?.display()))
         .collect();
     analysis.tables.sort();
+    if !analysis.readonly {
+        let named: Vec<u32> = readings.named.iter().copied().collect();
+        analysis.written = catalog.written_schema(&named);
+    }
     analysis.uncacheable = readings
         .objections
         .first()
@@ -248,6 +255,7 @@ impl Analysis {
             readonly: true,
             tables: Vec::new(),
             files,
+            written: WrittenSchema::default(),
             depends: Vec::new(),
             witnesses: Vec::new(),
             is_unwitnessed: AtomicBool::new(false),

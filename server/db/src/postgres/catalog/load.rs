@@ -33,6 +33,10 @@ select 'indexed', array[i.indrelid::text, i.indkey[0]::text, (i.indisunique and 
   from pg_catalog.pg_index i join pg_catalog.pg_attribute a on a.attrelid = i.indrelid and a.attnum = i.indkey[0] \
   where i.indrelid >= 16384 and i.indisvalid and i.indpred is null and i.indkey[0] > 0 \
 union all \
+select 'check', array[k.conrelid::text, k.conname]::text[] || array(select a.attname::text from pg_catalog.pg_attribute a \
+    where a.attrelid = k.conrelid and a.attnum = any (k.conkey) order by a.attnum) \
+  from pg_catalog.pg_constraint k where k.conrelid >= 16384 and k.contype = 'c' \
+union all \
 select 'inherits', array[inhrelid::text, inhparent::text] from pg_catalog.pg_inherits i \
   join pg_catalog.pg_class c on c.oid = i.inhrelid where c.relkind in ('r', 'p', 'f') \
 union all \
@@ -146,6 +150,16 @@ impl CatalogBuilder {
                 if fields.flag(2) {
                     catalog.unique.insert((table, column));
                 }
+            }
+            "check" => {
+                let columns = fields.0.iter().skip(2).flatten();
+                let columns = columns.map(|column| (*column).to_owned()).collect();
+                let check = (fields.text(1)?.to_owned(), columns);
+                catalog
+                    .checks
+                    .entry(fields.number(0)?)
+                    .or_default()
+                    .push(check);
             }
             "inherits" => {
                 let (child, parent) = (fields.number(0)?, fields.number(1)?);

@@ -15,7 +15,7 @@ use tokio_postgres::Client;
 use super::FeedKind;
 use super::families::Families;
 use super::tags::ValueClass;
-use crate::SqlError;
+use crate::{SqlError, WrittenSchema};
 
 pub(crate) use fingerprint::FINGERPRINT;
 pub(crate) use recording::Recording;
@@ -38,6 +38,8 @@ pub(crate) struct Catalog {
     indexed: HashSet<(u32, i16)>,
     /// Those that are alone in a unique index and never null.
     unique: HashSet<(u32, i16)>,
+    /// CHECK constraints, by their tables.
+    checks: HashMap<u32, Vec<(String, Vec<String>)>>,
     /// The type beneath each domain.
     domains: HashMap<u32, u32>,
     /// Collations in which texts may be equal that are not the same bytes.
@@ -144,6 +146,16 @@ impl Catalog {
 
     pub(crate) fn publication(&self) -> &Publication {
         &self.publication
+    }
+
+    /// The constraints of tables that a statement names. Keys need not be here: the server names
+    /// their columns when they are violated.
+    pub(crate) fn written_schema(&self, tables: &[u32]) -> WrittenSchema {
+        let checks = tables.iter().filter_map(|table| self.checks.get(table));
+        WrittenSchema {
+            references: Vec::new(),
+            checks: checks.flatten().cloned().collect(),
+        }
     }
 
     /// A relation by its oid; none of PostgreSQL's own.

@@ -20,7 +20,7 @@ create function no() returns integer language plpgsql as $$ begin raise exceptio
 fn violated_constraints_say_which() {
     let fixture = Fixture::new(SCHEMA);
     let check = |sql: &str, expected: ConstraintKind| match fixture.try_write(sql, vec![]) {
-        Err(Error::Constraint { kind, message }) => {
+        Err(Error::Constraint { kind, message, .. }) => {
             assert_eq!(kind, expected, "{message}");
             // The row that was refused may hold what no log should.
             assert!(

@@ -23,6 +23,7 @@ fn given(template: &str) -> Given {
         queries: queries.collect(),
         params: vec!["page".to_owned(), "q".to_owned()],
         is_error: false,
+        forms: GivenForms::None,
     }
 }
 

@@ -1,0 +1,58 @@
+//! What can be wrong with a field of a form, in one word for templates and in a sentence for the
+//! visitor.
+
+use millpond_db::ConstraintKind;
+
+pub(crate) const MISSING: &str = "missing";
+pub(crate) const TYPE: &str = "type";
+pub(crate) const CHOICE: &str = "choice";
+pub(crate) const UNIQUE: &str = "unique";
+pub(crate) const CHECK: &str = "check";
+pub(crate) const REFERENCE: &str = "reference";
+pub(crate) const IN_USE: &str = "in_use";
+pub(crate) const PASSWORD: &str = "password";
+
+/// All of them.
+pub(crate) const ALL: &[&str] = &[
+    MISSING, TYPE, CHOICE, UNIQUE, CHECK, REFERENCE, IN_USE, PASSWORD,
+];
+
+/// What a violated constraint is to a field: the word, and what stands behind the field's name.
+pub(crate) const fn of_constraint(kind: ConstraintKind) -> (&'static str, &'static str) {
+    match kind {
+        ConstraintKind::Unique | ConstraintKind::PrimaryKey => (UNIQUE, "exists already"),
+        ConstraintKind::ForeignKey => (REFERENCE, "refers to something that does not exist"),
+        ConstraintKind::StillReferenced => (IN_USE, "is still in use"),
+        ConstraintKind::EitherReference => (
+            REFERENCE,
+            "refers to something that does not exist, or is still in use",
+        ),
+        ConstraintKind::NotNull => (MISSING, "must be filled in"),
+        ConstraintKind::Check | ConstraintKind::Other => {
+            (CHECK, "is too short, too long or not allowed")
+        }
+    }
+}
+
+/// A sentence about a field: its name as a person would write it, and what is wrong.
+pub(crate) fn sentence(field: &str, wrong: &str) -> String {
+    let words = field.replace('_', " ");
+    let mut letters = words.trim().chars();
+    let first = letters.next().map(|first| first.to_uppercase().to_string());
+    let name = first.unwrap_or_default() + letters.as_str();
+    format!("{name} {}.", wrong.trim_end_matches('.'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sentence_begins_with_the_name_of_the_field() {
+        assert_eq!(
+            sentence("artist_id", "must be filled in"),
+            "Artist id must be filled in."
+        );
+        assert_eq!(sentence("é", "x."), "É x.");
+    }
+}

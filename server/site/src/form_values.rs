@@ -1,0 +1,219 @@
+//! `form` and `errors` in the template of a page to which forms lead back (coherence.md, rule 24).
+//!
+//! For a visitor without a flash, which is everybody but one, every field is an empty text and
+//! nothing is wrong: the page is the same for all of them. Neither looks at the request.
+
+use std::{fmt, sync::Arc};
+
+use millpond_db::ValueKind;
+use minijinja::value::{Enumerator, Object, ObjectRepr, Value};
+
+use crate::{
+    params::Param,
+    session::{Flash, FlashError},
+};
+
+/// The name under which templates see the values, and that under which they see the faults. What
+/// belongs to no field is `errors.form`.
+pub(crate) const FORM: &str = "form";
+pub(crate) const ERRORS: &str = "errors";
+
+/// `form`: what was typed, by the names of the parameters.
+#[derive(Debug)]
+pub(crate) struct FormValues {
+    params: Arc<[Param]>,
+    flash: Option<Arc<Flash>>,
+}
+
+/// `errors`: what is wrong, by the names of the parameters; true if anything is.
+#[derive(Debug)]
+pub(crate) struct FormErrors {
+    params: Arc<[Param]>,
+    flash: Option<Arc<Flash>>,
+}
+
+/// One of the errors: a sentence, and its `kind`. Without a fault it is false and prints nothing.
+#[derive(Debug, Default)]
+struct FieldFault(Option<FlashError>);
+
+/// Both, for the context of a template.
+pub(crate) fn roots(params: &Arc<[Param]>, flash: Option<&Arc<Flash>>) -> [(String, Value); 2] {
+    let (params, flash) = (params.clone(), flash.cloned());
+    let values = FormValues {
+        params: params.clone(),
+        flash: flash.clone(),
+    };
+    let errors = FormErrors { params, flash };
+    [
+        (FORM.to_owned(), Value::from_object(values)),
+        (ERRORS.to_owned(), Value::from_object(errors)),
+    ]
+}
+
+impl Object for FormValues {
+    fn get_value(self: &Arc<Self>, key: &Value) -> Option<Value> {
+        self.get_value_by_str(key.as_str()?)
+    }
+
+    fn get_value_by_str(self: &Arc<Self>, key: &str) -> Option<Value> {
+        let param = self.params.iter().find(|param| param.name == key)?;
+        let flash = self.flash.as_deref();
+        let typed = flash.and_then(|flash| flash.values.iter().find(|(name, _)| name == key));
+        let typed = typed
+            .map(|(_, values)| values.as_slice())
+            .unwrap_or_default();
+        Some(match (param.is_list, typed) {
+            (true, values) => values.iter().map(|text| shown(param, text)).collect(),
+            (false, [text, ..]) => shown(param, text),
+            (false, []) => Value::from(""),
+        })
+    }
+
+    fn enumerate(self: &Arc<Self>) -> Enumerator {
+        let names = self.params.iter();
+        Enumerator::Values(
+            names
+                .map(|param| Value::from(param.name.as_str()))
+                .collect(),
+        )
+    }
+}
+
+/// What was typed, as what it is if it is that very text: `{% if form.artist == artist.id %}`. All
+/// else stays as it was typed.
+fn shown(param: &Param, text: &str) -> Value {
+    match param.kind {
+        ValueKind::Integer => match text.parse::<i64>() {
+            Ok(integer) if integer.to_string() == text => Value::from(integer),
+            _ => Value::from(text),
+        },
+        ValueKind::Boolean => match crate::params::truth(text) {
+            Some(truth) => Value::from(truth),
+            None => Value::from(text),
+        },
+        _ => Value::from(text),
+    }
+}
+
+impl FormErrors {
+    fn of(&self, field: &str) -> FieldFault {
+        let mut errors = self.flash.iter().flat_map(|flash| &flash.errors);
+        FieldFault(errors.find(|error| error.field == field).cloned())
+    }
+
+    fn is_name(&self, key: &str) -> bool {
+        key == FORM || self.params.iter().any(|param| param.name == key)
+    }
+}
+
+impl Object for FormErrors {
+    fn get_value(self: &Arc<Self>, key: &Value) -> Option<Value> {
+        self.get_value_by_str(key.as_str()?)
+    }
+
+    fn get_value_by_str(self: &Arc<Self>, key: &str) -> Option<Value> {
+        self.is_name(key).then(|| Value::from_object(self.of(key)))
+    }
+
+    /// The fields that have a fault.
+    fn enumerate(self: &Arc<Self>) -> Enumerator {
+        let errors = self.flash.iter().flat_map(|flash| &flash.errors);
+        let errors = errors.filter(|error| self.is_name(&error.field));
+        Enumerator::Values(
+            errors
+                .map(|error| Value::from(error.field.as_str()))
+                .collect(),
+        )
+    }
+}
+
+impl Object for FieldFault {
+    fn repr(self: &Arc<Self>) -> ObjectRepr {
+        ObjectRepr::Plain
+    }
+
+    fn get_value(self: &Arc<Self>, key: &Value) -> Option<Value> {
+        let kind = self.0.as_ref().map_or("", |error| error.kind.as_str());
+        (key.as_str() == Some("kind")).then(|| Value::from(kind))
+    }
+
+    fn is_true(self: &Arc<Self>) -> bool {
+        self.0.is_some()
+    }
+
+    fn render(self: &Arc<Self>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0.as_ref().map_or("", |error| &error.sentence))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use minijinja::{AutoEscape, Environment, UndefinedBehavior};
+
+    use super::*;
+
+    fn rendered(template: &str, flash: Option<Flash>) -> String {
+        let mut environment = Environment::new();
+        environment.set_undefined_behavior(UndefinedBehavior::Strict);
+        environment.set_auto_escape_callback(|_| AutoEscape::Html);
+        let params: Arc<[Param]> = [
+            Param::new("title", ValueKind::Text),
+            Param::new("artist", ValueKind::Integer),
+            Param::new("live", ValueKind::Boolean),
+            Param {
+                is_list: true,
+                ..Param::new("track", ValueKind::Integer)
+            },
+        ]
+        .into();
+        let flash = flash.map(Arc::new);
+        let context = BTreeMap::from(roots(&params, flash.as_ref()));
+        environment.render_str(template, context).unwrap()
+    }
+
+    const PAGE: &str = "{{ form.title }}|{{ form.artist == 7 }}|{{ 6 in form.track }}|\
+        {% if form.live %}live{% endif %}|{% if errors.title %}{{ errors.title }} \
+        {{ errors.title.kind }}{% endif %}|{{ errors.form }}{{ errors.artist.kind }}|\
+        {% for name in errors %}{{ name }}: {{ errors[name] }};{% endfor %}|\
+        {{ form.title or 'Old' }}|{{ 'again' if errors else 'first' }}";
+
+    #[test]
+    fn without_a_flash_nothing_is_typed_and_nothing_is_wrong() {
+        assert_eq!(rendered(PAGE, None), "|False|False|||||Old|first");
+    }
+
+    #[test]
+    fn what_was_typed_is_shown_escaped_and_as_what_it_is() {
+        let value = |name: &str, texts: &[&str]| {
+            let texts = texts.iter().map(|text| (*text).to_owned());
+            (name.to_owned(), texts.collect())
+        };
+        let error = |field: &str, kind: &str, sentence: &str| FlashError {
+            field: field.to_owned(),
+            kind: kind.to_owned(),
+            sentence: sentence.to_owned(),
+        };
+        let flash = Flash {
+            path: "/".to_owned(),
+            values: vec![
+                value("title", &["<b>"]),
+                value("artist", &["7"]),
+                value("live", &["on"]),
+                value("track", &["6", "x"]),
+                value("other", &["no parameter of the form"]),
+            ],
+            errors: vec![
+                error("title", "unique", "Title <exists>."),
+                error("form", "check", "No."),
+                error("other", "check", "nor is this"),
+            ],
+        };
+        assert_eq!(
+            rendered(PAGE, Some(flash)),
+            "&lt;b&gt;|True|True|live|Title &lt;exists&gt;. unique|No.|\
+             title: Title &lt;exists&gt;.;form: No.;|&lt;b&gt;|again"
+        );
+    }
+}

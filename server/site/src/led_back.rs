@@ -1,0 +1,62 @@
+//! The page of a form that was refused, for the one visitor who is led back to it (coherence.md,
+//! rule 24).
+//!
+//! The page is read and rendered for this request alone. No flight is joined or led, and neither
+//! page nor results come from the store or go into it. *Counterexample* of a flight of the results
+//! alone: none is known; but without one, no reader of this file has to look for it.
+
+use std::sync::Arc;
+
+use base_clock::Boottime;
+use bytes::Bytes;
+use millpond_http::Response;
+
+use crate::{
+    answer::{Ask, extra_fields},
+    cached::{Cached, PageFailure},
+    render::{RenderedForm, render_with_form},
+    session::Flash,
+};
+
+impl Ask {
+    /// Answers with what was typed and what is wrong, and takes both out of the browser.
+    pub(crate) async fn answer_led_back(self, flash: Flash) -> Response {
+        let started = Boottime::now();
+        let gathered = match self.gather(None).await {
+            Ok(gathered) => gathered,
+            Err(failure) => return self.respond(&Arc::new(Cached::Failed(failure)), b""),
+        };
+        let before = Boottime::now();
+        let rendered = render_with_form(
+            (&self.core, &self.generation),
+            &self.page,
+            &self.values,
+            &gathered.objects,
+            &self.visitor,
+            &Arc::new(flash),
+        );
+        let now = Boottime::now();
+        self.page
+            .counters
+            .filled(now.since(started), gathered.database);
+        self.page
+            .counters
+            .bypassed
+            .fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let failed = PageFailure::Internal;
+        match rendered {
+            RenderedForm::Alone(prepared) => {
+                let request = self.visitor.request().as_request();
+                let timing = (gathered.database, now.since(before));
+                let status = b"fwd=bypass; detail=form";
+                let mut lines = extra_fields(status, Some(timing)).to_vec();
+                for cookie in self.generation.sessions.end_flash(&request) {
+                    lines.extend_from_slice(format!("Set-Cookie: {cookie}\r\n").as_bytes());
+                }
+                prepared.respond(&request, Bytes::from(lines))
+            }
+            RenderedForm::Missing => self.respond(&Arc::new(Cached::Missing), b""),
+            RenderedForm::Failed => self.respond(&Arc::new(Cached::Failed(failed)), b""),
+        }
+    }
+}
