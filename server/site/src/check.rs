@@ -20,6 +20,7 @@ use crate::{
     page::{PageQuery, PageStatement},
     reading::look,
     rules::shadowed,
+    uploads,
 };
 
 /// The result of a check of a site.
@@ -255,6 +256,7 @@ fn report(dir: &Path, config: &Config, database: &Database) -> Result<CheckRepor
         let mut notes = generation.pages.doubts.clone();
         notes.extend(shadowed(&config.rules));
         notes.extend(hidden(&generation));
+        notes.extend(uploads::notes(dir, &generation.pages));
         let endpoints = generation.pages.endpoints.iter();
         Ok(CheckReport {
             pages: endpoints.filter(|endpoint| endpoint.page.is_some()).count(),

@@ -29,6 +29,7 @@ mod redirect;
 mod rewrite;
 mod signing;
 mod statements;
+mod uploads;
 
 use form::form;
 use parameters::{SqlFile, misspelt, parameters, unused};
@@ -194,6 +195,13 @@ impl Pages {
                     .hint(format!("this line belongs into pages/{stem}.post.sql")),
             );
         }
+        let source = SqlFile {
+            file: &file,
+            text,
+            pattern,
+            script: &script,
+        };
+        problems.extend(uploads::misplaced(source, stem));
         let statements = Statements {
             file: &file,
             text,

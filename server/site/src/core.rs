@@ -29,6 +29,7 @@ use crate::{
     session::{Attempts, Passwords, RESERVED, Sessions},
     statics::Statics,
     submit::refusal,
+    uploads::Uploads,
 };
 
 /// Everything except the pages, for the whole life of a site.
@@ -46,7 +47,8 @@ pub(crate) struct Core {
     pub(crate) stale_if_error: Duration,
     /// `database.statement_timeout`, for messages.
     pub(crate) statement_timeout: Duration,
-    pub(crate) log: Log,
+    pub(crate) log: Arc<Log>,
+    pub(crate) uploads: Arc<Uploads>,
     pub(crate) outcomes: Outcomes,
     /// True if links may lead out of `static/`. The watch is opened with this setting, so it holds
     /// until the site stops.

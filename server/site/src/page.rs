@@ -11,7 +11,10 @@ use std::{
 
 use millpond_db as db;
 
-use crate::{page_type::PageType, params::Param, route::Pattern, script::Rows, session::Needs};
+use crate::{
+    page_type::PageType, params::Param, route::Pattern, script::Rows, session::Needs,
+    uploads::UploadField,
+};
 
 /// A path of the site, with what answers GET and what answers POST.
 #[derive(Debug)]
@@ -148,6 +151,10 @@ pub(crate) struct Form {
     pub(crate) signing: Signing,
     pub(crate) steps: Vec<FormStep>,
     pub(crate) redirect: Vec<RedirectPiece>,
+    /// The files that it takes.
+    pub(crate) uploads: Vec<UploadField>,
+    /// Columns with the addresses of files that are removed when it is done.
+    pub(crate) deleted_files: Vec<ArgumentSource>,
 }
 
 impl Form {

@@ -8,9 +8,11 @@ use crate::{
 };
 
 mod declare;
+mod files;
 mod misspelt;
 
 pub(crate) use declare::{Declaration, OrderLine};
+pub(crate) use files::{FileLine, FilePlace};
 
 /// How many rows a query is to give.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,6 +47,10 @@ pub(crate) struct Script {
     pub(crate) params: Vec<Declaration>,
     /// Each is a parameter too.
     pub(crate) orders: Vec<OrderLine>,
+    /// Each gives parameters too.
+    pub(crate) files: Vec<FileLine>,
+    /// The columns of `-- delete-file:` lines, each with its line.
+    pub(crate) deleted_files: Vec<(String, usize)>,
     pub(crate) queries: Vec<NamedQuery>,
     /// Lower-case names of request fields that are part of the page's key.
     pub(crate) vary: Vec<String>,
@@ -54,7 +60,15 @@ pub(crate) struct Script {
 }
 
 const DIRECTIVES: &[&str] = &[
-    "name", "param", "order", "redirect", "max-age", "depends", "vary",
+    "name",
+    "param",
+    "order",
+    "file",
+    "delete-file",
+    "redirect",
+    "max-age",
+    "depends",
+    "vary",
 ];
 
 impl Script {
@@ -147,6 +161,14 @@ impl Script {
                 self.declare(order.declaration())?;
                 self.orders.push(order);
             }
+            "file" => {
+                let file = files::file(rest, line)?;
+                for declaration in file.declarations() {
+                    self.declare(declaration)?;
+                }
+                self.files.push(file);
+            }
+            "delete-file" => self.deleted_files.push((files::deleted(rest)?, line)),
             "redirect" => {
                 if !rest.starts_with('/') || rest.starts_with("//") || rest.starts_with("/\\") {
                     let hint = "for example: -- redirect: /read?id=:id".to_owned();

@@ -11,7 +11,7 @@ use std::{
 use arc_swap::{ArcSwap, Cache};
 use bytes::Bytes;
 use millpond_db::{DatabaseFeed, Position};
-use millpond_http::{Prepared, Reply, Request, Response, Service, Validity, path};
+use millpond_http::{BodyHandling, Prepared, Reply, Request, Response, Service, Validity, path};
 use millpond_store::Hit;
 
 use crate::{
@@ -28,6 +28,7 @@ use crate::{
     session::{Gate, Needs, Session},
     sign::sign_in,
     submit::{Submission, refusal},
+    uploads::Received,
     validity::{PageHit, of_file, of_page},
     visitor::Visitor,
 };
@@ -249,9 +250,22 @@ impl SiteService {
         request: &Request<'_>,
         found: &Match<'_>,
     ) -> Reply {
+        match self.submission(generation, request, found) {
+            Ok(submission) => Reply::later(submission.submit()),
+            Err(refused) => refused.into(),
+        }
+    }
+
+    /// A form that was sent, or is being sent; or the answer to one that is not taken.
+    pub(crate) fn submission(
+        &self,
+        generation: &Arc<Generation>,
+        request: &Request<'_>,
+        found: &Match<'_>,
+    ) -> Result<Submission, Response> {
         let endpoint = &generation.pages.endpoints[found.page];
         let Some(form) = &endpoint.form else {
-            return not_allowed(endpoint).into();
+            return Err(not_allowed(endpoint));
         };
         let checked = form::guard(request)
             .and_then(|()| form::encoding(request))
@@ -260,13 +274,10 @@ impl SiteService {
             });
         let encoding = match checked {
             Ok(encoding) => encoding,
-            Err(Refused(status, sentence)) => return refusal(status, sentence).into(),
+            Err(Refused(status, sentence)) => return Err(refusal(status, sentence)),
         };
-        let session = match self.enter(generation, &form.needs, true, request) {
-            Ok(session) => session,
-            Err(refused) => return refused.into(),
-        };
-        let submission = Submission {
+        let session = self.enter(generation, &form.needs, true, request)?;
+        Ok(Submission {
             session,
             core: self.core.clone(),
             generation: generation.clone(),
@@ -279,14 +290,17 @@ impl SiteService {
             request: request.to_owned().body(Bytes::new()),
             body: request.body.clone(),
             encoding,
-        };
-        Reply::later(submission.submit())
+            received: Received::default(),
+        })
     }
 
     /// What answers where no page does.
     fn other(&self, generation: &Generation, request: &Request<'_>, path: &str) -> Reply {
         if let Some(found) = generation.addresses.find(&generation.statics, path) {
             return self.file(generation, request, &found);
+        }
+        if let Some(response) = self.core.uploads.respond(request, path) {
+            return response.into();
         }
         match generation.canonical(path) {
             Some(to) => {
@@ -430,6 +444,11 @@ fn not_taken(generation: &Generation, request: &Request<'_>, bad: &BadParam) -> 
 }
 
 impl Service for SiteService {
+    fn body_begins(&self, request: &Request<'_>) -> BodyHandling {
+        let Scratch { generation, .. } = &mut *self.scratch.borrow_mut();
+        self.form_begins(generation.load(), request)
+    }
+
     fn wants_done(&self) -> bool {
         false
     }

@@ -17,6 +17,7 @@ use crate::{
     rules::{VALUE, local},
     session::Session,
     sign::column,
+    uploads::Received,
 };
 
 /// A form that was sent.
@@ -31,6 +32,8 @@ pub(crate) struct Submission {
     pub(crate) request: OwnedRequest,
     pub(crate) body: Bytes,
     pub(crate) encoding: Encoding,
+    /// Its files.
+    pub(crate) received: Received,
 }
 
 impl Submission {
@@ -38,8 +41,9 @@ impl Submission {
     pub(crate) async fn submit(mut self) -> Response {
         // The body and its fields go when they have become values: a form may be large.
         let body = std::mem::take(&mut self.body);
+        let encoding = std::mem::replace(&mut self.encoding, Encoding::Urlencoded);
         let query = self.request.as_request().query.map(str::to_owned);
-        let fields = match form::read(self.encoding.clone(), &body).await {
+        let fields = match form::read(encoding, &body).await {
             Ok(fields) => fields,
             Err(Refused(status, sentence)) => return refusal(status, sentence),
         };
@@ -56,6 +60,9 @@ impl Submission {
         };
         drop(fields);
         drop(body);
+        if let Err(refusal) = self.received.fill(&self.form.uploads, &mut values) {
+            return refusal.response();
+        }
         values.extend(self.form.needs.values(self.session.as_ref()));
         match self.perform(values).await {
             Ok(response) | Err(response) => response,
@@ -77,6 +84,7 @@ impl Submission {
         self.hash(&mut values).await?;
         let (written, position) = self.write(&values, &results).await?;
         results.extend(written);
+        self.delete_files(&results);
         let seen = self.seen(position);
         let Ok(cookie) = self.cookie(&values, &results) else {
             return Err(self.broken_after_write(seen));
@@ -107,7 +115,12 @@ impl Submission {
         if steps.len() == 0 {
             return Ok((Vec::new(), None));
         }
-        match self.core.database.write(steps.collect()).await {
+        self.received.publish().await?;
+        let written = self.core.database.write(steps.collect()).await;
+        if let Err(error) = &written {
+            self.note_failure(error);
+        }
+        match written {
             Ok(written) => Ok((written.results, Some(written.position))),
             Err(Error::NoRow { .. }) => Err(self.not_found()),
             Err(Error::TooLarge { limit })
@@ -124,6 +137,34 @@ impl Submission {
                 Err(violated(kind))
             }
             Err(error) => Err(self.failed(&error)),
+        }
+    }
+
+    /// The files that were stored for a transaction that has failed are removed, unless it may have
+    /// happened all the same.
+    fn note_failure(&self, error: &Error) {
+        if self.received.failed(error) {
+            self.core.log(&format!(
+                "POST {}: it is not known whether the form was stored, so its files are kept",
+                self.form.route
+            ));
+        }
+    }
+
+    /// Removes the files of `-- delete-file:` lines.
+    fn delete_files(&self, results: &[ResultRows]) {
+        let addresses = self.form.deleted_files.iter().filter_map(|source| {
+            let ArgumentSource::Column { step, column: name } = source else {
+                return None;
+            };
+            match column(results.get(*step)?, name)? {
+                Value::Text(address) if !address.is_empty() => Some(address.to_string()),
+                _ => None,
+            }
+        });
+        let addresses: Vec<String> = addresses.collect();
+        if !addresses.is_empty() {
+            self.core.uploads.remove(&addresses);
         }
     }
 

@@ -1,6 +1,6 @@
 //! Bodies of HTTP/2 that the service takes as they arrive.
 //!
-//! The window of the connection is opened for whatever arrives, that of a stream only while its
+//! The window of the connection is opened for all that arrives, that of a stream only while its
 //! receiver has room. So a receiver without room holds up its own stream and no other, and a stream
 //! holds at most a window of its body here.
 

@@ -13,8 +13,8 @@
 //! - `streaming`: bodies that the service takes as they arrive.
 //! - `unfinished`: what requests hold that have not arrived whole.
 //! - `send`: outgoing bytes; `write_batch`: the responses of all connections in a turn.
-//! - `http2`: the same for HTTP/2, with `http2_cache`, `http2_streaming` and `http2_unfinished`; the protocol is in
-//!   `crate::h2`.
+//! - `http2`: the same for HTTP/2, with `http2_cache`, `http2_streaming` and `http2_unfinished`;
+//!   the protocol is in `crate::h2`.
 //! - `socket`: system calls on the socket; `secure_socket`: the same through TLS; `secure_idle`:
 //!   beginnings of records while nothing else has begun.
 

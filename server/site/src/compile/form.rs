@@ -9,6 +9,7 @@ use super::{
     redirect::{names, redirect},
     signing,
     statements::Statements,
+    uploads::{deleted_files, uploads},
 };
 use crate::{
     Problem,
@@ -48,6 +49,11 @@ pub(super) fn form(
     signing::check(&file, &script, &steps.prepared, &given).map_err(one)?;
     signing::add_params(&file, lines, &mut params).map_err(one)?;
     let needs = steps.needs();
+    let uploads = uploads(source, &params).map_err(one)?;
+    let deleted = deleted_files(source, |name| {
+        steps.argument(&params, &needs, steps.prepared.len(), name)
+    });
+    let deleted_files = deleted.map_err(one)?;
     let redirect = steps.redirect(&params, &needs, target).map_err(one)?;
     let signing =
         signing::signing(&file, lines, &steps.prepared, &params, steps.verified).map_err(one)?;
@@ -58,6 +64,8 @@ pub(super) fn form(
         needs,
         signing,
         redirect,
+        uploads,
+        deleted_files,
         file,
     })
 }
@@ -159,7 +167,10 @@ impl<'f> FormSteps<'f> {
         let others: Vec<&str> = others.collect();
         let mut problems = misspelt(self.source, &self.prepared, given, &others);
         problems.extend(unused(self.source, &self.prepared, |name| {
-            lines.uses(name) || names(target).any(|found| found == name)
+            let files = &self.source.script.files;
+            files.iter().any(|file| file.gives_also(name))
+                || lines.uses(name)
+                || names(target).any(|found| found == name)
         }));
         problems
     }

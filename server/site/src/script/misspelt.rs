@@ -43,7 +43,10 @@ fn near(word: &str) -> Option<&'static str> {
 
 /// Whether words of English are near: `-- Orders: newest first`, `-- Required: a title`.
 fn is_english(word: &str) -> bool {
-    matches!(word, "name" | "order" | "claims" | "require" | "hash")
+    matches!(
+        word,
+        "name" | "order" | "file" | "claims" | "require" | "hash"
+    )
 }
 
 /// Whether the line would be right with a colon behind its word.

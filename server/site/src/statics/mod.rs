@@ -40,6 +40,8 @@ use crate::config::FileSettings;
 use crate::problem::Problem;
 use budget::Budget;
 use coding_memory::CodingMemory;
+pub(crate) use disk::refused_for as refused;
+pub(crate) use open::open;
 pub use options::StaticOptions;
 use plain::{ContentSource, Loaded, ServingOptions};
 use precompressed::Precompressed;
