@@ -22,7 +22,7 @@ fn files() -> Vec<(&'static str, &'static str)> {
 #[test]
 fn the_recipes_work() {
     let mut files = files();
-    assert_eq!(files.len(), 12, "{files:?}");
+    assert_eq!(files.len(), 16, "{files:?}");
     files.push(("templates/layout.html", LAYOUT));
     let site = TestSite::new(&files);
     let sql = "insert into artist (name) values ('Ann'), ('Bob'); \
@@ -54,6 +54,10 @@ fn the_recipes_work() {
     has("/albums.csv", "46,AC/DC live,Ann,999");
     has("/albums/46/edit", "value=\"999\"");
     assert_eq!(site.get("/find?sort=title%3Bdrop").status, 400);
+    has("/albums/46/picture", "enctype=\"multipart/form-data\"");
+    let without = site.post("/albums/46/picture", "");
+    assert_eq!(without.status, 303, "{}", without.body);
+    assert_eq!(site.post("/albums/99/picture", "").status, 404);
     let changed = site.post("/albums/46/edit", "title=Renamed&price=5");
     assert_eq!(changed.status, 303, "{}", changed.body);
     has("/words?q=renamed", "Renamed");
