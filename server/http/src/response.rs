@@ -11,6 +11,7 @@ use bytes::Bytes;
 use crate::h1::{is_field_value, is_token};
 use crate::request::Request;
 use crate::status::{is_bodiless, reason_phrase};
+use crate::streamed::BodyHandling;
 use crate::validity::Validity;
 
 /// Turns requests into replies. One value per worker; it is never called from two threads.
@@ -21,6 +22,13 @@ pub trait Service: 'static {
     /// Answers one request. Runs on the worker's event loop: it must not block. No async runtime is
     /// running on this thread: a [`Reply::Later`] must be woken by its waker, from any thread.
     fn call(&self, request: &Request<'_>) -> Reply;
+
+    /// The head of a request with a body has arrived: says what becomes of the body. Runs on the
+    /// worker's event loop, as [`Service::call`] does. Unless the body is
+    /// [streamed](BodyHandling::Streamed), `call` gets the request once the body is there.
+    fn body_begins(&self, _request: &Request<'_>) -> BodyHandling {
+        BodyHandling::Whole
+    }
 
     /// Whether [`Service::done`] would do anything now. Asked before each notification, so
     /// that an unwanted one costs nothing.

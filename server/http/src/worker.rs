@@ -247,7 +247,7 @@ impl<S: Service> Worker<S> {
             return Self::enqueue(&mut self.handshakes, connection);
         }
         // The others continue anyway: when their response is ready, and when their turn begins.
-        if !matches!(connection.stage, Stage::Answering | Stage::Batched) && !connection.is_queued {
+        if !waits_for_server(connection.stage) && !connection.is_queued {
             // The connection may take long, and the requests of the batch arrived first.
             self.answer_batch();
             self.advance(token, |worker, connection| Some(worker.drive(connection)));
@@ -302,7 +302,7 @@ impl<S: Service> Worker<S> {
     fn drive_if_answering(&mut self, connection: &mut Connection) -> Option<NextAction> {
         // A future may wake its connection after the response is complete.
         Some(match connection.stage {
-            Stage::Answering | Stage::Http2 => self.drive(connection),
+            Stage::Answering | Stage::Storing | Stage::Http2 => self.drive(connection),
             _ => NextAction::Wait,
         })
     }
@@ -462,4 +462,9 @@ impl<S: Service> Worker<S> {
             self.counters.panics.add(1);
         }
     }
+}
+
+/// Whether an event of the socket changes nothing at this stage.
+fn waits_for_server(stage: Stage) -> bool {
+    matches!(stage, Stage::Answering | Stage::Storing | Stage::Batched)
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
 use millpond_access_log::{AccessLog, LogLine};
-use millpond_http::{Reply, Request, Service};
+use millpond_http::{BodyHandling, Reply, Request, Service};
 
 /// How long a reopening waits for the old file's disk.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
@@ -89,6 +89,10 @@ impl<S> Logged<S> {
 }
 
 impl<S: Service> Service for Logged<S> {
+    fn body_begins(&self, request: &Request<'_>) -> BodyHandling {
+        self.service.body_begins(request)
+    }
+
     fn call(&self, request: &Request<'_>) -> Reply {
         self.service.call(request)
     }

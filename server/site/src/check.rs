@@ -21,6 +21,7 @@ use crate::{
     page::{PageQuery, PageStatement},
     reading::look,
     rules::shadowed,
+    uploads,
 };
 
 mod targets;
@@ -262,6 +263,7 @@ fn report(dir: &Path, config: &Config, database: &Database) -> Result<CheckRepor
         notes.extend(shadowed(&config.rules));
         notes.extend(hidden(&generation));
         notes.extend(targets::nowhere(&generation));
+        notes.extend(uploads::notes(dir, &generation.pages));
         let endpoints = &generation.pages.endpoints;
         let pages = endpoints.iter().filter(|endpoint| endpoint.page.is_some());
         let forms = endpoints.iter().map(|endpoint| endpoint.forms.len());

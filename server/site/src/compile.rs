@@ -36,6 +36,7 @@ mod redirect;
 mod rewrite;
 mod signing;
 mod statements;
+mod uploads;
 
 use answer::Shows;
 use form::form;
@@ -262,6 +263,13 @@ impl Pages {
                     .hint(format!("this line belongs into pages/{stem}.post.sql")),
             );
         }
+        let source = SqlFile {
+            file: &file,
+            text,
+            pattern,
+            script: &script,
+        };
+        problems.extend(uploads::misplaced(source, stem));
         let statements = Statements {
             file: &file,
             text,

@@ -32,16 +32,16 @@ use std::{
 use millpond_db::FeedKind;
 use millpond_http::Limits;
 
-use crate::{Problem, StaticOptions, locale::Formats, rules::RuleSet};
+use crate::{Problem, StaticOptions, locale::Formats, rules::RuleSet, uploads::UploadLimits};
 pub use database::{DatabaseUrl, PostgresUrl};
-pub(crate) use files::FileSettings;
+pub(crate) use files::{FileSettings, KEEP};
 pub(crate) use hosts::{Host, HostName};
 #[cfg(test)]
 pub(crate) use session::Secret;
 pub(crate) use session::SessionSettings;
 pub use tls::TlsSettings;
 pub use value::listen_address;
-pub(crate) use value::show_time;
+pub(crate) use value::{parse_size, show_time};
 pub(crate) use warm::WarmList;
 
 /// The name of the file in the site's folder.
@@ -93,6 +93,8 @@ pub struct Config {
     pub admin: Option<SocketAddr>,
     /// The limits of a connection (`[limits]`).
     pub limits: Limits,
+    /// The limits of uploads (`[limits]`).
+    pub(crate) uploads: UploadLimits,
     /// How files are served (`[static]`).
     pub(crate) files: FileSettings,
     /// How visitors stay signed in (`[session]`).
@@ -147,6 +149,7 @@ impl Config {
             admin: None,
             statics: StaticOptions::default(),
             limits: Limits::default(),
+            uploads: UploadLimits::default(),
             files: FileSettings::default(),
             session: SessionSettings::default(),
             formats: Formats::default(),

@@ -31,6 +31,7 @@ use crate::{
     rules::Rules,
     session::{Attempts, Passwords, RESERVED, Sessions},
     statics::Statics,
+    uploads::Uploads,
 };
 
 /// Everything except the pages, for the whole life of a site.
@@ -48,7 +49,8 @@ pub(crate) struct Core {
     pub(crate) stale_if_error: Duration,
     /// `database.statement_timeout`, for messages.
     pub(crate) statement_timeout: Duration,
-    pub(crate) log: Log,
+    pub(crate) log: Arc<Log>,
+    pub(crate) uploads: Arc<Uploads>,
     pub(crate) outcomes: Outcomes,
     /// True if links may lead out of `static/`. The watch is opened with this setting, so it holds
     /// until the site stops.

@@ -65,6 +65,8 @@ pub(crate) fn preconditions(request: &Request<'_>, has_page: bool) -> Result<(),
 pub(crate) enum Encoding {
     Urlencoded,
     Multipart(String),
+    /// It was read while it arrived.
+    Read(Fields<'static>),
 }
 
 /// The encoding that the request declares.
@@ -97,6 +99,7 @@ pub(crate) async fn read(encoding: Encoding, body: &Bytes) -> Result<Fields<'_>,
     let fields: Fields<'_> = match encoding {
         Encoding::Urlencoded => form_urlencoded::parse(body).take(MAX_FIELDS + 1).collect(),
         Encoding::Multipart(boundary) => multipart(boundary, body.clone()).await?,
+        Encoding::Read(fields) => fields,
     };
     if fields.len() > MAX_FIELDS {
         Err(Refused(400, "The form has too many fields."))

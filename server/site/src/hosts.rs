@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use millpond_http::{Reply, Request, Response, Service};
+use millpond_http::{BodyHandling, Reply, Request, Response, Service};
 
 use crate::{
     Config, ExplainedVisitor, Problem, Site, SiteOptions, SiteService, SiteStats,
@@ -213,9 +213,14 @@ fn open_all(
     for host in &config.hosts {
         let opened = read(host)
             .map_err(|problem| vec![problem])
-            .and_then(|config| {
-                let site = Site::open(&host.site, &config, options)?;
-                let unused = config.of_the_server();
+            .and_then(|own| {
+                let unused = own.of_the_server();
+                let own = Config {
+                    limits: config.limits.clone(),
+                    uploads: config.uploads.clone(),
+                    ..own
+                };
+                let site = Site::open(&host.site, &own, options)?;
                 if !unused.is_empty() {
                     site.log(&format!(
                         "{}: {} do not count here; the folder that is served has them for all its sites",
@@ -351,6 +356,13 @@ enum SitesServiceKind {
 }
 
 impl Service for SitesService {
+    fn body_begins(&self, request: &Request<'_>) -> BodyHandling {
+        match self.site_for(request) {
+            Some(service) => service.body_begins(request),
+            None => BodyHandling::Whole,
+        }
+    }
+
     fn wants_done(&self) -> bool {
         false
     }

@@ -17,6 +17,7 @@
 //! - `rules`, `addresses`, `listing`: redirects, rewrites and fields; short addresses and lists of
 //!   files;
 //! - `session`, `sign`: the identity of a visitor, and the forms that sign in and out;
+//! - `uploads`: files that visitors send;
 //! - `report`, `log`: lines for the owner about the state of the database;
 //! - `hosts`: several sites behind one address;
 //! - `dev`: errors in the browser, and pages that reload, while a site is made;
@@ -77,6 +78,7 @@ mod statics;
 mod submit;
 mod suggest;
 mod template;
+mod uploads;
 mod validity;
 mod visitor;
 mod watch;

@@ -21,6 +21,7 @@ use crate::{
     route::Pattern,
     script::Rows,
     session::Needs,
+    uploads::UploadField,
 };
 
 /// A path of the site, with what answers GET and what answers the methods that write.
@@ -188,6 +189,10 @@ pub(crate) struct Form {
     pub(crate) answer: FormAnswer,
     /// What is done if the form is refused.
     pub(crate) invalid: Option<Invalid>,
+    /// The files that it takes.
+    pub(crate) uploads: Vec<UploadField>,
+    /// Columns with the addresses of files that are removed when it is done.
+    pub(crate) deleted_files: Vec<ArgumentSource>,
 }
 
 /// What is answered when all steps are done.

@@ -9,11 +9,13 @@ use crate::{
 
 mod bytes;
 mod declare;
+mod files;
 mod message;
 mod misspelt;
 
 pub(crate) use bytes::{BytesLine, ColumnName, TextSource, is_media_type};
 pub(crate) use declare::{Declaration, OrderLine};
+pub(crate) use files::{FileLine, FilePlace};
 pub(crate) use message::MessageLine;
 
 /// How many rows a query is to give.
@@ -49,6 +51,10 @@ pub(crate) struct Script {
     pub(crate) params: Vec<Declaration>,
     /// Each is a parameter too.
     pub(crate) orders: Vec<OrderLine>,
+    /// Each gives parameters too.
+    pub(crate) files: Vec<FileLine>,
+    /// The columns of `-- delete-file:` lines, each with its line.
+    pub(crate) deleted_files: Vec<(String, usize)>,
     pub(crate) queries: Vec<NamedQuery>,
     /// Lower-case names of request fields that are part of the page's key.
     pub(crate) vary: Vec<String>,
@@ -67,8 +73,20 @@ pub(crate) struct Script {
 }
 
 const DIRECTIVES: &[&str] = &[
-    "name", "param", "order", "redirect", "created", "json", "bytes", "invalid", "message",
-    "max-age", "depends", "vary",
+    "name",
+    "param",
+    "order",
+    "file",
+    "delete-file",
+    "redirect",
+    "created",
+    "json",
+    "bytes",
+    "invalid",
+    "message",
+    "max-age",
+    "depends",
+    "vary",
 ];
 
 impl Script {
@@ -170,6 +188,14 @@ impl Script {
                 self.declare(order.declaration())?;
                 self.orders.push(order);
             }
+            "file" => {
+                let file = files::file(rest, line)?;
+                for declaration in file.declarations() {
+                    self.declare(declaration)?;
+                }
+                self.files.push(file);
+            }
+            "delete-file" => self.deleted_files.push((files::deleted(rest)?, line)),
             "redirect" => once(&mut self.redirect, "redirect", path(word, rest)?, line)?,
             "invalid" => once(
                 &mut self.invalid,

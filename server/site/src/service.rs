@@ -12,7 +12,7 @@ use std::{
 use arc_swap::{ArcSwap, Cache};
 use bytes::Bytes;
 use millpond_db::{DatabaseFeed, Position};
-use millpond_http::{Prepared, Reply, Request, Response, Service, Validity, path};
+use millpond_http::{BodyHandling, Prepared, Reply, Request, Response, Service, Validity, path};
 use millpond_store::Hit;
 
 use crate::{
@@ -31,6 +31,7 @@ use crate::{
     session::{Gate, Needs, Session},
     sign::sign_in,
     submit::Submission,
+    uploads::Received,
     validity::{PageHit, of_file, of_page},
     visitor::Visitor,
     write_body::BodyKind,
@@ -91,7 +92,7 @@ impl SiteService {
         found: &Match<'_>,
     ) -> Reply {
         let Some(page) = &generation.pages.endpoints[found.page].page else {
-            return not_taken_here(generation, found, request);
+            return not_taken_here(generation, found, request).into();
         };
         let session = match self.enter(generation, &page.needs, page.is_for_people(), request) {
             Ok(session) => session,
@@ -270,26 +271,32 @@ impl SiteService {
         request: &Request<'_>,
         found: &Match<'_>,
     ) -> Reply {
+        match self.submission(generation, method, request, found) {
+            Ok(submission) => Reply::later(submission.submit()),
+            Err(refused) => refused.into(),
+        }
+    }
+
+    /// A form that was sent, or is being sent; or the answer to one that is not taken.
+    pub(crate) fn submission(
+        &self,
+        generation: &Arc<Generation>,
+        method: WriteMethod,
+        request: &Request<'_>,
+        found: &Match<'_>,
+    ) -> Result<Submission, Response> {
         let endpoint = &generation.pages.endpoints[found.page];
         let Some(form) = endpoint.form(method) else {
-            return not_taken_here(generation, found, request);
+            return Err(not_taken_here(generation, found, request));
         };
         let checked = form::guard(request)
             .and_then(|()| BodyKind::of(request, method))
             .and_then(|kind| form::preconditions(request, endpoint.page.is_some()).map(|()| kind));
         let is_for_people = form.is_for_people();
-        let body_kind = match checked {
-            Ok(kind) => kind,
-            Err(refused) => {
-                let answer = refused.answer(generation, method, request, !is_for_people);
-                return answer.into();
-            }
-        };
-        let session = match self.enter(generation, &form.needs, is_for_people, request) {
-            Ok(session) => session,
-            Err(refused) => return refused.into(),
-        };
-        let submission = Submission {
+        let body_kind = checked
+            .map_err(|refused| refused.answer(generation, method, request, !is_for_people))?;
+        let session = self.enter(generation, &form.needs, is_for_people, request)?;
+        Ok(Submission {
             session,
             core: self.core.clone(),
             generation: generation.clone(),
@@ -304,14 +311,17 @@ impl SiteService {
             body_kind,
             shown: OnceLock::new(),
             back: None,
-        };
-        Reply::later(submission.submit())
+            received: Received::default(),
+        })
     }
 
     /// What answers where no page does.
     fn other(&self, generation: &Generation, request: &Request<'_>, path: &str) -> Reply {
         if let Some(found) = generation.addresses.find(&generation.statics, path) {
             return self.file(generation, request, &found);
+        }
+        if let Some(response) = self.core.uploads.respond(generation, request, path) {
+            return response.into();
         }
         match generation.canonical(path) {
             Some(to) => {
@@ -377,7 +387,7 @@ impl SiteService {
             "OPTIONS" => options_of(&generation.pages.endpoints[found.page]).into(),
             method => match WriteMethod::of(method) {
                 Some(method) => self.write(generation, method, request, found),
-                None => not_taken_here(generation, found, request),
+                None => not_taken_here(generation, found, request).into(),
             },
         }
     }
@@ -460,12 +470,17 @@ fn not_taken(
 
 /// The answer to a method that the endpoint does not have.
 #[cold]
-fn not_taken_here(generation: &Generation, found: &Match<'_>, request: &Request<'_>) -> Reply {
+fn not_taken_here(generation: &Generation, found: &Match<'_>, request: &Request<'_>) -> Response {
     let endpoint = &generation.pages.endpoints[found.page];
-    not_allowed(generation, request, endpoint.is_api(), &endpoint.allow).into()
+    not_allowed(generation, request, endpoint.is_api(), &endpoint.allow)
 }
 
 impl Service for SiteService {
+    fn body_begins(&self, request: &Request<'_>) -> BodyHandling {
+        let Scratch { generation, .. } = &mut *self.scratch.borrow_mut();
+        self.form_begins(generation.load(), request)
+    }
+
     fn wants_done(&self) -> bool {
         false
     }

@@ -24,6 +24,7 @@ use crate::{
     reading::{read, read_again},
     report::{Outcomes, Reporter},
     session::{Attempts, Passwords},
+    uploads::{UploadLimits, Uploads},
     watch::Watch,
 };
 
@@ -155,7 +156,12 @@ impl Site {
             ..millpond_store::Config::default()
         });
         let generation = read(dir, config, &database, None).inspect_err(|_| database.stop())?;
-        let log = Log::new(options.log);
+        let log = Arc::new(Log::new(options.log));
+        let limits = UploadLimits {
+            text: config.limits.body,
+            ..config.uploads.clone()
+        };
+        let uploads = Uploads::new(dir, limits, log.clone());
         report_unreadable_files(&log, &generation, None);
         let core = Arc::new(Core {
             dir: dir.to_owned(),
@@ -169,6 +175,7 @@ impl Site {
             stale_if_error: config.stale_if_error,
             statement_timeout: config.statement_timeout,
             log,
+            uploads,
             outcomes: Outcomes::default(),
             follow_links: config.statics.follow_links,
             current: ArcSwap::from_pointee(generation),
@@ -351,6 +358,7 @@ impl Site {
         drop(self.ahead.lock().take());
         let reporter = self.reporter.lock().take().map(Reporter::ending);
         self.core.database.stop();
+        self.core.uploads.flush();
         // It may have waited for the database.
         drop(reporter);
     }

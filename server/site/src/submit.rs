@@ -16,12 +16,14 @@ use crate::{
     core::{Core, Generation},
     dev,
     error_answer::ErrorAnswer,
+    form::Encoding,
     invalid::Back,
     page::{ArgumentSource, Form, FormStep, RedirectPiece},
     problem_details::wants_json,
     rules::VALUE,
     session::Session,
     sign::column,
+    uploads::Received,
     write_body::{BodyKind, WriteBody},
 };
 
@@ -41,6 +43,8 @@ pub(crate) struct Submission {
     pub(crate) shown: OnceLock<Vec<Value>>,
     /// Where the visitor is led back to if the form is refused.
     pub(crate) back: Option<Back>,
+    /// Its files.
+    pub(crate) received: Received,
 }
 
 impl Submission {
@@ -48,8 +52,10 @@ impl Submission {
     pub(crate) async fn submit(mut self) -> Response {
         // The body and its fields go when they have become values: a form may be large.
         let body = std::mem::take(&mut self.body);
+        let nothing = BodyKind::Form(Encoding::Urlencoded);
+        let kind = std::mem::replace(&mut self.body_kind, nothing);
         let query = self.request.as_request().query.map(str::to_owned);
-        let fields = match WriteBody::read(self.body_kind.clone(), &body).await {
+        let fields = match WriteBody::read(kind, &body).await {
             Ok(fields) => fields,
             Err((status, sentence)) => return self.refuse(status, &sentence),
         };
@@ -66,6 +72,9 @@ impl Submission {
         };
         drop(fields);
         drop(body);
+        if let Err(refusal) = self.received.fill(&self.form.uploads, &mut values) {
+            return self.answer_error(&refusal.answer());
+        }
         values.extend(self.form.needs.values(self.session.as_ref()));
         if self.core.dev.is_some() {
             let _ = self.shown.set(values.clone());
@@ -90,6 +99,7 @@ impl Submission {
         self.hash(&mut values).await?;
         let (written, position) = self.write(&values, &results).await?;
         results.extend(written);
+        self.delete_files(&results);
         let seen = self.seen(position);
         let Ok(cookie) = self.cookie(&values, &results) else {
             return Err(self.broken_after_write(seen));
@@ -116,7 +126,13 @@ impl Submission {
         if steps.len() == 0 {
             return Ok((Vec::new(), None));
         }
-        match self.core.database.write(steps.collect()).await {
+        let published = self.received.publish().await;
+        published.map_err(|refusal| self.answer_error(&refusal.answer()))?;
+        let written = self.core.database.write(steps.collect()).await;
+        if let Err(error) = &written {
+            self.note_failure(error);
+        }
+        match written {
             Ok(written) => Ok((written.results, Some(written.position))),
             Err(Error::NoRow { step }) => Err(self.refuse_missing(found.len() + step)),
             Err(Error::TooLarge { limit })
@@ -127,6 +143,34 @@ impl Submission {
             }
             Err(error @ Error::Constraint { .. }) => Err(self.refused_by_constraint(&error)),
             Err(error) => Err(self.failed(&error)),
+        }
+    }
+
+    /// The files that were stored for a transaction that has failed are removed, unless it may have
+    /// happened all the same.
+    fn note_failure(&self, error: &Error) {
+        if self.received.failed(error) {
+            self.core.log(&format!(
+                "POST {}: it is not known whether the form was stored, so its files are kept",
+                self.form.route
+            ));
+        }
+    }
+
+    /// Removes the files of `-- delete-file:` lines.
+    fn delete_files(&self, results: &[ResultRows]) {
+        let addresses = self.form.deleted_files.iter().filter_map(|source| {
+            let ArgumentSource::Column { step, column: name } = source else {
+                return None;
+            };
+            match column(results.get(*step)?, name)? {
+                Value::Text(address) if !address.is_empty() => Some(address.to_string()),
+                _ => None,
+            }
+        });
+        let addresses: Vec<String> = addresses.collect();
+        if !addresses.is_empty() {
+            self.core.uploads.remove(&addresses);
         }
     }
 

@@ -104,7 +104,7 @@ const fn option(name: &'static str, unit: Unit) -> Place {
 
 use Unit::{Bytes, Count, Time};
 
-pub(super) const ROWS: [Row; 61] = [
+pub(super) const ROWS: [Row; 63] = [
     Row {
         what: "request target, head, fields, body",
         amount: "{}, {}, {}, {}",
@@ -413,6 +413,30 @@ pub(super) const ROWS: [Row; 61] = [
             constant(SITE, "MAX_JSON_VALUES", Count),
         ],
         past: "400",
+    },
+    Row {
+        what: "forms with files at once, their bytes: `limits.uploads`, `limits.upload_disk`; memory of their files that go into statements; bytes of \
+               one form that wait for the disk",
+        amount: "100; 4 GiB; {}; {}",
+        places: &[
+            constant("server/site/src/uploads", "MEMORY", Bytes),
+            constant("server/site/src/uploads", "QUEUED", Bytes),
+        ],
+        past: "503, with Retry-After; the client is read no further",
+    },
+    Row {
+        what: "a file that goes into a folder, or into a statement, and the number of files, where the `-- file:` line does not say it; most files of a \
+               list; boundary; head of a part",
+        amount: "{}, {}, {}; {}; {}; {}",
+        places: &[
+            constant("server/site/src/script/files", "IN_FOLDER", Bytes),
+            constant("server/site/src/script/files", "AS_BYTES", Bytes),
+            constant("server/site/src/script/files", "COUNT", Count),
+            constant("server/site/src/script/files", "MOST_FILES", Count),
+            constant("server/site/src/uploads", "LONGEST_BOUNDARY", Bytes),
+            constant("server/site/src/uploads", "LONGEST_HEAD", Bytes),
+        ],
+        past: "413; 400",
     },
     Row {
         what: "values of a parameter that is a list; of these, those whose rows count one by one",

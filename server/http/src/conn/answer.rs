@@ -1,7 +1,9 @@
 //! Requests become responses, at once or later, and in order.
 
+use std::future::Future;
 use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use base_clock::Boottime;
@@ -41,6 +43,12 @@ impl<S: Service> Worker<S> {
                 continue;
             }
             match exchange.decoder.next(&self.limits) {
+                Event::Body(head) => {
+                    if let Some(next) = self.begin_body(connection, exchange, head) {
+                        connection.stage = next;
+                        return None;
+                    }
+                }
                 Event::Request(head, body) => {
                     exchange.body = None;
                     exchange.answered += 1;
@@ -76,7 +84,7 @@ impl<S: Service> Worker<S> {
                         return self.yield_turn(connection);
                     }
                     match self.read_rest(connection, exchange) {
-                        Ok(None) => {}
+                        Ok(None) if connection.stage == Stage::Reading => {}
                         Ok(step) => return step,
                         Err(refusal) => {
                             self.refuse(connection, exchange, refusal);
@@ -151,6 +159,9 @@ impl<S: Service> Worker<S> {
         head: Head,
         rest: Bytes,
     ) -> Option<Stage> {
+        if let Some(receiver) = exchange.receiver.take() {
+            return self.finish_body(exchange, head, &rest, receiver, connection.peer);
+        }
         let body = match self.complete_body(connection, exchange, rest) {
             Ok(body) => body,
             Err(refusal) => {
@@ -197,19 +208,7 @@ impl<S: Service> Worker<S> {
                 }
                 self.queue(exchange, head, Some(response))
             }
-            Ok(Reply::Later(response)) => {
-                exchange.pending = Some(PendingResponse {
-                    head,
-                    response,
-                    waker: None,
-                });
-                // Responses that are ready do not wait for this one.
-                Some(if exchange.output.is_empty() {
-                    Stage::Answering
-                } else {
-                    Stage::Sending(After::Answer)
-                })
-            }
+            Ok(Reply::Later(response)) => Some(begin_answering(exchange, head, response)),
             Err(_) => self.queue(exchange, head, None),
         }
     }
@@ -283,7 +282,7 @@ impl<S: Service> Worker<S> {
 
     /// Queues a response, or 500 if the service panicked; the next stage, unless the connection
     /// continues to read requests.
-    fn queue(
+    pub(super) fn queue(
         &mut self,
         exchange: &mut Exchange,
         head: Head,
@@ -339,6 +338,7 @@ impl<S: Service> Worker<S> {
         }
         exchange.output.push(None, response, tail);
         self.release(exchange);
+        exchange.receiver = None;
         exchange.refused = Some(status);
         connection.stage = Stage::Sending(After::Linger);
     }
@@ -380,6 +380,24 @@ impl<S: Service> Worker<S> {
         if let Some(status) = refused.take() {
             self.notify(|service| service.refused(peer, status));
         }
+    }
+}
+
+/// A response is being made; the next stage. Responses that are ready do not wait for this one.
+pub(super) fn begin_answering(
+    exchange: &mut Exchange,
+    head: Head,
+    response: Pin<Box<dyn Future<Output = Response>>>,
+) -> Stage {
+    exchange.pending = Some(PendingResponse {
+        head,
+        response,
+        waker: None,
+    });
+    if exchange.output.is_empty() {
+        Stage::Answering
+    } else {
+        Stage::Sending(After::Answer)
     }
 }
 

@@ -14,6 +14,7 @@ use crate::budget::Holder;
 use crate::h1::{Decoder, Head};
 use crate::limits::SPARE_BUFFERS;
 use crate::response::Response;
+use crate::streamed::BodyReceiver;
 
 /// What a connection needs from the first byte of a request to the last byte of its response.
 pub(crate) struct Exchange {
@@ -26,6 +27,8 @@ pub(crate) struct Exchange {
     pub(super) body: Option<TransferProgress>,
     /// Where the body goes.
     pub(super) body_place: BodyPlace,
+    /// Takes the body as it arrives, instead of that place.
+    pub(super) receiver: Option<Box<dyn BodyReceiver>>,
     /// The name under which the worker's budgets count the exchange, if they do.
     pub(super) holder: Option<Holder>,
     /// Since the socket was first full.
@@ -63,12 +66,13 @@ pub(super) struct PendingResponse {
 impl Exchange {
     fn new(is_secured: bool) -> Self {
         Self {
-            decoder: Decoder::new().secured(is_secured),
+            decoder: Decoder::new().secured(is_secured).announcing(),
             output: Output::default(),
             now: Boottime::default(),
             head_since: Boottime::default(),
             body: None,
             body_place: BodyPlace::Memory,
+            receiver: None,
             holder: None,
             sending: None,
             sent: 0,
@@ -89,6 +93,7 @@ impl Exchange {
         );
         self.refused = None;
         self.body_place = BodyPlace::Memory;
+        self.receiver = None;
         self.pending = None;
         self.cache_miss = None;
         self.sending = None;

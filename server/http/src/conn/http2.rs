@@ -20,6 +20,7 @@ use rustix::io::Errno;
 
 use super::exchange::BodyPlace;
 use super::http2_cache::{CachedHttp2, KnownBlocks};
+use super::http2_streaming::StreamReceiver;
 use super::progress::TransferProgress;
 use super::send::begin_to_linger;
 use super::socket::IoOutcome;
@@ -62,6 +63,8 @@ pub(super) struct Http2 {
     refused: Vec<StreamId>,
     /// Bodies that go to files, or that can go to none.
     pub(super) bodies: Vec<(StreamId, BodyPlace)>,
+    /// Who takes bodies as they arrive.
+    pub(super) receivers: Vec<StreamReceiver>,
     /// What the worker's budget counts for the connection beside its streams.
     pub(super) counted: usize,
     /// Since when it counts something.
@@ -117,6 +120,16 @@ impl Http2 {
         self.session.has_failed() && !self.unsent.is_empty()
     }
 
+    /// A response is being made.
+    pub(super) fn begin_answering(
+        &mut self,
+        stream: StreamId,
+        response: Pin<Box<dyn Future<Output = Response>>>,
+    ) {
+        self.has_new = true;
+        self.pending.push(PendingStream { stream, response });
+    }
+
     /// The name under which the worker's budget counts the connection.
     pub(super) const fn holder(&self) -> Holder {
         Holder {
@@ -137,7 +150,7 @@ impl Http2 {
 impl<S: Service> Worker<S> {
     /// Begins a session with the first bytes of a client, which are the beginning of its preface.
     pub(super) fn begin_http2(&mut self, connection: &mut Connection, first: &[u8], now: Boottime) {
-        let session = Session::new(&self.limits, connection.tls.is_some(), now);
+        let session = Session::new(&self.limits, connection.tls.is_some(), now).announcing();
         let mut http2 = Box::new(Http2 {
             session,
             token: connection.token,
@@ -152,6 +165,7 @@ impl<S: Service> Worker<S> {
             known: KnownBlocks::default(),
             refused: Vec::new(),
             bodies: Vec::new(),
+            receivers: Vec::new(),
             counted: 0,
             counted_since: now,
             is_small: false,
@@ -192,6 +206,7 @@ impl<S: Service> Worker<S> {
     fn turn(&mut self, connection: &mut Connection, http2: &mut Http2) -> Option<NextAction> {
         http2.session.begin_turn();
         self.poll_pending(connection, http2);
+        self.feed_receivers(http2);
         let (mut written, mut reads) = (0, 0);
         loop {
             let outcome = self.write_frames(connection, http2, &mut written);
@@ -213,6 +228,7 @@ impl<S: Service> Worker<S> {
             reads += 1;
             match self.read_frames(connection, http2) {
                 IoOutcome::Bytes(_) => {
+                    self.feed_receivers(http2);
                     self.poll_new(connection, http2);
                     if outcome == Written::Blocked {
                         // Nothing is written that would do so.
@@ -324,6 +340,7 @@ impl<S: Service> Worker<S> {
 
     pub(super) fn handle(&mut self, http2: &mut Http2, event: SessionEvent) {
         match event {
+            SessionEvent::Body(stream) => self.begin_http2_body(http2, stream),
             SessionEvent::Request(stream) => {
                 self.counters.requests.add(1);
                 self.answer_stream(http2, stream);
@@ -353,6 +370,7 @@ impl<S: Service> Worker<S> {
         self.counters.refused(status);
         self.notify(|service| service.refused(peer, status));
         http2.refused.push(stream);
+        http2.receivers.retain(|receiver| !receiver.is_of(stream));
         self.respond(http2, stream, &refusal.response());
     }
 
@@ -373,6 +391,9 @@ impl<S: Service> Worker<S> {
             return self.respond_with_cached(http2, stream, &cached);
         }
         let wants_validity = hash.is_some_and(|hash| self.http2_cache.appeared_before(hash));
+        if let Some(receiver) = http2.take_receiver(stream) {
+            return self.finish_http2_body(http2, stream, receiver);
+        }
         if let Err(refusal) = self.complete_http2_body(http2, stream) {
             return self.refuse_stream(http2, stream, refusal);
         }
@@ -397,21 +418,18 @@ impl<S: Service> Worker<S> {
                 }
                 self.respond(http2, stream, &response);
             }
-            Ok(Reply::Later(response)) => {
-                http2.has_new = true;
-                http2.pending.push(PendingStream { stream, response });
-            }
+            Ok(Reply::Later(response)) => http2.begin_answering(stream, response),
             Err(_) => self.respond_to_panic(http2, stream),
         }
     }
 
-    fn respond_to_panic(&mut self, http2: &mut Http2, stream: StreamId) {
+    pub(super) fn respond_to_panic(&mut self, http2: &mut Http2, stream: StreamId) {
         self.counters.panics.add(1);
         let response = Response::text(500, "internal server error\n").closing();
         self.respond(http2, stream, &response);
     }
 
-    fn respond(&mut self, http2: &mut Http2, stream: StreamId, response: &Response) {
+    pub(super) fn respond(&mut self, http2: &mut Http2, stream: StreamId, response: &Response) {
         if response.close {
             http2.session.shut_down(http2.now);
         }
@@ -571,6 +589,7 @@ impl<S: Service> Worker<S> {
             return;
         };
         http2.pending.clear();
+        http2.receivers.clear();
         http2.session.abandon();
         self.note_ended(&mut http2);
         if http2.counted > 0 {

@@ -87,6 +87,7 @@ impl<S: Service> Worker<S> {
             self.budgets.release(http2.stream_holder(stream));
         }
         http2.bodies.retain(|(of, _)| *of != stream);
+        http2.receivers.retain(|receiver| !receiver.is_of(stream));
     }
 
     /// Ends requests of all connections until a part of a full budget is free; true if some of

@@ -10,10 +10,11 @@
 //! - `read`: incoming bytes and their deadlines; `read_batch`: the first requests of a turn.
 //! - `answer`: requests become responses, at once or later; `response_cache`: a request that came
 //!   before gets its `cached_response`.
+//! - `streaming`: bodies that the service takes as they arrive.
 //! - `unfinished`: what requests hold that have not arrived whole.
 //! - `send`: outgoing bytes; `write_batch`: the responses of all connections in a turn.
-//! - `http2`: the same for HTTP/2, with `http2_cache` and `http2_unfinished`; the protocol is in
-//!   `crate::h2`.
+//! - `http2`: the same for HTTP/2, with `http2_cache`, `http2_streaming` and `http2_unfinished`;
+//!   the protocol is in `crate::h2`.
 //! - `socket`: system calls on the socket; `secure_socket`: the same through TLS; `secure_idle`:
 //!   beginnings of records while nothing else has begun.
 
@@ -22,6 +23,7 @@ mod cached_response;
 mod exchange;
 mod http2;
 mod http2_cache;
+mod http2_streaming;
 mod http2_unfinished;
 mod output;
 pub(crate) mod progress;
@@ -32,6 +34,7 @@ mod secure_idle;
 mod secure_socket;
 mod send;
 mod socket;
+mod streaming;
 mod unfinished;
 mod write_batch;
 
@@ -94,6 +97,8 @@ pub(crate) enum Stage {
     Reading,
     /// A response that is being made.
     Answering,
+    /// Room for more of a body, where the service puts it. Nothing is read meanwhile.
+    Storing,
     /// The responses are in the write batch.
     Batched,
     /// The responses are being sent, and then another stage follows.
@@ -167,6 +172,7 @@ impl<S: Service> Worker<S> {
                 (Stage::Lingering(left), _) => self.linger(connection, left),
                 (Stage::Reading, Some(exchange)) => self.read_and_answer(connection, exchange),
                 (Stage::Answering, Some(exchange)) => self.await_answer(connection, exchange),
+                (Stage::Storing, Some(exchange)) => self.await_room(connection, exchange),
                 (Stage::Sending(after), Some(exchange)) => self.send(connection, exchange, after),
                 (Stage::Batched, _) => Some(NextAction::Wait),
                 (Stage::Http2, _) => self.drive_http2(connection),
@@ -210,7 +216,7 @@ impl<S: Service> Worker<S> {
             Stage::Http2 => self.time_out_http2(connection),
             Stage::Lingering(_) => None,
             // These wait for the server, not for the client.
-            Stage::Answering | Stage::Batched => Some(NextAction::Wait),
+            Stage::Answering | Stage::Storing | Stage::Batched => Some(NextAction::Wait),
         }
     }
 

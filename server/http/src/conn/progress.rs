@@ -37,6 +37,12 @@ impl TransferProgress {
         }
     }
 
+    /// The server was not ready for more for this long.
+    pub(crate) fn paused(&mut self, pause: Duration) {
+        self.start = self.start.plus(pause);
+        self.last = self.last.plus(pause);
+    }
+
     /// The deadline if no more bytes are moved.
     pub(crate) fn deadline(&self, timeout: Duration) -> Boottime {
         let credit = Duration::from_millis(self.bytes.saturating_mul(1000) / MIN_RATE);

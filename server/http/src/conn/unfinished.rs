@@ -28,6 +28,9 @@ impl<S: Service> Worker<S> {
         connection: &mut Connection,
         exchange: &mut Exchange,
     ) -> Result<Option<NextAction>, Refusal> {
+        if exchange.receiver.is_some() {
+            return self.stream_rest(connection, exchange);
+        }
         let before = exchange.decoder.body_len() - exchange.decoder.body_in_memory();
         self.store_body(connection, exchange, SMALL_BODY)?;
         let stored = exchange.decoder.body_len() - exchange.decoder.body_in_memory();
@@ -129,7 +132,7 @@ impl<S: Service> Worker<S> {
     }
 
     /// Counts what a request that is incomplete holds in memory.
-    fn hold_memory(
+    pub(super) fn hold_memory(
         &mut self,
         connection: &Connection,
         exchange: &mut Exchange,

@@ -70,7 +70,7 @@ pub(super) fn decode<'a>(
                         return DecodedRequest { requests, end };
                     }
                     Event::More => break,
-                    Event::Continue => {}
+                    Event::Continue | Event::Body(_) => {}
                 }
             }
             if reclaim {

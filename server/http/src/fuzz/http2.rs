@@ -166,7 +166,9 @@ impl FuzzedConnection {
                     self.waiting.retain(|waiting| *waiting != id);
                     self.client.session.handler_is_gone(id);
                 }
-                SessionEvent::Repeated(_) => panic!("nothing is known"),
+                SessionEvent::Repeated(_) | SessionEvent::Body(_) => {
+                    panic!("nothing is known or announced")
+                }
             }
         }
         assert!(self.client.session.stream_count() <= HTTP2_STREAMS);

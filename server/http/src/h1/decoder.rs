@@ -20,6 +20,9 @@ pub(crate) enum Event {
     /// Nothing further without more bytes, and the client waits for `100 Continue` before it sends
     /// them.
     Continue,
+    /// The head of a request whose body follows: say with [`Decoder::accept_body`] how long that
+    /// may be. Only from a decoder that [announces](Decoder::announcing) bodies.
+    Body(Head),
     /// A whole request, with its body except the bytes that were [moved](Decoder::move_body).
     Request(Head, Bytes),
     /// The connection must be answered with this and closed; the decoder is of no further use to
@@ -119,8 +122,12 @@ pub(crate) struct Decoder {
     /// The bytes of the present body, except those that were moved elsewhere.
     body: BytesMut,
     moved: usize,
+    /// The most bytes that the present body may have.
+    body_limit: usize,
     /// Whether the bytes come through TLS.
     is_secured: bool,
+    /// Whether [`Event::Body`] comes before a body.
+    announces: bool,
 }
 
 impl Decoder {
@@ -133,7 +140,18 @@ impl Decoder {
             fields: Vec::with_capacity(32),
             body: BytesMut::new(),
             moved: 0,
+            body_limit: 0,
             is_secured: false,
+            announces: false,
+        }
+    }
+
+    /// The same with [`Event::Body`] before each body. Without it a body may be as long as the
+    /// limits say.
+    pub(crate) fn announcing(self) -> Self {
+        Self {
+            announces: true,
+            ..self
         }
     }
 
@@ -241,7 +259,7 @@ impl Decoder {
     pub(crate) fn next(&mut self, limits: &Limits) -> Event {
         let event = match self.state {
             DecoderState::Head { .. } => self.next_head(limits),
-            DecoderState::Body { .. } => self.next_body(limits),
+            DecoderState::Body { .. } => self.next_body(),
         };
         event.unwrap_or_else(Event::Refused)
     }
@@ -288,10 +306,34 @@ impl Decoder {
             coding,
             may_continue: head.expects_continue,
         };
-        self.next_body(limits)
+        if self.announces {
+            return Ok(Event::Body(head));
+        }
+        self.accept_body(limits.body)?;
+        self.next_body()
     }
 
-    fn next_body(&mut self, limits: &Limits) -> Result<Event, Refusal> {
+    /// Says how many bytes the body may have whose head was just decoded.
+    pub(crate) fn accept_body(&mut self, limit: usize) -> Result<(), Refusal> {
+        self.body_limit = limit;
+        match &self.state {
+            DecoderState::Body {
+                coding: BodyCoding::Length(length),
+                ..
+            } if *length > limit as u64 => Err(Refusal::BodyTooLarge),
+            _ => Ok(()),
+        }
+    }
+
+    /// The head of the request whose body is being received.
+    pub(crate) fn head_of_body(&self) -> Option<Head> {
+        match &self.state {
+            DecoderState::Body { head, .. } => Some(*head),
+            DecoderState::Head { .. } => None,
+        }
+    }
+
+    fn next_body(&mut self) -> Result<Event, Refusal> {
         let DecoderState::Body {
             head,
             coding,
@@ -317,7 +359,7 @@ impl Decoder {
                 self.at += chunked.decode(
                     input,
                     &mut self.body,
-                    limits.body.saturating_sub(self.moved),
+                    self.body_limit.saturating_sub(self.moved),
                 )?;
                 chunked.is_done()
             }

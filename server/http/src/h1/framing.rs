@@ -31,7 +31,7 @@ impl<'a> FramingFields<'a> {
 
     /// Decides, or refuses what has two readings.
     #[inline]
-    pub(super) fn decide(&self, version: Version, limit: usize) -> Result<Framing, Refusal> {
+    pub(super) fn decide(&self, version: Version) -> Result<Framing, Refusal> {
         if self.repeated {
             // Section 6.3, item 5: equal lengths may be merged; no honest client sends them.
             return Err(Refusal::Malformed("a framing field is repeated"));
@@ -49,14 +49,7 @@ impl<'a> FramingFields<'a> {
             }
             (None, Some(coding)) if coding.eq_ignore_ascii_case(b"chunked") => Ok(Framing::Chunked),
             (None, Some(codings)) => Err(not_only_chunked(codings)),
-            (Some(length), None) => {
-                let length = parse_length(length)?;
-                if length > limit as u64 {
-                    Err(Refusal::BodyTooLarge)
-                } else {
-                    Ok(Framing::Length(length))
-                }
-            }
+            (Some(length), None) => parse_length(length).map(Framing::Length),
         }
     }
 }

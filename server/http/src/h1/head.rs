@@ -137,7 +137,6 @@ impl Scanner {
                 line,
                 parse_fields(head, from, &mut fields)?,
                 arena,
-                limits,
             )
         } else {
             let mut fields = [httparse::EMPTY_HEADER; FIELDS];
@@ -147,7 +146,6 @@ impl Scanner {
                 line,
                 parse_fields(head, from, &mut fields)?,
                 arena,
-                limits,
             )
         }
     }
@@ -184,7 +182,7 @@ pub(super) fn parse_at_once(
         return None;
     }
     let first = arena.len();
-    let head = assemble(head, start, line, fields, arena, limits);
+    let head = assemble(head, start, line, fields, arena);
     if head.is_err() {
         arena.truncate(first);
     }
@@ -213,11 +211,10 @@ fn assemble(
     line: RequestLine,
     fields: &[httparse::Header<'_>],
     arena: &mut Vec<FieldSpan>,
-    limits: &Limits,
 ) -> Result<Head, Refusal> {
     let known = KnownFields::gather(fields)?;
     known.judge_host(line.version)?;
-    let framing = known.framing.decide(line.version, limits.body)?;
+    let framing = known.framing.decide(line.version)?;
     let expects_continue = known.expects_continue(line.version)?;
     let span = |bytes: &[u8]| Span::new(offset(head, bytes), bytes.len());
     let first = arena.len();

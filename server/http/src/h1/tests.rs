@@ -74,7 +74,7 @@ fn decode_with<'a>(
                         return seen;
                     }
                     Event::More => break,
-                    Event::Continue => {}
+                    Event::Continue | Event::Body(_) => {}
                 }
             }
             if reclaim {

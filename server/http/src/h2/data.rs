@@ -112,7 +112,7 @@ impl Session {
         };
         let event = if data.data > 0 {
             let bytes = take(&mut data.data, input);
-            self.body_bytes(data.head.stream, bytes, context)
+            self.body_bytes(data.head.stream, bytes, context.now)
         } else {
             None
         };
@@ -141,12 +141,7 @@ impl Session {
     }
 
     /// Adds to the body of a stream, unless it is not wanted any more.
-    fn body_bytes(
-        &mut self,
-        id: u32,
-        bytes: &[u8],
-        context: &mut ReceiveContext<'_>,
-    ) -> Option<SessionEvent> {
+    fn body_bytes(&mut self, id: u32, bytes: &[u8], now: Boottime) -> Option<SessionEvent> {
         let StreamState::Open(at) = self.streams.state(id) else {
             return None;
         };
@@ -154,13 +149,13 @@ impl Session {
         if stream.part != RequestPart::Body {
             return None;
         }
-        if stream.body_len() + bytes.len() > context.limits.body {
+        if stream.body_len() + bytes.len() > stream.body_limit {
             return self.refuse_at(at, Refusal::BodyTooLarge);
         }
         // Nothing is reserved: a length is only a promise.
         stream.body.extend_from_slice(bytes);
         let len = stream.body_len() as u64;
-        stream.receiving.moved_to(len, context.now);
+        stream.receiving.moved_to(len, now);
         stream.owes_continue = false;
         None
     }
@@ -202,6 +197,7 @@ impl Session {
     fn renew_window(&mut self, at: usize) {
         let stream = self.streams.at(at);
         if stream.part == RequestPart::Body
+            && !stream.is_streamed
             && let Some(increment) = stream.receive_window.renew(stream.expected())
         {
             push_window_update(&mut self.control, stream.id, increment);

@@ -236,15 +236,9 @@ impl<'a> HeadReader<'a> {
             }
             _ if is_long_path => Refusal::TargetTooLong,
             _ if self.expects_other => Refusal::Expectation,
-            _ if self.body_is_too_long() => Refusal::BodyTooLarge,
             _ => return Ok(self.facts),
         };
         Err(HeadFault::Refused(refusal))
-    }
-
-    fn body_is_too_long(&self) -> bool {
-        let length = self.facts.content_length;
-        length.is_some_and(|length| length > self.limits.body as u64)
     }
 
     /// Section 8.5.

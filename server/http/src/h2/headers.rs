@@ -169,7 +169,10 @@ impl Session {
                 stream.content_length = facts.content_length;
                 if !headers.ends_stream {
                     stream.owes_continue = facts.expects_continue;
-                    return Ok(None);
+                    return Ok(match self.announces {
+                        true => Some(SessionEvent::Body(StreamId(id))),
+                        false => self.accept_body_at(at, limits.body),
+                    });
                 }
                 let is_unchanged = generation == self.hpack.generation();
                 note_block(

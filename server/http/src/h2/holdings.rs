@@ -55,7 +55,7 @@ impl Session {
         while *at < self.streams.len() {
             let stream = self.streams.at(*at);
             *at += 1;
-            if stream.part == RequestPart::Body && stream.body.len() > len {
+            if stream.part == RequestPart::Body && stream.body.len() > len && !stream.is_streamed {
                 return Some(StreamId(stream.id));
             }
         }

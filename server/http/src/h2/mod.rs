@@ -12,6 +12,7 @@
 //! ```
 //!
 //! - `receive`: bytes become frames; `headers`, `data`, `frames`: what each frame means.
+//! - `streamed`: bodies that the driver takes as they arrive.
 //! - `hpack`: the compression of heads; `head_reader`: header lists become requests or are refused.
 //! - `write`: responses become frames, by `priority` and within the windows of `flow`.
 //! - `waste`: work that a client causes and that brings nothing forward is bounded.
@@ -39,6 +40,7 @@ mod session;
 mod settings;
 mod shutdown;
 mod stream;
+mod streamed;
 mod streams;
 #[cfg(test)]
 pub(crate) mod tests;

@@ -22,6 +22,10 @@ use crate::request::Request;
 /// What the bytes of the client result in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SessionEvent {
+    /// The head of a request whose body follows: [`Session::accept_body`] or
+    /// [`Session::reject_body`] says what becomes of it. Only from a session that
+    /// [announces](Session::announcing) bodies.
+    Body(StreamId),
     /// A request is complete: [`Session::request`] has it, and [`Session::respond`] wants its
     /// response.
     Request(StreamId),
@@ -105,6 +109,8 @@ pub(crate) struct Session {
     pub(super) incomplete_since: Option<Boottime>,
     /// Whether the connection is secured, so that `https` resources may be asked for.
     pub(super) is_secured: bool,
+    /// Whether [`SessionEvent::Body`] comes before a body.
+    pub(super) announces: bool,
     pub(super) client: ClientSettings,
     pub(super) streams: Streams,
     /// Priorities of streams that are not open yet (RFC 9218 section 7.1).
@@ -140,6 +146,7 @@ impl Session {
             block: None,
             incomplete_since: Some(now),
             is_secured,
+            announces: false,
             client: ClientSettings::new(),
             streams: Streams::default(),
             early_priorities: Vec::new(),
@@ -153,6 +160,15 @@ impl Session {
             control,
             served_last: 0,
             owes_table_update: false,
+        }
+    }
+
+    /// The same with [`SessionEvent::Body`] before each body. Without it a body may be as long as
+    /// the limits say.
+    pub(crate) fn announcing(self) -> Self {
+        Self {
+            announces: true,
+            ..self
         }
     }
 

@@ -4,7 +4,6 @@ use base_clock::Boottime;
 
 use super::frame::{ErrorCode, FrameKind, MAX_31_BITS, push_frame, push_go_away};
 use super::session::{Lifetime, Session, SessionEvent};
-use super::stream::RequestPart;
 use crate::h1::Refusal;
 use crate::limits::{GO_AWAY_GRACE, Limits};
 
@@ -80,7 +79,7 @@ impl Session {
         }
         deadline = deadline.min(self.stall.deadline(limits.progress_timeout));
         for stream in self.streams.iter().filter(|stream| !stream.is_reset) {
-            if stream.part == RequestPart::Body {
+            if stream.awaits_body() {
                 deadline = deadline.min(stream.receiving.deadline(limits.progress_timeout));
             }
             deadline = deadline.min(stream.stall.deadline(limits.progress_timeout));
@@ -112,7 +111,7 @@ impl Session {
             if stream.is_reset {
                 continue;
             }
-            if stream.part == RequestPart::Body && stream.receiving.deadline(timeout) <= now {
+            if stream.awaits_body() && stream.receiving.deadline(timeout) <= now {
                 return self.refuse_at(at, Refusal::TooSlow);
             }
             if stream.stall.deadline(timeout) <= now

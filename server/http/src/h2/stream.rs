@@ -61,6 +61,14 @@ pub(crate) struct Http2Stream {
     pub(super) body: BytesMut,
     /// Bytes of the body before these, which the driver has [moved](Session::move_body) elsewhere.
     pub(super) moved: usize,
+    /// Bytes of the body that the driver has [given](Session::give_body) to who takes them.
+    pub(super) given: usize,
+    /// The most bytes that the body may have.
+    pub(super) body_limit: usize,
+    /// The driver opens the window, when it has room for more.
+    pub(super) is_streamed: bool,
+    /// Since when it has none.
+    pub(super) paused_since: Option<Boottime>,
     /// The whole body, if the driver has put it together.
     pub(super) whole_body: Option<Bytes>,
     pub(super) receive_window: ReceiveWindow,
@@ -119,6 +127,10 @@ impl Http2Stream {
             content_length: None,
             body: BytesMut::new(),
             moved: 0,
+            given: 0,
+            body_limit: 0,
+            is_streamed: false,
+            paused_since: None,
             whole_body: None,
             receive_window: ReceiveWindow::new(STREAM_WINDOW),
             receiving: TransferProgress::new(Boottime::from_nanos(0)),
@@ -167,7 +179,7 @@ impl Http2Stream {
 
     /// Bytes of the body that have arrived.
     pub(super) fn body_len(&self) -> usize {
-        self.moved + self.body.len()
+        self.moved + self.given + self.body.len()
     }
 
     /// Drops the body.
@@ -200,6 +212,7 @@ impl Http2Stream {
     fn begin(&mut self, id: u32, send_window: SendWindow, now: Boottime) {
         self.id = id;
         self.part = RequestPart::Body;
+        (self.given, self.is_streamed, self.paused_since) = (0, false, None);
         self.receive_window = ReceiveWindow::new(STREAM_WINDOW);
         self.receiving = TransferProgress::new(now);
         self.send_window = send_window;

@@ -14,11 +14,13 @@ use bytes::Bytes;
 pub(crate) use lab_testkit::Response as Answer;
 use lab_testkit::{Connection, PATIENCE};
 use millpond_http::{
-    Limits, Listener, Parts, Prepared, Reply, Request, Response, Service, Validity, ValidityCheck,
-    WorkerGroup, listen, run_worker,
+    BodyHandling, Limits, Listener, Parts, Prepared, Reply, Request, Response, Service, Validity,
+    ValidityCheck, WorkerGroup, listen, run_worker,
 };
 use socket2::SockRef;
 use tokio::sync::Semaphore;
+
+use crate::streaming::BodyTaker;
 
 /// What the service saw.
 #[derive(Debug, PartialEq, Eq)]
@@ -31,6 +33,8 @@ pub(crate) enum ServiceCall {
         body_bytes: u64,
     },
     Refused(u16),
+    /// The receiver of a body was dropped, and the body was not complete.
+    Dropped,
 }
 
 /// See [`App::call`].
@@ -144,6 +148,18 @@ impl App {
 }
 
 impl Service for App {
+    fn body_begins(&self, request: &Request<'_>) -> BodyHandling {
+        match request.path {
+            "/unwanted" => BodyHandling::Refused(Response::text(403, "unwanted")),
+            "/panic-at-body" => panic!("asked for"),
+            path if path.starts_with("/stream") => {
+                let taker = BodyTaker::new(request, &self.gate, &self.seen);
+                BodyHandling::Streamed(Box::new(taker))
+            }
+            _ => BodyHandling::Whole,
+        }
+    }
+
     fn call(&self, request: &Request<'_>) -> Reply {
         match self.reply(request) {
             Reply::Ready(response) if matches!(request.path, "/kept" | "/large") => {

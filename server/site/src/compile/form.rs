@@ -11,6 +11,7 @@ use super::{
     redirect::{names, redirect},
     signing,
     statements::Statements,
+    uploads::{deleted_files, uploads},
 };
 use crate::{
     Problem,
@@ -56,6 +57,9 @@ pub(super) fn form(
     let is_column = |name: &str| !steps.is_declared(name) && steps.column(end, name).is_some();
     signing::add_params(&file, session, is_column, &mut params).map_err(one)?;
     let needs = steps.needs();
+    let uploads = uploads(source, &params).map_err(one)?;
+    let deleted = deleted_files(source, |name| steps.argument(&params, &needs, end, name));
+    let deleted_files = deleted.map_err(one)?;
     let pieces = steps.redirect(&params, &needs, target).map_err(one)?;
     let invalid = invalid(&file, &script, &steps.prepared, &params).map_err(one)?;
     let mut signing =
@@ -71,6 +75,8 @@ pub(super) fn form(
         needs,
         signing,
         invalid,
+        uploads,
+        deleted_files,
         file,
     })
 }
@@ -176,7 +182,10 @@ impl<'f> FormSteps<'f> {
             let back = self.source.script.invalid.iter();
             let back = back.map(|(target, _)| target.as_str());
             let mut targets = back.chain(target.as_ref().map(|target| target.path));
-            lines.uses(name) || targets.any(|to| names(to).any(|found| found == name))
+            let files = &self.source.script.files;
+            files.iter().any(|file| file.gives_also(name))
+                || lines.uses(name)
+                || targets.any(|to| names(to).any(|found| found == name))
         }));
         problems
     }

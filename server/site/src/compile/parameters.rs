@@ -114,10 +114,12 @@ fn kind(source: SqlFile<'_>, named: &NamedQuery, param: &db::Param) -> Result<Va
     match param.kind {
         Some(ValueKind::Blob) => {
             let message = format!(
-                "parameter `{name}` of query `{}` would be bytes, which no request can give",
+                "parameter `{name}` of query `{}` would be bytes, which no text field can give",
                 named.name
             );
-            let hint = format!("declare another type: -- param: {name} text");
+            let hint = format!(
+                "a form takes a file: -- file: {name} as bytes; else declare another type: -- param: {name} text"
+            );
             Err(source.at_query(named, name, message).hint(hint))
         }
         Some(kind) => Ok(kind),

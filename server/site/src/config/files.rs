@@ -6,7 +6,7 @@ use crate::rules::Scope;
 const ASK: &str = "no-cache";
 /// What never changes need not be asked for (RFC 8246); a year is the longest that is understood
 /// everywhere.
-const KEEP: &str = "public, max-age=31536000, immutable";
+pub(crate) const KEEP: &str = "public, max-age=31536000, immutable";
 /// Digits of the shortest hash: with fewer, words such as `added` or `facade` and dates would look
 /// like one.
 const HASH_DIGITS: usize = 8;

@@ -167,7 +167,7 @@ const MILLISECOND: Duration = Duration::from_millis(1);
 const DAY: Duration = Duration::from_secs(86_400);
 
 /// The settings, in the order of the manual.
-pub(super) const KEYS: [Key; 52] = [
+pub(super) const KEYS: [Key; 54] = [
     Key {
         section: "server",
         name: "listen",
@@ -650,6 +650,24 @@ pub(super) const KEYS: [Key; 52] = [
         about: "The longest request body, such as a form with its files; beyond it 413. A body of more than 1 MiB arrives in a file \
                 without a name in `TMPDIR`, `/var/tmp` or `/tmp`. One value of SQLite has at most 64 MiB, and while it is \
                 written it is in memory three times.",
+    },
+    Key {
+        section: "limits",
+        name: "uploads",
+        kind: SettingKind::Count(|config| &mut config.uploads.at_once, 0, 100_000),
+        default: Some("100"),
+        example: "100",
+        about: "Forms with [files](site.md#uploads) that are received at once; one more is answered with 503. Each has at most \
+                a megabyte in memory.",
+    },
+    Key {
+        section: "limits",
+        name: "upload_disk",
+        kind: SettingKind::Size(|config| &mut config.uploads.bytes, 0, 1 << 50),
+        default: Some("\"4GiB\""),
+        example: "\"4GiB\"",
+        about: "Bytes of all forms with files that are being received, together; beyond them 503. What one form may have, \
+                its `-- file:` lines say; beside its files it has at most `limits.body` of text.",
     },
     Key {
         section: "limits",

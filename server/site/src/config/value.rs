@@ -177,6 +177,11 @@ fn size(value: &DeValue<'_>) -> Result<usize, String> {
     let whole = value
         .as_str()
         .ok_or_else(|| expected("a size such as \"64KiB\"", value))?;
+    parse_size(whole)
+}
+
+/// A size such as `64KiB` in bytes.
+pub(crate) fn parse_size(whole: &str) -> Result<usize, String> {
     let bad =
         || format!("`{whole}` is no size: a whole number and one of B, KB, MB, GB, KiB, MiB, GiB");
     let digits = whole.bytes().take_while(u8::is_ascii_digit).count();

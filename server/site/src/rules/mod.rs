@@ -126,6 +126,14 @@ impl Rules {
         }
     }
 
+    /// The same for a response.
+    pub(crate) fn with_fields_of(&self, path: &str, response: Response) -> Response {
+        match self.fields.at(path) {
+            Some(lines) => lines.add_to(response),
+            None => response,
+        }
+    }
+
     /// The path of this site to which a redirect leads from a path, both in normal form.
     fn leads(&self, from: &str) -> Option<String> {
         let redirect = &self.set.redirects[self.redirects.find(from)?];

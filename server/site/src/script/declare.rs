@@ -56,7 +56,10 @@ const TYPES: [(&str, ValueKind); 4] = [
     ("boolean", ValueKind::Boolean),
 ];
 
-fn complain<T>(message: impl Into<String>, hint: impl Into<String>) -> Result<T, Complaint> {
+pub(super) fn complain<T>(
+    message: impl Into<String>,
+    hint: impl Into<String>,
+) -> Result<T, Complaint> {
     Err((message.into(), Some(hint.into())))
 }
 
@@ -107,7 +110,7 @@ pub(super) fn declaration(rest: &str, line: usize) -> Result<Declaration, Compla
     })
 }
 
-fn name_of_parameter(name: &str, example: &str) -> Result<(), Complaint> {
+pub(super) fn name_of_parameter(name: &str, example: &str) -> Result<(), Complaint> {
     if !is_name(name) {
         return complain(format!("`{name}` is no name for a parameter"), example);
     }

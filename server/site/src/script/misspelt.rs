@@ -47,6 +47,7 @@ fn is_english(word: &str) -> bool {
         word,
         "name"
             | "order"
+            | "file"
             | "claims"
             | "require"
             | "hash"

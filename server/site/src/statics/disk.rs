@@ -81,8 +81,13 @@ pub(super) fn open_and_respond(
     match open(&found.real) {
         Ok(Some((file, _))) => respond(&Arc::new(file), media, request),
         Ok(None) => refused(404),
-        Err(error) => refused(status_of(&error)),
+        Err(error) => refused_for(&error),
     }
+}
+
+/// The answer for a file that cannot be opened.
+pub(crate) fn refused_for(error: &io::Error) -> Response {
+    refused(status_of(error))
 }
 
 fn status_of(error: &io::Error) -> u16 {

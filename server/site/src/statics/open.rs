@@ -15,7 +15,7 @@ use super::stamp::Stamp;
 ///
 /// The path was resolved when it was admitted. A link anywhere in it is a change, and is refused. A
 /// pipe or a device in the file's place is opened without blocking, and closed again.
-pub(super) fn open(real: &Path) -> io::Result<Option<(File, Stamp)>> {
+pub(crate) fn open(real: &Path) -> io::Result<Option<(File, Stamp)>> {
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
     let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
     let opened = openat2(

@@ -10,10 +10,10 @@ const TIME_STEP: Duration = Duration::from_secs(2);
 
 /// One state of one file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Stamp {
+pub(crate) struct Stamp {
     device: u64,
     inode: u64,
-    pub(super) size: u64,
+    pub(crate) size: u64,
     /// When the content changed, in seconds and nanoseconds since 1970.
     pub(super) modified: (i64, i64),
     /// When anything changed. Unlike the other time it cannot be set back, as `cp -p` and `tar` do.
@@ -32,7 +32,7 @@ impl Stamp {
     }
 
     /// When the content changed; 1970 for what is earlier, which HTTP cannot say.
-    pub(super) fn modified_time(&self) -> SystemTime {
+    pub(crate) fn modified_time(&self) -> SystemTime {
         let seconds = u64::try_from(self.modified.0).unwrap_or(0);
         SystemTime::UNIX_EPOCH + Duration::from_secs(seconds)
     }

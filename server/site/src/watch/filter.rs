@@ -7,6 +7,7 @@ use notify::event::{EventKind, ModifyKind};
 use notify::{Event, Result};
 
 use crate::statics::WELL_KNOWN;
+use crate::uploads::FOLDER;
 
 /// What an event means for the watch, the gravest last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -40,12 +41,13 @@ pub(super) fn meaning(event: &Result<Event>, root: &Path) -> Option<Meaning> {
 
 /// Ignored are hidden files: version control, editors' backups. Also databases with their journals,
 /// lists of hot pages, and logs, because the server itself writes them all the time. They are not
-/// ignored where they are files to be served, as are watched files outside of the folder.
+/// ignored where they are files to be served, as are watched files outside of the folder. Nothing
+/// in the folder of uploads is watched for: a file there is looked for when it is asked for.
 fn is_ignored(path: &Path, root: &Path) -> bool {
     let Some(name) = path.file_name().filter(|_| path.starts_with(root)) else {
         return false;
     };
-    if is_hidden(name) {
+    if is_hidden(name) || path.starts_with(root.join(FOLDER)) {
         return true;
     }
     if path.starts_with(root.join("static")) {

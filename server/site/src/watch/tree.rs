@@ -15,6 +15,7 @@ use notify::{ErrorKind, RecommendedWatcher, RecursiveMode, Watcher};
 
 use super::filter::{Meaning, is_hidden, meaning};
 use crate::problem::Problem;
+use crate::uploads::FOLDER;
 
 /// Folders of one site. More are a mistake, such as a link to the root of the file system.
 const MAX_FOLDERS: usize = 10_000;
@@ -88,7 +89,9 @@ impl Tree {
             }
             match self.watcher.watch(&folder, RecursiveMode::NonRecursive) {
                 Ok(()) => {
-                    folders.extend(folders_in(&folder));
+                    let uploads = self.root.join(FOLDER);
+                    let found = folders_in(&folder).into_iter();
+                    folders.extend(found.filter(|found| *found != uploads));
                     self.watch_outside_files(&folder)?;
                 }
                 // The folder was removed, and its parent has reported that; or it is not readable,

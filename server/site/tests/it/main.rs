@@ -39,4 +39,6 @@ mod sqlite_triggers;
 mod statics;
 mod support;
 mod templates;
+
 mod tenants;
+mod uploads;

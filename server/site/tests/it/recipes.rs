@@ -48,7 +48,7 @@ fn a_basket_is_its_visitors(site: &TestSite) {
 #[test]
 fn the_recipes_work() {
     let mut files = files();
-    assert_eq!(files.len(), 20, "{files:?}");
+    assert_eq!(files.len(), 24, "{files:?}");
     files.push(("templates/layout.html", LAYOUT));
     let site = TestSite::new(&files);
     let sql = "insert into artist (name) values ('Ann'), ('Bob'); \
@@ -91,6 +91,10 @@ fn the_recipes_work() {
         "{shown}"
     );
     has("/albums/46/edit", "value=\"999\"");
+    has("/albums/46/picture", "enctype=\"multipart/form-data\"");
+    let without = site.post("/albums/46/picture", "");
+    assert_eq!(without.status, 303, "{}", without.body);
+    assert_eq!(site.post("/albums/99/picture", "").status, 404);
     let changed = site.post("/albums/46/edit", "title=Renamed&price=5");
     assert_eq!(changed.status, 303, "{}", changed.body);
     has("/words?q=renamed", "Renamed");

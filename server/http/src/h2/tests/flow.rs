@@ -290,8 +290,8 @@ fn an_open_window_stops_the_clock() {
 #[test]
 fn a_stream_that_was_reset_has_no_clock() {
     let mut client = TestClient::new();
-    client.post(1);
     client.limits.body = 10;
+    client.post(1);
     let refused = client.data(1, 0, &[0; 11]);
     assert_eq!(refused.len(), 1);
     let reset = client.frame(FrameKind::RstStream, 0, 1, &[0, 0, 0, 8]);

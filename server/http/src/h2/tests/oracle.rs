@@ -174,7 +174,9 @@ impl EchoServer {
                     self.waiting.retain(|waiting| *waiting != id);
                     self.client.session.handler_is_gone(id);
                 }
-                SessionEvent::Refused(..) | SessionEvent::Repeated(_) => panic!("{event:?}"),
+                SessionEvent::Refused(..) | SessionEvent::Repeated(_) | SessionEvent::Body(_) => {
+                    panic!("{event:?}")
+                }
             }
         }
     }

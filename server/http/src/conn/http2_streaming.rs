@@ -1,0 +1,153 @@
+//! Bodies of HTTP/2 that the service takes as they arrive.
+//!
+//! The window of the connection is opened for all that arrives, that of a stream only while its
+//! receiver has room. So a receiver without room holds up its own stream and no other, and a stream
+//! holds at most a window of its body here.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::task::{Context, Poll, Waker};
+
+use base_clock::Boottime;
+
+use super::http2::Http2;
+use crate::h2::StreamId;
+use crate::response::{Reply, Response, Service};
+use crate::streamed::{BodyHandling, BodyReceiver};
+use crate::worker::Worker;
+
+/// Who takes the body of a stream.
+pub(super) struct StreamReceiver {
+    stream: StreamId,
+    receiver: Box<dyn BodyReceiver>,
+}
+
+impl StreamReceiver {
+    pub(super) fn is_of(&self, stream: StreamId) -> bool {
+        self.stream == stream
+    }
+
+    /// Takes a piece.
+    ///
+    /// The response that ends the request; none if the receiver panicked.
+    fn receive(&mut self, piece: &[u8]) -> Result<(), Option<Response>> {
+        let receiver = &mut self.receiver;
+        match catch_unwind(AssertUnwindSafe(|| receiver.receive(piece))) {
+            Ok(received) => received.map_err(Some),
+            Err(_) => Err(None),
+        }
+    }
+}
+
+impl Http2 {
+    /// The receiver of a stream, which is no longer given anything.
+    pub(super) fn take_receiver(&mut self, stream: StreamId) -> Option<StreamReceiver> {
+        let mut receivers = self.receivers.iter();
+        let at = receivers.position(|receiver| receiver.is_of(stream))?;
+        Some(self.receivers.swap_remove(at))
+    }
+}
+
+impl<S: Service> Worker<S> {
+    /// Asks the service what becomes of a body.
+    pub(super) fn begin_http2_body(&mut self, http2: &mut Http2, stream: StreamId) {
+        let handling = {
+            let Some(request) = http2.session.request(stream, http2.peer, http2.now) else {
+                return;
+            };
+            catch_unwind(AssertUnwindSafe(|| self.service.body_begins(&request)))
+        };
+        let limit = match handling {
+            Ok(BodyHandling::Whole) => self.limits.body,
+            Ok(BodyHandling::Refused(response)) => {
+                return self.end_http2_body(http2, stream, Some(response));
+            }
+            Ok(BodyHandling::Streamed(receiver)) => {
+                let limit = usize::try_from(receiver.limit()).unwrap_or(usize::MAX);
+                http2.session.set_streamed(stream);
+                http2.receivers.push(StreamReceiver { stream, receiver });
+                limit
+            }
+            Err(_) => return self.end_http2_body(http2, stream, None),
+        };
+        if let Some(event) = http2.session.accept_body(stream, limit) {
+            self.handle(http2, event);
+        }
+    }
+
+    /// Answers a request whose body is not wanted any more; without a response, the service
+    /// panicked.
+    fn end_http2_body(&mut self, http2: &mut Http2, stream: StreamId, response: Option<Response>) {
+        self.counters.requests.add(1);
+        http2.session.reject_body(stream);
+        match response {
+            Some(response) => self.respond(http2, stream, &response),
+            None => self.respond_to_panic(http2, stream),
+        }
+    }
+
+    /// Gives all receivers what has arrived for them, and lets the clients of those that have room
+    /// send more.
+    pub(super) fn feed_receivers(&mut self, http2: &mut Http2) {
+        if http2.receivers.is_empty() {
+            return;
+        }
+        for mut receiver in std::mem::take(&mut http2.receivers) {
+            let stream = receiver.stream;
+            let given = http2
+                .session
+                .give_body(stream, |piece| receiver.receive(piece));
+            if let Err(response) = given {
+                self.end_http2_body(http2, stream, response);
+                continue;
+            }
+            match self.poll_stream_room(http2, &mut receiver) {
+                Poll::Ready(()) => http2.session.resume_body(stream, http2.now),
+                Poll::Pending => http2.session.pause_body(stream, http2.now),
+            }
+            http2.receivers.push(receiver);
+        }
+    }
+
+    fn poll_stream_room(&self, http2: &mut Http2, receiver: &mut StreamReceiver) -> Poll<()> {
+        let receiver = &mut receiver.receiver;
+        // Without a waker first: there is room nearly always.
+        let mut context = Context::from_waker(Waker::noop());
+        if receiver.poll_ready(&mut context).is_ready() {
+            return Poll::Ready(());
+        }
+        let waker = self.mailbox.waker(http2.token);
+        let polled = receiver.poll_ready(&mut Context::from_waker(&waker));
+        http2.now = Boottime::now();
+        polled
+    }
+
+    /// Gives a receiver the last bytes, and answers.
+    pub(super) fn finish_http2_body(
+        &mut self,
+        http2: &mut Http2,
+        stream: StreamId,
+        mut receiver: StreamReceiver,
+    ) {
+        let given = http2
+            .session
+            .give_body(stream, |piece| receiver.receive(piece));
+        let reply = {
+            let Some(request) = http2.session.request(stream, http2.peer, http2.now) else {
+                return;
+            };
+            match given {
+                Ok(()) => {
+                    let finish = AssertUnwindSafe(|| receiver.receiver.finish(&request));
+                    catch_unwind(finish).ok()
+                }
+                Err(response) => response.map(Reply::Ready),
+            }
+        };
+        match reply {
+            Some(Reply::Ready(response)) => self.respond(http2, stream, &response),
+            Some(Reply::Reusable(reply)) => self.respond(http2, stream, &reply.0),
+            Some(Reply::Later(response)) => http2.begin_answering(stream, response),
+            None => self.respond_to_panic(http2, stream),
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! Bodies of HTTP/1 that the service takes as they arrive.
+//!
+//! Each piece goes from the decoder to the [receiver](BodyReceiver) before more is read. While the
+//! receiver has no room, the connection is at [`Stage::Storing`], reads nothing, and has no
+//! deadline: it waits for the server.
+
+use std::net::SocketAddr;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::task::{Context, Poll};
+
+use base_clock::Boottime;
+use bytes::Bytes;
+
+use super::answer::begin_answering;
+use super::exchange::Exchange;
+use super::{Connection, NextAction, Stage};
+use crate::h1::{Head, Refusal};
+use crate::limits::{BODY_TURN, SPARE_BUFFERS};
+use crate::response::{Reply, Response, Service};
+use crate::streamed::{BodyHandling, BodyReceiver};
+use crate::worker::Worker;
+
+impl<S: Service> Worker<S> {
+    /// Asks the service what becomes of a body; the next stage, unless more of it is to be read.
+    pub(super) fn begin_body(
+        &mut self,
+        connection: &mut Connection,
+        exchange: &mut Exchange,
+        head: Head,
+    ) -> Option<Stage> {
+        let handling = {
+            let decoder = &exchange.decoder;
+            let request = decoder.request(&head, Bytes::new(), connection.peer, exchange.now);
+            catch_unwind(AssertUnwindSafe(|| self.service.body_begins(&request)))
+        };
+        let limit = match handling {
+            Ok(BodyHandling::Whole) => self.limits.body,
+            Ok(BodyHandling::Refused(response)) => {
+                return self.end_body(exchange, head, Some(response));
+            }
+            Ok(BodyHandling::Streamed(receiver)) => {
+                let limit = usize::try_from(receiver.limit()).unwrap_or(usize::MAX);
+                exchange.receiver = Some(receiver);
+                limit
+            }
+            Err(_) => return self.end_body(exchange, head, None),
+        };
+        match exchange.decoder.accept_body(limit) {
+            Ok(()) => None,
+            Err(refusal) => {
+                self.refuse(connection, exchange, refusal);
+                Some(connection.stage)
+            }
+        }
+    }
+
+    /// Answers a request whose body is not wanted any more, and drops what comes of it.
+    fn end_body(
+        &mut self,
+        exchange: &mut Exchange,
+        head: Head,
+        response: Option<Response>,
+    ) -> Option<Stage> {
+        exchange.body = None;
+        exchange.receiver = None;
+        exchange.answered += 1;
+        self.counters.requests.add(1);
+        self.release(exchange);
+        self.queue(exchange, head, response.map(Response::closing))
+    }
+
+    /// Gives the receiver what has arrived, and reads more if it has room; none if bytes arrived or
+    /// the stage is another.
+    pub(super) fn stream_rest(
+        &mut self,
+        connection: &mut Connection,
+        exchange: &mut Exchange,
+    ) -> Result<Option<NextAction>, Refusal> {
+        let before = exchange.decoder.body_len() - exchange.decoder.body_in_memory();
+        if exchange.decoder.body_in_memory() > 0 {
+            if let Err(response) = give_piece(exchange) {
+                if let Some(head) = exchange.decoder.head_of_body()
+                    && let Some(stage) = self.end_body(exchange, head, response)
+                {
+                    connection.stage = stage;
+                }
+                return Ok(None);
+            }
+            if before / BODY_TURN != exchange.decoder.body_len() / BODY_TURN {
+                // A client that sends fast never lets the connection wait.
+                return Ok(Some(NextAction::Yield));
+            }
+        }
+        if self.poll_room(connection, exchange).is_pending() {
+            exchange.now = Boottime::now();
+            connection.stage = Stage::Storing;
+            connection.deadline = Boottime::NEVER;
+            return Ok(Some(NextAction::Wait));
+        }
+        let step = self.read_on(connection, exchange);
+        if matches!(step, Some(NextAction::Wait | NextAction::Yield)) {
+            if self.budgets.memory.holders() >= SPARE_BUFFERS {
+                exchange.decoder.shrink();
+            }
+            self.hold_memory(connection, exchange)?;
+        }
+        Ok(step)
+    }
+
+    /// Goes on reading if the receiver has room again.
+    pub(super) fn await_room(
+        &mut self,
+        connection: &mut Connection,
+        exchange: &mut Exchange,
+    ) -> Option<NextAction> {
+        if self.poll_room(connection, exchange).is_pending() {
+            connection.deadline = Boottime::NEVER;
+            return Some(NextAction::Wait);
+        }
+        let now = Boottime::now();
+        if let Some(progress) = &mut exchange.body {
+            progress.paused(now.since(exchange.now));
+        }
+        exchange.now = now;
+        connection.stage = Stage::Reading;
+        None
+    }
+
+    /// Whether the receiver has room. One that panics has, and panics again when it gets a piece.
+    fn poll_room(&mut self, connection: &Connection, exchange: &mut Exchange) -> Poll<()> {
+        let Some(receiver) = &mut exchange.receiver else {
+            return Poll::Ready(());
+        };
+        // Without a waker first: there is room nearly always.
+        let mut context = Context::from_waker(std::task::Waker::noop());
+        if receiver.poll_ready(&mut context).is_ready() {
+            return Poll::Ready(());
+        }
+        let waker = self.mailbox.waker(connection.token);
+        receiver.poll_ready(&mut Context::from_waker(&waker))
+    }
+
+    /// Gives the receiver the last bytes, and answers.
+    pub(super) fn finish_body(
+        &mut self,
+        exchange: &mut Exchange,
+        head: Head,
+        rest: &[u8],
+        mut receiver: Box<dyn BodyReceiver>,
+        peer: SocketAddr,
+    ) -> Option<Stage> {
+        let reply = {
+            let decoder = &exchange.decoder;
+            let request = decoder.request(&head, Bytes::new(), peer, exchange.now);
+            let finish = AssertUnwindSafe(|| match receiver.receive(rest) {
+                Ok(()) => receiver.finish(&request),
+                Err(response) => response.into(),
+            });
+            catch_unwind(finish)
+        };
+        match reply {
+            Ok(Reply::Ready(response)) => self.queue(exchange, head, Some(response)),
+            Ok(Reply::Reusable(reply)) => self.queue(exchange, head, Some(reply.0)),
+            Ok(Reply::Later(response)) => Some(begin_answering(exchange, head, response)),
+            Err(_) => self.queue(exchange, head, None),
+        }
+    }
+}
+
+/// Gives the receiver what the decoder has of the body.
+///
+/// The response that ends the request; none if the receiver panicked.
+fn give_piece(exchange: &mut Exchange) -> Result<(), Option<Response>> {
+    let Exchange {
+        decoder, receiver, ..
+    } = exchange;
+    let Some(receiver) = receiver else {
+        return Ok(());
+    };
+    decoder.move_body(|piece| {
+        let received = catch_unwind(AssertUnwindSafe(|| receiver.receive(piece)));
+        match received {
+            Ok(received) => received.map_err(Some),
+            Err(_) => Err(None),
+        }
+    })
+}

@@ -1,0 +1,53 @@
+//! Bodies that a service takes as they arrive, instead of with the request.
+//!
+//! A service says so when it sees the head ([`Service::body_begins`](crate::Service::body_begins)).
+//! The connection then gives it every piece that arrives and reads no more while the service has no
+//! room: the window of TCP, or of the HTTP/2 stream, fills up, and the client waits. A client that
+//! is slow has the deadlines of every other body; the time in which the service has no room does
+//! not count. If the client goes away, is too slow, or sends what is no body, the receiver is
+//! dropped without [`BodyReceiver::finish`].
+
+use std::task::{Context, Poll};
+
+use crate::request::Request;
+use crate::response::{Reply, Response};
+
+/// What becomes of the body of a request.
+pub enum BodyHandling {
+    /// It is kept, up to [`Limits::body`](crate::Limits::body), and given with the request.
+    Whole,
+    /// It is not wanted: the request is answered now. A connection of HTTP/1 is closed afterwards,
+    /// because the body cannot be told from what follows without reading it.
+    Refused(Response),
+    /// It is given to this receiver piece by piece.
+    Streamed(Box<dyn BodyReceiver>),
+}
+
+/// Takes a body while it arrives. Runs on the worker's event loop: it must not block.
+pub trait BodyReceiver {
+    /// The most bytes that the body may have: beyond it 413, at once if the client says the length.
+    fn limit(&self) -> u64;
+
+    /// Whether there is room for more. If not, the waker is woken when there is, from any thread.
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<()>;
+
+    /// Takes a piece, which has at most some kilobytes beyond what
+    /// [ready](BodyReceiver::poll_ready) promised room for.
+    ///
+    /// # Errors
+    /// The response to a body that is not wanted any more; the connection drops the rest of it.
+    fn receive(&mut self, piece: &[u8]) -> Result<(), Response>;
+
+    /// The body is complete: answers the request, whose own body is empty.
+    fn finish(self: Box<Self>, request: &Request<'_>) -> Reply;
+}
+
+impl std::fmt::Debug for BodyHandling {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Whole => "Whole",
+            Self::Refused(_) => "Refused",
+            Self::Streamed(_) => "Streamed",
+        })
+    }
+}

@@ -1,0 +1,372 @@
+//! A form with files while it arrives: the connection gives pieces, the parser makes parts of them,
+//! and each part is text or a file that is checked and passed on at once.
+//!
+//! The parser is a library that asks for its input; here it is polled once after each piece, and
+//! finds no more. So where the pieces are cut changes nothing.
+
+use std::borrow::Cow;
+use std::cell::Cell;
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::future::Future;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use bytes::Bytes;
+use millpond_http::{BodyReceiver, Reply, Request, Response};
+use multer::{Field, Multipart};
+use parking_lot::Mutex;
+
+use super::disk::{StoredFiles, Transfer};
+use super::kinds::SNIFFED;
+use super::names::{new_name, safe_name};
+use super::received::{FileContent, ReceivedFile, not_stored};
+use super::{FOLDER, Kind, Received, UploadPermit, UploadRefusal, Uploads};
+use crate::{
+    form::{Encoding, Fields, MAX_FIELDS},
+    page::Form,
+    script::FilePlace,
+    submit::Submission,
+    write_body::BodyKind,
+};
+
+/// Bytes that bring the parser no further: the head of a part, or what stands before the first.
+const LONGEST_HEAD: usize = 32 << 10;
+/// The longest boundary; RFC 2046 section 5.1.1 allows 70 characters.
+const LONGEST_BOUNDARY: usize = 200;
+/// What the body may have beside files and text: boundaries and heads of parts.
+const MARGIN: usize = 1 << 20;
+
+/// Takes the body of a form with files.
+pub(crate) struct UploadReceiver {
+    submission: Submission,
+    pieces: Arc<Mutex<Pieces>>,
+    parsing: Pin<Box<dyn Future<Output = Result<Gathered, UploadRefusal>>>>,
+    gathered: Option<Gathered>,
+    transfer: Arc<Transfer>,
+    /// Bytes since the parser came further.
+    idle_bytes: Rc<Cell<usize>>,
+    limit: u64,
+}
+
+impl UploadReceiver {
+    /// Begins with a form whose head is there: or refuses it.
+    pub(crate) fn begin(
+        submission: Submission,
+        boundary: &str,
+        uploads: &Arc<Uploads>,
+    ) -> Result<Self, UploadRefusal> {
+        if boundary.len() > LONGEST_BOUNDARY {
+            return Err(UploadRefusal::new(
+                400,
+                "The boundary of the form is too long.",
+            ));
+        }
+        let limit = limit(&submission.form, uploads);
+        let length = submission.request.as_request().fields.get("content-length");
+        let length = length.and_then(|length| std::str::from_utf8(length).ok()?.parse().ok());
+        let length: u64 = length.unwrap_or_default();
+        if length > limit {
+            let sentence = format!(
+                "The form is too large: at most {} are taken.",
+                megabytes(limit)
+            );
+            return Err(UploadRefusal::new(413, sentence));
+        }
+        let permit = uploads.admit(length)?;
+        let Some(disk) = uploads.disk() else {
+            return Err(UploadRefusal::new(500, "The file could not be stored."));
+        };
+        let stored = disk.begin();
+        let transfer = Arc::clone(&stored.transfer);
+        let idle_bytes = Rc::new(Cell::new(0));
+        let pieces = Arc::default();
+        let parts = Multipart::new(PieceStream(Arc::clone(&pieces)), boundary);
+        let gathering = Gathering {
+            form: Arc::clone(&submission.form),
+            idle_bytes: Rc::clone(&idle_bytes),
+            most_text: uploads.limits.text,
+            text: 0,
+            bytes: 0,
+            gathered: Gathered {
+                fields: Fields::new(),
+                files: Vec::new(),
+                stored,
+                permit,
+            },
+        };
+        Ok(Self {
+            submission,
+            pieces,
+            parsing: Box::pin(gathering.all(parts)),
+            gathered: None,
+            transfer,
+            idle_bytes,
+            limit,
+        })
+    }
+
+    /// Lets the parser go on as far as the pieces reach.
+    fn parse(&mut self) -> Result<(), UploadRefusal> {
+        if let Some(failure) = self.transfer.failure() {
+            return Err(not_stored(failure));
+        }
+        if self.gathered.is_some() {
+            // What follows the last boundary is ignored (RFC 2046 section 5.1.1).
+            self.pieces.lock().waiting.clear();
+            return Ok(());
+        }
+        let mut context = Context::from_waker(Waker::noop());
+        match self.parsing.as_mut().poll(&mut context) {
+            Poll::Ready(gathered) => self.gathered = Some(gathered?),
+            Poll::Pending if self.idle_bytes.get() > LONGEST_HEAD => {
+                let sentence = "The head of a part of the form is too long.";
+                return Err(UploadRefusal::new(400, sentence));
+            }
+            Poll::Pending => {}
+        }
+        Ok(())
+    }
+}
+
+impl BodyReceiver for UploadReceiver {
+    fn limit(&self) -> u64 {
+        self.limit
+    }
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        self.transfer.poll_room(context)
+    }
+
+    fn receive(&mut self, piece: &[u8]) -> Result<(), Response> {
+        let piece = Bytes::copy_from_slice(piece);
+        self.idle_bytes.set(self.idle_bytes.get() + piece.len());
+        self.pieces.lock().waiting.push_back(piece);
+        let parsed = self.parse();
+        parsed.map_err(|refusal| self.submission.answer_error(&refusal.answer()))
+    }
+
+    fn finish(mut self: Box<Self>, _: &Request<'_>) -> Reply {
+        self.pieces.lock().is_complete = true;
+        if let Err(refusal) = self.parse() {
+            return self.submission.answer_error(&refusal.answer()).into();
+        }
+        let Some(gathered) = self.gathered else {
+            return self.submission.answer_error(&broken().answer()).into();
+        };
+        let mut submission = self.submission;
+        submission.body_kind = BodyKind::Form(Encoding::Read(gathered.fields));
+        submission.received = Received {
+            files: gathered.files,
+            stored: Some(gathered.stored),
+            _permit: Some(gathered.permit),
+        };
+        Reply::later(submission.submit())
+    }
+}
+
+/// The most bytes that the body of a form may have.
+fn limit(form: &Form, uploads: &Uploads) -> u64 {
+    let files = form.uploads.iter().map(|field| {
+        let (max, count) = (field.line.max as u64, field.line.count as u64);
+        max.saturating_mul(count)
+    });
+    let files = files.fold(0, u64::saturating_add);
+    files.saturating_add((uploads.limits.text + MARGIN) as u64)
+}
+
+/// A size for a visitor, rounded up.
+fn megabytes(bytes: u64) -> String {
+    format!("{} MB", bytes.div_ceil(1_000_000))
+}
+
+fn broken() -> UploadRefusal {
+    UploadRefusal::new(400, "The form cannot be read.")
+}
+
+/// The pieces that the parser has not taken.
+#[derive(Default)]
+struct Pieces {
+    waiting: VecDeque<Bytes>,
+    is_complete: bool,
+}
+
+/// The same as the stream that the parser wants.
+struct PieceStream(Arc<Mutex<Pieces>>);
+
+impl futures_core::Stream for PieceStream {
+    type Item = Result<Bytes, Infallible>;
+
+    fn poll_next(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let mut pieces = self.0.lock();
+        match pieces.waiting.pop_front() {
+            Some(piece) => Poll::Ready(Some(Ok(piece))),
+            None if pieces.is_complete => Poll::Ready(None),
+            None => Poll::Pending,
+        }
+    }
+}
+
+/// What a form consists of so far.
+struct Gathered {
+    fields: Fields<'static>,
+    files: Vec<ReceivedFile>,
+    stored: StoredFiles,
+    permit: UploadPermit,
+}
+
+/// A form that is being read.
+struct Gathering {
+    form: Arc<Form>,
+    idle_bytes: Rc<Cell<usize>>,
+    most_text: usize,
+    text: usize,
+    /// Of all parts so far.
+    bytes: u64,
+    gathered: Gathered,
+}
+
+impl Gathering {
+    /// Reads all parts.
+    async fn all(mut self, mut parts: Multipart<'static>) -> Result<Gathered, UploadRefusal> {
+        let mut count = 0;
+        while let Some(mut part) = parts.next_field().await.map_err(|_| broken())? {
+            self.idle_bytes.set(0);
+            count += 1;
+            if count > MAX_FIELDS {
+                return Err(UploadRefusal::new(400, "The form has too many fields."));
+            }
+            let Some(name) = part.name().map(str::to_owned) else {
+                return Err(UploadRefusal::new(400, "A part of the form has no name."));
+            };
+            let mut fields = self.form.uploads.iter();
+            match fields.position(|field| field.line.name == name) {
+                Some(at) => self.file(at, &mut part).await?,
+                None => self.text(name, &mut part).await?,
+            }
+        }
+        Ok(self.gathered)
+    }
+
+    /// The next bytes of a part; none at its end.
+    async fn chunk(&mut self, part: &mut Field<'_>) -> Result<Option<Bytes>, UploadRefusal> {
+        let chunk = part.chunk().await.map_err(|_| broken())?;
+        self.idle_bytes.set(0);
+        self.bytes += chunk.as_ref().map_or(0, Bytes::len) as u64;
+        self.gathered.permit.hold(self.bytes)?;
+        Ok(chunk)
+    }
+
+    async fn text(&mut self, name: String, part: &mut Field<'_>) -> Result<(), UploadRefusal> {
+        let mut text = Vec::new();
+        while let Some(chunk) = self.chunk(part).await? {
+            self.text += chunk.len();
+            if self.text > self.most_text {
+                return Err(UploadRefusal::new(413, "The form has too much text."));
+            }
+            text.extend_from_slice(&chunk);
+        }
+        let Ok(text) = String::from_utf8(text) else {
+            let sentence = format!("The field \"{}\" is not UTF-8.", safe_name(&name));
+            return Err(UploadRefusal::new(400, sentence));
+        };
+        self.gathered
+            .fields
+            .push((Cow::from(name), Cow::from(text)));
+        Ok(())
+    }
+
+    async fn file(&mut self, at: usize, part: &mut Field<'_>) -> Result<(), UploadRefusal> {
+        let given = part.file_name().unwrap_or_default().to_owned();
+        let mut head = Vec::new();
+        let mut is_complete = false;
+        while head.len() < SNIFFED && !is_complete {
+            match self.chunk(part).await? {
+                Some(chunk) => head.extend_from_slice(&chunk),
+                None => is_complete = true,
+            }
+        }
+        let form = Arc::clone(&self.form);
+        let line = &form.uploads[at].line;
+        let refuse = |status, what: String| {
+            let sentence = format!("The file \"{}\" {what}.", line.name);
+            Err(UploadRefusal::new(status, sentence))
+        };
+        // An empty field of a form sends a part without a name and without content.
+        if head.is_empty() && given.is_empty() {
+            return Ok(());
+        }
+        if part.file_name().is_none() {
+            return refuse(400, "is a text and no file".to_owned());
+        }
+        if head.is_empty() {
+            return refuse(400, "is empty".to_owned());
+        }
+        let same = self.gathered.files.iter().filter(|file| file.field == at);
+        if same.count() >= line.count {
+            return refuse(400, format!("may be given {}", times(line.count)));
+        }
+        let found = Kind::of(&head[..head.len().min(SNIFFED)], &given);
+        let Some(kind) = found.among(&line.kinds) else {
+            let taken: Vec<&str> = line.kinds.iter().map(|kind| kind.name).collect();
+            let instead = match taken.is_empty() {
+                true => String::new(),
+                false => format!("; it must be {}", taken.join(", ")),
+            };
+            return refuse(415, format!("is {}{instead}", found.name));
+        };
+        let mut sink = self.sink(&line.place, kind)?;
+        let mut size = 0;
+        let mut next = Some(Bytes::from(head));
+        while let Some(chunk) = next {
+            size += chunk.len();
+            if size > line.max {
+                return refuse(413, format!("has more than {} bytes", line.max));
+            }
+            match &mut sink {
+                FileContent::Stored(_) => self.gathered.stored.write(chunk),
+                FileContent::Bytes(bytes) => {
+                    self.gathered.permit.hold_memory(chunk.len())?;
+                    bytes.extend_from_slice(&chunk);
+                }
+            }
+            next = match is_complete {
+                true => None,
+                false => self.chunk(part).await?,
+            };
+        }
+        self.gathered.files.push(ReceivedFile {
+            field: at,
+            name: safe_name(&given),
+            kind,
+            size,
+            content: sink,
+        });
+        Ok(())
+    }
+
+    /// Where the content of a file goes.
+    fn sink(&mut self, place: &FilePlace, kind: &Kind) -> Result<FileContent, UploadRefusal> {
+        let FilePlace::Folder(folder) = place else {
+            return Ok(FileContent::Bytes(Vec::new()));
+        };
+        let Some(name) = new_name(kind) else {
+            return Err(UploadRefusal::new(500, "The file could not be stored."));
+        };
+        let address = format!("/{folder}/{name}");
+        let path = address.strip_prefix(&format!("/{FOLDER}/"));
+        self.gathered
+            .stored
+            .create(path.unwrap_or(&name).to_owned());
+        Ok(FileContent::Stored(address))
+    }
+}
+
+fn times(count: usize) -> String {
+    match count {
+        1 => "once".to_owned(),
+        count => format!("{count} times"),
+    }
+}

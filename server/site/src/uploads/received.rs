@@ -1,0 +1,124 @@
+//! The files of a form that has arrived, as values of its statements.
+
+use millpond_db::{Error, Value};
+use serde_json::{Value as Json, json};
+
+use super::disk::{StoreFailure, StoredFiles};
+use super::{Kind, UploadField, UploadPermit, UploadRefusal};
+
+/// A file that has arrived.
+pub(super) struct ReceivedFile {
+    /// Its place among the files that the form declares.
+    pub(super) field: usize,
+    /// The name that the visitor gave, made safe.
+    pub(super) name: String,
+    pub(super) kind: &'static Kind,
+    pub(super) size: usize,
+    pub(super) content: FileContent,
+}
+
+/// Where the content is.
+pub(super) enum FileContent {
+    /// At this address.
+    Stored(String),
+    Bytes(Vec<u8>),
+}
+
+/// The files of a form. Those that are stored are removed when this is dropped, unless the
+/// transaction of the form has happened, or may have.
+#[derive(Default)]
+pub(crate) struct Received {
+    pub(super) files: Vec<ReceivedFile>,
+    /// None for a form that did not come as `multipart/form-data`.
+    pub(super) stored: Option<StoredFiles>,
+    pub(super) _permit: Option<UploadPermit>,
+}
+
+impl Received {
+    /// Sets the values of files among those of the form's parameters. What text fields of these
+    /// names said is gone.
+    pub(crate) fn fill(
+        &mut self,
+        fields: &[UploadField],
+        values: &mut [Value],
+    ) -> Result<(), UploadRefusal> {
+        let mut files = std::mem::take(&mut self.files);
+        for (at, field) in fields.iter().enumerate() {
+            let line = &field.line;
+            let of_field = files.extract_if(.., |file| file.field == at);
+            let of_field: Vec<ReceivedFile> = of_field.collect();
+            if of_field.is_empty() && !line.is_optional {
+                return Err(self.missing(&line.name));
+            }
+            if line.is_list {
+                let all = of_field.iter().map(in_list).collect();
+                values[field.place] = Value::from(Json::Array(all));
+                continue;
+            }
+            let further = line.declarations().len();
+            values[field.place..field.place + further].fill(Value::Null);
+            if let Some(file) = of_field.into_iter().next() {
+                let size = i64::try_from(file.size).unwrap_or(i64::MAX);
+                values[field.place] = match file.content {
+                    FileContent::Stored(address) => Value::from(address.as_str()),
+                    FileContent::Bytes(bytes) => Value::Blob(bytes.into()),
+                };
+                values[field.place + 1] = Value::from(file.name.as_str());
+                values[field.place + 2] = Value::from(file.kind.name);
+                values[field.place + 3] = Value::Integer(size);
+            }
+        }
+        Ok(())
+    }
+
+    fn missing(&self, name: &str) -> UploadRefusal {
+        let why = match self.stored {
+            Some(_) => "",
+            None => " A form with files is sent as multipart/form-data.",
+        };
+        UploadRefusal::new(400, format!("The file \"{name}\" is missing.{why}"))
+    }
+
+    /// Gives the files their names, durably: to be called before the transaction.
+    pub(crate) async fn publish(&self) -> Result<(), UploadRefusal> {
+        let Some(stored) = &self.stored else {
+            return Ok(());
+        };
+        stored.publish().await.map_err(|failure| {
+            stored.discard();
+            not_stored(failure)
+        })?;
+        // From here to the outcome of the transaction, rows that name the files may be there.
+        stored.keep();
+        Ok(())
+    }
+
+    /// The transaction has failed. The files go if it has certainly not happened; true if that is
+    /// not known.
+    pub(crate) fn failed(&self, error: &Error) -> bool {
+        let is_unknown = matches!(error, Error::Unavailable { .. } | Error::Timeout { .. });
+        if let Some(stored) = &self.stored {
+            if is_unknown {
+                return stored.is_used();
+            }
+            stored.discard();
+        }
+        false
+    }
+}
+
+fn in_list(file: &ReceivedFile) -> Json {
+    let address = match &file.content {
+        FileContent::Stored(address) => address.as_str(),
+        FileContent::Bytes(_) => "",
+    };
+    json!({ "file": address, "name": file.name, "type": file.kind.name, "size": file.size })
+}
+
+/// The refusal of what the disk does not take.
+pub(super) fn not_stored(failure: StoreFailure) -> UploadRefusal {
+    match failure {
+        StoreFailure::Full => UploadRefusal::new(507, "The server has no room for files just now."),
+        StoreFailure::Broken => UploadRefusal::new(500, "The file could not be stored."),
+    }
+}

@@ -1,0 +1,714 @@
+//! Files that come with forms, over real sockets and on both databases.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use lab_testkit::{Connection, Response};
+use millpond_http::{Limits, WorkerGroup, listen, run_worker};
+
+use crate::{
+    both::{Housed, Kind, on_both},
+    support::{self, TestSite, problems},
+};
+
+const PNG: &[u8] = b"\x89PNG\r\n\x1a\n and what follows";
+const JPEG: &[u8] = b"\xff\xd8\xff\xe0 and what follows";
+
+const ALBUMS: &str = "create table album (id integer primary key, title text not null unique check (length(title) < 20), picture text, name text, type text, size bigint, portrait BLOB);
+create table scan (album_id integer not null references album, file text not null, name text, size bigint);";
+
+const FILES: &[(&str, &str)] = &[
+    (
+        "pages/new.post.sql",
+        "-- param: id integer
+-- file: picture into uploads/albums max 300KB types (image/png, image/jpeg)
+-- file: portrait as bytes max 1KB types (image/*) = null
+-- name: album :exec
+insert into album (id, title, picture, name, type, size, portrait)
+values (:id, :title, :picture, :picture_name, :picture_type, :picture_size, :portrait);
+-- redirect: /album?id=:id
+",
+    ),
+    (
+        "pages/replace.post.sql",
+        "-- param: id integer
+-- file: picture into uploads/albums max 300KB = null
+-- name: old :one
+select picture as old_picture from album where id = :id;
+-- name: new :exec
+update album set picture = :picture where id = :id;
+-- delete-file: :old_picture
+-- redirect: /album?id=:id
+",
+    ),
+    (
+        "pages/album.sql",
+        "-- param: id integer
+-- name: album :one
+select title, picture, name, type, size, length(portrait) as portrait from album where id = :id;
+",
+    ),
+    (
+        "pages/any.post.sql",
+        "-- file: file into uploads max 2GB
+-- name: album :exec
+update album set picture = :file where id = 0;
+-- redirect: /
+",
+    ),
+];
+
+fn scans(kind: Kind) -> String {
+    let rows = match kind {
+        Kind::Sqlite => {
+            "select 1, value ->> 'file', value ->> 'name', value ->> 'size' from json_each(:scans)"
+        }
+        Kind::Postgres => {
+            "select 1, value ->> 'file', value ->> 'name', (value ->> 'size')::bigint from json_array_elements(:scans)"
+        }
+    };
+    format!(
+        "-- file: scans[] into uploads/scans count 3 max 1KB\n-- name: scan :exec\n\
+         insert into scan (album_id, file, name, size) {rows};\n-- redirect: /\n"
+    )
+}
+
+/// A site that is served on a socket.
+struct Served {
+    housed: Housed,
+    address: SocketAddr,
+    group: Arc<WorkerGroup>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Served {
+    fn new(kind: Kind) -> Self {
+        Self::with(kind, &[])
+    }
+
+    fn with(kind: Kind, more: &[(&str, &str)]) -> Self {
+        let (blob, scans) = match kind {
+            Kind::Sqlite => ("blob", scans(kind)),
+            Kind::Postgres => ("bytea", scans(kind)),
+        };
+        let schema = ALBUMS.replace("BLOB", blob);
+        let mut files = vec![
+            ("migrations/0002_album.sql", &*schema),
+            ("pages/scans.post.sql", &*scans),
+        ];
+        files.extend(FILES);
+        files.extend(more);
+        let housed = Housed::new(kind, &files);
+        let listener = listen(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
+        let address = listener.local_addr().unwrap();
+        let group = WorkerGroup::new();
+        let thread = std::thread::spawn({
+            let (site, group) = (Arc::clone(&housed.site), Arc::clone(&group));
+            move || run_worker(listener, site.service(), Limits::default(), group).unwrap()
+        });
+        Self {
+            housed,
+            address,
+            group,
+            thread: Some(thread),
+        }
+    }
+
+    fn ask(&self, bytes: &[u8]) -> Response {
+        let mut client = Connection::open(self.address);
+        client.send(bytes);
+        client.receive()
+    }
+
+    fn get(&self, target: &str) -> Response {
+        self.ask(format!("GET {target} HTTP/1.1\r\nHost: site.test\r\n\r\n").as_bytes())
+    }
+
+    fn post(&self, target: &str, parts: &[Part<'_>]) -> Response {
+        self.ask(&post(target, &body(parts)))
+    }
+
+    /// The files that are stored, below `uploads/`, and those that grow.
+    fn files(&self) -> Vec<String> {
+        let root = self.housed.dir.path().join("uploads");
+        let mut found = Vec::new();
+        let mut folders = vec![root.clone()];
+        while let Some(folder) = folders.pop() {
+            for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+                match entry.path().is_dir() {
+                    true => folders.push(entry.path()),
+                    false => {
+                        let path = entry.path();
+                        let path = path.strip_prefix(&root).unwrap();
+                        found.push(path.to_str().unwrap().to_owned());
+                    }
+                }
+            }
+        }
+        found.sort();
+        found
+    }
+
+    /// Waits until exactly these many files are there, and none grows.
+    fn until_files(&self, count: usize) -> Vec<String> {
+        self.housed.until("the files are as they should be", || {
+            let files = self.files();
+            files.len() == count && !files.iter().any(|file| file.starts_with(".parts"))
+        });
+        self.files()
+    }
+
+    fn album(&self, id: i64) -> serde_json::Value {
+        let text = self.get(&format!("/album?id={id}")).text();
+        serde_json::from_str::<serde_json::Value>(&text).unwrap()["album"].clone()
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        self.group.shutdown();
+        let ended = self.thread.take().unwrap().join();
+        if !std::thread::panicking() {
+            ended.unwrap();
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Part<'p> {
+    Text(&'p str, &'p str),
+    File(&'p str, &'p str, &'p [u8]),
+}
+use Part::{File, Text};
+
+fn body(parts: &[Part<'_>]) -> Vec<u8> {
+    let mut body = Vec::new();
+    for part in parts {
+        body.extend(b"--x\r\nContent-Disposition: form-data; name=\"");
+        match part {
+            Text(name, text) => body.extend(format!("{name}\"\r\n\r\n{text}\r\n").bytes()),
+            File(name, file, content) => {
+                let head =
+                    format!("{name}\"; filename=\"{file}\"\r\nContent-Type: text/html\r\n\r\n");
+                body.extend(head.bytes());
+                body.extend(*content);
+                body.extend(b"\r\n");
+            }
+        }
+    }
+    body.extend(b"--x--\r\n");
+    body
+}
+
+fn head(target: &str, framing: &str) -> Vec<u8> {
+    format!(
+        "POST {target} HTTP/1.1\r\nHost: site.test\r\nContent-Type: multipart/form-data; \
+         boundary=x\r\n{framing}\r\n\r\n"
+    )
+    .into_bytes()
+}
+
+fn post(target: &str, body: &[u8]) -> Vec<u8> {
+    let mut request = head(target, &format!("Content-Length: {}", body.len()));
+    request.extend(body);
+    request
+}
+
+fn a_file_is_there_with_its_row(kind: Kind) {
+    let site = Served::new(kind);
+    let large = [PNG, &vec![7; 250 << 10]].concat();
+    let posted = site.post(
+        "/new",
+        &[
+            Text("id", "1"),
+            Text("title", "One"),
+            // What a visitor says of these names is not used.
+            Text("picture_type", "text/html"),
+            Text("picture_size", "1"),
+            File("picture", "../../C:\\a\\My \"cover\".exe", &large),
+            File("portrait", "p", JPEG),
+        ],
+    );
+    assert_eq!(posted.status, 303, "{}", posted.text());
+    let album = site.album(1);
+    let picture = album["picture"].as_str().unwrap();
+    assert!(picture.starts_with("/uploads/albums/") && picture.ends_with(".png"));
+    assert_eq!(album["type"], "image/png");
+    assert_eq!(album["size"], large.len());
+    assert_eq!(album["portrait"], JPEG.len());
+    assert_eq!(site.until_files(1), [&picture["/uploads/".len()..]]);
+    let served = site.get(picture);
+    assert_eq!((served.status, &served.body), (200, &large));
+    assert_eq!(served.field("content-type"), Some("image/png"));
+    assert_eq!(served.field("x-content-type-options"), Some("nosniff"));
+    let kept = served.field("cache-control").unwrap();
+    assert!(kept.contains("immutable"), "{kept}");
+    let etag = served.field("etag").unwrap();
+    let again = format!("GET {picture} HTTP/1.1\r\nHost: a\r\nIf-None-Match: {etag}\r\n\r\n");
+    assert_eq!(site.ask(again.as_bytes()).status, 304);
+    let part = format!("GET {picture} HTTP/1.1\r\nHost: a\r\nRange: bytes=1-3\r\n\r\n");
+    let part = site.ask(part.as_bytes());
+    assert_eq!((part.status, &*part.body), (206, &b"PNG"[..]));
+    // Another picture takes the place of the first, whose file goes.
+    let replaced = site.post(
+        "/replace",
+        &[Text("id", "1"), File("picture", "b", b"plain text")],
+    );
+    assert_eq!(replaced.status, 303, "{}", replaced.text());
+    let other = site.until_files(1);
+    assert!(other[0].ends_with(".txt"));
+    assert_eq!(site.get(picture).status, 404);
+    // No file: an empty field of a form, and no field.
+    for parts in [
+        &[Text("id", "1"), File("picture", "", b"")][..],
+        &[Text("id", "1")],
+    ] {
+        assert_eq!(site.post("/replace", parts).status, 303);
+        assert!(site.album(1)["picture"].is_null());
+        site.until_files(0);
+    }
+}
+
+fn a_form_that_fails_leaves_no_file(kind: Kind) {
+    let site = Served::new(kind);
+    let long = vec![0; 400 << 10];
+    let long = [PNG, &long].concat();
+    let portrait = [PNG, &[0; 1024]].concat();
+    let title = "a title that is too long for the table";
+    let picture = |content| File("picture", "a.png", content);
+    let ok = || vec![Text("id", "1"), Text("title", "One"), picture(PNG)];
+    assert_eq!(site.post("/new", &ok()).status, 303);
+    for (parts, status, sentence) in [
+        (ok(), 409, "This exists already."),
+        (
+            vec![Text("id", "2"), Text("title", title), picture(PNG)],
+            422,
+            "",
+        ),
+        (
+            vec![Text("id", "x"), Text("title", "Two"), picture(PNG)],
+            400,
+            "\"id\"",
+        ),
+        (
+            vec![picture(PNG), Text("id", "2")],
+            400,
+            "\"title\" is missing",
+        ),
+        (
+            vec![picture(&long)],
+            413,
+            "The file \"picture\" has more than 300000 bytes.",
+        ),
+        (
+            vec![picture(b"<html>")],
+            415,
+            "is text/html; it must be image/png, image/jpeg.",
+        ),
+        (vec![picture(b"<svg/>")], 415, "is image/svg+xml"),
+        (vec![picture(b"")], 400, "The file \"picture\" is empty."),
+        (vec![picture(PNG), picture(JPEG)], 400, "may be given once"),
+        (
+            vec![Text("picture", "/uploads/x.png")],
+            400,
+            "is a text and no file",
+        ),
+        (
+            vec![Text("id", "2"), Text("title", "Two")],
+            400,
+            "The file \"picture\" is missing.",
+        ),
+        (
+            vec![
+                Text("id", "2"),
+                Text("title", "Two"),
+                picture(PNG),
+                File("portrait", "a", &portrait),
+            ],
+            413,
+            "The file \"portrait\" has more than 1000 bytes.",
+        ),
+    ] {
+        let answer = site.post("/new", &parts);
+        let text = answer.text();
+        assert_eq!(answer.status, status, "{sentence}: {text}");
+        assert!(text.contains(sentence), "{text}");
+        site.until_files(1);
+    }
+    // Not as multipart: the name of a file is no file.
+    let answer = site.housed.post(
+        "/new",
+        "id=3&title=Three&picture=/uploads/x.png&picture_size=1",
+    );
+    assert_eq!(answer.status, 400);
+    assert!(
+        answer.body.contains("multipart/form-data"),
+        "{}",
+        answer.body
+    );
+}
+
+fn several_files_come_as_a_list(kind: Kind) {
+    let site = Served::new(kind);
+    let album = [
+        Text("id", "1"),
+        Text("title", "One"),
+        File("picture", "a", PNG),
+    ];
+    assert_eq!(site.post("/new", &album).status, 303);
+    let scan = |name, content| File("scans", name, content);
+    let three = [
+        scan("a.txt", b"a"),
+        scan("b.csv", b"b,c"),
+        scan("c", b"%PDF-"),
+    ];
+    assert_eq!(site.post("/scans", &three).status, 303);
+    site.until_files(4);
+    let names = site
+        .housed
+        .text("select string_agg(name || size, ' ') from (select * from scan order by name) s");
+    assert_eq!(names, "a.txt1 b.csv3 c5");
+    let four = [
+        scan("a", b"a"),
+        scan("b", b"b"),
+        scan("c", b"c"),
+        scan("d", b"d"),
+    ];
+    let answer = site.post("/scans", &four);
+    assert_eq!(
+        (answer.status, answer.text().trim()),
+        (400, "The file \"scans\" may be given 3 times.")
+    );
+    assert_eq!(site.post("/scans", &[]).status, 400);
+    site.until_files(4);
+    let csv = site
+        .housed
+        .text("select file from scan where name = 'b.csv'");
+    let served = site.get(&csv);
+    assert_eq!(served.field("content-disposition"), Some("attachment"));
+    assert_eq!(
+        served.field("content-type"),
+        Some("text/csv; charset=utf-8")
+    );
+}
+
+on_both!(
+    a_file_is_there_with_its_row,
+    a_form_that_fails_leaves_no_file,
+    several_files_come_as_a_list,
+);
+
+#[test]
+fn what_is_active_is_taken_by_name_only_and_never_run() {
+    let form = "-- file: file into uploads types (image/svg+xml, text/html)
+-- name: album :exec
+insert into album (id, title, picture) values (:id, 'x', :file);
+-- redirect: /\n";
+    let site = Served::with(Kind::Sqlite, &[("pages/active.post.sql", form)]);
+    let svg = b"<svg xmlns='http://www.w3.org/2000/svg'><script>alert(1)</script></svg>";
+    let posted = site.post("/active", &[Text("id", "1"), File("file", "a.png", svg)]);
+    assert_eq!(posted.status, 303, "{}", posted.text());
+    let served = site.get(site.album(1)["picture"].as_str().unwrap());
+    assert_eq!(served.field("content-type"), Some("image/svg+xml"));
+    assert_eq!(served.field("content-disposition"), Some("attachment"));
+    let policy = served.field("content-security-policy").unwrap();
+    assert!(policy.contains("sandbox") && policy.contains("default-src 'none'"));
+    let any = site.post("/any", &[File("file", "a", svg)]);
+    assert_eq!(any.status, 415);
+}
+
+#[test]
+fn hostile_forms_are_refused_and_bounded() {
+    let site = Served::new(Kind::Sqlite);
+    let check = |request: &[u8], status: u16, sentence: &str| {
+        let mut client = Connection::open(site.address);
+        let mut stream = client.stream().try_clone().unwrap();
+        let request = request.to_vec();
+        // The answer may come before all is sent.
+        let sender = std::thread::spawn(move || {
+            let _ = std::io::Write::write_all(&mut stream, &request);
+        });
+        let answer = client.receive();
+        let text = answer.text();
+        assert_eq!(answer.status, status, "{sentence}: {text}");
+        assert!(text.contains(sentence), "{text}");
+        sender.join().unwrap();
+    };
+    let many = vec![Text("a", "b"); 10_000];
+    check(&post("/any", &body(&many)), 400, "too many fields");
+    let text = "t".repeat(3 << 20);
+    check(
+        &post("/any", &body(&[Text("a", &text)])),
+        413,
+        "too much text",
+    );
+    let long = "n".repeat(100 << 10);
+    check(
+        &post("/any", &body(&[File("file", &long, PNG)])),
+        400,
+        "too long",
+    );
+    let endless = |start: &[u8]| {
+        [
+            &head("/any", "Content-Length: 1000000000")[..],
+            start,
+            &vec![b'-'; 1 << 20],
+        ]
+        .concat()
+    };
+    check(&endless(b""), 400, "too long");
+    check(&endless(b"--x\r\nContent-Disposition: "), 400, "too long");
+    check(&endless(b"--xy"), 400, "");
+    check(
+        &head("/any", "Content-Length: 9000000000"),
+        413,
+        "too large: at most",
+    );
+    check(
+        &head("/any", "Content-Length: 9000000000\r\nExpect: 100-continue"),
+        413,
+        "too large",
+    );
+    check(
+        &head("/any", "Content-Length: 5\r\nOrigin: http://evil.test"),
+        403,
+        "another site",
+    );
+    let boundary = format!(
+        "POST /any HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nContent-Type: multipart/form-data; boundary={}\r\n\r\n",
+        "b".repeat(1000)
+    );
+    check(boundary.as_bytes(), 400, "too long");
+    let cut = body(&[File("file", "a", PNG)]);
+    check(&post("/any", &cut[..cut.len() - 5]), 400, "cannot be read");
+    check(&post("/any", b""), 400, "");
+    check(&post("/any", b"--x--\r\n"), 400, "is missing");
+    for name in ["..", "a/../../b", "a\\..\\b", "CON", "a%00b"] {
+        let posted = site.post("/any", &[File("file", name, b"x")]);
+        assert_eq!(posted.status, 303, "{name}: {}", posted.text());
+    }
+    // Rows that name no file of these: they stay until someone removes them.
+    let files = site.until_files(5);
+    assert!(files.iter().all(|file| file.len() == 32 + 4), "{files:?}");
+    for target in [
+        "/uploads/",
+        "/uploads/.parts/",
+        "/uploads/..%2fsite.db",
+        "/uploads/%2e%2e/site.db",
+    ] {
+        assert!(matches!(site.get(target).status, 400 | 404), "{target}");
+    }
+}
+
+/// Where the stream is cut changes nothing.
+#[test]
+fn any_cut_gives_the_same() {
+    let site = Served::new(Kind::Sqlite);
+    let content: Vec<u8> = b"\r\n--\r\n--y\r\n-x--x\r\r\n- \r\n\r\n--".repeat(30);
+    let body = body(&[
+        Text("id", "0"),
+        File("file", "a", &content),
+        Text("more", "\r\n--"),
+    ]);
+    let first = [
+        &head("/any", &format!("Content-Length: {}", body.len()))[..],
+        &body[..0],
+    ]
+    .concat();
+    let mut random = lab_testkit::Random::new(7);
+    for round in 0..60 {
+        let mut client = Connection::open(site.address);
+        client.send(&first);
+        let mut at = 0;
+        while at < body.len() {
+            let len = match round {
+                0 => 1,
+                _ => 1 + random.index(1 + round * 4),
+            };
+            let end = (at + len).min(body.len());
+            client.send(&body[at..end]);
+            at = end;
+        }
+        assert_eq!(client.receive().status, 303);
+        let files = site.until_files(1);
+        let stored = site.housed.dir.path().join("uploads").join(&files[0]);
+        assert!(fs::read(&stored).unwrap() == content, "round {round}");
+        fs::remove_file(stored).unwrap();
+    }
+}
+
+#[test]
+fn too_many_at_once_are_told_to_come_again() {
+    let config =
+        "[database]\nurl = \"sqlite:site.db\"\n[limits]\nuploads = 3\nupload_disk = \"1MB\"\n";
+    let site = Served::with(Kind::Sqlite, &[("millpond.toml", config)]);
+    let begun = body(&[File("file", "a", &[b'a'; 600])]);
+    let mut held = Vec::new();
+    for _ in 0..3 {
+        let mut client = Connection::open(site.address);
+        client.send(head("/any", &format!("Content-Length: {}", begun.len())));
+        client.send(&begun[..begun.len() - 9]);
+        held.push(client);
+    }
+    site.housed
+        .until("three are received", || site.files().len() == 3);
+    let refused = site.post("/any", &[File("file", "a", b"x")]);
+    assert_eq!(refused.status, 503);
+    assert_eq!(refused.field("retry-after"), Some("10"));
+    for client in &mut held {
+        client.send(&begun[begun.len() - 9..]);
+        assert_eq!(client.receive().status, 303);
+    }
+    // By what the client announces, and by what it sends.
+    let large = vec![b'a'; 2_000_000];
+    let refused = site.post("/any", &[File("file", "a", &large)]);
+    assert_eq!(refused.status, 503);
+    drop(held);
+    site.until_files(3);
+    assert_eq!(site.post("/any", &[File("file", "a", b"x")]).status, 303);
+}
+
+#[test]
+fn a_client_that_goes_away_leaves_nothing() {
+    let site = Served::new(Kind::Sqlite);
+    for _ in 0..20 {
+        let mut client = Connection::open(site.address);
+        client.send(head("/any", "Content-Length: 1000000"));
+        client
+            .send(b"--x\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a\"\r\n\r\n");
+        client.send(vec![b'a'; 100_000]);
+    }
+    site.until_files(0);
+}
+
+/// What a process that was killed has left is removed by the next; what may belong to a row stays.
+#[test]
+fn what_is_left_over_is_removed_at_the_start() {
+    let dir = support::folder(&[]);
+    let parts = dir.path().join("uploads/.parts");
+    fs::create_dir_all(&parts).unwrap();
+    fs::write(parts.join("a.png"), PNG).unwrap();
+    fs::write(parts.join("b.png"), PNG).unwrap();
+    fs::hard_link(parts.join("b.png"), dir.path().join("uploads/b.png")).unwrap();
+    let busy = fs::File::create(parts.join("c.png")).unwrap();
+    busy.lock().unwrap();
+    let site = TestSite::open(dir, Default::default());
+    let names = || {
+        let names = fs::read_dir(&parts).unwrap();
+        let mut names: Vec<_> = names.map(|name| name.unwrap().file_name()).collect();
+        names.sort();
+        names
+    };
+    site.until("the parts are removed", || names() == ["c.png"]);
+    assert!(site.dir.path().join("uploads/b.png").exists());
+}
+
+#[test]
+fn a_folder_that_cannot_be_written_is_a_500_with_a_line() {
+    let site = Served::new(Kind::Sqlite);
+    fs::write(site.housed.dir.path().join("uploads"), "a file").unwrap();
+    let large = vec![b'a'; 1 << 20];
+    let refused = site.post("/any", &[File("file", "a", &large)]);
+    assert_eq!(
+        (refused.status, refused.text().trim()),
+        (500, "The file could not be stored.")
+    );
+}
+
+#[test]
+fn check_knows_the_lines() {
+    let with = |line: &str, sql: &str| {
+        let form = format!("{line}\n-- name: a :exec\n{sql};\n-- redirect: /\n");
+        problems(&[("pages/f.post.sql", &form)])
+    };
+    let insert = "insert into article (title) values (:picture)";
+    for (line, sql, expected) in [
+        ("-- file: picture into uploads", insert, ""),
+        (
+            "-- file: picture into ../x",
+            insert,
+            "pages/f.post.sql:1:1: `../x` is no folder for files",
+        ),
+        (
+            "-- file: picture into uploads max 5MB typs (image/png)",
+            insert,
+            "did you mean `types`?",
+        ),
+        (
+            "-- file: picture into uploads types (image/jpg)",
+            insert,
+            "did you mean `image/jpeg`?",
+        ),
+        (
+            "-- file: picture into uploads",
+            "insert into article (title, body) values (:picture, :picture_typ)",
+            "did you mean `:picture_type`?",
+        ),
+        (
+            "-- file: picture into uploads",
+            "insert into article (title) values ('x')",
+            "nothing uses the parameter `picture`",
+        ),
+        (
+            "-- param: picture_name text\n-- file: picture into uploads",
+            insert,
+            "parameter `picture_name` is declared twice",
+        ),
+        (
+            "-- file: picture into uploads\n-- delete-file: :picture",
+            insert,
+            "`:picture` comes from the visitor",
+        ),
+        (
+            "-- file: picture into uploads\n-- delete-file: :old",
+            insert,
+            "no `:one` query gives a column `old`",
+        ),
+        (
+            "-- fil: picture into uploads",
+            insert,
+            "did you mean `-- file: picture into uploads`?",
+        ),
+        (
+            "-- delete-fille: :old",
+            insert,
+            "did you mean `-- delete-file: :old`?",
+        ),
+    ] {
+        let found = with(line, sql);
+        match expected {
+            "" => assert_eq!(found, ""),
+            _ => assert!(found.contains(expected), "{line}: {found}"),
+        }
+    }
+    let dir = support::folder(&[
+        (
+            "pages/f.post.sql",
+            "-- file: picture into uploads/a\n-- name: a :exec\ninsert into article (title) values (:picture);\n-- redirect: /\n",
+        ),
+        (
+            "pages/f.html",
+            "<form method=post>\n<input type=file name=picture></form>",
+        ),
+        ("uploads", "a file"),
+    ]);
+    let config = millpond_site::Config::read(dir.path()).unwrap();
+    let report = millpond_site::check(dir.path(), &config).unwrap();
+    let notes: Vec<String> = report.notes.iter().map(ToString::to_string).collect();
+    let has = |text: &str| notes.iter().any(|note| note.starts_with(text));
+    assert!(
+        has("pages/f.post.sql:1:1: `uploads` is a file"),
+        "{notes:?}"
+    );
+    assert!(has("pages/f.html:1:1: this form has a file"), "{notes:?}");
+    let page = problems(&[(
+        "pages/p.sql",
+        "-- file: a into uploads\n-- name: a :one\nselect :a as x\n",
+    )]);
+    assert!(
+        page.contains("pages/p.sql:1:1: only a form takes"),
+        "{page}"
+    );
+}
