@@ -7,6 +7,7 @@
 
 mod column_reads;
 mod common_tables;
+mod defaults;
 mod derived;
 mod describe;
 mod equalities;
@@ -33,7 +34,6 @@ use crate::advice::Cause;
 use crate::column_set::ColumnSet;
 use crate::query::{Deps, Param};
 use crate::sqlite::catalog::{Catalog, SchemaKey, TableKind};
-use crate::sqlite::clockwatch;
 use crate::sqlite::hint;
 use crate::sqlite::interest::{SelectedRows, Selection};
 use crate::sqlite::recorder::{AuthorizerRecord, Recorder, StatementPolicy};
@@ -147,7 +147,7 @@ pub(crate) fn analyse(
     }
     let clock = tree.as_ref().and_then(functions::reads_clock);
     let objection = clock
-        .or_else(|| functions::objection(&recorded.functions, clockwatch::register().is_some()))
+        .or_else(|| defaults::objection(connection, sql, &recorded, facts.readonly))
         .or(resolver.objection.take())
         .or_else(|| {
             facts
