@@ -49,5 +49,5 @@ pub use postgres::{FeedKind, PostgresOptions, PostgresSession, Rehearsal, TextRo
 pub use query::{Bind, Call, Deps, Expect, Param, Query, ReadResult, WriteResult, WriteStep};
 pub use sqlite::database::SqliteOptions;
 pub use sqlite::schema_copy::copy_schema;
-pub use sqlite::triggers::requirements::{repair_sqlite, sqlite_requirements};
+pub use sqlite::triggers::requirements::{recorded_as_whole, repair_sqlite, sqlite_requirements};
 pub use value::{ResultRows, Value, ValueKind};

@@ -11,7 +11,10 @@ use std::{
 
 use millpond_db as db;
 
-use crate::{page_type::PageType, params::Param, route::Pattern, script::Rows, session::Needs};
+use crate::{
+    config::show_time, page_type::PageType, params::Param, route::Pattern, script::Rows,
+    session::Needs,
+};
 
 /// A path of the site, with what answers GET and what answers POST.
 #[derive(Debug)]
@@ -133,6 +136,35 @@ impl PageQuery {
         };
         let found = self.statements.iter().find(is_chosen);
         found.unwrap_or(&self.statements[0])
+    }
+
+    /// One line for each thing that a result of the statement depends on.
+    pub(crate) fn describe(&self, statement: &PageStatement) -> Vec<String> {
+        self.with_age(statement.query.describe(), |age, reason| {
+            format!("kept for {age} (-- max-age): {reason}")
+        })
+    }
+
+    /// What ends a result of the statement, in few words.
+    pub(crate) fn ends(&self, statement: &PageStatement) -> Vec<String> {
+        self.with_age(statement.query.ends(), |age, _| {
+            format!("its age of {age} (-- max-age)")
+        })
+    }
+
+    /// A result that would not be kept is, for the age that the owner gives.
+    fn with_age(&self, lines: Vec<String>, kept: impl Fn(&str, &str) -> String) -> Vec<String> {
+        let Some(age) = self.max_age else {
+            return lines;
+        };
+        let age = show_time(age).to_string();
+        let lines = lines.into_iter();
+        lines
+            .map(|line| match line.strip_prefix("not cacheable: ") {
+                Some(reason) => kept(&age, reason),
+                None => line,
+            })
+            .collect()
     }
 }
 
