@@ -101,7 +101,11 @@ impl Core {
             Error::Value { names, .. } => {
                 let names = names.iter().map(String::as_str);
                 let names: Vec<&str> = names.filter(|name| !name.starts_with(RESERVED)).collect();
-                let failure = PageFailure::Parameter(unusable(&names).into());
+                let failure = match names.is_empty() {
+                    // All its values are the session's, so no request gave one that is wrong.
+                    true => PageFailure::Internal,
+                    false => PageFailure::Parameter(unusable(&names).into()),
+                };
                 (failure, error.to_string())
             }
             Error::Unavailable { message } | Error::Login { message } => {
@@ -113,7 +117,7 @@ impl Core {
                 "the queue for the database is full (database.queue)".to_owned(),
             ),
             Error::Timeout { .. } => (
-                PageFailure::Busy,
+                PageFailure::Slow,
                 format!(
                     "the query was ended, as it took longer than {} (database.statement_timeout)",
                     show_time(self.statement_timeout)
@@ -183,6 +187,7 @@ impl Generation {
             Cached::Page(prepared) => prepared.respond(request, extra),
             Cached::Missing => self.not_found.respond(request, extra),
             Cached::Failed(PageFailure::Busy) => busy(),
+            Cached::Failed(PageFailure::Slow) => slow(),
             Cached::Failed(PageFailure::Away) => away(),
             Cached::Failed(PageFailure::Parameter(sentence)) => refusal(400, sentence),
             Cached::Failed(PageFailure::NoSuchPage) => {
@@ -198,6 +203,12 @@ impl Generation {
 /// 503 while too much is asked for.
 pub(crate) fn busy() -> Response {
     unavailable("The site is too busy just now. Please try again in a moment.\n")
+}
+
+/// 503 where a statement reached its time limit: as a rule a fault of the site, but another
+/// program's lock may be the reason.
+pub(crate) fn slow() -> Response {
+    unavailable("This page takes too long to make. Please try again in a moment.\n")
 }
 
 /// 503 while the database is away.

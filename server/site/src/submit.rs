@@ -10,7 +10,7 @@ use percent_encoding::utf8_percent_encode;
 
 use crate::{
     cached::PageFailure,
-    core::{Core, Generation, away, busy},
+    core::{Core, Generation, away, busy, slow},
     form::{self, Encoding, Refused},
     page::{ArgumentSource, Form, FormStep, RedirectPiece},
     params::Given,
@@ -153,6 +153,7 @@ impl Submission {
         let place = self.form.place_of(error);
         match self.core.failure(route, params, place.as_deref(), error) {
             PageFailure::Busy => busy(),
+            PageFailure::Slow => slow(),
             PageFailure::Away => away(),
             PageFailure::NoSuchPage => self.not_found(),
             PageFailure::Parameter(sentence) => refusal(400, &sentence),

@@ -109,8 +109,6 @@ fn a_max_age_is_told_as_what_ends_a_result() {
     let kept = "kept for 1min (-- max-age): strftime() reads the clock";
     assert_eq!(query.dependencies, [kept, "article: every change"]);
     assert!(query.advice.iter().all(|advice| advice.is_kept));
-    let explained = site
-        .site
-        .explain("/at", millpond_site::ExplainedVisitor::default());
+    let explained = site.site.explain("/at", ExplainedVisitor::default());
     assert_eq!(explained.unwrap()["queries"][0]["depends"][0], kept);
 }
