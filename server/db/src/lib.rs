@@ -48,6 +48,7 @@ pub use postgres::requirements::Requirement;
 pub use postgres::{FeedKind, PostgresOptions, PostgresSession, Rehearsal, TextRow};
 pub use query::{Bind, Call, Deps, Expect, Param, Query, ReadResult, WriteResult, WriteStep};
 pub use sqlite::database::SqliteOptions;
+pub use sqlite::row_copy::copy_rows;
 pub use sqlite::schema_copy::copy_schema;
 pub use sqlite::triggers::requirements::{recorded_as_whole, repair_sqlite, sqlite_requirements};
 pub use value::{ResultRows, Value, ValueKind};

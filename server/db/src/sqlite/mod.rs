@@ -17,6 +17,7 @@ pub(crate) mod passed_positions;
 pub(crate) mod preupdate;
 pub(crate) mod reader;
 pub(crate) mod recorder;
+pub(crate) mod row_copy;
 pub(crate) mod run;
 pub(crate) mod schema_copy;
 pub(crate) mod session;

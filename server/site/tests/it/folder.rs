@@ -172,3 +172,35 @@ fn check_finds_what_serve_would_find_and_leaves_the_database_alone() {
             .starts_with("pages/b.sql:2:")
     );
 }
+
+#[test]
+fn a_pending_migration_is_tried_with_the_rows() {
+    let site = TestSite::new(&[]);
+    let path = site.dir.path().join("site.db");
+    let seen = |sql: &str| {
+        let file = rusqlite::Connection::open(&path).unwrap();
+        file.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap()
+    };
+    let version = seen("pragma schema_version");
+    let check = |sql: &str| {
+        write(site.dir.path(), &[("migrations/0002_b.sql", sql)]);
+        let config = millpond_site::Config::read(site.dir.path()).unwrap();
+        millpond_site::check(site.dir.path(), &config).map_err(|problems| problems[0].to_string())
+    };
+    for sql in [
+        "alter table article add column y text not null;",
+        "select 1;\ncreate unique index u on article (length(title));",
+        "update article set title = 'same';",
+    ] {
+        let refused = check(sql).unwrap_err();
+        assert!(refused.starts_with("migrations/0002_b.sql:"), "{refused}");
+    }
+    let fine =
+        check("update article set title = title || id; alter table article add column z text;");
+    assert!(fine.unwrap().notes.is_empty());
+    assert_eq!(seen("pragma schema_version"), version);
+    assert_eq!(
+        seen("select count(*) from article where title like '%' || id"),
+        0
+    );
+}
