@@ -348,14 +348,15 @@ fn given_to(
     let own = script.queries.iter().map(|named| {
         let mut compiled = prepared.iter();
         let compiled = compiled.find(|(known, _)| known.name == named.name);
-        (named, compiled.map(|(_, all)| all[0].1.columns()))
+        (named, compiled.map(|(_, all)| all[0].1.clone()))
     });
     let shown = partials.iter().flat_map(|partial| partial.prepared());
-    let shown = shown.map(|(named, all)| (named, Some(all[0].1.columns())));
-    let queries = own.chain(shown).map(|(named, columns)| GivenQuery {
+    let shown = shown.map(|(named, all)| (named, Some(all[0].1.clone())));
+    let queries = own.chain(shown).map(|(named, query)| GivenQuery {
         name: named.name.clone(),
         rows: named.rows,
-        columns,
+        columns: query.as_ref().map(db::Query::columns),
+        documents: query.as_ref().map_or_else(Vec::new, db::Query::documents),
     });
     Given {
         template,

@@ -7,6 +7,7 @@ pub(crate) mod clockwatch;
 pub(crate) mod collector;
 pub(crate) mod connection;
 pub(crate) mod database;
+mod documents;
 pub(crate) mod file;
 pub(crate) mod foreign;
 pub(crate) mod hint;

@@ -10,6 +10,7 @@ mod common_tables;
 mod defaults;
 mod derived;
 mod describe;
+mod documents;
 mod equalities;
 mod first_rows;
 mod functions;
@@ -53,6 +54,8 @@ pub(crate) struct Analysis {
     pub(crate) key: SchemaKey,
     pub(crate) params: Arc<[Param]>,
     pub(crate) columns: Arc<[Arc<str>]>,
+    /// The places of the columns whose texts are JSON documents.
+    pub(crate) documents: Box<[usize]>,
     pub(crate) readonly: bool,
     /// The names of the tables that it reads and writes.
     pub(crate) tables: Vec<String>,
@@ -179,6 +182,7 @@ pub(crate) fn analyse(
     Ok(Analysis {
         key: catalog.key,
         params,
+        documents: documents::documents(tree.as_ref(), facts.columns.len()),
         columns: facts.columns,
         readonly: facts.readonly,
         tables: tables.into_iter().collect(),
