@@ -157,7 +157,7 @@ impl PageQuery {
         let Some(age) = self.max_age else {
             return lines;
         };
-        let age = show_time(age).to_string();
+        let age = show_time(age);
         let lines = lines.into_iter();
         lines
             .map(|line| match line.strip_prefix("not cacheable: ") {
