@@ -84,6 +84,20 @@ impl Query {
         }
     }
 
+    /// The names of the columns that are JSON documents on SQLite, by the statement's text. None on
+    /// PostgreSQL, where the type of a column says so.
+    #[must_use]
+    pub fn documents(&self) -> Vec<Arc<str>> {
+        let Prepared::Sqlite(statement) = self.prepared() else {
+            return Vec::new();
+        };
+        let analysis = statement.analysis();
+        let places = analysis.documents.iter();
+        places
+            .filter_map(|place| analysis.columns.get(*place).cloned())
+            .collect()
+    }
+
     /// True if the statement changes nothing, so that [`crate::Database::read`] accepts it.
     #[must_use]
     pub fn is_readonly(&self) -> bool {

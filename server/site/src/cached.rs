@@ -36,6 +36,8 @@ pub(crate) enum Cached {
 pub(crate) enum PageFailure {
     /// 503: too much at once.
     Busy,
+    /// 503: a statement took longer than it may.
+    Slow,
     /// 503: the database is away.
     Away,
     /// 400: the database cannot use a value.

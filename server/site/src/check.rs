@@ -1,15 +1,15 @@
 //! `millpond check`: all faults that `serve` would find, the routes that never answer, and the
 //! dependencies of each query.
 
+mod sqlite;
+
 use std::{
     collections::BTreeSet,
     fmt,
     path::{Path, PathBuf},
 };
 
-use millpond_db::{
-    Advice, Database, Error, Query, Requirement, repair_sqlite, sqlite_requirements,
-};
+use millpond_db::{Advice, Database, Error, Query, Requirement, repair_sqlite};
 
 use crate::{
     Config, DatabaseUrl, PostgresUrl, Problem, SiteOptions,
@@ -23,6 +23,7 @@ use crate::{
     rules::shadowed,
     uploads,
 };
+use sqlite::check_sqlite;
 
 mod targets;
 
@@ -206,40 +207,6 @@ fn requirements(
         .map_err(|error| vec![Problem::new(shown, error.to_string())])
 }
 
-fn check_sqlite(
-    dir: &Path,
-    config: &Config,
-    path: &Path,
-    migrations: &Migrations,
-) -> Result<CheckReport, Vec<Problem>> {
-    let scratch = tempfile::tempdir().map_err(|error| {
-        vec![Problem::new(
-            ".",
-            format!("no scratch database can be made: {error}"),
-        )]
-    })?;
-    let copy = scratch.path().join("check.db");
-    let shown = opening::shown(dir, &config.database);
-    let mut applied = Vec::new();
-    if path.exists() {
-        applied = millpond_db::copy_schema(path, &copy).map_err(|error| {
-            let problem = Problem::new(&shown, format!("the database cannot be read: {error}"));
-            vec![opening::with_file_hint(problem, path)]
-        })?;
-    }
-    let database = opening::sqlite(dir, &copy, config, 1).map_err(|problem| vec![problem])?;
-    let report = opening::migrate(&database, migrations, &shown)
-        .map_err(|problem| vec![problem])
-        .and_then(|()| report(dir, config, &database));
-    database.stop();
-    let mut report = report?;
-    report.notes.extend(deleted(&applied, migrations));
-    // On the site's own file: the scratch database has no triggers that record changes.
-    report.requirements = sqlite_requirements(path, config.feed)
-        .map_err(|error| vec![Problem::new(&shown, error.to_string())])?;
-    Ok(report)
-}
-
 /// The migrations that were applied and of which there is no file any more.
 fn deleted(applied: &[String], migrations: &Migrations) -> Vec<Problem> {
     let is_there = |name: &String| migrations.list.iter().any(|known| known.name == *name);
@@ -293,8 +260,8 @@ fn queries(generation: &Generation) -> Vec<QueryReport> {
         .map(|(query, statement)| QueryReport {
             file: query.file.clone(),
             name: statement.name(query),
-            dependencies: statement.query.describe(),
-            ends: statement.query.ends(),
+            dependencies: query.describe(statement),
+            ends: query.ends(statement),
             advice: advice(query, statement),
             query: statement.query.clone(),
         })

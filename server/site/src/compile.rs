@@ -406,10 +406,12 @@ fn given_to(
     let own = script.queries.iter().map(|named| {
         let mut compiled = prepared.iter();
         let compiled = compiled.find(|(known, _)| known.name == named.name);
+        let query = compiled.map(|(_, all)| &all[0].1);
         GivenQuery {
             name: named.name.clone(),
             rows: named.rows,
-            columns: compiled.map(|(_, all)| all[0].1.columns()),
+            columns: query.map(db::Query::columns),
+            documents: query.map_or_else(Vec::new, db::Query::documents),
         }
     });
     let shown = partials.iter().flat_map(|partial| partial.given());

@@ -112,11 +112,15 @@ impl Core {
             Error::Value { names, .. } => {
                 let names = names.iter().map(String::as_str);
                 let names: Vec<&str> = names.filter(|name| !name.starts_with(RESERVED)).collect();
-                let failure = PageFailure::Parameter {
-                    sentence: unusable(&names).into(),
-                    name: match names[..] {
-                        [name] => Some(name.into()),
-                        _ => None,
+                let failure = match names[..] {
+                    // All its values are the session's, so no request gave one that is wrong.
+                    [] => PageFailure::Internal,
+                    _ => PageFailure::Parameter {
+                        sentence: unusable(&names).into(),
+                        name: match names[..] {
+                            [name] => Some(name.into()),
+                            _ => None,
+                        },
                     },
                 };
                 (failure, error.to_string())
@@ -130,7 +134,7 @@ impl Core {
                 "the queue for the database is full (database.queue)".to_owned(),
             ),
             Error::Timeout { .. } => (
-                PageFailure::Busy,
+                PageFailure::Slow,
                 format!(
                     "the query was ended, as it took longer than {} (database.statement_timeout)",
                     show_time(self.statement_timeout)

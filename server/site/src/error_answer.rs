@@ -95,6 +95,11 @@ impl<'e> ErrorAnswer<'e> {
 pub(crate) const BUSY: ErrorAnswer<'static> =
     ErrorAnswer::unavailable("The site is too busy just now. Please try again in a moment.");
 
+/// 503 where a statement reached its time limit: as a rule a fault of the site, but another
+/// program's lock may be the reason.
+pub(crate) const SLOW: ErrorAnswer<'static> =
+    ErrorAnswer::unavailable("This page takes too long to make. Please try again in a moment.");
+
 /// 503 while the database is away.
 pub(crate) const AWAY: ErrorAnswer<'static> = ErrorAnswer::unavailable(
     "The site cannot reach its data just now. Please try again in a moment.",

@@ -146,7 +146,7 @@ impl Site {
                 let key = object_key(generation.number, query, &values);
                 let stored = store.explain(&key, now);
                 let mut explanation = self.query(query, &stored, &sources, now);
-                explanation["depends"] = query.statement(&values).query.describe().into();
+                explanation["depends"] = query.describe(query.statement(&values)).into();
                 explanation
             })
             .collect();

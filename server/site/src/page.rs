@@ -13,6 +13,7 @@ use std::{
 use millpond_db as db;
 
 use crate::{
+    config::show_time,
     invalid::Invalid,
     methods::{WriteMethod, allow},
     page_bytes::PageBytes,
@@ -171,6 +172,35 @@ impl PageQuery {
         };
         let found = self.statements.iter().find(is_chosen);
         found.unwrap_or(&self.statements[0])
+    }
+
+    /// One line for each thing that a result of the statement depends on.
+    pub(crate) fn describe(&self, statement: &PageStatement) -> Vec<String> {
+        self.with_age(statement.query.describe(), |age, reason| {
+            format!("kept for {age} (-- max-age): {reason}")
+        })
+    }
+
+    /// What ends a result of the statement, in few words.
+    pub(crate) fn ends(&self, statement: &PageStatement) -> Vec<String> {
+        self.with_age(statement.query.ends(), |age, _| {
+            format!("its age of {age} (-- max-age)")
+        })
+    }
+
+    /// A result that would not be kept is, for the age that the owner gives.
+    fn with_age(&self, lines: Vec<String>, kept: impl Fn(&str, &str) -> String) -> Vec<String> {
+        let Some(age) = self.max_age else {
+            return lines;
+        };
+        let age = show_time(age);
+        let lines = lines.into_iter();
+        lines
+            .map(|line| match line.strip_prefix("not cacheable: ") {
+                Some(reason) => kept(&age, reason),
+                None => line,
+            })
+            .collect()
     }
 }
 

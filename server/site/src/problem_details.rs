@@ -12,7 +12,7 @@ use serde_json::json;
 use crate::{
     cached::PageFailure,
     core::Generation,
-    error_answer::{AWAY, BUSY, ErrorAnswer},
+    error_answer::{AWAY, BUSY, ErrorAnswer, SLOW},
 };
 
 const JSON: &str = "application/problem+json";
@@ -82,6 +82,7 @@ impl Generation {
     ) -> Response {
         let error = match failure {
             PageFailure::Busy => BUSY,
+            PageFailure::Slow => SLOW,
             PageFailure::Away => AWAY,
             PageFailure::NoSuchPage => return self.missing(request, is_api, Bytes::new()),
             PageFailure::Parameter { sentence, name } => {

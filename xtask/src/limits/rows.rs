@@ -104,7 +104,7 @@ const fn option(name: &'static str, unit: Unit) -> Place {
 
 use Unit::{Bytes, Count, Time};
 
-pub(super) const ROWS: [Row; 63] = [
+pub(super) const ROWS: [Row; 64] = [
     Row {
         what: "request target, head, fields, body",
         amount: "{}, {}, {}, {}",
@@ -222,6 +222,12 @@ pub(super) const ROWS: [Row; 63] = [
         amount: "{}",
         places: &[constant(DB, "MAX_RESULT", Bytes)],
         past: "refused",
+    },
+    Row {
+        what: "an SQLite database that `check` copies with its rows to try migrations",
+        amount: "{}, and half of what is free",
+        places: &[constant(SITE, "MAX_COPY", Bytes)],
+        past: "tried without rows, with a note",
     },
     Row {
         what: "narrow dependencies of one table in one transaction",

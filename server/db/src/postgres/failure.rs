@@ -14,7 +14,6 @@ mod state {
     pub(super) const INVALID_SQL_STATEMENT_NAME: &str = "26000";
     pub(super) const SERIALIZATION_FAILURE: &str = "40001";
     pub(super) const DEADLOCK_DETECTED: &str = "40P01";
-    pub(super) const DIVISION_BY_ZERO: &str = "22012";
     pub(super) const SYNTAX_ERROR: &str = "42601";
     pub(super) const INVALID_COLUMN_REFERENCE: &str = "42P10";
     pub(super) const AMBIGUOUS_PARAMETER: &str = "42P08";
@@ -135,7 +134,7 @@ pub(crate) fn sort(
                 name: name.to_owned(),
                 message: format!("is not right: {message}"),
             },
-            None if may_be_a_value(error) && !names.is_empty() => Error::Value {
+            None if !names.is_empty() => Error::Value {
                 names: names.to_vec(),
                 message,
                 sql,
@@ -152,14 +151,11 @@ pub(crate) fn sort(
 }
 
 /// Whether a statement that was prepared may have failed at a value that it was given. Class 22 is
-/// that of data: a number that overflows, an offset below zero, a text that is no regular
-/// expression. A division by zero is left out, as the divisor is as a rule a value of a row. A text
-/// that is no `tsquery` or JSON path is a syntax error that has no position in the statement.
+/// that of data: a number that overflows, a division by zero, an offset below zero, a text that is
+/// no regular expression. A text that is no `tsquery` or JSON path is a syntax error that has no
+/// position in the statement.
 fn may_be_a_value(error: &ServerError) -> bool {
-    match error.class() {
-        "22" => error.code != state::DIVISION_BY_ZERO,
-        _ => error.code == state::SYNTAX_ERROR && error.position.is_none(),
-    }
+    error.class() == "22" || error.code == state::SYNTAX_ERROR && error.position.is_none()
 }
 
 /// Which parameter could not be read: the context says `unnamed portal parameter $2 = '…'` in the
@@ -188,7 +184,9 @@ pub(crate) fn refused(
         Some(Position::Statement(character)) if character > shift => {
             Some(rewritten.place(character - shift))
         }
-        _ => None,
+        _ => trouble
+            .server_error()
+            .and_then(|error| untyped(error, rewritten)),
     };
     SqlError {
         message: trouble.sentence(),
@@ -197,12 +195,28 @@ pub(crate) fn refused(
     }
 }
 
+/// Where the parameter first stands whose type PostgreSQL does not find, as `$1` of its message;
+/// it gives no place.
+fn untyped(error: &ServerError, rewritten: &Rewritten) -> Option<usize> {
+    if error.code != state::INDETERMINATE_DATATYPE {
+        return None;
+    }
+    let is_digit = |c: char| c.is_ascii_digit();
+    let after = &error.message[error.message.find('$')? + 1..];
+    let number = &after[..after.find(|c| !is_digit(c)).unwrap_or(after.len())];
+    let sign = format!("${number}");
+    let mut places = rewritten.text.match_indices(&sign);
+    let (at, _) =
+        places.find(|(at, _)| !rewritten.text[at + sign.len()..].starts_with(is_digit))?;
+    Some(rewritten.byte(at))
+}
+
 /// PostgreSQL's advice, or ours where it has none.
 fn hint(error: &ServerError) -> Option<String> {
     let ours = || {
         match error.code.as_str() {
         state::INDETERMINATE_DATATYPE => {
-            Some("say what the parameter is, as in :name::integer".to_owned())
+            Some("say what the parameter is, in a line `-- param: name integer` or as :name::integer".to_owned())
         }
         state::AMBIGUOUS_PARAMETER => Some(
             "PostgreSQL takes its type from where it first stands: write (column = :name or :name is null), or give the type there, as in :name::integer"

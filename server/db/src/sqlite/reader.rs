@@ -13,6 +13,7 @@ use tokio::sync::oneshot;
 use super::catalog::Catalog;
 use super::clockwatch;
 use super::connection::{OpenConnection, Purpose, open};
+use super::documents;
 use super::run::run;
 use crate::query::Prepared;
 use crate::queue::QueueItem;
@@ -147,6 +148,8 @@ fn read_in_transaction(
             rows.map(|row| row.into_iter().next()).collect()
         };
         deps.push(analysis.deps(params, &rows.rows, clock_was_read, &mut witness));
+        // Afterwards, as dependencies are of what the database holds.
+        documents::read(&mut rows, &analysis.documents)?;
         results.push(rows);
     }
     Ok((results, deps))

@@ -478,6 +478,67 @@ fn what_no_feed_reports_is_not_cacheable() {
 }
 
 #[test]
+fn a_default_is_no_call_of_the_query() {
+    const DEFAULTS: &str = "
+create table loan (id integer primary key, at text not null default current_timestamp, token text default (lower(hex(randomblob(16)))), day date default current_date);
+create table odd (id integer primary key, at text not null default current_timestamp, low as (lower(at)), check (at <= current_timestamp or random()));
+create index by_time on odd (lower(at));
+create view now as select id, current_timestamp as at from loan;
+create view through as select * from now;
+create view plain as select id, at from loan;
+";
+    let queries = [
+        "select id, at from loan order by id limit 12",
+        "select * from loan where id = :id",
+        "select low from odd where lower(at) = :at",
+        "select at from plain",
+        "select at, current_timestamp from loan",
+        "select token from loan where random() > 0",
+        "select token from loan order by \"RANDOM\"()",
+        "select hex(randomblob(1)), token from loan",
+        "select l.at, n.at from loan l, now n",
+        "select at from through",
+        "select at from loan where day < date('now')",
+        "insert into loan (id) values (1) returning at",
+    ];
+    expect![[r#"
+        select id, at from loan order by id limit 12
+            loan: rows among the first 12 by id
+        select * from loan where id = :id
+            loan: rows with id = :id
+        select low from odd where lower(at) = :at
+            odd: every change
+        select at from plain
+            loan: every change
+        select at, current_timestamp from loan
+            not cacheable: CURRENT_TIMESTAMP reads the clock
+            loan: every change
+        select token from loan where random() > 0
+            not cacheable: the result of random() may differ from one call to the next
+            loan: every change
+        select token from loan order by "RANDOM"()
+            not cacheable: the result of random() may differ from one call to the next
+            loan: every change
+        select hex(randomblob(1)), token from loan
+            not cacheable: the result of randomblob() may differ from one call to the next
+            loan: every change
+        select l.at, n.at from loan l, now n
+            not cacheable: CURRENT_TIMESTAMP reads the clock
+            loan: every change
+        select at from through
+            not cacheable: CURRENT_TIMESTAMP reads the clock
+            loan: every change
+        select at from loan where day < date('now')
+            not cacheable: date() reads the clock
+            loan: every change
+        insert into loan (id) values (1) returning at
+            not cacheable: CURRENT_DATE reads the clock
+            loan: every change
+    "#]]
+    .assert_eq(&descriptions(DEFAULTS, &queries));
+}
+
+#[test]
 fn refusals_say_where_and_what_to_do() {
     check(
         &[

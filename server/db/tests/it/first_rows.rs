@@ -35,6 +35,7 @@ fn the_first_rows_of_an_order_are_a_dependency() {
             "select title, at as day from article order by day desc limit 8",
             "select a.title, u.name from article a join author u on u.id = a.author_id order by a.at desc limit 8",
             "select a.title, (select count(*) from comment c where c.article_id = a.id) from article a order by a.at desc limit 8",
+            "select a.title, (select string_agg(c.id, ', ') from comment c where c.article_id = a.id) as said from article a order by a.at desc limit 8",
             // By author, then no other rows count.
             "select title from article where author_id = :author order by at desc limit 8",
         ],
@@ -61,8 +62,45 @@ fn the_first_rows_of_an_order_are_a_dependency() {
             select a.title, (select count(*) from comment c where c.article_id = a.id) from article a order by a.at desc limit 8
                 article: rows among the first 8 by at desc
                 comment: rows with article_id = id of article among the first 8 by at desc
+            select a.title, (select string_agg(c.id, ', ') from comment c where c.article_id = a.id) as said from article a order by a.at desc limit 8
+                article: rows among the first 8 by at desc
+                comment: rows with article_id = id of article among the first 8 by at desc
             select title from article where author_id = :author order by at desc limit 8
                 article: rows with author_id = :author
+        "#]],
+    );
+}
+
+#[test]
+fn an_aggregate_in_a_subquery_may_be_the_outer_querys() {
+    check(
+        &[
+            "select a.id, (select max(a.id) from comment c where c.article_id = a.id) from article a order by a.at desc limit 8",
+            "select a.id, (select max(article_id) from comment c where c.article_id = a.id) from article a order by a.at desc limit 8",
+            "select c.id, (select max(c.at) from comment c where c.article_id = 1) from article c order by c.at desc limit 8",
+            "select a.id, (select max((select c.at from article c where c.id = a.id)) from comment c) from article a order by a.at desc limit 8",
+            "select a.id, (select max(c.id || a.title) from comment c where c.article_id = a.id) from article a order by a.at desc limit 8",
+            "select a.id, (select sum((select count(*) from comment d where d.id = c.id)) from comment c) from article a order by a.at desc limit 8",
+        ],
+        &expect![[r#"
+            select a.id, (select max(a.id) from comment c where c.article_id = a.id) from article a order by a.at desc limit 8
+                article: every change
+                comment: every change
+            select a.id, (select max(article_id) from comment c where c.article_id = a.id) from article a order by a.at desc limit 8
+                article: every change
+                comment: every change
+            select c.id, (select max(c.at) from comment c where c.article_id = 1) from article c order by c.at desc limit 8
+                article: every change
+                comment: rows with article_id = 1
+            select a.id, (select max((select c.at from article c where c.id = a.id)) from comment c) from article a order by a.at desc limit 8
+                article: every change
+                comment: every change
+            select a.id, (select max(c.id || a.title) from comment c where c.article_id = a.id) from article a order by a.at desc limit 8
+                article: rows among the first 8 by at desc
+                comment: rows with article_id = id of article among the first 8 by at desc
+            select a.id, (select sum((select count(*) from comment d where d.id = c.id)) from comment c) from article a order by a.at desc limit 8
+                article: every change
+                comment: every change
         "#]],
     );
 }
@@ -225,6 +263,18 @@ fn a_change_behind_the_last_row_ends_nothing() {
                     false,
                 ),
                 ("update article set title = title || 'x' where id < 9", true),
+            ],
+        ),
+        (
+            "select a.id, (select group_concat(c.id) from comment c where c.article_id = a.id) from article a order by a.at desc limit 3",
+            &[
+                ("insert into comment (id, article_id) values (1, 9)", true),
+                ("insert into comment (id, article_id) values (2, 1)", false),
+                ("update comment set article_id = 10 where id = 2", true),
+                ("update comment set article_id = 2 where id = 1", true),
+                ("update comment set id = 3 where id = 1", false),
+                ("delete from comment where article_id < 10", false),
+                ("delete from comment", true),
             ],
         ),
         (

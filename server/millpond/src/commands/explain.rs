@@ -186,7 +186,10 @@ fn page(text: &mut String, explanation: &Value) {
         );
         entry(text, "  ", query);
         for line in query["depends"].as_array().into_iter().flatten() {
-            let _ = writeln!(text, "  depends on {}", word(line));
+            let line = word(line);
+            let is_source = !line.starts_with("not cacheable: ") && !line.starts_with("kept for ");
+            let verb = if is_source { "depends on " } else { "" };
+            let _ = writeln!(text, "  {verb}{line}");
         }
     }
     text.push('\n');

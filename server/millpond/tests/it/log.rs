@@ -168,12 +168,12 @@ fn a_slow_query_and_a_locked_file_are_two_messages() {
     );
     let server = serve(site.path());
     let mut connection = Connection::open(server.address());
-    let busy = |answer: Response| {
+    let refused = |answer: Response, why: &str| {
         assert_eq!(answer.status, 503);
-        assert!(answer.text().contains("too busy"));
+        assert!(answer.text().contains(why), "{}", answer.text());
     };
     for _ in 0..3 {
-        busy(connection.get("/slow"));
+        refused(connection.get("/slow"), "takes too long");
     }
     let notes = server.wait_for("pages/slow.sql:3: ");
     assert!(
@@ -181,7 +181,7 @@ fn a_slow_query_and_a_locked_file_are_two_messages() {
         "{notes}"
     );
     let other = locked(site.path());
-    busy(connection.post("/new", ""));
+    refused(connection.post("/new", ""), "too busy");
     drop(other);
     server.wait_for("the database is locked: another program has held the lock for writing");
     let (_, notes) = server.stop();

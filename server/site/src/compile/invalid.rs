@@ -17,7 +17,7 @@ use crate::{
     page::{ArgumentSource, RedirectPiece},
     params::Param,
     rules::WORD,
-    script::{NamedQuery, Rows, Script},
+    script::{FileLine, NamedQuery, Rows, Script},
     session::From,
     suggest::closest,
     template::{Given, GivenForms},
@@ -130,7 +130,9 @@ fn is_kept(script: &Script, param: &Param) -> bool {
         .iter()
         .any(|word| lower.contains(word));
     let is_password = passwords(lines).any(|password| password == name);
-    !is_claim && !is_secret && !is_password && param.in_path.is_none()
+    let mut files = script.files.iter().flat_map(FileLine::declarations);
+    let is_of_file = files.any(|declared| declared.name == name);
+    !is_claim && !is_secret && !is_password && !is_of_file && param.in_path.is_none()
 }
 
 /// The columns that a step writes, with the parameters that come into each.

@@ -181,6 +181,7 @@ impl Partial {
             name: named.name.clone(),
             rows: named.rows,
             columns: Some(all[0].1.columns()),
+            documents: all[0].1.documents(),
         })
     }
 

@@ -5,6 +5,7 @@
 //! | `in (:ids)` | `in (select value from json_each(:ids))` | `= any (:ids)` |
 //! | `not in (:ids)` | `not in (select value from json_each(:ids))` | `<> all (:ids)` |
 //! | `order by :sort` | `order by a.title desc` | the same |
+//! | `:name`, whose type PostgreSQL does not find | as written | `:name::text` |
 
 use std::ops::Range;
 
@@ -54,6 +55,8 @@ pub(super) struct Declared<'d> {
     pub(super) is_list: &'d dyn Fn(&str) -> bool,
     /// The SQL in the place of a parameter that chooses an order.
     pub(super) order: &'d dyn Fn(&str) -> Option<&'d str>,
+    /// What follows a parameter so that it has the declared type, as `::text`; often nothing.
+    pub(super) cast: &'d dyn Fn(&str) -> &'static str,
 }
 
 /// Rewrites one statement.
@@ -75,7 +78,8 @@ pub(super) fn rewrite(sql: &str, declared: &Declared<'_>) -> RewrittenSql {
                 if let Some((name, length)) = list {
                     let start = negation.unwrap_or(at);
                     let end = at + word.len() + length;
-                    let text = membership(name, negation.is_some(), declared.is_postgres);
+                    let list = format!(":{name}{}", (declared.cast)(name));
+                    let text = membership(&list, negation.is_some(), declared.is_postgres);
                     rewritten.replace(sql, start..end, &text);
                     at = end;
                     negation = None;
@@ -87,8 +91,12 @@ pub(super) fn rewrite(sql: &str, declared: &Declared<'_>) -> RewrittenSql {
             }
             SqlToken::Parameter(name) => {
                 let length = 1 + name.len();
+                let cast = (declared.cast)(name);
                 if let Some(order) = (declared.order)(name) {
                     rewritten.replace(sql, at..at + length, order);
+                } else if !cast.is_empty() {
+                    let typed = format!(":{name}{cast}");
+                    rewritten.replace(sql, at..at + length, &typed);
                 }
                 length
             }
@@ -180,12 +188,12 @@ fn skip_blanks(mut text: &str) -> &str {
     text
 }
 
-fn membership(name: &str, is_negated: bool, is_postgres: bool) -> String {
+fn membership(list: &str, is_negated: bool, is_postgres: bool) -> String {
     match (is_postgres, is_negated) {
-        (true, false) => format!("= any (:{name})"),
-        (true, true) => format!("<> all (:{name})"),
-        (false, false) => format!("in (select value from json_each(:{name}))"),
-        (false, true) => format!("not in (select value from json_each(:{name}))"),
+        (true, false) => format!("= any ({list})"),
+        (true, true) => format!("<> all ({list})"),
+        (false, false) => format!("in (select value from json_each({list}))"),
+        (false, true) => format!("not in (select value from json_each({list}))"),
     }
 }
 
@@ -198,8 +206,31 @@ mod tests {
             is_postgres,
             is_list: &|name| name == "ids",
             order: &|name| (name == "sort").then_some("a.title desc"),
+            cast: &|_| "",
         };
         rewrite(sql, &declared)
+    }
+
+    #[test]
+    fn a_type_follows_each_place_of_its_parameter() {
+        let declared = Declared {
+            is_postgres: true,
+            is_list: &|name| name == "ids",
+            order: &|_| None,
+            cast: &|name| match name {
+                "ids" => "::bigint[]",
+                "a" => "::text",
+                _ => "",
+            },
+        };
+        let sql = "select ':a', x::a where :a is null or b = :a and id in (:ids) and :ab, :b";
+        let typed = rewrite(sql, &declared);
+        assert_eq!(
+            typed.sql,
+            "select ':a', x::a where :a::text is null or b = :a::text and id = any (:ids::bigint[]) and :ab, :b"
+        );
+        let at = typed.sql.find(":ab").unwrap();
+        assert_eq!(typed.place(at), sql.find(":ab").unwrap());
     }
 
     #[test]

@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use millpond_db::{Database, Query, Value};
+use millpond_db::{Database, Query, SqlError, Value, ValueKind};
 
-use super::rewrite::{Declared, parameters, rewrite};
+use super::rewrite::{Declared, RewrittenSql, parameters, rewrite};
 use crate::{
     Problem,
-    script::{NamedQuery, OrderLine, Rows, Script},
+    script::{Declaration, NamedQuery, OrderLine, Rows, Script},
     session::{RESERVED, with_claims},
 };
 
@@ -97,51 +97,126 @@ impl<'s> Statements<'s> {
             .collect()
     }
 
+    /// Where PostgreSQL does not find the type of a parameter that is declared, the statement is
+    /// prepared again with that type.
     fn prepare(&self, named: &NamedQuery, picked: &[Picked<'_>]) -> Result<Query, Problem> {
-        let Self {
-            file,
-            text,
-            script,
-            database,
-        } = *self;
+        let mut typed: Vec<&Declaration> = Vec::new();
+        let mut untyped = None;
+        loop {
+            let rewritten = self.rewritten(named, picked, &typed);
+            let (sql, error) = match self.try_prepare(named, &rewritten)? {
+                Tried::Prepared(query) => return Ok(query),
+                Tried::Refused(sql, error) => (sql, error),
+            };
+            let problem = self.refused(named, picked, &rewritten, &error);
+            let at = error.offset.filter(|_| self.database.is_postgres());
+            let name = at.and_then(|at| parameter_at(&sql, at));
+            let name = name.filter(|name| typed.iter().all(|known| known.name != *name));
+            let Some(name) = name else {
+                // The type was no help, so what is said is what is wrong without it.
+                return Err(untyped.unwrap_or(problem));
+            };
+            let mut declared = self.script.params.iter();
+            let Some(declaration) = declared.find(|declaration| declaration.name == name) else {
+                return Err(problem);
+            };
+            typed.push(declaration);
+            untyped = Some(problem);
+        }
+    }
+
+    fn rewritten(
+        &self,
+        named: &NamedQuery,
+        picked: &[Picked<'_>],
+        typed: &[&Declaration],
+    ) -> RewrittenSql {
         let is_list = |name: &str| {
-            let mut params = script.params.iter();
+            let mut params = self.script.params.iter();
             params.any(|param| param.is_list && param.name == name)
         };
         let order = |name: &str| {
             let found = picked.iter().find(|picked| picked.name == name);
             found.map(|picked| picked.sql)
         };
-        let rewritten = rewrite(
-            &named.sql,
-            &Declared {
-                is_postgres: database.is_postgres(),
-                is_list: &is_list,
-                order: &order,
-            },
-        );
-        let at = |problem: Problem, offset: usize| {
-            problem.at_offset(text, named.offset + rewritten.place(offset))
+        let cast = |name: &str| {
+            let found = typed.iter().find(|declaration| declaration.name == name);
+            found.map_or("", |declaration| cast(declaration))
         };
+        let declared = Declared {
+            is_postgres: self.database.is_postgres(),
+            is_list: &is_list,
+            order: &order,
+            cast: &cast,
+        };
+        rewrite(&named.sql, &declared)
+    }
+
+    fn try_prepare(&self, named: &NamedQuery, rewritten: &RewrittenSql) -> Result<Tried, Problem> {
         let sql = with_claims(&rewritten.sql).map_err(|offset| {
             let message = format!("names that begin with `{RESERVED}` are those of claims");
-            at(Problem::new(file, message), offset)
+            Problem::new(self.file, message)
+                .at_offset(self.text, named.offset + rewritten.place(offset))
                 .hint("what a session says is written :claims.name")
         })?;
         let depends = Some(&*named.depends).filter(|tables| !tables.is_empty());
-        let prepared = database.prepare_depending(&sql, depends);
-        prepared.map_err(|error| {
-            let chosen = picked
-                .iter()
-                .map(|picked| format!(" with {} = {}", picked.name, picked.value));
-            let chosen: String = chosen.collect();
-            let message = format!("query `{}`{chosen}: {}", named.name, error.message);
-            let problem = at(Problem::new(file, message), error.offset.unwrap_or(0));
-            match error.hint {
-                Some(hint) => problem.hint(hint),
-                None => problem,
-            }
+        Ok(match self.database.prepare_depending(&sql, depends) {
+            Ok(query) => Tried::Prepared(query),
+            Err(error) => Tried::Refused(sql, error),
         })
+    }
+
+    /// What the database says of a statement, with the place in the file.
+    fn refused(
+        &self,
+        named: &NamedQuery,
+        picked: &[Picked<'_>],
+        rewritten: &RewrittenSql,
+        error: &SqlError,
+    ) -> Problem {
+        let chosen = picked
+            .iter()
+            .map(|picked| format!(" with {} = {}", picked.name, picked.value));
+        let chosen: String = chosen.collect();
+        let message = format!("query `{}`{chosen}: {}", named.name, error.message);
+        let offset = named.offset + rewritten.place(error.offset.unwrap_or(0));
+        let problem = Problem::new(self.file, message).at_offset(self.text, offset);
+        match &error.hint {
+            Some(hint) => problem.hint(hint),
+            None => problem,
+        }
+    }
+}
+
+/// What came of preparing a statement.
+enum Tried {
+    Prepared(Query),
+    /// With its text.
+    Refused(String, SqlError),
+}
+
+/// The parameter that begins at this place.
+fn parameter_at(sql: &str, offset: usize) -> Option<&str> {
+    let found = parameters(sql).into_iter();
+    found
+        .filter(|(at, _)| *at == offset)
+        .map(|(_, name)| name)
+        .next()
+}
+
+/// What gives a parameter its declared type on PostgreSQL.
+fn cast(declaration: &Declaration) -> &'static str {
+    match (declaration.kind, declaration.is_list) {
+        (ValueKind::Integer, false) => "::bigint",
+        (ValueKind::Integer, true) => "::bigint[]",
+        (ValueKind::Real, false) => "::double precision",
+        (ValueKind::Real, true) => "::double precision[]",
+        (ValueKind::Text, false) => "::text",
+        (ValueKind::Text, true) => "::text[]",
+        (ValueKind::Boolean, false) => "::boolean",
+        (ValueKind::Boolean, true) => "::boolean[]",
+        // No line declares these.
+        (ValueKind::Blob | ValueKind::Other, _) => "",
     }
 }
 

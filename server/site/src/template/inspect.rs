@@ -69,6 +69,8 @@ pub(crate) struct GivenQuery {
     pub(crate) rows: Rows,
     /// None if the query does not compile.
     pub(crate) columns: Option<Arc<[Arc<str>]>>,
+    /// The columns that can be a list or a map, if not all can.
+    pub(crate) documents: Vec<Arc<str>>,
 }
 
 /// What is wrong with the templates.
@@ -197,6 +199,7 @@ fn result(query: &GivenQuery, page: usize, cell: &Shape) -> Known {
         Some(columns) => Known::new(Shape::Row(Rc::new(Columns {
             of: query.name.clone(),
             names: columns.iter().cloned().collect::<BTreeSet<_>>(),
+            documents: query.documents.iter().cloned().collect(),
             cell: cell.clone(),
         }))),
         None => return Known::any(),

@@ -109,6 +109,9 @@ pub(super) fn column(
     name: &str,
     place: TemplatePlace,
 ) -> Result<Known, Finding> {
+    if columns.documents.contains(name) {
+        return Ok(Known::any());
+    }
     if columns.names.contains(name) {
         return Ok(Known::new(columns.cell.clone()));
     }

@@ -47,7 +47,9 @@ pub(super) struct Columns {
     /// The name of the query, for messages.
     pub(super) of: String,
     pub(super) names: BTreeSet<Arc<str>>,
-    /// What is known of each value: PostgreSQL also gives lists and documents.
+    /// Those that are documents on SQLite.
+    pub(super) documents: BTreeSet<Arc<str>>,
+    /// What is known of each other value: PostgreSQL also gives lists and documents.
     pub(super) cell: Shape,
 }
 
@@ -173,6 +175,7 @@ fn join_columns(one: &Rc<Columns>, two: &Rc<Columns>) -> Rc<Columns> {
     Rc::new(Columns {
         of,
         names: one.names.union(&two.names).cloned().collect(),
+        documents: one.documents.union(&two.documents).cloned().collect(),
         cell: join_shapes(&one.cell, &two.cell),
     })
 }

@@ -95,3 +95,20 @@ fn the_transaction_that_ended_a_page_is_named_as_postgresql_names_it() {
     let row = other.query_one(asked, &[&position, &from]).unwrap();
     assert!(row.get::<_, bool>(0), "{position} after {from}");
 }
+
+#[test]
+fn a_max_age_is_told_as_what_ends_a_result() {
+    let query = "-- name: at :one\n-- max-age: 60s\nselect strftime('%H:%M', 'now') as at, title from article;\n";
+    let site = TestSite::new(&[("pages/at.sql", query)]);
+    let config = millpond_site::Config::read(site.dir.path()).unwrap();
+    let report = millpond_site::check(site.dir.path(), &config).unwrap();
+    let [query] = &report.queries[..] else {
+        panic!("{:?}", report.queries)
+    };
+    assert_eq!(query.ends, ["its age of 1min (-- max-age)", "any article"]);
+    let kept = "kept for 1min (-- max-age): strftime() reads the clock";
+    assert_eq!(query.dependencies, [kept, "article: every change"]);
+    assert!(query.advice.iter().all(|advice| advice.is_kept));
+    let explained = site.site.explain("/at", ExplainedVisitor::default());
+    assert_eq!(explained.unwrap()["queries"][0]["depends"][0], kept);
+}

@@ -230,3 +230,35 @@ fn a_query_does_not_take_the_name_of_something_else() {
         "{found}"
     );
 }
+
+#[test]
+fn a_pending_migration_is_tried_with_the_rows() {
+    let site = TestSite::new(&[]);
+    let path = site.dir.path().join("site.db");
+    let seen = |sql: &str| {
+        let file = rusqlite::Connection::open(&path).unwrap();
+        file.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap()
+    };
+    let version = seen("pragma schema_version");
+    let checked = |sql: &str| {
+        write(site.dir.path(), &[("migrations/0002_b.sql", sql)]);
+        let config = Config::read(site.dir.path()).unwrap();
+        check(site.dir.path(), &config).map_err(|problems| problems[0].to_string())
+    };
+    for sql in [
+        "alter table article add column y text not null;",
+        "select 1;\ncreate unique index u on article (length(title));",
+        "update article set title = 'same';",
+    ] {
+        let refused = checked(sql).unwrap_err();
+        assert!(refused.starts_with("migrations/0002_b.sql:"), "{refused}");
+    }
+    let fine =
+        checked("update article set title = title || id; alter table article add column z text;");
+    assert!(fine.unwrap().notes.is_empty());
+    assert_eq!(seen("pragma schema_version"), version);
+    assert_eq!(
+        seen("select count(*) from article where title like '%' || id"),
+        0
+    );
+}

@@ -3,7 +3,7 @@
 use millpond_http::OwnedRequest;
 use millpond_site::SiteOptions;
 
-use crate::support::TestSite;
+use crate::support::{TestSite, problems};
 
 const READ: &[(&str, &str)] = &[
     (
@@ -279,4 +279,45 @@ fn all_workers_send_the_body_that_the_store_holds() {
         body
     });
     assert_eq!(bodies[0].as_ptr(), bodies[1].as_ptr());
+}
+
+#[test]
+fn what_is_json_by_its_function_is_a_document() {
+    let query = "-- name: a :many\nselect *, coalesce((select json_group_array(a.title) from article a where a.id <= article.id), '[]') as titles, \
+         json_object('n', id) as made, json('[1, {\"b\": null}]') -> '$[1]' as part, json_extract('{\"a\":1}', '$') as plain, \
+         '[]' as written, coalesce(nullif(json_array(), '[]'), title) as either from article order by id;\n";
+    let site = TestSite::new(&[
+        ("pages/api.sql", query),
+        ("pages/shown.sql", query),
+        (
+            "pages/shown.html",
+            "{% for r in a %}{% for t in r.titles %}{{ t }},{% endfor %}{{ r.made.n }};{% endfor %}",
+        ),
+        (
+            "pages/broken.sql",
+            "-- name: a :many\nselect (select json_group_array(json(body)) from article where body is null) as ok, \
+             json_object('a', 9e999) as odd;\n",
+        ),
+    ]);
+    for _ in 0..2 {
+        let rows: serde_json::Value = serde_json::from_str(&site.get("/api").body).unwrap();
+        let row = &rows["a"][1];
+        assert_eq!(row["titles"], serde_json::json!(["One", "Two"]));
+        assert_eq!(row["made"], serde_json::json!({ "n": 2 }));
+        assert_eq!(row["part"], serde_json::json!({ "b": null }));
+        for (name, text) in [("plain", "{\"a\":1}"), ("written", "[]"), ("either", "Two")] {
+            assert_eq!(row[name], text, "{name}");
+        }
+        assert_eq!(site.get("/shown").body, "One,1;One,Two,2;");
+    }
+    let odd: serde_json::Value = serde_json::from_str(&site.get("/broken").body).unwrap();
+    assert!(odd["a"][0]["odd"].is_string(), "{odd}");
+    let wrong = problems(&[
+        ("pages/a.sql", query),
+        (
+            "pages/a.html",
+            "{% for r in a %}{{ r.title.n }}{% endfor %}",
+        ),
+    ]);
+    assert!(wrong.contains("pages/a.html:1:"), "{wrong}");
 }

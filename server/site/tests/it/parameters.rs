@@ -21,6 +21,7 @@ on_both!(
     a_number_that_is_too_large_is_no_fault_of_the_site,
     a_search_expression_that_is_none_is_a_400,
     a_form_takes_a_list,
+    a_declared_type_stands_where_the_database_finds_none,
 );
 
 fn an_empty_field_is_not_given(kind: Kind) {
@@ -621,4 +622,92 @@ fn after_a_wrong_password_the_address_is_kept() {
     );
     let answer = site.post("/login", "name=x&password=y&next=%2Fevil.example");
     assert_eq!(answer.field("location"), "/%2Fevil.example");
+}
+
+#[test]
+fn a_value_with_which_postgresql_cannot_compute_is_no_fault_of_the_site() {
+    let query = |expression: &str| {
+        format!(
+            "-- param: y integer\n-- param: t text = ''\n-- name: a :one\nselect {expression} as x, :t as t;\n"
+        )
+    };
+    let expressions = [
+        ("divide", "10 / :y::integer"),
+        ("range", "(:y * 1000000000)::integer"),
+        ("log", "ln(:y::float8)"),
+        ("power", "power(:y::float8, 0.5)"),
+        ("read", "(:t || 'x')::integer + :y"),
+        ("date", "(:t || '2026-13-01')::date + :y::integer"),
+        (
+            "series",
+            "(select count(*) from generate_series(1, 9, :y::integer))",
+        ),
+        ("limit", "(select 1 limit :y)"),
+    ];
+    let files: Vec<(String, String)> = expressions
+        .iter()
+        .map(|(name, expression)| (format!("pages/{name}.sql"), query(expression)))
+        .collect();
+    let mut files: Vec<(&str, &str)> = files.iter().map(|(a, b)| (&**a, &**b)).collect();
+    let own = "-- name: a :one\nselect 1 / (select count(*) from article where id = 0) as x;\n";
+    files.push(("pages/own.sql", own));
+    let site = Housed::new(Kind::Postgres, &files);
+    for (name, y) in [
+        ("divide", 0),
+        ("range", 9),
+        ("log", -1),
+        ("power", -1),
+        ("read", 1),
+        ("date", 1),
+        ("series", 0),
+        ("limit", -1),
+    ] {
+        let answer = site.get(&format!("/{name}?y={y}"));
+        assert_eq!(answer.status, 400, "{name}: {}", answer.body);
+        assert!(answer.body.contains("\"y\""), "{}", answer.body);
+    }
+    assert_eq!(site.get("/divide?y=5").body, r#"{"a":{"x":2,"t":""}}"#);
+    // No request gave a value.
+    assert_eq!(site.get("/own").status, 500);
+}
+
+fn a_declared_type_stands_where_the_database_finds_none(kind: Kind) {
+    let site = Housed::new(
+        kind,
+        &[
+            (
+                "pages/list.sql",
+                "-- param: title text = null\n-- param: id integer = null\n\
+                 -- name: a :many\nselect title from article where (:title is null or title = :title) and (:id is null or id = :id) order by id;\n",
+            ),
+            (
+                "pages/given.sql",
+                "-- param: x real = null\n-- param: y boolean = null\n-- param: z text = 'a'\n\
+                 -- name: a :one\nselect :x is null as x, :y is null as y, :z as z;\n",
+            ),
+            (
+                "pages/add.post.sql",
+                "-- param: more integer = null\n-- name: add :exec\n\
+                 insert into article (id, title) select 7, 'Seven' where :more is null;\n-- redirect: /list\n",
+            ),
+        ],
+    );
+    let both = r#"{"a":[{"title":"One"},{"title":"Two"}]}"#;
+    assert_eq!(site.get("/list").body, both);
+    assert_eq!(
+        site.get("/list?title=Two").body,
+        r#"{"a":[{"title":"Two"}]}"#
+    );
+    assert_eq!(site.get("/list?id=1").body, r#"{"a":[{"title":"One"}]}"#);
+    assert_eq!(site.get("/list?id=1&title=Two").body, r#"{"a":[]}"#);
+    assert_eq!(site.get("/list?id=x").status, 400);
+    let given = match kind {
+        Kind::Sqlite => r#"{"a":{"x":0,"y":1,"z":"b"}}"#,
+        Kind::Postgres => r#"{"a":{"x":false,"y":true,"z":"b"}}"#,
+    };
+    assert_eq!(site.get("/given?x=1.5&z=b").body, given);
+    assert_eq!(site.post("/add", "more=1").status, 303);
+    assert_eq!(site.get("/list").body, both);
+    assert_eq!(site.post("/add", "").status, 303);
+    assert!(site.get("/list").body.contains("Seven"));
 }

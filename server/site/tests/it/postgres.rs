@@ -307,6 +307,17 @@ fn a_check_finds_faults_and_changes_nothing() {
         )],
     );
     assert!(found.contains("migrations/0002_b.sql:3:8"), "{found}");
+    // The declared type is no help, so what is said is what is wrong without it.
+    let day = "-- param: day text = null\n-- name: a :many\nselect id from article where (:day is null or day = :day);\n";
+    let found = problems(&database, &[("pages/a.sql", day)]);
+    assert!(
+        found.contains("pages/a.sql:3:") && found.contains("$1"),
+        "{found}"
+    );
+    let bare = "-- name: a :one\nselect 1 as one, :x is null as x;\n";
+    let found = problems(&database, &[("pages/a.sql", bare)]);
+    assert!(found.contains("pages/a.sql:2:18"), "{found}");
+    assert!(found.contains("-- param: name integer"), "{found}");
 
     Site::open(dir.path(), &config, SiteOptions::default())
         .unwrap_or_else(|_| panic!("good"))

@@ -45,3 +45,22 @@ fn a_commit_of_another_program_ends_the_pages_that_show_its_rows() {
     assert_eq!(site.get("/a?id=2").cache(), "hit");
     assert_eq!(site.get("/a?id=2").body, "Bo,");
 }
+
+#[test]
+fn check_says_which_tables_count_as_a_whole() {
+    let mut files = FILES.to_vec();
+    files[1].1 = "create table remark (id integer primary key, article_id integer, who text);
+         create unique index first on remark (article_id) where who = 'Ann';
+         create table plain (id integer primary key);";
+    files.push((
+        "pages/b.sql",
+        "-- name: p :many\nselect id from plain where id = :id;\n",
+    ));
+    let dir = folder(&files);
+    let config = Config::read(dir.path()).unwrap();
+    let notes = check(dir.path(), &config).unwrap().notes;
+    let notes: Vec<String> = notes.iter().map(ToString::to_string).collect();
+    assert_eq!(notes.len(), 1, "{notes:?}");
+    let said = "each change to remark by another program ends all pages that read it, as remark has a unique index that is partial";
+    assert!(notes[0].contains(said), "{notes:?}");
+}

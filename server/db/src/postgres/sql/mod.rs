@@ -25,7 +25,11 @@ impl Rewritten {
     /// The byte of the owner's text at the `character` (from 1) of `text` at which PostgreSQL says
     /// that something is wrong.
     pub(crate) fn place(&self, character: u32) -> usize {
-        let byte = byte_at(&self.text, character);
+        self.byte(byte_at(&self.text, character))
+    }
+
+    /// The byte of the owner's text at this byte of `text`.
+    pub(crate) fn byte(&self, byte: usize) -> usize {
         let (here, there) = self.places[self.places.partition_point(|(here, _)| *here <= byte) - 1];
         there + (byte - here)
     }

@@ -15,9 +15,9 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 use sqlparser::ast::{
-    Expr, GroupByExpr, Ident, JoinConstraint, JoinOperator, NamedWindowDefinition, NamedWindowExpr,
-    Query, Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, SetQuantifier, Statement,
-    Visit, Visitor, WindowType,
+    Expr, Function, GroupByExpr, Ident, JoinConstraint, JoinOperator, NamedWindowDefinition,
+    NamedWindowExpr, Query, Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr,
+    SetQuantifier, Statement, TableFactor, Visit, Visitor, WindowType, visit_expressions,
 };
 use sqlparser::dialect::SQLiteDialect;
 use sqlparser::parser::Parser;
@@ -374,14 +374,33 @@ fn columns_among(keys: &[Expr], scope: &Scope<'_>) -> Vec<FactorColumn> {
     keys.iter().filter_map(|key| scope.resolve(key)).collect()
 }
 
+/// The names of the tables that a SELECT reads from, in lower case; none of another query.
+fn names_read(query: &Query) -> BTreeSet<String> {
+    let SetExpr::Select(select) = query.body.as_ref() else {
+        return BTreeSet::new();
+    };
+    let joined = select.from.iter().flat_map(|from| {
+        let joins = from.joins.iter().map(|join| &join.relation);
+        std::iter::once(&from.relation).chain(joins)
+    });
+    let name = |factor: &TableFactor| match factor {
+        TableFactor::Table { name, alias, .. } => match alias {
+            Some(alias) => Some(lower(&alias.name.value)),
+            None => last_part(name),
+        },
+        _ => None,
+    };
+    joined.filter_map(name).collect()
+}
+
 /// The keys of the windows in expressions, and whether there are functions that might aggregate.
 struct FunctionSearch<'s, 'a> {
     windows: &'s [NamedWindowDefinition],
     scope: &'s Scope<'a>,
     lists: Vec<Vec<FactorColumn>>,
     may_aggregate: bool,
-    /// How many subqueries are around the current place.
-    depth: usize,
+    /// Of each subquery around the current place, the names of what it reads from.
+    inner: Vec<BTreeSet<String>>,
 }
 
 impl<'s, 'a> FunctionSearch<'s, 'a> {
@@ -391,8 +410,35 @@ impl<'s, 'a> FunctionSearch<'s, 'a> {
             scope,
             lists: Vec::new(),
             may_aggregate: false,
-            depth: 0,
+            inner: Vec::new(),
         }
+    }
+
+    /// Whether a function is a subquery's own, so that it aggregates no rows of this SELECT: the
+    /// count of all rows, or one that is given a column of what a subquery reads from. With
+    /// columns of this SELECT alone an aggregate in a subquery would be this SELECT's.
+    /// Counterexample: a table of a subquery has the name of one of this SELECT's, and has not the
+    /// column; the column is then the outer one.
+    fn is_of_subquery(&self, function: &Function) -> bool {
+        if self.inner.is_empty() {
+            return false;
+        }
+        let is_inner = |name: &str| {
+            self.inner.iter().any(|names| names.contains(name)) && !self.scope.has_factor(name)
+        };
+        let mut has_inner = false;
+        let nested = visit_expressions(&function.args, |expr| match expr {
+            // Its names may be of what it reads itself.
+            Expr::Subquery(_) | Expr::Exists { .. } | Expr::InSubquery { .. } => {
+                ControlFlow::Break(())
+            }
+            Expr::CompoundIdentifier(parts) => {
+                has_inner |= parts.len() == 2 && is_inner(&lower(&parts[0].value));
+                ControlFlow::Continue(())
+            }
+            _ => ControlFlow::Continue(()),
+        });
+        functions::counts_rows(function) || has_inner && nested.is_continue()
     }
 
     /// The expressions by which a window partitions.
@@ -428,22 +474,20 @@ impl<'s, 'a> FunctionSearch<'s, 'a> {
 impl Visitor for FunctionSearch<'_, '_> {
     type Break = ();
 
-    fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
-        self.depth += 1;
+    fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
+        self.inner.push(names_read(query));
         ControlFlow::Continue(())
     }
 
     fn post_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
-        self.depth -= 1;
+        self.inner.pop();
         ControlFlow::Continue(())
     }
 
     fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
         if let Expr::Function(function) = expr {
             let name = last_part(&function.name).unwrap_or_default();
-            // The count of all rows is the subquery's own. With columns of this SELECT alone an
-            // aggregate in a subquery would be this SELECT's.
-            let is_of_subquery = self.depth > 0 && functions::counts_rows(function);
+            let is_of_subquery = self.is_of_subquery(function);
             match &function.over {
                 Some(window) => {
                     let keys = columns_among(self.partition(window), self.scope);

@@ -7,8 +7,10 @@
 
 mod column_reads;
 mod common_tables;
+mod defaults;
 mod derived;
 mod describe;
+mod documents;
 mod equalities;
 mod first_rows;
 mod functions;
@@ -33,7 +35,6 @@ use crate::advice::Cause;
 use crate::column_set::ColumnSet;
 use crate::query::{Deps, Param};
 use crate::sqlite::catalog::{Catalog, SchemaKey, TableKind};
-use crate::sqlite::clockwatch;
 use crate::sqlite::hint;
 use crate::sqlite::interest::{SelectedRows, Selection};
 use crate::sqlite::recorder::{AuthorizerRecord, Recorder, StatementPolicy};
@@ -54,6 +55,8 @@ pub(crate) struct Analysis {
     pub(crate) key: SchemaKey,
     pub(crate) params: Arc<[Param]>,
     pub(crate) columns: Arc<[Arc<str>]>,
+    /// The places of the columns whose texts are JSON documents.
+    pub(crate) documents: Box<[usize]>,
     pub(crate) readonly: bool,
     /// The names of the tables that it reads and writes.
     pub(crate) tables: Vec<String>,
@@ -150,7 +153,7 @@ pub(crate) fn analyse(
     }
     let clock = tree.as_ref().and_then(functions::reads_clock);
     let objection = clock
-        .or_else(|| functions::objection(&recorded.functions, clockwatch::register().is_some()))
+        .or_else(|| defaults::objection(connection, sql, &recorded, facts.readonly))
         .or(resolver.objection.take())
         .or_else(|| {
             facts
@@ -185,6 +188,7 @@ pub(crate) fn analyse(
         written,
         key: catalog.key,
         params,
+        documents: documents::documents(tree.as_ref(), facts.columns.len()),
         columns: facts.columns,
         readonly: facts.readonly,
         tables: tables.into_iter().collect(),

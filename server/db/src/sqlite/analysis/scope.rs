@@ -204,6 +204,12 @@ pub(crate) struct Scope<'a> {
 }
 
 impl<'a> Scope<'a> {
+    /// Whether this lower-case name qualifies columns of one of the tables.
+    pub(crate) fn has_factor(&self, name: &str) -> bool {
+        let mut factors = self.factors.iter();
+        factors.any(|factor| factor.alias.as_deref() == Some(name))
+    }
+
     pub(crate) fn of(select: &Select, sources: Sources<'a, '_>) -> Self {
         Self::from(&select.from, sources)
     }

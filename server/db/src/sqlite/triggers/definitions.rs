@@ -19,6 +19,8 @@ pub(crate) struct Definitions {
     pub(crate) triggers: BTreeMap<String, TriggerText>,
     /// What the triggers of each table record, by lower-case name.
     pub(crate) recorded: BTreeMap<String, RecordedValues>,
+    /// The tables of which a change counts as one to all rows, by lower-case name, with the reason.
+    pub(crate) whole: BTreeMap<String, &'static str>,
 }
 
 /// A trigger and its table.
@@ -67,6 +69,9 @@ impl Definitions {
             places: table.values().map(|column| column.at).collect(),
             columns: table.columns.len() - usize::from(table.has_hidden_rowid),
         };
+        if let Some(reason) = table.whole {
+            self.whole.insert(key.clone(), reason);
+        }
         self.recorded.insert(key, recorded);
     }
 }
@@ -97,8 +102,8 @@ struct RecordedTable {
     /// A name of the rowid that no column has.
     rowid: Option<String>,
     keys: Vec<Vec<KeyColumn>>,
-    /// Every change counts as one to all rows.
-    is_whole: bool,
+    /// Why every change counts as one to all rows, if it does.
+    whole: Option<&'static str>,
 }
 
 impl RecordedTable {
@@ -108,10 +113,15 @@ impl RecordedTable {
             .prepare_cached("SELECT name FROM pragma_table_xinfo(?1) ORDER BY cid")?
             .query_map([&name], |row| row.get(0))?
             .collect::<Result<_, _>>()?;
-        let is_whole = !table.can_narrow
-            || !unique.are_plain
-            || declared.len() != table.columns.len()
-            || has_trigger_that_hides_changes(connection, &name)?;
+        let whole = if !table.can_narrow || declared.len() != table.columns.len() {
+            Some("has a generated column")
+        } else if !unique.are_plain {
+            Some("has a unique index that is partial or on an expression")
+        } else if has_trigger_that_hides_changes(connection, &name)? {
+            Some("has a trigger that says raise(ignore)")
+        } else {
+            None
+        };
         let rowid = rowid_name(table);
         let hidden = rowid.as_deref().filter(|_| table.rowid_column.is_none());
         let has_hidden_rowid = hidden.is_some();
@@ -126,7 +136,7 @@ impl RecordedTable {
             has_hidden_rowid,
             rowid,
             keys: unique.keys,
-            is_whole,
+            whole,
         })
     }
 
@@ -137,7 +147,7 @@ impl RecordedTable {
 
     /// The triggers, each with its kind and what follows its name.
     fn triggers(&self) -> Vec<(&'static str, String)> {
-        if self.is_whole {
+        if self.whole.is_some() {
             // Before the change, as a trigger of the owner's may keep later triggers from running
             // once the row is changed.
             let any = format!("{}; {COUNT}", self.any_row("1"));

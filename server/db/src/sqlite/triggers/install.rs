@@ -32,7 +32,7 @@ pub(super) fn drop_trigger(name: &str) -> String {
 }
 
 /// The statements that remove everything.
-pub(super) fn remove_all(present: &Present) -> String {
+pub(crate) fn remove_all(present: &Present) -> String {
     let triggers = present.triggers.keys().map(|name| drop_trigger(name));
     let tables = present
         .tables

@@ -15,6 +15,12 @@ use crate::{Error, FeedKind, Requirement};
 /// How long a repair waits for another program's transaction.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// The key of a catalog that is not kept.
+const NO_KEY: SchemaKey = SchemaKey {
+    generation: 0,
+    version: 0,
+};
+
 const WITHOUT: &str =
     "until then each commit of another program ends all results, not only those that show its rows";
 
@@ -32,6 +38,23 @@ pub fn sqlite_requirements(path: &Path, feed: FeedKind) -> Result<Vec<Requiremen
             let transaction = connection.unchecked_transaction()?;
             missing(&transaction, feed)
         })
+        .map_err(Error::unavailable)
+}
+
+/// The tables of the SQLite database at `path` of which [`FeedKind::Triggers`] records no rows, so
+/// that each change by another program counts as one to all of them; each in lower case, with the
+/// reason, to stand after its name.
+///
+/// # Errors
+/// [`Error::Unavailable`] if the file cannot be read.
+pub fn recorded_as_whole(path: &Path) -> Result<Vec<(String, &'static str)>, Error> {
+    let read = |connection: &Connection| {
+        let catalog = Catalog::load(connection, NO_KEY)?;
+        Ok(Definitions::of(connection, &catalog)?.whole)
+    };
+    open(path, OpenFlags::SQLITE_OPEN_READ_ONLY)
+        .and_then(|connection| read(&connection))
+        .map(|whole| whole.into_iter().collect())
         .map_err(Error::unavailable)
 }
 
@@ -61,11 +84,7 @@ fn missing(connection: &Connection, feed: FeedKind) -> rusqlite::Result<Vec<Requ
     if feed != FeedKind::Triggers {
         return Ok(leftover(&present).into_iter().collect());
     }
-    let key = SchemaKey {
-        generation: 0,
-        version: 0,
-    };
-    let catalog = Catalog::load(connection, key)?;
+    let catalog = Catalog::load(connection, NO_KEY)?;
     let definitions = Definitions::of(connection, &catalog)?;
     let mut all = Vec::new();
     let has_tables = present.tables == definitions.tables

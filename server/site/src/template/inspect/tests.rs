@@ -17,6 +17,7 @@ fn given(template: &str) -> Given {
         name: (*name).to_owned(),
         rows: *rows,
         columns: Some(columns.iter().map(|name| Arc::from(*name)).collect()),
+        documents: Vec::new(),
     });
     Given {
         template: template.to_owned(),

@@ -1,0 +1,67 @@
+//! A copy of a whole database, for trying what depends on its rows.
+
+use std::path::Path;
+use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags};
+
+use super::triggers::install::remove_all;
+use super::triggers::recording::Present;
+use crate::Error;
+
+/// How long another program's lock is waited for.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Creates the database `to` with all that `from` has in one state, without what
+/// records changes; nothing where that is more than `limit` bytes. Nothing is written to `from`.
+/// Gives the size of `from` in bytes.
+///
+/// # Errors
+/// If `from` cannot be read, or `to` not be written.
+pub fn copy_rows(from: &Path, to: &Path, limit: u64) -> Result<u64, Error> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let source = Connection::open_with_flags(from, flags).map_err(Error::unavailable)?;
+    copy(&source, to, limit).map_err(|error| Error::unavailable(crate::error::sentence(&error)))
+}
+
+fn copy(source: &Connection, to: &Path, limit: u64) -> rusqlite::Result<u64> {
+    source.busy_timeout(PATIENCE)?;
+    let size: i64 = source.query_row(
+        "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size",
+        [],
+        |row| row.get(0),
+    )?;
+    let size = u64::try_from(size).unwrap_or(u64::MAX);
+    if size <= limit {
+        // It reads in one transaction, so the copy has one state.
+        source.execute("VACUUM INTO ?1", [to.to_string_lossy()])?;
+        let copy = Connection::open(to)?;
+        copy.execute_batch(&remove_all(&Present::read(&copy)?))?;
+    }
+    Ok(size)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_copy_has_the_rows_unless_they_are_too_many() {
+        let dir = lab_testkit::fast_dir();
+        let (from, to) = (dir.path().join("a.db"), dir.path().join("b.db"));
+        let source = Connection::open(&from).unwrap();
+        source
+            .execute_batch("pragma journal_mode = wal; create table t (a); insert into t values (1), (1); create virtual table f using fts5(x); insert into f values ('b');")
+            .unwrap();
+        let before = std::fs::read(&from).unwrap();
+        let size = copy_rows(&from, &to, 100).unwrap();
+        assert!(size > 100 && !to.exists());
+        assert_eq!(copy_rows(&from, &to, size).unwrap(), size);
+        let copy = Connection::open(&to).unwrap();
+        let count = |sql: &str| copy.query_row(sql, [], |row| row.get::<_, i64>(0));
+        assert_eq!(count("select count(*) from t"), Ok(2));
+        assert_eq!(count("select count(*) from f where f match 'b'"), Ok(1));
+        assert_eq!(std::fs::read(&from).unwrap(), before);
+        assert!(copy_rows(&dir.path().join("none.db"), &to, size).is_err());
+    }
+}
