@@ -106,6 +106,11 @@ pub enum Error {
         /// What is wrong.
         message: String,
     },
+    /// The connection was lost while a write was committed: it is not known whether it was.
+    OutcomeUnknown {
+        /// What is wrong.
+        message: String,
+    },
 }
 
 /// The constraint that a write would have violated.
@@ -178,7 +183,9 @@ impl fmt::Display for Error {
                 "a value of {} cannot be used: {message}, in: {sql}",
                 names.join(", ")
             ),
-            Self::Unavailable { message } => write!(f, "the database is unavailable: {message}"),
+            Self::Unavailable { message } | Self::OutcomeUnknown { message } => {
+                write!(f, "the database is unavailable: {message}")
+            }
         }
     }
 }

@@ -349,12 +349,48 @@ impl Ask {
         }
     }
 
+    /// All results of the page, from a flight that has not begun, with the time that they took. In
+    /// place of results, what to answer with.
+    pub(crate) async fn results_afresh(
+        &self,
+    ) -> Result<(Vec<Arc<QueryResult>>, Duration), Arc<Cached>> {
+        if !self.core.cache {
+            let gathered = self.gather(None).await;
+            let gathered = gathered.map_err(|failure| Arc::new(Cached::Failed(failure)))?;
+            return Ok((gathered.objects, gathered.database));
+        }
+        let key = self.bundle_key();
+        let flown = self
+            .join_flights(FlightKind::FreshResults, &key, Need::Unbegun)
+            .await;
+        let (value, database) = match flown {
+            JoinOutcome::Value(value) => (value, Duration::ZERO),
+            JoinOutcome::Lead(permit) => self.make_results(permit).await,
+            JoinOutcome::Alone | JoinOutcome::Refused => {
+                (Arc::new(Cached::Failed(PageFailure::Busy)), Duration::ZERO)
+            }
+        };
+        match &*value {
+            Cached::Bundle(objects) => Ok((objects.clone(), database)),
+            _ => Err(value),
+        }
+    }
+
     /// Reads all results for all waiting requests, and answers the request that leads.
     async fn lead_results(
         &self,
-        mut permit: Permit<Cached, DatabaseFeed>,
+        permit: Permit<Cached, DatabaseFeed>,
         status: &'static [u8],
     ) -> Response {
+        let (value, database) = self.make_results(permit).await;
+        self.respond_bundle(&value, status, database)
+    }
+
+    /// Reads all results for all waiting requests: a bundle or a failure.
+    async fn make_results(
+        &self,
+        mut permit: Permit<Cached, DatabaseFeed>,
+    ) -> (Arc<Cached>, Duration) {
         let started = Boottime::now();
         permit.begin().await;
         let gathered = match self.gather(None).await {
@@ -362,7 +398,7 @@ impl Ask {
             Err(failure) => {
                 let value = Arc::new(Cached::Failed(failure));
                 permit.fail(value.clone());
-                return self.respond(&value, b"");
+                return (value, Duration::ZERO);
             }
         };
         let database = gathered.database;
@@ -374,7 +410,7 @@ impl Ask {
         } else {
             permit.complete(gathered.fill(value.clone(), Boottime::now().since(started)));
         }
-        self.respond_bundle(&value, status, database)
+        (value, database)
     }
 
     fn respond_bundle(&self, value: &Arc<Cached>, status: &[u8], database: Duration) -> Response {

@@ -87,6 +87,11 @@ impl Core {
         self.log.line(message);
     }
 
+    /// A line that a request brings about.
+    pub(crate) fn log_request(&self, message: &str) {
+        self.log.line_of_request(message, Boottime::now());
+    }
+
     /// Reports the error to the owner, and returns what the visitor may know. A malformed parameter
     /// is the visitor's mistake and is not logged. That the database is away is only counted: the
     /// [report](crate::report) says it once. `place` is where the statement is written.
@@ -125,7 +130,9 @@ impl Core {
                 };
                 (failure, error.to_string())
             }
-            Error::Unavailable { message } | Error::Login { message } => {
+            Error::Unavailable { message }
+            | Error::OutcomeUnknown { message }
+            | Error::Login { message } => {
                 self.outcomes.failed(message, now);
                 return PageFailure::Away;
             }

@@ -54,7 +54,7 @@ pub(crate) fn preconditions(request: &Request<'_>, has_page: bool) -> Result<(),
     if has("if-match") || (has_page && has("if-none-match")) {
         return Err(Refused(
             412,
-            "What writes takes no condition on the state of its page.",
+            "If-Match and If-None-Match are not supported here.",
         ));
     }
     Ok(())

@@ -17,6 +17,7 @@ use crate::{
     rules::local,
     session::{Flash, FlashError, RESERVED, fitting},
     submit::{Submission, see_other, target},
+    uploads::UploadRefusal,
 };
 
 /// The lines of a form, understood.
@@ -237,6 +238,14 @@ impl Submission {
                 (Some(name), None) => invalid.field_error(name, flash_kind::TYPE, wrong),
                 _ => invalid.error(FORM, flash_kind::TYPE, sentence.to_owned()),
             }]
+        })
+    }
+
+    /// The answer to a file that is missing.
+    pub(crate) fn refuse_file(&self, refusal: &UploadRefusal) -> Response {
+        self.lead_back(&refusal.answer(), |invalid| {
+            let field = refusal.field.as_deref().unwrap_or(FORM);
+            vec![invalid.error(field, flash_kind::MISSING, refusal.sentence.clone())]
         })
     }
 

@@ -1,9 +1,9 @@
 //! The page of a form that was refused, for the one visitor who is led back to it (coherence.md,
 //! rule 24).
 //!
-//! The page is read and rendered for this request alone. No flight is joined or led, and neither
-//! page nor results come from the store or go into it. *Counterexample* of a flight of the results
-//! alone: none is known; but without one, no reader of this file has to look for it.
+//! The results are read as for a visitor who has just written: from a flight that has not begun, so
+//! that one visitor with such a cookie makes no more reads than the others. They hold nothing of
+//! what was typed. The page is rendered for this request alone, and does not go into the store.
 
 use std::sync::Arc;
 
@@ -22,23 +22,21 @@ impl Ask {
     /// Answers with what was typed and what is wrong, and takes both out of the browser.
     pub(crate) async fn answer_led_back(self, flash: Flash) -> Response {
         let started = Boottime::now();
-        let gathered = match self.gather(None).await {
-            Ok(gathered) => gathered,
-            Err(failure) => return self.respond(&Arc::new(Cached::Failed(failure)), b""),
+        let (objects, database) = match self.results_afresh().await {
+            Ok(results) => results,
+            Err(failed) => return self.respond(&failed, b""),
         };
         let before = Boottime::now();
         let rendered = render_with_form(
             (&self.core, &self.generation),
             &self.page,
             &self.values,
-            &gathered.objects,
+            &objects,
             &self.visitor,
             &Arc::new(flash),
         );
         let now = Boottime::now();
-        self.page
-            .counters
-            .filled(now.since(started), gathered.database);
+        self.page.counters.filled(now.since(started), database);
         self.page
             .counters
             .bypassed
@@ -47,7 +45,7 @@ impl Ask {
         match rendered {
             RenderedForm::Alone(prepared) => {
                 let request = self.visitor.request().as_request();
-                let timing = (gathered.database, now.since(before));
+                let timing = (database, now.since(before));
                 let status = b"fwd=bypass; detail=form";
                 let mut lines = extra_fields(status, Some(timing)).to_vec();
                 for cookie in self.generation.sessions.end_flash(&request) {

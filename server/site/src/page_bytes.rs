@@ -11,6 +11,8 @@ use millpond_http::{Parts, Prepared};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use crate::{
+    file_name::safe_name,
+    file_type::{FileType, SNIFFED},
     object::{QueryResult, json},
     page::Page,
     script::is_media_type,
@@ -130,25 +132,6 @@ struct MediaType {
 
 const UNKNOWN: &str = "application/octet-stream";
 
-/// Bytes by which formats begin, with an offset.
-const SIGNATURES: [(usize, &[u8], &str); 15] = [
-    (0, b"\x89PNG\r\n\x1a\n", "image/png"),
-    (0, b"\xff\xd8\xff", "image/jpeg"),
-    (0, b"GIF87a", "image/gif"),
-    (0, b"GIF89a", "image/gif"),
-    (8, b"WEBP", "image/webp"),
-    (4, b"ftypavif", "image/avif"),
-    (0, b"%PDF-", "application/pdf"),
-    (0, b"PK\x03\x04", "application/zip"),
-    (0, b"\x1f\x8b", "application/gzip"),
-    (4, b"ftyp", "video/mp4"),
-    (0, b"\x1aE\xdf\xa3", "video/webm"),
-    (0, b"OggS", "audio/ogg"),
-    (0, b"ID3", "audio/mpeg"),
-    (0, b"fLaC", "audio/flac"),
-    (8, b"WAVE", "audio/wav"),
-];
-
 impl MediaType {
     /// A type that is written in the page.
     fn of_owner(text: &str) -> Self {
@@ -230,17 +213,11 @@ fn is_run_by_pages(essence: &str) -> bool {
     .any(|part| subtype.contains(part))
 }
 
+/// What the first bytes tell.
 fn by_content(content: &[u8]) -> &'static str {
-    let found = SIGNATURES.iter().find(|(at, signature, _)| {
-        content
-            .get(*at..)
-            .is_some_and(|rest| rest.starts_with(signature))
-    });
-    found.map_or(UNKNOWN, |(_, _, name)| name)
+    FileType::of(&content[..content.len().min(SNIFFED)], "").name
 }
 
-/// Characters of a name.
-const LONGEST_NAME: usize = 200;
 /// All but `attr-char` of RFC 8187 section 3.2.1.
 const NAME: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'!')
@@ -280,19 +257,6 @@ fn disposition(name: Option<&str>, is_attachment: bool) -> Option<String> {
     Some(text)
 }
 
-/// The name of a file without a folder, without what is not seen, and not hidden.
-fn safe_name(name: &str) -> String {
-    let last = name.rsplit(['/', '\\']).next().unwrap_or_default();
-    let is_seen = |letter: &char| !letter.is_control() && !is_of_direction(*letter);
-    let seen: String = last.chars().filter(is_seen).take(LONGEST_NAME).collect();
-    seen.trim().trim_start_matches('.').to_owned()
-}
-
-/// Marks that change the direction of what follows: `\u{202e}fdp.exe` looks like `exe.pdf`.
-fn is_of_direction(letter: char) -> bool {
-    matches!(letter, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -317,9 +281,13 @@ mod tests {
             ("text/css", "text/plain; charset=utf-8", true),
             ("multipart/x-mixed-replace", UNKNOWN, true),
             ("application/x-new", "application/x-new", false),
-            ("text/html\r\nSet-Cookie: a=b", UNKNOWN, true),
-            ("", UNKNOWN, true),
-            ("png", UNKNOWN, true),
+            (
+                "text/html\r\nSet-Cookie: a=b",
+                "text/html; charset=utf-8",
+                false,
+            ),
+            ("", "text/html; charset=utf-8", false),
+            ("png", "text/html; charset=utf-8", false),
         ] {
             let found = MediaType::of_visitor(Some(told), b"<script>", false);
             assert_eq!(
@@ -329,7 +297,11 @@ mod tests {
             );
         }
         let html = b"<html><script>alert(1)</script>";
-        assert_eq!(MediaType::of_visitor(None, html, false).text, UNKNOWN);
+        let found = MediaType::of_visitor(None, html, false);
+        assert_eq!(
+            (&*found.text, found.is_passive()),
+            ("text/html; charset=utf-8", false)
+        );
         assert_eq!(
             MediaType::of_visitor(None, html, true).text,
             "text/plain; charset=utf-8"
@@ -350,9 +322,13 @@ mod tests {
             (b"....ftypavif", "image/avif"),
             (b"....ftypisom", "video/mp4"),
             (b"%PDF-1.7", "application/pdf"),
-            (b"", UNKNOWN),
+            (b"....ftypheic", "image/heic"),
+            (b"", "text/plain"),
             (b"\x89PN", UNKNOWN),
-            (b"<svg xmlns='http://www.w3.org/2000/svg'/>", UNKNOWN),
+            (
+                b"<svg xmlns='http://www.w3.org/2000/svg'/>",
+                "image/svg+xml",
+            ),
         ] {
             assert_eq!(by_content(content), expected, "{content:?}");
         }
@@ -378,14 +354,14 @@ mod tests {
                 Some("Übung \"1\".pdf"),
                 true,
                 Some(
-                    "attachment; filename=\"_bung _1_.pdf\"; filename*=UTF-8''%C3%9Cbung%20%221%22.pdf",
+                    "attachment; filename=\"_bung _1_.pdf\"; filename*=UTF-8''%C3%9Cbung%20_1_.pdf",
                 ),
             ),
             (
                 Some("x\u{202e}gpj.exe\r\nSet-Cookie: a=b"),
                 false,
                 Some(
-                    "inline; filename=\"xgpj.exeSet-Cookie_ a=b\"; filename*=UTF-8''xgpj.exeSet-Cookie%3A%20a%3Db",
+                    "inline; filename=\"xgpj.exeSet-Cookie_ a=b\"; filename*=UTF-8''xgpj.exeSet-Cookie_%20a%3Db",
                 ),
             ),
             (Some("..."), false, None),

@@ -170,7 +170,7 @@ impl SiteService {
             Gate::Open => Ok(session),
             Gate::SignIn(path) if is_for_people => Err(sign_in(path, request)),
             _ => {
-                let error = ErrorAnswer::new(403, "This is not for everybody.");
+                let error = ErrorAnswer::new(403, "You have no access to this page.");
                 Err(generation.refuse(request, &error.of_api(!is_for_people)))
             }
         }

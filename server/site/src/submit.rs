@@ -73,7 +73,7 @@ impl Submission {
         drop(fields);
         drop(body);
         if let Err(refusal) = self.received.fill(&self.form.uploads, &mut values) {
-            return self.answer_error(&refusal.answer());
+            return self.refuse_file(&refusal);
         }
         values.extend(self.form.needs.values(self.session.as_ref()));
         if self.core.dev.is_some() {
@@ -150,9 +150,9 @@ impl Submission {
     /// happened all the same.
     fn note_failure(&self, error: &Error) {
         if self.received.failed(error) {
-            self.core.log(&format!(
-                "POST {}: it is not known whether the form was stored, so its files are kept",
-                self.form.route
+            self.core.log_request(&format!(
+                "{}: it is not known whether the form was stored, so its files are kept",
+                self.form
             ));
         }
     }
@@ -217,7 +217,7 @@ impl Submission {
         else {
             return self.failed(error);
         };
-        self.core.log(&format!("{}: {message}", self.form));
+        self.core.log_request(&format!("{}: {message}", self.form));
         let response = self.refuse_constraint(*kind, (about, sql), violated(*kind));
         self.report(response, error)
     }

@@ -93,10 +93,12 @@ pub(super) async fn write(
                 connection.abort();
                 // It may be committed, and its visitor's next page must have it then.
                 pool.shared.link.committed_unawaited();
-                return Err(Error::unavailable(format!(
-                    "{}: {reason}; it is not known whether the write was committed",
-                    pool.shared.place
-                )));
+                return Err(Error::OutcomeUnknown {
+                    message: format!(
+                        "{}: {reason}; it is not known whether the write was committed",
+                        pool.shared.place
+                    ),
+                });
             }
         }
     }

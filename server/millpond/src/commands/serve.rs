@@ -38,6 +38,9 @@ pub(crate) struct ServeArgs {
     /// Answer https on this address instead of tls.listen
     #[arg(long, value_name = "ADDR", value_parser = listen_address)]
     tls_listen: Option<SocketAddr>,
+    /// Answer explain and stats on this address instead of admin.listen
+    #[arg(long, value_name = "ADDR", value_parser = listen_address)]
+    admin_listen: Option<SocketAddr>,
     /// Threads that serve, instead of server.workers; 0 is one for each core
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(0..=1024))]
     workers: Option<u16>,
@@ -152,6 +155,7 @@ impl ServeArgs {
         let mut config = self.database.read(&self.site)?;
         config.listen = self.listen.unwrap_or(config.listen);
         config.tls.listen = self.tls_listen.or(config.tls.listen);
+        config.admin = self.admin_listen.or(config.admin);
         if !self.domain.is_empty() {
             let set = config.set_domains(&self.domain);
             set.map_err(|message| CommandFailure::new(format!("--domain {message}")))?;

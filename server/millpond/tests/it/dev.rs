@@ -34,6 +34,7 @@ fn failing() -> TempDir {
             "pages/broken/[id].html",
             "<p>before</p>\n<p>{{ member.name }}</p>\n<p>{{ member.note + 1 }}</p>\n",
         ),
+        ("pages/overflow.html", "{{ sum.x }}"),
         (
             "pages/overflow.sql",
             "-- param: q text\n-- name: sum :one\nselect abs(-9223372036854775808) as x, :q as q;\n",
@@ -485,4 +486,40 @@ fn a_terminal_on_loopback_is_for_development() {
     );
     assert!(!is_dev_on_terminal(site.path(), &[]));
     assert!(is_dev_on_terminal(site.path(), &["--dev"]));
+}
+
+/// *Counterexample*: the service of a developer kept bodies whole, so that no upload came through.
+#[test]
+fn a_file_can_be_sent_to_a_server_in_development() {
+    let site = failing();
+    let sql = "-- file: picture into uploads types (image/png)\n-- name: sent :exec\n\
+               update member set note = :picture where id = 0;\n-- redirect: /first\n";
+    std::fs::write(site.path().join("pages/send.post.sql"), sql).unwrap();
+    let server = dev(site.path());
+    let body = "--b\r\nContent-Disposition: form-data; name=\"picture\"; filename=\"a.png\"\r\n\r\n\
+                PNG\r\n--b--\r\n";
+    let mut connection = Connection::open(server.address());
+    let host = server.address();
+    let head = format!(
+        "POST /send HTTP/1.1\r\nHost: {host}\r\nContent-Type: multipart/form-data; boundary=b\r\n\
+         Content-Length: {}\r\n\r\n",
+        body.len() + 5
+    );
+    let body = body.replace("PNG", "\u{1}PNG\r\n\u{1a}\n");
+    let body = [
+        &body.as_bytes()[..body.find('\u{1}').unwrap()],
+        b"\x89",
+        &body.as_bytes()[body.find('\u{1}').unwrap() + 1..],
+    ]
+    .concat();
+    connection.send(head.as_bytes());
+    connection.send(&body);
+    let answer = connection.receive();
+    assert_eq!(answer.status, 303, "{}", answer.text());
+    assert_eq!(
+        std::fs::read_dir(site.path().join("uploads"))
+            .unwrap()
+            .count(),
+        2
+    );
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::support::{Connection, Server, fail, run, serve, text, write};
+use crate::support::{Connection, Server, fail, run, serve, serve_with, text, write};
 
 fn site() -> tempfile::TempDir {
     let dir = lab_testkit::fast_dir();
@@ -42,6 +42,18 @@ fn admin(server: &Server) -> String {
     let notes = server.wait_for("is answered on");
     let line = notes.lines().find(|line| line.contains("is answered on"));
     line.unwrap().rsplit(' ').next().unwrap().to_owned()
+}
+
+/// A second server of a folder, to try a copy of its database, needs another address for this too.
+#[test]
+fn the_command_line_says_where_explain_is_answered() {
+    let site = site();
+    let other = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = format!("[admin]\nlisten = \"{}\"\n", other.local_addr().unwrap());
+    std::fs::write(site.path().join("millpond.toml"), taken).unwrap();
+    let server = serve_with(site.path(), &["--admin-listen", "127.0.0.1:0"]);
+    let found = explain(site.path(), &admin(&server), "/read?id=1");
+    assert_eq!(found["route"], "/read", "{found}");
 }
 
 fn explain(dir: &Path, admin: &str, url: &str) -> Value {

@@ -18,6 +18,7 @@ use crate::{
     params::Param,
     rules::WORD,
     script::{FileLine, NamedQuery, Rows, Script},
+    secret_names::is_secret,
     session::From,
     suggest::closest,
     template::{Given, GivenForms},
@@ -125,14 +126,10 @@ fn is_kept(script: &Script, param: &Param) -> bool {
         .claims
         .iter()
         .any(|claim| matches!(&claim.from, From::Param(of) if of == name));
-    let lower = name.to_ascii_lowercase();
-    let is_secret = ["password", "passwd", "secret"]
-        .iter()
-        .any(|word| lower.contains(word));
     let is_password = passwords(lines).any(|password| password == name);
     let mut files = script.files.iter().flat_map(FileLine::declarations);
     let is_of_file = files.any(|declared| declared.name == name);
-    !is_claim && !is_secret && !is_password && !is_of_file && param.in_path.is_none()
+    !is_claim && !is_secret(name) && !is_password && !is_of_file && param.in_path.is_none()
 }
 
 /// The columns that a step writes, with the parameters that come into each.

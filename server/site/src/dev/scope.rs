@@ -9,6 +9,7 @@ use serde_json::{Value as Json, json};
 use crate::{
     object::{self, QueryResult},
     params::Param,
+    secret_names::is_secret,
 };
 
 /// Characters of a value.
@@ -18,34 +19,8 @@ const ROWS: usize = 3;
 /// Columns of a row.
 const COLUMNS: usize = 24;
 
-/// Parts of names whose values are not shown.
-const SECRETS: [&str; 14] = [
-    "password",
-    "passwort",
-    "passwd",
-    "passphrase",
-    "secret",
-    "token",
-    "hash",
-    "apikey",
-    "privatekey",
-    "credential",
-    "authorization",
-    "cookie",
-    "session",
-    "csrf",
-];
-/// Whole names whose values are not shown.
-const SECRET_NAMES: [&str; 6] = ["pw", "pwd", "pass", "pin", "otp", "totp"];
 /// How a password's hash begins.
 const HASHES: [&str; 5] = ["$argon2", "$2a$", "$2b$", "$2y$", "$scrypt$"];
-
-/// Whether the value of this name is kept to the server.
-pub(super) fn is_secret(name: &str) -> bool {
-    let letters = name.chars().filter(|letter| letter.is_alphanumeric());
-    let plain: String = letters.flat_map(char::to_lowercase).collect();
-    SECRETS.iter().any(|part| plain.contains(part)) || SECRET_NAMES.contains(&&*plain)
-}
 
 /// A value under a name.
 pub(super) fn named(name: &str, value: &Value) -> Json {

@@ -8,7 +8,7 @@
 use std::{cell::OnceCell, sync::Arc};
 
 use bytes::Bytes;
-use millpond_http::{Reply, Request, Response, Service, Version};
+use millpond_http::{BodyHandling, Reply, Request, Response, Service, Version};
 use serde_json::Value as Json;
 
 use super::{
@@ -52,6 +52,11 @@ impl DevService {
 }
 
 impl Service for DevService {
+    fn body_begins(&self, request: &Request<'_>) -> BodyHandling {
+        let inner = self.inner();
+        inner.map_or(BodyHandling::Whole, |inner| inner.body_begins(request))
+    }
+
     fn wants_done(&self) -> bool {
         false
     }

@@ -91,7 +91,10 @@ fn names(environment: &Environment<'_>, kind: &str) -> Vec<String> {
     let list = shown[start..].split(['}', ']']).next().unwrap();
     list.split(", ")
         .map(|name| name.trim_matches('"').to_owned())
-        .filter(|name| name.bytes().all(|byte| byte.is_ascii_lowercase()))
+        .filter(|name| {
+            name.bytes()
+                .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
+        })
         .collect()
 }
 

@@ -28,7 +28,7 @@ type Register = fn(&mut Environment<'_>, &'static str, Formats);
 
 /// The filters of this folder, in the order of their names.
 #[rustfmt::skip]
-const OWN: [(&str, Register); 13] = [
+const OWN: [(&str, Register); 15] = [
     ("date", |environment, name, Formats { locale, .. }| {
         environment.add_filter(name, move |value: Value, format: Option<String>| dates::date(&value, format.as_deref(), locale));
     }),
@@ -46,6 +46,9 @@ const OWN: [(&str, Register); 13] = [
             numbers::money(&value, currency.as_deref(), &options, formats)
         });
     }),
+    ("nl2br", |environment, name, _| {
+        environment.add_filter(name, |state: &State, value: Value| text::nl2br(state, &value));
+    }),
     ("number", |environment, name, Formats { locale, .. }| {
         environment.add_filter(name, move |value: Value, places: Option<usize>| numbers::number(&value, places, locale));
     }),
@@ -62,6 +65,9 @@ const OWN: [(&str, Register); 13] = [
     }),
     ("slug", |environment, name, _| {
         environment.add_filter(name, |value: Value| text::slug(&value));
+    }),
+    ("striptags", |environment, name, _| {
+        environment.add_filter(name, |value: Value| sanitize::striptags(&value));
     }),
     ("timeago", |environment, name, Formats { locale, .. }| {
         environment.add_filter(name, move |value: Value| ago::timeago(&value, locale));

@@ -38,6 +38,57 @@ pub(super) fn sanitize(state: &State, value: &Value) -> Result<Value, Error> {
     })
 }
 
+/// The text of HTML, without tags: for an excerpt, or a field that has no HTML. Spaces and line
+/// breaks in a row are one space.
+pub(super) fn striptags(value: &Value) -> Result<String, Error> {
+    let Some(value) = given("striptags", value)? else {
+        return Ok(String::new());
+    };
+    let text = value.as_str().filter(|_| value.kind() == ValueKind::String);
+    let text = text.ok_or_else(|| unfit("striptags", value, "a text"))?;
+    let mut plain = String::with_capacity(text.len());
+    for piece in Tags::new(text) {
+        match piece {
+            Piece::Text(text) => plain.push_str(&decoded(text)),
+            Piece::Start(TagText { name, .. }) | Piece::End(name) if !is_in_line(&name) => {
+                plain.push(' ');
+            }
+            Piece::Start(_) | Piece::End(_) => {}
+        }
+    }
+    Ok(plain.split_whitespace().collect::<Vec<_>>().join(" "))
+}
+
+/// Whether an element stands in a line, so that no space is between it and the text around.
+fn is_in_line(name: &str) -> bool {
+    matches!(
+        name,
+        "a" | "abbr"
+            | "b"
+            | "bdi"
+            | "bdo"
+            | "cite"
+            | "code"
+            | "del"
+            | "dfn"
+            | "em"
+            | "i"
+            | "ins"
+            | "kbd"
+            | "mark"
+            | "q"
+            | "s"
+            | "samp"
+            | "small"
+            | "span"
+            | "strong"
+            | "sub"
+            | "sup"
+            | "u"
+            | "var"
+    )
+}
+
 fn clean(text: &str) -> String {
     let mut output = SafeHtml {
         html: String::with_capacity(text.len() + text.len() / 8),

@@ -1,7 +1,7 @@
-//! `truncate` and `slug`.
+//! `truncate`, `nl2br` and `slug`.
 
 use minijinja::{
-    Error,
+    AutoEscape, Error, HtmlEscape, State,
     value::{Kwargs, Value, ValueKind},
 };
 
@@ -44,6 +44,23 @@ pub(super) fn truncate(
         &end
     };
     Ok(format!("{}{end}", kept.trim_end()))
+}
+
+/// The text with `<br>` for each end of a line. In a page of another type it stays as it is.
+pub(super) fn nl2br(state: &State, value: &Value) -> Result<Value, Error> {
+    let Some(value) = given("nl2br", value)? else {
+        return Ok(Value::from(""));
+    };
+    let text = text_of(value).ok_or_else(|| unfit("nl2br", value, "a text"))?;
+    if *state.auto_escape() != AutoEscape::Html {
+        return Ok(Value::from(text));
+    }
+    let lines = text.lines().map(|line| match value.is_safe() {
+        true => line.to_owned(),
+        false => HtmlEscape(line).to_string(),
+    });
+    let html = lines.collect::<Vec<_>>().join("<br>\n");
+    Ok(Value::from_safe_string(html))
 }
 
 /// A part of an address that can be read: letters and digits in lower case with `-` between.

@@ -13,8 +13,9 @@ use super::declare::{Declaration, complain, name_of_parameter};
 use super::{Complaint, is_name};
 use crate::{
     config::parse_size,
+    file_type::{FileType, types_named},
     suggest::closest,
-    uploads::{FOLDER, Kind, kinds_named},
+    uploads::FOLDER,
 };
 
 const EXAMPLE: &str =
@@ -49,7 +50,7 @@ pub(crate) struct FileLine {
     /// The most files.
     pub(crate) count: usize,
     /// The types that it takes; all that are not active, if there are none here.
-    pub(crate) kinds: Vec<&'static Kind>,
+    pub(crate) kinds: Vec<&'static FileType>,
     pub(crate) is_optional: bool,
     pub(crate) line: usize,
 }
@@ -130,7 +131,7 @@ pub(super) fn file(rest: &str, line: usize) -> Result<FileLine, Complaint> {
     if max == 0 || max > most {
         return complain(
             format!(
-                "`{name}` may not have as much: the most is {} MiB for `as bytes`, and more than nothing",
+                "`{name}` must have a `max` above 0, and of at most {} MiB with `as bytes`",
                 MOST_BYTES >> 20
             ),
             "let a large file go into a folder: -- file: name into uploads/…",
@@ -158,7 +159,7 @@ struct Parts {
     place: Option<FilePlace>,
     max: Option<usize>,
     count: Option<usize>,
-    kinds: Option<Vec<&'static Kind>>,
+    kinds: Option<Vec<&'static FileType>>,
     is_optional: bool,
 }
 
@@ -249,21 +250,21 @@ fn folder(text: &str) -> Result<String, Complaint> {
 }
 
 /// The list of types, and what stands behind it.
-fn types(text: &str) -> Result<(Vec<&'static Kind>, &str), Complaint> {
+fn types(text: &str) -> Result<(Vec<&'static FileType>, &str), Complaint> {
     let list = text.strip_prefix('(').and_then(|list| list.split_once(')'));
     let Some((list, rest)) = list else {
         return complain("the types stand in brackets", EXAMPLE);
     };
-    let mut kinds: Vec<&'static Kind> = Vec::new();
+    let mut kinds: Vec<&'static FileType> = Vec::new();
     for name in list.split(',').map(str::trim) {
-        let named = kinds_named(name);
+        let named = types_named(name);
         if named.is_empty() {
-            let all = Kind::all().map(|kind| kind.name);
+            let all = FileType::all().map(|kind| kind.name);
             let hint = match closest(name, all) {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => format!(
                     "known by their content are {}, and image/*, audio/*, video/*",
-                    Kind::all()
+                    FileType::all()
                         .map(|kind| kind.name)
                         .collect::<Vec<_>>()
                         .join(", ")
@@ -334,8 +335,8 @@ mod tests {
             ("a into uploads into uploads", "the line has a place twice"),
             ("a as text", "`as text` is no place"),
             ("a[] as bytes", "`a` is a list"),
-            ("a as bytes max 17MiB", "`a` may not have as much"),
-            ("a into uploads max 0B", "`a` may not have as much"),
+            ("a as bytes max 17MiB", "`a` must have a `max` above 0"),
+            ("a into uploads max 0B", "`a` must have a `max` above 0"),
             ("a into uploads max lots", "`lots` is no size"),
             ("a into uploads count 3", "`a` is one file"),
             ("a[] into uploads count 1000", "`1000` is no count"),

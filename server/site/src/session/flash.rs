@@ -185,7 +185,14 @@ impl Sessions {
         if self.keys.is_empty() || request.fields.get("cookie").is_none() {
             return None;
         }
-        self.form_cookies().find_map(|cookie| {
+        // Browsers send this field over https and to this machine only, where no other host of the
+        // domain can set a cookie for this one.
+        let is_secure = request.fields.get("sec-fetch-site").is_some();
+        let cookies = [
+            Some(&self.form),
+            self.plain_form.as_ref().filter(|_| !is_secure),
+        ];
+        cookies.into_iter().flatten().find_map(|cookie| {
             let mut tokens = cookie.values(request);
             tokens.find_map(|token| {
                 if token.len() > LONGEST {

@@ -10,7 +10,6 @@
 mod begin;
 mod check;
 mod disk;
-mod kinds;
 mod names;
 mod receive;
 mod received;
@@ -20,10 +19,11 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use base_clock::Boottime;
+
 use crate::{error_answer::ErrorAnswer, log::Log, script::FileLine};
 pub(crate) use check::notes;
 use disk::Disk;
-pub(crate) use kinds::{Kind, kinds_named};
 pub(crate) use names::stored;
 pub(crate) use receive::UploadReceiver;
 pub(crate) use received::Received;
@@ -109,7 +109,7 @@ impl Uploads {
                 Some((path, _)) => paths.push(path.to_owned()),
                 None => {
                     let line = format!("-- delete-file: `{address}` is no address of an upload");
-                    self.log.line(&line);
+                    self.log.line_of_request(&line, Boottime::now());
                 }
             }
         }
@@ -188,7 +188,9 @@ impl Drop for UploadPermit {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct UploadRefusal {
     status: u16,
-    sentence: String,
+    pub(crate) sentence: String,
+    /// The field that it is about, if a visitor can fill it in.
+    pub(crate) field: Option<String>,
 }
 
 impl UploadRefusal {
@@ -196,6 +198,7 @@ impl UploadRefusal {
         Self {
             status,
             sentence: sentence.into(),
+            field: None,
         }
     }
 

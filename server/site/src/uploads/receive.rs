@@ -14,17 +14,19 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
+use base_clock::Boottime;
 use bytes::Bytes;
 use millpond_http::{BodyReceiver, Reply, Request, Response};
 use multer::{Field, Multipart};
 use parking_lot::Mutex;
 
 use super::disk::{StoredFiles, Transfer};
-use super::kinds::SNIFFED;
-use super::names::{new_name, safe_name};
+use super::names::new_name;
 use super::received::{FileContent, ReceivedFile, not_stored};
-use super::{FOLDER, Kind, Received, UploadPermit, UploadRefusal, Uploads};
+use super::{FOLDER, Received, UploadPermit, UploadRefusal, Uploads};
 use crate::{
+    file_name::safe_name,
+    file_type::{FileType, SNIFFED},
     form::{Encoding, Fields, MAX_FIELDS},
     page::Form,
     script::FilePlace,
@@ -32,6 +34,8 @@ use crate::{
     write_body::BodyKind,
 };
 
+/// Bytes of the name of a part.
+const LONGEST_NAME: usize = 256;
 /// Bytes that bring the parser no further: the head of a part, or what stands before the first.
 const LONGEST_HEAD: usize = 32 << 10;
 /// The longest boundary; RFC 2046 section 5.1.1 allows 70 characters.
@@ -153,6 +157,12 @@ impl BodyReceiver for UploadReceiver {
         if let Err(refusal) = self.parse() {
             return self.submission.answer_error(&refusal.answer()).into();
         }
+        // The body may have taken longer than the session lasted.
+        let session = self.submission.session.as_ref();
+        if session.is_some_and(|session| session.expiry().is_over(Boottime::now())) {
+            let sentence = "You were signed out while the form was sent.";
+            return self.submission.refuse(403, sentence).into();
+        }
         let Some(gathered) = self.gathered else {
             return self.submission.answer_error(&broken().answer()).into();
         };
@@ -238,9 +248,15 @@ impl Gathering {
             if count > MAX_FIELDS {
                 return Err(UploadRefusal::new(400, "The form has too many fields."));
             }
-            let Some(name) = part.name().map(str::to_owned) else {
+            let Some(name) = part.name() else {
                 return Err(UploadRefusal::new(400, "A part of the form has no name."));
             };
+            if name.len() > LONGEST_NAME {
+                let sentence = "The name of a part of the form is too long.";
+                return Err(UploadRefusal::new(400, sentence));
+            }
+            let name = name.to_owned();
+            self.hold_text(name.len())?;
             let mut fields = self.form.uploads.iter();
             match fields.position(|field| field.line.name == name) {
                 Some(at) => self.file(at, &mut part).await?,
@@ -259,13 +275,19 @@ impl Gathering {
         Ok(chunk)
     }
 
+    /// Counts text and names, which stay in memory until the form is performed.
+    fn hold_text(&mut self, more: usize) -> Result<(), UploadRefusal> {
+        self.text += more;
+        if self.text > self.most_text {
+            return Err(UploadRefusal::new(413, "The form has too much text."));
+        }
+        self.gathered.permit.hold_memory(more)
+    }
+
     async fn text(&mut self, name: String, part: &mut Field<'_>) -> Result<(), UploadRefusal> {
         let mut text = Vec::new();
         while let Some(chunk) = self.chunk(part).await? {
-            self.text += chunk.len();
-            if self.text > self.most_text {
-                return Err(UploadRefusal::new(413, "The form has too much text."));
-            }
+            self.hold_text(chunk.len())?;
             text.extend_from_slice(&chunk);
         }
         let Ok(text) = String::from_utf8(text) else {
@@ -308,7 +330,7 @@ impl Gathering {
         if same.count() >= line.count {
             return refuse(400, format!("may be given {}", times(line.count)));
         }
-        let found = Kind::of(&head[..head.len().min(SNIFFED)], &given);
+        let found = FileType::of(&head[..head.len().min(SNIFFED)], &given);
         let Some(kind) = found.among(&line.kinds) else {
             let taken: Vec<&str> = line.kinds.iter().map(|kind| kind.name).collect();
             let instead = match taken.is_empty() {
@@ -339,7 +361,10 @@ impl Gathering {
         }
         self.gathered.files.push(ReceivedFile {
             field: at,
-            name: safe_name(&given),
+            name: match safe_name(&given) {
+                name if name.is_empty() => "file".to_owned(),
+                name => name,
+            },
             kind,
             size,
             content: sink,
@@ -348,7 +373,7 @@ impl Gathering {
     }
 
     /// Where the content of a file goes.
-    fn sink(&mut self, place: &FilePlace, kind: &Kind) -> Result<FileContent, UploadRefusal> {
+    fn sink(&mut self, place: &FilePlace, kind: &FileType) -> Result<FileContent, UploadRefusal> {
         let FilePlace::Folder(folder) = place else {
             return Ok(FileContent::Bytes(Vec::new()));
         };

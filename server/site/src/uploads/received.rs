@@ -4,7 +4,8 @@ use millpond_db::{Error, Value};
 use serde_json::{Value as Json, json};
 
 use super::disk::{StoreFailure, StoredFiles};
-use super::{Kind, UploadField, UploadPermit, UploadRefusal};
+use super::{UploadField, UploadPermit, UploadRefusal};
+use crate::file_type::FileType;
 
 /// A file that has arrived.
 pub(super) struct ReceivedFile {
@@ -12,7 +13,7 @@ pub(super) struct ReceivedFile {
     pub(super) field: usize,
     /// The name that the visitor gave, made safe.
     pub(super) name: String,
-    pub(super) kind: &'static Kind,
+    pub(super) kind: &'static FileType,
     pub(super) size: usize,
     pub(super) content: FileContent,
 }
@@ -76,7 +77,11 @@ impl Received {
             Some(_) => "",
             None => " A form with files is sent as multipart/form-data.",
         };
-        UploadRefusal::new(400, format!("The file \"{name}\" is missing.{why}"))
+        let sentence = format!("The file \"{name}\" is missing.{why}");
+        UploadRefusal {
+            field: Some(name.to_owned()),
+            ..UploadRefusal::new(400, sentence)
+        }
     }
 
     /// Gives the files their names, durably: to be called before the transaction.
@@ -96,7 +101,11 @@ impl Received {
     /// The transaction has failed. The files go if it has certainly not happened; true if that is
     /// not known.
     pub(crate) fn failed(&self, error: &Error) -> bool {
-        let is_unknown = matches!(error, Error::Unavailable { .. } | Error::Timeout { .. });
+        // A statement that the database has ended is named; a commit that does not return is not.
+        let is_unknown = matches!(
+            error,
+            Error::OutcomeUnknown { .. } | Error::Timeout { sql: None }
+        );
         if let Some(stored) = &self.stored {
             if is_unknown {
                 return stored.is_used();

@@ -10,10 +10,11 @@ use std::sync::Arc;
 use bytes::Bytes;
 use millpond_http::{Body, Content, Parts, Prepared, Request, Response};
 
-use super::{FOLDER, Kind, Uploads, stored};
+use super::{FOLDER, Uploads, stored};
 use crate::{
     config::KEEP,
     core::Generation,
+    file_type::FileType,
     methods::{FILE_METHODS, not_allowed, options},
     statics::{open, refused},
 };
@@ -79,14 +80,14 @@ impl Uploads {
     }
 }
 
-fn media_type(kind: &Kind) -> String {
+fn media_type(kind: &FileType) -> String {
     match kind.name.starts_with("text/") {
         true => format!("{}; charset=utf-8", kind.name),
         false => kind.name.to_owned(),
     }
 }
 
-fn fields(kind: &Kind) -> &'static [(&'static str, &'static str)] {
+fn fields(kind: &FileType) -> &'static [(&'static str, &'static str)] {
     const CACHE: (&str, &str) = ("Cache-Control", KEEP);
     const ATTACHMENT: (&str, &str) = ("Content-Disposition", "attachment");
     const SANDBOX: (&str, &str) = (

@@ -350,6 +350,57 @@ fn a_form_that_fails_leaves_no_file(kind: Kind) {
     );
 }
 
+/// What was typed comes back, and the files of the refused form are gone.
+fn a_refused_form_with_a_file_leads_back(kind: Kind) {
+    let site = Served::with(
+        kind,
+        &[
+            (
+                "pages/fill.html",
+                "<form method=post enctype=multipart/form-data><input name=title value='{{ form.title }}'>\
+                 <input type=file name=picture>{{ errors.title }}|{{ errors.picture }}</form>",
+            ),
+            (
+                "pages/fill.post.sql",
+                "-- param: id integer\n-- param: title text\n-- file: picture into uploads/filled types (image/png)\n\
+                 -- name: album :exec\ninsert into album (id, title, picture) values (:id, :title, :picture);\n\
+                 -- invalid: /fill\n-- redirect: /fill\n",
+            ),
+        ],
+    );
+    let long = "a title that is too long for the table";
+    let picture = || File("picture", "a.png", PNG);
+    let led = |parts: &[Part<'_>]| {
+        let answer = site.post("/fill", parts);
+        assert_eq!(answer.status, 303);
+        let cookie = answer.field("set-cookie").unwrap_or_default();
+        let cookie = cookie.split(';').next().unwrap();
+        let request = format!("GET /fill HTTP/1.1\r\nHost: site.test\r\nCookie: {cookie}\r\n\r\n");
+        String::from_utf8(site.ask(request.as_bytes()).body).unwrap()
+    };
+    let shown = led(&[Text("id", "1"), Text("title", "One")]);
+    assert!(shown.contains("value='One'"), "{shown}");
+    assert!(
+        shown.contains("|The file &quot;picture&quot; is missing"),
+        "{shown}"
+    );
+    let shown = led(&[Text("id", "1"), Text("title", long), picture()]);
+    assert!(shown.contains(long), "{shown}");
+    assert_eq!(site.until_files(0), Vec::<String>::new());
+    let answer = site.post("/fill", &[Text("id", "1"), Text("title", "One"), picture()]);
+    let cookie = answer.field("set-cookie").unwrap_or_default();
+    assert!(
+        answer.status == 303 && !cookie.contains("session-form"),
+        "{cookie}"
+    );
+    assert_eq!(site.until_files(1).len(), 1);
+    let page = String::from_utf8(site.get("/fill").body).unwrap();
+    assert!(
+        page.contains("value=''") && page.contains("|</form>"),
+        "{page}"
+    );
+}
+
 fn several_files_come_as_a_list(kind: Kind) {
     let site = Served::new(kind);
     let album = [
@@ -397,6 +448,7 @@ fn several_files_come_as_a_list(kind: Kind) {
 on_both!(
     a_file_is_there_with_its_row,
     a_form_that_fails_leaves_no_file,
+    a_refused_form_with_a_file_leads_back,
     several_files_come_as_a_list,
 );
 
@@ -449,6 +501,12 @@ fn hostile_forms_are_refused_and_bounded() {
         &post("/any", &body(&[File("file", &long, PNG)])),
         400,
         "too long",
+    );
+    let name = "n".repeat(300);
+    check(
+        &post("/any", &body(&[Text(&name, "")])),
+        400,
+        "The name of a part",
     );
     let endless = |start: &[u8]| {
         [

@@ -9,7 +9,7 @@ pub(crate) const SNIFFED: usize = 512;
 
 /// A type of files.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Kind {
+pub(crate) struct FileType {
     /// Its media type.
     pub(crate) name: &'static str,
     /// The ending of names, with which the file is stored.
@@ -20,8 +20,8 @@ pub(crate) struct Kind {
     pub(crate) is_active: bool,
 }
 
-const fn shown(name: &'static str, ending: &'static str) -> Kind {
-    Kind {
+const fn shown(name: &'static str, ending: &'static str) -> FileType {
+    FileType {
         name,
         ending,
         is_shown: true,
@@ -29,21 +29,21 @@ const fn shown(name: &'static str, ending: &'static str) -> Kind {
     }
 }
 
-const fn attached(name: &'static str, ending: &'static str) -> Kind {
-    Kind {
+const fn attached(name: &'static str, ending: &'static str) -> FileType {
+    FileType {
         is_shown: false,
         ..shown(name, ending)
     }
 }
 
-const fn active(name: &'static str, ending: &'static str) -> Kind {
-    Kind {
+const fn active(name: &'static str, ending: &'static str) -> FileType {
+    FileType {
         is_active: true,
         ..attached(name, ending)
     }
 }
 
-static KINDS: [Kind; 32] = [
+static TYPES: [FileType; 32] = [
     shown("image/png", "png"),
     shown("image/jpeg", "jpg"),
     shown("image/gif", "gif"),
@@ -92,10 +92,10 @@ const UNKNOWN: &str = "application/octet-stream";
 const ZIP: &str = "application/zip";
 const TEXT: &str = "text/plain";
 
-impl Kind {
+impl FileType {
     /// All types.
     pub(crate) fn all() -> impl Iterator<Item = &'static Self> {
-        KINDS.iter()
+        TYPES.iter()
     }
 
     /// The type of files with an ending.
@@ -106,7 +106,7 @@ impl Kind {
     fn named(name: &str) -> &'static Self {
         let mut all = Self::all();
         all.find(|kind| kind.name == name)
-            .unwrap_or(&KINDS[KINDS.len() - 1])
+            .unwrap_or(&TYPES[TYPES.len() - 1])
     }
 
     /// What a file is, by its first bytes ([`SNIFFED`], or all if it has fewer); `name` is what the
@@ -148,15 +148,15 @@ impl Kind {
 
 /// The types that a name means: one, or all of `image/*`. None for an unknown name. What is active
 /// is named by its own name only.
-pub(crate) fn kinds_named(name: &str) -> Vec<&'static Kind> {
+pub(crate) fn types_named(name: &str) -> Vec<&'static FileType> {
     let family = name
         .strip_suffix('*')
         .filter(|family| matches!(*family, "image/" | "audio/" | "video/"));
-    let is_meant = |kind: &&'static Kind| match family {
+    let is_meant = |kind: &&'static FileType| match family {
         Some(family) => kind.name.starts_with(family) && !kind.is_active,
         None => kind.name == name,
     };
-    Kind::all().filter(is_meant).collect()
+    FileType::all().filter(is_meant).collect()
 }
 
 fn by_magic(head: &[u8]) -> Option<&'static str> {
@@ -235,7 +235,7 @@ mod tests {
     use super::*;
 
     fn of(head: &[u8], name: &str) -> &'static str {
-        Kind::of(head, name).name
+        FileType::of(head, name).name
     }
 
     #[test]
@@ -282,19 +282,19 @@ mod tests {
 
     #[test]
     fn what_is_active_is_taken_only_where_it_is_named() {
-        let svg = Kind::named("image/svg+xml");
+        let svg = FileType::named("image/svg+xml");
         assert_eq!(svg.among(&[]), None);
-        assert_eq!(svg.among(&kinds_named("image/*")), None);
-        assert_eq!(svg.among(&kinds_named("image/svg+xml")), Some(svg));
-        let csv = Kind::named("text/csv");
+        assert_eq!(svg.among(&types_named("image/*")), None);
+        assert_eq!(svg.among(&types_named("image/svg+xml")), Some(svg));
+        let csv = FileType::named("text/csv");
         assert_eq!(csv.among(&[]), Some(csv));
-        let text = Kind::named(TEXT);
+        let text = FileType::named(TEXT);
         assert_eq!(csv.among(&[text]), Some(text));
         assert_eq!(text.among(&[csv]), None);
-        assert!(kinds_named("text/*").is_empty() && kinds_named("image/x").is_empty());
-        for kind in Kind::all() {
-            assert_eq!(kinds_named(kind.name), [kind]);
-            assert_eq!(Kind::of_ending(kind.ending), Some(kind));
+        assert!(types_named("text/*").is_empty() && types_named("image/x").is_empty());
+        for kind in FileType::all() {
+            assert_eq!(types_named(kind.name), [kind]);
+            assert_eq!(FileType::of_ending(kind.ending), Some(kind));
         }
     }
 }
