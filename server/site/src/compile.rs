@@ -27,6 +27,7 @@ use crate::{
 
 mod answer;
 mod bytes;
+mod fields;
 mod form;
 mod invalid;
 mod notes;
@@ -97,10 +98,8 @@ pub(crate) fn compile(
             );
         }
     }
-    let environment = template::environment(&sources, formats).unwrap_or_else(|found| {
-        problems.extend(found);
-        Environment::new()
-    });
+    let (environment, found) = template::environment(&sources, formats);
+    problems.extend(found);
     let partials = Partials::compile(&folder.partials, &sources, database);
     let (partials, are_partials_broken) = partials.map_or_else(
         |found| {
@@ -142,6 +141,7 @@ pub(crate) fn compile(
     }
     if problems.is_empty() {
         pages.doubts.extend(notes::notes(folder, &pages));
+        pages.doubts.extend(fields::misspelt(folder, &pages));
         Ok(pages)
     } else {
         Err(problems)
@@ -344,8 +344,10 @@ impl Pages {
         let are_all_known = prepared.len() == source.script.queries.len();
         let given = BTreeSet::new();
         let mut problems = misspelt(source, &all, &given, &[]);
-        if problems.is_empty() && are_all_known {
-            let own = format!("pages/{stem}.html");
+        let own = format!("pages/{stem}.html");
+        // A template that does not parse may use any of them too.
+        let is_parsed = !has_template || self.environment.get_template(&own).is_ok();
+        if problems.is_empty() && are_all_known && is_parsed {
             problems = unused(source, &all, |param| {
                 let mut templates = self.environment.templates();
                 has_template

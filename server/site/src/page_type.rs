@@ -86,14 +86,13 @@ impl PageType {
         self.ending == "csv"
     }
 
-    /// The page's bytes. Lines of calendars end with CRLF. From XML what no parser accepts is left
+    /// The page's bytes. Lines of calendars end with CRLF, and long ones are folded. From XML what no parser accepts is left
     /// out: one such character in a text of a visitor would end the feed for all its readers.
     pub(crate) fn body(&self, text: String) -> Vec<u8> {
         match self.escaping {
             Escaping::Calendar => {
-                let lines: Vec<&str> = text.lines().collect();
-                let mut body = lines.join("\r\n").into_bytes();
-                body.extend_from_slice(b"\r\n");
+                let mut body = Vec::with_capacity(text.len() + text.len() / 32);
+                text.lines().for_each(|line| fold(line, &mut body));
                 body
             }
             Escaping::Xml if !text.chars().all(is_of_xml) => {
@@ -112,6 +111,25 @@ impl PageType {
             Escaping::None => AutoEscape::None,
         }
     }
+}
+
+/// Bytes of a line of iCalendar or vCard, without its end.
+const LONGEST_LINE: usize = 75;
+
+/// Writes a line in parts, of which each but the first begins with a space that readers take out
+/// (RFC 5545, section 3.1). No character is cut.
+fn fold(line: &str, body: &mut Vec<u8>) {
+    let mut room = LONGEST_LINE;
+    for letter in line.chars() {
+        if letter.len_utf8() > room {
+            body.extend_from_slice(b"\r\n ");
+            room = LONGEST_LINE - 1;
+        }
+        room -= letter.len_utf8();
+        let mut bytes = [0; 4];
+        body.extend_from_slice(letter.encode_utf8(&mut bytes).as_bytes());
+    }
+    body.extend_from_slice(b"\r\n");
 }
 
 /// The escaping of a template. What pages extend, include or import is escaped for HTML and
@@ -186,6 +204,30 @@ mod tests {
         );
         let body = PageType::of("a.ics").body("A\nB\r\n".to_owned());
         assert_eq!(body, b"A\r\nB\r\n");
+    }
+
+    #[test]
+    fn a_long_line_of_a_calendar_is_folded() {
+        for text in [
+            "x".repeat(500),
+            "ä".repeat(300),
+            "a😀".repeat(100),
+            String::new(),
+        ] {
+            let body = PageType::of("a.ics").body(format!("SUMMARY:{text}\nEND"));
+            let body = String::from_utf8(body).unwrap();
+            assert!(
+                body.split("\r\n").all(|line| line.len() <= LONGEST_LINE),
+                "{body}"
+            );
+            assert_eq!(
+                body.replace("\r\n ", ""),
+                format!("SUMMARY:{text}\r\nEND\r\n")
+            );
+        }
+        let exact = "y".repeat(LONGEST_LINE);
+        let body = PageType::of("a.ics").body(exact.clone());
+        assert_eq!(body, format!("{exact}\r\n").into_bytes());
     }
 
     #[test]

@@ -102,11 +102,12 @@ fn place(error: &minijinja::Error) -> Option<String> {
 /// 50 KB takes some thousands; this limit occupies a worker for some tens of milliseconds.
 const FUEL: u64 = 2_000_000;
 
-/// Builds the environment from the templates' names and sources. Pages are named `pages/…`.
+/// Builds the environment from the templates' names and sources, and says what is wrong with them.
+/// Pages are named `pages/…`. A template that does not parse is not in the environment.
 pub(crate) fn environment(
     sources: &BTreeMap<String, String>,
     formats: Formats,
-) -> Result<Environment<'static>, Vec<Problem>> {
+) -> (Environment<'static>, Vec<Problem>) {
     let mut environment = Environment::new();
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
     // An error names the value that is undefined. The default is so in debug builds only.
@@ -124,11 +125,7 @@ pub(crate) fn environment(
         problems.extend(missing_references(name, source, sources));
         problems.extend(unescaped_references(name, source));
     }
-    if problems.is_empty() {
-        Ok(environment)
-    } else {
-        Err(problems)
-    }
+    (environment, problems)
 }
 
 fn syntax_config() -> SyntaxConfig {
@@ -251,11 +248,7 @@ mod tests {
     /// A release build would name nothing otherwise, and tests would not show it.
     #[test]
     fn an_undefined_value_is_named_in_every_build() {
-        assert!(
-            environment(&BTreeMap::new(), Formats::default())
-                .unwrap()
-                .debug()
-        );
+        assert!(environment(&BTreeMap::new(), Formats::default()).0.debug());
     }
 
     #[test]
@@ -270,7 +263,7 @@ mod tests {
             ("pages/c.html", "{{ 1 / 'x' }}"),
         ];
         let sources = sources.map(|(name, source)| (name.to_owned(), source.to_owned()));
-        let environment = environment(&sources.into(), Formats::default()).unwrap();
+        let (environment, _) = environment(&sources.into(), Formats::default());
         let fails = |name: &str| {
             let template = environment.get_template(name).unwrap();
             failure(&template.render(()).unwrap_err())
@@ -294,14 +287,10 @@ mod tests {
                 .map(|(name, source)| ((*name).to_owned(), (*source).to_owned()))
                 .collect()
         };
-        let faults = |pairs: &[(&str, &str)]| match environment(&sources(pairs), Formats::default())
-        {
-            Ok(_) => String::new(),
-            Err(problems) => problems
-                .iter()
-                .map(ToString::to_string)
-                .collect::<Vec<_>>()
-                .join("\n"),
+        let faults = |pairs: &[(&str, &str)]| {
+            let (_, problems) = environment(&sources(pairs), Formats::default());
+            let problems = problems.iter().map(ToString::to_string);
+            problems.collect::<Vec<_>>().join("\n")
         };
         assert_eq!(
             faults(&[

@@ -18,7 +18,7 @@ use minijinja::{
 
 use super::{given, markdown::is_harmless, unfit};
 use allowed::{AttributeKind, Element, SCOPES};
-use tags::{Piece, TagText, Tags};
+pub(crate) use tags::{Piece, TagText, Tags};
 
 /// Elements may stand in each other this deep; the tags of deeper ones are left out.
 const DEPTH: usize = 64;

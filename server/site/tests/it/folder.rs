@@ -262,3 +262,66 @@ fn a_pending_migration_is_tried_with_the_rows() {
         0
     );
 }
+
+/// *Counterexample*: without the environment of all templates each filter seemed to be unknown, and
+/// each parameter unused.
+#[test]
+fn one_broken_template_makes_no_faults_elsewhere() {
+    let well = [
+        (
+            "pages/well.html",
+            "{{ params.q | urlencode }}{{ a.title | markdown }}",
+        ),
+        (
+            "pages/well.sql",
+            "-- param: q text = ''\n-- name: a :one\nselect title from article where id = 1;\n",
+        ),
+        ("pages/own.sql", "-- param: q text = ''\n"),
+    ];
+    let found = |own: &str| problems(&[&well[..], &[("pages/own.html", own)]].concat());
+    assert_eq!(
+        found("{{ params.q }}{% include 'welll.html' %}"),
+        "pages/own.html:1:26: there is no template `welll.html`\n  hint: create templates/welll.html"
+    );
+    let broken = found("{% if params.q %}");
+    assert!(
+        broken.starts_with("pages/own.html:1:") && broken.matches("pages/").count() == 1,
+        "{broken}"
+    );
+}
+
+#[test]
+fn a_misspelt_field_of_a_form_is_a_note() {
+    let dir = folder(&[
+        (
+            "pages/albums/[id].html",
+            "<form method='post' action='/albums/{{ params.id }}/save'>\n<input name='titel'><input name=\"title\">\
+             <select name=tags[]></select><textarea name='{{ params.id }}'></textarea><input name=unlike></form>\
+             <form action=/albums/1/save><input name=titel></form><input name=titel>",
+        ),
+        (
+            "pages/say.html",
+            "<form method=POST><input name=bdy></form>",
+        ),
+        (
+            "pages/say.post.sql",
+            "-- param: body text\n-- name: a :exec\nupdate article set body = :body;\n-- redirect: /\n",
+        ),
+        (
+            "pages/albums/[id]/save.post.sql",
+            "-- param: id integer\n-- param: title text\n-- param: tags text[]\n-- name: a :exec\n\
+             update article set title = :title, body = :tags where id = :id;\n-- redirect: /\n",
+        ),
+    ]);
+    let config = Config::read(dir.path()).unwrap();
+    let notes = check(dir.path(), &config).unwrap().notes;
+    let notes: Vec<String> = notes.iter().map(Problem::to_string).collect();
+    assert_eq!(
+        notes,
+        [
+            "pages/albums/[id].html:2:14: POST /albums/{id}/save has no parameter `titel`\n  hint: did you mean `title`?",
+            "pages/albums/[id].html:2:55: POST /albums/{id}/save has no parameter `tags[]`\n  hint: did you mean `tags`?",
+            "pages/say.html:1:31: POST /say has no parameter `bdy`\n  hint: did you mean `body`?",
+        ]
+    );
+}

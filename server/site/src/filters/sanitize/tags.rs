@@ -5,7 +5,7 @@ use super::allowed::LEFT_OUT;
 
 /// A part of a text of HTML.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Piece<'t> {
+pub(crate) enum Piece<'t> {
     Text(&'t str),
     Start(TagText<'t>),
     /// The name in lower case.
@@ -14,23 +14,23 @@ pub(super) enum Piece<'t> {
 
 /// A start tag.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct TagText<'t> {
+pub(crate) struct TagText<'t> {
     /// In lower case.
-    pub(super) name: String,
+    pub(crate) name: String,
     /// Names in lower case, and values as they are written.
-    pub(super) attributes: Vec<(String, &'t str)>,
+    pub(crate) attributes: Vec<(String, &'t str)>,
 }
 
 /// Attributes of a tag that are looked at.
 const MAX_ATTRIBUTES: usize = 32;
 
 /// The pieces of a text.
-pub(super) struct Tags<'t> {
+pub(crate) struct Tags<'t> {
     rest: &'t str,
 }
 
 impl<'t> Tags<'t> {
-    pub(super) fn new(text: &'t str) -> Self {
+    pub(crate) fn new(text: &'t str) -> Self {
         Self { rest: text }
     }
 

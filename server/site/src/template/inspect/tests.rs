@@ -34,7 +34,7 @@ fn said(templates: &[(&str, &str)]) -> String {
         .iter()
         .map(|(name, source)| ((*name).to_owned(), (*source).to_owned()))
         .collect();
-    let environment = environment(&sources, crate::locale::Formats::default()).unwrap();
+    let (environment, _) = environment(&sources, crate::locale::Formats::default());
     let pages = sources.keys().filter(|name| name.starts_with("pages/"));
     let pages: Vec<Given> = pages.map(|name| given(name)).collect();
     let Inspection { errors, doubts } = inspect(&environment, &sources, &pages, false);
