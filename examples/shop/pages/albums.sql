@@ -14,7 +14,7 @@ where (a.genre_id in (:genre) or not exists (select 1 from genre where id in (:g
   and (cast(substr(a.released, 1, 4) as integer) / 10 * 10 = :decade or :decade is null);
 
 -- name: albums :many
-select a.id, a.title, a.released, r.name as artist
+select a.id, a.title, a.released, a.cover, r.name as artist
 from album a join artist r on r.id = a.artist_id
 where (a.genre_id in (:genre) or not exists (select 1 from genre where id in (:genre)))
   and (cast(substr(a.released, 1, 4) as integer) / 10 * 10 = :decade or :decade is null)

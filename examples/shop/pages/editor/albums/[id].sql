@@ -2,7 +2,7 @@
 -- require: claims.role = 'editor' else /login
 
 -- name: album :one
-select id, title, artist_id, genre_id, released from album where id = :id;
+select id, title, artist_id, genre_id, released, cover from album where id = :id;
 
 -- name: artists :many
 select id, name from artist order by lower(name), id;
