@@ -8,7 +8,7 @@ select count(*) as albums from album a
 where a.genre_id in (:genre) or not exists (select 1 from genre where id in (:genre));
 
 -- name: albums :many
-select a.id, a.title, a.released, a.artist_id, r.name as artist, g.name as genre
+select a.id, a.title, a.released, a.cover, a.artist_id, r.name as artist, a.genre_id, g.name as genre
 from album a join artist r on r.id = a.artist_id join genre g on g.id = a.genre_id
 where a.genre_id in (:genre) or not exists (select 1 from genre where id in (:genre))
 order by a.id limit :size offset (:page - 1) * :size;

@@ -16,4 +16,10 @@ returning case when :drawn or :cover_size > 0 then cover end as old_cover;
 update album set cover = coalesce(:cover, case when :drawn then null else cover end) where id = :id;
 
 -- delete-file: :old_cover
+-- message: title check = "A title has 1 to 160 characters."
+-- message: title unique = "This artist has an album of this title."
+-- message: artist = "Choose an artist of the list."
+-- message: form reference = "The artist or the genre is in the shop no more."
+-- message: released check = "A date is year, month and day, such as 2024-08-15."
+-- invalid: /editor/albums/:id
 -- redirect: /albums/:id

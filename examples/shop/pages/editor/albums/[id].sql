@@ -1,4 +1,5 @@
 -- param: id integer
+-- param: part text in (album, tracks, reviews) = album
 -- require: claims.role = 'editor' else /login
 
 -- name: album :one
