@@ -3,9 +3,6 @@
 -- param: page integer = 1
 -- order: sort: newest = "a.released desc, a.id desc", oldest = "a.released, a.id", title = "lower(a.title), a.id", artist = "lower(r.name), a.released, a.id"
 
--- name: genres :many
-select id, name, hue from genre order by name;
-
 -- No ticked genre means all of them.
 -- name: total :one
 select count(*) as albums, (count(*) + 23) / 24 as pages

@@ -121,8 +121,10 @@ const EXAMPLE_SHOP: &[File] = files!("../../../../examples/shop":
     "migrations/0003_search.postgres.sql",
     "migrations/0003_search.sqlite.sql",
     "migrations/0004_cover.sql",
+    "pages/403.html",
     "pages/404.html",
-    "pages/500.html",
+    "pages/4xx.html",
+    "pages/5xx.html",
     "pages/account.html",
     "pages/account.sql",
     "pages/albums.csv.sql",
@@ -193,6 +195,8 @@ const EXAMPLE_SHOP: &[File] = files!("../../../../examples/shop":
     "templates/album_fields.html",
     "templates/layout.html",
     "templates/macros.html",
+    "templates/menu.html",
+    "templates/menu.sql",
     "templates/track_table.html",
 );
 

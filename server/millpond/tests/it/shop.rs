@@ -54,6 +54,13 @@ fn every_address_is_answered_alike_on_both_databases() {
         assert_eq!(*status, expected, "{target}: {body}");
     }
     assert!(pages.len() > 350, "{}", pages.len());
+    assert!(pages["/albums?sort=price"].1.contains("That did not work"));
+    assert!(pages["/albums/x"].1.contains("The needle found no groove"));
+    // The menu of genres is on every page that has rows.
+    for page in ["/", "/albums/5", "/artists", "/search?q="] {
+        let link = "<a href=\"/albums?genre=8\" style=\"--hue: 186\">Ambient</a>";
+        assert!(pages[page].1.contains(link), "{page}");
+    }
     assert!(pages["/search?q=rio+cla"].1.contains("Río Claro"));
     assert!(pages["/search?q=lux"].1.contains("Lumen"));
     assert!(pages["/feed.rss"].1.starts_with("<?xml"));
