@@ -333,3 +333,42 @@ fn a_picture_of_a_cover_takes_the_place_of_the_drawing() {
         assert!(server.get("/albums/1").text().contains(drawing));
     });
 }
+
+#[test]
+fn what_a_program_writes_is_on_the_pages_at_once() {
+    on_both(shop, |server, run| {
+        let mut editor = editor(server, run);
+        let mut ask = |head: &str, body: &str| editor.send_as(head, "application/json", body);
+        let new = "{\"title\":\"Sent\",\"artist_id\":1,\"genre_id\":2,\"released\":\"2026-11-26\"}";
+        assert!(!server.get("/artists/1").text().contains("Sent"));
+        let made = ask("POST /api/albums", new);
+        assert_eq!(made.status, 201, "{}", made.text());
+        let address = made.field("location").unwrap().to_owned();
+        let page = address.replace("/api", "");
+        assert!(server.get("/artists/1").text().contains("Sent"));
+        assert!(server.get(&page).text().contains("<h1>Sent</h1>"));
+        for (head, body, status) in [
+            ("POST /api/albums", new, 409),
+            ("POST /api/albums", "{\"title\":\"Sent\"}", 400),
+            (&*format!("PATCH {address}"), "{\"released\":\"soon\"}", 422),
+            ("DELETE /api/albums/2", "", 409),
+            ("DELETE /api/albums/999999", "", 404),
+        ] {
+            let refused = ask(head, body);
+            assert_eq!(refused.status, status, "{head}: {}", refused.text());
+            let kind = refused.field("content-type");
+            assert_eq!(kind, Some("application/problem+json"), "{head}");
+        }
+        let changed = ask(&format!("PATCH {address}"), "{\"title\":\"Sent again\"}");
+        assert_eq!(changed.status, 200, "{}", changed.text());
+        assert!(server.get(&page).text().contains("<h1>Sent again</h1>"));
+        let json = server.get(&address).text();
+        assert!(json.contains("\"released\":\"2026-11-26\""), "{json}");
+        let mut visitor = Visitor::new(server);
+        let refused = visitor.send_as(&format!("DELETE {address}"), "application/json", "");
+        assert_eq!(refused.status, 403);
+        assert_eq!(ask(&format!("DELETE {address}"), "").status, 200);
+        assert_eq!(server.get(&page).status, 404);
+        assert!(!server.get("/artists/1").text().contains("Sent"));
+    });
+}

@@ -1,3 +1,4 @@
+-- GET /api/albums/7: an album with its tracks
 -- param: id integer
 
 -- name: album :one
