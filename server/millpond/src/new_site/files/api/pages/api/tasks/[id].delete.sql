@@ -1,8 +1,8 @@
--- POST /api/tasks/1/delete
+-- DELETE /api/tasks/1
 -- require: claims.user
 -- param: id integer
 
 -- name: task :one
-delete from task where id = :id and account_id = :claims.user returning id as task_id;
+delete from task where id = :id and account_id = :claims.user returning id, title;
 
--- redirect: /api/tasks
+-- json: task
