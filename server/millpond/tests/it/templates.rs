@@ -119,13 +119,18 @@ fn a_blog_is_written_and_its_comments_are_let_through() {
             );
             assert!(!server.get("/tags/millpond").text().contains("Tea"));
             assert_eq!(
-                reader.post("/comment", "id=2&who=Bo&body=%3Cb%3E"),
+                reader.post("/comment", "slug=tea&who=Bo&body=%3Cb%3E"),
                 "/posts/tea?sent=true#comments"
             );
             reader.shows("/posts/tea?sent=true", "Thank you");
             assert!(!server.get("/posts/tea").text().contains("&lt;b&gt;"));
-            assert_eq!(reader.refused("/comment", "id=99&who=Bo&body=b"), 404);
-            assert_eq!(reader.refused("/comment", "id=2&who=&body=b"), 422);
+            assert_eq!(reader.refused("/comment", "slug=no&who=Bo&body=b"), 404);
+            let refused = reader.post("/comment", "slug=tea&who=&body=Not+yet");
+            assert_eq!(refused, "/posts/tea#comments");
+            let refused = reader.get("/posts/tea").text();
+            assert!(refused.contains("A name has 1 to 80"), "{refused}");
+            assert!(refused.contains("Not yet</textarea>"), "{refused}");
+            assert!(!reader.get("/posts/tea").text().contains("Not yet"));
             author.shows("/desk", "&lt;b&gt;");
             author.post("/desk/comments/2/allow", "");
             reader.shows("/posts/tea", "&lt;b&gt;");
