@@ -3,9 +3,6 @@
 -- param: page integer = 1
 -- order: sort: newest = "a.released desc, a.id desc", oldest = "a.released, a.id", title = "lower(a.title), a.id", artist = "lower(r.name), a.released, a.id"
 
--- name: genres :many
-select id, name, hue from genre order by name;
-
 -- No ticked genre means all of them.
 -- name: total :one
 select count(*) as albums, (count(*) + 23) / 24 as pages
@@ -14,7 +11,7 @@ where (a.genre_id in (:genre) or not exists (select 1 from genre where id in (:g
   and (cast(substr(a.released, 1, 4) as integer) / 10 * 10 = :decade or :decade is null);
 
 -- name: albums :many
-select a.id, a.title, a.released, r.name as artist
+select a.id, a.title, a.released, a.cover, r.name as artist
 from album a join artist r on r.id = a.artist_id
 where (a.genre_id in (:genre) or not exists (select 1 from genre where id in (:genre)))
   and (cast(substr(a.released, 1, 4) as integer) / 10 * 10 = :decade or :decade is null)

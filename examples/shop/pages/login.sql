@@ -1,2 +1,1 @@
--- param: failed integer = 0
 -- param: next text = ''

@@ -6,7 +6,7 @@
 -- name: basket :one
 update basket set account_id = account_id where id = :claims.basket returning id as basket_id;
 
--- An empty basket: 404, and nothing is written.
+-- An empty basket: nothing is written.
 -- name: purchase :one
 insert into purchase (account_id, country, note)
 select a.id, trim(:country), trim(:note) from account a
@@ -22,4 +22,9 @@ where p.id = :purchase_id and l.basket_id = :basket_id;
 -- name: emptied :exec
 delete from basket_line where basket_id = :basket_id;
 
+-- message: basket = "The basket is empty."
+-- message: purchase = "The basket is empty."
+-- message: country check = "A country has 1 to 80 characters."
+-- message: note check = "A note has 500 characters at most."
+-- invalid: /basket
 -- redirect: /orders/:purchase_id?thanks=true

@@ -9,7 +9,7 @@ where r.words @@ to_tsquery('simple', nullif(replace(btrim(
   ), ' ', ' & '), '') || ':*') order by lower(r.name), r.id limit 10;
 
 -- name: albums :many
-select a.id, a.title, a.released, r.name as artist
+select a.id, a.title, a.released, a.cover, r.name as artist
 from album a join artist r on r.id = a.artist_id
 where a.words @@ to_tsquery('simple', nullif(replace(btrim(
     regexp_replace(translate(substr(:q, 1, 100), 'ÁÉÍÓÚáéíóúñ', 'AEIOUaeioun'), '[[:space:][:cntrl:][:punct:]<>=+|$^~`]+', ' ', 'g')

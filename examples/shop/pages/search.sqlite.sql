@@ -6,7 +6,7 @@ select r.id, r.name, r.country from artist_words join artist r on r.id = artist_
 where artist_words match '"' || replace(trim(replace(substr(:q, 1, 100), '"', ' ')), ' ', '" "') || '" *' order by lower(r.name), r.id limit 10;
 
 -- name: albums :many
-select a.id, a.title, a.released, r.name as artist
+select a.id, a.title, a.released, a.cover, r.name as artist
 from album_words join album a on a.id = album_words.rowid join artist r on r.id = a.artist_id
 where album_words match '"' || replace(trim(replace(substr(:q, 1, 100), '"', ' ')), ' ', '" "') || '" *' order by lower(a.title), a.id limit 12;
 

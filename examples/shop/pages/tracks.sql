@@ -4,9 +4,6 @@
 -- param: page integer = 1
 -- order: sort: name = "lower(t.name), t.id", price = "t.price_cents, lower(t.name), t.id", -length = "t.seconds desc, t.id", length = "t.seconds, t.id"
 
--- name: genres :many
-select id, name, hue from genre order by name;
-
 -- name: total :one
 select count(*) as tracks, (count(*) + 39) / 40 as pages
 from track t join album a on a.id = t.album_id

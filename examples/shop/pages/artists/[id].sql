@@ -4,6 +4,6 @@
 select id, name, country, since, about from artist where id = :id;
 
 -- name: albums :many
-select a.id, a.title, a.released, r.name as artist
+select a.id, a.title, a.released, a.cover, r.name as artist
 from album a join artist r on r.id = a.artist_id
 where a.artist_id = :id order by a.released desc, a.id desc;

@@ -67,6 +67,8 @@ const BLOG: &[File] = files!("files/blog":
     "migrations/0002_first_post.sql",
     "millpond.toml",
     "pages/404.html",
+    "pages/4xx.html",
+    "pages/5xx.html",
     "pages/account.html",
     "pages/account.sql",
     "pages/comment.post.sql",
@@ -103,6 +105,7 @@ const BLOG: &[File] = files!("files/blog":
     "pages/tags/[tag].sql",
     "static/style.css",
     "templates/address.html",
+    "templates/errors.html",
     "templates/layout.html",
     "templates/list.html",
     "templates/post_fields.html",
@@ -120,8 +123,11 @@ const EXAMPLE_SHOP: &[File] = files!("../../../../examples/shop":
     "migrations/0001_shop.sql",
     "migrations/0003_search.postgres.sql",
     "migrations/0003_search.sqlite.sql",
+    "migrations/0004_cover.sql",
+    "pages/403.html",
     "pages/404.html",
-    "pages/500.html",
+    "pages/4xx.html",
+    "pages/5xx.html",
     "pages/account.html",
     "pages/account.sql",
     "pages/albums.csv.sql",
@@ -131,7 +137,10 @@ const EXAMPLE_SHOP: &[File] = files!("../../../../examples/shop":
     "pages/albums/[id].sql",
     "pages/albums/[id]/cover.svg.html",
     "pages/albums/[id]/cover.svg.sql",
+    "pages/api/albums.post.sql",
     "pages/api/albums.sql",
+    "pages/api/albums/[id].delete.sql",
+    "pages/api/albums/[id].patch.sql",
     "pages/api/albums/[id].sql",
     "pages/artists.html",
     "pages/artists.sql",
@@ -192,6 +201,8 @@ const EXAMPLE_SHOP: &[File] = files!("../../../../examples/shop":
     "templates/album_fields.html",
     "templates/layout.html",
     "templates/macros.html",
+    "templates/menu.html",
+    "templates/menu.sql",
     "templates/track_table.html",
 );
 
@@ -200,6 +211,8 @@ const API: &[File] = files!("files/api":
     "migrations/0001_tasks.postgres.sql",
     "migrations/0001_tasks.sql",
     "millpond.toml",
+    "pages/404.html",
+    "pages/5xx.html",
     "pages/api/login.post.sql",
     "pages/api/logout.post.sql",
     "pages/api/me.sql",
@@ -207,9 +220,9 @@ const API: &[File] = files!("files/api":
     "pages/api/tasks.csv.sql",
     "pages/api/tasks.post.sql",
     "pages/api/tasks.sql",
-    "pages/api/tasks/[id].post.sql",
+    "pages/api/tasks/[id].delete.sql",
+    "pages/api/tasks/[id].patch.sql",
     "pages/api/tasks/[id].sql",
-    "pages/api/tasks/[id]/delete.post.sql",
     "pages/index.html",
     "static/style.css",
     "templates/layout.html",
@@ -227,10 +240,14 @@ mod tests {
         for entry in std::fs::read_dir(folder).unwrap() {
             let entry = entry.unwrap();
             let name = format!("{prefix}{}", entry.file_name().to_str().unwrap());
-            let is_made = name.starts_with("site.db") || name == "session.key";
+            let is_made =
+                name.starts_with("site.db") || ["session.key", "uploads"].contains(&&*name);
+            if is_made {
+                continue;
+            }
             if entry.path().is_dir() {
                 below(&entry.path(), &format!("{name}/"), found);
-            } else if !is_made {
+            } else {
                 found.insert(name);
             }
         }

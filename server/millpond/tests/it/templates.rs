@@ -119,13 +119,18 @@ fn a_blog_is_written_and_its_comments_are_let_through() {
             );
             assert!(!server.get("/tags/millpond").text().contains("Tea"));
             assert_eq!(
-                reader.post("/comment", "id=2&who=Bo&body=%3Cb%3E"),
+                reader.post("/comment", "slug=tea&who=Bo&body=%3Cb%3E"),
                 "/posts/tea?sent=true#comments"
             );
             reader.shows("/posts/tea?sent=true", "Thank you");
             assert!(!server.get("/posts/tea").text().contains("&lt;b&gt;"));
-            assert_eq!(reader.refused("/comment", "id=99&who=Bo&body=b"), 404);
-            assert_eq!(reader.refused("/comment", "id=2&who=&body=b"), 422);
+            assert_eq!(reader.refused("/comment", "slug=no&who=Bo&body=b"), 404);
+            let refused = reader.post("/comment", "slug=tea&who=&body=Not+yet");
+            assert_eq!(refused, "/posts/tea#comments");
+            let refused = reader.get("/posts/tea").text();
+            assert!(refused.contains("A name has 1 to 80"), "{refused}");
+            assert!(refused.contains("Not yet</textarea>"), "{refused}");
+            assert!(!reader.get("/posts/tea").text().contains("Not yet"));
             author.shows("/desk", "&lt;b&gt;");
             author.post("/desk/comments/2/allow", "");
             reader.shows("/posts/tea", "&lt;b&gt;");
@@ -137,6 +142,20 @@ fn a_blog_is_written_and_its_comments_are_let_through() {
     );
 }
 
+/// What a program sends: the answer's status and body, and the address of what was made.
+fn send(visitor: &mut Visitor<'_>, head: &str, body: &str) -> (u16, String, Option<String>) {
+    let answer = visitor.send_as(head, "application/json", body);
+    let address = answer.field("location").map(str::to_owned);
+    (answer.status, answer.text(), address)
+}
+
+/// The address of what is made.
+fn made(visitor: &mut Visitor<'_>, head: &str, body: &str) -> String {
+    let (status, said, address) = send(visitor, head, body);
+    assert_eq!(status, 201, "{head} {body}: {said}");
+    address.unwrap()
+}
+
 #[test]
 fn the_tasks_of_an_api_belong_to_their_account() {
     on_both(
@@ -144,22 +163,34 @@ fn the_tasks_of_an_api_belong_to_their_account() {
         |server, _| {
             let (mut ada, mut bo) = (Visitor::new(server), Visitor::new(server));
             assert_eq!(ada.get("/api/tasks").status, 403);
-            assert_eq!(ada.refused("/api/tasks", "title=Tea"), 403);
             assert_eq!(
-                ada.post("/api/register", "name=Ada&password=long+enough"),
-                "/api/me"
+                send(&mut ada, "POST /api/tasks", "{\"title\":\"Tea\"}").0,
+                403
             );
-            bo.post("/api/register", "name=Bo&password=long+enough");
-            let task = ada.post("/api/tasks", "title=+Buy+milk+&due=2026-12-31");
-            bo.post("/api/tasks", "title=Sleep");
+            let account = "{\"name\":\"Ada\",\"password\":\"long enough\"}";
+            assert_eq!(made(&mut ada, "POST /api/register", account), "/api/me");
+            let (status, said, _) = send(&mut bo, "POST /api/register", account);
+            assert_eq!(status, 409, "{said}");
+            assert!(said.starts_with("{\"type\":\"about:blank\""), "{said}");
+            made(&mut bo, "POST /api/register", &account.replace("Ada", "Bo"));
+            let new = "{\"title\":\" Buy milk \",\"due\":\"2026-12-31\"}";
+            let task = made(&mut ada, "POST /api/tasks", new);
+            made(&mut bo, "POST /api/tasks", "{\"title\":\"Sleep\"}");
             ada.shows(
                 &task,
                 "\"title\":\"Buy milk\",\"note\":\"\",\"done\":0,\"due\":\"2026-12-31\"",
             );
+            let (patch, delete) = (format!("PATCH {task}"), format!("DELETE {task}"));
+            let done = "{\"done\":1}";
             assert_eq!(bo.get(&task).status, 404);
-            assert_eq!(bo.refused(&task, "done=1"), 404);
-            assert_eq!(bo.refused(&format!("{task}/delete"), ""), 404);
-            ada.post(&task, "done=1");
+            assert_eq!(send(&mut bo, &patch, done).0, 404);
+            assert_eq!(send(&mut bo, &delete, "").0, 404);
+            let (status, said, _) = send(&mut ada, &patch, done);
+            assert_eq!(status, 200, "{said}");
+            assert!(
+                said.contains("\"title\":\"Buy milk\",\"note\":\"\",\"done\":1"),
+                "{said}"
+            );
             ada.shows("/api/tasks?done=1&q=MILK", "\"title\":\"Buy milk\"");
             ada.shows("/api/tasks?done=0", "\"tasks\":[]");
             ada.shows("/api/me", "\"total\":1,\"done\":1");
@@ -173,9 +204,10 @@ fn the_tasks_of_an_api_belong_to_their_account() {
                 ada.refused("/api/login", "name=Ada&password=something+else"),
                 422
             );
-            ada.post(&format!("{task}/delete"), "");
+            assert_eq!(send(&mut ada, "POST /api/login", account).0, 204);
+            assert_eq!(send(&mut ada, &delete, "").0, 200);
             assert_eq!(ada.get(&task).status, 404);
-            ada.post("/api/logout", "");
+            assert_eq!(send(&mut ada, "POST /api/logout", "{}").0, 204);
             ada.cookies.clear();
             assert_eq!(ada.get("/api/me").status, 403);
         },

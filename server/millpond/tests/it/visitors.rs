@@ -25,6 +25,11 @@ impl<'s> Visitor<'s> {
     }
 
     fn send(&mut self, head: &str, body: &str) -> Response {
+        self.send_as(head, "application/x-www-form-urlencoded", body)
+    }
+
+    /// Sends a body of another kind than a form, such as JSON: `PATCH /items/1`.
+    pub(crate) fn send_as(&mut self, head: &str, kind: &str, body: &str) -> Response {
         let cookies: Vec<String> = self
             .cookies
             .iter()
@@ -32,7 +37,7 @@ impl<'s> Visitor<'s> {
             .collect();
         let mut connection = Connection::open(self.server.address());
         connection.send(format!(
-            "{head} HTTP/1.1\r\nHost: shop\r\nCookie: {}\r\nContent-Type: application/x-www-form-urlencoded\r\n\
+            "{head} HTTP/1.1\r\nHost: shop\r\nCookie: {}\r\nContent-Type: {kind}\r\n\
              Content-Length: {}\r\n\r\n{body}",
             cookies.join("; "),
             body.len()
@@ -59,6 +64,23 @@ impl<'s> Visitor<'s> {
     pub(crate) fn post(&mut self, target: &str, form: &str) -> String {
         let answer = self.send(&format!("POST {target}"), form);
         assert_eq!(answer.status, 303, "{target} {form}: {}", answer.text());
+        answer.field("location").unwrap().to_owned()
+    }
+
+    /// Sends a form with a file as a browser does, and gives the address that it leads to.
+    pub(crate) fn upload(&mut self, target: &str, fields: &[(&str, &str)], file: &str) -> String {
+        let part = |name: &str, value: &str| {
+            format!("--part\r\nContent-Disposition: form-data; name=\"{name}\"\r\n\r\n{value}\r\n")
+        };
+        let mut body: String = fields
+            .iter()
+            .map(|(name, value)| part(name, value))
+            .collect();
+        body += &part("cover\"; filename=\"cover.webp", file);
+        body += "--part--\r\n";
+        let kind = "multipart/form-data; boundary=part";
+        let answer = self.send_as(&format!("POST {target}"), kind, &body);
+        assert_eq!(answer.status, 303, "{target}: {}", answer.text());
         answer.field("location").unwrap().to_owned()
     }
 

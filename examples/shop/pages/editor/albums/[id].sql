@@ -1,14 +1,12 @@
 -- param: id integer
+-- param: part text in (album, tracks, reviews) = album
 -- require: claims.role = 'editor' else /login
 
 -- name: album :one
-select id, title, artist_id, genre_id, released from album where id = :id;
+select id, title, artist_id, genre_id, released, cover from album where id = :id;
 
 -- name: artists :many
 select id, name from artist order by lower(name), id;
-
--- name: genres :many
-select id, name from genre order by name;
 
 -- name: tracks :many
 select id, position, name, seconds, price_cents from track where album_id = :id order by position;

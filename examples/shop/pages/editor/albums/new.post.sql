@@ -2,9 +2,17 @@
 -- param: artist integer
 -- param: genre integer
 -- param: released text
+-- file: cover into uploads/covers max 5MB types (image/png, image/jpeg, image/webp) = null
 -- require: claims.role = 'editor' else /login
 
 -- name: album :one
-insert into album (title, artist_id, genre_id, released) values (trim(:title), :artist, :genre, :released) returning id as album_id;
+insert into album (title, artist_id, genre_id, released, cover)
+values (trim(:title), :artist, :genre, :released, :cover) returning id as album_id;
 
+-- message: title check = "A title has 1 to 160 characters."
+-- message: title unique = "This artist has an album of this title."
+-- message: artist = "Choose an artist of the list."
+-- message: form reference = "The artist or the genre is in the shop no more."
+-- message: released check = "A date is year, month and day, such as 2024-08-15."
+-- invalid: /editor/albums/new
 -- redirect: /editor/albums/:album_id

@@ -2,6 +2,3 @@
 
 -- name: artists :many
 select id, name from artist order by lower(name), id;
-
--- name: genres :many
-select id, name from genre order by name;

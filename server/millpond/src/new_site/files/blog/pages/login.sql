@@ -1,2 +1,1 @@
--- param: failed boolean = false
 -- param: next text = ''

@@ -1,4 +1,4 @@
--- POST /api/login with name and password: a wrong one is 422
+-- POST /api/login with name and password: 204 and a session, or 422
 -- param: name text
 
 -- name: account :one?
@@ -6,4 +6,3 @@ select id, password_hash from account where name = trim(:name);
 
 -- verify: account.password_hash = :password
 -- claims: user = account.id
--- redirect: /api/me

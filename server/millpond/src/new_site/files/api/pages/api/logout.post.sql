@@ -1,3 +1,2 @@
 -- POST /api/logout
 -- logout
--- redirect: /

@@ -3,7 +3,8 @@
 -- hash: password_hash = :password
 
 -- name: account :one
-insert into account (name, password_hash) values (trim(:name), :password_hash) returning id;
+insert into account (name, password_hash) values (trim(:name), :password_hash) returning id, name;
 
 -- claims: user = account.id
--- redirect: /api/me
+-- created: /api/me
+-- json: account

@@ -1,4 +1,4 @@
--- POST /api/tasks with title, note and due
+-- POST /api/tasks with title, note and due: 201, and the task
 -- require: claims.user
 -- param: title text
 -- param: note text = ''
@@ -6,6 +6,7 @@
 
 -- name: task :one
 insert into task (account_id, title, note, due)
-select id, trim(:title), :note, :due from account where id = :claims.user returning id as task_id;
+select id, trim(:title), :note, :due from account where id = :claims.user returning id, title, note, done, due, made_at;
 
--- redirect: /api/tasks/:task_id
+-- created: /api/tasks/:id
+-- json: task

@@ -17,4 +17,5 @@ delete from post_tag where post_id = :id and tag_id not in (:tag);
 -- name: tags :exec
 insert into post_tag (post_id, tag_id) select :post_id, id from tag where id in (:tag) on conflict do nothing;
 
+-- Without a line `-- invalid:` a refusal is a page, pages/4xx.html: a long text would not fit into what leads back.
 -- redirect: /desk

@@ -16,4 +16,5 @@ values (trim(:title), trim(:slug), trim(:summary), :body, :author, :public) retu
 -- name: tags :exec
 insert into post_tag (post_id, tag_id) select :post_id, id from tag where id in (:tag);
 
+-- Without a line `-- invalid:` a refusal is a page, pages/4xx.html: a long text would not fit into what leads back.
 -- redirect: /desk

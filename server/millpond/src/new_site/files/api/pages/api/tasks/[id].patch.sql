@@ -1,4 +1,4 @@
--- POST /api/tasks/1 with what is to change
+-- PATCH /api/tasks/1 with what is to change
 -- require: claims.user
 -- param: id integer
 -- param: title text = null
@@ -8,6 +8,6 @@
 
 -- name: task :one
 update task set title = coalesce(trim(:title), title), note = coalesce(:note, note), due = coalesce(:due, due), done = coalesce(:done, done)
-where id = :id and account_id = :claims.user returning id as task_id;
+where id = :id and account_id = :claims.user returning id, title, note, done, due, made_at;
 
--- redirect: /api/tasks/:id
+-- json: task
