@@ -130,7 +130,12 @@ impl Invalid {
     }
 
     /// The parameter that a violated constraint is about, if one is.
-    fn field_of(&self, kind: ConstraintKind, violated: &Violated, sql: &str) -> Option<usize> {
+    fn field_of(
+        &self,
+        kind: ConstraintKind,
+        (violated, sql): (&Violated, &str),
+        params: &[Param],
+    ) -> Option<usize> {
         let own = self.steps.iter().filter(|step| *step.sql == *sql);
         let own: Vec<&StepColumns> = own.collect();
         // A constraint that is deferred is violated by any of them.
@@ -141,12 +146,14 @@ impl Invalid {
         };
         steps
             .into_iter()
-            .find_map(|step| step.field(kind, violated))
+            .find_map(|step| step.field(kind, violated, params))
     }
 }
 
 impl StepColumns {
-    fn field(&self, kind: ConstraintKind, violated: &Violated) -> Option<usize> {
+    /// The first parameter that comes into a column of the constraint. A part of the path is none:
+    /// it has no field.
+    fn field(&self, kind: ConstraintKind, violated: &Violated, params: &[Param]) -> Option<usize> {
         let written = self.columns.iter().filter(|(_, params)| !params.is_empty());
         let written: Vec<&str> = written.map(|(column, _)| column.as_str()).collect();
         let columns = self.schema.columns_of(kind, violated, &written);
@@ -156,7 +163,8 @@ impl StepColumns {
                 .find(|(name, params)| name.eq_ignore_ascii_case(column) && !params.is_empty())?;
             params.first().copied()
         };
-        columns.iter().filter_map(of).min()
+        let has_field = |at: &usize| params.get(*at).is_some_and(|param| param.in_path.is_none());
+        columns.iter().filter_map(of).filter(has_field).min()
     }
 }
 
@@ -212,7 +220,7 @@ impl Submission {
     ) -> Response {
         self.lead_back(&ErrorAnswer::new(status, sentence), |invalid| {
             let (word, wrong) = flash_kind::of_constraint(kind);
-            let field = invalid.field_of(kind, violated, sql);
+            let field = invalid.field_of(kind, (violated, sql), &self.form.params);
             vec![match field.and_then(|at| self.form.params.get(at)) {
                 Some(param) => invalid.field_error(&param.name, word, wrong),
                 None => invalid.error(FORM, word, sentence.to_owned()),

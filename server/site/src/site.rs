@@ -1,6 +1,7 @@
 //! A running site: opened, read again when its folder changes, stopped.
 
 use std::{
+    collections::BTreeSet,
     path::Path,
     sync::{
         Arc,
@@ -19,6 +20,8 @@ use crate::{
     ahead::{self, Ahead},
     compress::Compressor,
     core::{Core, Generation},
+    dialect::Dialect,
+    folder::migrations,
     log::Log,
     opening,
     reading::{read, read_again},
@@ -59,6 +62,12 @@ impl Default for SiteOptions {
     }
 }
 
+/// The names of the migrations in a folder.
+fn migration_names(dir: &Path, config: &Config) -> BTreeSet<String> {
+    let found = migrations(dir, Dialect::of(&config.database)).unwrap_or_default();
+    found.list.into_iter().map(|one| one.name).collect()
+}
+
 /// A site that is being served.
 pub struct Site {
     core: Arc<Core>,
@@ -75,9 +84,21 @@ struct Settings {
     config: Config,
     /// What is wrong with the file since then.
     fault: Option<Problem>,
+    /// The migrations of which the owner knows whether they are applied.
+    migrations: BTreeSet<String>,
 }
 
 impl Settings {
+    /// Migrations that are new in the folder. They are applied at the next start.
+    fn waiting(&mut self, core: &Core) -> Vec<Problem> {
+        let known = &mut self.migrations;
+        let names = migration_names(&core.dir, &self.config).into_iter();
+        let new = names.filter(|name| known.insert(name.clone()));
+        let waits = "is new, and is applied at the next start of the server";
+        new.map(|name| Problem::new(format!("migrations/{name}"), waits))
+            .collect()
+    }
+
     /// The file as it is now; if it cannot be read, the configuration in use. A fault is reported
     /// once, not at every change of another file.
     fn latest(&mut self, core: &Core) -> Config {
@@ -188,6 +209,7 @@ impl Site {
             settings: Mutex::new(Settings {
                 config: config.clone(),
                 fault: None,
+                migrations: migration_names(dir, config),
             }),
             watch: Mutex::new(None),
             ahead: Mutex::new(None),
@@ -253,7 +275,7 @@ impl Site {
         read
     }
 
-    fn read_folder(&self) -> Result<(), Vec<Problem>> {
+    fn read_pages(&self) -> Result<(), Vec<Problem>> {
         let mut settings = self.settings.lock();
         let core = &self.core;
         let mut config = settings.latest(core);
@@ -286,6 +308,17 @@ impl Site {
         } else {
             Err(problems)
         }
+    }
+
+    /// Reads the folder, and says which migrations wait for the next start: a fault may be that
+    /// one of them is missing in the database.
+    fn read_folder(&self) -> Result<(), Vec<Problem>> {
+        let read = self.read_pages();
+        let waiting = self.settings.lock().waiting(&self.core);
+        for problem in &waiting {
+            self.core.log(&problem.to_string());
+        }
+        read.map_err(|problems| problems.into_iter().chain(waiting).collect())
     }
 
     pub(crate) fn core(&self) -> &Core {

@@ -65,6 +65,12 @@ impl Submission {
             let invalid = self.form.invalid.as_ref();
             self.back = invalid.and_then(|invalid| invalid.back(&self.form.params, &given));
         }
+        if let Some(refusal) = self
+            .received
+            .without_encoding(&self.form.uploads, given.form)
+        {
+            return self.refuse_file(&refusal);
+        }
         let mut values = match fields.values(&self.form.params, &path, query.as_deref()) {
             Ok(values) => values,
             Err(bad) if bad.iter().any(|bad| bad.is_in_path) => return self.not_found(),

@@ -86,7 +86,8 @@ fn with_samples(action: &str) -> Option<String> {
 }
 
 fn of_field(form: &Form, tag: &TagText<'_>, text: &str) -> Option<Problem> {
-    if !matches!(&*tag.name, "input" | "select" | "textarea" | "button") {
+    // The reader leaves out `select` and `textarea` with their content.
+    if !matches!(&*tag.name, "input" | "button") {
         return None;
     }
     let name = attribute(tag, "name").filter(|name| !name.contains('{'))?;

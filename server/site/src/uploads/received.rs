@@ -1,5 +1,7 @@
 //! The files of a form that has arrived, as values of its statements.
 
+use std::borrow::Cow;
+
 use millpond_db::{Error, Value};
 use serde_json::{Value as Json, json};
 
@@ -72,10 +74,25 @@ impl Received {
         Ok(())
     }
 
+    /// Why a form is refused that has the name of a file in place of the file. *Counterexample*:
+    /// counted as a form without a file, it would remove the file that is there.
+    pub(crate) fn without_encoding(
+        &self,
+        uploads: &[UploadField],
+        fields: &[(Cow<'_, str>, Cow<'_, str>)],
+    ) -> Option<UploadRefusal> {
+        let is_text = |name: &str| {
+            let mut fields = fields.iter();
+            self.stored.is_none() && fields.any(|(field, text)| field == name && !text.is_empty())
+        };
+        let mut names = uploads.iter().map(|field| field.line.name.as_str());
+        Some(self.missing(names.find(|name| is_text(name))?))
+    }
+
     fn missing(&self, name: &str) -> UploadRefusal {
         let why = match self.stored {
             Some(_) => "",
-            None => " A form with files is sent as multipart/form-data.",
+            None => " A form with files needs enctype=\"multipart/form-data\".",
         };
         let sentence = format!("The file \"{name}\" is missing.{why}");
         UploadRefusal {

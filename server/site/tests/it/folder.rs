@@ -281,7 +281,7 @@ fn one_broken_template_makes_no_faults_elsewhere() {
     let found = |own: &str| problems(&[&well[..], &[("pages/own.html", own)]].concat());
     assert_eq!(
         found("{{ params.q }}{% include 'welll.html' %}"),
-        "pages/own.html:1:26: there is no template `welll.html`\n  hint: create templates/welll.html"
+        "pages/own.html:1:27: there is no template `welll.html`\n  hint: create templates/welll.html"
     );
     let broken = found("{% if params.q %}");
     assert!(
@@ -296,7 +296,7 @@ fn a_misspelt_field_of_a_form_is_a_note() {
         (
             "pages/albums/[id].html",
             "<form method='post' action='/albums/{{ params.id }}/save'>\n<input name='titel'><input name=\"title\">\
-             <select name=tags[]></select><textarea name='{{ params.id }}'></textarea><input name=unlike></form>\
+             <input name=tags[] type=checkbox><textarea name='{{ params.id }}'></textarea><input name=unlike></form>\
              <form action=/albums/1/save><input name=titel></form><input name=titel>",
         ),
         (
@@ -310,7 +310,7 @@ fn a_misspelt_field_of_a_form_is_a_note() {
         (
             "pages/albums/[id]/save.post.sql",
             "-- param: id integer\n-- param: title text\n-- param: tags text[]\n-- name: a :exec\n\
-             update article set title = :title, body = :tags where id = :id;\n-- redirect: /\n",
+             update article set title = :title, body = (select max(value) from json_each(:tags)) where id = :id;\n-- redirect: /\n",
         ),
     ]);
     let config = Config::read(dir.path()).unwrap();
@@ -323,5 +323,33 @@ fn a_misspelt_field_of_a_form_is_a_note() {
             "pages/albums/[id].html:2:55: POST /albums/{id}/save has no parameter `tags[]`\n  hint: did you mean `tags`?",
             "pages/say.html:1:31: POST /say has no parameter `bdy`\n  hint: did you mean `body`?",
         ]
+    );
+}
+
+#[test]
+fn a_migration_that_waits_for_a_restart_is_named_with_what_lacks_it() {
+    let site = TestSite::new(&[(
+        "pages/a.sql",
+        "-- name: a :many\nselect title from article;\n",
+    )]);
+    write(
+        site.dir.path(),
+        &[
+            (
+                "migrations/0002_year.sql",
+                "alter table article add column year integer;\n",
+            ),
+            (
+                "pages/a.sql",
+                "-- name: a :many\nselect title, year from article;\n",
+            ),
+        ],
+    );
+    let problems = site.site.reload().unwrap_err();
+    let said: Vec<String> = problems.iter().map(Problem::to_string).collect();
+    assert!(said[0].contains("no such column: year"), "{said:?}");
+    assert_eq!(
+        said[1],
+        "migrations/0002_year.sql: is new, and is applied at the next start of the server"
     );
 }

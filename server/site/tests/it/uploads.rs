@@ -770,3 +770,30 @@ fn check_knows_the_lines() {
         "{page}"
     );
 }
+
+/// *Counterexample*: a browser without the enctype sends the file's name. As a form without a file
+/// it would take the picture away.
+#[test]
+fn the_name_of_a_file_in_its_place_changes_nothing() {
+    let form = "-- file: picture into uploads = null\n-- name: a :exec\n\
+                update article set body = :picture where id = 1;\n-- redirect: /\n";
+    let bytes = form
+        .replace("into uploads", "as bytes")
+        .replace(":picture where", "hex(:picture) where");
+    let site = TestSite::new(&[
+        ("pages/set.post.sql", form),
+        ("pages/bytes.post.sql", &bytes),
+    ]);
+    for target in ["/set", "/bytes"] {
+        let answer = site.post(target, "picture=a.png");
+        assert_eq!(answer.status, 400, "{target}: {}", answer.body);
+        assert!(answer.body.contains("needs enctype"), "{}", answer.body);
+    }
+    let body = |sql: &str| {
+        site.foreign()
+            .query_row(sql, [], |row| row.get::<_, String>(0))
+            .unwrap()
+    };
+    assert_eq!(body("select body from article where id = 1"), "a < b");
+    assert_eq!(site.post("/set", "picture=").status, 303);
+}
