@@ -86,8 +86,9 @@ impl PageType {
         self.ending == "csv"
     }
 
-    /// The page's bytes. Lines of calendars end with CRLF, and long ones are folded. From XML what no parser accepts is left
-    /// out: one such character in a text of a visitor would end the feed for all its readers.
+    /// The page's bytes. Lines of calendars end with CRLF, and long ones are folded. From XML what
+    /// no parser accepts is left out: one such character in a text of a visitor would end the feed
+    /// for all its readers.
     pub(crate) fn body(&self, text: String) -> Vec<u8> {
         match self.escaping {
             Escaping::Calendar => {

@@ -8,7 +8,9 @@ use crate::{
     Problem,
     core::Generation,
     page::{Form, FormAnswer, RedirectPiece},
+    route::Segment,
     session::Needs,
+    suggest::closest,
 };
 
 /// Notes on all of them.
@@ -50,35 +52,62 @@ fn of_form(generation: &Generation, form: &Form) -> Vec<Problem> {
         .collect()
 }
 
-/// A note, if nothing answers GET at the target. Values in the path could be anything: then only
-/// a target for which there is a page with them is known.
+/// A note, if nothing answers GET at the target. Values in the path could be anything.
 fn note(generation: &Generation, pieces: &[RedirectPiece], file: &PathBuf) -> Option<Problem> {
     let mut target = String::new();
-    let mut has_values = false;
     for piece in pieces {
         match piece {
             RedirectPiece::Text(text) => target.push_str(text),
             RedirectPiece::Value(_) if target.contains(['?', '#']) => break,
-            RedirectPiece::Value(_) => {
-                has_values = true;
-                target.push('1');
-            }
+            RedirectPiece::Value(_) => target.push(VALUE),
         }
     }
     let end = target.find(['?', '#']).unwrap_or(target.len());
-    let path = path::normalize(&target[..end]).ok()?;
+    let target = &target[..end];
+    let sample = target.replace(VALUE, "1");
+    let path = path::normalize(&sample).ok()?;
+    let shown = target.replace(VALUE, "…");
     match answers(generation, &path) {
         Answer::Page => None,
         Answer::OnlyForm => Some(
-            Problem::new(file, format!("leads to {path}, which answers POST only"))
+            Problem::new(file, format!("leads to {shown}, which answers POST only"))
                 .hint("a redirect is followed with GET"),
         ),
-        Answer::Nothing if has_values => None,
+        Answer::Nothing if may_answer(generation, target) => None,
         Answer::Nothing => {
-            let message = format!("leads to {path}, and there is no such page");
-            Some(Problem::new(file, message).hint(format!("write pages{path}.html")))
+            let message = format!("leads to {shown}, and there is no such page");
+            let pages = generation.pages.endpoints.iter();
+            let routes = pages.filter(|endpoint| endpoint.page.is_some());
+            let routes: Vec<String> = routes.map(|it| it.pattern.to_string()).collect();
+            let near = closest(&shown, routes.iter().map(String::as_str));
+            Some(Problem::new(file, message).hint(match near {
+                Some(near) => format!("did you mean {near}?"),
+                None => "no page, file or rule has this address".to_owned(),
+            }))
         }
     }
+}
+
+/// Stands for a value in a target; no file has it in its name.
+const VALUE: char = '\u{1}';
+
+/// Whether a page or a file answers at a target with some values in its path.
+fn may_answer(generation: &Generation, target: &str) -> bool {
+    let Some(at) = target.find(VALUE) else {
+        return false;
+    };
+    let parts: Vec<&str> = target[1..].split('/').collect();
+    let fits = |(segment, part): (&Segment, &&str)| match segment {
+        Segment::Param(_) => true,
+        Segment::Literal(text) => part.contains(VALUE) || text == part,
+    };
+    let mut pages = generation.pages.endpoints.iter();
+    let has_page = pages.any(|endpoint| {
+        let segments = &endpoint.pattern.segments;
+        segments.len() == parts.len() && segments.iter().zip(&parts).all(fits)
+    });
+    let mut files = generation.statics.files();
+    has_page || files.any(|(path, _)| path.starts_with(&target[..at]))
 }
 
 enum Answer {

@@ -196,10 +196,15 @@ fn what_is_probably_not_meant_is_a_note() {
             "pages/unknown.post.sql",
             "-- param: id integer\n-- name: a :exec\ndelete from comment where id = :id;\n-- redirect: /of/:id/some\n",
         ),
+        (
+            "pages/known.post.sql",
+            "-- param: kind text\n-- name: a :exec\ndelete from comment where who = :kind;\n-- redirect: /:kind\n",
+        ),
+        ("pages/login.html", "sign in"),
     ]);
     let config = Config::read(dir.path()).unwrap();
     let report = check(dir.path(), &config).unwrap();
-    assert_eq!((report.pages, report.forms), (2, 4));
+    assert_eq!((report.pages, report.forms), (3, 5));
     let notes: Vec<String> = report.notes.iter().map(Problem::to_string).collect();
     assert_eq!(
         notes,
@@ -208,8 +213,9 @@ fn what_is_probably_not_meant_is_a_note() {
             "pages/two.sql:1:20: no form gives the claim `usr`\n  hint: did you mean `user`?",
             "pages/two.sql:2:1: two columns of `two` are called `id`\n  hint: only one of them can be read; give the other a name: select … as …",
             "pages/go.post.sql: leads to /sign, which answers POST only\n  hint: a redirect is followed with GET",
-            "pages/sign.post.sql: leads to /nowhere, and there is no such page\n  hint: write pages/nowhere.html",
-            "pages/two.sql: leads to /nologin, and there is no such page\n  hint: write pages/nologin.html",
+            "pages/sign.post.sql: leads to /nowhere, and there is no such page\n  hint: no page, file or rule has this address",
+            "pages/two.sql: leads to /nologin, and there is no such page\n  hint: did you mean /login?",
+            "pages/unknown.post.sql: leads to /of/…/some, and there is no such page\n  hint: no page, file or rule has this address",
         ]
     );
 }
@@ -320,7 +326,7 @@ fn a_misspelt_field_of_a_form_is_a_note() {
         notes,
         [
             "pages/albums/[id].html:2:14: POST /albums/{id}/save has no parameter `titel`\n  hint: did you mean `title`?",
-            "pages/albums/[id].html:2:55: POST /albums/{id}/save has no parameter `tags[]`\n  hint: did you mean `tags`?",
+            "pages/albums/[id].html:2:53: POST /albums/{id}/save has no parameter `tags[]`\n  hint: did you mean `tags`?",
             "pages/say.html:1:31: POST /say has no parameter `bdy`\n  hint: did you mean `body`?",
         ]
     );
