@@ -20,7 +20,7 @@ create table album (
   title     text collate "C" not null check (length(title) between 1 and 160),
   artist_id bigint not null references artist (id),
   genre_id  bigint not null references genre (id),
-  released  text collate "C" not null check (released like '____-__-__' and substr(released, 1, 4) between '1900' and '2100'),
+  released  text collate "C" not null check (released ~ '^(19|20)[0-9]{2}-[0-9]{2}-[0-9]{2}$' and released::date is not null),
   unique (artist_id, title)
 );
 

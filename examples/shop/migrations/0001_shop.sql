@@ -20,7 +20,7 @@ create table album (
   title     text not null check (length(title) between 1 and 160),
   artist_id integer not null references artist (id),
   genre_id  integer not null references genre (id),
-  released  text not null check (released like '____-__-__' and substr(released, 1, 4) between '1900' and '2100'),
+  released  text not null check (released = date(released) and substr(released, 1, 4) between '1900' and '2100'),
   unique (artist_id, title)
 ) strict;
 
