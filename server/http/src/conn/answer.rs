@@ -159,8 +159,8 @@ impl<S: Service> Worker<S> {
         head: Head,
         rest: Bytes,
     ) -> Option<Stage> {
-        if let Some(receiver) = exchange.receiver.take() {
-            return self.finish_body(exchange, head, &rest, receiver, connection.peer);
+        if exchange.receiver.is_some() {
+            return self.finish_body(exchange, head, &rest, connection.peer);
         }
         let body = match self.complete_body(connection, exchange, rest) {
             Ok(body) => body,

@@ -1,6 +1,6 @@
 //! Bodies of HTTP/1 that the service takes as they arrive.
 //!
-//! Each piece goes from the decoder to the [receiver](BodyReceiver) before more is read. While the
+//! Each piece goes from the decoder to the [receiver](crate::streamed::BodyReceiver) before more is read. While the
 //! receiver has no room, the connection is at [`Stage::Storing`], reads nothing, and has no
 //! deadline: it waits for the server.
 
@@ -17,7 +17,7 @@ use super::{Connection, NextAction, Stage};
 use crate::h1::{Head, Refusal};
 use crate::limits::{BODY_TURN, SPARE_BUFFERS};
 use crate::response::{Reply, Response, Service};
-use crate::streamed::{BodyHandling, BodyReceiver};
+use crate::streamed::BodyHandling;
 use crate::worker::Worker;
 
 impl<S: Service> Worker<S> {
@@ -146,9 +146,9 @@ impl<S: Service> Worker<S> {
         exchange: &mut Exchange,
         head: Head,
         rest: &[u8],
-        mut receiver: Box<dyn BodyReceiver>,
         peer: SocketAddr,
     ) -> Option<Stage> {
+        let mut receiver = exchange.receiver.take()?;
         let reply = {
             let decoder = &exchange.decoder;
             let request = decoder.request(&head, Bytes::new(), peer, exchange.now);
