@@ -1,8 +1,8 @@
 //! Bodies of HTTP/1 that the service takes as they arrive.
 //!
-//! Each piece goes from the decoder to the [receiver](crate::streamed::BodyReceiver) before more is read. While the
-//! receiver has no room, the connection is at [`Stage::Storing`], reads nothing, and has no
-//! deadline: it waits for the server.
+//! Each piece goes from the decoder to the [receiver](crate::streamed::BodyReceiver) before more
+//! is read. While the receiver has no room, the connection is at [`Stage::Storing`], reads
+//! nothing, and has no deadline: it waits for the server.
 
 use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
