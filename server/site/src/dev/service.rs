@@ -18,7 +18,7 @@ use super::{
     report::of_sentence,
     state::{MARK, WaitEnd},
 };
-use crate::{Sites, SitesService};
+use crate::{Sites, SitesService, problem_details::wants_json};
 
 /// The script of each page.
 pub(super) const SCRIPT: &str = "/_millpond/dev/reload.js";
@@ -210,7 +210,7 @@ fn accepts(request: &Request<'_>, media_type: &str) -> bool {
 }
 
 fn format(request: &Request<'_>) -> ErrorFormat {
-    match accepts(request, "json") && !accepts(request, "text/html") {
+    match wants_json(request, false) {
         true => ErrorFormat::Json,
         false => ErrorFormat::Html {
             is_after_post: request.method != "GET",
