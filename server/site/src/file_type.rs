@@ -7,6 +7,9 @@
 /// Bytes at the beginning of a file that tell its type.
 pub(crate) const SNIFFED: usize = 512;
 
+/// What is shown under this policy has an origin of its own, no scripts and no forms.
+pub(crate) const SANDBOX: &str = "sandbox; default-src 'none'";
+
 /// A type of files.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct FileType {

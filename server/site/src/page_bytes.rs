@@ -12,7 +12,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use crate::{
     file_name::safe_name,
-    file_type::{FileType, SNIFFED},
+    file_type::{FileType, SANDBOX, SNIFFED},
     object::{QueryResult, json},
     page::Page,
     script::is_media_type,
@@ -114,9 +114,6 @@ impl PageBytes {
         })))
     }
 }
-
-/// What is shown under this policy has an origin of its own, no scripts and no forms.
-const SANDBOX: &str = "sandbox; default-src 'none'";
 
 /// The type of an answer.
 ///

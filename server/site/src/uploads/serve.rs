@@ -14,7 +14,7 @@ use super::{FOLDER, Uploads, stored};
 use crate::{
     config::KEEP,
     core::Generation,
-    file_type::FileType,
+    file_type::{FileType, SANDBOX},
     methods::{FILE_METHODS, not_allowed, options},
     statics::{open, refused},
 };
@@ -90,12 +90,9 @@ fn media_type(kind: &FileType) -> String {
 fn fields(kind: &FileType) -> &'static [(&'static str, &'static str)] {
     const CACHE: (&str, &str) = ("Cache-Control", KEEP);
     const ATTACHMENT: (&str, &str) = ("Content-Disposition", "attachment");
-    const SANDBOX: (&str, &str) = (
-        "Content-Security-Policy",
-        "default-src 'none'; style-src 'unsafe-inline'; sandbox",
-    );
+    const POLICY: (&str, &str) = ("Content-Security-Policy", SANDBOX);
     match kind {
-        kind if kind.is_active => &[CACHE, ATTACHMENT, SANDBOX],
+        kind if kind.is_active => &[CACHE, ATTACHMENT, POLICY],
         kind if kind.is_shown => &[CACHE],
         _ => &[CACHE, ATTACHMENT],
     }
