@@ -64,6 +64,12 @@ impl<'b> JsonBody<'b> {
         }
     }
 
+    /// Whether a member of this name is not null.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        let member = self.0.get(name);
+        member.is_some_and(|member| member.get() != "null")
+    }
+
     /// The value of a parameter. `given` has what does not come from the body.
     pub(crate) fn value(&self, param: &Param, given: &Given<'_>) -> Result<Value, BadParam> {
         let member = self.0.get(&param.name).filter(|_| param.in_path.is_none());

@@ -65,10 +65,7 @@ impl Submission {
             let invalid = self.form.invalid.as_ref();
             self.back = invalid.and_then(|invalid| invalid.back(&self.form.params, &given));
         }
-        if let Some(refusal) = self
-            .received
-            .without_encoding(&self.form.uploads, given.form)
-        {
+        if let Some(refusal) = self.received.without_encoding(&self.form.uploads, &fields) {
             return self.refuse_file(&refusal);
         }
         let mut values = match fields.values(&self.form.params, &path, query.as_deref()) {

@@ -106,6 +106,17 @@ impl<'b> WriteBody<'b> {
         }
     }
 
+    /// Whether there is more than nothing under a name.
+    pub(crate) fn gives(&self, name: &str) -> bool {
+        match self {
+            Self::Form(fields) => {
+                let mut fields = fields.iter();
+                fields.any(|(field, text)| field == name && !text.is_empty())
+            }
+            Self::Json(members) => members.has(name),
+        }
+    }
+
     /// What is given as text, which members of JSON are not.
     pub(crate) fn given<'g>(&'g self, path: &'g [&'g str], query: Option<&'g str>) -> Given<'g> {
         let form = match self {

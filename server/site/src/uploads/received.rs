@@ -1,13 +1,11 @@
 //! The files of a form that has arrived, as values of its statements.
 
-use std::borrow::Cow;
-
 use millpond_db::{Error, Value};
 use serde_json::{Value as Json, json};
 
 use super::disk::{StoreFailure, StoredFiles};
 use super::{UploadField, UploadPermit, UploadRefusal};
-use crate::file_type::FileType;
+use crate::{file_type::FileType, write_body::WriteBody};
 
 /// A file that has arrived.
 pub(super) struct ReceivedFile {
@@ -79,20 +77,19 @@ impl Received {
     pub(crate) fn without_encoding(
         &self,
         uploads: &[UploadField],
-        fields: &[(Cow<'_, str>, Cow<'_, str>)],
+        body: &WriteBody<'_>,
     ) -> Option<UploadRefusal> {
-        let is_text = |name: &str| {
-            let mut fields = fields.iter();
-            self.stored.is_none() && fields.any(|(field, text)| field == name && !text.is_empty())
-        };
         let mut names = uploads.iter().map(|field| field.line.name.as_str());
-        Some(self.missing(names.find(|name| is_text(name))?))
+        let name = names.find(|name| self.stored.is_none() && body.gives(name))?;
+        Some(self.missing(name))
     }
 
     fn missing(&self, name: &str) -> UploadRefusal {
         let why = match self.stored {
             Some(_) => "",
-            None => " A form with files needs enctype=\"multipart/form-data\".",
+            None => {
+                " What has a file is sent as multipart/form-data: a form needs enctype=\"multipart/form-data\"."
+            }
         };
         let sentence = format!("The file \"{name}\" is missing.{why}");
         UploadRefusal {

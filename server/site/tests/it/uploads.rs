@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use lab_testkit::{Connection, Response};
-use millpond_http::{Limits, WorkerGroup, listen, run_worker};
+use millpond_http::{Limits, OwnedRequest, WorkerGroup, listen, run_worker};
 
 use crate::{
     both::{Housed, Kind, on_both},
@@ -789,6 +789,11 @@ fn the_name_of_a_file_in_its_place_changes_nothing() {
         assert_eq!(answer.status, 400, "{target}: {}", answer.body);
         assert!(answer.body.contains("needs enctype"), "{}", answer.body);
     }
+    let json = OwnedRequest::new("POST", "/set")
+        .field("Host", "site.test")
+        .field("Content-Type", "application/json")
+        .body(r#"{"picture": "a.png"}"#);
+    assert_eq!(site.ask(&json).status, 400);
     let body = |sql: &str| {
         site.foreign()
             .query_row(sql, [], |row| row.get::<_, String>(0))
