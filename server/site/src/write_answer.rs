@@ -12,6 +12,8 @@ use crate::{
     page_type::JSON,
     rules::local,
     script::Rows,
+    session::BegunSession,
+    sign::SessionChange,
     submit::{Submission, see_other, target},
 };
 
@@ -21,8 +23,10 @@ impl Submission {
         &self,
         values: &[Value],
         results: Vec<ResultRows>,
-        cookies: impl Iterator<Item = String>,
+        change: &SessionChange,
+        seen: Option<String>,
     ) -> Response {
+        let cookies = change.cookie().map(str::to_owned).into_iter().chain(seen);
         let (created, bare) = match &self.form.answer {
             FormAnswer::Redirect(pieces) => {
                 let next = self.next(values, &results);
@@ -35,7 +39,12 @@ impl Submission {
             let to = target(pieces, values, &results);
             local(&to)
         });
-        let document = document(&self.form, bare, results);
+        let mut document = document(&self.form, bare, results);
+        if let SessionChange::Begun(begun) = change
+            && self.generation.sessions.take_tokens()
+        {
+            document = with_token(document, begun);
+        }
         let status = match (&location, &document) {
             (Some(_), _) => 201,
             (None, Some(_)) => 200,
@@ -57,6 +66,23 @@ impl Submission {
             None => response.empty(),
         }
     }
+}
+
+/// The members of a token beside the others (RFC 6749 section 5.1). A list or a single value has no
+/// members, and takes none.
+fn with_token(document: Option<Json>, begun: &BegunSession) -> Option<Json> {
+    let mut members = match document {
+        None => Map::new(),
+        Some(Json::Object(members)) => members,
+        other => return other,
+    };
+    let token = [
+        ("access_token", Json::from(&*begun.token)),
+        ("token_type", "Bearer".into()),
+        ("expires_in", begun.lifetime.as_secs().into()),
+    ];
+    members.extend(token.map(|(name, value)| (name.to_owned(), value)));
+    Some(Json::Object(members))
 }
 
 /// What the steps gave, as a page without a template shows it; none if nothing is given. The steps
