@@ -124,7 +124,6 @@ impl Generation {
     ///
     /// # Errors
     /// The answer to a request with a bad token.
-    #[inline]
     pub(crate) fn admit_token(&self, request: &Request<'_>) -> Result<Admission, Response> {
         match self.sessions.token_end(request) {
             Ok(None) => Ok(Admission::default()),

@@ -27,6 +27,7 @@ use sqlite::check_sqlite;
 
 mod reach;
 mod targets;
+mod tokens;
 
 pub use reach::ReachReport;
 
@@ -239,6 +240,7 @@ fn report(dir: &Path, config: &Config, database: &Database) -> Result<CheckRepor
         let mut notes = generation.pages.doubts.clone();
         let reached = reach::reached(&generation);
         notes.extend(reach::notes(&generation, &reached));
+        notes.extend(tokens::notes(&generation));
         notes.extend(shadowed(&config.rules));
         notes.extend(hidden(&generation));
         notes.extend(targets::nowhere(&generation));

@@ -402,6 +402,20 @@ impl SiteService {
         }
     }
 
+    /// The same by the rules of the configuration, if there are any.
+    fn answer_at(
+        &self,
+        generation: &Arc<Generation>,
+        key: &mut Vec<u8>,
+        request: &Request<'_>,
+        path: &str,
+    ) -> Reply {
+        match &generation.rules {
+            None => self.answer(generation, key, request, path),
+            Some(rules) => self.answer_by_rules(rules, generation, key, request, path),
+        }
+    }
+
     /// The answer at a target that the client does not see. It is never a redirect: if the rewrite
     /// applied to the new address too, the client would be redirected for ever.
     fn rewritten(
@@ -520,14 +534,12 @@ impl Service for SiteService {
                 Some(rules) => rules.with_fields(request.path, reply),
             };
         };
-        let admission = match generation.admit_token(request) {
-            Ok(admission) => admission,
-            Err(refused) => return with_fields(generation, &path, refused).into(),
-        };
-        let reply = match &generation.rules {
-            None => self.answer(generation, key, request, &path),
-            Some(rules) => self.answer_by_rules(rules, generation, key, request, &path),
-        };
-        admission.apply(reply)
+        if generation.sessions.take_tokens() {
+            return match generation.admit_token(request) {
+                Ok(admission) => admission.apply(self.answer_at(generation, key, request, &path)),
+                Err(refused) => with_fields(generation, &path, refused).into(),
+            };
+        }
+        self.answer_at(generation, key, request, &path)
     }
 }

@@ -68,6 +68,9 @@ impl Submission {
     }
 }
 
+/// The members of a token in an answer.
+pub(crate) const TOKEN_MEMBERS: [&str; 3] = ["access_token", "token_type", "expires_in"];
+
 /// The members of a token beside the others (RFC 6749 section 5.1). A list or a single value has no
 /// members, and takes none.
 fn with_token(document: Option<Json>, begun: &BegunSession) -> Option<Json> {
@@ -76,12 +79,12 @@ fn with_token(document: Option<Json>, begun: &BegunSession) -> Option<Json> {
         Some(Json::Object(members)) => members,
         other => return other,
     };
-    let token = [
-        ("access_token", Json::from(&*begun.token)),
-        ("token_type", "Bearer".into()),
-        ("expires_in", begun.lifetime.as_secs().into()),
+    let values = [
+        Json::from(&*begun.token),
+        "Bearer".into(),
+        begun.lifetime.as_secs().into(),
     ];
-    members.extend(token.map(|(name, value)| (name.to_owned(), value)));
+    members.extend(TOKEN_MEMBERS.map(str::to_owned).into_iter().zip(values));
     Some(Json::Object(members))
 }
 

@@ -54,6 +54,10 @@ fn start(settings: &str) -> (tempfile::TempDir, Server) {
             "-- name: note :one\nselect count(*) as notes from note;\n",
         ),
         ("pages/open.html", "open: {{ note.notes }}"),
+        (
+            "pages/editor/send.post.sql",
+            "-- file: picture into uploads/editor\n-- name: at :one\nselect :picture as address;\n-- json: at\n",
+        ),
         ("static/editor/plan.html", SECRET),
         ("static/editor/files/a.txt", SECRET),
         ("static/open.txt", "open"),
@@ -62,6 +66,70 @@ fn start(settings: &str) -> (tempfile::TempDir, Server) {
     }
     let server = serve(site.path());
     (site, server)
+}
+
+const UPLOADS: &str = "[[require]]\npath = \"/uploads/editor/*\"\nclaims = \"role = 'editor'\"\n";
+
+#[test]
+fn uploads_are_sent_and_seen_by_those_who_may_enter() {
+    let (site, server) = start(&format!("[session]\nbearer = true\n{UPLOADS}"));
+    let part =
+        "--x\r\nContent-Disposition: form-data; name=\"picture\"; filename=\"a.txt\"\r\n\r\n";
+    let body = format!("{part}{SECRET}\r\n--x--\r\n");
+    let send = |path: &str, field: &str| {
+        let mut connection = Connection::open(server.address());
+        connection.send(format!(
+            "POST {path} HTTP/1.1\r\nHost: a\r\nAccept: application/json\r\n{field}\
+             Content-Type: multipart/form-data; boundary=x\r\nContent-Length: {}\r\n\r\n{body}",
+            body.len()
+        ));
+        connection.receive()
+    };
+    let (editor, reader) = (enter(&server, "editor"), enter(&server, "reader"));
+    let token = |value: &str| format!("Authorization: Bearer {value}\r\n");
+    let cookie = |value: &str| format!("Cookie: __Host-session={value}\r\n");
+    for path in ["/editor/send", "/s/send", "/x/../editor/%73end"] {
+        for (field, status) in [
+            (String::new(), 401),
+            (token("x"), 401),
+            (token(&reader), 403),
+            (cookie(&reader), 403),
+            (cookie("x"), 401),
+            (token(&editor) + &cookie(&reader), 400),
+        ] {
+            assert_eq!(send(path, &field).status, status, "{path} {field}");
+        }
+    }
+    let folder = site.path().join("uploads/editor");
+    let stored = std::fs::read_dir(folder).map_or(0, Iterator::count);
+    assert_eq!(stored, 0, "nothing was stored");
+    let made = send("/editor/send", &token(&editor));
+    assert_eq!(made.status, 200, "{}", made.text());
+    let address = made.text();
+    let address = address.split('"').nth(3).unwrap();
+    assert!(address.starts_with("/uploads/editor/"), "{address}");
+    let see = |address: &str, field: &str| {
+        let fields = if field.is_empty() {
+            vec![]
+        } else {
+            vec![field.trim_end()]
+        };
+        Connection::open(server.address()).get_with(address, &fields)
+    };
+    let shown = see(address, &cookie(&editor));
+    assert_eq!((shown.status, &*shown.text()), (200, SECRET));
+    assert_eq!(shown.field("cache-control"), Some("private, no-cache"));
+    for field in [String::new(), cookie(&reader), token(&reader)] {
+        for address in [
+            address.to_owned(),
+            address.replace("/editor/", "/x/../editor/"),
+        ] {
+            let refused = see(&address, &field);
+            assert_eq!(refused.status, 403, "{address} {field}");
+            assert!(!refused.text().contains("secret"));
+        }
+    }
+    assert!(server.stop().0.success());
 }
 
 /// Signs in, and gives the value of the session.

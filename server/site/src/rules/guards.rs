@@ -17,26 +17,32 @@ pub(crate) struct RequireRule {
     pub(crate) place: RulePosition,
 }
 
-/// A pattern that stands for a folder as well if it is for all that is in it: `/editor/*` is
-/// `/editor` too.
+/// A pattern to which a slash at the end makes no difference: `/editor/*` is `/editor` too, and
+/// `/editor` is `/editor/`. One of the two addresses leads to the other, or a folder is listed
+/// there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FolderPattern {
     pub(crate) pattern: PathPattern,
-    folder: Option<PathPattern>,
+    other: Option<PathPattern>,
 }
 
 impl FolderPattern {
     /// Reads a pattern; what is wrong with it is a sentence.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let pattern = PathPattern::parse(text)?;
-        let bare = text.strip_suffix("/*").filter(|bare| !bare.is_empty());
-        let folder = bare.map(PathPattern::parse).transpose()?;
-        Ok(Self { pattern, folder })
+        let bare = text.strip_suffix("/*").or_else(|| text.strip_suffix('/'));
+        let other = match bare {
+            Some("") => None,
+            Some(bare) => Some(PathPattern::parse(bare)?),
+            None if text.ends_with('*') => None,
+            None => Some(PathPattern::parse(&format!("{text}/"))?),
+        };
+        Ok(Self { pattern, other })
     }
 
     pub(crate) fn matches(&self, path: &str) -> bool {
-        let is_folder = || self.folder.as_ref().is_some_and(|it| it.matches(path));
-        self.pattern.matches(path) || is_folder()
+        let is_other = || self.other.as_ref().is_some_and(|it| it.matches(path));
+        self.pattern.matches(path) || is_other()
     }
 
     /// Whether a path of a page with values in its path may match.
@@ -245,7 +251,8 @@ mod tests {
             ("GET", "/", "a"),
             ("GET", "/login", ""),
             ("POST", "/login", ""),
-            ("GET", "/login/", "a"),
+            ("GET", "/login/", ""),
+            ("GET", "/login/x", "a"),
             ("GET", "/public", ""),
             ("GET", "/public/x", ""),
             ("GET", "/publicx", "a"),
@@ -259,6 +266,9 @@ mod tests {
             ("POST", "/x/posts/7", "ad"),
             ("GET", "//editor", "a"),
             ("GET", "/about", "ae"),
+            ("GET", "/about/", "ae"),
+            ("GET", "/about/x", "a"),
+            ("GET", "/editor/posts/7/", "abcd"),
             ("GET", "/old", "af"),
             ("GET", "/older/x", "af"),
         ] {

@@ -39,18 +39,10 @@ impl Sessions {
     ///
     /// # Errors
     /// The request is not to be answered.
-    #[inline]
     pub(crate) fn token_end(
         &self,
         request: &Request<'_>,
     ) -> Result<Option<CookieExpiry>, TokenFault> {
-        if !self.bearer {
-            return Ok(None);
-        }
-        self.checked_token(request)
-    }
-
-    fn checked_token(&self, request: &Request<'_>) -> Result<Option<CookieExpiry>, TokenFault> {
         let Some(token) = self.sent_token(request) else {
             return Ok(None);
         };

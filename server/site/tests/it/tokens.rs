@@ -1,10 +1,11 @@
 //! Tokens of programs: the session's value in `Authorization: Bearer`.
 
 use millpond_http::OwnedRequest;
+use millpond_site::Config;
 
 use crate::{
     sessions::{SITE, cookie, get, register},
-    support::{Answer, TestSite},
+    support::{Answer, TestSite, folder},
 };
 
 fn site(more: &[(&str, &str)]) -> TestSite {
@@ -259,4 +260,35 @@ fn a_token_ends_with_its_account_where_a_query_looks() {
     site.until("the session has ended", || {
         with(&site, "/api/me", &ann).status == 404
     });
+}
+
+#[test]
+fn check_names_sign_ins_that_give_no_token() {
+    let notes = |form: &str| {
+        let settings = "[database]\nurl = \"sqlite:site.db\"\n[session]\nbearer = true\n";
+        let dir = folder(&[("millpond.toml", settings), ("pages/in.post.sql", form)]);
+        let config = Config::read(dir.path()).unwrap();
+        let report = millpond_site::check(dir.path(), &config).unwrap();
+        let notes = report.notes.iter().map(ToString::to_string);
+        notes.collect::<Vec<_>>().join("\n")
+    };
+    let query =
+        "-- name: account :one\nselect id, title as token_type from article where id = :id;\n";
+    let claims = format!("{query}-- claims: user = account.id\n");
+    for (lines, said) in [
+        ("-- redirect: /\n", "no form gives a token"),
+        (
+            "-- json: all\n-- name: all :many\nselect id from article;\n",
+            "the answer is a list",
+        ),
+        ("-- json: account\n", "the column `token_type` is not shown"),
+        (
+            "-- name: expires_in :one\nselect 1 as x;\n",
+            "the query `expires_in` is not shown",
+        ),
+    ] {
+        let notes = notes(&format!("{claims}{lines}"));
+        assert!(notes.contains(said), "{lines}: {notes}");
+    }
+    assert_eq!(notes(&claims), "");
 }
