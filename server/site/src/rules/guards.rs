@@ -95,7 +95,7 @@ type Map = HashMap<String, Vec<usize>, foldhash::fast::RandomState>;
 #[derive(Debug)]
 pub(crate) struct Guards {
     pub(crate) rules: Vec<RequireRule>,
-    /// By the first part of the path, in their order; those for any first part are in each list.
+    /// By the first part of the path, in their order.
     by_first_part: Map,
     /// Those for any first part.
     others: Vec<usize>,
@@ -109,22 +109,20 @@ impl Guards {
         if rules.is_empty() {
             return None;
         }
-        let numbered = || rules.iter().enumerate();
-        let is_other = |rule: &RequireRule| rule.path.first_part().is_none();
-        let others = numbered().filter(|(_, rule)| is_other(rule));
-        let mut by_first_part = Map::default();
-        for part in rules.iter().filter_map(|rule| rule.path.first_part()) {
-            let is_here = |rule: &RequireRule| rule.path.first_part().is_none_or(|it| it == part);
-            let here = numbered().filter(|(_, rule)| is_here(rule));
-            let list = || here.map(|(number, _)| number).collect();
-            by_first_part.entry(part.to_owned()).or_insert_with(list);
-        }
-        Some(Self {
-            others: others.map(|(number, _)| number).collect(),
-            by_first_part,
-            by_other_address: Map::default(),
+        let mut guards = Self {
             rules: rules.to_vec(),
-        })
+            by_first_part: Map::default(),
+            others: Vec::new(),
+            by_other_address: Map::default(),
+        };
+        for (number, rule) in rules.iter().enumerate() {
+            let list = match rule.path.first_part() {
+                Some(part) => guards.by_first_part.entry(part.to_owned()).or_default(),
+                None => &mut guards.others,
+            };
+            list.push(number);
+        }
+        Some(guards)
     }
 
     /// What is required for a method at a path in its normal form.
@@ -133,22 +131,32 @@ impl Guards {
         method: &'p str,
         path: &'p str,
     ) -> impl Iterator<Item = &'g Require> + use<'g, 'p> {
-        let here = self.listed(path).iter();
-        let here = here.filter(move |number| self.rules[**number].holds_at(path));
+        let here = self.listed(path);
+        let here = here.filter(move |number| self.rules[*number].holds_at(path));
         let by_file = match self.by_other_address.is_empty() {
             true => None,
             false => self.by_other_address.get(path),
         };
-        let all = here.chain(by_file.into_iter().flatten());
-        let rules = all.map(|number| &self.rules[*number]);
+        let all = here.chain(by_file.into_iter().flatten().copied());
+        let rules = all.map(|number| &self.rules[number]);
         let rules = rules.filter(move |rule| rule.holds_for(method));
         rules.map(|rule| &rule.require)
     }
 
-    /// The rules that may hold at a path, by its first part.
-    fn listed(&self, path: &str) -> &[usize] {
-        let listed = self.by_first_part.get(first_part(path));
-        listed.unwrap_or(&self.others)
+    /// The rules that may hold at a path, by its first part, in the order of the file.
+    fn listed<'g>(&'g self, path: &str) -> impl Iterator<Item = usize> + use<'g> {
+        let own = self.by_first_part.get(first_part(path));
+        let mut own = own
+            .map_or(&[][..], Vec::as_slice)
+            .iter()
+            .copied()
+            .peekable();
+        let mut others = self.others.iter().copied().peekable();
+        std::iter::from_fn(move || match (own.peek(), others.peek()) {
+            (Some(one), Some(other)) if other < one => others.next(),
+            (Some(_), _) => own.next(),
+            (None, _) => others.next(),
+        })
     }
 
     /// Lets a rule for one address of a file hold at all its addresses. *Counterexample*: the rule
@@ -158,7 +166,7 @@ impl Guards {
         for (path, _) in statics.files() {
             let addresses = addresses(path, statics, settings);
             let lists = addresses.iter().map(|path| self.listed(path));
-            let numbers: BTreeSet<usize> = lists.flatten().copied().collect();
+            let numbers: BTreeSet<usize> = lists.flatten().collect();
             for number in numbers {
                 let rule = &self.rules[number];
                 let is_excepted = |path: &String| rule.except.iter().any(|it| it.matches(path));
