@@ -117,6 +117,7 @@ impl Ask {
     fn fail(&self, failure: &PageFailure) -> Response {
         if *failure == PageFailure::Away
             && self.page.is_public()
+            && !self.generation.may_be_guarded(self.visitor.path())
             && let Some(stale) = self.stale()
         {
             self.core.outcomes.given_stale();

@@ -25,7 +25,11 @@ use crate::{
 };
 use sqlite::check_sqlite;
 
+mod reach;
 mod targets;
+mod tokens;
+
+pub use reach::ReachReport;
 
 /// The result of a check of a site.
 #[derive(Clone, Debug, Default)]
@@ -36,6 +40,8 @@ pub struct CheckReport {
     pub forms: usize,
     /// Every query, with what it depends on.
     pub queries: Vec<QueryReport>,
+    /// What each `[[require]]` entry reaches.
+    pub reached: Vec<ReachReport>,
     /// Pages and files that never respond, or not at their own address: allowed, but probably not
     /// intended.
     pub notes: Vec<Problem>,
@@ -95,6 +101,11 @@ pub fn check(dir: &Path, config: &Config) -> Result<CheckReport, Vec<Problem>> {
                 all.requirements.extend(report.requirements);
                 all.pending.extend(report.pending);
                 all.notes.extend(below(&host.shown, report.notes));
+                let reached = report.reached.into_iter();
+                all.reached.extend(reached.map(|rule| ReachReport {
+                    file: host.shown.join(&rule.file),
+                    ..rule
+                }));
                 all.queries
                     .extend(report.queries.into_iter().map(|query| QueryReport {
                         file: host.shown.join(&query.file),
@@ -227,6 +238,9 @@ fn report(dir: &Path, config: &Config, database: &Database) -> Result<CheckRepor
             return Err(unread.to_vec());
         }
         let mut notes = generation.pages.doubts.clone();
+        let reached = reach::reached(&generation);
+        notes.extend(reach::notes(&generation, &reached));
+        notes.extend(tokens::notes(&generation));
         notes.extend(shadowed(&config.rules));
         notes.extend(hidden(&generation));
         notes.extend(targets::nowhere(&generation));
@@ -238,6 +252,7 @@ fn report(dir: &Path, config: &Config, database: &Database) -> Result<CheckRepor
             pages: pages.count(),
             forms: forms.sum(),
             queries: queries(&generation),
+            reached,
             notes,
             ..CheckReport::default()
         })

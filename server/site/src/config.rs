@@ -10,6 +10,7 @@ mod hosts;
 mod keys;
 mod manual;
 mod read;
+mod require;
 mod rules;
 mod session;
 mod tables;

@@ -21,7 +21,7 @@ use crate::{
     page::{Counters, Page, PageQuery},
     params::Given,
     route::Match,
-    session::{Gate, Session},
+    session::{Gate, Session, gate},
 };
 
 pub use visitor_kind::ExplainedVisitor;
@@ -65,6 +65,7 @@ impl Site {
         {
             explanation["rewritten_to"] = to.into();
         }
+        rules(&mut explanation, &generation, &path, session.as_ref());
         match generation.pages.router.find(&path) {
             Some(found) => {
                 let request = ExplainedPage {
@@ -246,11 +247,22 @@ fn shown(
     })
 }
 
+/// What the rules of the settings want of a session at a path, and whether it is enough.
+fn rules(explanation: &mut Value, generation: &Generation, path: &str, session: Option<&Session>) {
+    let wanted = generation.required_at("GET", path);
+    if wanted.is_empty() {
+        return;
+    }
+    let is_open = gate(wanted.iter().copied(), session) == Gate::Open;
+    let wanted = wanted.iter().map(|wanted| wanted.condition.to_string());
+    explanation["rules"] = json!({ "want": wanted.collect::<Vec<_>>(), "met": is_open });
+}
+
 /// What the page wants of a session, and what it finds.
 fn visitor(explanation: &mut Value, page: &Page, session: Option<&Session>) {
     let needs = &page.needs;
     explanation["needs_session"] = (!needs.is_none()).into();
-    let required = needs.require.iter().map(|wanted| &wanted.claim);
+    let required = needs.require.iter().map(|wanted| &wanted.condition.claim);
     let mut used: Vec<&String> = required.collect();
     for claim in &needs.claims {
         if !used.contains(&&claim.name) {
@@ -270,6 +282,9 @@ fn visitor(explanation: &mut Value, page: &Page, session: Option<&Session>) {
         Gate::SignIn(path) if page.is_for_people() => explanation["led_to"] = path.into(),
         // A program cannot sign in: a session may help, but there is no redirect.
         Gate::SignIn(_) => explanation["refused_without"] = true.into(),
+        Gate::Closed if session.is_none() && !page.is_for_people() => {
+            explanation["refused_without"] = true.into();
+        }
         Gate::Closed => explanation["closed"] = true.into(),
     }
 }

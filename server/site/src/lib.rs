@@ -14,6 +14,7 @@
 //! - `ahead`: hot pages that are made again before a request, after a change and after a restart;
 //! - `statics`, `watch`, `compress`: files, the watch over their changes, and codings in the
 //!   background;
+//! - `admission`: who is given an answer at all;
 //! - `rules`, `addresses`, `listing`: redirects, rewrites and fields; short addresses and lists of
 //!   files;
 //! - `session`, `sign`: the identity of a visitor, and the forms that sign in and out;
@@ -24,6 +25,7 @@
 //! - `config`: `millpond.toml`.
 
 mod addresses;
+mod admission;
 mod ahead;
 mod answer;
 mod cached;
@@ -88,7 +90,7 @@ mod watch;
 mod write_answer;
 mod write_body;
 
-pub use check::{CheckReport, QueryReport, check, repair};
+pub use check::{CheckReport, QueryReport, ReachReport, check, repair};
 pub use config::{Config, DatabaseUrl, PostgresUrl, TlsSettings, listen_address};
 pub use dev::DevService;
 pub use explain::ExplainedVisitor;

@@ -13,7 +13,7 @@ use crate::{
     dialect::Dialect,
     error_answer::{self, ErrorPages, PreparedErrors},
     folder::{Folder, MAX_SOURCE},
-    rules::{Rules, loops},
+    rules::{Rules, closed_targets, loops},
     session::{Purpose, Sessions},
     statics::Statics,
 };
@@ -156,6 +156,10 @@ fn assemble(
         return Err(faults);
     }
     let own = |status, sentence| own_error_page(&pages, status, sentence);
+    let mut rules = Rules::compile(&config.rules);
+    if let Some(guards) = rules.as_mut().and_then(|rules| rules.guards.as_mut()) {
+        guards.reach_files(&statics, &config.files);
+    }
     let file_404 = || file_404(&statics).filter(|_| !pages.error_pages.has(404));
     let generation = Generation {
         edition: before.map_or(0, |before| before.edition + 1),
@@ -178,7 +182,7 @@ fn assemble(
         ),
         errors: PreparedErrors::default(),
         addresses: Addresses::new(&statics, &pages.router, &config.files),
-        rules: Rules::compile(&config.rules),
+        rules,
         statics,
         sessions,
         pages,
@@ -190,6 +194,10 @@ fn assemble(
             to.map(str::to_owned)
         })
     });
+    let closed = generation.rules.as_ref().map_or_else(Vec::new, |rules| {
+        closed_targets(rules, |path| generation.path_behind(path))
+    });
+    let circles: Vec<Problem> = circles.into_iter().chain(closed).collect();
     if circles.is_empty() {
         Ok(generation)
     } else {

@@ -17,21 +17,21 @@ use millpond_store::Hit;
 
 use crate::{
     addresses::AddressMatch,
+    admission::Admission,
     answer::{Ask, MissOrBypass, owned},
     cached::{Cached, page_key},
     core::{Core, Generation},
     dev::DevState,
     error_answer::ErrorAnswer,
-    form,
+    form::{self, Refused},
     methods::{ALL_METHODS, FILE_METHODS, KNOWN, WriteMethod, not_allowed, options, options_of},
     page::Page,
     params::{BadParam, Given},
     route::Match,
     rules::{HIT, Rules, encode_path, local, moved, split},
     session::{Gate, Needs, Session},
-    sign::sign_in,
     submit::Submission,
-    uploads::Received,
+    uploads::{Received, with_fields},
     validity::{PageHit, of_file, of_page},
     visitor::Visitor,
     write_body::BodyKind,
@@ -168,11 +168,7 @@ impl SiteService {
         let session = generation.sessions.of(request);
         match needs.gate(session.as_ref()) {
             Gate::Open => Ok(session),
-            Gate::SignIn(path) if is_for_people => Err(sign_in(path, request)),
-            _ => {
-                let error = ErrorAnswer::new(403, "You have no access to this page.");
-                Err(generation.refuse(request, &error.of_api(!is_for_people)))
-            }
+            closed => Err(generation.turn_away(request, closed, session.is_some(), !is_for_people)),
         }
     }
 
@@ -289,7 +285,7 @@ impl SiteService {
         let Some(form) = endpoint.form(method) else {
             return Err(not_taken_here(generation, found, request));
         };
-        let checked = form::guard(request)
+        let checked = guarded(generation, request)
             .and_then(|()| BodyKind::of(request, method))
             .and_then(|kind| form::preconditions(request, endpoint.page.is_some()).map(|()| kind));
         let is_for_people = form.is_for_people();
@@ -406,6 +402,20 @@ impl SiteService {
         }
     }
 
+    /// The same by the rules of the configuration, if there are any.
+    fn answer_at(
+        &self,
+        generation: &Arc<Generation>,
+        key: &mut Vec<u8>,
+        request: &Request<'_>,
+        path: &str,
+    ) -> Reply {
+        match &generation.rules {
+            None => self.answer(generation, key, request, path),
+            Some(rules) => self.answer_by_rules(rules, generation, key, request, path),
+        }
+    }
+
     /// The answer at a target that the client does not see. It is never a redirect: if the rewrite
     /// applied to the new address too, the client would be redirected for ever.
     fn rewritten(
@@ -441,14 +451,32 @@ impl SiteService {
         request: &Request<'_>,
         path: &str,
     ) -> Reply {
-        let reply = if let Some(response) = rules.redirect(path, request.query) {
-            response.into()
-        } else if let Some(target) = rules.rewrite(path, request.query) {
-            self.rewritten(generation, key, request, &target)
-        } else {
-            self.answer(generation, key, request, path)
+        let admission = match &rules.guards {
+            None => Ok(Admission::default()),
+            Some(_) => generation.admit_at(request, path),
+        };
+        let reply = match admission {
+            Err(refused) => refused.into(),
+            Ok(admission) => {
+                let reply = if let Some(response) = rules.redirect(path, request.query) {
+                    response.into()
+                } else if let Some(target) = rules.rewrite(path, request.query) {
+                    self.rewritten(generation, key, request, &target)
+                } else {
+                    self.answer(generation, key, request, path)
+                };
+                admission.apply(reply)
+            }
         };
         rules.with_fields(path, reply)
+    }
+}
+
+/// Refuses a write that a page of another site has sent.
+fn guarded(generation: &Generation, request: &Request<'_>) -> Result<(), Refused> {
+    match generation.sessions.has_token_alone(request) {
+        true => Ok(()),
+        false => form::guard(request),
     }
 }
 
@@ -506,9 +534,12 @@ impl Service for SiteService {
                 Some(rules) => rules.with_fields(request.path, reply),
             };
         };
-        match &generation.rules {
-            None => self.answer(generation, key, request, &path),
-            Some(rules) => self.answer_by_rules(rules, generation, key, request, &path),
+        if generation.sessions.take_tokens() {
+            return match generation.admit_token(request) {
+                Ok(admission) => admission.apply(self.answer_at(generation, key, request, &path)),
+                Err(refused) => with_fields(generation, &path, refused).into(),
+            };
         }
+        self.answer_at(generation, key, request, &path)
     }
 }

@@ -18,7 +18,10 @@ use crate::{
     error_answer::{BUSY, ErrorAnswer},
     page::{ArgumentSource, Verify},
     rules::{VALUE, local},
-    session::{Attempt, Claims, LONGEST_PASSWORD, PasswordRefusal, SHORTEST_PASSWORD, is_path},
+    session::{
+        Attempt, BegunSession, Claims, LONGEST_PASSWORD, PasswordRefusal, SHORTEST_PASSWORD,
+        is_path,
+    },
     submit::{Submission, see_other, target},
 };
 
@@ -55,6 +58,25 @@ fn own_page(request: &Request<'_>) -> Option<String> {
 
 /// Claims that no cookie can hold.
 pub(crate) struct NoCookie;
+
+/// What a form does with the session.
+pub(crate) enum SessionChange {
+    Unchanged,
+    Begun(BegunSession),
+    /// The value of Set-Cookie that ends it in the browser.
+    Ended(String),
+}
+
+impl SessionChange {
+    /// The value of Set-Cookie.
+    pub(crate) fn cookie(&self) -> Option<&str> {
+        match self {
+            Self::Unchanged => None,
+            Self::Begun(begun) => Some(&begun.cookie),
+            Self::Ended(cookie) => Some(cookie),
+        }
+    }
+}
 
 impl Submission {
     /// Reads the queries above the `-- verify:` line.
@@ -134,22 +156,22 @@ impl Submission {
         Ok(())
     }
 
-    /// The `Set-Cookie` of a form that begins or ends a session.
+    /// Begins or ends the session, as the form says.
     ///
     /// # Errors
     /// No cookie can hold the claims. The owner has been notified.
-    pub(crate) fn cookie(
+    pub(crate) fn change_session(
         &self,
         values: &[Value],
         results: &[ResultRows],
-    ) -> Result<Option<String>, NoCookie> {
+    ) -> Result<SessionChange, NoCookie> {
         let signing = &self.form.signing;
         let sessions = &self.generation.sessions;
         if signing.is_logout {
-            return Ok(Some(sessions.end()));
+            return Ok(SessionChange::Ended(sessions.end()));
         }
         if signing.claims.is_empty() {
-            return Ok(None);
+            return Ok(SessionChange::Unchanged);
         }
         let claims = signing.claims.iter().map(|(name, source)| {
             let value = match source {
@@ -162,8 +184,8 @@ impl Submission {
         });
         let claims = claims.filter(|(_, value)| *value != Value::Null).collect();
         let request = self.request.as_request();
-        let cookie = sessions.begin(Claims::new(claims), request.received);
-        let Some(cookie) = cookie else {
+        let begun = sessions.begin(Claims::new(claims), request.received);
+        let Some(begun) = begun else {
             self.core.log(&format!(
                 "{}: the claims are too long for a cookie, or one of them is neither a text nor a number nor true or false",
                 self.form
@@ -171,7 +193,7 @@ impl Submission {
             return Err(NoCookie);
         };
         self.warn_about_http(&request);
-        Ok(Some(cookie))
+        Ok(SessionChange::Begun(begun))
     }
 
     /// The path that a parameter or a column names, if the form follows one and it is a path of

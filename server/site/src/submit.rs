@@ -104,10 +104,10 @@ impl Submission {
         results.extend(written);
         self.delete_files(&results);
         let seen = self.seen(position);
-        let Ok(cookie) = self.cookie(&values, &results) else {
+        let Ok(change) = self.change_session(&values, &results) else {
             return Err(self.broken_after_write(seen));
         };
-        Ok(self.done(&values, results, cookie.into_iter().chain(seen)))
+        Ok(self.done(&values, results, &change, seen))
     }
 
     /// Runs the statements after the look-ups in one transaction. The answer is sent after the

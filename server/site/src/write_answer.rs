@@ -12,6 +12,8 @@ use crate::{
     page_type::JSON,
     rules::local,
     script::Rows,
+    session::BegunSession,
+    sign::SessionChange,
     submit::{Submission, see_other, target},
 };
 
@@ -21,8 +23,10 @@ impl Submission {
         &self,
         values: &[Value],
         results: Vec<ResultRows>,
-        cookies: impl Iterator<Item = String>,
+        change: &SessionChange,
+        seen: Option<String>,
     ) -> Response {
+        let cookies = change.cookie().map(str::to_owned).into_iter().chain(seen);
         let (created, bare) = match &self.form.answer {
             FormAnswer::Redirect(pieces) => {
                 let next = self.next(values, &results);
@@ -35,7 +39,12 @@ impl Submission {
             let to = target(pieces, values, &results);
             local(&to)
         });
-        let document = document(&self.form, bare, results);
+        let mut document = document(&self.form, bare, results);
+        if let SessionChange::Begun(begun) = change
+            && self.generation.sessions.take_tokens()
+        {
+            document = with_token(document, begun);
+        }
         let status = match (&location, &document) {
             (Some(_), _) => 201,
             (None, Some(_)) => 200,
@@ -57,6 +66,26 @@ impl Submission {
             None => response.empty(),
         }
     }
+}
+
+/// The members of a token in an answer.
+pub(crate) const TOKEN_MEMBERS: [&str; 3] = ["access_token", "token_type", "expires_in"];
+
+/// The members of a token beside the others (RFC 6749 section 5.1). A list or a single value has no
+/// members, and takes none.
+fn with_token(document: Option<Json>, begun: &BegunSession) -> Option<Json> {
+    let mut members = match document {
+        None => Map::new(),
+        Some(Json::Object(members)) => members,
+        other => return other,
+    };
+    let values = [
+        Json::from(&*begun.token),
+        "Bearer".into(),
+        begun.lifetime.as_secs().into(),
+    ];
+    members.extend(TOKEN_MEMBERS.map(str::to_owned).into_iter().zip(values));
+    Some(Json::Object(members))
 }
 
 /// What the steps gave, as a page without a template shows it; none if nothing is given. The steps

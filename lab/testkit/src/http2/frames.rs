@@ -252,6 +252,38 @@ pub fn length(block: &mut Vec<u8>, len: usize) {
     block.push(rest.to_le_bytes()[0]);
 }
 
+/// A number in the code of RFC 7541 appendix B, where 0 to 2 have five bits and 3 to 9 six.
+fn huffman_digits(bytes: &[u8]) -> u16 {
+    let bits: Vec<u16> = bytes
+        .iter()
+        .flat_map(|byte| (0..8).rev().map(move |at| u16::from(byte >> at & 1)))
+        .collect();
+    let number = |bits: &[u16]| bits.iter().fold(0, |number, bit| number * 2 + bit);
+    let mut rest = &bits[..];
+    let mut status = 0;
+    while let Some((five, after)) = rest.split_at_checked(5) {
+        let digit = match number(five) {
+            digit @ 0..=2 => {
+                rest = after;
+                digit
+            }
+            _ => {
+                let Some((six, after)) = rest.split_at_checked(6) else {
+                    break;
+                };
+                rest = after;
+                match number(six).checked_sub(0x19) {
+                    Some(digit @ 0..=6) => digit + 3,
+                    // The ones at the end.
+                    _ => break,
+                }
+            }
+        };
+        status = status * 10 + digit;
+    }
+    status
+}
+
 /// The status of a response, which is an entry of the static table, or its literal value.
 #[must_use]
 pub fn status_of(block: &[u8]) -> u16 {
@@ -265,6 +297,10 @@ pub fn status_of(block: &[u8]) -> u16 {
         [first, ..] if first & 0x80 != 0 => {
             let at = usize::from(first & 0x7f).wrapping_sub(8);
             INDEXED.get(at).copied().unwrap_or_default()
+        }
+        [_, length, digits @ ..] if length & 0x80 != 0 => {
+            let digits = digits.get(..usize::from(length & 0x7f));
+            digits.map_or(0, huffman_digits)
         }
         [_, 3, digits @ ..] => {
             let digits = digits

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use base_chart::{Column, Table, text_table};
 use clap::Args;
 use millpond_db::{Advice, Requirement};
-use millpond_site::{CheckReport, Config, QueryReport};
+use millpond_site::{CheckReport, Config, QueryReport, ReachReport};
 
 use super::database_option::DatabaseOption;
 use crate::failure::{CommandFailure, CommandResult};
@@ -72,6 +72,7 @@ impl CheckArgs {
         for found in &report.notes {
             note(format_args!("note: {found}"));
         }
+        print_reached(&report.reached);
         self.print_requirements(&report.requirements);
         if self.fix && self.repair(&config, &report)? {
             report = millpond_site::check(&self.site, &config)?;
@@ -99,6 +100,26 @@ impl CheckArgs {
                 "{more} queries could depend on less; --dependencies says how"
             )),
         }
+    }
+}
+
+/// Says what each `[[require]]` entry reaches.
+fn print_reached(reached: &[ReachReport]) {
+    for rule in reached {
+        let mut all = rule.addresses.clone();
+        all.extend((rule.files > 0).then(|| counted(rule.files, "file")));
+        all.extend(rule.uploads.then(|| "uploads".to_owned()));
+        if all.is_empty() {
+            all.push("nothing".to_owned());
+        }
+        say(format_args!(
+            "{}:{}: {} wants {} at {}",
+            rule.file.display(),
+            rule.line,
+            rule.path,
+            rule.claims,
+            all.join(", ")
+        ));
     }
 }
 

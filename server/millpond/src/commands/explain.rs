@@ -153,6 +153,20 @@ fn text(explanation: &Value) -> String {
     if let Some(to) = explanation["rewritten_to"].as_str() {
         let _ = writeln!(text, "a rule answers it as {to}; ask about that");
     }
+    let rules = &explanation["rules"];
+    if let Some(wanted) = rules["want"].as_array() {
+        let wanted: Vec<&str> = wanted.iter().map(word).collect();
+        let met = if rules["met"] == true {
+            "may"
+        } else {
+            "may not"
+        };
+        let _ = writeln!(
+            text,
+            "[[require]] in millpond.toml wants {}: this visitor {met} enter",
+            wanted.join(" and ")
+        );
+    }
     if let Some(sentence) = explanation["refused"].as_str() {
         let _ = writeln!(text, "the answer is 400: {sentence}");
     }
@@ -271,7 +285,10 @@ fn visitor(text: &mut String, explanation: &Value) {
         let _ = writeln!(text, "who asks without what it requires is led to {path}");
     }
     if explanation["refused_without"] == true {
-        let _ = writeln!(text, "who asks without what it requires is answered 403");
+        let _ = writeln!(
+            text,
+            "a program that asks without what it requires is answered 401"
+        );
     }
     if explanation["closed"] == true {
         let _ = writeln!(text, "it requires another claim: the answer is 403");

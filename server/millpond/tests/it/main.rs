@@ -17,6 +17,7 @@ mod dev;
 mod explain;
 mod fixing;
 mod form_errors;
+mod guards;
 mod hostile;
 mod hostile_tls;
 mod hosts;

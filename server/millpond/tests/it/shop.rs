@@ -236,7 +236,7 @@ fn an_editor_changes_the_catalogue_and_every_page_follows() {
         assert_eq!(editor.refused(&format!("{album}/delete"), ""), 409);
         editor.shows(&album, "this album stays");
         editor.shows("/editor/sales.csv", "Second Coat");
-        assert_eq!(server.get("/editor/sales.csv").status, 403);
+        assert_eq!(server.get("/editor/sales.csv").status, 401);
         let gone = editor.post("/editor/albums/new", &new);
         editor.post(&format!("{gone}/delete"), "");
         assert_eq!(server.get(&gone.replace("/editor", "")).status, 404);
@@ -366,7 +366,7 @@ fn what_a_program_writes_is_on_the_pages_at_once() {
         assert!(json.contains("\"released\":\"2026-11-26\""), "{json}");
         let mut visitor = Visitor::new(server);
         let refused = visitor.send_as(&format!("DELETE {address}"), "application/json", "");
-        assert_eq!(refused.status, 403);
+        assert_eq!(refused.status, 401);
         assert_eq!(ask(&format!("DELETE {address}"), "").status, 200);
         assert_eq!(server.get(&page).status, 404);
         assert!(!server.get("/artists/1").text().contains("Sent"));

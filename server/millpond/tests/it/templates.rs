@@ -2,7 +2,7 @@
 
 use tempfile::TempDir;
 
-use crate::support::{fail, run, text};
+use crate::support::{Connection, fail, run, text};
 use crate::visitors::{Visitor, alike_on_both, are_kept, on_both, pages_on_both};
 
 /// A new site.
@@ -162,10 +162,10 @@ fn the_tasks_of_an_api_belong_to_their_account() {
         || new("api"),
         |server, _| {
             let (mut ada, mut bo) = (Visitor::new(server), Visitor::new(server));
-            assert_eq!(ada.get("/api/tasks").status, 403);
+            assert_eq!(ada.get("/api/tasks").status, 401);
             assert_eq!(
                 send(&mut ada, "POST /api/tasks", "{\"title\":\"Tea\"}").0,
-                403
+                401
             );
             let account = "{\"name\":\"Ada\",\"password\":\"long enough\"}";
             assert_eq!(made(&mut ada, "POST /api/register", account), "/api/me");
@@ -204,12 +204,18 @@ fn the_tasks_of_an_api_belong_to_their_account() {
                 ada.refused("/api/login", "name=Ada&password=something+else"),
                 422
             );
-            assert_eq!(send(&mut ada, "POST /api/login", account).0, 204);
+            let (status, said, _) = send(&mut ada, "POST /api/login", account);
+            assert_eq!(status, 200, "{said}");
+            let said: serde_json::Value = serde_json::from_str(&said).unwrap();
+            let token = said["access_token"].as_str().unwrap();
+            let token = format!("Authorization: Bearer {token}");
+            let me = Connection::open(server.address()).get_with("/api/me", &[&token]);
+            assert!(me.text().contains("\"Ada\""), "{}", me.text());
             assert_eq!(send(&mut ada, &delete, "").0, 200);
             assert_eq!(ada.get(&task).status, 404);
             assert_eq!(send(&mut ada, "POST /api/logout", "{}").0, 204);
             ada.cookies.clear();
-            assert_eq!(ada.get("/api/me").status, 403);
+            assert_eq!(ada.get("/api/me").status, 401);
         },
     );
 }

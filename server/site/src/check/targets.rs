@@ -6,6 +6,7 @@ use millpond_http::path;
 
 use crate::{
     Problem,
+    config::FILE,
     core::Generation,
     page::{Form, FormAnswer, RedirectPiece},
     route::Segment,
@@ -37,6 +38,12 @@ fn of_needs(generation: &Generation, needs: &Needs, file: &PathBuf) -> Vec<Probl
     targets
         .filter_map(|pieces| note(generation, &pieces, file))
         .collect()
+}
+
+/// A note, if nothing answers at the path to which an entry of the settings leads.
+pub(super) fn led_nowhere(generation: &Generation, target: &str) -> Option<Problem> {
+    let pieces = [RedirectPiece::Text(target.to_owned())];
+    note(generation, &pieces, &PathBuf::from(FILE))
 }
 
 fn of_form(generation: &Generation, form: &Form) -> Vec<Problem> {

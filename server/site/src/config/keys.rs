@@ -167,7 +167,7 @@ const MILLISECOND: Duration = Duration::from_millis(1);
 const DAY: Duration = Duration::from_secs(86_400);
 
 /// The settings, in the order of the manual.
-pub(super) const KEYS: [Key; 54] = [
+pub(super) const KEYS: [Key; 55] = [
     Key {
         section: "server",
         name: "listen",
@@ -524,6 +524,16 @@ pub(super) const KEYS: [Key; 54] = [
                 wherever others could listen to the connection or replace the cookie. Most \
                 browsers also accept such a cookie from `http://localhost`. `false` is for plain \
                 http in a network of your own.",
+    },
+    Key {
+        section: "session",
+        name: "bearer",
+        kind: SettingKind::Flag(|config| &mut config.session.bearer),
+        default: Some("false"),
+        example: "true",
+        about: "Whether a program may send the session's value as a token, `Authorization: Bearer …`, in \
+                place of the cookie. A sign-in that answers with JSON then gives the token. \
+                [site.md](site.md#tokens-for-programs) has the rules.",
     },
     Key {
         section: "static",

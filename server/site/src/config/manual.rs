@@ -15,7 +15,7 @@ pub(super) fn manual() -> String {
          A site's settings are in `millpond.toml` in its folder ([TOML](https://toml.io)). The file may be empty: every setting has a\n\
          default. What is not known is an error with its line, so a misspelt setting is never a silent one. `millpond check` reads the\n\
          file; `SIGHUP` makes a running server read it again, apply what can be applied, and name what needs a restart. `[session]`, `[static]`,\n\
-         `[[redirect]]`, `[[rewrite]]` and `[[fields]]` take effect as soon as the file has changed.\n\n\
+         `[[redirect]]`, `[[rewrite]]`, `[[fields]]` and `[[require]]` take effect as soon as the file has changed.\n\n\
          Sizes are a number of bytes, or text with a unit: `\"64KiB\"` is 65,536 bytes, `\"64KB\"` 64,000. Spans of time are text with\n\
          a unit: `ms`, `s`, `min`, `h` or `d`.\n\n\
          This page is made from the tables in `server/site/src/config/` (`UPDATE_EXPECT=1 cargo test -p millpond-site manual`).\n",

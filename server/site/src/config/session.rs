@@ -16,6 +16,8 @@ pub(crate) struct SessionSettings {
     /// The cookie's name, without a prefix.
     pub(crate) cookie: String,
     pub(crate) secure: bool,
+    /// Whether a request may have the session's value as a token.
+    pub(crate) bearer: bool,
 }
 
 /// A text that is not shown with the settings.

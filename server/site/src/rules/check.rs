@@ -2,7 +2,9 @@
 
 use std::collections::HashMap;
 
-use super::{PathPattern, RulePosition, RuleSet, Rules};
+use millpond_http::path;
+
+use super::{PathPattern, RequireRule, RulePosition, RuleSet, Rules};
 use crate::{Problem, config::FILE};
 
 /// More consecutive redirects than any client follows (browsers give up at 20).
@@ -51,6 +53,30 @@ pub(crate) fn loops(rules: &Rules, canonical: impl Fn(&str) -> Option<String>) -
         )
     });
     found.collect()
+}
+
+/// The rules that lead a visitor to a path which a rule closes as well. `behind` gives the path
+/// that answers at a path by a rewrite.
+pub(crate) fn closed_targets(
+    rules: &Rules,
+    behind: impl Fn(&str) -> Option<String>,
+) -> Vec<Problem> {
+    let Some(guards) = &rules.guards else {
+        return Vec::new();
+    };
+    let is_closed = |path: &str| guards.at("GET", path).next().is_some();
+    let circle = |rule: &RequireRule| {
+        let target = rule.require.otherwise.as_deref()?;
+        let path = path::normalize(target.split(['?', '#']).next()?).ok()?;
+        let is_circle = is_closed(&path) || behind(&path).is_some_and(|path| is_closed(&path));
+        let message = format!(
+            "the rule for `{}` leads to {path}, which a [[require]] entry closes as well",
+            rule.path.pattern
+        );
+        let hint = format!("leave it open: except = [\"{path}\"]");
+        is_circle.then(|| fault(message, rule.place).hint(hint))
+    };
+    guards.rules.iter().filter_map(circle).collect()
 }
 
 /// The rules that never apply, because earlier rules match all their paths.

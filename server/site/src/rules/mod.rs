@@ -1,19 +1,22 @@
-//! What the configuration says about addresses: redirects, rewrites, and fields that responses get.
+//! What the configuration says about addresses: redirects, rewrites, fields that responses get, and
+//! who may enter.
 //!
 //! They are read with the configuration ([`RuleSet`]) and compiled with the folder ([`Rules`]). A
 //! site without any has none of this: a request then costs one branch.
 
 mod check;
 mod fields;
+mod guards;
 mod index;
 mod pattern;
 mod target;
 
 use millpond_http::{Reply, Response, path};
 
-pub(crate) use check::{WORD, loops, shadowed};
+pub(crate) use check::{WORD, closed_targets, loops, shadowed};
 use fields::ResponseFields;
 pub(crate) use fields::{FieldRule, HIT, check_field};
+pub(crate) use guards::{FolderPattern, Guards, RequireRule};
 use index::Index;
 pub(crate) use pattern::{PathPattern, Scope};
 pub(crate) use target::{RuleTarget, VALUE, encode_path, local};
@@ -50,6 +53,7 @@ pub(crate) struct RuleSet {
     pub(crate) redirects: Vec<Redirect>,
     pub(crate) rewrites: Vec<Rewrite>,
     pub(crate) fields: Vec<FieldRule>,
+    pub(crate) requires: Vec<RequireRule>,
 }
 
 /// The rules in compiled form.
@@ -61,6 +65,8 @@ pub(crate) struct Rules {
     fixed: Vec<Option<Response>>,
     rewrites: Index,
     fields: ResponseFields,
+    /// None where every visitor may enter every folder.
+    pub(crate) guards: Option<Guards>,
 }
 
 impl Rules {
@@ -78,6 +84,7 @@ impl Rules {
             fixed: fixed.collect(),
             rewrites: Index::new(set.rewrites.iter().map(|rule| &rule.from)),
             fields: ResponseFields::new(&set.fields),
+            guards: Guards::compile(&set.requires),
             set: set.clone(),
         })
     }
@@ -100,6 +107,11 @@ impl Rules {
         let rewrite = &self.set.rewrites[self.rewrites.find(path)?];
         let values = rewrite.from.capture(path)?;
         Some(rewrite.to.fill(&values, query))
+    }
+
+    /// Whether an address is answered as another one is.
+    pub(crate) fn has_rewrites(&self) -> bool {
+        !self.set.rewrites.is_empty()
     }
 
     /// The kind and the place of the rule that takes a path, if one does.

@@ -225,11 +225,7 @@ impl Sessions {
     /// Tells one session from another, and from none. After a visitor has signed out, the next one
     /// at the same browser does not see what was typed.
     fn visitor(&self, request: &Request<'_>) -> String {
-        let mut tokens = self.cookie.values(request);
-        let token = tokens.find(|token| {
-            let session = token::open(token, &self.keys);
-            session.is_some_and(|session| !session.expiry().is_over(request.received))
-        });
+        let token = self.found(request).map(|(token, _)| token);
         let tag = token.and_then(|token| self.keys.sign(&[b"form ", token].concat()));
         tag.map_or_else(String::new, |tag| BASE64.encode(&tag.as_ref()[..16]))
     }
@@ -253,6 +249,7 @@ mod tests {
             lifetime: Duration::from_secs(3600),
             cookie: "session".to_owned(),
             secure: true,
+            bearer: false,
         };
         let nowhere = Path::new("/nowhere");
         Sessions::load(&settings, nowhere, "", Duration::ZERO, Purpose::Check).unwrap()
@@ -333,7 +330,7 @@ mod tests {
         let sessions = sessions(&"k".repeat(32));
         let session = |user: i64| {
             let claims = Claims::new(vec![("user".to_owned(), user.into())]);
-            sessions.begin(claims, Boottime::now()).unwrap()
+            sessions.begin(claims, Boottime::now()).unwrap().cookie
         };
         let (ann, bob) = (session(1), session(2));
         let form = post().field("Cookie", pair(&ann));

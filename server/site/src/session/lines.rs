@@ -8,9 +8,11 @@
 //! -- logout
 //! ```
 
-use millpond_db::Value;
-
-use super::{Require, token::MOST_CLAIMS};
+use super::{
+    Condition, Require,
+    condition::{superfluous, word},
+    token::MOST_CLAIMS,
+};
 use crate::script::is_name;
 
 /// The words that such lines begin with.
@@ -211,18 +213,22 @@ impl SessionLines {
     }
 }
 
-fn fault(word: &str, message: impl Into<String>, hint: &str) -> Fault {
+pub(super) fn fault(word: &str, message: impl Into<String>, hint: &str) -> Fault {
     (word.to_owned(), message.into(), hint.to_owned())
 }
 
-const REQUIRE: &str = "for example: -- require: claims.user else /login";
 const VERIFY: &str =
     "for example: -- verify: account.password_hash = :password else /login?failed=1";
 const HASH: &str = "for example: -- hash: password_hash = :password";
 const CLAIMS: &str = "for example: -- claims: user = account.id, name = account.name";
 
 fn require(rest: &str) -> Result<Require, Fault> {
-    let (condition, otherwise) = otherwise(rest)?;
+    let (condition, rest) = Condition::read(rest)?;
+    let otherwise = match word(rest) {
+        ("", "") => None,
+        ("else", path) => Some(own_path(path)?),
+        _ => return Err(superfluous(rest)),
+    };
     if let Some(path) = &otherwise
         && path
             .split(':')
@@ -235,35 +241,10 @@ fn require(rest: &str) -> Result<Require, Fault> {
             "the wanted address is added as `next=` by itself",
         ));
     }
-    let (claim, value) = match condition.split_once('=') {
-        Some((claim, value)) => (claim.trim(), Some(value.trim())),
-        None => (condition, None),
-    };
-    let name = claim.strip_prefix("claims.").filter(|name| is_name(name));
-    let Some(name) = name else {
-        return Err(fault(claim, format!("`{claim}` is no claim"), REQUIRE));
-    };
-    let value = value
-        .map(|text| literal(text).ok_or_else(|| fault(text, format!("`{text}` is no value"), "a text in quotes, a whole number, true or false: -- require: claims.role = 'editor'")))
-        .transpose()?;
     Ok(Require {
-        claim: name.to_owned(),
-        value,
+        condition,
         otherwise,
     })
-}
-
-fn literal(text: &str) -> Option<Value> {
-    match text {
-        "true" => return Some(Value::Boolean(true)),
-        "false" => return Some(Value::Boolean(false)),
-        _ => {}
-    }
-    if let Ok(integer) = text.parse() {
-        return Some(Value::Integer(integer));
-    }
-    let inner = text.strip_prefix('\'')?.strip_suffix('\'')?;
-    Some(inner.replace("''", "'").as_str().into())
 }
 
 fn verify(rest: &str, line: DirectiveLine, after: usize) -> Result<VerifyLine, Fault> {
@@ -323,6 +304,11 @@ fn otherwise(rest: &str) -> Result<(&str, Option<String>), Fault> {
     let Some((condition, path)) = rest.split_once(" else ") else {
         return Ok((rest.trim(), None));
     };
+    Ok((condition.trim(), Some(own_path(path)?)))
+}
+
+/// The path after `else`.
+fn own_path(path: &str) -> Result<String, Fault> {
     let path = path.trim();
     if !is_path(path) {
         return Err(fault(
@@ -331,7 +317,7 @@ fn otherwise(rest: &str) -> Result<(&str, Option<String>), Fault> {
             "after `else` stands a path that begins with one `/`, such as /login",
         ));
     }
-    Ok((condition.trim(), Some(path.to_owned())))
+    Ok(path.to_owned())
 }
 
 fn assignment<'t>(text: &'t str, example: &str) -> Result<(&'t str, &'t str), Fault> {
@@ -381,6 +367,7 @@ mod tests {
             ("require", "claims.user else /login"),
             ("require", "claims.role = 'it''s'"),
             ("require", "claims.admin = true else /login?a=b"),
+            ("require", "claims.role not in ('a', 'b else c') else /x"),
             (
                 "verify",
                 "account.password_hash = :password else /login?failed=1",
@@ -392,8 +379,18 @@ mod tests {
             lines.apply_directive(word, rest, line(), 2).unwrap();
         }
         assert_eq!(lines.require[0].otherwise.as_deref(), Some("/login"));
-        assert_eq!(lines.require[1].value, Some("it's".into()));
-        assert_eq!(lines.require[2].value, Some(Value::Boolean(true)));
+        let conditions = lines.require.iter().map(|line| line.condition.to_string());
+        let conditions: Vec<String> = conditions.collect();
+        assert_eq!(
+            conditions,
+            [
+                "claims.user",
+                "claims.role = 'it''s'",
+                "claims.admin = true",
+                "claims.role not in ('a', 'b else c')",
+            ]
+        );
+        assert_eq!(lines.require[3].otherwise.as_deref(), Some("/x"));
         let verify = lines.verify.as_ref().unwrap();
         assert_eq!(
             (
@@ -419,6 +416,9 @@ mod tests {
             ("require", "user", "user"),
             ("require", "claims.", "claims."),
             ("require", "claims.role = editor", "editor"),
+            ("require", "claims.role in ('a'", "('a'"),
+            ("require", "claims.user and claims.role", "and claims.role"),
+            ("require", "claims.user elsewhere", "elsewhere"),
             ("require", "claims.user else login", "login"),
             (
                 "require",

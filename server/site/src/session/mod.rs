@@ -10,7 +10,9 @@
 //! also for a cached response: see [`CookieExpiry`].
 
 mod attempts;
+mod bearer;
 mod claims;
+mod condition;
 mod cookie;
 mod flash;
 mod keys;
@@ -27,11 +29,13 @@ use base_clock::Boottime;
 use millpond_http::Request;
 
 pub(crate) use attempts::{Attempt, Attempts};
+pub(crate) use bearer::TokenFault;
 pub(crate) use claims::{ClaimUse, Claims};
+pub(crate) use condition::Condition;
 pub(crate) use flash::{Flash, FlashError, fitting};
 pub(crate) use keys::{FILE as KEY_FILE, SHORTEST as SHORTEST_KEY};
 pub(crate) use lines::{ClaimLine, DirectiveLine, From, SessionLines, VerifyLine, WORDS, is_path};
-pub(crate) use needs::{Gate, Needs, Require};
+pub(crate) use needs::{Gate, Needs, Require, gate};
 pub(crate) use passwords::{
     LONGEST as LONGEST_PASSWORD, PasswordRefusal, Passwords, SHORTEST as SHORTEST_PASSWORD,
 };
@@ -58,6 +62,15 @@ impl Session {
     }
 }
 
+/// A session that begins.
+pub(crate) struct BegunSession {
+    /// The value of Set-Cookie.
+    pub(crate) cookie: String,
+    /// What a program sends as its token.
+    pub(crate) token: String,
+    pub(crate) lifetime: Duration,
+}
+
 /// The time at which a signed cookie expires. For a session it is checked each time before a cached
 /// response is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,6 +92,8 @@ const CLOCKS_DIFFER: Duration = Duration::from_secs(60);
 pub(crate) struct Sessions {
     keys: Keys,
     cookie: Cookie,
+    /// Whether a token in Authorization is as good as the cookie.
+    bearer: bool,
     lifetime: Duration,
     seen: Cookie,
     /// The same where browsers keep no secure cookie. What it can do at worst is have a page made
@@ -125,6 +140,7 @@ impl Sessions {
         Ok(Arc::new(Self {
             keys,
             cookie: Cookie::new(&settings.cookie, settings.secure),
+            bearer: settings.bearer,
             lifetime: settings.lifetime,
             seen: Cookie::new(&seen, settings.secure),
             plain_seen: settings.secure.then(|| Cookie::new(&seen, false)),
@@ -134,21 +150,15 @@ impl Sessions {
         }))
     }
 
-    /// The session of a request, if it has a cookie that was signed here and is not over.
+    /// The session of a request, if it has a cookie or a token that was signed here and is not
+    /// over.
     pub(crate) fn of(&self, request: &Request<'_>) -> Option<Session> {
-        if self.keys.is_empty() {
-            return None;
-        }
-        let mut tokens = self.cookie.values(request);
-        tokens.find_map(|token| {
-            token::open(token, &self.keys)
-                .filter(|session| !session.expiry().is_over(request.received))
-        })
+        self.found(request).map(|(_, session)| session)
     }
 
-    /// The field value that begins a session with these claims; none if they are too long for a
-    /// cookie, or of a kind that is no claim.
-    pub(crate) fn begin(&self, claims: Claims, now: Boottime) -> Option<String> {
+    /// Begins a session with these claims; none if they are too long for a cookie, or of a kind
+    /// that is no claim.
+    pub(crate) fn begin(&self, claims: Claims, now: Boottime) -> Option<BegunSession> {
         let issued = base_clock::unix_seconds_at(now);
         let session = Session {
             issued,
@@ -156,7 +166,11 @@ impl Sessions {
             claims,
         };
         let token = token::seal(&session, &self.keys)?;
-        Some(self.cookie.set(&token, self.lifetime))
+        Some(BegunSession {
+            cookie: self.cookie.set(&token, self.lifetime),
+            token,
+            lifetime: self.lifetime,
+        })
     }
 
     /// What the cookie is called.
@@ -221,6 +235,7 @@ mod tests {
             lifetime: Duration::from_secs(lifetime),
             cookie: "session".to_owned(),
             secure: true,
+            bearer: false,
         };
         let bound = Duration::from_secs(600);
         Sessions::load(&settings, Path::new("/nowhere"), "", bound, Purpose::Check).unwrap()
@@ -239,7 +254,7 @@ mod tests {
     fn a_session_ends_when_its_time_is_over() {
         let sessions = sessions(&"k".repeat(32), 3600);
         let now = Boottime::now();
-        let field = sessions.begin(claims(), now).unwrap();
+        let field = sessions.begin(claims(), now).unwrap().cookie;
         let at = |seconds: u64| {
             let received = now.plus(Duration::from_secs(seconds));
             let request = OwnedRequest::new("GET", "/")
@@ -260,7 +275,7 @@ mod tests {
         let ours = sessions(&"k".repeat(32), 3600);
         let rotated = sessions(&format!("{},{}", "n".repeat(32), "k".repeat(32)), 3600);
         let foreign = sessions(&"f".repeat(32), 3600);
-        let field = ours.begin(claims(), Boottime::now()).unwrap();
+        let field = ours.begin(claims(), Boottime::now()).unwrap().cookie;
         let cookie = pair(&field);
         let of = |sessions: &Sessions, cookies: &[&str]| {
             let request = cookies

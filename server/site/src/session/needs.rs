@@ -2,14 +2,12 @@
 
 use millpond_db::Value;
 
-use super::{ClaimUse, Claims, Session, claims::is_same};
+use super::{ClaimUse, Claims, Condition, Session};
 
-/// A `-- require:` line: which visitors are admitted.
-#[derive(Clone, Debug, PartialEq)]
+/// A `-- require:` line, or what a `[[require]]` entry asks for: which visitors are admitted.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Require {
-    pub(crate) claim: String,
-    /// None where any value will do.
-    pub(crate) value: Option<Value>,
+    pub(crate) condition: Condition,
     /// The path of this site where a visitor without the claim is led.
     pub(crate) otherwise: Option<String>,
 }
@@ -43,17 +41,9 @@ impl Needs {
         self.claims.iter().any(|used| used.name == claim)
     }
 
+    /// Whether a visitor with this session may pass.
     pub(crate) fn gate(&self, session: Option<&Session>) -> Gate<'_> {
-        for wanted in &self.require {
-            let claim = session.and_then(|session| session.claims.get(&wanted.claim));
-            match (claim, &wanted.value, &wanted.otherwise) {
-                (Some(_), None, _) => {}
-                (Some(claim), Some(value), _) if is_same(claim, value) => {}
-                (None, _, Some(path)) => return Gate::SignIn(path),
-                _ => return Gate::Closed,
-            }
-        }
-        Gate::Open
+        gate(self.require.iter(), session)
     }
 
     /// The claims as the session has them, which is what a template sees: as a kind of value,
@@ -86,14 +76,35 @@ impl Needs {
     }
 }
 
+/// Whether a visitor with this session meets all of these. One who lacks a claim is led to the path
+/// of the first that names one.
+pub(crate) fn gate<'n>(
+    all: impl Iterator<Item = &'n Require> + Clone,
+    session: Option<&Session>,
+) -> Gate<'n> {
+    let mut others = all.clone();
+    for wanted in all {
+        let claim = session.and_then(|session| session.claims.get(&wanted.condition.claim));
+        match claim {
+            Some(claim) if wanted.condition.is_met_by(claim) => {}
+            Some(_) => return Gate::Closed,
+            None => {
+                let path = others.find_map(|other| other.otherwise.as_deref());
+                let path = wanted.otherwise.as_deref().or(path);
+                return path.map_or(Gate::Closed, Gate::SignIn);
+            }
+        }
+    }
+    Gate::Open
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn require(claim: &str, value: Option<Value>, otherwise: Option<&str>) -> Require {
+    fn require(condition: &str, otherwise: Option<&str>) -> Require {
         Require {
-            claim: claim.to_owned(),
-            value,
+            condition: Condition::parse(condition).unwrap(),
             otherwise: otherwise.map(str::to_owned),
         }
     }
@@ -117,18 +128,28 @@ mod tests {
         };
         let ann = session(&[("user", 1.into()), ("role", "reader".into())]);
         let editor = session(&[("user", 2.into()), ("role", "editor".into())]);
-        let user = needs(vec![require("user", None, Some("/login"))]);
+        let user = needs(vec![require("user", Some("/login"))]);
         assert_eq!(user.gate(None), Gate::SignIn("/login"));
         assert_eq!(user.gate(Some(&session(&[]))), Gate::SignIn("/login"));
         assert_eq!(user.gate(Some(&ann)), Gate::Open);
-        let closed = needs(vec![require("user", None, None)]);
+        let closed = needs(vec![require("user", None)]);
         assert_eq!(closed.gate(None), Gate::Closed);
-        let editors = needs(vec![require("role", Some("editor".into()), Some("/login"))]);
+        let editors = needs(vec![require("role = 'editor'", Some("/login"))]);
         assert_eq!(editors.gate(None), Gate::SignIn("/login"));
         // A visitor who is signed in would return from the sign-in page as the same visitor.
         assert_eq!(editors.gate(Some(&ann)), Gate::Closed);
         assert_eq!(editors.gate(Some(&editor)), Gate::Open);
         assert_eq!(needs(Vec::new()).gate(None), Gate::Open);
+        let staff = needs(vec![
+            require("role in ('editor', 'admin')", None),
+            require("user != 3", Some("/login")),
+        ]);
+        assert_eq!(staff.gate(Some(&editor)), Gate::Open);
+        assert_eq!(staff.gate(Some(&ann)), Gate::Closed);
+        let barred = session(&[("user", "3".into()), ("role", "admin".into())]);
+        assert_eq!(staff.gate(Some(&barred)), Gate::Closed, "all must hold");
+        // The path of one line serves the others.
+        assert_eq!(staff.gate(None), Gate::SignIn("/login"));
     }
 
     #[test]

@@ -6,8 +6,8 @@ use millpond_http::{BodyHandling, BodyReceiver, Reply, Request, Response, path};
 
 use super::UploadReceiver;
 use crate::{
-    SiteService, core::Generation, form::Encoding, methods::WriteMethod, rules::split,
-    write_body::BodyKind,
+    SiteService, admission::Admission, core::Generation, form::Encoding, methods::WriteMethod,
+    rules::split, write_body::BodyKind,
 };
 
 impl SiteService {
@@ -42,16 +42,23 @@ impl SiteService {
                 }
             },
         };
-        match handling {
-            Begun::Whole => BodyHandling::Whole,
-            Begun::Refused(response) => {
+        let admission = match handling {
+            Begun::Whole => return BodyHandling::Whole,
+            _ => admit(generation, request, &path),
+        };
+        match (admission, handling) {
+            (Err(response), _) | (Ok(_), Begun::Refused(response)) => {
                 BodyHandling::Refused(with_fields(generation, &path, response))
             }
-            Begun::Streamed(receiver) => BodyHandling::Streamed(Box::new(WithFields {
-                receiver,
-                generation: Arc::clone(generation),
-                path: path.into_owned(),
-            })),
+            (Ok(admission), Begun::Streamed(receiver)) => {
+                BodyHandling::Streamed(Box::new(WithFields {
+                    receiver,
+                    generation: Arc::clone(generation),
+                    path: path.into_owned(),
+                    admission,
+                }))
+            }
+            (Ok(_), Begun::Whole) => BodyHandling::Whole,
         }
     }
 
@@ -86,6 +93,17 @@ impl SiteService {
     }
 }
 
+/// Whether the request is answered at all.
+fn admit(
+    generation: &Generation,
+    request: &Request<'_>,
+    path: &str,
+) -> Result<Admission, Response> {
+    let by_token = generation.admit_token(request)?;
+    let by_rules = generation.admit_at(request, path)?;
+    Ok(by_token.and(by_rules))
+}
+
 /// What becomes of a body, before rules add their fields.
 enum Begun {
     Whole,
@@ -98,6 +116,7 @@ struct WithFields {
     receiver: Box<UploadReceiver>,
     generation: Arc<Generation>,
     path: String,
+    admission: Admission,
 }
 
 impl BodyReceiver for WithFields {
@@ -119,8 +138,9 @@ impl BodyReceiver for WithFields {
             receiver,
             generation,
             path,
+            admission,
         } = *self;
-        let reply = receiver.finish(request);
+        let reply = admission.apply(receiver.finish(request));
         match &generation.rules {
             Some(rules) => rules.with_fields(&path, reply),
             None => reply,
@@ -128,7 +148,8 @@ impl BodyReceiver for WithFields {
     }
 }
 
-fn with_fields(generation: &Generation, path: &str, response: Response) -> Response {
+/// A response at a path with the fields that rules add.
+pub(crate) fn with_fields(generation: &Generation, path: &str, response: Response) -> Response {
     match &generation.rules {
         Some(rules) => rules.with_fields_of(path, response),
         None => response,

@@ -22,6 +22,7 @@ use std::sync::{Arc, OnceLock};
 use base_clock::Boottime;
 
 use crate::{error_answer::ErrorAnswer, log::Log, script::FileLine};
+pub(crate) use begin::with_fields;
 pub(crate) use check::notes;
 use disk::Disk;
 pub(crate) use names::stored;

@@ -98,7 +98,7 @@ fn what_is_required_is_asked_each_time(kind: Kind) {
     assert_eq!(get(&site, "/api/desk", &editor).status, 200);
     assert_eq!(
         site.get("/api/desk").status,
-        403,
+        401,
         "a program follows nobody to a form"
     );
     let note = site.post("/note", "body=x");

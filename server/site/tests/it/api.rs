@@ -389,7 +389,7 @@ fn what_is_no_good_body_writes_nothing(kind: Kind) {
 }
 
 #[test]
-fn who_may_not_write_gets_a_403_and_no_page_to_sign_in() {
+fn who_may_not_write_gets_a_401_and_no_page_to_sign_in() {
     let site = TestSite::new(&[(
         "pages/api/note.put.sql",
         "-- require: claims.role = 'editor' else /login\n-- name: note :exec\ninsert into comment (article_id, who) values (1, :claims.user);\n",
@@ -397,7 +397,7 @@ fn who_may_not_write_gets_a_403_and_no_page_to_sign_in() {
     let refused = send(&site, "PUT", "/api/note", "{}");
     assert_eq!(
         (refused.status, refused.field("content-type")),
-        (403, "application/problem+json")
+        (401, "application/problem+json")
     );
 }
 

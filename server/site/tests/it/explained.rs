@@ -44,7 +44,7 @@ fn each_visitors_answer_is_explained_from_its_own_key() {
     // A program that may not see it is led nowhere.
     let refused = explain("/api/desk", ExplainedVisitor::Anonymous).unwrap();
     assert!(refused["led_to"].is_null() && refused["refused_without"] == true);
-    assert_eq!(site.get("/api/desk").status, 403);
+    assert_eq!(site.get("/api/desk").status, 401);
     let desk = explain("/desk", ExplainedVisitor::Claims("role=reader")).unwrap();
     assert_eq!(desk["closed"], true);
     // The claims let no visitor in.

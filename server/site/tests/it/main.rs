@@ -21,6 +21,7 @@ mod form_errors;
 mod forms;
 mod fuzz;
 mod generated;
+mod guards;
 mod max_age;
 mod nodes;
 mod nodes_triggers;
@@ -41,4 +42,5 @@ mod support;
 mod templates;
 
 mod tenants;
+mod tokens;
 mod uploads;

@@ -44,12 +44,22 @@ fn end(server: &mut Postgres, how: Ending) {
     }
 }
 
-const TITLES: [(&str, &str); 6] = [
+const TITLES: [(&str, &str); 9] = [
     (
         "pages/a.sql",
         "-- name: a :one\nselect title from article where id = :id;\n",
     ),
     ("pages/a.html", "{{ a.title }}"),
+    // Closed where the settings say so.
+    (
+        "pages/closed.sql",
+        "-- name: a :one\nselect title from article where id = 1;\n",
+    ),
+    ("pages/closed.html", "{{ a.title }}"),
+    (
+        "pages/enter.post.sql",
+        "-- param: user integer\n-- claims: user = :user\n",
+    ),
     (
         "pages/varied.sql",
         "-- vary: Cookie\n-- name: a :one\nselect title from article where id = 1;\n",
@@ -140,7 +150,12 @@ fn no_page_is_given_from_memory_once_the_bound_is_over() {
 
 #[test]
 fn beyond_the_bound_a_page_is_given_where_the_owner_says_so_and_says_that_it_is_stale() {
-    let (mut server, site) = served("max_staleness = \"100ms\"\nstale_if_error = \"1h\"");
+    let rule = "[[require]]\npath = \"/closed\"\nclaims = \"user\"";
+    let cache = "max_staleness = \"100ms\"\nstale_if_error = \"1h\"";
+    let (mut server, site) = served(&format!("{cache}\n{rule}"));
+    let cookie = cookie(&site.post("/enter", "user=1"));
+    let closed = || crate::sessions::get(&site, "/closed", &cookie);
+    assert_eq!(closed().body, "One");
     for target in ["/varied", "/private"] {
         assert_eq!(site.get(target).body, "One", "{target}");
     }
@@ -157,6 +172,7 @@ fn beyond_the_bound_a_page_is_given_where_the_owner_says_so_and_says_that_it_is_
     for target in ["/a?id=2", "/varied", "/private"] {
         assert_eq!(site.get(target).status, 503, "{target}");
     }
+    assert_eq!(closed().status, 503, "a role may have been taken away");
     server.restart().unwrap();
     let mut other = Client::connect(&server.url(), NoTls).unwrap();
     other

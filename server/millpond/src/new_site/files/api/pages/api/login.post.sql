@@ -1,4 +1,4 @@
--- POST /api/login with name and password: 204 and a session, or 422
+-- POST /api/login with name and password: 200 and a token, or 422
 -- param: name text
 
 -- name: account :one?

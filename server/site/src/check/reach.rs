@@ -1,0 +1,180 @@
+//! What each `[[require]]` entry reaches, and those that cannot do what they are there for.
+
+use std::{collections::BTreeSet, path::PathBuf};
+
+use super::targets;
+use crate::{
+    Problem,
+    config::FILE,
+    core::Generation,
+    page::Endpoint,
+    rules::{Guards, RequireRule, WORD},
+    script::FilePlace,
+    suggest::closest,
+    uploads::UploadField,
+};
+
+/// What a `[[require]]` entry reaches.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReachReport {
+    /// The file of the entry, relative to the folder that is checked.
+    pub file: PathBuf,
+    /// Its line there.
+    pub line: usize,
+    /// The paths for which it is.
+    pub path: String,
+    /// What it requires.
+    pub claims: String,
+    /// The pages and forms, such as `POST /editor/posts`; those that it reaches for some values of
+    /// their parameters only say so.
+    pub addresses: Vec<String>,
+    /// How many files in `static/` it reaches.
+    pub files: usize,
+    /// Whether it reaches files that visitors send.
+    pub uploads: bool,
+}
+
+impl ReachReport {
+    /// Whether it reaches no file, and no page for all values in its path.
+    fn is_empty(&self) -> bool {
+        let mut addresses = self.addresses.iter();
+        self.files == 0 && !self.uploads && addresses.all(|address| address.ends_with(SOME))
+    }
+}
+
+/// Behind an address that is reached for some values in its path.
+const SOME: &str = " (some)";
+
+fn guards(generation: &Generation) -> Option<&Guards> {
+    generation.rules.as_ref()?.guards.as_ref()
+}
+
+/// What the entries reach, in their order.
+pub(super) fn reached(generation: &Generation) -> Vec<ReachReport> {
+    let rules = guards(generation).map_or(&[][..], |guards| &guards.rules);
+    rules.iter().map(|rule| reach(generation, rule)).collect()
+}
+
+fn reach(generation: &Generation, rule: &RequireRule) -> ReachReport {
+    let endpoints = generation.pages.endpoints.iter();
+    let addresses = endpoints.flat_map(|endpoint| of_endpoint(rule, endpoint));
+    let files = generation.statics.files();
+    let endpoints = generation.pages.endpoints.iter();
+    let forms = endpoints.flat_map(|endpoint| &endpoint.forms);
+    let mut uploads = forms.flat_map(|form| &form.uploads);
+    let is_reached = |field: &UploadField| match &field.line.place {
+        FilePlace::Folder(folder) => rule.holds_at(&format!("/{folder}/{WORD}")),
+        FilePlace::Bytes => false,
+    };
+    let mut addresses: Vec<String> = addresses.collect();
+    addresses.sort_by_key(|address| address.ends_with(SOME));
+    ReachReport {
+        file: FILE.into(),
+        line: rule.place.line,
+        path: rule.path.pattern.to_string(),
+        claims: rule.require.condition.to_string(),
+        addresses,
+        files: files.filter(|(path, _)| rule.holds_at(path)).count(),
+        uploads: rule.holds_for("GET") && uploads.any(is_reached),
+    }
+}
+
+/// The methods of an endpoint that a rule reaches, with its address.
+fn of_endpoint(rule: &RequireRule, endpoint: &Endpoint) -> Vec<String> {
+    let sample = endpoint.pattern.sample();
+    let has_values = endpoint.pattern.params().next().is_some();
+    let note = match rule.holds_at(&sample) {
+        true => "",
+        // An exception for all values leaves nothing.
+        false if rule.path.matches(&sample) => return Vec::new(),
+        false if has_values && rule.path.may_match(&endpoint.pattern.segments) => SOME,
+        false => return Vec::new(),
+    };
+    let page = endpoint.page.iter().map(|_| "GET");
+    let methods = page.chain(endpoint.forms.iter().map(|form| form.method.name()));
+    let methods = methods.filter(|method| rule.holds_for(method));
+    let address = |method: &str| match method {
+        "GET" => format!("{}{note}", endpoint.pattern),
+        method => format!("{method} {}{note}", endpoint.pattern),
+    };
+    methods.map(address).collect()
+}
+
+/// Notes on entries that reach nothing, name a claim that no form gives, or lead to nothing.
+pub(super) fn notes(generation: &Generation, reached: &[ReachReport]) -> Vec<Problem> {
+    let rules = guards(generation).map_or(&[][..], |guards| &guards.rules);
+    let mut notes = Vec::new();
+    for (rule, reached) in rules.iter().zip(reached) {
+        if reached.is_empty() {
+            notes.extend(reaches_nothing(
+                generation,
+                rule,
+                !reached.addresses.is_empty(),
+            ));
+        }
+        notes.extend(unknown_claim(generation, rule));
+        let target = rule.require.otherwise.as_deref();
+        let led = target.and_then(|target| targets::led_nowhere(generation, target));
+        notes.extend(led.map(|found| Problem {
+            at: Some((rule.place.line, rule.place.column)),
+            ..found
+        }));
+    }
+    notes
+}
+
+/// A note; none if it reaches pages for some values and no other path is meant.
+fn reaches_nothing(generation: &Generation, rule: &RequireRule, some: bool) -> Option<Problem> {
+    let path = rule.path.pattern.to_string();
+    let what = if some {
+        "pages for some values only"
+    } else {
+        "nothing"
+    };
+    let note = fault(rule, format!("the rule for `{path}` reaches {what}"));
+    let endpoints = generation.pages.endpoints.iter();
+    let pages = endpoints.map(|endpoint| endpoint.pattern.to_string());
+    let files = generation.statics.files().map(|(path, _)| path.to_owned());
+    let known: BTreeSet<String> = pages.chain(files).flat_map(with_folders).collect();
+    match closest(&path, known.iter().map(String::as_str)) {
+        Some(near) => Some(note.hint(format!("did you mean `{near}`?"))),
+        None if some => None,
+        None => Some(
+            note.hint("no page, file or upload is at these paths, or an exception takes them all"),
+        ),
+    }
+}
+
+/// A path, and a pattern for each folder that it is in.
+fn with_folders(path: String) -> Vec<String> {
+    let ends = path
+        .match_indices('/')
+        .map(|(at, _)| at)
+        .filter(|at| *at > 0);
+    let mut all: Vec<String> = ends.map(|at| format!("{}/*", &path[..at])).collect();
+    all.push(path);
+    all
+}
+
+fn unknown_claim(generation: &Generation, rule: &RequireRule) -> Option<Problem> {
+    let endpoints = generation.pages.endpoints.iter();
+    let forms = endpoints.flat_map(|endpoint| &endpoint.forms);
+    let given = forms.flat_map(|form| &form.signing.claims);
+    let given: BTreeSet<&str> = given.map(|(name, _)| name.as_str()).collect();
+    let name = rule.require.condition.claim.as_str();
+    if given.contains(name) {
+        return None;
+    }
+    let note = fault(
+        rule,
+        format!("no form gives the claim `{name}`, so no visitor may enter"),
+    );
+    Some(match closest(name, given.iter().copied()) {
+        Some(near) => note.hint(format!("did you mean `{near}`?")),
+        None => note.hint("a form that signs in has a line such as: -- claims: user = account.id"),
+    })
+}
+
+fn fault(rule: &RequireRule, message: String) -> Problem {
+    Problem::new(FILE, message).at(rule.place.line, rule.place.column)
+}
