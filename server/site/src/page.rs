@@ -221,8 +221,9 @@ pub(crate) struct Form {
     pub(crate) invalid: Option<Invalid>,
     /// The files that it takes.
     pub(crate) uploads: Vec<UploadField>,
-    /// Columns with the addresses of files that are removed when it is done.
-    pub(crate) deleted_files: Vec<ArgumentSource>,
+    /// Steps with the column in whose rows the addresses of files are that are removed when it is
+    /// done.
+    pub(crate) deleted_files: Vec<(usize, String)>,
 }
 
 /// What is answered when all steps are done.

@@ -54,7 +54,7 @@ pub(crate) struct Script {
     /// Each gives parameters too.
     pub(crate) files: Vec<FileLine>,
     /// The columns of `-- delete-file:` lines, each with its line.
-    pub(crate) deleted_files: Vec<(String, usize)>,
+    pub(crate) deleted_files: Vec<(ColumnName, usize)>,
     pub(crate) queries: Vec<NamedQuery>,
     /// Lower-case names of request fields that are part of the page's key.
     pub(crate) vary: Vec<String>,

@@ -36,11 +36,20 @@ values (:id, :title, :picture, :picture_name, :picture_type, :picture_size, :por
         "-- param: id integer
 -- file: picture into uploads/albums max 300KB = null
 -- name: old :one
-select picture as old_picture from album where id = :id;
+select picture from album where id = :id;
 -- name: new :exec
 update album set picture = :picture where id = :id;
--- delete-file: :old_picture
+-- delete-file: old.picture
 -- redirect: /album?id=:id
+",
+    ),
+    (
+        "pages/clear.post.sql",
+        "-- param: id integer
+-- name: gone :many
+delete from scan where album_id = :id returning file;
+-- delete-file: gone.file
+-- redirect: /
 ",
     ),
     (
@@ -443,6 +452,9 @@ fn several_files_come_as_a_list(kind: Kind) {
         served.field("content-type"),
         Some("text/csv; charset=utf-8")
     );
+    // The picture of the album stays.
+    assert_eq!(site.post("/clear", &[Text("id", "1")]).status, 303);
+    site.until_files(1);
 }
 
 on_both!(
@@ -717,12 +729,12 @@ fn check_knows_the_lines() {
         (
             "-- file: picture into uploads\n-- delete-file: :picture",
             insert,
-            "`:picture` comes from the visitor",
+            "`:picture` names no column",
         ),
         (
-            "-- file: picture into uploads\n-- delete-file: :old",
+            "-- file: picture into uploads\n-- delete-file: picture.name",
             insert,
-            "no `:one` query gives a column `old`",
+            "there is no query `picture` here",
         ),
         (
             "-- fil: picture into uploads",
@@ -730,9 +742,9 @@ fn check_knows_the_lines() {
             "did you mean `-- file: picture into uploads`?",
         ),
         (
-            "-- delete-fille: :old",
+            "-- delete-fille: old.a",
             insert,
-            "did you mean `-- delete-file: :old`?",
+            "did you mean `-- delete-file: old.a`?",
         ),
     ] {
         let found = with(line, sql);
