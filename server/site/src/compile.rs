@@ -280,6 +280,13 @@ impl Pages {
         let prepared = statements.that_read(&hint, &mut problems);
         let template = html.map(|_| format!("pages/{stem}.html"));
         let partials = self.partials.shown_by(template.as_deref());
+        // What is wrong with a query has been said.
+        let is_whole = prepared.len() == script.queries.len();
+        let total = is_whole.then(|| answer::total(source, &prepared));
+        let total = total.unwrap_or(Ok(None)).unwrap_or_else(|problem| {
+            problems.push(problem);
+            None
+        });
         let params = self.page_params(source, &prepared, html.is_some(), stem);
         let params = params.and_then(|params| with_partials(source, params, &partials));
         let params = params.unwrap_or_else(|found| {
@@ -324,6 +331,7 @@ impl Pages {
             bare,
             page_type,
             vary: vary.into(),
+            total,
             needs: needs.into(),
             forms: None,
             private: AtomicBool::new(false),

@@ -73,6 +73,8 @@ pub(crate) struct Page {
     pub(crate) bytes: Option<PageBytes>,
     /// The query whose rows alone are the JSON.
     pub(crate) bare: Option<usize>,
+    /// The query and its column that say how many rows there are in all, for `X-Total-Count`.
+    pub(crate) total: Option<(usize, String)>,
     /// What the page is sent as.
     pub(crate) page_type: &'static PageType,
     /// Lower-case names of the request fields that are part of the key.
