@@ -35,6 +35,7 @@ mod parameters;
 mod partials;
 mod redirect;
 mod rewrite;
+mod secrets;
 mod signing;
 mod statements;
 mod uploads;
@@ -142,6 +143,7 @@ pub(crate) fn compile(
     if problems.is_empty() {
         pages.doubts.extend(notes::notes(folder, &pages));
         pages.doubts.extend(fields::misspelt(folder, &pages));
+        pages.doubts.extend(secrets::unnamed(&pages));
         Ok(pages)
     } else {
         Err(problems)
@@ -278,8 +280,6 @@ impl Pages {
         };
         let hint = format!("what writes belongs into pages/{stem}.post.sql, which answers POST");
         let prepared = statements.that_read(&hint, &mut problems);
-        let template = html.map(|_| format!("pages/{stem}.html"));
-        let partials = self.partials.shown_by(template.as_deref());
         // What is wrong with a query has been said.
         let is_whole = prepared.len() == script.queries.len();
         let total = is_whole.then(|| answer::total(source, &prepared));
@@ -287,6 +287,8 @@ impl Pages {
             problems.push(problem);
             None
         });
+        let template = html.map(|_| format!("pages/{stem}.html"));
+        let partials = self.partials.shown_by(template.as_deref());
         let params = self.page_params(source, &prepared, html.is_some(), stem);
         let params = params.and_then(|params| with_partials(source, params, &partials));
         let params = params.unwrap_or_else(|found| {
@@ -329,9 +331,9 @@ impl Pages {
             template,
             bytes,
             bare,
+            total,
             page_type,
             vary: vary.into(),
-            total,
             needs: needs.into(),
             forms: None,
             private: AtomicBool::new(false),
@@ -429,7 +431,7 @@ fn given_to(
     Given {
         template,
         queries: queries.collect(),
-        params: params.iter().map(|param| param.name.clone()).collect(),
+        params: params.to_vec(),
         is_error: false,
         forms: GivenForms::None,
     }

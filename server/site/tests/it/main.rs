@@ -13,6 +13,7 @@ mod api;
 mod articles;
 mod both;
 mod bytes;
+mod check_notes;
 mod error_pages;
 mod errors;
 mod explained;
