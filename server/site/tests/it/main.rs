@@ -22,6 +22,7 @@ mod form_errors;
 mod forms;
 mod fuzz;
 mod generated;
+mod lists;
 mod max_age;
 mod nodes;
 mod nodes_triggers;
