@@ -40,6 +40,8 @@ impl QueryResult {
             .position(|name| **name == *column)?;
         match self.data.rows.first()?.get(at)? {
             db::Value::Integer(number) => Some(*number),
+            // PostgreSQL adds up large numbers as `numeric`, which comes as text.
+            db::Value::Text(text) => text.parse().ok(),
             _ => None,
         }
     }

@@ -52,6 +52,16 @@ fn check_knows_the_lines() {
             "there is no query `picture` here",
         ),
         (
+            "-- file: picture into uploads\n-- delete-file: a.body",
+            "insert into article (title) values (:picture) returning body",
+            "query `a` is `:exec` and gives nothing",
+        ),
+        (
+            "-- file: picture into uploads\n-- delete-file: a.bodi",
+            "insert into article (title) values (:picture) returning body",
+            "did you mean `a.body`?",
+        ),
+        (
             "-- fil: picture into uploads",
             insert,
             "did you mean `-- file: picture into uploads`?",
