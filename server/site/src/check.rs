@@ -23,9 +23,12 @@ use crate::{
     rules::shadowed,
     uploads,
 };
+use partials::ShownQueries;
 use sqlite::check_sqlite;
 
 mod reach;
+mod links;
+mod partials;
 mod targets;
 mod tokens;
 
@@ -58,6 +61,8 @@ pub struct QueryReport {
     pub file: PathBuf,
     /// The query's name.
     pub name: String,
+    /// The files of the pages that show it, if it is the query of a template.
+    pub shown_by: Vec<PathBuf>,
     /// One line for each thing that it depends on.
     pub dependencies: Vec<String>,
     /// The same in few words: what ends its results.
@@ -106,11 +111,17 @@ pub fn check(dir: &Path, config: &Config) -> Result<CheckReport, Vec<Problem>> {
                     file: host.shown.join(&rule.file),
                     ..rule
                 }));
-                all.queries
-                    .extend(report.queries.into_iter().map(|query| QueryReport {
+                all.queries.extend(report.queries.into_iter().map(|query| {
+                    QueryReport {
                         file: host.shown.join(&query.file),
+                        shown_by: query
+                            .shown_by
+                            .iter()
+                            .map(|page| host.shown.join(page))
+                            .collect(),
                         ..query
-                    }));
+                    }
+                }));
             }
             Err(found) => problems.extend(below(&host.shown, found)),
         }
@@ -244,6 +255,9 @@ fn report(dir: &Path, config: &Config, database: &Database) -> Result<CheckRepor
         notes.extend(shadowed(&config.rules));
         notes.extend(hidden(&generation));
         notes.extend(targets::nowhere(&generation));
+        notes.extend(links::notes(&generation));
+        let shown = ShownQueries::of(&generation.pages);
+        notes.extend(shown.notes());
         notes.extend(uploads::notes(dir, &generation.pages));
         let endpoints = &generation.pages.endpoints;
         let pages = endpoints.iter().filter(|endpoint| endpoint.page.is_some());
@@ -251,7 +265,7 @@ fn report(dir: &Path, config: &Config, database: &Database) -> Result<CheckRepor
         Ok(CheckReport {
             pages: pages.count(),
             forms: forms.sum(),
-            queries: queries(&generation),
+            queries: queries(&generation, &shown),
             reached,
             notes,
             ..CheckReport::default()
@@ -260,7 +274,7 @@ fn report(dir: &Path, config: &Config, database: &Database) -> Result<CheckRepor
 }
 
 /// The queries of all pages. Those of a partial stand once, however many pages show it.
-fn queries(generation: &Generation) -> Vec<QueryReport> {
+fn queries(generation: &Generation, shown: &ShownQueries<'_>) -> Vec<QueryReport> {
     let mut seen = BTreeSet::new();
     let endpoints = generation.pages.endpoints.iter();
     let queries = endpoints
@@ -275,6 +289,7 @@ fn queries(generation: &Generation) -> Vec<QueryReport> {
         .map(|(query, statement)| QueryReport {
             file: query.file.clone(),
             name: statement.name(query),
+            shown_by: shown.files(query),
             dependencies: query.describe(statement),
             ends: query.ends(statement),
             advice: advice(query, statement),

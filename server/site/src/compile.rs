@@ -35,6 +35,7 @@ mod parameters;
 mod partials;
 mod redirect;
 mod rewrite;
+mod secrets;
 mod signing;
 mod statements;
 mod uploads;
@@ -142,6 +143,7 @@ pub(crate) fn compile(
     if problems.is_empty() {
         pages.doubts.extend(notes::notes(folder, &pages));
         pages.doubts.extend(fields::misspelt(folder, &pages));
+        pages.doubts.extend(secrets::unnamed(&pages));
         Ok(pages)
     } else {
         Err(problems)
@@ -278,6 +280,13 @@ impl Pages {
         };
         let hint = format!("what writes belongs into pages/{stem}.post.sql, which answers POST");
         let prepared = statements.that_read(&hint, &mut problems);
+        // What is wrong with a query has been said.
+        let is_whole = prepared.len() == script.queries.len();
+        let total = is_whole.then(|| answer::total(source, &prepared));
+        let total = total.unwrap_or(Ok(None)).unwrap_or_else(|problem| {
+            problems.push(problem);
+            None
+        });
         let template = html.map(|_| format!("pages/{stem}.html"));
         let partials = self.partials.shown_by(template.as_deref());
         let params = self.page_params(source, &prepared, html.is_some(), stem);
@@ -322,6 +331,7 @@ impl Pages {
             template,
             bytes,
             bare,
+            total,
             page_type,
             vary: vary.into(),
             needs: needs.into(),
@@ -421,7 +431,7 @@ fn given_to(
     Given {
         template,
         queries: queries.collect(),
-        params: params.iter().map(|param| param.name.clone()).collect(),
+        params: params.to_vec(),
         is_error: false,
         forms: GivenForms::None,
     }

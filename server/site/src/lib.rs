@@ -57,6 +57,7 @@ mod led_back;
 mod listing;
 mod locale;
 mod log;
+mod markup;
 mod methods;
 mod object;
 mod opening;

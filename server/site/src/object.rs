@@ -31,6 +31,21 @@ impl QueryResult {
         self.rows == Rows::One && self.data.rows.is_empty()
     }
 
+    /// The whole number in a column of the first row.
+    pub(crate) fn whole_number(&self, column: &str) -> Option<i64> {
+        let at = self
+            .data
+            .columns
+            .iter()
+            .position(|name| **name == *column)?;
+        match self.data.rows.first()?.get(at)? {
+            db::Value::Integer(number) => Some(*number),
+            // PostgreSQL adds up large numbers as `numeric`, which comes as text.
+            db::Value::Text(text) => text.parse().ok(),
+            _ => None,
+        }
+    }
+
     /// What a template sees under the query's name.
     pub(crate) fn value(&self) -> Value {
         match self.rows {

@@ -73,6 +73,8 @@ pub(crate) struct Page {
     pub(crate) bytes: Option<PageBytes>,
     /// The query whose rows alone are the JSON.
     pub(crate) bare: Option<usize>,
+    /// The query and its column that say how many rows there are in all, for `X-Total-Count`.
+    pub(crate) total: Option<(usize, String)>,
     /// What the page is sent as.
     pub(crate) page_type: &'static PageType,
     /// Lower-case names of the request fields that are part of the key.
@@ -221,8 +223,9 @@ pub(crate) struct Form {
     pub(crate) invalid: Option<Invalid>,
     /// The files that it takes.
     pub(crate) uploads: Vec<UploadField>,
-    /// Columns with the addresses of files that are removed when it is done.
-    pub(crate) deleted_files: Vec<ArgumentSource>,
+    /// Steps with the column in whose rows the addresses of files are that are removed when it is
+    /// done.
+    pub(crate) deleted_files: Vec<(usize, String)>,
 }
 
 /// What is answered when all steps are done.

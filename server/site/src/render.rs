@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use base_clock::Boottime;
 use millpond_db as db;
-use millpond_http::{Parts, Prepared};
+use millpond_http::{Body, Content, Parts, Prepared};
 use minijinja::Value;
 
 use crate::{
@@ -66,7 +66,13 @@ pub(crate) fn render(
             None => serde_json::Value::Object(results.collect()),
         };
         let body = json.to_string().into_bytes();
-        return Rendered::Page(prepare(page, JSON, body, cache_control(page)), None);
+        let total = page.total.as_ref();
+        let total = total.and_then(|(at, column)| objects[*at].whole_number(column));
+        let prepared = match total {
+            Some(total) => with_total(page, body, total),
+            None => prepare(page, JSON, body, cache_control(page)),
+        };
+        return Rendered::Page(prepared, None);
     }
     match text((core, generation), page, values, objects, visitor, None) {
         Ok((body, _)) if visitor.touched() => {
@@ -167,6 +173,33 @@ fn cache_control(page: &Page) -> &'static str {
     } else {
         PRIVATE
     }
+}
+
+/// Rows as JSON with the number of all rows in a field. A 304 repeats no such field, so the entity
+/// tag tells the number too.
+fn with_total(page: &Page, body: Vec<u8>, total: i64) -> Arc<Prepared> {
+    let (vary, total) = (page.vary.join(", "), total.to_string());
+    let mut fields = vec![
+        ("Cache-Control", cache_control(page)),
+        ("X-Total-Count", &total),
+    ];
+    if !vary.is_empty() {
+        fields.push(("Vary", &vary));
+    }
+    let tagged = [&body[..], b"\n", total.as_bytes()].concat();
+    let parts = Parts {
+        status: 200,
+        media_type: JSON,
+        fields: &fields,
+        body: tagged.into(),
+        last_modified: None,
+        compressible: true,
+    };
+    let content = Content {
+        identity: Body::Bytes(body.into_boxed_slice().into()),
+        codings: Vec::new(),
+    };
+    Arc::new(Prepared::with_content(&parts, content))
 }
 
 fn prepare(page: &Page, media_type: &str, body: Vec<u8>, cache_control: &str) -> Arc<Prepared> {

@@ -10,6 +10,7 @@ use crate::{
 mod bytes;
 mod declare;
 mod files;
+mod json;
 mod message;
 mod misspelt;
 
@@ -54,7 +55,7 @@ pub(crate) struct Script {
     /// Each gives parameters too.
     pub(crate) files: Vec<FileLine>,
     /// The columns of `-- delete-file:` lines, each with its line.
-    pub(crate) deleted_files: Vec<(String, usize)>,
+    pub(crate) deleted_files: Vec<(ColumnName, usize)>,
     pub(crate) queries: Vec<NamedQuery>,
     /// Lower-case names of request fields that are part of the page's key.
     pub(crate) vary: Vec<String>,
@@ -64,6 +65,8 @@ pub(crate) struct Script {
     pub(crate) created: Option<(String, usize)>,
     /// The query whose rows alone are the JSON, with its line.
     pub(crate) json: Option<(String, usize)>,
+    /// The column that says how many rows there are beyond those of the answer.
+    pub(crate) total: Option<ColumnName>,
     /// Where a form is filled in again that was refused, with the line.
     pub(crate) invalid: Option<(String, usize)>,
     pub(crate) messages: Vec<MessageLine>,
@@ -210,10 +213,10 @@ impl Script {
                 path(word, rest)?,
                 line,
             )?,
-            "json" if is_name(rest) => once(&mut self.json, "`-- json:` line", rest, line)?,
             "json" => {
-                let hint = "for example: -- json: items".to_owned();
-                return Err((format!("`{rest}` is no name of a query"), Some(hint)));
+                let (name, total) = json::json(rest)?;
+                once(&mut self.json, "`-- json:` line", name, line)?;
+                self.total = total;
             }
             "max-age" => {
                 let age = duration::parse(rest)
@@ -503,7 +506,7 @@ mod tests {
                 "-- created: items/:id",
                 "pages/a.sql:1:1: what is created has a path",
             ),
-            ("-- json: a b", "pages/a.sql:1:1: `a b` is no name"),
+            ("-- json: a b", "pages/a.sql:1:1: `b` says nothing about"),
             (
                 "-- json: a\n-- json: b",
                 "pages/a.sql:2:1: a second `-- json:` line",

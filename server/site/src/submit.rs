@@ -162,16 +162,18 @@ impl Submission {
 
     /// Removes the files of `-- delete-file:` lines.
     fn delete_files(&self, results: &[ResultRows]) {
-        let addresses = self.form.deleted_files.iter().filter_map(|source| {
-            let ArgumentSource::Column { step, column: name } = source else {
-                return None;
+        let mut addresses = Vec::new();
+        for (step, name) in &self.form.deleted_files {
+            let Some(result) = results.get(*step) else {
+                continue;
             };
-            match column(results.get(*step)?, name)? {
+            let at = result.columns.iter().position(|column| **column == **name);
+            let values = result.rows.iter().filter_map(|row| row.get(at?));
+            addresses.extend(values.filter_map(|value| match value {
                 Value::Text(address) if !address.is_empty() => Some(address.to_string()),
                 _ => None,
-            }
-        });
-        let addresses: Vec<String> = addresses.collect();
+            }));
+        }
         if !addresses.is_empty() {
             self.core.uploads.remove(&addresses);
         }

@@ -21,6 +21,7 @@ mod scope;
 mod shape;
 mod syntax;
 mod walk;
+mod warnings;
 
 pub(crate) use inspect::{Given, GivenForms, GivenQuery, inspect};
 pub(crate) use reach::Reach;

@@ -405,22 +405,40 @@ fn shared_reasons(pages: &mut [(String, Vec<String>)]) -> Vec<(String, usize)> {
     reasons
 }
 
-/// Prints what ends each page: one line for each file of queries.
-fn print_pages(queries: &[QueryReport]) {
+/// What ends each page: first its own queries, then those of the templates that it shows.
+fn pages(queries: &[QueryReport]) -> Vec<(String, Vec<String>)> {
     let mut pages: Vec<(String, Vec<String>)> = vec![("page".into(), vec!["ends by".into()])];
-    for query in queries {
-        let file = query.file.display().to_string();
+    let mut add = |file: &Path, ends: &mut dyn Iterator<Item = String>| {
+        let file = file.display().to_string();
         let place = pages.iter().position(|(known, _)| *known == file);
         let place = place.unwrap_or_else(|| {
             pages.push((file, Vec::new()));
             pages.len() - 1
         });
-        for text in &query.ends {
-            if !pages[place].1.contains(text) {
-                pages[place].1.push(text.clone());
+        for text in ends {
+            if !pages[place].1.contains(&text) {
+                pages[place].1.push(text);
             }
         }
+    };
+    for query in queries.iter().filter(|query| query.shown_by.is_empty()) {
+        add(&query.file, &mut query.ends.iter().cloned());
     }
+    for query in queries {
+        let file = query.file.display();
+        for page in &query.shown_by {
+            let ends = query.ends.iter();
+            add(page, &mut ends.map(|text| format!("{text} ({file})")));
+        }
+    }
+    // Below the heading.
+    pages[1..].sort_by(|one, other| one.0.cmp(&other.0));
+    pages
+}
+
+/// Prints what ends each page: one line for each page.
+fn print_pages(queries: &[QueryReport]) {
+    let mut pages = pages(queries);
     for (_, ends) in pages.iter_mut().filter(|(_, ends)| ends.is_empty()) {
         ends.push("nothing: it never changes".to_owned());
     }
@@ -444,22 +462,30 @@ fn print_pages(queries: &[QueryReport]) {
 }
 
 fn table(queries: &[QueryReport]) -> Table {
+    let are_shared = queries.iter().any(|query| !query.shown_by.is_empty());
     let row = |query: &QueryReport| {
-        vec![
+        let mut row = vec![
             query.file.display().to_string(),
             query.name.clone(),
             match query.dependencies.is_empty() {
                 true => "nothing: it never changes".to_owned(),
                 false => query.dependencies.join(", "),
             },
-        ]
+        ];
+        if are_shared {
+            let pages = query.shown_by.iter();
+            let pages: Vec<String> = pages.map(|page| page.display().to_string()).collect();
+            row.push(match pages.len() {
+                ..=SHOWN => pages.join(", "),
+                more => format!("{more} pages"),
+            });
+        }
+        row
     };
+    let names = ["file", "query", "depends on", "shown by"];
+    let names = &names[..if are_shared { 4 } else { 3 }];
     Table {
-        columns: vec![
-            Column::text("file"),
-            Column::text("query"),
-            Column::text("depends on"),
-        ],
+        columns: names.iter().copied().map(Column::text).collect(),
         rows: queries.iter().map(row).collect(),
         ..Table::default()
     }

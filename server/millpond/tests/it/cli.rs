@@ -156,6 +156,32 @@ fn check_says_what_ends_each_page() {
 }
 
 #[test]
+fn check_shows_what_a_partial_ends_at_the_pages() {
+    let site = new_site();
+    write(site.path(), "templates/menu.html", "{{ menu | length }}");
+    write(
+        site.path(),
+        "templates/menu.sql",
+        "-- name: menu :many\nselect at, datetime('now') as now from note;\n",
+    );
+    write(site.path(), "pages/a.html", "{% include \"menu.html\" %}");
+    let output = run(site.path(), &["check", "--dependencies"]);
+    let (said, table) = (text(&output.stderr), text(&output.stdout));
+    let why = "not cacheable: datetime() reads the clock";
+    for part in [
+        format!("  {why} (templates/menu.sql), any note (templates/menu.sql)"),
+        "depends on".to_owned(),
+        "shown by".to_owned(),
+    ] {
+        assert!(table.contains(&part), "{part}: {table}");
+    }
+    assert!(
+        said.contains("note: templates/menu.sql:1:1: query `menu` is not kept in memory"),
+        "{said}"
+    );
+}
+
+#[test]
 fn check_says_how_many_errors_there_are_before_it_says_which() {
     let site = new_site();
     write(

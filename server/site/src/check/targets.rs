@@ -4,10 +4,12 @@ use std::path::PathBuf;
 
 use millpond_http::path;
 
+use super::links;
 use crate::{
     Problem,
     config::FILE,
     core::Generation,
+    markup::VALUE,
     page::{Form, FormAnswer, RedirectPiece},
     route::Segment,
     session::Needs,
@@ -59,44 +61,46 @@ fn of_form(generation: &Generation, form: &Form) -> Vec<Problem> {
         .collect()
 }
 
-/// A note, if nothing answers GET at the target. Values in the path could be anything.
+/// A note, if nothing answers GET at the target, or if the page there does not take what stands
+/// behind the path. Values in the path could be anything.
 fn note(generation: &Generation, pieces: &[RedirectPiece], file: &PathBuf) -> Option<Problem> {
-    let mut target = String::new();
-    for piece in pieces {
-        match piece {
-            RedirectPiece::Text(text) => target.push_str(text),
-            RedirectPiece::Value(_) if target.contains(['?', '#']) => break,
-            RedirectPiece::Value(_) => target.push(VALUE),
-        }
-    }
-    let end = target.find(['?', '#']).unwrap_or(target.len());
-    let target = &target[..end];
+    let pieces = pieces.iter().map(|piece| match piece {
+        RedirectPiece::Text(text) => text.clone(),
+        RedirectPiece::Value(_) => VALUE.to_string(),
+    });
+    let target: String = pieces.collect();
+    let target = target.split('#').next()?;
+    let (path, query) = target.split_once('?').unwrap_or((target, ""));
+    let found = unanswered(generation, path);
+    let found = found.or_else(|| links::of_query(links::page_at(generation, path)?, query));
+    let (message, hint) = found?;
+    Some(Problem::new(file, message).hint(hint))
+}
+
+/// Why nothing answers GET at a path, in which values may stand for parts: a message and a hint.
+pub(super) fn unanswered(generation: &Generation, target: &str) -> Option<(String, String)> {
     let sample = target.replace(VALUE, "1");
     let path = path::normalize(&sample).ok()?;
     let shown = target.replace(VALUE, "…");
     match answers(generation, &path) {
         Answer::Page => None,
-        Answer::OnlyForm => Some(
-            Problem::new(file, format!("leads to {shown}, which answers POST only"))
-                .hint("a redirect is followed with GET"),
-        ),
+        Answer::OnlyForm => Some((
+            format!("leads to {shown}, which answers POST only"),
+            "what leads there asks with GET".to_owned(),
+        )),
         Answer::Nothing if may_answer(generation, target) => None,
         Answer::Nothing => {
-            let message = format!("leads to {shown}, and there is no such page");
             let pages = generation.pages.endpoints.iter();
             let routes = pages.filter(|endpoint| endpoint.page.is_some());
             let routes: Vec<String> = routes.map(|it| it.pattern.to_string()).collect();
-            let near = closest(&shown, routes.iter().map(String::as_str));
-            Some(Problem::new(file, message).hint(match near {
+            let hint = match closest(&shown, routes.iter().map(String::as_str)) {
                 Some(near) => format!("did you mean {near}?"),
                 None => "no page, file or rule has this address".to_owned(),
-            }))
+            };
+            Some((format!("leads to {shown}, and there is no such page"), hint))
         }
     }
 }
-
-/// Stands for a value in a target; no file has it in its name.
-const VALUE: char = '\u{1}';
 
 /// Whether a page or a file answers at a target with some values in its path.
 fn may_answer(generation: &Generation, target: &str) -> bool {

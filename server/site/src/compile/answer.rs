@@ -2,7 +2,7 @@
 
 use millpond_db as db;
 
-use super::parameters::SqlFile;
+use super::{parameters::SqlFile, statements::Prepared, uploads::place};
 use crate::{
     Problem,
     page::{FormAnswer, RedirectPiece},
@@ -66,6 +66,11 @@ impl<'s> AnswerLines<'s> {
             return Ok(FormAnswer::Redirect(pieces));
         }
         let queries: Vec<&NamedQuery> = prepared.iter().map(|(named, _)| *named).collect();
+        if let (Some(_), Some((_, line))) = (&script.total, &script.json) {
+            let problem = Problem::new(self.source.file, "a write has no total");
+            let hint = "write the name of the query alone: the answer is what was written";
+            return Err(problem.at(*line, 1).hint(hint));
+        }
         let bare = bare(self.source, &queries)?;
         let after = script
             .session
@@ -111,6 +116,31 @@ pub(super) fn bare(source: SqlFile<'_>, queries: &[&NamedQuery]) -> Result<Optio
     };
     let problem = Problem::new(source.file, message);
     Err(problem.at(*line, 1).hint(hint))
+}
+
+/// The query and the column that say how many rows there are in all.
+pub(super) fn total(
+    source: SqlFile<'_>,
+    prepared: &[Prepared<'_>],
+) -> Result<Option<(usize, String)>, Problem> {
+    let (Some(name), Some((_, line))) = (&source.script.total, &source.script.json) else {
+        return Ok(None);
+    };
+    let single: Vec<(&NamedQuery, db::Query)> = prepared
+        .iter()
+        .filter_map(|(named, all)| Some((*named, all.first()?.1.clone())))
+        .collect();
+    let found = place(name, &single).and_then(|place| match single[place.0].0.rows {
+        Rows::One | Rows::Optional => Ok(place),
+        Rows::Many | Rows::Exec => Err((
+            format!("query `{}` gives no single row", name.query),
+            "count in a query of one row, such as -- name: counted :one, and select count(*) as n from …".to_owned(),
+        )),
+    });
+    found.map(Some).map_err(|(message, hint)| {
+        let problem = Problem::new(source.file, message);
+        problem.at(*line, 1).hint(hint)
+    })
 }
 
 /// What a page cannot have of these lines.

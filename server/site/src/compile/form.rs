@@ -58,8 +58,7 @@ pub(super) fn form(
     signing::add_params(&file, session, is_column, &mut params).map_err(one)?;
     let needs = steps.needs();
     let uploads = uploads(source, &params).map_err(one)?;
-    let deleted = deleted_files(source, |name| steps.argument(&params, &needs, end, name));
-    let deleted_files = deleted.map_err(one)?;
+    let deleted_files = deleted_files(source, &steps.prepared).map_err(one)?;
     let pieces = steps.redirect(&params, &needs, target).map_err(one)?;
     let invalid = invalid(&file, &script, &steps.prepared, &params).map_err(one)?;
     let mut signing =

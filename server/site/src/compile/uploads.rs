@@ -1,7 +1,15 @@
 //! The files of a form: checked, and with the places of their values.
 
+use millpond_db as db;
+
 use super::parameters::SqlFile;
-use crate::{Problem, page::ArgumentSource, params::Param, uploads::UploadField};
+use crate::{
+    Problem,
+    params::Param,
+    script::{ColumnName, NamedQuery, Rows},
+    suggest::closest,
+    uploads::UploadField,
+};
 
 /// The files that a form takes.
 pub(super) fn uploads(source: SqlFile<'_>, params: &[Param]) -> Result<Vec<UploadField>, Problem> {
@@ -25,29 +33,58 @@ pub(super) fn uploads(source: SqlFile<'_>, params: &[Param]) -> Result<Vec<Uploa
     fields.collect()
 }
 
-/// The columns with the addresses of files that go when the form is done. `argument` gives what a
-/// name means.
+/// The steps with the columns in which the addresses of files are that go when the form is done.
 pub(super) fn deleted_files(
     source: SqlFile<'_>,
-    argument: impl Fn(&str) -> Option<ArgumentSource>,
-) -> Result<Vec<ArgumentSource>, Problem> {
-    let names = source.script.deleted_files.iter();
-    let sources = names.map(|(name, line)| match argument(name) {
-        Some(column @ ArgumentSource::Column { .. }) => Ok(column),
-        found => {
-            let message = match found {
-                Some(_) => format!(
-                    "`:{name}` comes from the visitor, who could have any file removed with it"
-                ),
-                None => format!("no `:one` query gives a column `{name}`"),
-            };
+    prepared: &[(&NamedQuery, db::Query)],
+) -> Result<Vec<(usize, String)>, Problem> {
+    let columns = source.script.deleted_files.iter();
+    let places = columns.map(|(name, line)| {
+        let found = place(name, prepared).and_then(|place| match prepared[place.0].0.rows {
+            Rows::Exec => Err((
+                format!("query `{}` is `:exec` and gives nothing", name.query),
+                "make it :one, :one? or :many".to_owned(),
+            )),
+            Rows::One | Rows::Optional | Rows::Many => Ok(place),
+        });
+        found.map_err(|(message, hint)| {
             let problem = Problem::new(source.file, message).at(*line, 1);
-            Err(problem.hint(format!(
-                "read it first, for example: -- name: old :one, and select picture as {name} from …"
-            )))
-        }
+            problem.hint(hint)
+        })
     });
-    sources.collect()
+    places.collect()
+}
+
+/// The step and the column of a name such as `old.picture`.
+///
+/// # Errors
+/// What is wrong with it, and what to do.
+pub(super) fn place(
+    name: &ColumnName,
+    prepared: &[(&NamedQuery, db::Query)],
+) -> Result<(usize, String), (String, String)> {
+    let ColumnName { query, column } = name;
+    let mut named = prepared.iter();
+    let Some(step) = named.position(|(named, _)| named.name == *query) else {
+        let names = prepared.iter().map(|(named, _)| named.name.as_str());
+        let hint = match closest(query, names) {
+            Some(near) => format!("did you mean `{near}.{column}`?"),
+            None => format!(
+                "read it first, for example: -- name: {query} :one, and select {column} from …"
+            ),
+        };
+        return Err((format!("there is no query `{query}` here"), hint));
+    };
+    let columns = prepared[step].1.columns();
+    if columns.iter().any(|known| **known == **column) {
+        return Ok((step, column.clone()));
+    }
+    let names = columns.iter().map(|name| &**name);
+    let hint = match closest(column, names) {
+        Some(near) => format!("did you mean `{query}.{near}`?"),
+        None => format!("select it there, or return it: returning {column}"),
+    };
+    Err((format!("query `{query}` has no column `{column}`"), hint))
 }
 
 /// The first line about files in the queries of a page, where there can be none.

@@ -98,7 +98,8 @@ fn words(rest: &str) -> Vec<String> {
     words
 }
 
-fn column(word: &str) -> Option<ColumnName> {
+/// Reads `query.column`.
+pub(super) fn column(word: &str) -> Option<ColumnName> {
     let (query, column) = word.split_once('.')?;
     let column = column.trim_matches('"');
     (is_name(query) && !column.is_empty()).then(|| ColumnName {

@@ -4,13 +4,14 @@
 //! -- file: picture into uploads/albums max 5MB types (image/png, image/jpeg)
 //! -- file: scans[] into uploads/scans count 20 types (image/*, application/pdf) = null
 //! -- file: portrait as bytes max 200KB types (image/*)
-//! -- delete-file: :old_picture
+//! -- delete-file: old.picture
 //! ```
 
 use millpond_db::{Value, ValueKind};
 
+use super::Complaint;
+use super::bytes::{ColumnName, column};
 use super::declare::{Declaration, complain, name_of_parameter};
-use super::{Complaint, is_name};
 use crate::{
     config::parse_size,
     file_type::{FileType, types_named},
@@ -281,14 +282,16 @@ fn types(text: &str) -> Result<(Vec<&'static FileType>, &str), Complaint> {
 }
 
 /// Reads what stands behind `-- delete-file:`.
-pub(super) fn deleted(rest: &str) -> Result<String, Complaint> {
-    match rest.strip_prefix(':') {
-        Some(name) if is_name(name) => Ok(name.to_owned()),
-        _ => complain(
-            format!("`{rest}` names no column"),
-            "for example: -- delete-file: :old_picture",
-        ),
-    }
+pub(super) fn deleted(rest: &str) -> Result<ColumnName, Complaint> {
+    column(rest).map_or_else(
+        || {
+            complain(
+                format!("`{rest}` names no column"),
+                "for example: -- delete-file: old.picture, with the name of a query and a column of it",
+            )
+        },
+        Ok,
+    )
 }
 
 #[cfg(test)]
@@ -361,8 +364,16 @@ mod tests {
 
     #[test]
     fn a_deleted_file_is_named_by_a_column() {
-        assert_eq!(deleted(":old").as_deref(), Ok("old"));
-        for text in ["old", ":", ":a b", "/uploads/x.png"] {
+        let found = deleted("old.picture").unwrap();
+        assert_eq!((&*found.query, &*found.column), ("old", "picture"));
+        for text in [
+            "old",
+            ":old",
+            ":old.picture",
+            "old.",
+            "a b.c",
+            "/uploads/x.png",
+        ] {
             assert!(deleted(text).is_err(), "{text}");
         }
     }

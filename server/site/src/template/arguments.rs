@@ -177,7 +177,7 @@ fn values(value: Value, args: &[CallArg<'_>]) -> Option<(Vec<Value>, bool)> {
 }
 
 /// The value of an expression that is written out.
-fn constant(expr: &Expr<'_>) -> Option<Value> {
+pub(super) fn constant(expr: &Expr<'_>) -> Option<Value> {
     match expr {
         Expr::Const(constant) => Some(constant.value.clone()),
         Expr::UnaryOp(op) if matches!(op.op, UnaryOpKind::Neg) => {

@@ -39,6 +39,9 @@ impl<'t> Walk<'t> {
             self.needed(argument(part));
         }
         let attribute = self.attribute(&base, filter);
+        if let ("tojson", Some(expr)) = (filter.name, &filter.expr) {
+            self.shows_whole(&base, expr);
+        }
         if filter.name == "query" {
             self.changed_parameters(&base, filter);
         }
@@ -89,6 +92,7 @@ impl<'t> Walk<'t> {
                 let place = self.place_of(value);
                 let member = self.member(base, Some("params".into()), name, place);
                 self.need(&member);
+                self.value_of_param(name, value);
             }
         }
     }

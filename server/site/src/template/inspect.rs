@@ -22,6 +22,7 @@ use super::{
 use crate::{
     Problem, error_answer,
     form_values::{ERRORS, FORM},
+    params::Param,
     script::Rows,
     visitor,
 };
@@ -32,7 +33,7 @@ pub(crate) struct Given {
     /// The template's name.
     pub(crate) template: String,
     pub(crate) queries: Vec<GivenQuery>,
-    pub(crate) params: Vec<String>,
+    pub(crate) params: Vec<Param>,
     /// Whether it is an error page, which has neither queries nor a request.
     pub(crate) is_error: bool,
     pub(crate) forms: GivenForms,
@@ -122,6 +123,7 @@ pub(crate) fn inspect(
         let mut walk = Walk {
             templates: &templates,
             names: &names,
+            params: &given.params,
             page,
             file: page,
             scope: Scope::new(roots(given, page, &cell), globals.clone()),
@@ -157,7 +159,8 @@ fn roots(given: &Given, page: usize, cell: &Shape) -> BTreeMap<String, Known> {
         return roots;
     }
     let params = given.params.iter();
-    let params = params.map(|name| (name.clone(), Known::any())).collect();
+    let params = params.map(|param| (param.name.clone(), Known::any()));
+    let params = params.collect();
     let request = visitor::FIELDS.iter().map(|field| {
         let value = match *field {
             "query" => Known::new(Shape::Query),

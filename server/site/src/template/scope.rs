@@ -142,6 +142,16 @@ impl Scope {
         !self.roots.contains_key("request")
     }
 
+    /// Whether a name is what the page gives, and nothing that a template has set.
+    pub(super) fn is_root(&self, name: &str) -> bool {
+        let is_set = self.frames.iter().any(|frame| {
+            let enclosed = frame.enclosed.map(|at| &self.closures[at]);
+            frame.locals.contains_key(name)
+                || enclosed.is_some_and(|names| names.contains_key(name))
+        });
+        self.roots.contains_key(name) && !is_set
+    }
+
     /// The names that the page gives.
     pub(super) fn roots(&self) -> impl Iterator<Item = &str> {
         self.roots.keys().map(String::as_str)

@@ -17,6 +17,7 @@ use super::{
     scope::{Layer, Scope},
     shape::{Known, Lack, Shape},
 };
+use crate::params::Param;
 
 /// What one page's walk may take, in statements and expressions. Macros that call each other twice
 /// would otherwise take exponential time.
@@ -29,6 +30,8 @@ const DEPTH: usize = 160;
 pub(super) struct Walk<'t> {
     pub(super) templates: &'t [Parsed<'t>],
     pub(super) names: &'t Names,
+    /// The page's parameters.
+    pub(super) params: &'t [Param],
     /// The page's template.
     pub(super) page: usize,
     /// The template in which the walk is.
@@ -158,6 +161,7 @@ impl<'t> Walk<'t> {
             Stmt::EmitExpr(emit) => {
                 let value = self.expr(&emit.expr);
                 self.need(&value);
+                self.shows_whole(&value, &emit.expr);
             }
             Stmt::EmitRaw(_) => {}
             Stmt::ForLoop(each) => self.for_loop(each),
@@ -279,6 +283,7 @@ impl<'t> Walk<'t> {
         self.scope.pop();
         self.facts.truncate(before);
         if !each.else_body.is_empty() {
+            self.is_empty_on_error_pages(&each.iter);
             let frames = self.scope.frames.clone();
             self.branch(|walk| walk.stmts(&each.else_body), true);
             let place = self.place_of(&each.iter);
@@ -288,6 +293,7 @@ impl<'t> Walk<'t> {
 
     fn if_cond(&mut self, choice: &'t IfCond<'t>) {
         self.needed(&choice.expr);
+        self.chosen_on_error_pages(choice);
         let frames = self.scope.frames.clone();
         let taken = self.under(&choice.expr, true, |walk| walk.stmts(&choice.true_body));
         let after = std::mem::replace(&mut self.scope.frames, frames);

@@ -14,6 +14,7 @@ on_both!(
     errors_are_json_with_the_fields_name,
     methods_are_those_that_have_files,
     a_bare_array_is_kept_like_any_page,
+    a_bare_array_says_how_many_rows_there_are,
     what_is_no_good_body_writes_nothing,
 );
 
@@ -330,6 +331,45 @@ fn a_bare_array_is_kept_like_any_page(kind: Kind) {
     });
 }
 
+/// *Counterexample*: with an entity tag of the rows alone a client that has them would never learn
+/// that there are more now.
+fn a_bare_array_says_how_many_rows_there_are(kind: Kind) {
+    let list = "-- param: page integer = 1\n-- json: items total counted.n\n\
+                -- name: items :many\nselect name from item order by id limit 1 offset :page - 1;\n\
+                -- name: counted :one\nselect count(*) as n from item;\n";
+    let site = Housed::new(kind, &[FILES, &[("pages/list.sql", list)]].concat());
+    let add = |name: &str| {
+        let made = send(
+            &site,
+            "POST",
+            "/api/items",
+            &format!(r#"{{"name":"{name}"}}"#),
+        );
+        assert_eq!(made.status, 201, "{}", made.body);
+    };
+    assert_eq!(site.get("/list").field("x-total-count"), "0");
+    add("a");
+    let first = site.get("/list");
+    assert_eq!(
+        (&*first.body, first.field("x-total-count")),
+        (r#"[{"name":"a"}]"#, "1")
+    );
+    add("b");
+    let request = OwnedRequest::new("GET", "/list")
+        .field("Host", "site.test")
+        .field("If-None-Match", first.field("etag"));
+    let then = site.ask(&request);
+    assert_eq!((then.status, &*then.body), (200, &*first.body));
+    assert_eq!(then.field("x-total-count"), "2");
+    site.until("it is kept", || site.get("/list").cache() == "hit");
+    assert_eq!(site.get("/list").field("x-total-count"), "2");
+    let second = site.get("/list?page=2");
+    assert_eq!(
+        (&*second.body, second.field("x-total-count")),
+        (r#"[{"name":"b"}]"#, "2")
+    );
+}
+
 fn what_is_no_good_body_writes_nothing(kind: Kind) {
     let site = Housed::new(kind, FILES);
     let deep = format!(r#"{{"name":"x","meta":{}}}"#, "[".repeat(100_000));
@@ -489,6 +529,12 @@ fn lines_that_cannot_be_are_named() {
     let select = "-- name: items :many\nselect 1 as id;\n";
     for (file, text, expected) in [
         ("a.sql", format!("-- json: itms\n{select}"), "a.sql:1:1: there is no query `itms` here\n  hint: did you mean `items`?"),
+        ("a.sql", format!("-- json: items total\n{select}"), "a.sql:1:1: `total` has no column behind it"),
+        ("a.sql", format!("-- json: items total n\n{select}"), "a.sql:1:1: `n` names no column"),
+        ("a.sql", format!("-- json: items total itms.id\n{select}"), "a.sql:1:1: there is no query `itms` here\n  hint: did you mean `items.id`?"),
+        ("a.sql", format!("-- json: items total items.n\n{select}"), "a.sql:1:1: query `items` has no column `n`"),
+        ("a.sql", format!("-- json: items total items.id\n{select}"), "a.sql:1:1: query `items` gives no single row"),
+        ("a.put.sql", format!("-- json: items total items.id\n{select}"), "a.put.sql:1:1: a write has no total"),
         ("a.sql", format!("-- created: /a\n{select}"), "a.sql:1:1: a page has no `-- created:`"),
         ("a.csv.sql", format!("-- json: items\n{select}"), "a.csv.sql:1:1: a page of CSV is no JSON"),
         ("a.post.sql", format!("-- json: items\n{select}-- redirect: /\n"), "a.post.sql:1:1: `-- json:` beside `-- redirect:`"),

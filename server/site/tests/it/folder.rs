@@ -212,7 +212,7 @@ fn what_is_probably_not_meant_is_a_note() {
             "pages/two.html:1:19: no form gives the claim `nme`\n  hint: did you mean `name`?",
             "pages/two.sql:1:20: no form gives the claim `usr`\n  hint: did you mean `user`?",
             "pages/two.sql:2:1: two columns of `two` are called `id`\n  hint: only one of them can be read; give the other a name: select … as …",
-            "pages/go.post.sql: leads to /sign, which answers POST only\n  hint: a redirect is followed with GET",
+            "pages/go.post.sql: leads to /sign, which answers POST only\n  hint: what leads there asks with GET",
             "pages/sign.post.sql: leads to /nowhere, and there is no such page\n  hint: no page, file or rule has this address",
             "pages/two.sql: leads to /nologin, and there is no such page\n  hint: did you mean /login?",
             "pages/unknown.post.sql: leads to /of/…/some, and there is no such page\n  hint: no page, file or rule has this address",

@@ -48,7 +48,7 @@ fn a_basket_is_its_visitors(site: &TestSite) {
 #[test]
 fn the_recipes_work() {
     let mut files = files();
-    assert_eq!(files.len(), 24, "{files:?}");
+    assert_eq!(files.len(), 26, "{files:?}");
     files.push(("templates/layout.html", LAYOUT));
     let site = TestSite::new(&files);
     let sql = "insert into artist (name) values ('Ann'), ('Bob'); \
@@ -78,6 +78,15 @@ fn the_recipes_work() {
     );
     has("/words?q=AC/DC", "AC/DC live");
     a_basket_is_its_visitors(&site);
+    has(
+        "/news.atom",
+        "<title>AC&#x2f;DC live</title><updated>2021-01-01T00:00:00Z</updated>",
+    );
+    has(
+        "/news.atom",
+        "<content type=\"html\">&lt;p&gt;&lt;em&gt;AC&#x2f;DC live&lt;&#x2f;em&gt; of Ann&lt;&#x2f;p&gt;\n</content>",
+    );
+    assert_eq!(site.get("/api/albums").field("x-total-count"), "46");
     has("/albums.csv", "46,AC/DC live,Ann,999");
     has("/albums/46/edit", "value=\"999\"");
     assert_eq!(site.get("/find?sort=title%3Bdrop").status, 400);

@@ -5,5 +5,5 @@
 -- name: album :one
 delete from album where id = :id returning id, title, cover;
 
--- delete-file: :cover
+-- delete-file: album.cover
 -- json: album

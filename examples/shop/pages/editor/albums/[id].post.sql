@@ -15,7 +15,7 @@ returning case when :drawn or :cover_size > 0 then cover end as old_cover;
 -- name: pictured :exec
 update album set cover = coalesce(:cover, case when :drawn then null else cover end) where id = :id;
 
--- delete-file: :old_cover
+-- delete-file: album.old_cover
 -- message: title check = "A title has 1 to 160 characters."
 -- message: title unique = "This artist has an album of this title."
 -- message: artist = "Choose an artist of the list."

@@ -27,11 +27,24 @@ const MAX_ATTRIBUTES: usize = 32;
 /// The pieces of a text.
 pub(crate) struct Tags<'t> {
     rest: &'t str,
+    /// Whether the fields are given that are left out otherwise.
+    has_fields: bool,
 }
 
 impl<'t> Tags<'t> {
     pub(crate) fn new(text: &'t str) -> Self {
-        Self { rest: text }
+        Self {
+            rest: text,
+            has_fields: false,
+        }
+    }
+
+    /// The pieces of a text with `select` and what is in it, and with the start of each `textarea`.
+    pub(crate) fn with_fields(text: &'t str) -> Self {
+        Self {
+            has_fields: true,
+            ..Self::new(text)
+        }
     }
 
     /// What stands before `end`, which is taken too; all if it is not there.
@@ -148,6 +161,12 @@ impl<'t> Iterator for Tags<'t> {
             let is_letter = |letter: char| letter.is_ascii_alphabetic();
             if rest.starts_with(is_letter) {
                 let tag = self.tag()?;
+                if self.has_fields && matches!(&*tag.name, "select" | "textarea") {
+                    if tag.name == "textarea" {
+                        self.leave_out(&tag.name);
+                    }
+                    return Some(Piece::Start(tag));
+                }
                 if LEFT_OUT.contains(&tag.name.as_str()) {
                     self.leave_out(&tag.name);
                     continue;

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use millpond_db::{Value, ValueKind};
+
 use super::*;
 use crate::template::environment;
 
@@ -22,7 +24,14 @@ fn given(template: &str) -> Given {
     Given {
         template: template.to_owned(),
         queries: queries.collect(),
-        params: vec!["page".to_owned(), "q".to_owned()],
+        params: vec![
+            Param::new("page", ValueKind::Integer),
+            Param::new("q", ValueKind::Text),
+            Param {
+                choices: ["title", "-title"].map(Value::from).into(),
+                ..Param::new("sort", ValueKind::Text)
+            },
+        ],
         is_error: false,
         forms: GivenForms::None,
     }

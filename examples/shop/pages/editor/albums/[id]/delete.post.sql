@@ -2,7 +2,7 @@
 -- require: claims.role = 'editor' else /login
 
 -- name: album :one
-delete from album where id = :id returning cover as old_cover;
+delete from album where id = :id returning cover;
 
--- delete-file: :old_cover
+-- delete-file: album.cover
 -- redirect: /editor

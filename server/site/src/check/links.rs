@@ -1,0 +1,109 @@
+//! Links in templates: to addresses at which nothing answers, and with parameters that the page
+//! there does not take.
+
+use std::path::Path;
+
+use millpond_http::path;
+
+use super::targets;
+use crate::{
+    Problem,
+    core::Generation,
+    filters::{Piece, TagText, Tags},
+    markup::{VALUE, address, attribute, misfit, without_comments},
+    page::Page,
+    suggest::closest,
+    template::file_of,
+    uploads,
+};
+
+/// A message and a hint.
+type Remark = (String, String);
+
+/// Notes on all of them.
+pub(super) fn notes(generation: &Generation) -> Vec<Problem> {
+    let mut templates: Vec<_> = generation.pages.environment.templates().collect();
+    templates.sort_unstable_by_key(|(name, _)| *name);
+    let mut notes = Vec::new();
+    for (name, template) in templates {
+        let text = without_comments(template.source());
+        let own = own_page(generation, name);
+        for piece in Tags::new(&text) {
+            let Piece::Start(tag) = piece else { continue };
+            let Some(link) = link(&tag) else { continue };
+            if let Some((message, hint)) = of_link(generation, own, link) {
+                let at = link.as_ptr() as usize - text.as_ptr() as usize;
+                let note = Problem::new(file_of(name), message).at_offset(&text, at);
+                notes.push(note.hint(hint));
+            }
+        }
+    }
+    notes
+}
+
+/// The page whose template has this name.
+fn own_page<'g>(generation: &'g Generation, name: &str) -> Option<&'g Page> {
+    let endpoints = generation.pages.endpoints.iter();
+    let mut pages = endpoints.filter_map(|endpoint| endpoint.page.as_deref());
+    pages.find(|page| page.template.as_deref() == Some(name))
+}
+
+/// The address to which a tag leads with GET.
+fn link<'t>(tag: &TagText<'t>) -> Option<&'t str> {
+    let name = match &*tag.name {
+        "a" | "area" | "link" => "href",
+        "img" => "src",
+        _ => return None,
+    };
+    attribute(tag, name)
+}
+
+fn of_link(generation: &Generation, own: Option<&Page>, link: &str) -> Option<Remark> {
+    let target = address(link)?;
+    let target = target.split('#').next()?;
+    let (path, query) = target.split_once('?').unwrap_or((target, ""));
+    if path.is_empty() {
+        return of_query(own?, query);
+    }
+    let is_known = |part: &str| part.len() == VALUE.len_utf8() || !part.contains(VALUE);
+    let is_of_site = path.starts_with('/') && !path.starts_with("//");
+    if !is_of_site || !path.split('/').all(is_known) || is_upload(path) {
+        return None;
+    }
+    if let Some(nowhere) = targets::unanswered(generation, path) {
+        return Some(nowhere);
+    }
+    of_query(page_at(generation, path)?, query)
+}
+
+/// Files of visitors are not those of the folder.
+fn is_upload(path: &str) -> bool {
+    Path::new(path).starts_with(Path::new("/").join(uploads::FOLDER))
+}
+
+/// The page that answers at a path, in which values may stand for parts.
+pub(super) fn page_at<'g>(generation: &'g Generation, target: &str) -> Option<&'g Page> {
+    let sample = target.replace(VALUE, "1");
+    let path = path::normalize(&sample).ok()?;
+    let found = generation.pages.router.find(&path)?;
+    generation.pages.endpoints[found.page].page.as_deref()
+}
+
+/// What is wrong with the first parameter of an address that its page does not take. Other names
+/// than those of parameters are allowed, unless one is nearly that of a parameter.
+pub(super) fn of_query(page: &Page, query: &str) -> Option<Remark> {
+    let route = &page.route;
+    let mut pairs = form_urlencoded::parse(query.as_bytes());
+    pairs.find_map(|(name, value)| {
+        let mut params = page.params.iter().filter(|param| param.in_path.is_none());
+        if let Some(param) = params.clone().find(|param| param.name == *name) {
+            let is_written = !value.contains(VALUE);
+            let wrong = is_written.then(|| misfit(param, &value)).flatten()?;
+            let message = format!("the page {route} does not take `{name}={value}`");
+            return Some((message, format!("`{name}` {wrong}")));
+        }
+        let near = closest(&name, params.by_ref().map(|param| param.name.as_str()))?;
+        let message = format!("the page {route} has no parameter `{name}`");
+        Some((message, format!("did you mean `{near}`?")))
+    })
+}
