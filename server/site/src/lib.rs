@@ -44,6 +44,7 @@ mod filters;
 mod flash_kind;
 mod folder;
 mod form;
+mod form_faults;
 mod form_values;
 #[cfg(test)]
 mod fuzz;
@@ -75,6 +76,7 @@ mod script;
 mod secret_names;
 mod service;
 mod session;
+mod shown_again;
 mod sign;
 mod site;
 mod statics;

@@ -7,6 +7,7 @@ use millpond_db::{self as db, Database, Expect};
 use super::{
     answer::{AnswerLines, Target},
     invalid::invalid,
+    messages::texts,
     parameters::{SqlFile, misspelt, parameters, unused},
     redirect::{names, redirect},
     signing,
@@ -61,7 +62,8 @@ pub(super) fn form(
     let deleted = deleted_files(source, |name| steps.argument(&params, &needs, end, name));
     let deleted_files = deleted.map_err(one)?;
     let pieces = steps.redirect(&params, &needs, target).map_err(one)?;
-    let invalid = invalid(&file, &script, &steps.prepared, &params).map_err(one)?;
+    let invalid = invalid(&file, &script, &params).map_err(one)?;
+    let texts = texts(&file, &script, &steps.prepared, &params).map_err(one)?;
     let mut signing =
         signing::signing(&file, session, &steps.prepared, &params, steps.verified).map_err(one)?;
     let next = session.next.as_ref();
@@ -75,6 +77,7 @@ pub(super) fn form(
         needs,
         signing,
         invalid,
+        texts,
         uploads,
         deleted_files,
         file,
@@ -281,6 +284,7 @@ impl<'f> FormSteps<'f> {
                     Rows::Many => Expect::Many,
                     Rows::Exec => Expect::Exec,
                 },
+                otherwise: named.otherwise,
                 line: named.line,
             }
         });

@@ -28,7 +28,7 @@ use millpond_http::Request;
 
 pub(crate) use attempts::{Attempt, Attempts};
 pub(crate) use claims::{ClaimUse, Claims};
-pub(crate) use flash::{Flash, FlashError, fitting};
+pub(crate) use flash::{Flash, FlashError};
 pub(crate) use keys::{FILE as KEY_FILE, SHORTEST as SHORTEST_KEY};
 pub(crate) use lines::{ClaimLine, DirectiveLine, From, SessionLines, VerifyLine, WORDS, is_path};
 pub(crate) use needs::{Gate, Needs, Require};

@@ -18,6 +18,7 @@ mod errors;
 mod explained;
 mod folder;
 mod form_errors;
+mod form_faults;
 mod forms;
 mod fuzz;
 mod generated;
@@ -41,4 +42,5 @@ mod support;
 mod templates;
 
 mod tenants;
+mod upload_faults;
 mod uploads;
