@@ -68,6 +68,7 @@ impl<'m> MessageLines<'m> {
     /// What the word behind a field is: a kind of fault, a constraint, or a `:one` query.
     fn about(self, line: &MessageLine, word: &str) -> Result<MessageAbout, Problem> {
         if let Some(kind) = flash_kind::ALL.iter().find(|kind| **kind == word) {
+            self.check_kind(line, kind)?;
             return Ok(MessageAbout::Kind(kind));
         }
         if let Some((step, _)) = self.ones().find(|(_, name)| *name == word) {
@@ -91,6 +92,29 @@ impl<'m> MessageLines<'m> {
                 kinds().collect::<Vec<_>>().join(", ")
             )),
         })
+    }
+
+    /// Some faults are of files alone, and a conflict is of the form.
+    fn check_kind(self, line: &MessageLine, kind: &str) -> Result<(), Problem> {
+        let field = &line.of;
+        let is_file = || self.script.files.iter().any(|file| file.name == *field);
+        let (message, hint) = match kind {
+            flash_kind::SIZE | flash_kind::COUNT if !is_file() => (
+                format!("`{kind}` is a fault of a file, and `{field}` is none"),
+                format!("a violated constraint is: -- message: {field} check = \"…\""),
+            ),
+            flash_kind::CONFLICT if self.script.otherwise().is_none() => (
+                "no query of this file says that a row has changed meanwhile".to_owned(),
+                "for example: -- name: saved :one else 409".to_owned(),
+            ),
+            flash_kind::CONFLICT if field != FORM => (
+                format!("a conflict belongs to the form, not to `{field}`"),
+                "write -- message: form conflict, or the query's name in place of `conflict`"
+                    .to_owned(),
+            ),
+            _ => return Ok(()),
+        };
+        Err(self.at(line, message).hint(hint))
     }
 
     /// The step that a message without a field is of: one whose row may be missing.

@@ -73,11 +73,9 @@ impl UploadReceiver {
             ));
         }
         let leads_back = submission.leads_back();
-        let limit = limit(&submission.form, uploads).saturating_add(if leads_back {
-            THROWN_AWAY
-        } else {
-            0
-        });
+        let most_held = limit(&submission.form, uploads);
+        let thrown_away = if leads_back { THROWN_AWAY } else { 0 };
+        let limit = most_held.saturating_add(thrown_away);
         let length = submission.request.as_request().fields.get("content-length");
         let length = length.and_then(|length| std::str::from_utf8(length).ok()?.parse().ok());
         let length: u64 = length.unwrap_or_default();
@@ -88,7 +86,7 @@ impl UploadReceiver {
             );
             return Err(UploadRefusal::new(413, sentence));
         }
-        let permit = uploads.admit(length)?;
+        let permit = uploads.admit(length.min(most_held))?;
         let Some(disk) = uploads.disk() else {
             return Err(UploadRefusal::new(500, "The file could not be stored."));
         };
@@ -100,6 +98,7 @@ impl UploadReceiver {
         let gathering = Gathering {
             form: Arc::clone(&submission.form),
             leads_back,
+            most_held,
             idle_bytes: Rc::clone(&idle_bytes),
             most_text: uploads.limits.text,
             text: 0,
@@ -255,6 +254,8 @@ struct Gathering {
     form: Arc<Form>,
     /// Whether a form with a file that is not taken is read to its end.
     leads_back: bool,
+    /// Bytes of a form all of which is kept; what comes beyond them is thrown away.
+    most_held: u64,
     idle_bytes: Rc<Cell<usize>>,
     most_text: usize,
     text: usize,
@@ -296,7 +297,7 @@ impl Gathering {
         let chunk = part.chunk().await.map_err(|_| broken())?;
         self.idle_bytes.set(0);
         self.bytes += chunk.as_ref().map_or(0, Bytes::len) as u64;
-        self.gathered.permit.hold(self.bytes)?;
+        self.gathered.permit.hold(self.bytes.min(self.most_held))?;
         Ok(chunk)
     }
 

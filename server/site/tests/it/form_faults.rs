@@ -467,7 +467,7 @@ fn check_knows_constraints_and_conflicts() {
     for good in [
         "-- message: title SHORT_A = \"No.\"\n",
         "-- message: title a_given = \"No.\"\n-- message: form a = \"No.\"\n",
-        "-- message: title size = \"No.\"\n",
+        "-- message: form conflict = \"No.\"\n",
     ] {
         assert_eq!(said(good, ":one else 409"), "", "{good}");
     }
@@ -481,6 +481,21 @@ fn check_knows_constraints_and_conflicts() {
             "-- message: titel short_a = \"No.\"\n",
             ":one",
             "pages/new.post.sql:5:1: `titel` is neither a parameter of the form nor a `:one` query\n  hint: did you mean `title`?",
+        ),
+        (
+            "-- message: title size = \"No.\"\n",
+            ":one",
+            "pages/new.post.sql:5:1: `size` is a fault of a file, and `title` is none\n",
+        ),
+        (
+            "-- message: form conflict = \"No.\"\n",
+            ":one",
+            "pages/new.post.sql:5:1: no query of this file says that a row has changed meanwhile\n",
+        ),
+        (
+            "-- message: title conflict = \"No.\"\n",
+            ":one else 412",
+            "pages/new.post.sql:5:1: a conflict belongs to the form, not to `title`\n",
         ),
         (
             "",

@@ -203,6 +203,38 @@ fn what_is_thrown_away_is_bounded() {
     site.until_files(0);
 }
 
+/// Where the stream is cut changes nothing.
+#[test]
+fn any_cut_of_a_refused_form_gives_the_same() {
+    let site = Served::with(Kind::Sqlite, FILES);
+    let tricky: Vec<u8> = b"\r\n--\r\n--y\r\n-x--x\r\r\n- \r\n\r\n--".repeat(60);
+    let sent = body(&[
+        scan(&tricky),
+        Text("title", "\r\n--"),
+        picture(&tricky),
+        scan(b"a"),
+        Text("year", "1"),
+    ]);
+    let mut random = lab_testkit::Random::new(11);
+    for round in 0..40 {
+        let mut client = Connection::open(site.address);
+        client.send(head("/fill", &format!("Content-Length: {}", sent.len())));
+        let mut rest = &sent[..];
+        while !rest.is_empty() {
+            let len = 1 + random.index(1 + round * 8);
+            let (piece, behind) = rest.split_at(len.min(rest.len()));
+            client.send(piece);
+            rest = behind;
+        }
+        assert_eq!(
+            shown(&site, &client.receive()),
+            "\r\n--||1|||type: Picture is text/plain; it must be image/png.|size: A scan has 1 KB at most.|",
+            "round {round}"
+        );
+    }
+    site.until_files(0);
+}
+
 #[test]
 fn over_http2_it_is_the_same() {
     let site = Served::with(Kind::Sqlite, FILES);
