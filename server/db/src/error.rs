@@ -89,6 +89,9 @@ pub enum Error {
         name: String,
         /// What is wrong with the value, to stand after the name: `must be a whole number`.
         message: String,
+        /// The database's own message, for the owner's log: it may quote the value. None if the
+        /// value never got there.
+        reported: Option<String>,
     },
     /// The statement failed at a value that it was given: the caller should answer 400. Examples
     /// are a text that is no search expression, and a number that overflows.
@@ -173,7 +176,7 @@ impl fmt::Display for Error {
                 "migration {name} has been edited since it was applied; restore it, and put the change into a new migration"
             ),
             Self::Usage { message } => f.write_str(message),
-            Self::Parameter { name, message } => write!(f, "parameter {name} {message}"),
+            Self::Parameter { name, message, .. } => write!(f, "parameter {name} {message}"),
             Self::Value {
                 names,
                 message,

@@ -28,6 +28,7 @@ mod error;
 mod feed;
 mod foreign_key;
 mod migration;
+mod named_constraints;
 mod order;
 mod position;
 mod postgres;

@@ -2,7 +2,6 @@
 
 use sqlparser::{
     dialect::GenericDialect,
-    keywords::Keyword,
     tokenizer::{Token, Tokenizer},
 };
 
@@ -16,9 +15,52 @@ pub struct WrittenSchema {
     pub(crate) references: Vec<String>,
     /// The names of CHECK constraints, with their columns.
     pub(crate) checks: Vec<(String, Vec<String>)>,
+    /// Other constraints that have a name and are violated without it: SQLite names the columns.
+    pub(crate) keys: Vec<NamedKey>,
+    /// The names of all others.
+    pub(crate) names: Vec<String>,
+}
+
+/// A named constraint of which the database says the columns.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct NamedKey {
+    pub(crate) name: String,
+    /// Unique, also of a primary key; or not null.
+    pub(crate) kind: ConstraintKind,
+    pub(crate) columns: Vec<String>,
 }
 
 impl WrittenSchema {
+    /// The names of the constraints that can be told from others when they are violated.
+    pub fn constraints(&self) -> impl Iterator<Item = &str> {
+        let checks = self.checks.iter().map(|(name, _)| name.as_str());
+        let keys = self.keys.iter().map(|key| key.name.as_str());
+        let others = self.names.iter().map(String::as_str);
+        checks.chain(keys).chain(others)
+    }
+
+    /// Whether a violated constraint may be the one of this name. On SQLite two unique constraints
+    /// on columns of the same names, in two tables that are written, cannot be told apart.
+    #[must_use]
+    pub fn is_named(&self, name: &str, kind: ConstraintKind, violated: &Violated) -> bool {
+        if let Some(constraint) = &violated.constraint {
+            return constraint.eq_ignore_ascii_case(name);
+        }
+        let kind = match kind {
+            ConstraintKind::PrimaryKey => ConstraintKind::Unique,
+            kind => kind,
+        };
+        let same = |columns: &[String]| {
+            let mut pairs = columns.iter().zip(&violated.columns);
+            columns.len() == violated.columns.len()
+                && pairs.all(|(one, other)| one.eq_ignore_ascii_case(other))
+        };
+        let mut keys = self.keys.iter();
+        keys.any(|key| {
+            key.kind == kind && key.name.eq_ignore_ascii_case(name) && same(&key.columns)
+        })
+    }
+
     /// The columns that a violated constraint is about; `written` are those that the statement
     /// gives values of a request.
     #[must_use]
@@ -88,79 +130,16 @@ fn identifiers(text: &str) -> Vec<String> {
     names.collect()
 }
 
-/// The named CHECK constraints in the text of `create table`, each with the names in its condition.
-pub(crate) fn checks(create: &str) -> Vec<(String, Vec<String>)> {
-    let tokens = Tokenizer::new(&GenericDialect {}, create).tokenize();
-    let tokens: Vec<Token> = tokens.unwrap_or_default();
-    let tokens: Vec<&Token> = tokens
-        .iter()
-        .filter(|token| !matches!(token, Token::Whitespace(_)))
-        .collect();
-    let keyword = |token: &Token, keyword: Keyword| match token {
-        Token::Word(word) => word.quote_style.is_none() && word.keyword == keyword,
-        _ => false,
-    };
-    let mut checks = Vec::new();
-    for (at, part) in tokens.windows(4).enumerate() {
-        let [constraint, name, check, open] = part else {
-            continue;
-        };
-        let name = match name {
-            Token::Word(word) => &word.value,
-            Token::DoubleQuotedString(name) => name,
-            _ => continue,
-        };
-        let is_one = keyword(constraint, Keyword::CONSTRAINT) && keyword(check, Keyword::CHECK);
-        if !is_one || **open != Token::LParen {
-            continue;
-        }
-        let mut depth = 0_usize;
-        let condition = tokens[at + 3..].iter().take_while(|token| {
-            match token {
-                Token::LParen => depth += 1,
-                Token::RParen => depth -= 1,
-                _ => {}
-            }
-            depth > 0
-        });
-        let names = condition.filter_map(|token| match token {
-            Token::Word(word) => Some(word.value.clone()),
-            Token::DoubleQuotedString(name) => Some(name.clone()),
-            _ => None,
-        });
-        checks.push((name.clone(), names.collect()));
-    }
-    checks
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn named_conditions_are_found_in_the_text_of_a_table() {
-        let create = "create table a (title text constraint not_long check (length(title) < 40 and (1 = 1)), \
-            low int, high int, constraint \"in order\" check (low < high), check (low > 0))";
-        let name = |name: &str, columns: &[&str]| {
-            let columns = columns.iter().map(|column| (*column).to_owned());
-            (name.to_owned(), columns.collect::<Vec<_>>())
-        };
-        assert_eq!(
-            checks(create),
-            [
-                name("not_long", &["length", "title", "and"]),
-                name("in order", &["low", "high"])
-            ]
-        );
-        assert_eq!(checks("constraint a check (((("), [name("a", &[])]);
-        assert_eq!(checks("'"), []);
-    }
 
     #[test]
     fn a_constraint_leads_to_columns() {
         let schema = WrittenSchema {
             references: vec!["artist_id".to_owned()],
             checks: vec![("in_order".to_owned(), vec!["low".to_owned()])],
+            ..WrittenSchema::default()
         };
         let named = |constraint: &str| Violated {
             columns: Vec::new(),

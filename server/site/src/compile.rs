@@ -30,6 +30,7 @@ mod bytes;
 mod fields;
 mod form;
 mod invalid;
+mod messages;
 mod notes;
 mod parameters;
 mod partials;

@@ -104,7 +104,16 @@ impl Core {
     ) -> PageFailure {
         let now = Boottime::now();
         let (failure, message) = match error {
-            Error::Parameter { name, message } => {
+            Error::Parameter {
+                name,
+                message,
+                reported,
+            } => {
+                if let Some(reported) = reported {
+                    let place = place.map_or_else(String::new, |place| format!("{place}: "));
+                    let line = format!("{route}: {place}{name}: {reported}");
+                    self.log.line_of_request(&line, now);
+                }
                 let is_part = |param: &Param| param.name == *name && param.in_path.is_some();
                 return match params.iter().any(is_part) {
                     true => PageFailure::NoSuchPage,

@@ -11,10 +11,13 @@ pub(crate) const CHECK: &str = "check";
 pub(crate) const REFERENCE: &str = "reference";
 pub(crate) const IN_USE: &str = "in_use";
 pub(crate) const PASSWORD: &str = "password";
+pub(crate) const SIZE: &str = "size";
+pub(crate) const COUNT: &str = "count";
+pub(crate) const CONFLICT: &str = "conflict";
 
 /// All of them.
 pub(crate) const ALL: &[&str] = &[
-    MISSING, TYPE, CHOICE, UNIQUE, CHECK, REFERENCE, IN_USE, PASSWORD,
+    MISSING, TYPE, CHOICE, UNIQUE, CHECK, REFERENCE, IN_USE, PASSWORD, SIZE, COUNT, CONFLICT,
 ];
 
 /// What a violated constraint is to a field: the word, and what stands behind the field's name.

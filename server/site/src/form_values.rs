@@ -32,9 +32,16 @@ pub(crate) struct FormErrors {
     flash: Option<Arc<Flash>>,
 }
 
-/// One of the errors: a sentence, and its `kind`. Without a fault it is false and prints nothing.
+/// One of the errors: a sentence, its `kind`, and the `action` of the form that was refused.
+/// Without a fault it is false and prints nothing.
 #[derive(Debug, Default)]
-struct FieldFault(Option<FlashError>);
+struct FieldFault {
+    error: Option<FlashError>,
+    action: String,
+}
+
+/// The members of an error.
+pub(crate) const FAULT_MEMBERS: [&str; 2] = ["kind", "action"];
 
 /// Both, for the context of a template.
 pub(crate) fn roots(params: &Arc<[Param]>, flash: Option<&Arc<Flash>>) -> [(String, Value); 2] {
@@ -98,7 +105,11 @@ fn shown(param: &Param, text: &str) -> Value {
 impl FormErrors {
     fn of(&self, field: &str) -> FieldFault {
         let mut errors = self.flash.iter().flat_map(|flash| &flash.errors);
-        FieldFault(errors.find(|error| error.field == field).cloned())
+        let action = self.flash.as_ref().map(|flash| flash.action.clone());
+        FieldFault {
+            error: errors.find(|error| error.field == field).cloned(),
+            action: action.unwrap_or_default(),
+        }
     }
 
     fn is_name(&self, key: &str) -> bool {
@@ -133,16 +144,21 @@ impl Object for FieldFault {
     }
 
     fn get_value(self: &Arc<Self>, key: &Value) -> Option<Value> {
-        let kind = self.0.as_ref().map_or("", |error| error.kind.as_str());
-        (key.as_str() == Some("kind")).then(|| Value::from(kind))
+        match key.as_str()? {
+            "kind" => Some(Value::from(
+                self.error.as_ref().map_or("", |error| error.kind.as_str()),
+            )),
+            "action" => Some(Value::from(self.action.as_str())),
+            _ => None,
+        }
     }
 
     fn is_true(self: &Arc<Self>) -> bool {
-        self.0.is_some()
+        self.error.is_some()
     }
 
     fn render(self: &Arc<Self>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.0.as_ref().map_or("", |error| &error.sentence))
+        f.write_str(self.error.as_ref().map_or("", |error| &error.sentence))
     }
 }
 
@@ -177,11 +193,12 @@ mod tests {
         {% if form.live %}live{% endif %}|{% if errors.title %}{{ errors.title }} \
         {{ errors.title.kind }}{% endif %}|{{ errors.form }}{{ errors.artist.kind }}|\
         {% for name in errors %}{{ name }}: {{ errors[name] }};{% endfor %}|\
-        {{ form.title or 'Old' }}|{{ 'again' if errors else 'first' }}";
+        {{ form.title or 'Old' }}|{{ 'again' if errors else 'first' }}|\
+        {{ errors.form.action == '/albums/' ~ 7 ~ '/edit' }}";
 
     #[test]
     fn without_a_flash_nothing_is_typed_and_nothing_is_wrong() {
-        assert_eq!(rendered(PAGE, None), "|False|False|||||Old|first");
+        assert_eq!(rendered(PAGE, None), "|False|False|||||Old|first|False");
     }
 
     #[test]
@@ -197,6 +214,7 @@ mod tests {
         };
         let flash = Flash {
             path: "/".to_owned(),
+            action: "/albums/7/edit".to_owned(),
             values: vec![
                 value("title", &["<b>"]),
                 value("artist", &["7"]),
@@ -213,7 +231,7 @@ mod tests {
         assert_eq!(
             rendered(PAGE, Some(flash)),
             "&lt;b&gt;|True|True|live|Title &lt;exists&gt;. unique|No.|\
-             title: Title &lt;exists&gt;.;form: No.;|&lt;b&gt;|again"
+             title: Title &lt;exists&gt;.;form: No.;|&lt;b&gt;|again|True"
         );
     }
 }

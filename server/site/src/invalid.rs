@@ -1,26 +1,28 @@
 //! A form that was refused and is filled in again (`-- invalid:`).
 //!
 //! Nothing was written. The visitor is redirected to the page that has the form, and a cookie takes
-//! what was typed and what is wrong to that page, and to no other (coherence.md, rule 24).
+//! what was typed and what is wrong to that page, and to no other. What has no room in a cookie is
+//! shown by the answer to the form itself (coherence.md, rule 24).
 
 use base_clock::Boottime;
-use millpond_db::{ConstraintKind, Error, Value, Violated, WrittenSchema};
+use millpond_db::{ConstraintKind, Error, Value, Violated};
 use millpond_http::{Response, path::normalize};
 
 use crate::{
     error_answer::ErrorAnswer,
     flash_kind,
+    form_faults::FormFault,
     form_values::FORM,
-    page::RedirectPiece,
+    page::{ArgumentSource, RedirectPiece},
     params::{BadParam, Given, Param},
-    problem_details::FieldError,
+    problem_details::wants_json,
     rules::local,
-    session::{Flash, FlashError, RESERVED, fitting},
+    session::{Flash, FlashError},
     submit::{Submission, see_other, target},
     uploads::UploadRefusal,
 };
 
-/// The lines of a form, understood.
+/// The page that has a form.
 #[derive(Debug)]
 pub(crate) struct Invalid {
     pub(crate) target: Vec<RedirectPiece>,
@@ -28,34 +30,6 @@ pub(crate) struct Invalid {
     pub(crate) line: usize,
     /// For each parameter, whether what was typed comes back to the visitor.
     pub(crate) is_kept: Vec<bool>,
-    pub(crate) messages: Vec<Message>,
-    pub(crate) steps: Vec<StepColumns>,
-}
-
-/// A sentence of the owner's.
-#[derive(Debug)]
-pub(crate) struct Message {
-    pub(crate) of: MessageOf,
-    pub(crate) kind: Option<&'static str>,
-    pub(crate) sentence: String,
-}
-
-/// What a sentence is about.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum MessageOf {
-    /// A parameter, or `form`.
-    Field(String),
-    /// The row of a `:one` step is missing.
-    Step(usize),
-}
-
-/// What a step writes.
-#[derive(Debug)]
-pub(crate) struct StepColumns {
-    pub(crate) sql: Box<str>,
-    /// Each column with the places of the parameters that come into it.
-    pub(crate) columns: Vec<(String, Vec<usize>)>,
-    pub(crate) schema: WrittenSchema,
 }
 
 /// Where a visitor is led back to, and with what.
@@ -79,8 +53,7 @@ impl Invalid {
     pub(crate) fn back(&self, params: &[Param], given: &Given<'_>) -> Option<Back> {
         let is_needed = |at: usize| {
             let mut pieces = self.target.iter();
-            pieces
-                .any(|piece| *piece == RedirectPiece::Value(crate::page::ArgumentSource::Param(at)))
+            pieces.any(|piece| *piece == RedirectPiece::Value(ArgumentSource::Param(at)))
         };
         let values = params.iter().enumerate().map(|(at, param)| {
             let param = std::slice::from_ref(param);
@@ -99,207 +72,165 @@ impl Invalid {
         Some(Back {
             target,
             path,
-            values: fitting(typed.filter(|(_, texts)| !texts.is_empty())),
+            values: typed.filter(|(_, texts)| !texts.is_empty()).collect(),
         })
-    }
-
-    /// The owner's sentence, if there is one for this.
-    fn message(&self, of: &MessageOf, kind: &str) -> Option<&str> {
-        let mut found = self
-            .messages
-            .iter()
-            .filter(|message| message.of == *of && message.kind.is_none_or(|known| known == kind));
-        // That of this very fault comes first.
-        let exact = found.clone().find(|message| message.kind.is_some());
-        let message = exact.or_else(|| found.next())?;
-        Some(&message.sentence)
-    }
-
-    fn error(&self, field: &str, kind: &str, sentence: String) -> FlashError {
-        let own = self.message(&MessageOf::Field(field.to_owned()), kind);
-        FlashError {
-            field: field.to_owned(),
-            kind: kind.to_owned(),
-            sentence: own.map_or(sentence, str::to_owned),
-        }
-    }
-
-    /// What is wrong with a field, as behind its name.
-    fn field_error(&self, field: &str, kind: &str, wrong: &str) -> FlashError {
-        self.error(field, kind, flash_kind::sentence(field, wrong))
-    }
-
-    /// The parameter that a violated constraint is about, if one is.
-    fn field_of(
-        &self,
-        kind: ConstraintKind,
-        (violated, sql): (&Violated, &str),
-        params: &[Param],
-    ) -> Option<usize> {
-        let own = self.steps.iter().filter(|step| *step.sql == *sql);
-        let own: Vec<&StepColumns> = own.collect();
-        // A constraint that is deferred is violated by any of them.
-        let steps = if own.is_empty() {
-            self.steps.iter().collect()
-        } else {
-            own
-        };
-        steps
-            .into_iter()
-            .find_map(|step| step.field(kind, violated, params))
     }
 }
 
-impl StepColumns {
-    /// The first parameter that comes into a column of the constraint. A part of the path is none:
-    /// it has no field.
-    fn field(&self, kind: ConstraintKind, violated: &Violated, params: &[Param]) -> Option<usize> {
-        let written = self.columns.iter().filter(|(_, params)| !params.is_empty());
-        let written: Vec<&str> = written.map(|(column, _)| column.as_str()).collect();
-        let columns = self.schema.columns_of(kind, violated, &written);
-        let of = |column: &String| {
-            let mut written = self.columns.iter();
-            let (_, params) = written
-                .find(|(name, params)| name.eq_ignore_ascii_case(column) && !params.is_empty())?;
-            params.first().copied()
-        };
-        let has_field = |at: &usize| params.get(*at).is_some_and(|param| param.in_path.is_none());
-        columns.iter().filter_map(of).filter(has_field).min()
+impl Back {
+    /// The address of the page, without what stands behind `#`.
+    pub(crate) fn address(&self) -> &str {
+        self.target.split('#').next().unwrap_or_default()
+    }
+
+    /// The path of the page in its normal form.
+    pub(crate) fn path(&self) -> &str {
+        &self.path
     }
 }
 
 impl Submission {
-    /// Leads back to the form with what is wrong; or refuses it with a status and a sentence, where
-    /// the form does not say where it is filled in.
-    fn lead_back(
-        &self,
-        plain: &ErrorAnswer<'_>,
-        errors: impl FnOnce(&Invalid) -> Vec<FlashError>,
-    ) -> Response {
-        let led = self.form.invalid.as_ref().zip(self.back.as_ref());
-        let led = led.and_then(|(invalid, back)| {
-            let flash = Flash {
-                path: back.path.clone(),
-                values: back.values.clone(),
-                errors: errors(invalid),
-            };
-            let sessions = &self.generation.sessions;
-            let cookie = sessions.flash(flash, &self.request.as_request(), Boottime::now())?;
-            Some(see_other(&back.target, [cookie]))
-        });
-        led.unwrap_or_else(|| self.answer_error(plain))
+    /// Whether the form leads back if it is refused; it may turn out that it has no address to lead
+    /// to. A program gets a plain answer.
+    pub(crate) fn leads_back(&self) -> bool {
+        let is_api = !self.form.is_for_people();
+        self.form.invalid.is_some() && !wants_json(&self.request.as_request(), is_api)
     }
 
-    /// The answer to parameters that are missing or cannot be read.
-    pub(crate) fn refuse_params(&self, given: &Given<'_>, all: &[BadParam]) -> Response {
-        let errors: Vec<FieldError> = all.iter().map(BadParam::error).collect();
-        let sentence = errors.first().map_or("", |error| &error.detail);
-        let plain = ErrorAnswer::new(400, sentence).errors(&errors);
-        self.lead_back(&plain, |invalid| {
-            let bad = all.iter().filter_map(|bad| {
-                let mut params = self.form.params.iter();
-                let param = params.find(|param| param.name == bad.name)?;
-                let kind = kind_of(param, given, bad);
-                let wrong = match kind {
-                    flash_kind::MISSING => "must be filled in",
-                    _ => &bad.wrong,
-                };
-                Some(invalid.field_error(&param.name, kind, wrong))
-            });
-            bad.collect()
-        })
+    /// Leads back to the form with what is wrong; or refuses it with a status and a sentence, where
+    /// the form does not say where it is filled in.
+    async fn lead_back(&self, plain: &ErrorAnswer<'_>, faults: Vec<FormFault>) -> Response {
+        let Some(back) = &self.back else {
+            return self.refuse_plainly(plain, &faults);
+        };
+        let request = self.request.as_request();
+        let errors = faults.iter().map(|fault| FlashError {
+            field: fault.field.clone(),
+            kind: fault.kind.to_owned(),
+            sentence: fault.sentence.clone(),
+        });
+        let flash = Flash {
+            path: back.path.clone(),
+            action: normalize(request.path).map_or_else(|_| String::new(), |path| path.into()),
+            values: back.values.clone(),
+            errors: errors.collect(),
+        };
+        let sessions = &self.generation.sessions;
+        let now = Boottime::now();
+        if let Some(cookie) = sessions.flash(&flash, &request, now) {
+            return see_other(&back.target, [cookie]);
+        }
+        let page = self.show_again(back, &flash).await;
+        page.unwrap_or_else(|| self.refuse_plainly(plain, &faults))
+    }
+
+    /// Refuses the form without the way back: with the owner's sentence if there is one, and for a
+    /// program with the fields.
+    fn refuse_plainly(&self, plain: &ErrorAnswer<'_>, faults: &[FormFault]) -> Response {
+        let errors = FormFault::of_fields(faults);
+        let own = faults.first().filter(|fault| fault.is_own);
+        let plain = ErrorAnswer {
+            sentence: own.map_or(plain.sentence, |fault| &fault.detail),
+            errors: &errors,
+            ..*plain
+        };
+        self.answer_error(&plain)
+    }
+
+    /// The answer to what was sent and is not taken: parameters that are missing or cannot be read,
+    /// and files. All of them are said at once.
+    pub(crate) async fn refuse_inputs(
+        &self,
+        given: &Given<'_>,
+        bad: &[BadParam],
+        files: &[UploadRefusal],
+    ) -> Response {
+        // In place of a file there may be a text, which is no value of the file's parameter either.
+        let is_file = |bad: &&BadParam| {
+            files
+                .iter()
+                .any(|file| file.field_name() == Some(&bad.name))
+        };
+        let bad: Vec<&BadParam> = bad.iter().filter(|bad| !is_file(bad)).collect();
+        let params = &self.form.params;
+        let faults = self.form.texts.of_inputs(params, given, (&bad, files));
+        let plain = match (&bad[..], files) {
+            ([bad, ..], _) => ErrorAnswer::new(400, &bad.sentence),
+            (_, [file, ..]) => file.answer(),
+            _ => ErrorAnswer::new(400, "The form cannot be read."),
+        };
+        self.lead_back(&plain, faults).await
+    }
+
+    /// The answer to a file that is refused while it arrives.
+    pub(crate) fn refuse_upload(&self, refusal: &UploadRefusal) -> Response {
+        let faults: Vec<FormFault> = self.form.texts.of_file(refusal).into_iter().collect();
+        self.refuse_plainly(&refusal.answer(), &faults)
     }
 
     /// The answer to a violated constraint; `status` and `sentence` are what it is
     /// without a page to lead back to.
-    pub(crate) fn refuse_constraint(
+    pub(crate) async fn refuse_constraint(
         &self,
         kind: ConstraintKind,
-        (violated, sql): (&Violated, &str),
+        violated: (&Violated, &str),
         (status, sentence): (u16, &str),
     ) -> Response {
-        self.lead_back(&ErrorAnswer::new(status, sentence), |invalid| {
-            let (word, wrong) = flash_kind::of_constraint(kind);
-            let field = invalid.field_of(kind, (violated, sql), &self.form.params);
-            vec![match field.and_then(|at| self.form.params.get(at)) {
-                Some(param) => invalid.field_error(&param.name, word, wrong),
-                None => invalid.error(FORM, word, sentence.to_owned()),
-            }]
-        })
+        let params = &self.form.params;
+        let fault = self
+            .form
+            .texts
+            .of_constraint(params, kind, violated, sentence);
+        self.lead_back(&ErrorAnswer::new(status, sentence), vec![fault])
+            .await
     }
 
     /// The answer to a value that the database cannot use.
-    pub(crate) fn refuse_value(&self, error: &Error, sentence: &str) -> Response {
-        self.lead_back(&ErrorAnswer::new(400, sentence), |invalid| {
-            let (names, wrong) = match error {
-                Error::Parameter { name, message } => {
-                    (std::slice::from_ref(name), message.as_str())
-                }
-                Error::Value { names, .. } => (&names[..], "has a value that cannot be used"),
-                _ => (&[][..], ""),
-            };
-            let mut own = names.iter().filter(|name| {
-                !name.starts_with(RESERVED)
-                    && self.form.params.iter().any(|param| param.name == **name)
-            });
-            vec![match (own.next(), own.next()) {
-                (Some(name), None) => invalid.field_error(name, flash_kind::TYPE, wrong),
-                _ => invalid.error(FORM, flash_kind::TYPE, sentence.to_owned()),
-            }]
-        })
-    }
-
-    /// The answer to a file that is missing.
-    pub(crate) fn refuse_file(&self, refusal: &UploadRefusal) -> Response {
-        self.lead_back(&refusal.answer(), |invalid| {
-            let field = refusal.field.as_deref().unwrap_or(FORM);
-            vec![invalid.error(field, flash_kind::MISSING, refusal.sentence.clone())]
-        })
+    pub(crate) async fn refuse_value(&self, error: &Error, sentence: &str) -> Response {
+        let fault = self.form.texts.of_value(&self.form.params, error, sentence);
+        self.lead_back(&ErrorAnswer::new(400, sentence), vec![fault])
+            .await
     }
 
     /// The answer to a password that is too short or too long; `at` is its place.
-    pub(crate) fn refuse_password(&self, at: usize, sentence: &str) -> Response {
-        self.lead_back(&ErrorAnswer::new(422, sentence), |invalid| {
-            let field = self.form.params.get(at).map_or(FORM, |param| &param.name);
-            vec![invalid.error(field, flash_kind::PASSWORD, sentence.to_owned())]
-        })
+    pub(crate) async fn refuse_password(&self, at: usize, sentence: &str) -> Response {
+        let field = self.form.params.get(at).map_or(FORM, |param| &param.name);
+        let fault = self.form.texts.plain(field, flash_kind::PASSWORD, sentence);
+        self.lead_back(&ErrorAnswer::new(422, sentence), vec![fault])
+            .await
     }
 
-    /// The answer to an unknown account or a wrong password.
-    pub(crate) fn refuse_account(&self) -> Response {
+    /// The answer to an unknown account or a wrong password, whose place is `at`. It is said at the
+    /// password if the owner has a sentence for it there.
+    pub(crate) async fn refuse_account(&self, at: usize) -> Response {
         let sentence = "The account or the password is wrong.";
-        self.lead_back(&ErrorAnswer::new(422, sentence), |invalid| {
-            vec![invalid.error(FORM, flash_kind::PASSWORD, sentence.to_owned())]
-        })
+        let texts = &self.form.texts;
+        let param = self.form.params.get(at);
+        let own = param.filter(|param| texts.has_message(&param.name, flash_kind::PASSWORD));
+        let field = own.map_or(FORM, |param| &param.name);
+        let fault = texts.plain(field, flash_kind::PASSWORD, sentence);
+        self.lead_back(&ErrorAnswer::new(422, sentence), vec![fault])
+            .await
     }
 
     /// The answer where a `:one` step gave no row: there is no such thing, unless the owner has a
-    /// sentence for that.
-    pub(crate) fn refuse_missing(&self, step: usize) -> Response {
-        let invalid = self.form.invalid.as_ref();
-        let of = MessageOf::Step(step);
-        let sentence = invalid.and_then(|invalid| invalid.message(&of, flash_kind::MISSING));
-        match sentence {
-            None => self.not_found(),
-            Some(sentence) => self.lead_back(&ErrorAnswer::new(404, sentence), |_| {
-                vec![FlashError {
-                    field: FORM.to_owned(),
-                    kind: flash_kind::MISSING.to_owned(),
-                    sentence: sentence.to_owned(),
-                }]
-            }),
-        }
-    }
-}
-
-/// Which fault a value has that a parameter does not take.
-fn kind_of(param: &Param, given: &Given<'_>, bad: &BadParam) -> &'static str {
-    let is_empty = given.texts(param).iter().all(String::is_empty);
-    if is_empty {
-        flash_kind::MISSING
-    } else if !param.choices.is_empty() && bad.wrong.starts_with("must be one of") {
-        flash_kind::CHOICE
-    } else {
-        flash_kind::TYPE
+    /// sentence for that, or says that the row has changed meanwhile.
+    pub(crate) async fn refuse_missing(&self, step: usize) -> Response {
+        let conflict = self.form.steps.get(step).and_then(|step| step.otherwise);
+        let texts = &self.form.texts;
+        let (status, fault) = match conflict {
+            None => match texts.of_step(step, flash_kind::MISSING) {
+                None => return self.not_found(),
+                Some(fault) => (404, fault),
+            },
+            Some(status) => {
+                let sentence = "This has changed meanwhile. Please look at it again.";
+                let own = texts.of_step(step, flash_kind::CONFLICT);
+                let plain = || texts.plain(FORM, flash_kind::CONFLICT, sentence);
+                (status, own.unwrap_or_else(plain))
+            }
+        };
+        let plain = ErrorAnswer::new(status, &fault.detail);
+        self.lead_back(&plain, vec![fault.clone()]).await
     }
 }

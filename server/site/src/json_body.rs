@@ -17,7 +17,7 @@ use serde_json::value::RawValue;
 
 use crate::{
     form::MAX_FIELDS,
-    params::{BadParam, Given, MAX_LIST, Param, list, list_item, typed},
+    params::{BadParam, Given, MAX_LIST, MISSING, Param, list, list_item, typed},
 };
 
 /// Objects and arrays may not be nested deeper than this.
@@ -87,7 +87,7 @@ fn absent(param: &Param) -> Result<Value, BadParam> {
     match &param.default {
         Some(default) => Ok(default.clone()),
         None if param.is_list => Ok(list(Vec::new())),
-        None => Err(BadParam::new(param, "is missing")),
+        None => Err(BadParam::new(param, MISSING)),
     }
 }
 

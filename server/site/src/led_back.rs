@@ -5,7 +5,7 @@
 //! that one visitor with such a cookie makes no more reads than the others. They hold nothing of
 //! what was typed. The page is rendered for this request alone, and does not go into the store.
 
-use std::sync::Arc;
+use std::sync::{Arc, atomic::Ordering};
 
 use base_clock::Boottime;
 use bytes::Bytes;
@@ -19,6 +19,27 @@ use crate::{
 };
 
 impl Ask {
+    /// Renders the page with what was typed and what is wrong, for one answer. None if its results
+    /// cannot be had.
+    pub(crate) async fn render_with(self, flash: &Flash) -> Option<RenderedForm> {
+        let started = Boottime::now();
+        let (objects, database) = self.results_afresh().await.ok()?;
+        let site = (&*self.core, &*self.generation);
+        let flash = Arc::new(flash.clone());
+        let rendered = render_with_form(
+            site,
+            &self.page,
+            &self.values,
+            &objects,
+            &self.visitor,
+            &flash,
+        );
+        let time = Boottime::now().since(started);
+        self.page.counters.filled(time, database);
+        self.page.counters.bypassed.fetch_add(1, Ordering::Relaxed);
+        Some(rendered)
+    }
+
     /// Answers with what was typed and what is wrong, and takes both out of the browser.
     pub(crate) async fn answer_led_back(self, flash: Flash) -> Response {
         let started = Boottime::now();
@@ -37,10 +58,7 @@ impl Ask {
         );
         let now = Boottime::now();
         self.page.counters.filled(now.since(started), database);
-        self.page
-            .counters
-            .bypassed
-            .fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        self.page.counters.bypassed.fetch_add(1, Ordering::Relaxed);
         let failed = PageFailure::Internal;
         match rendered {
             RenderedForm::Alone(prepared) => {

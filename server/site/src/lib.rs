@@ -46,6 +46,7 @@ mod filters;
 mod flash_kind;
 mod folder;
 mod form;
+mod form_faults;
 mod form_values;
 #[cfg(test)]
 mod fuzz;
@@ -78,6 +79,7 @@ mod script;
 mod secret_names;
 mod service;
 mod session;
+mod shown_again;
 mod sign;
 mod site;
 mod statics;

@@ -14,6 +14,7 @@ use millpond_db as db;
 
 use crate::{
     config::show_time,
+    form_faults::FormTexts,
     invalid::Invalid,
     methods::{WriteMethod, allow},
     page_bytes::PageBytes,
@@ -219,8 +220,10 @@ pub(crate) struct Form {
     pub(crate) signing: Signing,
     pub(crate) steps: Vec<FormStep>,
     pub(crate) answer: FormAnswer,
-    /// What is done if the form is refused.
+    /// The page that it leads back to if it is refused.
     pub(crate) invalid: Option<Invalid>,
+    /// What is said if it is refused.
+    pub(crate) texts: FormTexts,
     /// The files that it takes.
     pub(crate) uploads: Vec<UploadField>,
     /// Steps with the column in whose rows the addresses of files are that are removed when it is
@@ -299,6 +302,8 @@ pub(crate) struct FormStep {
     pub(crate) query: db::Query,
     pub(crate) bind: Vec<ArgumentSource>,
     pub(crate) expect: db::Expect,
+    /// The status if a `:one` gives no row, in place of 404.
+    pub(crate) otherwise: Option<u16>,
     /// The line of its name.
     pub(crate) line: usize,
 }

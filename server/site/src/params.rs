@@ -13,6 +13,9 @@ use crate::problem_details::FieldError;
 /// A list may not have more items than this.
 pub(crate) const MAX_LIST: usize = 1000;
 
+/// What is wrong with a parameter that is not given, to stand behind its name.
+pub(crate) const MISSING: &str = "is missing";
+
 /// A parameter that a page's queries use.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Param {
@@ -160,7 +163,7 @@ impl Given<'_> {
             Some(text) => given(&text),
             // The closure takes the default where nothing is given.
             None if param.default.is_some() => given(""),
-            None => Err(BadParam::new(param, "is missing")),
+            None => Err(BadParam::new(param, MISSING)),
         }
     }
 

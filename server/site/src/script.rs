@@ -37,6 +37,8 @@ pub(crate) enum Rows {
 pub(crate) struct NamedQuery {
     pub(crate) name: String,
     pub(crate) rows: Rows,
+    /// The status if a `:one` of a write gives no row, in place of 404.
+    pub(crate) otherwise: Option<u16>,
     pub(crate) sql: String,
     /// Where the statement begins in the file.
     pub(crate) offset: usize,
@@ -123,6 +125,13 @@ impl Script {
             }
         }
         script.finish(file)
+    }
+
+    /// The first line with the status of a `:one` that gives no row.
+    pub(crate) fn otherwise(&self) -> Option<usize> {
+        let mut queries = self.queries.iter();
+        let query = queries.find(|query| query.otherwise.is_some())?;
+        Some(query.line)
     }
 
     /// Takes up a line that steers. The file of a problem is filled in by the caller.
@@ -365,7 +374,8 @@ fn named(rest: &str, line: usize, next: usize) -> Result<NamedQuery, Complaint> 
             Some("letters, digits and `_`, not beginning with a digit".to_owned()),
         ));
     }
-    let rows = match rows.trim() {
+    let (rows, otherwise) = otherwise(name, rows.trim())?;
+    let rows = match rows {
         ":one" => Rows::One,
         ":one?" => Rows::Optional,
         ":many" => Rows::Many,
@@ -385,12 +395,37 @@ fn named(rest: &str, line: usize, next: usize) -> Result<NamedQuery, Complaint> 
     Ok(NamedQuery {
         name: name.to_owned(),
         rows,
+        otherwise,
         sql: String::new(),
         offset: next,
         line,
         max_age: None,
         depends: Vec::new(),
     })
+}
+
+/// Cuts `else 409` off what stands behind a query's name.
+fn otherwise<'r>(name: &str, rest: &'r str) -> Result<(&'r str, Option<u16>), Complaint> {
+    let (rows, status) = match rest.split_once(" else") {
+        None => return Ok((rest, None)),
+        Some((rows, status)) => (rows.trim(), status.trim()),
+    };
+    if rows != ":one" {
+        return Err((
+            format!("`else` behind query `{name}`, which need not give a row"),
+            Some("only a `:one` has it: -- name: saved :one else 409".to_owned()),
+        ));
+    }
+    match status {
+        "409" => Ok((rows, Some(409))),
+        "412" => Ok((rows, Some(412))),
+        _ => Err((
+            format!("`{status}` is no status for a row that has changed meanwhile"),
+            Some(
+                "409 (conflict) or 412 (a condition is false); without `else` it is 404".to_owned(),
+            ),
+        )),
+    }
 }
 
 /// The tables of a `-- depends:` line: `comment, shop.item`.

@@ -94,9 +94,10 @@ impl Submission {
             query: step.query.clone(),
             params: step.bind.iter().map(value).collect(),
         });
-        let read = self.core.database.read(calls.collect()).await;
-        read.map(|read| read.results)
-            .map_err(|error| self.failed(&error))
+        match self.core.database.read(calls.collect()).await {
+            Ok(read) => Ok(read.results),
+            Err(error) => Err(self.failed(&error).await),
+        }
     }
 
     /// Verifies the password against the account that was looked up.
@@ -128,7 +129,7 @@ impl Submission {
             self.core.attempts.forgive(attempt);
             Ok(())
         } else {
-            Err(self.wrong(verify, values))
+            Err(self.wrong(verify, values).await)
         }
     }
 
@@ -143,11 +144,11 @@ impl Submission {
             let password = text(&values[*at]);
             if password.chars().count() < SHORTEST_PASSWORD {
                 let sentence = format!("A password has at least {SHORTEST_PASSWORD} characters.");
-                return Err(self.refuse_password(*at, &sentence));
+                return Err(self.refuse_password(*at, &sentence).await);
             }
             if password.len() > LONGEST_PASSWORD {
                 let sentence = format!("A password has at most {LONGEST_PASSWORD} bytes.");
-                return Err(self.refuse_password(*at, &sentence));
+                return Err(self.refuse_password(*at, &sentence).await);
             }
             let hash = self.core.passwords.hash(password).await;
             let hash = hash.map_err(|refused| self.refused(refused))?;
@@ -260,10 +261,10 @@ impl Submission {
     }
 
     /// An unknown account and a wrong password are one answer.
-    fn wrong(&self, verify: &Verify, values: &[Value]) -> Response {
+    async fn wrong(&self, verify: &Verify, values: &[Value]) -> Response {
         match &verify.otherwise {
             Some(pieces) => see_other(&local(&target(pieces, values, &[])), None),
-            None => self.refuse_account(),
+            None => self.refuse_account(verify.password).await,
         }
     }
 

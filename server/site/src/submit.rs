@@ -19,7 +19,6 @@ use crate::{
     form::Encoding,
     invalid::Back,
     page::{ArgumentSource, Form, FormStep, RedirectPiece},
-    problem_details::wants_json,
     rules::VALUE,
     session::Session,
     sign::column,
@@ -61,23 +60,18 @@ impl Submission {
         };
         let path: Vec<&str> = self.path_values.iter().map(String::as_str).collect();
         let given = fields.given(&path, query.as_deref());
-        if !wants_json(&self.request.as_request(), !self.form.is_for_people()) {
-            let invalid = self.form.invalid.as_ref();
-            self.back = invalid.and_then(|invalid| invalid.back(&self.form.params, &given));
-        }
-        if let Some(refusal) = self.received.without_encoding(&self.form.uploads, &fields) {
-            return self.refuse_file(&refusal);
-        }
+        let invalid = self.form.invalid.as_ref().filter(|_| self.leads_back());
+        self.back = invalid.and_then(|invalid| invalid.back(&self.form.params, &given));
+        let files = self.received.refusals(&self.form.uploads, &fields);
         let mut values = match fields.values(&self.form.params, &path, query.as_deref()) {
-            Ok(values) => values,
             Err(bad) if bad.iter().any(|bad| bad.is_in_path) => return self.not_found(),
-            Err(bad) => return self.refuse_params(&given, &bad),
+            Err(bad) => return self.refuse_inputs(&given, &bad, &files).await,
+            Ok(_) if !files.is_empty() => return self.refuse_inputs(&given, &[], &files).await,
+            Ok(values) => values,
         };
         drop(fields);
         drop(body);
-        if let Err(refusal) = self.received.fill(&self.form.uploads, &mut values) {
-            return self.refuse_file(&refusal);
-        }
+        self.received.fill(&self.form.uploads, &mut values);
         values.extend(self.form.needs.values(self.session.as_ref()));
         if self.core.dev.is_some() {
             let _ = self.shown.set(values.clone());
@@ -97,7 +91,7 @@ impl Submission {
             step.expect == Expect::One && rows.rows.is_empty()
         };
         if let Some(step) = steps.into_iter().position(is_missing) {
-            return Err(self.refuse_missing(step));
+            return Err(self.refuse_missing(step).await);
         }
         self.hash(&mut values).await?;
         let (written, position) = self.write(&values, &results).await?;
@@ -137,15 +131,15 @@ impl Submission {
         }
         match written {
             Ok(written) => Ok((written.results, Some(written.position))),
-            Err(Error::NoRow { step }) => Err(self.refuse_missing(found.len() + step)),
+            Err(Error::NoRow { step }) => Err(self.refuse_missing(found.len() + step).await),
             Err(Error::TooLarge { limit })
                 if values.iter().any(|value| value.heap_size() > limit) =>
             {
                 let sentence = "A field is larger than this site's database accepts.";
                 Err(self.refuse(413, sentence))
             }
-            Err(error @ Error::Constraint { .. }) => Err(self.refused_by_constraint(&error)),
-            Err(error) => Err(self.failed(&error)),
+            Err(error @ Error::Constraint { .. }) => Err(self.refused_by_constraint(&error).await),
+            Err(error) => Err(self.failed(&error).await),
         }
     }
 
@@ -212,7 +206,7 @@ impl Submission {
     }
 
     /// The answer to values that a constraint of the schema forbids.
-    fn refused_by_constraint(&self, error: &Error) -> Response {
+    async fn refused_by_constraint(&self, error: &Error) -> Response {
         let Error::Constraint {
             kind,
             message,
@@ -220,24 +214,33 @@ impl Submission {
             sql,
         } = error
         else {
-            return self.failed(error);
+            return self.failed(error).await;
         };
-        self.core.log_request(&format!("{}: {message}", self.form));
-        let response = self.refuse_constraint(*kind, (about, sql), violated(*kind));
-        self.report(response, error)
+        let place = self.form.place_of(error);
+        let place = place.map_or_else(String::new, |place| format!("{place}: "));
+        let left_out = self.form.texts.left_out(*kind, about, sql);
+        let why = left_out.as_ref();
+        let why = why.map_or_else(String::new, |hint| format!(" ({hint})"));
+        let line = format!("{}: {place}{message}{why}", self.form);
+        self.core.log_request(&line);
+        let (status, sentence) = violated(*kind);
+        if left_out.is_some() && self.core.dev.is_some() {
+            // No visitor can fill it in, so the developer is not led back either.
+            return self.report(self.refuse(status, sentence), error);
+        }
+        let refused = self.refuse_constraint(*kind, (about, sql), (status, sentence));
+        self.report(refused.await, error)
     }
 
     /// The answer where the database did not do its part.
-    pub(crate) fn failed(&self, error: &Error) -> Response {
+    pub(crate) async fn failed(&self, error: &Error) -> Response {
         let Form { route, params, .. } = &*self.form;
         let place = self.form.place_of(error);
         let failure = self.core.failure(route, params, place.as_deref(), error);
         let request = self.request.as_request();
         let is_api = !self.form.is_for_people();
         let response = match &failure {
-            PageFailure::Parameter { sentence, .. } if self.back.is_some() => {
-                self.refuse_value(error, sentence)
-            }
+            PageFailure::Parameter { sentence, .. } => self.refuse_value(error, sentence).await,
             _ => self.generation.failed(&request, is_api, &failure),
         };
         self.report(response, error)
@@ -246,7 +249,9 @@ impl Submission {
     /// The response, with why for the developer. A visitor who is led back is not kept from that.
     fn report(&self, response: Response, error: &Error) -> Response {
         let dev = self.core.dev.as_ref();
-        let is_shown = !dev::is_of_visitor(error) && response.status() >= 400;
+        // The page of the form is an answer of 422 too (`shown_again`).
+        let is_page = response.field("cache-status").is_some();
+        let is_shown = !dev::is_of_visitor(error) && response.status() >= 400 && !is_page;
         let Some(dev) = dev.filter(|_| is_shown) else {
             return response;
         };

@@ -104,7 +104,7 @@ const fn option(name: &'static str, unit: Unit) -> Place {
 
 use Unit::{Bytes, Count, Time};
 
-pub(super) const ROWS: [Row; 64] = [
+pub(super) const ROWS: [Row; 65] = [
     Row {
         what: "request target, head, fields, body",
         amount: "{}, {}, {}, {}",
@@ -342,14 +342,14 @@ pub(super) const ROWS: [Row; 64] = [
         past: "the form that begins the session fails and the log says so; a cookie with more is no session",
     },
     Row {
-        what: "what a refused form is shown with again: its cookie, its values, how long",
+        what: "what a refused form is shown with again: its cookie, how long; what the answer to the form shows where that has no room",
         amount: "{}; {}; {}",
         places: &[
             constant("server/site/src/session/flash", "LONGEST", Bytes),
-            constant("server/site/src/session/flash", "VALUES", Bytes),
             constant("server/site/src/session/flash", "LIFETIME", Time),
+            constant(SITE, "SHOWN_AGAIN", Bytes),
         ],
-        past: "the longest values are left out; the page shows an empty form",
+        past: "the answer to the form; the page shows an empty form; a plain error",
     },
     Row {
         what: "answers of error pages that are prepared; their sentences",
@@ -443,6 +443,12 @@ pub(super) const ROWS: [Row; 64] = [
             constant("server/site/src/uploads", "LONGEST_HEAD", Bytes),
         ],
         past: "413; 400",
+    },
+    Row {
+        what: "what is read and thrown away of files that a form does not take, to lead the visitor back",
+        amount: "{}",
+        places: &[constant("server/site/src/uploads", "THROWN_AWAY", Bytes)],
+        past: "413",
     },
     Row {
         what: "values of a parameter that is a list; of these, those whose rows count one by one",

@@ -132,7 +132,8 @@ pub(crate) fn sort(
         "22" => match parameter(error, names) {
             Some(name) => Error::Parameter {
                 name: name.to_owned(),
-                message: format!("is not right: {message}"),
+                message: unreadable(&error.code).to_owned(),
+                reported: Some(message),
             },
             None if !names.is_empty() => Error::Value {
                 names: names.to_vec(),
@@ -147,6 +148,17 @@ pub(crate) fn sort(
             sql,
         },
         _ => Error::Sql { message, sql },
+    }
+}
+
+/// What is wrong with a value of a request that could not be read, to stand behind the name of its
+/// parameter. The server's message names its types and may be in another language.
+fn unreadable(code: &str) -> &'static str {
+    match code {
+        "22001" => "is too long",
+        "22003" => "is out of range",
+        "22007" | "22008" => "is no valid date or time",
+        _ => "does not have the right form",
     }
 }
 

@@ -47,6 +47,15 @@ fn failing() -> TempDir {
             "pages/first.html",
             "{% set first = members | first %}\n{{ first.name }}\n",
         ),
+        ("pages/again.html", "{{ form.name }}|{{ errors.name }}"),
+        (
+            "pages/again.post.sql",
+            "-- param: name text\n-- name: add :exec\ninsert into member (name, password_hash) values (:name, 'x');\n-- invalid: /again\n-- redirect: /\n",
+        ),
+        (
+            "pages/leave.post.sql",
+            "-- param: name text\n-- name: add :exec\ninsert into member (password_hash) values (:name);\n-- invalid: /again\n-- redirect: /\n",
+        ),
         (
             "pages/join.post.sql",
             "-- param: name text\n-- param: password text\n-- name: add :exec\ninsert into member (name, password_hash) values (:name, :password || 'x');\n-- redirect: /\n",
@@ -205,6 +214,28 @@ fn a_form_shows_the_constraint_and_no_password() {
     );
     assert!(text.contains(" data-post defer"), "{text}");
     assert!(!text.contains("of-visitor"), "{text}");
+}
+
+/// What a visitor sees who is led back is shown to the developer too, but for a column that no
+/// visitor can fill in.
+#[test]
+fn a_form_that_leads_back_does_so_for_the_developer() {
+    let site = failing();
+    let server = dev(site.path());
+    let mut connection = Connection::open(server.address());
+    let long = "n".repeat(5_000);
+    let mut again = || connection.post("/again", &format!("name={long}"));
+    assert_eq!(again().status, 303);
+    let page = again();
+    let text = page.text();
+    assert_eq!(page.status, 422);
+    assert!(
+        text.starts_with(&format!("{long}|Name exists already.")),
+        "{text}"
+    );
+    let left_out = shown(&connection.post("/leave", "name=Bob"));
+    let hint = "the statement gives the column `name` no value";
+    assert!(left_out.contains(hint), "{left_out}");
 }
 
 #[test]

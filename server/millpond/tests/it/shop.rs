@@ -316,9 +316,20 @@ fn a_picture_of_a_cover_takes_the_place_of_the_drawing() {
         let other = editor.send_as(
             "POST /editor/albums/1",
             "multipart/form-data; boundary=part",
-            "--part\r\nContent-Disposition: form-data; name=\"cover\"; filename=\"a.png\"\r\n\r\nno picture\r\n--part--\r\n",
+            "--part\r\nContent-Disposition: form-data; name=\"title\"\r\n\r\nBoulevard\r\n\
+             --part\r\nContent-Disposition: form-data; name=\"cover\"; filename=\"a.png\"\r\n\r\nno picture\r\n--part--\r\n",
         );
-        assert_eq!(other.status, 415);
+        assert_eq!(other.status, 303);
+        let again = [
+            "<a href=\"#cover\">A picture is PNG, JPEG or WebP.</a>",
+            "<span class=\"error\" id=\"cover-error\">",
+            "value=\"Boulevard\"",
+            "<a href=\"#artist\">Choose an artist of the list.</a>",
+        ];
+        let page = editor.get("/editor/albums/1").text();
+        for part in again {
+            assert!(page.contains(part), "{part}: {page}");
+        }
         // Without a file the picture stays; the box takes it away.
         editor.post(
             "/editor/albums/1",

@@ -153,6 +153,7 @@ pub(super) fn of_page(source: SqlFile<'_>, stem: &str, shows: Shows) -> Option<P
         (line(&script.created), "created"),
         (line(&script.invalid), "invalid"),
         (message, "message"),
+        (script.otherwise(), "name … else"),
     ];
     for (found, word) in of_writes {
         if let Some(line) = found {

@@ -7,6 +7,7 @@ use millpond_db::{self as db, Database, Expect};
 use super::{
     answer::{AnswerLines, Target},
     invalid::invalid,
+    messages::texts,
     parameters::{SqlFile, misspelt, parameters, unused},
     redirect::{names, redirect},
     signing,
@@ -60,7 +61,8 @@ pub(super) fn form(
     let uploads = uploads(source, &params).map_err(one)?;
     let deleted_files = deleted_files(source, &steps.prepared).map_err(one)?;
     let pieces = steps.redirect(&params, &needs, target).map_err(one)?;
-    let invalid = invalid(&file, &script, &steps.prepared, &params).map_err(one)?;
+    let invalid = invalid(&file, &script, &params).map_err(one)?;
+    let texts = texts(&file, &script, &steps.prepared, &params).map_err(one)?;
     let mut signing =
         signing::signing(&file, session, &steps.prepared, &params, steps.verified).map_err(one)?;
     let next = session.next.as_ref();
@@ -74,6 +76,7 @@ pub(super) fn form(
         needs,
         signing,
         invalid,
+        texts,
         uploads,
         deleted_files,
         file,
@@ -280,6 +283,7 @@ impl<'f> FormSteps<'f> {
                     Rows::Many => Expect::Many,
                     Rows::Exec => Expect::Exec,
                 },
+                otherwise: named.otherwise,
                 line: named.line,
             }
         });

@@ -1,8 +1,8 @@
-//! `-- invalid:` and `-- message:` lines of forms, and the pages to which they lead.
+//! `-- invalid:` lines of forms, and the pages to which they lead.
 
 use std::{path::Path, sync::Arc};
 
-use millpond_db::{self as db, written_columns};
+use millpond_db as db;
 use millpond_http::path::normalize;
 
 use super::{
@@ -13,33 +13,25 @@ use super::{
 use crate::{
     Problem,
     form_values::{ERRORS, FORM},
-    invalid::{Invalid, Message, MessageOf, StepColumns, query_of},
+    invalid::{Invalid, query_of},
     page::{ArgumentSource, RedirectPiece},
     params::Param,
     rules::WORD,
-    script::{FileLine, NamedQuery, Rows, Script},
+    script::{FileLine, Script},
     secret_names::is_secret,
     session::From,
     suggest::closest,
     template::{Given, GivenForms},
 };
 
-type Prepared<'s> = [(&'s NamedQuery, db::Query)];
-
 /// What the lines come to; none if the form has none.
 pub(super) fn invalid(
     file: &Path,
     script: &Script,
-    prepared: &Prepared<'_>,
     params: &[Param],
 ) -> Result<Option<Invalid>, Problem> {
     let Some((target, line)) = &script.invalid else {
-        return match script.messages.first() {
-            None => Ok(None),
-            Some(message) => Err(Problem::new(file, "no page shows this message")
-                .at(message.line, 1)
-                .hint("say where the form is filled in: -- invalid: /albums/new")),
-        };
+        return Ok(None);
     };
     let at_line = |message: String| Problem::new(file, message).at(*line, 1);
     let known = || params.iter().map(|param| param.name.as_str());
@@ -62,59 +54,11 @@ pub(super) fn invalid(
         );
         return Err(at_line(message).hint("that is what belongs to no field: give it another name"));
     }
-    let messages = script.messages.iter();
-    let messages = messages.map(|message| {
-        let of = match place(&message.of) {
-            Some(_) => MessageOf::Field(message.of.clone()),
-            None if message.of == FORM => MessageOf::Field(FORM.to_owned()),
-            None => MessageOf::Step(step(file, message.line, &message.of, prepared, params)?),
-        };
-        Ok(Message {
-            of,
-            kind: message.kind,
-            sentence: message.sentence.clone(),
-        })
-    });
     Ok(Some(Invalid {
         target,
         line: *line,
         is_kept: params.iter().map(|param| is_kept(script, param)).collect(),
-        messages: messages.collect::<Result<_, Problem>>()?,
-        steps: prepared
-            .iter()
-            .map(|(named, query)| columns(script, named, query, params))
-            .collect(),
     }))
-}
-
-/// The step that a message is of: one whose row may be missing.
-fn step(
-    file: &Path,
-    line: usize,
-    name: &str,
-    prepared: &Prepared<'_>,
-    params: &[Param],
-) -> Result<usize, Problem> {
-    let ones = || {
-        let steps = prepared.iter().enumerate();
-        steps.filter(|(_, (named, _))| named.rows == Rows::One)
-    };
-    if let Some((at, _)) = ones().find(|(_, (named, _))| named.name == name) {
-        return Ok(at);
-    }
-    let problem = Problem::new(
-        file,
-        format!("`{name}` is neither a parameter of the form nor a `:one` query"),
-    )
-    .at(line, 1);
-    let params = params.iter().map(|param| param.name.as_str());
-    let known = ones()
-        .map(|(_, (named, _))| named.name.as_str())
-        .chain(params);
-    Err(match closest(name, known.chain([FORM])) {
-        Some(near) => problem.hint(format!("did you mean `{near}`?")),
-        None => problem.hint("`form` is what belongs to no field"),
-    })
 }
 
 /// Whether what was typed comes back to the visitor. A password does not, nor what becomes a claim,
@@ -130,30 +74,6 @@ fn is_kept(script: &Script, param: &Param) -> bool {
     let mut files = script.files.iter().flat_map(FileLine::declarations);
     let is_of_file = files.any(|declared| declared.name == name);
     !is_claim && !is_secret(name) && !is_password && !is_of_file && param.in_path.is_none()
-}
-
-/// The columns that a step writes, with the parameters that come into each.
-fn columns(
-    script: &Script,
-    named: &NamedQuery,
-    query: &db::Query,
-    params: &[Param],
-) -> StepColumns {
-    let hashes = &script.session.hashes;
-    // A hash stands for its password.
-    let place = |name: &String| {
-        let hash = hashes.iter().find(|hash| hash.name == *name);
-        let name = hash.map_or(name, |hash| &hash.password);
-        params.iter().position(|param| param.name == *name)
-    };
-    let written = written_columns(&named.sql).into_iter();
-    StepColumns {
-        sql: query.sql().into(),
-        columns: written
-            .map(|(column, names)| (column, names.iter().filter_map(place).collect()))
-            .collect(),
-        schema: query.written_schema(),
-    }
 }
 
 impl Pages {

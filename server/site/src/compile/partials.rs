@@ -276,7 +276,8 @@ fn of_an_address(file: &Path, script: &Script) -> Option<Problem> {
     let paths = paths.flatten().map(|(_, line)| *line);
     let messages = script.messages.iter().map(|message| message.line);
     let of_forms = script.session.of_forms().map(|line| line.number);
-    if let Some(line) = paths.chain(messages).chain(of_forms).min() {
+    let otherwise = script.otherwise();
+    if let Some(line) = paths.chain(messages).chain(of_forms).chain(otherwise).min() {
         let problem = Problem::new(file, "only a form has this line").at(line, 1);
         return Some(problem.hint("put it into a .post.sql file below pages/"));
     }

@@ -147,6 +147,16 @@ pub(crate) fn of_form(
     });
     let line = failed.map_or(1, |step| step.line);
     describe(core, &mut facts, error, Some((&form.file, line)));
+    if let Error::Constraint {
+        kind,
+        violated,
+        sql,
+        ..
+    } = error
+        && let Some(hint) = form.texts.left_out(*kind, violated, sql)
+    {
+        facts["hint"] = hint.into();
+    }
     Arc::new(Report { facts })
 }
 

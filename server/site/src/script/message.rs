@@ -2,19 +2,19 @@
 //!
 //! ```sql
 //! -- message: title unique = "An album of this title exists."
+//! -- message: ends_at ends_after_start = "The end is before the start."
 //! -- message: stock = "Sold out."
 //! ```
 
 use super::{Complaint, is_name};
-use crate::{flash_kind, suggest::closest};
 
 /// A `-- message:` line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct MessageLine {
     /// A parameter, a `:one` query, or `form` for what belongs to no field.
     pub(crate) of: String,
-    /// Which fault; all of them if none is named.
-    pub(crate) kind: Option<&'static str>,
+    /// Which fault, constraint or `:one` query; all faults if none is named.
+    pub(crate) about: Option<String>,
     pub(crate) sentence: String,
     pub(crate) line: usize,
 }
@@ -32,11 +32,10 @@ pub(super) fn message(rest: &str, line: usize) -> Result<MessageLine, Complaint>
     if !is_name(of) {
         return complain(format!("`{of}` is no name of a field"));
     }
-    let kind = words.next();
+    let about = words.next();
     if let Some(more) = words.next() {
         return complain(format!("`{more}` stands before the `=`"));
     }
-    let kind = kind.map(kind_of).transpose()?;
     let sentence = sentence.trim();
     let inner = sentence
         .strip_prefix('"')
@@ -47,22 +46,10 @@ pub(super) fn message(rest: &str, line: usize) -> Result<MessageLine, Complaint>
     };
     Ok(MessageLine {
         of: of.to_owned(),
-        kind,
+        about: about.map(str::to_owned),
         sentence: inner.replace("\"\"", "\""),
         line,
     })
-}
-
-fn kind_of(word: &str) -> Result<&'static str, Complaint> {
-    let all = flash_kind::ALL;
-    if let Some(kind) = all.iter().find(|kind| **kind == word) {
-        return Ok(kind);
-    }
-    let hint = match closest(word, all.iter().copied()) {
-        Some(near) => format!("did you mean `{near}`?"),
-        None => format!("one of {}", all.join(", ")),
-    };
-    Err((format!("there is no fault `{word}`"), Some(hint)))
 }
 
 #[cfg(test)]
@@ -71,12 +58,12 @@ mod tests {
 
     #[test]
     fn a_message_is_of_a_field_and_perhaps_of_one_fault() {
-        let read = |rest: &str| message(rest, 1).map(|line| (line.of, line.kind, line.sentence));
+        let read = |rest: &str| message(rest, 1).map(|line| (line.of, line.about, line.sentence));
         assert_eq!(
             read("title unique = \"There is \"\"one\"\" = enough.\""),
             Ok((
                 "title".into(),
-                Some("unique"),
+                Some("unique".into()),
                 "There is \"one\" = enough.".into()
             ))
         );
@@ -87,7 +74,6 @@ mod tests {
         for (rest, expected) in [
             ("title", "a message needs"),
             ("= \"x\"", "`` is no name"),
-            ("title uniqe = \"x\"", "there is no fault `uniqe`"),
             ("title unique more = \"x\"", "`more` stands before"),
             ("title = x", "a sentence stands in double quotes"),
             ("title = \"\"", "a sentence stands in double quotes"),

@@ -72,6 +72,7 @@ fn would_do(word: &str, rest: &str) -> bool {
     let query = NamedQuery {
         name: String::new(),
         rows: Rows::Many,
+        otherwise: None,
         sql: String::new(),
         offset: 0,
         line: 1,

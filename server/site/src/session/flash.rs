@@ -22,21 +22,13 @@ const LIFETIME: Duration = Duration::from_secs(300);
 /// The longest token.
 const LONGEST: usize = 3_500;
 
-/// What the values may take in the payload: base64 makes four bytes of three, and the path and the
-/// sentences have their room too.
-const VALUES: usize = 2_300;
-
-/// The most fields whose faults are said.
-const MOST_ERRORS: usize = 16;
-
-/// The longest sentence, in bytes: a database may quote a value in one.
-const LONGEST_SENTENCE: usize = 200;
-
 /// What a form is shown with again.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Flash {
     /// The path of the page, in its normal form.
     pub(crate) path: String,
+    /// The path to which the form was sent.
+    pub(crate) action: String,
     /// The fields with their values as they were typed; of a list there may be several.
     pub(crate) values: Vec<(String, Vec<String>)>,
     pub(crate) errors: Vec<FlashError>,
@@ -52,37 +44,17 @@ pub(crate) struct FlashError {
     pub(crate) sentence: String,
 }
 
-/// The values for which there is room, the shortest first; in the order in which they came.
-pub(crate) fn fitting(
-    values: impl Iterator<Item = (String, Vec<String>)>,
-) -> Vec<(String, Vec<String>)> {
-    let size = |(name, values): &(String, Vec<String>)| {
-        let bytes: usize = values.iter().map(|value| value.len() + 3).sum();
-        if bytes > VALUES {
-            return bytes;
-        }
-        json!([name, values]).to_string().len() + 1
-    };
-    let values: Vec<_> = values.map(|value| (size(&value), value)).collect();
-    let mut sizes: Vec<(usize, usize)> = values
-        .iter()
-        .enumerate()
-        .map(|(at, (size, _))| (*size, at))
-        .collect();
-    sizes.sort_unstable();
-    let mut taken = 0;
-    let fitting = sizes.into_iter().take_while(|(size, _)| {
-        taken += size;
-        taken <= VALUES
-    });
-    let mut places: Vec<usize> = fitting.map(|(_, at)| at).collect();
-    places.sort_unstable();
-    let mut values: Vec<_> = values.into_iter().map(|(_, value)| Some(value)).collect();
-    let kept = places.into_iter().filter_map(|at| values[at].take());
-    kept.collect()
-}
-
 impl Flash {
+    /// The bytes of all texts.
+    pub(crate) fn len(&self) -> usize {
+        let values = self.values.iter();
+        let values = values.flat_map(|(name, texts)| std::iter::once(name).chain(texts));
+        let errors = self.errors.iter();
+        let errors = errors.flat_map(|error| [&error.field, &error.kind, &error.sentence]);
+        let texts = values.chain(errors).map(String::len);
+        texts.sum::<usize>() + self.path.len() + self.action.len()
+    }
+
     fn payload(&self, expires: u64, visitor: &str) -> String {
         let errors = self
             .errors
@@ -91,6 +63,7 @@ impl Flash {
         json!({
             "e": expires,
             "p": self.path,
+            "a": self.action,
             "s": visitor,
             "v": self.values,
             "f": errors.collect::<Vec<_>>(),
@@ -120,56 +93,37 @@ impl Flash {
         let errors = payload.get("f")?.as_array()?.iter().map(error);
         let flash = Self {
             path: text(payload.get("p")?)?,
+            action: text(payload.get("a")?)?,
             values: values.collect::<Option<_>>()?,
             errors: errors.collect::<Option<_>>()?,
         };
         Some((flash, payload.get("e")?.as_u64()?, text(payload.get("s")?)?))
     }
-
-    /// Cuts what could be too long.
-    fn shorten(&mut self) {
-        self.errors.truncate(MOST_ERRORS);
-        for error in &mut self.errors {
-            let sentence = &mut error.sentence;
-            if sentence.len() > LONGEST_SENTENCE {
-                let end = sentence.floor_char_boundary(LONGEST_SENTENCE - 3);
-                sentence.truncate(end);
-                sentence.push('…');
-            }
-        }
-    }
 }
 
 impl Sessions {
     /// The field value that takes a flash to its page; `None` if there is no key to sign with, or
-    /// no room even without the values. `request` is the one that the form was sent with.
+    /// no room for all of it. `request` is the one that the form was sent with.
     ///
     /// Counterexample: over plain http browsers drop a cookie that is `Secure`, and the visitor
     /// would see an empty form without a word.
     pub(crate) fn flash(
         &self,
-        mut flash: Flash,
+        flash: &Flash,
         request: &Request<'_>,
         now: Boottime,
     ) -> Option<String> {
-        flash.shorten();
+        // A form may have megabytes, of which no payload needs to be made.
+        if flash.len() > LONGEST {
+            return None;
+        }
         let expires = base_clock::unix_seconds_at(now).saturating_add(LIFETIME.as_secs());
-        let visitor = self.visitor(request);
-        let token = loop {
-            let payload = flash.payload(expires, &visitor);
-            // `f1.`, the tag and its dot take 47 bytes.
-            if payload.len().div_ceil(3) * 4 + 47 <= LONGEST {
-                break token::sign(VERSION, payload.as_bytes(), &self.keys)?;
-            }
-            let of_values =
-                |(_, values): &(String, Vec<String>)| values.iter().map(String::len).sum::<usize>();
-            let longest = flash.values.iter().enumerate();
-            match longest.max_by_key(|(_, value)| of_values(value)) {
-                Some((at, _)) => drop(flash.values.remove(at)),
-                None if flash.errors.len() > 1 => drop(flash.errors.pop()),
-                None => return None,
-            }
-        };
+        let payload = flash.payload(expires, &self.visitor(request));
+        // `f1.`, the tag and its dot take 47 bytes.
+        if payload.len().div_ceil(3) * 4 + 47 > LONGEST {
+            return None;
+        }
+        let token = token::sign(VERSION, payload.as_bytes(), &self.keys)?;
         let origin = request.fields.get("origin");
         let origin = origin.and_then(|origin| std::str::from_utf8(origin).ok());
         let cookie = match &self.plain_form {
@@ -258,6 +212,7 @@ mod tests {
     fn flash() -> Flash {
         Flash {
             path: "/albums/new".to_owned(),
+            action: "/albums/new".to_owned(),
             values: vec![
                 ("title".to_owned(), vec!["<b> \"é\"".to_owned()]),
                 ("track".to_owned(), vec!["6".to_owned(), "1".to_owned()]),
@@ -293,7 +248,7 @@ mod tests {
         let ours = sessions(&"k".repeat(32));
         let foreign = sessions(&"f".repeat(32));
         let form = post();
-        let field = ours.flash(flash(), &form.as_request(), Boottime::now());
+        let field = ours.flash(&flash(), &form.as_request(), Boottime::now());
         let field = field.unwrap();
         assert!(
             field.starts_with("__Host-session-form=f1.")
@@ -334,7 +289,7 @@ mod tests {
         };
         let (ann, bob) = (session(1), session(2));
         let form = post().field("Cookie", pair(&ann));
-        let field = sessions.flash(flash(), &form.as_request(), Boottime::now());
+        let field = sessions.flash(&flash(), &form.as_request(), Boottime::now());
         let field = field.unwrap();
         let path = "/albums/new";
         let seen = |who: &[&str]| {
@@ -344,46 +299,40 @@ mod tests {
         assert!(seen(&[pair(&ann)]));
         assert!(!seen(&[pair(&bob)]));
         assert!(!seen(&[]), "signed out");
-        let field = sessions.flash(flash(), &post().as_request(), Boottime::now());
+        let field = sessions.flash(&flash(), &post().as_request(), Boottime::now());
         let unsigned = field.unwrap();
         assert!(found(&sessions, &[pair(&unsigned)], path, 0).is_some());
         assert!(found(&sessions, &[pair(&unsigned), pair(&ann)], path, 0).is_none());
     }
 
     #[test]
-    fn what_does_not_fit_is_left_out_the_longest_first() {
+    fn it_is_taken_whole_or_not_at_all() {
         let sessions = sessions(&"k".repeat(32));
-        let text = |size: usize| vec!["\u{1}x".repeat(size / 2)];
-        let typed = [("a", 40), ("body", 100_000), ("b", 60), ("c", 3_000)];
-        let typed = typed.map(|(name, size)| (name.to_owned(), text(size)));
-        let values = fitting(typed.into_iter());
-        let names: Vec<&str> = values.iter().map(|(name, _)| name.as_str()).collect();
-        assert_eq!(names, ["a", "b"]);
-        let errors = (0..1000).map(|at| FlashError {
-            field: format!("field_{at}"),
-            kind: "check".to_owned(),
-            sentence: "é\"".repeat(10_000),
-        });
-        let flash = Flash {
-            path: "/albums/new".to_owned(),
-            values,
-            errors: errors.collect(),
+        let with = |size: usize| Flash {
+            values: vec![("body".to_owned(), vec!["x".repeat(size)])],
+            ..flash()
         };
-        let field = sessions.flash(flash, &post().as_request(), Boottime::now());
-        let field = field.unwrap();
-        assert!(pair(&field).len() < 3_600);
-        let shown = found(&sessions, &[pair(&field)], "/albums/new", 0).unwrap();
-        assert!(!shown.errors.is_empty() && shown.errors[0].sentence.ends_with('…'));
+        let sent = |flash: &Flash| sessions.flash(flash, &post().as_request(), Boottime::now());
+        let mut longest = 0;
+        for size in (0..4_000).step_by(7) {
+            let Some(field) = sent(&with(size)) else {
+                continue;
+            };
+            longest = size;
+            let token = pair(&field).split_once('=').unwrap().1;
+            assert!(token.len() <= LONGEST, "{size}");
+            let shown = found(&sessions, &[pair(&field)], "/albums/new", 0);
+            assert_eq!(shown, Some(with(size)));
+        }
+        assert!((2_200..2_500).contains(&longest), "{longest}");
+        for size in [longest + 7, 1 << 20] {
+            assert_eq!(sent(&with(size)), None, "{size}");
+        }
         let endless = Flash {
             path: "/x".repeat(3_000),
             ..Flash::default()
         };
-        assert_eq!(
-            sessions.flash(endless, &post().as_request(), Boottime::now()),
-            None
-        );
-        let most = fitting((0..10_000).map(|at| (format!("f{at}"), vec![String::new()])));
-        assert!(most.len() > 100 && most.len() < 300, "{}", most.len());
+        assert_eq!(sent(&endless), None);
     }
 
     #[test]
@@ -402,6 +351,7 @@ mod tests {
             ("[\"6\",\"1\"]", "\"6\""),
             ("\"unique\",", ""),
             ("\"s\"", "\"x\""),
+            ("\"a\":", "\"b\":"),
         ] {
             let other = payload.replacen(part, other, 1);
             assert_ne!(other, payload);
@@ -420,7 +370,7 @@ mod tests {
         );
         let none = none.unwrap();
         assert_eq!(
-            none.flash(flash(), &post().as_request(), Boottime::now()),
+            none.flash(&flash(), &post().as_request(), Boottime::now()),
             None
         );
     }
@@ -429,7 +379,7 @@ mod tests {
     fn over_plain_http_it_is_in_a_cookie_that_browsers_keep_and_each_kind_is_ended() {
         let sessions = sessions(&"k".repeat(32));
         let form = OwnedRequest::new("POST", "/albums/new").field("Origin", "http://site.test");
-        let field = sessions.flash(flash(), &form.as_request(), Boottime::now());
+        let field = sessions.flash(&flash(), &form.as_request(), Boottime::now());
         let field = field.unwrap();
         assert!(field.starts_with("session-form=f1."), "{field}");
         assert!(found(&sessions, &[pair(&field)], "/albums/new", 0).is_some());

@@ -32,7 +32,7 @@ pub(crate) use attempts::{Attempt, Attempts};
 pub(crate) use bearer::TokenFault;
 pub(crate) use claims::{ClaimUse, Claims};
 pub(crate) use condition::Condition;
-pub(crate) use flash::{Flash, FlashError, fitting};
+pub(crate) use flash::{Flash, FlashError};
 pub(crate) use keys::{FILE as KEY_FILE, SHORTEST as SHORTEST_KEY};
 pub(crate) use lines::{ClaimLine, DirectiveLine, From, SessionLines, VerifyLine, WORDS, is_path};
 pub(crate) use needs::{Gate, Needs, Require, gate};

@@ -21,7 +21,7 @@ use super::{
 };
 use crate::{
     Problem, error_answer,
-    form_values::{ERRORS, FORM},
+    form_values::{ERRORS, FAULT_MEMBERS, FORM},
     params::Param,
     script::Rows,
     visitor,
@@ -178,12 +178,8 @@ fn roots(given: &Given, page: usize, cell: &Shape) -> BTreeMap<String, Known> {
     if let GivenForms::Fields(fields) = &given.forms {
         let names = || fields.iter().cloned();
         let typed = names().map(|name| (name, Known::any())).collect();
-        let fault = || {
-            map(
-                MapKind::Fault,
-                [("kind".to_owned(), Known::scalar())].into(),
-            )
-        };
+        let members = FAULT_MEMBERS.map(|name| (name.to_owned(), Known::scalar()));
+        let fault = || map(MapKind::Fault, members.clone().into());
         let faults = names().chain([FORM.to_owned()]);
         let faults = faults.map(|name| (name, fault())).collect();
         roots.insert(FORM.to_owned(), map(MapKind::Form, typed));

@@ -191,7 +191,16 @@ pub(crate) struct UploadRefusal {
     status: u16,
     pub(crate) sentence: String,
     /// The field that it is about, if a visitor can fill it in.
-    pub(crate) field: Option<String>,
+    pub(crate) fault: Option<FileFault>,
+}
+
+/// What is wrong with the file of a field.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct FileFault {
+    pub(crate) field: String,
+    pub(crate) kind: &'static str,
+    /// To stand behind the field's name.
+    pub(crate) wrong: String,
 }
 
 impl UploadRefusal {
@@ -199,8 +208,26 @@ impl UploadRefusal {
         Self {
             status,
             sentence: sentence.into(),
-            field: None,
+            fault: None,
         }
+    }
+
+    /// The refusal of a file, by what is wrong with it.
+    fn of_file(status: u16, field: &str, kind: &'static str, wrong: String) -> Self {
+        Self {
+            status,
+            sentence: format!("The file \"{field}\" {}.", wrong.trim_end_matches('.')),
+            fault: Some(FileFault {
+                field: field.to_owned(),
+                kind,
+                wrong,
+            }),
+        }
+    }
+
+    /// The field that it is about.
+    pub(crate) fn field_name(&self) -> Option<&str> {
+        self.fault.as_ref().map(|fault| fault.field.as_str())
     }
 
     fn busy() -> Self {

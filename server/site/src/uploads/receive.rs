@@ -27,6 +27,7 @@ use super::{FOLDER, Received, UploadPermit, UploadRefusal, Uploads};
 use crate::{
     file_name::safe_name,
     file_type::{FileType, SNIFFED},
+    flash_kind,
     form::{Encoding, Fields, MAX_FIELDS},
     page::Form,
     script::FilePlace,
@@ -42,6 +43,9 @@ const LONGEST_HEAD: usize = 32 << 10;
 const LONGEST_BOUNDARY: usize = 200;
 /// What the body may have beside files and text: boundaries and heads of parts.
 const MARGIN: usize = 1 << 20;
+/// What is read and thrown away of files that are not taken, so that the visitor can be led back to
+/// the form.
+const THROWN_AWAY: u64 = 64 << 20;
 
 /// Takes the body of a form with files.
 pub(crate) struct UploadReceiver {
@@ -68,7 +72,10 @@ impl UploadReceiver {
                 "The boundary of the form is too long.",
             ));
         }
-        let limit = limit(&submission.form, uploads);
+        let leads_back = submission.leads_back();
+        let most_held = limit(&submission.form, uploads);
+        let thrown_away = if leads_back { THROWN_AWAY } else { 0 };
+        let limit = most_held.saturating_add(thrown_away);
         let length = submission.request.as_request().fields.get("content-length");
         let length = length.and_then(|length| std::str::from_utf8(length).ok()?.parse().ok());
         let length: u64 = length.unwrap_or_default();
@@ -79,7 +86,7 @@ impl UploadReceiver {
             );
             return Err(UploadRefusal::new(413, sentence));
         }
-        let permit = uploads.admit(length)?;
+        let permit = uploads.admit(length.min(most_held))?;
         let Some(disk) = uploads.disk() else {
             return Err(UploadRefusal::new(500, "The file could not be stored."));
         };
@@ -90,6 +97,8 @@ impl UploadReceiver {
         let parts = Multipart::new(PieceStream(Arc::clone(&pieces)), boundary);
         let gathering = Gathering {
             form: Arc::clone(&submission.form),
+            leads_back,
+            most_held,
             idle_bytes: Rc::clone(&idle_bytes),
             most_text: uploads.limits.text,
             text: 0,
@@ -97,6 +106,7 @@ impl UploadReceiver {
             gathered: Gathered {
                 fields: Fields::new(),
                 files: Vec::new(),
+                refused: Vec::new(),
                 stored,
                 permit,
             },
@@ -149,13 +159,13 @@ impl BodyReceiver for UploadReceiver {
         self.idle_bytes.set(self.idle_bytes.get() + piece.len());
         self.pieces.lock().waiting.push_back(piece);
         let parsed = self.parse();
-        parsed.map_err(|refusal| self.submission.answer_error(&refusal.answer()))
+        parsed.map_err(|refusal| self.submission.refuse_upload(&refusal))
     }
 
     fn finish(mut self: Box<Self>, _: &Request<'_>) -> Reply {
         self.pieces.lock().is_complete = true;
         if let Err(refusal) = self.parse() {
-            return self.submission.answer_error(&refusal.answer()).into();
+            return self.submission.refuse_upload(&refusal).into();
         }
         // The body may have taken longer than the session lasted.
         let session = self.submission.session.as_ref();
@@ -164,12 +174,13 @@ impl BodyReceiver for UploadReceiver {
             return self.submission.refuse(403, sentence).into();
         }
         let Some(gathered) = self.gathered else {
-            return self.submission.answer_error(&broken().answer()).into();
+            return self.submission.refuse_upload(&broken()).into();
         };
         let mut submission = self.submission;
         submission.body_kind = BodyKind::Form(Encoding::Read(gathered.fields));
         submission.received = Received {
             files: gathered.files,
+            refused: gathered.refused,
             stored: Some(gathered.stored),
             _permit: Some(gathered.permit),
         };
@@ -185,6 +196,16 @@ fn limit(form: &Form, uploads: &Uploads) -> u64 {
     });
     let files = files.fold(0, u64::saturating_add);
     files.saturating_add((uploads.limits.text + MARGIN) as u64)
+}
+
+/// A size for a visitor, as it is.
+fn in_units(bytes: usize) -> String {
+    match bytes {
+        _ if bytes.is_multiple_of(1_000_000) => format!("{} MB", bytes / 1_000_000),
+        _ if bytes.is_multiple_of(1_000) => format!("{} KB", bytes / 1_000),
+        _ if bytes.is_multiple_of(1 << 20) => format!("{} MiB", bytes >> 20),
+        _ => format!("{bytes} bytes"),
+    }
 }
 
 /// A size for a visitor, rounded up.
@@ -223,6 +244,7 @@ impl futures_core::Stream for PieceStream {
 struct Gathered {
     fields: Fields<'static>,
     files: Vec<ReceivedFile>,
+    refused: Vec<UploadRefusal>,
     stored: StoredFiles,
     permit: UploadPermit,
 }
@@ -230,6 +252,10 @@ struct Gathered {
 /// A form that is being read.
 struct Gathering {
     form: Arc<Form>,
+    /// Whether a form with a file that is not taken is read to its end.
+    leads_back: bool,
+    /// Bytes of a form all of which is kept; what comes beyond them is thrown away.
+    most_held: u64,
     idle_bytes: Rc<Cell<usize>>,
     most_text: usize,
     text: usize,
@@ -271,7 +297,7 @@ impl Gathering {
         let chunk = part.chunk().await.map_err(|_| broken())?;
         self.idle_bytes.set(0);
         self.bytes += chunk.as_ref().map_or(0, Bytes::len) as u64;
-        self.gathered.permit.hold(self.bytes)?;
+        self.gathered.permit.hold(self.bytes.min(self.most_held))?;
         Ok(chunk)
     }
 
@@ -300,7 +326,23 @@ impl Gathering {
         Ok(())
     }
 
+    /// Takes a file. If it is not taken and the form leads back, the rest of it is thrown away, and
+    /// so is what later files contain: nothing of the form will be stored.
     async fn file(&mut self, at: usize, part: &mut Field<'_>) -> Result<(), UploadRefusal> {
+        let refusal = match self.whole_file(at, part).await {
+            Err(refusal) if refusal.fault.is_some() && self.leads_back => refusal,
+            taken => return taken,
+        };
+        while self.chunk(part).await?.is_some() {}
+        let refused = &mut self.gathered.refused;
+        let of_field = |known: &UploadRefusal| known.field_name() == refusal.field_name();
+        if !refused.iter().any(of_field) {
+            refused.push(refusal);
+        }
+        Ok(())
+    }
+
+    async fn whole_file(&mut self, at: usize, part: &mut Field<'_>) -> Result<(), UploadRefusal> {
         let given = part.file_name().unwrap_or_default().to_owned();
         let mut head = Vec::new();
         let mut is_complete = false;
@@ -312,23 +354,22 @@ impl Gathering {
         }
         let form = Arc::clone(&self.form);
         let line = &form.uploads[at].line;
-        let refuse = |status, what: String| {
-            let sentence = format!("The file \"{}\" {what}.", line.name);
-            Err(UploadRefusal::new(status, sentence))
-        };
+        let refuse =
+            |status, kind, what| Err(UploadRefusal::of_file(status, &line.name, kind, what));
         // An empty field of a form sends a part without a name and without content.
         if head.is_empty() && given.is_empty() {
             return Ok(());
         }
         if part.file_name().is_none() {
-            return refuse(400, "is a text and no file".to_owned());
+            return refuse(400, flash_kind::TYPE, "is a text and no file".to_owned());
         }
         if head.is_empty() {
-            return refuse(400, "is empty".to_owned());
+            return refuse(400, flash_kind::SIZE, "is empty".to_owned());
         }
         let same = self.gathered.files.iter().filter(|file| file.field == at);
         if same.count() >= line.count {
-            return refuse(400, format!("may be given {}", times(line.count)));
+            let most = format!("may be given {}", times(line.count));
+            return refuse(400, flash_kind::COUNT, most);
         }
         let found = FileType::of(&head[..head.len().min(SNIFFED)], &given);
         let Some(kind) = found.among(&line.kinds) else {
@@ -337,17 +378,24 @@ impl Gathering {
                 true => String::new(),
                 false => format!("; it must be {}", taken.join(", ")),
             };
-            return refuse(415, format!("is {}{instead}", found.name));
+            let what = format!("is {}{instead}", found.name);
+            return refuse(415, flash_kind::TYPE, what);
         };
-        let mut sink = self.sink(&line.place, kind)?;
+        let is_kept = self.gathered.refused.is_empty();
+        let mut sink = match is_kept {
+            true => self.sink(&line.place, kind)?,
+            false => FileContent::Bytes(Vec::new()),
+        };
         let mut size = 0;
         let mut next = Some(Bytes::from(head));
         while let Some(chunk) = next {
             size += chunk.len();
             if size > line.max {
-                return refuse(413, format!("has more than {} bytes", line.max));
+                let what = format!("has more than {}", in_units(line.max));
+                return refuse(413, flash_kind::SIZE, what);
             }
             match &mut sink {
+                _ if !is_kept => {}
                 FileContent::Stored(_) => self.gathered.stored.write(chunk),
                 FileContent::Bytes(bytes) => {
                     self.gathered.permit.hold_memory(chunk.len())?;

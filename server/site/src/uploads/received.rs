@@ -5,7 +5,7 @@ use serde_json::{Value as Json, json};
 
 use super::disk::{StoreFailure, StoredFiles};
 use super::{UploadField, UploadPermit, UploadRefusal};
-use crate::{file_type::FileType, write_body::WriteBody};
+use crate::{file_type::FileType, flash_kind, write_body::WriteBody};
 
 /// A file that has arrived.
 pub(super) struct ReceivedFile {
@@ -30,6 +30,8 @@ pub(super) enum FileContent {
 #[derive(Default)]
 pub(crate) struct Received {
     pub(super) files: Vec<ReceivedFile>,
+    /// What is wrong with files that were not taken: one for a field.
+    pub(super) refused: Vec<UploadRefusal>,
     /// None for a form that did not come as `multipart/form-data`.
     pub(super) stored: Option<StoredFiles>,
     pub(super) _permit: Option<UploadPermit>,
@@ -38,19 +40,12 @@ pub(crate) struct Received {
 impl Received {
     /// Sets the values of files among those of the form's parameters. What text fields of these
     /// names said is gone.
-    pub(crate) fn fill(
-        &mut self,
-        fields: &[UploadField],
-        values: &mut [Value],
-    ) -> Result<(), UploadRefusal> {
+    pub(crate) fn fill(&mut self, fields: &[UploadField], values: &mut [Value]) {
         let mut files = std::mem::take(&mut self.files);
         for (at, field) in fields.iter().enumerate() {
             let line = &field.line;
             let of_field = files.extract_if(.., |file| file.field == at);
             let of_field: Vec<ReceivedFile> = of_field.collect();
-            if of_field.is_empty() && !line.is_optional {
-                return Err(self.missing(&line.name));
-            }
             if line.is_list {
                 let all = of_field.iter().map(in_list).collect();
                 values[field.place] = Value::from(Json::Array(all));
@@ -69,33 +64,38 @@ impl Received {
                 values[field.place + 3] = Value::Integer(size);
             }
         }
-        Ok(())
     }
 
-    /// Why a form is refused that has the name of a file in place of the file. *Counterexample*:
-    /// counted as a form without a file, it would remove the file that is there.
-    pub(crate) fn without_encoding(
+    /// What is wrong with the files: they were not taken, or are missing. A form that has the name
+    /// of a file in place of the file is refused. *Counterexample*: counted as a form without a
+    /// file, it would remove the file that is there.
+    pub(crate) fn refusals(
         &self,
         uploads: &[UploadField],
         body: &WriteBody<'_>,
-    ) -> Option<UploadRefusal> {
-        let mut names = uploads.iter().map(|field| field.line.name.as_str());
-        let name = names.find(|name| self.stored.is_none() && body.gives(name))?;
-        Some(self.missing(name))
+    ) -> Vec<UploadRefusal> {
+        let refusals = uploads.iter().enumerate().filter_map(|(at, field)| {
+            let line = &field.line;
+            let mut refused = self.refused.iter();
+            let of_field = |refusal: &&UploadRefusal| refusal.field_name() == Some(&line.name);
+            if let Some(refusal) = refused.find(of_field) {
+                return Some(refusal.clone());
+            }
+            let is_named = self.stored.is_none() && body.gives(&line.name);
+            let is_there = self.files.iter().any(|file| file.field == at);
+            (is_named || !(is_there || line.is_optional)).then(|| self.missing(&line.name))
+        });
+        refusals.collect()
     }
 
     fn missing(&self, name: &str) -> UploadRefusal {
-        let why = match self.stored {
-            Some(_) => "",
+        let wrong = match self.stored {
+            Some(_) => "is missing",
             None => {
-                " What has a file is sent as multipart/form-data: a form needs enctype=\"multipart/form-data\"."
+                "is missing. What has a file is sent as multipart/form-data: a form needs enctype=\"multipart/form-data\""
             }
         };
-        let sentence = format!("The file \"{name}\" is missing.{why}");
-        UploadRefusal {
-            field: Some(name.to_owned()),
-            ..UploadRefusal::new(400, sentence)
-        }
+        UploadRefusal::of_file(400, name, flash_kind::MISSING, wrong.to_owned())
     }
 
     /// Gives the files their names, durably: to be called before the transaction.

@@ -488,11 +488,6 @@ fn check_knows_where_forms_lead_back() {
             "pages/new.html:1:4: nothing gives the template `form`\n  hint: `form` is there if a form leads back to this page",
         ),
         (
-            "-- message: title = \"No.\"\n",
-            "",
-            "pages/new.post.sql:5:1: no page shows this message\n  hint: say where",
-        ),
-        (
             "-- invalid: /new\n-- message: titel = \"No.\"\n",
             "",
             "pages/new.post.sql:6:1: `titel` is neither a parameter of the form nor a `:one` query\n  hint: did you mean `title`?",
@@ -500,7 +495,7 @@ fn check_knows_where_forms_lead_back() {
         (
             "-- invalid: /new\n-- message: title uniqe = \"No.\"\n",
             "",
-            "pages/new.post.sql:6:1: there is no fault `uniqe`\n  hint: did you mean `unique`?",
+            "pages/new.post.sql:6:1: there is no fault `uniqe`, nor a constraint of this name\n  hint: did you mean `unique`?",
         ),
     ] {
         let found = said(lines, template);

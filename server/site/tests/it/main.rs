@@ -19,6 +19,7 @@ mod errors;
 mod explained;
 mod folder;
 mod form_errors;
+mod form_faults;
 mod forms;
 mod fuzz;
 mod generated;
@@ -45,4 +46,5 @@ mod templates;
 
 mod tenants;
 mod tokens;
+mod upload_faults;
 mod uploads;

@@ -20,6 +20,8 @@ update album set cover = coalesce(:cover, case when :drawn then null else cover 
 -- message: title unique = "This artist has an album of this title."
 -- message: artist = "Choose an artist of the list."
 -- message: form reference = "The artist or the genre is in the shop no more."
+-- message: cover type = "A picture is PNG, JPEG or WebP."
+-- message: cover size = "A picture has 5 MB at most."
 -- message: released check = "A date is year, month and day, such as 2024-08-15."
 -- invalid: /editor/albums/:id
 -- redirect: /albums/:id

@@ -13,6 +13,8 @@ values (trim(:title), :artist, :genre, :released, :cover) returning id as album_
 -- message: title unique = "This artist has an album of this title."
 -- message: artist = "Choose an artist of the list."
 -- message: form reference = "The artist or the genre is in the shop no more."
+-- message: cover type = "A picture is PNG, JPEG or WebP."
+-- message: cover size = "A picture has 5 MB at most."
 -- message: released check = "A date is year, month and day, such as 2024-08-15."
 -- invalid: /editor/albums/new
 -- redirect: /editor/albums/:album_id

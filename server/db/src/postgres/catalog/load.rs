@@ -37,6 +37,12 @@ select 'check', array[k.conrelid::text, k.conname]::text[] || array(select a.att
     where a.attrelid = k.conrelid and a.attnum = any (k.conkey) order by a.attnum) \
   from pg_catalog.pg_constraint k where k.conrelid >= 16384 and k.contype = 'c' \
 union all \
+select 'constraint', array[k.conrelid::text, k.conname]::text[] from pg_catalog.pg_constraint k \
+  where k.conrelid >= 16384 and k.contype in ('p', 'u', 'x', 'f') \
+union all \
+select 'constraint', array[i.indrelid::text, c.relname]::text[] from pg_catalog.pg_index i \
+  join pg_catalog.pg_class c on c.oid = i.indexrelid where i.indrelid >= 16384 and i.indisunique \
+union all \
 select 'inherits', array[inhrelid::text, inhparent::text] from pg_catalog.pg_inherits i \
   join pg_catalog.pg_class c on c.oid = i.inhrelid where c.relkind in ('r', 'p', 'f') \
 union all \
@@ -160,6 +166,10 @@ impl CatalogBuilder {
                     .entry(fields.number(0)?)
                     .or_default()
                     .push(check);
+            }
+            "constraint" => {
+                let names = catalog.constraints.entry(fields.number(0)?).or_default();
+                names.insert(fields.text(1)?.to_owned());
             }
             "inherits" => {
                 let (child, parent) = (fields.number(0)?, fields.number(1)?);

@@ -40,6 +40,8 @@ pub(crate) struct Catalog {
     unique: HashSet<(u32, i16)>,
     /// CHECK constraints, by their tables.
     checks: HashMap<u32, Vec<(String, Vec<String>)>>,
+    /// The names of other constraints and of unique indexes, by their tables.
+    constraints: HashMap<u32, BTreeSet<String>>,
     /// The type beneath each domain.
     domains: HashMap<u32, u32>,
     /// Collations in which texts may be equal that are not the same bytes.
@@ -152,9 +154,13 @@ impl Catalog {
     /// their columns when they are violated.
     pub(crate) fn written_schema(&self, tables: &[u32]) -> WrittenSchema {
         let checks = tables.iter().filter_map(|table| self.checks.get(table));
+        let names = tables.iter();
+        let names = names.filter_map(|table| self.constraints.get(table));
         WrittenSchema {
             references: Vec::new(),
             checks: checks.flatten().cloned().collect(),
+            keys: Vec::new(),
+            names: names.flatten().cloned().collect(),
         }
     }
 

@@ -113,6 +113,7 @@ pub(crate) fn fits(name: &str, value: &Value, kind: &Type) -> Result<(), Error> 
         Some(wrong) => Err(Error::Parameter {
             name: name.to_owned(),
             message: wrong.to_owned(),
+            reported: None,
         }),
     }
 }

@@ -22,6 +22,7 @@ mod restrict;
 mod scope;
 mod widening;
 mod witness;
+mod written;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -40,7 +41,6 @@ use crate::sqlite::interest::{SelectedRows, Selection};
 use crate::sqlite::recorder::{AuthorizerRecord, Recorder, StatementPolicy};
 use crate::sqlite::tags;
 use crate::sqlite::triggers::is_own_table;
-use crate::written_schema::checks;
 use crate::{SqlError, Value, WrittenSchema};
 pub(crate) use derived::ViewText;
 use first_rows::FirstRows;
@@ -183,7 +183,7 @@ pub(crate) fn analyse(
         .cloned()
         .collect::<BTreeSet<String>>();
     let written = recorded.writes.iter().filter(|_| !facts.readonly);
-    let written = written_schema(connection, written);
+    let written = written::schema(connection, written);
     Ok(Analysis {
         written,
         key: catalog.key,
@@ -197,31 +197,6 @@ pub(crate) fn analyse(
         first_rows,
         uncacheable: objection.map(Arc::from),
     })
-}
-
-/// The constraints of tables, as far as messages need them: what cannot be read is left out.
-fn written_schema<'t>(
-    connection: &Connection,
-    tables: impl Iterator<Item = &'t String>,
-) -> WrittenSchema {
-    let mut schema = WrittenSchema::default();
-    let texts = |sql: &str, table: &String| -> rusqlite::Result<Vec<String>> {
-        let mut statement = connection.prepare_cached(sql)?;
-        let rows = statement.query_map([table], |row| row.get(0))?;
-        rows.collect()
-    };
-    for table in tables {
-        let keys = "select \"from\" from pragma_foreign_key_list(?1)";
-        let create = "select sql from sqlite_schema where type = 'table' and lower(name) = ?1";
-        schema
-            .references
-            .extend(texts(keys, table).unwrap_or_default());
-        let create = texts(create, table).unwrap_or_default();
-        schema
-            .checks
-            .extend(create.iter().flat_map(|text| checks(text)));
-    }
-    schema
 }
 
 /// What SQLite reports about a prepared statement.

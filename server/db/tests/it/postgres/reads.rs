@@ -214,7 +214,15 @@ fn values_that_do_not_fit_name_their_parameter() {
     let named = |sql: &str, value: Value, expected: &str| match fixture
         .try_read(&fixture.prepare(sql), vec![int(1), value])
     {
-        Err(Error::Parameter { name, message }) => assert_eq!(name, expected, "{message}"),
+        Err(Error::Parameter {
+            name,
+            message,
+            reported,
+        }) => {
+            assert_eq!(name, expected, "{message}");
+            assert!(!message.contains("syntax"), "{message}");
+            assert!(reported.is_none_or(|text| text != message));
+        }
         other => panic!("{sql}: {other:?}"),
     };
     named(
