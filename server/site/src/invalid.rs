@@ -297,6 +297,8 @@ fn kind_of(param: &Param, given: &Given<'_>, bad: &BadParam) -> &'static str {
     let is_empty = given.texts(param).iter().all(String::is_empty);
     if is_empty {
         flash_kind::MISSING
+    } else if param.range().as_ref() == Some(&bad.wrong) {
+        flash_kind::RANGE
     } else if !param.choices.is_empty() && bad.wrong.starts_with("must be one of") {
         flash_kind::CHOICE
     } else {

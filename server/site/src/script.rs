@@ -12,6 +12,7 @@ mod declare;
 mod files;
 mod message;
 mod misspelt;
+mod range;
 
 pub(crate) use bytes::{BytesLine, ColumnName, TextSource, is_media_type};
 pub(crate) use declare::{Declaration, OrderLine};

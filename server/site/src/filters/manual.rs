@@ -34,12 +34,8 @@ fn examples(manual: &str) -> Vec<(&str, &str)> {
 
 fn sample() -> Value {
     let param = |name: &str, kind, default| Param {
-        name: name.to_owned(),
-        kind,
         default,
-        in_path: None,
-        choices: [].into(),
-        is_list: false,
+        ..Param::new(name, kind)
     };
     let params = [
         param("q", ValueKind::Text, None),

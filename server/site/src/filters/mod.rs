@@ -22,6 +22,7 @@ use minijinja::{
 
 use crate::locale::Formats;
 pub(crate) use ago::with_present_time;
+pub(crate) use moment::Moment;
 pub(crate) use sanitize::{Piece, TagText, Tags};
 
 /// Adds a filter under a name.
