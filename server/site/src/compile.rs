@@ -27,6 +27,7 @@ use crate::{
 
 mod answer;
 mod bytes;
+mod declared_types;
 mod fields;
 mod form;
 mod invalid;

@@ -5,6 +5,7 @@ use millpond_db::ConstraintKind;
 
 pub(crate) const MISSING: &str = "missing";
 pub(crate) const TYPE: &str = "type";
+pub(crate) const RANGE: &str = "range";
 pub(crate) const CHOICE: &str = "choice";
 pub(crate) const UNIQUE: &str = "unique";
 pub(crate) const CHECK: &str = "check";
@@ -17,7 +18,7 @@ pub(crate) const CONFLICT: &str = "conflict";
 
 /// All of them.
 pub(crate) const ALL: &[&str] = &[
-    MISSING, TYPE, CHOICE, UNIQUE, CHECK, REFERENCE, IN_USE, PASSWORD, SIZE, COUNT, CONFLICT,
+    MISSING, TYPE, RANGE, CHOICE, UNIQUE, CHECK, REFERENCE, IN_USE, PASSWORD, SIZE, COUNT, CONFLICT,
 ];
 
 /// What a violated constraint is to a field: the word, and what stands behind the field's name.

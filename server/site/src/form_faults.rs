@@ -284,6 +284,8 @@ fn kind_of(param: &Param, given: &Given<'_>, bad: &BadParam) -> &'static str {
     let is_empty = !texts.is_empty() && texts.iter().all(String::is_empty);
     if is_empty || bad.wrong == MISSING {
         flash_kind::MISSING
+    } else if param.range().as_ref() == Some(&bad.wrong) {
+        flash_kind::RANGE
     } else if !param.choices.is_empty() && bad.wrong.starts_with("must be one of") {
         flash_kind::CHOICE
     } else {

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use millpond_db::{Value, ValueKind};
 use serde_json::Value as Json;
 
-use crate::problem_details::FieldError;
+use crate::{problem_details::FieldError, value_rules::ValueRules};
 
 /// A list may not have more items than this.
 pub(crate) const MAX_LIST: usize = 1000;
@@ -25,6 +25,8 @@ pub(crate) struct Param {
     pub(crate) is_list: bool,
     /// The values that it may have; any if there are none here.
     pub(crate) choices: Box<[Value]>,
+    /// What else its value must be.
+    pub(crate) rules: Option<Box<ValueRules>>,
     pub(crate) default: Option<Value>,
     /// Its place among the path's parameters, if it is one.
     pub(crate) in_path: Option<usize>,
@@ -38,6 +40,7 @@ impl Param {
             kind,
             is_list: false,
             choices: [].into(),
+            rules: None,
             default: None,
             in_path: None,
         }
@@ -45,7 +48,14 @@ impl Param {
 
     /// Whether a request may give the value.
     pub(crate) fn allows(&self, value: &Value) -> bool {
-        self.choices.is_empty() || self.choices.contains(value)
+        (self.choices.is_empty() || self.choices.contains(value))
+            && self.rules.as_ref().is_none_or(|rules| rules.allow(value))
+    }
+
+    /// The range that its value must lie in, to stand behind its name.
+    pub(crate) fn range(&self) -> Option<String> {
+        let range = self.rules.as_ref()?.range()?;
+        Some(format!("must be {range}"))
     }
 }
 
@@ -216,13 +226,13 @@ pub(crate) fn list_item(param: &Param, text: &str) -> Result<Value, BadParam> {
     Ok(match TypedText::of(param, text)? {
         // Minus zero is zero.
         TypedText::Real(real) => Value::Real(real + 0.0),
-        other => other.into_value(),
+        other => other.value(),
     })
 }
 
 /// The text of a parameter, typed.
 pub(crate) fn typed(param: &Param, text: &str) -> Result<Value, BadParam> {
-    TypedText::of(param, text).map(TypedText::into_value)
+    TypedText::of(param, text).map(|typed| typed.value())
 }
 
 /// The one form of a list with these items.
@@ -331,7 +341,7 @@ enum TypedText<'t> {
     Integer(i64),
     Real(f64),
     Boolean(bool),
-    Text(&'t str),
+    Text(Cow<'t, str>),
 }
 
 impl<'t> TypedText<'t> {
@@ -347,9 +357,18 @@ impl<'t> TypedText<'t> {
                 .map(Self::Boolean)
                 .ok_or_else(|| wrong("true or false"))?,
             // The database reads a value of another kind, and refuses it if it cannot.
-            ValueKind::Text | ValueKind::Other => Self::Text(text),
+            ValueKind::Text | ValueKind::Other => Self::Text(match &param.rules {
+                Some(rules) => rules.read(text).map_err(wrong)?,
+                None => Cow::Borrowed(text),
+            }),
             ValueKind::Blob => return Err(wrong("bytes, which no request can give")),
         };
+        if let Some(rules) = &param.rules
+            && rules.has_range()
+            && !rules.is_in_range(&typed.value())
+        {
+            return Err(wrong(&rules.range().unwrap_or_default()));
+        }
         if param.choices.is_empty() || param.choices.iter().any(|choice| typed.is(choice)) {
             return Ok(typed);
         }
@@ -362,17 +381,17 @@ impl<'t> TypedText<'t> {
             (Self::Integer(own), Value::Integer(other)) => own == other,
             (Self::Real(own), Value::Real(other)) => own == other,
             (Self::Boolean(own), Value::Boolean(other)) => own == other,
-            (Self::Text(own), Value::Text(other)) => **own == **other,
+            (Self::Text(own), Value::Text(other)) => *own == **other,
             _ => false,
         }
     }
 
-    fn into_value(self) -> Value {
+    fn value(&self) -> Value {
         match self {
-            Self::Integer(integer) => Value::Integer(integer),
-            Self::Real(real) => Value::Real(real),
-            Self::Boolean(truth) => Value::Boolean(truth),
-            Self::Text(text) => Value::Text(text.into()),
+            Self::Integer(integer) => Value::Integer(*integer),
+            Self::Real(real) => Value::Real(*real),
+            Self::Boolean(truth) => Value::Boolean(*truth),
+            Self::Text(text) => Value::from(&**text),
         }
     }
 
@@ -389,14 +408,12 @@ impl<'t> TypedText<'t> {
 fn whole(param: &Param, text: &str) -> Result<i64, BadParam> {
     use std::num::IntErrorKind::{NegOverflow, PosOverflow};
     text.parse().map_err(|error: std::num::ParseIntError| {
-        BadParam::new(
-            param,
-            match error.kind() {
-                PosOverflow => "is too large",
-                NegOverflow => "is too small",
-                _ => "must be a whole number",
-            },
-        )
+        let wrong = match error.kind() {
+            PosOverflow => "is too large",
+            NegOverflow => "is too small",
+            _ => return BadParam::new(param, "must be a whole number"),
+        };
+        BadParam::new(param, param.range().as_deref().unwrap_or(wrong))
     })
 }
 

@@ -10,7 +10,7 @@ use minijinja::Value;
 use crate::{
     core::{Core, Generation},
     csv_rows::csv,
-    filters::with_present_time,
+    filters::{with_note, with_present_time},
     form_values::roots,
     object::QueryResult,
     page::Page,
@@ -144,10 +144,15 @@ fn text(
     if let Some(fields) = &page.forms {
         context.extend(roots(fields, flash));
     }
-    let (text, end) = with_present_time(|| {
-        let template = generation.pages.environment.get_template(template)?;
-        template.render(Value::from(context))
+    let ((text, end), note) = with_note(|| {
+        with_present_time(|| {
+            let template = generation.pages.environment.get_template(template)?;
+            template.render(Value::from(context))
+        })
     });
+    if let Some(note) = note {
+        core.log_request(&format!("{}: {note}", page.route));
+    }
     match text {
         Ok(text) => Ok((page.page_type.body(text), end)),
         Err(error) => {

@@ -13,6 +13,7 @@ mod files;
 mod json;
 mod message;
 mod misspelt;
+mod range;
 
 pub(crate) use bytes::{BytesLine, ColumnName, TextSource, is_media_type};
 pub(crate) use declare::{Declaration, OrderLine};

@@ -16,6 +16,7 @@ mod inherit;
 mod inspect;
 mod members;
 mod names;
+mod operators;
 mod reach;
 mod scope;
 mod shape;
@@ -24,6 +25,7 @@ mod walk;
 mod warnings;
 
 pub(crate) use inspect::{Given, GivenForms, GivenQuery, inspect};
+pub(crate) use operators::{rewritten, written};
 pub(crate) use reach::Reach;
 
 /// What a failed render says.
@@ -53,7 +55,7 @@ pub(crate) fn render_failure(error: &minijinja::Error) -> RenderFailure<'_> {
             let text = text.and_then(|(source, range)| source.get(range));
             text.map_or_else(
                 || "a value is undefined".to_owned(),
-                |text| format!("a value is undefined in `{text}`"),
+                |text| format!("a value is undefined in `{}`", written(text, 0).0),
             )
         }
         (kind, Some(detail)) => format!("{kind}: {detail}"),
@@ -91,7 +93,10 @@ fn place(error: &minijinja::Error) -> Option<String> {
     let column = error
         .template_source()
         .zip(error.range())
-        .map(|(text, range)| Problem::new(&file, "").at_offset(text, range.start).at);
+        .map(|(text, range)| {
+            let (text, start) = written(text, range.start);
+            Problem::new(&file, "").at_offset(&text, start).at
+        });
     Some(match (column.flatten(), error.line()) {
         (Some((line, column)), _) => format!("{file}:{line}:{column}"),
         (None, Some(line)) => format!("{file}:{line}"),
@@ -120,7 +125,10 @@ pub(crate) fn environment(
     crate::filters::register(&mut environment, formats);
     let mut problems = Vec::new();
     for (name, source) in sources {
-        if let Err(error) = environment.add_template_owned(name.clone(), source.clone()) {
+        let given = rewritten(name, source);
+        if environment.add_template_owned(name.clone(), given).is_err()
+            && let Err(error) = environment.add_template_owned(name.clone(), source.clone())
+        {
             problems.push(syntax_problem(name, source, &error));
         }
         problems.extend(missing_references(name, source, sources));
@@ -261,7 +269,7 @@ mod tests {
             ),
             ("pages/b.html", "{% include 'part.html' %}"),
             ("part.html", "\n\n {{ 'é' }}{{ nothing.here }}"),
-            ("pages/c.html", "{{ 1 / 'x' }}"),
+            ("pages/c.html", "{{ 'x'() }}"),
         ];
         let sources = sources.map(|(name, source)| (name.to_owned(), source.to_owned()));
         let (environment, _) = environment(&sources.into(), Formats::default());

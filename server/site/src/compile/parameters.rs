@@ -60,6 +60,7 @@ pub(super) fn parameters(
             kind: declared.kind,
             is_list: declared.is_list,
             choices: declared.choices.clone().into(),
+            rules: declared.rules.clone().some(),
             default: declared.default.clone(),
             in_path,
         });

@@ -25,6 +25,7 @@ use crate::{
     session::{Needs, RESERVED},
     suggest::closest,
     template::{GivenQuery, Reach},
+    value_rules::ValueRules,
 };
 
 /// All of them, by the names of their templates.
@@ -222,6 +223,7 @@ impl Partial {
             kind: declared.kind,
             is_list: declared.is_list,
             choices: declared.choices.clone().into(),
+            rules: declared.rules.clone().some(),
             default: declared.default.clone(),
             in_path: None,
         })
@@ -237,6 +239,8 @@ impl Partial {
         let is_same = is_same_kind
             && declared.is_list == param.is_list
             && (declared.choices.is_empty() || *declared.choices == *param.choices)
+            && (declared.rules == ValueRules::default()
+                || declared.rules.clone().some() == param.rules)
             && (!has_default || declared.default.is_none() || declared.default == param.default);
         if is_same {
             return Ok(());

@@ -4,7 +4,10 @@ use std::path::Path;
 
 use millpond_db::{Database, Query, SqlError, Value, ValueKind};
 
-use super::rewrite::{Declared, RewrittenSql, parameters, rewrite};
+use super::{
+    declared_types::{self, overruled},
+    rewrite::{Declared, RewrittenSql, parameters, rewrite},
+};
 use crate::{
     Problem,
     script::{Declaration, NamedQuery, OrderLine, Rows, Script},
@@ -97,15 +100,26 @@ impl<'s> Statements<'s> {
             .collect()
     }
 
-    /// Where PostgreSQL does not find the type of a parameter that is declared, the statement is
-    /// prepared again with that type.
+    /// Where PostgreSQL does not find the type of a parameter that is declared, or finds another to
+    /// which its values would not fit, the statement is prepared again with that type.
     fn prepare(&self, named: &NamedQuery, picked: &[Picked<'_>]) -> Result<Query, Problem> {
         let mut typed: Vec<&Declaration> = Vec::new();
         let mut untyped = None;
         loop {
             let rewritten = self.rewritten(named, picked, &typed);
             let (sql, error) = match self.try_prepare(named, &rewritten)? {
-                Tried::Prepared(query) => return Ok(query),
+                Tried::Prepared(query) => {
+                    let is_postgres = self.database.is_postgres();
+                    let params = self.script.params.as_slice();
+                    let found = overruled(&query.params(), params, &named.sql);
+                    let is_new = |found: &&Declaration| typed.iter().all(|t| t.name != found.name);
+                    let Some(declaration) = found.filter(is_new).filter(|_| is_postgres) else {
+                        return Ok(query);
+                    };
+                    untyped = Some(self.overruled(named, declaration));
+                    typed.push(declaration);
+                    continue;
+                }
                 Tried::Refused(sql, error) => (sql, error),
             };
             let problem = self.refused(named, picked, &rewritten, &error);
@@ -123,6 +137,23 @@ impl<'s> Statements<'s> {
             typed.push(declaration);
             untyped = Some(problem);
         }
+    }
+
+    /// What is said where the declared type makes the statement one that PostgreSQL refuses.
+    fn overruled(&self, named: &NamedQuery, declaration: &Declaration) -> Problem {
+        let (name, declared) = (&declaration.name, declared_types::name(declaration));
+        let message = format!(
+            "query `{}`: `{name}` is declared `{declared}`, and PostgreSQL takes it for a number of another type here",
+            named.name
+        );
+        let cast = cast(declaration);
+        let mut places = parameters(&named.sql).into_iter();
+        let at = places.find(|(_, found)| found == name);
+        Problem::new(self.file, message)
+            .at_offset(self.text, named.offset + at.map_or(0, |(at, _)| at))
+            .hint(format!(
+                "declare the type that is used here, or write :{name}{cast} where it is computed with"
+            ))
     }
 
     fn rewritten(
@@ -206,6 +237,9 @@ fn parameter_at(sql: &str, offset: usize) -> Option<&str> {
 
 /// What gives a parameter its declared type on PostgreSQL.
 fn cast(declaration: &Declaration) -> &'static str {
+    if let Some(format) = declaration.rules.format {
+        return format.cast(declaration.is_list);
+    }
     match (declaration.kind, declaration.is_list) {
         (ValueKind::Integer, false) => "::bigint",
         (ValueKind::Integer, true) => "::bigint[]",

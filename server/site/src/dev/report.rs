@@ -13,7 +13,7 @@ use crate::{
     object::QueryResult,
     page::{ArgumentSource, Form, Page, PageQuery},
     session::RESERVED,
-    template::{file_of, render_failure},
+    template::{file_of, render_failure, written},
     visitor::Visitor,
 };
 
@@ -48,9 +48,15 @@ pub(crate) fn of_render(
     facts["through"] = failure.through.into();
     let inner = failure.error;
     let file = inner.name().map(file_of).unwrap_or_default();
-    let source = inner.template_source().unwrap_or_default();
+    let given = inner.template_source().unwrap_or_default();
+    let range = inner.range().map(|range| {
+        let place = |at| written(given, at).1;
+        place(range.start)..place(range.end)
+    });
+    let (source, _) = written(given, 0);
+    let source = source.as_str();
     facts["place"] = json!({ "file": file, "line": inner.line() });
-    facts["excerpt"] = match (inner.range(), inner.line()) {
+    facts["excerpt"] = match (range, inner.line()) {
         (Some(range), _) => {
             let problem = crate::Problem::new("", "").at_offset(source, range.start);
             if let Some((line, column)) = problem.at {

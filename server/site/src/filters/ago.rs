@@ -54,7 +54,7 @@ pub(super) fn timeago(value: &Value, locale: &Locale) -> Result<String, Error> {
     };
     let Some(mut time) = RENDER.get() else {
         return Err(Error::new(
-            ErrorKind::InvalidOperation,
+            ErrorKind::UnknownFilter,
             "filter `timeago` works in pages only: an error page is made once, and would show the \
              time of that moment; use `date` there",
         ));

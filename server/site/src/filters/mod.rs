@@ -1,7 +1,8 @@
 //! The filters that templates have besides those of Jinja. docs/reference/templates.md has all.
 //!
 //! A filter that is given none, or an empty text where a text has to mean something, prints
-//! nothing. What it cannot write is an error that names the filter, the value and what it takes.
+//! nothing. What it cannot write is an error here that names the filter, the value and what it
+//! takes; `tolerance` makes a note of that and lets the page come.
 
 mod ago;
 mod dates;
@@ -12,8 +13,10 @@ mod manual;
 mod markdown;
 mod moment;
 mod numbers;
+pub(crate) mod operators;
 mod sanitize;
 mod text;
+mod tolerance;
 
 use minijinja::{
     Environment, Error, ErrorKind, State,
@@ -22,10 +25,13 @@ use minijinja::{
 
 use crate::locale::Formats;
 pub(crate) use ago::with_present_time;
+pub(crate) use moment::Moment;
 pub(crate) use sanitize::{Piece, TagText, Tags};
+use tolerance::Otherwise;
+pub(crate) use tolerance::{strictly, with_note};
 
 /// Adds a filter under a name.
-type Register = fn(&mut Environment<'_>, &'static str, Formats);
+type Register = fn(&mut Environment<'_>, String, Formats);
 
 /// The filters of this folder, in the order of their names.
 #[rustfmt::skip]
@@ -81,6 +87,9 @@ const OWN: [(&str, Register); 15] = [
     }),
 ];
 
+/// Those that give a value as it is if they cannot write it.
+const AS_GIVEN: [&str; 6] = ["date", "datetime", "filesize", "money", "number", "timeago"];
+
 /// The names of the filters of this folder.
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     OWN.iter().map(|(name, _)| *name)
@@ -89,8 +98,16 @@ pub(crate) fn names() -> impl Iterator<Item = &'static str> {
 /// Adds the filters to an environment.
 pub(crate) fn register(environment: &mut Environment<'_>, formats: Formats) {
     for (name, register) in OWN {
-        register(environment, name, formats);
+        let inner = format!("__{name}");
+        register(environment, inner.clone(), formats);
+        let otherwise = match AS_GIVEN.contains(&name) {
+            true => Otherwise::Given,
+            false => Otherwise::Nothing,
+        };
+        tolerance::add(environment, name, inner, otherwise);
     }
+    tolerance::soften(environment);
+    operators::register(environment);
 }
 
 /// The value, if there is one: not none, and not an empty text.

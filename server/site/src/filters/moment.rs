@@ -5,25 +5,27 @@ use time::{Date, Month, OffsetDateTime};
 
 /// A day, with a time if there is one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Moment {
-    pub(super) date: Date,
-    pub(super) time: Option<Clock>,
+pub(crate) struct Moment {
+    pub(crate) date: Date,
+    pub(crate) time: Option<Clock>,
 }
 
 /// A time of day.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Clock {
-    pub(super) hour: u8,
-    pub(super) minute: u8,
-    pub(super) second: u8,
+pub(crate) struct Clock {
+    pub(crate) hour: u8,
+    pub(crate) minute: u8,
+    pub(crate) second: u8,
+    /// Nanoseconds.
+    pub(crate) fraction: u32,
     /// Seconds east of UTC, if the text says so.
-    pub(super) offset: Option<i32>,
+    pub(crate) offset: Option<i32>,
 }
 
 impl Moment {
     /// Reads a text such as `2026-03-03`, `2026-03-03 14:05:06.5+01` or `2026-03-03T14:05Z`, or
     /// seconds since 1970.
-    pub(super) fn of(value: &Value) -> Option<Self> {
+    pub(crate) fn of(value: &Value) -> Option<Self> {
         match value.kind() {
             ValueKind::String => Self::parse(value.as_str()?.trim()),
             ValueKind::Number if value.is_integer() => {
@@ -36,6 +38,7 @@ impl Moment {
                         hour,
                         minute,
                         second,
+                        fraction: 0,
                         offset: Some(0),
                     }),
                 })
@@ -46,7 +49,7 @@ impl Moment {
 
     /// True for a date of PostgreSQL that no calendar here has: before the year 1, after 9999, or
     /// without an end.
-    pub(super) fn is_beyond(value: &Value) -> bool {
+    pub(crate) fn is_beyond(value: &Value) -> bool {
         let is_far = |text: &str| {
             let year = text.bytes().take_while(u8::is_ascii_digit).count();
             matches!(text, "infinity" | "-infinity")
@@ -56,7 +59,7 @@ impl Moment {
         value.as_str().is_some_and(is_far)
     }
 
-    fn parse(text: &str) -> Option<Self> {
+    pub(crate) fn parse(text: &str) -> Option<Self> {
         let (day, rest) = text.split_at_checked(10)?;
         let bytes = day.as_bytes();
         if bytes[4] != b'-' || bytes[7] != b'-' {
@@ -75,7 +78,7 @@ impl Moment {
     }
 
     /// Seconds since 1970. A time that names no offset is taken to be of UTC.
-    pub(super) fn unix(&self) -> i64 {
+    pub(crate) fn unix(&self) -> i64 {
         let days = i64::from(self.date.to_julian_day()) - 2_440_588;
         let clock = self.clock();
         let of_day =
@@ -83,12 +86,32 @@ impl Moment {
         days * 86_400 + of_day - i64::from(clock.offset.unwrap_or(0))
     }
 
+    /// `2026-03-03 14:05:06` in UTC, as SQLite's `datetime('now')` writes it; with a fraction only
+    /// if there is one. None without a time, and outside of the years from 1 to 9999.
+    pub(crate) fn utc_text(&self) -> Option<String> {
+        let fraction = self.time?.fraction;
+        let moment = OffsetDateTime::from_unix_timestamp(self.unix()).ok()?;
+        let (date, (hour, minute, second)) = (moment.date(), moment.time().as_hms());
+        let year = u16::try_from(date.year())
+            .ok()
+            .filter(|year| (1..=9999).contains(year))?;
+        let (month, day) = (u8::from(date.month()), date.day());
+        let text = format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}");
+        Some(match fraction {
+            0 => text,
+            _ => format!("{text}.{fraction:09}")
+                .trim_end_matches('0')
+                .to_owned(),
+        })
+    }
+
     /// Its time; midnight of a day without one.
-    pub(super) fn clock(&self) -> Clock {
+    pub(crate) fn clock(&self) -> Clock {
         self.time.unwrap_or(Clock {
             hour: 0,
             minute: 0,
             second: 0,
+            fraction: 0,
             offset: None,
         })
     }
@@ -102,14 +125,15 @@ impl Clock {
         let mut parts = clock.trim_end().split(':');
         let hour = two(parts.next()?, 23)?;
         let minute = two(parts.next()?, 59)?;
-        let second = match parts.next() {
+        let (second, fraction) = match parts.next() {
             Some(seconds) => {
                 let (whole, fraction) = seconds.split_once('.').unwrap_or((seconds, "0"));
-                digits(fraction.get(..fraction.len().min(9))?)?;
+                let fraction = fraction.get(..fraction.len().min(9))?;
+                let scale = 10_u32.pow(9 - u32::try_from(fraction.len()).ok()?);
                 // A leap second.
-                two(whole, 60)?
+                (two(whole, 60)?, digits(fraction)?.checked_mul(scale)?)
             }
-            None => 0,
+            None => (0, 0),
         };
         if parts.next().is_some() {
             return None;
@@ -118,6 +142,7 @@ impl Clock {
             hour,
             minute,
             second,
+            fraction,
             offset: offset(zone)?,
         })
     }

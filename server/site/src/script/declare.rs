@@ -3,6 +3,7 @@
 //! ```sql
 //! -- param: page integer = 1
 //! -- param: genre integer = null
+//! -- param: day date from 2026-01-01
 //! -- param: size text in (s, m, l) = m
 //! -- param: track integer[]
 //! -- order: sort: title = "a.title, a.id", -title = "a.title desc, a.id"
@@ -10,8 +11,11 @@
 
 use millpond_db::{Value, ValueKind};
 
-use super::{Complaint, is_name};
-use crate::{session::RESERVED, suggest::closest};
+use super::{
+    Complaint, is_name,
+    range::{ParamType, formatted, range, type_of},
+};
+use crate::{session::RESERVED, value_rules::ValueRules};
 
 /// A `-- param:` line.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,6 +26,8 @@ pub(crate) struct Declaration {
     pub(crate) is_list: bool,
     /// The values that it may have; any if there are none here.
     pub(crate) choices: Vec<Value>,
+    /// What else its value must be.
+    pub(crate) rules: ValueRules,
     pub(crate) default: Option<Value>,
     pub(crate) line: usize,
 }
@@ -43,18 +49,12 @@ impl OrderLine {
             kind: ValueKind::Text,
             is_list: false,
             choices: self.choices.iter().map(value).collect(),
+            rules: ValueRules::default(),
             default: self.choices.first().map(value),
             line: self.line,
         }
     }
 }
-
-const TYPES: [(&str, ValueKind); 4] = [
-    ("integer", ValueKind::Integer),
-    ("real", ValueKind::Real),
-    ("text", ValueKind::Text),
-    ("boolean", ValueKind::Boolean),
-];
 
 pub(super) fn complain<T>(
     message: impl Into<String>,
@@ -78,12 +78,17 @@ pub(super) fn declaration(rest: &str, line: usize) -> Result<Declaration, Compla
     if word.is_empty() {
         return without_type();
     }
-    let (kind, is_list) = type_of(name, word)?;
+    let of = type_of(name, word)?;
+    let ParamType { kind, is_list, .. } = of;
     let rest = rest.trim_start();
     let (choices, rest) = match rest.strip_prefix("in").map(str::trim_start) {
-        Some(list) if list.starts_with('(') => values(kind, &list[1..])?,
+        Some(list) if list.starts_with('(') => values(of, &list[1..])?,
         _ => (Vec::new(), rest),
     };
+    let (rules, rest) = range(of, rest.trim_start())?;
+    if rules.range().is_some() && !choices.is_empty() {
+        return complain("a parameter has values or a range", "remove one of them");
+    }
     let default = match rest.trim() {
         "" => None,
         rest => match rest.strip_prefix('=') {
@@ -98,13 +103,14 @@ pub(super) fn declaration(rest: &str, line: usize) -> Result<Declaration, Compla
         );
     }
     let default = default
-        .map(|text| default_value(kind, text, &choices))
+        .map(|text| default_value(of, text, &choices, &rules))
         .transpose()?;
     Ok(Declaration {
         name: name.to_owned(),
         kind,
         is_list,
         choices,
+        rules,
         default,
         line,
     })
@@ -123,29 +129,8 @@ pub(super) fn name_of_parameter(name: &str, example: &str) -> Result<(), Complai
     Ok(())
 }
 
-/// `integer`, or `integer[]` for a list.
-fn type_of(name: &str, word: &str) -> Result<(ValueKind, bool), Complaint> {
-    let (single, is_list) = match word.strip_suffix("[]") {
-        Some(single) => (single, true),
-        None => (word, false),
-    };
-    let known = TYPES.iter().find(|(known, _)| *known == single);
-    if let Some((_, kind)) = known {
-        return Ok((*kind, is_list));
-    }
-    let hint = match word.strip_suffix('?') {
-        Some(single) => format!("if it may be left out: -- param: {name} {single} = null"),
-        None => match closest(single, TYPES.map(|(known, _)| known)) {
-            Some(near) => format!("did you mean `{near}`?"),
-            None => "integer, real, text or boolean; with `[]` behind it, a list".to_owned(),
-        },
-    };
-    let message = format!("parameter `{name}` has the unknown type `{word}`");
-    complain(message, hint)
-}
-
 /// The values of `in (…)`, and what stands behind them.
-fn values(kind: ValueKind, text: &str) -> Result<(Vec<Value>, &str), Complaint> {
+fn values(of: ParamType, text: &str) -> Result<(Vec<Value>, &str), Complaint> {
     const EXAMPLE: &str = "for example: -- param: size text in (s, m, 'extra large') = m";
     let mut values = Vec::new();
     let mut rest = text;
@@ -155,9 +140,10 @@ fn values(kind: ValueKind, text: &str) -> Result<(Vec<Value>, &str), Complaint> 
             return complain("the values in `in (…)` have no end", EXAMPLE);
         };
         let text = rest[..end].trim();
-        let value = match kind {
-            ValueKind::Text if !text.starts_with('\'') => Value::from(text),
-            kind => literal(kind, text).or_else(|message| complain(message, EXAMPLE))?,
+        let value = match (of.kind, of.format) {
+            (_, Some(format)) => formatted(format, text)?,
+            (ValueKind::Text, None) if !text.starts_with('\'') => Value::from(text),
+            (kind, None) => literal(kind, text).or_else(|message| complain(message, EXAMPLE))?,
         };
         if text.is_empty() || value == Value::Null {
             return complain(format!("`{text}` is no value to choose"), EXAMPLE);
@@ -184,12 +170,28 @@ fn end_of(text: &str, signs: &[char]) -> Option<usize> {
     found.map(|(at, _)| at)
 }
 
-fn default_value(kind: ValueKind, text: &str, choices: &[Value]) -> Result<Value, Complaint> {
+fn default_value(
+    of: ParamType,
+    text: &str,
+    choices: &[Value],
+    rules: &ValueRules,
+) -> Result<Value, Complaint> {
     let bare = Value::from(text);
     if choices.contains(&bare) {
         return Ok(bare);
     }
-    let value = literal(kind, text).map_err(|message| (message, None))?;
+    let value = match of.format {
+        Some(format) => formatted(format, text)?,
+        None => literal(of.kind, text).map_err(|message| (message, None))?,
+    };
+    if let Some(range) = rules.range()
+        && !rules.is_in_range(&value)
+    {
+        return complain(
+            format!("the default `{text}` is not {range}"),
+            "take one of these, or `= null`",
+        );
+    }
     if value != Value::Null && !choices.is_empty() && !choices.contains(&value) {
         return complain(
             format!("the default `{text}` is none of the values"),
@@ -199,7 +201,7 @@ fn default_value(kind: ValueKind, text: &str, choices: &[Value]) -> Result<Value
     Ok(value)
 }
 
-fn literal(kind: ValueKind, text: &str) -> Result<Value, String> {
+pub(super) fn literal(kind: ValueKind, text: &str) -> Result<Value, String> {
     if text.eq_ignore_ascii_case("null") {
         return Ok(Value::Null);
     }
@@ -315,6 +317,23 @@ mod tests {
         assert!(list.is_list && list.default.is_none());
         assert_eq!(read("q text='a = b'").default, Some("a = b".into()));
         assert_eq!(read("index integer").name, "index");
+        let page = read("page integer from 1 to 100 = 1");
+        assert_eq!(page.rules.range().as_deref(), Some("from 1 to 100"));
+        assert_eq!(page.default, Some(1.into()));
+        let share = read("share real[] to 0.5");
+        assert_eq!(share.rules.range().as_deref(), Some("at most 0.5"));
+        let day = read("day date from 2026-01-01=2026-03-01");
+        assert_eq!(day.rules.range().as_deref(), Some("at least 2026-01-01"));
+        assert_eq!(day.default, Some("2026-03-01".into()));
+        assert_eq!(
+            read("at datetime = '2026-03-01T10:00+01:00'").default,
+            Some("2026-03-01 09:00:00".into())
+        );
+        assert_eq!(read("mail email = ''").default, Some("".into()));
+        assert_eq!(
+            read("day date in (2026-01-01, '2026-01-02')").choices.len(),
+            2
+        );
         for (text, expected) in [
             ("a", "a parameter needs"),
             ("a = 1", "a parameter needs"),
@@ -331,6 +350,30 @@ mod tests {
             ("a text in (b, c) = d", "a text default stands in quotes"),
             ("a real = inf", "`inf` is no number"),
             ("a integer[] = 1", "`a` is a list"),
+            ("a integer from 1 to x", "`x` is no integer"),
+            ("a integer from 9 to 1", "no value is from 9 to 1"),
+            (
+                "a integer from 1 to 9 = 10",
+                "the default `10` is not from 1 to 9",
+            ),
+            ("a integer to 1 from 9", "`from 9` stands behind"),
+            ("a integer from", "`from` stands behind"),
+            (
+                "a integer in (1, 2) from 1",
+                "a parameter has values or a range",
+            ),
+            ("a text to 9", "`to` stands behind a type that has no range"),
+            (
+                "a email from b@c",
+                "`from` stands behind a type that has no range",
+            ),
+            ("a date from 2026-02-30", "`2026-02-30` is not a date"),
+            ("a date = soon", "`soon` is not a date"),
+            ("a date = ''", "`''` is not a date"),
+            (
+                "a date from 2026-01-01 = 2025-12-31",
+                "the default `2025-12-31` is not at least",
+            ),
         ] {
             let found = declaration(text, 1).unwrap_err().0;
             assert!(found.starts_with(expected), "{text}: {found}");
@@ -339,7 +382,7 @@ mod tests {
         assert!(hint("a integer?").ends_with("-- param: a integer = null"));
         assert_eq!(
             hint("a string"),
-            "integer, real, text or boolean; with `[]` behind it, a list"
+            "one of integer, real, text, boolean, date, time, datetime, email, url, uuid; with `[]` behind it, a list"
         );
         assert_eq!(hint("a int"), "did you mean `integer`?");
     }

@@ -17,6 +17,7 @@ use crate::{
     file_type::{FileType, types_named},
     suggest::closest,
     uploads::FOLDER,
+    value_rules::ValueRules,
 };
 
 const EXAMPLE: &str =
@@ -72,6 +73,7 @@ impl FileLine {
             kind,
             is_list: false,
             choices: Vec::new(),
+            rules: ValueRules::default(),
             // What a request says in a text field of this name is not used.
             default: Some(Value::Null),
             line: self.line,

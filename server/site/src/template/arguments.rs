@@ -13,7 +13,7 @@ use super::{
     findings::{Finding, Parsed, TemplatePlace},
     syntax::visit_stmt,
 };
-use crate::filters::with_present_time;
+use crate::filters::{strictly, with_present_time};
 
 /// Filters with a value that each of them takes. Those of lists are given an empty one, so that
 /// what they would do with items is not tried.
@@ -114,9 +114,11 @@ pub(super) fn wrong(
             return;
         };
         let mut state = environment.empty_state();
-        let (tried, _) = with_present_time(|| match what {
-            "filter" => state.apply_filter(name, &values).map(drop),
-            _ => state.perform_test(name, &values).map(drop),
+        let (tried, _) = strictly(|| {
+            with_present_time(|| match what {
+                "filter" => state.apply_filter(name, &values).map(drop),
+                _ => state.perform_test(name, &values).map(drop),
+            })
         });
         // With other values than these there may be no error.
         let is_certain =

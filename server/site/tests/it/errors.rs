@@ -32,7 +32,7 @@ fn bad_parameters_are_named() {
 fn a_failing_page_gives_500_and_not_a_word_of_why() {
     let site = TestSite::new(&[
         ("pages/broken.sql", "-- name: a :one\nselect 1 as x;\n"),
-        ("pages/broken.html", "{{ a.x + 'text' }}"),
+        ("pages/broken.html", "{% include [a.x] %}"),
         (
             "pages/overflow.sql",
             "-- name: a :one\nselect abs(-9223372036854775808) as x;\n",

@@ -46,6 +46,42 @@ const ARTICLE: &[&str] = &["id", "title", "body"];
 const COMMENT: &[&str] = &["who", "article_id"];
 const TOTAL: &[&str] = &["n", "top"];
 
+/// Filters that take any value: what they cannot use is no error of the page.
+const ANY_VALUE: &[&str] = &[
+    "abs",
+    "batch(2) | list",
+    "capitalize",
+    "date",
+    "datetime",
+    "date('%H:%M')",
+    "filesize",
+    "first",
+    "float",
+    "int",
+    "join('-')",
+    "last",
+    "length",
+    "list",
+    "markdown",
+    "max",
+    "min",
+    "money",
+    "nl2br",
+    "number(2)",
+    "pluralize",
+    "reverse",
+    "round(1)",
+    "slug",
+    "sort",
+    "striptags",
+    "sum",
+    "timeago",
+    "title",
+    "truncate(3)",
+    "unique",
+    "urlencode",
+];
+
 /// Generates one page and its partials.
 struct PageWriter<'c> {
     choices: Choices<'c>,
@@ -108,7 +144,7 @@ impl PageWriter<'_> {
             ];
             return (*self.choices.pick(&wrong).unwrap()).to_owned();
         }
-        match self.choices.below(if depth == 0 { 5 } else { 14 }) {
+        match self.choices.below(if depth == 0 { 5 } else { 19 }) {
             0 => "'text'".to_owned(),
             1 => "params.q".to_owned(),
             2 if self.in_loop => "loop.index".to_owned(),
@@ -166,6 +202,21 @@ impl PageWriter<'_> {
                 }
                 _ => "''".to_owned(),
             },
+            13 => {
+                let signs = ["+", "-", "/", "//", "%", "~", "in", "not in", "<"];
+                let sign = *self.choices.pick(&signs).unwrap();
+                format!(
+                    "({} {sign} {})",
+                    self.value(depth - 1),
+                    self.value(depth - 1)
+                )
+            }
+            14 => format!("(-({}) * 2)", self.value(depth - 1)),
+            15 => format!("({})[:{}]", self.value(depth - 1), self.value(depth - 1)),
+            16 | 17 => {
+                let filter = *self.choices.pick(ANY_VALUE).unwrap();
+                format!("({} | {filter})", self.value(depth - 1))
+            }
             _ => {
                 let name = ["q", "x"];
                 let name = self.choices.pick(&name).unwrap();
@@ -289,6 +340,10 @@ impl PageWriter<'_> {
     }
 
     fn for_loop(&mut self, depth: usize) -> String {
+        if self.choices.chance(10) {
+            let (value, name) = (self.value(1), self.fresh("v"));
+            return format!("{{% for {name} in {value} %}}{{{{ {name} }}}}{{% endfor %}}");
+        }
         let (list, columns) = self.list();
         let name = self.fresh("r");
         let was = std::mem::replace(&mut self.in_loop, true);

@@ -48,3 +48,4 @@ mod tenants;
 mod tokens;
 mod upload_faults;
 mod uploads;
+mod values;

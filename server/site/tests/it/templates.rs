@@ -246,3 +246,37 @@ fn a_change_of_the_locale_ends_pages() {
         "{found}"
     );
 }
+
+/// A text that no filter can read, and nulls, as a database has them.
+#[test]
+fn a_value_that_cannot_be_used_fails_no_page() {
+    let site = TestSite::new(&[
+        (
+            "migrations/0002_odd.sql",
+            "create table odd (id integer primary key, n, text text, at text);\n\
+             insert into odd values (1, null, null, null), (2, 'many', '<b>', 'soon'), (3, 4, 'c', '2026-03-03');",
+        ),
+        (
+            "pages/odd/[id].sql",
+            "-- param: id integer\n-- name: o :one\nselect n, text, at from odd where id = :id;\n",
+        ),
+        (
+            "pages/odd/[id].html",
+            "{{ o.n + 1 }}|{{ -o.n }}|{{ o.text ~ '!' }}|{{ o.at | date }}|{{ o.text | date }}|{{ o.n | number }}|{{ o.n | money('EUR') }}|\
+             {{ o.n | filesize }}|{{ o.at | timeago | length > 0 }}|{% for x in o.n %}x{% endfor %}|{{ 1 in o.n }}|{{ o.n < 3 }}",
+        ),
+    ]);
+    for (id, expected) in [
+        (1, "||!||||||False||False|True"),
+        (
+            2,
+            "||&lt;b&gt;!|soon|&lt;b&gt;|many|many|many|True|xxxx|False|False",
+        ),
+        (3, "5|-4|c!|3 March 2026|c|4|€4.00|4 B|True||False|False"),
+    ] {
+        let answer = site.get(&format!("/odd/{id}"));
+        assert_eq!(answer.status, 200);
+        let shown = answer.body.replace('\u{a0}', " ");
+        assert_eq!(shown, expected, "{id}");
+    }
+}
