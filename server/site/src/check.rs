@@ -26,9 +26,9 @@ use crate::{
 use partials::ShownQueries;
 use sqlite::check_sqlite;
 
-mod reach;
 mod links;
 mod partials;
+mod reach;
 mod targets;
 mod tokens;
 
