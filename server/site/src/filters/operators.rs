@@ -7,7 +7,7 @@
 use std::sync::{Arc, LazyLock};
 
 use minijinja::{
-    Environment, Error, ErrorKind, Expression, State,
+    Environment, Error, ErrorKind, Expression, State, filters,
     value::{Object, Value, ValueKind},
 };
 
@@ -35,6 +35,8 @@ pub(crate) const BOUND: &str = "__bound";
 pub(crate) const STEP: &str = "__step";
 /// What a loop goes through.
 pub(crate) const EACH: &str = "__each";
+/// Fails for an undefined value that is an error where it is printed, with its name.
+const ASKED: &str = "__asked";
 
 /// The engine's own operators, in the order of [`BINARY`].
 static COMPILED: LazyLock<Vec<Expression<'static, 'static>>> = LazyLock::new(|| {
@@ -82,17 +84,21 @@ pub(super) fn register(environment: &mut Environment<'_>) {
     environment.add_filter(NEG, |state: &mut State, value: Value| {
         binary(state, 1, &Value::from(0), &value)
     });
+    environment.add_filter(ASKED, filters::upper);
     environment.add_filter(EACH, |value: Value| {
         let tried = value.try_iter().map(|_| value.clone());
         settle(tried, std::slice::from_ref(&value), Otherwise::Nothing)
     });
-    environment.add_filter(SLICED, |value: Value| match value.kind() {
-        ValueKind::None => Ok(Value::from("")),
-        ValueKind::Number | ValueKind::Bool | ValueKind::Map | ValueKind::Plain => {
-            let error = cannot(&format!("a part of {}", value.kind()));
-            settle(Err(error), &[], Otherwise::Blank)
+    environment.add_filter(SLICED, |state: &mut State, value: Value| {
+        match value.kind() {
+            ValueKind::None => Ok(Value::from("")),
+            ValueKind::Undefined => known(state, &value).map(|_| Value::from("")),
+            ValueKind::Number | ValueKind::Bool | ValueKind::Map | ValueKind::Plain => {
+                let error = cannot(&format!("a part of {}", value.kind()));
+                settle(Err(error), &[], Otherwise::Blank)
+            }
+            _ => Ok(value),
         }
-        _ => Ok(value),
     });
     for (name, is_step) in [(BOUND, false), (STEP, true)] {
         environment.add_filter(name, move |state: &mut State, value: Value| {
@@ -136,11 +142,11 @@ fn binary(state: &mut State, at: usize, left: &Value, right: &Value) -> Result<V
 
 /// The value, and null for one that is undefined and may be printed. The error of any other names
 /// it.
-fn known(state: &mut State, value: &Value) -> Result<Value, Error> {
+pub(super) fn known(state: &mut State, value: &Value) -> Result<Value, Error> {
     if !value.is_undefined() {
         return Ok(value.clone());
     }
-    let asked = state.apply_filter("upper", std::slice::from_ref(value));
+    let asked = state.apply_filter(ASKED, std::slice::from_ref(value));
     asked.map(|_| Value::from(()))
 }
 

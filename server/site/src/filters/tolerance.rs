@@ -11,6 +11,8 @@ use minijinja::{
     value::{Rest, Value, ValueOrKwargs},
 };
 
+use super::operators::{SILENT, known};
+
 /// What stands in the place of a value that cannot be made.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Otherwise {
@@ -98,7 +100,7 @@ fn is_of_value(error: &Error) -> bool {
 
 /// An undefined value that is no error where it is printed or asked.
 fn nothing() -> Value {
-    super::operators::SILENT.clone()
+    SILENT.clone()
 }
 
 /// Adds a filter that is known under another name, tolerantly.
@@ -109,7 +111,7 @@ pub(super) fn add(
     otherwise: Otherwise,
 ) {
     environment.add_filter(name, move |state: &mut State, args: Rest<ValueOrKwargs>| {
-        let args = values(args);
+        let args = values(state, args);
         let result = state.apply_filter(&inner, &args);
         settle(result, &args, otherwise)
     });
@@ -128,7 +130,7 @@ pub(super) fn soften(environment: &mut Environment<'_>) {
     let count = ("count", Value::from_function(filters::length));
     for (name, inner) in own.into_iter().chain([count]) {
         environment.add_filter(name, move |state: &mut State, args: Rest<ValueOrKwargs>| {
-            let args = values(args);
+            let args = values(state, args);
             let result = inner.call(state, &args);
             settle(named("filter", name, result), &args, Otherwise::Nothing)
         });
@@ -141,7 +143,7 @@ pub(super) fn soften(environment: &mut Environment<'_>) {
         for name in names {
             let inner = inner.clone();
             environment.add_filter(name, move |state: &mut State, args: Rest<ValueOrKwargs>| {
-                let args = values(args);
+                let args = values(state, args);
                 if args.first().is_some_and(Value::is_none)
                     && !matches!(state.auto_escape(), AutoEscape::Json)
                 {
@@ -155,7 +157,7 @@ pub(super) fn soften(environment: &mut Environment<'_>) {
     // What has no items has no greatest: that may be printed, and `default` counts it as missing.
     for (name, inner) in filters![first, last, max, min] {
         environment.add_filter(name, move |state: &mut State, args: Rest<ValueOrKwargs>| {
-            let args = values(args);
+            let args = values(state, args);
             let result = inner.call(state, &args);
             let is_list = args.first().and_then(Value::as_object).is_some();
             let is_checked = is_list && matches!(name, "first" | "last");
@@ -175,7 +177,7 @@ pub(super) fn soften(environment: &mut Environment<'_>) {
     ];
     for (name, inner) in own {
         environment.add_test(name, move |state: &mut State, args: Rest<ValueOrKwargs>| {
-            let args = values(args);
+            let args = values(state, args);
             let result = inner.call(state, &args);
             settle(named("test", name, result), &args, Otherwise::False)
         });
@@ -184,15 +186,21 @@ pub(super) fn soften(environment: &mut Environment<'_>) {
     environment.add_function(
         "range",
         move |state: &mut State, args: Rest<ValueOrKwargs>| {
-            let args = values(args);
+            let args = values(state, args);
             let result = range.call(state, &args);
             settle(named("function", "range", result), &args, Otherwise::Empty)
         },
     );
 }
 
-fn values(args: Rest<ValueOrKwargs>) -> Vec<Value> {
-    args.0.into_iter().map(ValueOrKwargs::into_value).collect()
+/// The arguments, with null for those that are undefined and may be printed.
+fn values(state: &mut State, args: Rest<ValueOrKwargs>) -> Vec<Value> {
+    let args = args.0.into_iter().map(ValueOrKwargs::into_value);
+    args.map(|value| match value.is_undefined() {
+        true => known(state, &value).unwrap_or(value),
+        false => value,
+    })
+    .collect()
 }
 
 /// The result, with an error that says whose it is.

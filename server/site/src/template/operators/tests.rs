@@ -116,7 +116,7 @@ fn null_gives_null_and_what_cannot_be_gives_nothing() {
     }
     assert_eq!(
         printed(
-            "{{ [] | max }}{{ ([] | max) + 1 }}{{ [] | min | default(0) }}{{ '' | first }}{{ none | upper }}"
+            "{{ [] | max }}{{ ([] | max) + 1 }}{{ [] | min | default(0) }}{{ '' | first }}{{ none | upper }}{{ '' | last | abs }}{{ ([] | max)[:1] }}"
         ),
         "0"
     );
