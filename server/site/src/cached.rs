@@ -9,7 +9,8 @@ use millpond_store::Store;
 use crate::{
     object::QueryResult,
     page::{Page, PageQuery},
-    params::{BadParam, Given, push_bytes, push_key},
+    param_value::{push_bytes, push_key},
+    params::{BadParam, Given},
     session::Session,
 };
 

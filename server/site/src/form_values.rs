@@ -94,7 +94,7 @@ fn shown(param: &Param, text: &str) -> Value {
             Ok(integer) if integer.to_string() == text => Value::from(integer),
             _ => Value::from(text),
         },
-        ValueKind::Boolean => match crate::params::truth(text) {
+        ValueKind::Boolean => match crate::param_value::truth(text) {
             Some(truth) => Value::from(truth),
             None => Value::from(text),
         },

@@ -17,7 +17,8 @@ use serde_json::value::RawValue;
 
 use crate::{
     form::MAX_FIELDS,
-    params::{BadParam, Given, MAX_LIST, MISSING, Param, list, list_item, typed},
+    param_value::{list, list_item, typed},
+    params::{BadParam, Given, MAX_LIST, MISSING, Param},
 };
 
 /// Objects and arrays may not be nested deeper than this.

@@ -67,6 +67,7 @@ mod page;
 mod page_bytes;
 mod page_params;
 mod page_type;
+mod param_value;
 mod params;
 mod problem;
 mod problem_details;

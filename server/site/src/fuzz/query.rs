@@ -6,7 +6,10 @@ use lab_torture::http::words;
 use millpond_db::{Value, ValueKind};
 
 use super::corpus;
-use crate::params::{Given, Param, push_key};
+use crate::{
+    param_value::push_key,
+    params::{Given, Param},
+};
 
 fn param(name: &str, kind: ValueKind, default: Option<Value>) -> Param {
     Param {
