@@ -173,6 +173,7 @@ impl ServerSettings {
             routes,
             pool: BlockingPool::new(self.blocking_threads, self.blocking_queue),
             log,
+            whole_body: self.limits.body as u64,
         });
         let listeners = sockets.into_iter().map(|socket| Listener {
             socket,

@@ -27,6 +27,8 @@ pub(crate) struct Shared {
     pub(crate) routes: Routes,
     pub(crate) pool: Arc<BlockingPool>,
     pub(crate) log: Option<AccessLog>,
+    /// The most bytes of a body that is whole.
+    pub(crate) whole_body: u64,
 }
 
 /// The service of one worker.
@@ -144,9 +146,12 @@ impl RouteService {
             return BodyHandling::Whole;
         };
         let handler = &route.handler;
-        if let Some(limit) = handler.body_limit
-            && length(http).is_some_and(|length| length > limit)
-        {
+        let most = match handler.call {
+            HandlerCall::Reading(_) => u64::MAX,
+            _ => self.shared.whole_body,
+        };
+        let limit = handler.body_limit.unwrap_or(most).min(most);
+        if length(http).is_some_and(|length| length > limit) {
             return refuse(too_large(limit));
         }
         let HandlerCall::Reading(begin) = &handler.call else {
@@ -154,7 +159,6 @@ impl RouteService {
         };
         match begin(&texts) {
             Ok(job) => {
-                let limit = handler.body_limit.unwrap_or(u64::MAX);
                 let body = ArrivingBody::new(&self.shared, http.to_owned(), job, limit);
                 BodyHandling::Streamed(Box::new(body))
             }

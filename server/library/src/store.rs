@@ -205,8 +205,8 @@ impl Store {
         });
     }
 
-    /// Several changes that were made together, such as by one transaction: no page is given that
-    /// has one of them and not the others.
+    /// Several changes that were made together, such as by one transaction: all pages that depend
+    /// on one of them end at the same moment.
     pub fn change(&self, name: impl FnOnce(&mut Changes<'_>)) {
         let mut changes = Changes {
             store: self,

@@ -134,6 +134,13 @@ fn failures_look_as_the_program_says() {
     }
     let response = ask(&server, "PUT", "/odd");
     assert_eq!(response.field("allow"), Some("GET, HEAD, OPTIONS"));
+    let mut client = connect(&server);
+    client.send("POST /albums/1 HTTP/1.1\r\nHost: a\r\nContent-Length: 1048577\r\n\r\n");
+    let response = client.receive();
+    assert_eq!(
+        (response.status, &*response.text()),
+        (413, "<error status=\"413\"/>")
+    );
     // A panic costs not even its connection.
     let mut client = connect(&server);
     assert_eq!(client.get("/panic").status, 500);
