@@ -17,6 +17,7 @@
 //! A hit costs one `recv` and one `send`; see `conn` for why no further system call is needed.
 
 mod body_file;
+mod body_source;
 mod budget;
 mod conn;
 mod date;
@@ -43,6 +44,7 @@ mod validity;
 mod worker;
 mod worker_group;
 
+pub use body_source::{BodyCut, BodySource, StreamedBody};
 pub use limits::Limits;
 pub use listen::{BACKLOG, backlog_clamp, listen, listen_group};
 pub use prepared::{Coding, Content, Parts, Prepared};

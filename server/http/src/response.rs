@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use crate::body_source::StreamedBody;
 use crate::h1::{is_field_value, is_token};
 use crate::request::Request;
 use crate::status::{is_bodiless, reason_phrase};
@@ -109,23 +110,26 @@ pub enum Body {
         /// How many bytes to send. If the file turns out to be shorter, the connection is cut.
         len: u64,
     },
+    /// Content that is made while it is sent. Only in responses: a
+    /// [`Prepared`](crate::Prepared) has none.
+    Streamed(StreamedBody),
 }
 
 impl Body {
-    /// Its length in bytes.
+    /// Its length in bytes; 0 for a streamed one, whose length is not known.
     #[must_use]
     pub fn len(&self) -> u64 {
         match self {
-            Self::Empty => 0,
+            Self::Empty | Self::Streamed(_) => 0,
             Self::Bytes(bytes) => bytes.len() as u64,
             Self::File { len, .. } => *len,
         }
     }
 
-    /// Whether it has no bytes.
+    /// Whether it has no bytes. A streamed one may have some.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.len() == 0
+        self.len() == 0 && !matches!(self, Self::Streamed(_))
     }
 }
 
@@ -284,6 +288,12 @@ impl Builder {
         self.finish(Body::File { file, offset, len })
     }
 
+    /// A body that is made while it is sent.
+    #[must_use]
+    pub fn streamed(self, body: StreamedBody) -> Response {
+        self.finish(Body::Streamed(body))
+    }
+
     /// No body.
     #[must_use]
     pub fn empty(self) -> Response {
@@ -299,7 +309,7 @@ impl Builder {
             body
         };
         // RFC 9110 section 8.6: no Content-Length where the status has no content.
-        if !is_bodiless(self.status) {
+        if !is_bodiless(self.status) && !matches!(body, Body::Streamed(_)) {
             length_line(&mut self.head, body.len());
         }
         Response {

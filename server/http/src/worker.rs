@@ -302,7 +302,9 @@ impl<S: Service> Worker<S> {
     fn drive_if_answering(&mut self, connection: &mut Connection) -> Option<NextAction> {
         // A future may wake its connection after the response is complete.
         Some(match connection.stage {
-            Stage::Answering | Stage::Storing | Stage::Http2 => self.drive(connection),
+            Stage::Answering | Stage::Storing | Stage::Streaming | Stage::Http2 => {
+                self.drive(connection)
+            }
             _ => NextAction::Wait,
         })
     }
@@ -466,5 +468,8 @@ impl<S: Service> Worker<S> {
 
 /// Whether an event of the socket changes nothing at this stage.
 fn waits_for_server(stage: Stage) -> bool {
-    matches!(stage, Stage::Answering | Stage::Storing | Stage::Batched)
+    matches!(
+        stage,
+        Stage::Answering | Stage::Storing | Stage::Streaming | Stage::Batched
+    )
 }

@@ -226,7 +226,7 @@ impl<S: Service> Worker<S> {
             _ if is_bodiless(response.status) => Bytes::new(),
             Body::Empty => Bytes::new(),
             Body::Bytes(bytes) => bytes.clone(),
-            Body::File { .. } => return,
+            Body::File { .. } | Body::Streamed(_) => return,
         };
         if response.close {
             return;
@@ -295,6 +295,10 @@ impl<S: Service> Worker<S> {
         let closes = response.close || !head.keep_alive || self.draining.is_some();
         let persistence = match head.version {
             _ if closes => Persistence::Close,
+            // Only the end of the connection shows the end of such a body.
+            Version::Http10 if matches!(response.body, Body::Streamed(_)) => {
+                return self.queue(exchange, head, Some(response.closing()));
+            }
             Version::Http10 => Persistence::KeepAlive,
             Version::Http11 | Version::Http2 => Persistence::Default,
         };
@@ -305,14 +309,15 @@ impl<S: Service> Worker<S> {
         if closes {
             // A client that asked for the close is not sending; any other client may be.
             let expected = !head.keep_alive && exchange.decoder.phase() == Phase::Idle;
-            return Some(Stage::Sending(if expected {
+            let after = if expected {
                 After::Close
             } else {
                 After::Linger
-            }));
+            };
+            return Some(exchange.output.sending(after));
         }
-        (exchange.output.waiting() > self.most_output || exchange.output.ends_with_file())
-            .then_some(Stage::Sending(After::Read))
+        (exchange.output.waiting() > self.most_output || exchange.output.ends_with_more())
+            .then(|| exchange.output.sending(After::Read))
     }
 
     /// Answers bytes that are not a request; then the connection ends.

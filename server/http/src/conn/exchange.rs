@@ -95,6 +95,7 @@ impl Exchange {
         self.body_place = BodyPlace::Memory;
         self.receiver = None;
         self.pending = None;
+        self.output.streamed = None;
         self.cache_miss = None;
         self.sending = None;
         self.sent = 0;

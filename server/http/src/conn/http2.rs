@@ -12,6 +12,7 @@ use std::net::SocketAddr;
 use std::os::fd::AsFd as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -20,13 +21,14 @@ use rustix::io::Errno;
 
 use super::exchange::BodyPlace;
 use super::http2_cache::{CachedHttp2, KnownBlocks};
+use super::http2_pieces::StreamSource;
 use super::http2_streaming::StreamReceiver;
 use super::progress::TransferProgress;
 use super::send::begin_to_linger;
 use super::socket::IoOutcome;
 use super::{Connection, NextAction, Stage};
 use crate::budget::Holder;
-use crate::event::Token;
+use crate::event::{Mailbox, Token};
 use crate::h1::Refusal;
 use crate::h2::{
     EncodedResponse, ErrorCode, FileReader, ReceiveContext, Session, SessionEvent, StreamId,
@@ -65,6 +67,8 @@ pub(super) struct Http2 {
     pub(super) bodies: Vec<(StreamId, BodyPlace)>,
     /// Who takes bodies as they arrive.
     pub(super) receivers: Vec<StreamReceiver>,
+    /// What makes bodies while they are sent.
+    pub(super) sources: Vec<StreamSource>,
     /// What the worker's budget counts for the connection beside its streams.
     pub(super) counted: usize,
     /// Since when it counts something.
@@ -130,6 +134,21 @@ impl Http2 {
         self.pending.push(PendingStream { stream, response });
     }
 
+    /// What wakes the connection.
+    pub(super) fn waker(&mut self, mailbox: &Arc<Mailbox>) -> Waker {
+        let token = self.token;
+        self.waker
+            .get_or_insert_with(|| mailbox.waker(token))
+            .clone()
+    }
+
+    /// Drops the waker that nothing uses, so that the worker knows when no one may wake it.
+    pub(super) fn drop_idle_waker(&mut self) {
+        if self.pending.is_empty() && self.sources.is_empty() {
+            self.waker = None;
+        }
+    }
+
     /// The name under which the worker's budget counts the connection.
     pub(super) const fn holder(&self) -> Holder {
         Holder {
@@ -166,6 +185,7 @@ impl<S: Service> Worker<S> {
             refused: Vec::new(),
             bodies: Vec::new(),
             receivers: Vec::new(),
+            sources: Vec::new(),
             counted: 0,
             counted_since: now,
             is_small: false,
@@ -205,7 +225,7 @@ impl<S: Service> Worker<S> {
     /// what was written (section 5.2.2): they may open windows, or give up what is being sent.
     fn turn(&mut self, connection: &mut Connection, http2: &mut Http2) -> Option<NextAction> {
         http2.session.begin_turn();
-        self.poll_pending(connection, http2);
+        self.poll_pending(http2);
         self.feed_receivers(http2);
         let (mut written, mut reads) = (0, 0);
         loop {
@@ -215,6 +235,7 @@ impl<S: Service> Worker<S> {
             }
             if http2.session.is_over() && outcome == Written::All {
                 http2.pending.clear();
+                http2.sources.clear();
                 http2.waker = None;
                 return begin_to_linger(connection);
             }
@@ -229,7 +250,7 @@ impl<S: Service> Worker<S> {
             match self.read_frames(connection, http2) {
                 IoOutcome::Bytes(_) => {
                     self.feed_receivers(http2);
-                    self.poll_new(connection, http2);
+                    self.poll_new(http2);
                     if outcome == Written::Blocked {
                         // Nothing is written that would do so.
                         self.note_ended(http2);
@@ -435,6 +456,7 @@ impl<S: Service> Worker<S> {
         }
         let date = self.tails.get_http2(http2.now);
         http2.session.respond_with(stream, response, date);
+        http2.begin_pieces(stream, response);
     }
 
     fn respond_with_cached(&mut self, http2: &mut Http2, stream: StreamId, cached: &CachedHttp2) {
@@ -448,23 +470,20 @@ impl<S: Service> Worker<S> {
     }
 
     /// Polls the responses that have not been polled yet.
-    fn poll_new(&mut self, connection: &Connection, http2: &mut Http2) {
+    fn poll_new(&mut self, http2: &mut Http2) {
         if std::mem::take(&mut http2.has_new) {
             // The futures may take long, and responses that are ready do not wait for them.
             self.send_batch();
-            self.poll_pending(connection, http2);
+            self.poll_pending(http2);
         }
     }
 
     /// Polls all responses that are being made: the connection has one waker for them.
-    fn poll_pending(&mut self, connection: &Connection, http2: &mut Http2) {
+    fn poll_pending(&mut self, http2: &mut Http2) {
         if http2.pending.is_empty() {
             return;
         }
-        let waker = http2
-            .waker
-            .get_or_insert_with(|| self.mailbox.waker(connection.token))
-            .clone();
+        let waker = http2.waker(&self.mailbox);
         let mut context = Context::from_waker(&waker);
         let pending = std::mem::take(&mut http2.pending);
         for mut pending in pending {
@@ -480,10 +499,7 @@ impl<S: Service> Worker<S> {
                 Err(_) => self.respond_to_panic(http2, pending.stream),
             }
         }
-        if http2.pending.is_empty() {
-            // So that the worker knows when no one may wake it.
-            http2.waker = None;
-        }
+        http2.drop_idle_waker();
     }
 
     /// Sends what waits, then the frames of all streams that are ready; adds the number of bytes to
@@ -514,6 +530,7 @@ impl<S: Service> Worker<S> {
             if *written > OUTPUT {
                 return Written::Enough;
             }
+            self.feed_pieces(http2);
             let mut out = std::mem::take(&mut self.http2_output);
             out.clear();
             http2
@@ -578,6 +595,7 @@ impl<S: Service> Worker<S> {
                 };
                 self.notify(|service| service.done(&request, status, stream.body_bytes()));
             }
+            http2.sources.retain(|source| source.stream != stream.id());
             self.release_stream(http2, stream.id(), stream.is_counted());
             self.http2_buffers.give_back(stream);
         }
@@ -590,6 +608,7 @@ impl<S: Service> Worker<S> {
         };
         http2.pending.clear();
         http2.receivers.clear();
+        http2.sources.clear();
         http2.session.abandon();
         self.note_ended(&mut http2);
         if http2.counted > 0 {

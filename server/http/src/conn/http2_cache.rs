@@ -58,7 +58,7 @@ impl CachedHttp2 {
             }
             // A part of a body would keep the whole body in memory.
             Body::Bytes(bytes) if response.status != 206 => Body::Bytes(bytes.clone()),
-            Body::Bytes(_) | Body::File { .. } => return None,
+            Body::Bytes(_) | Body::File { .. } | Body::Streamed(_) => return None,
         };
         let head = encode_head(response);
         let is_short = head.len() as u64 + body.len() <= REPEATED_ANSWER as u64;

@@ -10,11 +10,12 @@
 //! - `read`: incoming bytes and their deadlines; `read_batch`: the first requests of a turn.
 //! - `answer`: requests become responses, at once or later; `response_cache`: a request that came
 //!   before gets its `cached_response`.
-//! - `streaming`: bodies that the service takes as they arrive.
+//! - `streaming`: bodies that the service takes as they arrive; `streamed_response`: bodies that it
+//!   makes while they are sent.
 //! - `unfinished`: what requests hold that have not arrived whole.
 //! - `send`: outgoing bytes; `write_batch`: the responses of all connections in a turn.
-//! - `http2`: the same for HTTP/2, with `http2_cache`, `http2_streaming` and `http2_unfinished`;
-//!   the protocol is in `crate::h2`.
+//! - `http2`: the same for HTTP/2, with `http2_cache`, `http2_streaming`, `http2_pieces` and
+//!   `http2_unfinished`; the protocol is in `crate::h2`.
 //! - `socket`: system calls on the socket; `secure_socket`: the same through TLS; `secure_idle`:
 //!   beginnings of records while nothing else has begun.
 
@@ -23,6 +24,7 @@ mod cached_response;
 mod exchange;
 mod http2;
 mod http2_cache;
+mod http2_pieces;
 mod http2_streaming;
 mod http2_unfinished;
 mod output;
@@ -34,6 +36,7 @@ mod secure_idle;
 mod secure_socket;
 mod send;
 mod socket;
+mod streamed_response;
 mod streaming;
 mod unfinished;
 mod write_batch;
@@ -99,6 +102,8 @@ pub(crate) enum Stage {
     Answering,
     /// Room for more of a body, where the service puts it. Nothing is read meanwhile.
     Storing,
+    /// The next piece of a body that is made while it is sent.
+    Streaming,
     /// The responses are in the write batch.
     Batched,
     /// The responses are being sent, and then another stage follows.
@@ -114,6 +119,8 @@ pub(crate) enum Stage {
 pub(crate) enum After {
     Read,
     Answer,
+    /// The next pieces of the body.
+    Stream,
     /// The client may still be sending.
     Linger,
     Close,
@@ -174,6 +181,7 @@ impl<S: Service> Worker<S> {
                 (Stage::Answering, Some(exchange)) => self.await_answer(connection, exchange),
                 (Stage::Storing, Some(exchange)) => self.await_room(connection, exchange),
                 (Stage::Sending(after), Some(exchange)) => self.send(connection, exchange, after),
+                (Stage::Streaming, Some(exchange)) => self.stream_response(connection, exchange),
                 (Stage::Batched, _) => Some(NextAction::Wait),
                 (Stage::Http2, _) => self.drive_http2(connection),
                 // No other stage is without an exchange.
@@ -216,7 +224,9 @@ impl<S: Service> Worker<S> {
             Stage::Http2 => self.time_out_http2(connection),
             Stage::Lingering(_) => None,
             // These wait for the server, not for the client.
-            Stage::Answering | Stage::Storing | Stage::Batched => Some(NextAction::Wait),
+            Stage::Answering | Stage::Storing | Stage::Streaming | Stage::Batched => {
+                Some(NextAction::Wait)
+            }
         }
     }
 
@@ -233,6 +243,7 @@ impl<S: Service> Worker<S> {
             self.counters.panics.add(1);
         }
         if let Some(mut exchange) = connection.exchange.take() {
+            exchange.output.abandon_streamed();
             self.notify_done(&mut exchange, connection.peer);
             self.give_back(exchange);
         }

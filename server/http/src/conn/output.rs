@@ -11,7 +11,11 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::cached_response::{CachedExchange, RepeatedResponse};
+use super::streamed_response::OutgoingBody;
+use super::{After, Stage};
+use crate::body_source::StreamedBody;
 use crate::h1::Head;
+use crate::request::Version;
 use crate::response::{Body, Response};
 use crate::status::is_bodiless;
 
@@ -32,7 +36,7 @@ struct QueuedResponse {
     body: LargeBody,
     /// Bytes of text, and of a body in memory, that are written.
     written: usize,
-    /// Bytes of the file that are written.
+    /// Bytes of the file that are written, or of a body that was made while it was sent.
     file_written: u64,
 }
 
@@ -65,13 +69,15 @@ enum LargeBody {
     /// that all workers share is not written.
     Cached(Rc<CachedExchange>),
     File(FilePart),
+    /// The body is made while it is sent: its pieces are queued once the head is sent.
+    Streamed,
 }
 
 impl LargeBody {
     /// A body in memory, else empty.
     fn bytes(&self) -> &[u8] {
         match self {
-            Self::None | Self::File(_) => &[],
+            Self::None | Self::File(_) | Self::Streamed => &[],
             Self::Bytes(bytes) => bytes,
             Self::Cached(exchange) => &exchange.body,
         }
@@ -94,8 +100,10 @@ pub(super) struct FilePart {
 }
 
 /// The queue. Everything before `first` is written. The queue is emptied when all of it is written.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Output {
+    /// The response whose body is being made.
+    pub(super) streamed: Option<Box<OutgoingBody>>,
     text: Vec<u8>,
     /// The heads of the requests that were decoded. Apart, because they are long.
     heads: Vec<Head>,
@@ -128,7 +136,7 @@ impl Output {
 
     /// Queues `response`, whose head ends with `tail`. To HEAD, and with a status that has none, no
     /// body is sent.
-    pub(super) fn push(&mut self, request: Option<Head>, response: Response, tail: &[u8]) {
+    pub(super) fn push(&mut self, mut request: Option<Head>, response: Response, tail: &[u8]) {
         let without_body = is_bodiless(response.status) || request.is_some_and(|head| head.is_head);
         let before = self.text.len();
         for part in [&response.head[..], &response.extra, tail] {
@@ -147,6 +155,9 @@ impl Output {
                 LargeBody::File(FilePart { file, offset, len })
             }
             Body::Empty | Body::File { .. } => LargeBody::None,
+            Body::Streamed(body) => {
+                self.begin_streamed(request.take(), response.status, &body, tail.len())
+            }
         };
         self.waiting += self.text.len() - before + body.bytes().len();
         let answers = request.map_or(AnsweredRequest::Nothing, |head| self.add_head(head));
@@ -159,6 +170,82 @@ impl Output {
             written: 0,
             file_written: 0,
         });
+    }
+
+    /// The head of a response whose body is made while it is sent is in the text, before a tail of
+    /// `tail` bytes. The access log gets the request with the last piece.
+    #[cold]
+    fn begin_streamed(
+        &mut self,
+        request: Option<Head>,
+        status: u16,
+        body: &StreamedBody,
+        tail: usize,
+    ) -> LargeBody {
+        let is_chunked = request.is_some_and(|head| head.version == Version::Http11);
+        if is_chunked {
+            let at = self.text.len() - tail;
+            let line = b"Transfer-Encoding: chunked\r\n";
+            self.text.splice(at..at, line.iter().copied());
+        }
+        let body = OutgoingBody::new(request, status, body.take(), is_chunked);
+        self.streamed = Some(Box::new(body));
+        LargeBody::Streamed
+    }
+
+    /// Queues a piece of a body behind the line of its chunk.
+    pub(super) fn push_piece(&mut self, head: &[u8], piece: Bytes) {
+        self.text.extend_from_slice(head);
+        self.waiting += head.len() + piece.len();
+        let mut body = LargeBody::None;
+        if piece.len() <= COPIED {
+            self.text.extend_from_slice(&piece);
+        } else {
+            body = LargeBody::Bytes(piece);
+        }
+        self.push_text(AnsweredRequest::Nothing, 200, body, 0);
+    }
+
+    /// Queues the last bytes of a body that was made while it was sent.
+    pub(super) fn push_end(&mut self, streamed: &OutgoingBody, end: &[u8]) {
+        self.text.extend_from_slice(end);
+        self.waiting += end.len();
+        let request = streamed.request;
+        let answers = request.map_or(AnsweredRequest::Nothing, |head| self.add_head(head));
+        self.push_text(answers, streamed.status, LargeBody::None, streamed.sent());
+        // Without a last chunk the end has no bytes, and is written as soon as it is the first.
+        self.wrote(0);
+    }
+
+    fn push_text(&mut self, answers: AnsweredRequest, status: u16, body: LargeBody, before: u64) {
+        self.queue.push(QueuedResponse {
+            answers,
+            status,
+            text_end: self.text.len(),
+            copied: 0,
+            body,
+            written: 0,
+            file_written: before,
+        });
+    }
+
+    /// The connection ends before the body that is being made: the access log gets what was sent.
+    pub(super) fn abandon_streamed(&mut self) {
+        if let Some(streamed) = self.streamed.take() {
+            self.push_end(&streamed, b"");
+        }
+    }
+
+    /// The stage in which what is queued is sent, then the rest of a body that is being made; what
+    /// follows.
+    pub(super) fn sending(&mut self, after: After) -> Stage {
+        Stage::Sending(match &mut self.streamed {
+            Some(streamed) => {
+                streamed.after = after;
+                After::Stream
+            }
+            None => after,
+        })
     }
 
     fn add_head(&mut self, head: Head) -> AnsweredRequest {
@@ -217,6 +304,12 @@ impl Output {
         self.queue
             .last()
             .is_some_and(|queued| queued.body.file().is_some())
+    }
+
+    /// The same, or the body of the last response is being made.
+    pub(super) fn ends_with_more(&self) -> bool {
+        let last = self.queue.last();
+        last.is_some_and(|queued| matches!(queued.body, LargeBody::File(_) | LargeBody::Streamed))
     }
 
     /// Where the text of the response at `at` begins.

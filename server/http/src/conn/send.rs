@@ -125,6 +125,7 @@ impl<S: Service> Worker<S> {
         connection.stage = match after {
             After::Read => Stage::Reading,
             After::Answer => Stage::Answering,
+            After::Stream => Stage::Streaming,
             After::Close => return Some(NextAction::Close),
             After::Linger => return begin_to_linger(connection),
         };

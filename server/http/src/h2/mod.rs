@@ -32,6 +32,7 @@ mod head_reader;
 mod headers;
 mod holdings;
 pub(crate) mod hpack;
+mod pieces;
 mod priority;
 mod receive;
 mod respond;
@@ -50,6 +51,7 @@ mod write;
 pub(crate) use frame::ErrorCode;
 pub(crate) use head::Http2Head;
 pub(crate) use holdings::StreamHolding;
+pub(crate) use pieces::PieceDemand;
 pub(crate) use priority::Priority;
 pub(crate) use respond::EncodedResponse;
 #[cfg(test)]

@@ -87,6 +87,13 @@ impl Http2Stream {
     fn set_response(&mut self, status: u16, body: Body) {
         let is_bodiless = crate::status::is_bodiless(status) || self.head.method() == b"HEAD";
         self.response.status = status;
-        self.response.body = if is_bodiless { Body::Empty } else { body };
+        self.response.body = match body {
+            _ if is_bodiless => Body::Empty,
+            Body::Streamed(_) => {
+                self.response.is_open = true;
+                Body::Empty
+            }
+            body => body,
+        };
     }
 }

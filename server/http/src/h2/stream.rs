@@ -98,7 +98,11 @@ pub(super) struct QueuedReply {
     /// The header block; empty when it is written, or when there is no response yet.
     pub(super) block: Vec<u8>,
     pub(super) body: Body,
-    /// Bytes of the body that are written.
+    /// Bytes of the pieces before `body`, if the body is made while it is sent.
+    pub(super) before: u64,
+    /// The body is made while it is sent, and another piece may follow.
+    pub(super) is_open: bool,
+    /// Bytes of the body that are written, and of the pieces before.
     pub(super) sent: u64,
     /// The last frame of the response is written.
     pub(super) is_complete: bool,
@@ -111,7 +115,12 @@ impl QueuedReply {
     }
 
     pub(super) fn left(&self) -> u64 {
-        self.body.len() - self.sent
+        self.before + self.body.len() - self.sent
+    }
+
+    /// Whether the last frame is written when nothing is left.
+    pub(super) fn has_all(&self) -> bool {
+        self.left() == 0 && !self.is_open
     }
 }
 
@@ -204,7 +213,8 @@ impl Http2Stream {
     pub(super) fn close(&mut self) {
         self.is_reset = true;
         self.drop_body();
-        self.response.body = Body::Empty;
+        (self.response.body, self.response.before) = (Body::Empty, self.response.sent);
+        self.response.is_open = false;
         self.response.block.clear();
     }
 

@@ -113,8 +113,13 @@ impl Session {
 
     fn is_ready(&self, stream: &Http2Stream) -> bool {
         let reply = &stream.response;
-        let may_send = stream.send_window.available() > 0 && self.send_window.available() > 0;
-        reply.is_waiting() && !stream.is_reset && (!reply.block.is_empty() || may_send)
+        let may_send = || {
+            let is_window_open =
+                stream.send_window.available() > 0 && self.send_window.available() > 0;
+            // The end of a body that was made while it was sent needs no window.
+            (is_window_open && reply.left() > 0) || reply.has_all()
+        };
+        reply.is_waiting() && !stream.is_reset && (!reply.block.is_empty() || may_send())
     }
 
     /// The stream that is served next. The most urgent go first; among those, streams that are not
@@ -151,7 +156,8 @@ impl Session {
         let stream = self.streams.at(at);
         let is_incremental = stream.priority.is_incremental;
         let id = stream.id;
-        if !stream.response.block.is_empty() {
+        let begins = !stream.response.block.is_empty();
+        if begins {
             if !target.takes(stream.response.block.len() + FRAME_HEAD) {
                 return false;
             }
@@ -168,9 +174,14 @@ impl Session {
                     return true;
                 }
             }
+        } else if !begins && stream.response.has_all() {
+            if !target.takes(FRAME_HEAD) {
+                return false;
+            }
+            push_frame(target.out, FrameKind::Data, END_STREAM, id, &[]);
         }
         self.served_last = if is_incremental { id } else { 0 };
-        if self.streams.at(at).response.left() == 0 {
+        if self.streams.at(at).response.has_all() {
             self.complete(at, target.out);
         }
         true
@@ -185,7 +196,7 @@ impl Session {
         if owed {
             reply.block.insert(0, NO_DYNAMIC_TABLE);
         }
-        let mut flags = if reply.left() == 0 { END_STREAM } else { 0 };
+        let mut flags = if reply.has_all() { END_STREAM } else { 0 };
         let mut kind = FrameKind::Headers;
         let mut rest = &reply.block[..];
         while !rest.is_empty() {
@@ -219,10 +230,11 @@ impl Session {
         let head_at = target.out.len();
         target.out.extend_from_slice(&[0; FRAME_HEAD]);
         let written = match &reply.body {
-            Body::Empty => 0,
+            // The session is given its pieces.
+            Body::Empty | Body::Streamed(_) => 0,
             Body::Bytes(bytes) => {
                 // What was sent lies within the body.
-                let from = usize::try_from(reply.sent).unwrap_or(usize::MAX);
+                let from = usize::try_from(reply.sent - reply.before).unwrap_or(usize::MAX);
                 let part = bytes.get(from..from + len).unwrap_or_default();
                 target.out.extend_from_slice(part);
                 part.len()
@@ -246,7 +258,7 @@ impl Session {
             // At most the default length of a frame.
             len: u32::try_from(written).unwrap_or_default(),
             kind: FrameKind::Data,
-            flags: if reply.left() == 0 { END_STREAM } else { 0 },
+            flags: if reply.has_all() { END_STREAM } else { 0 },
             stream: stream.id,
         };
         target.out[head_at..head_at + FRAME_HEAD].copy_from_slice(&head.to_bytes());
@@ -286,7 +298,10 @@ impl Session {
             if stream.is_reset || !reply.is_waiting() || !reply.block.is_empty() {
                 continue;
             }
-            if stream.send_window.available() == 0 {
+            if reply.left() == 0 {
+                // It waits for its next piece.
+                stream.stall.open(now);
+            } else if stream.send_window.available() == 0 {
                 stream.stall.shut(reply.sent, now);
             } else {
                 stream.stall.open(now);

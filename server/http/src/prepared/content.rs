@@ -18,6 +18,7 @@ pub(super) fn read(content: &Body) -> io::Result<Cow<'_, [u8]>> {
             file.read_exact_at(&mut bytes, *offset)?;
             Ok(Cow::Owned(bytes))
         }
+        Body::Streamed(_) => Err(io::ErrorKind::Unsupported.into()),
     }
 }
 
@@ -25,6 +26,6 @@ pub(super) fn read(content: &Body) -> io::Result<Cow<'_, [u8]>> {
 pub(super) fn weight(content: &Body) -> usize {
     match content {
         Body::Bytes(bytes) => bytes.len(),
-        Body::Empty | Body::File { .. } => 0,
+        Body::Empty | Body::File { .. } | Body::Streamed(_) => 0,
     }
 }

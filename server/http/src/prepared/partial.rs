@@ -62,7 +62,7 @@ fn single(whole: &WholeBody<'_>, part: ByteRange) -> Response {
     content_range(&mut head, part, whole.body.len());
     length_line(&mut head, part.len());
     let body = match whole.body {
-        Body::Empty => Body::Empty,
+        Body::Empty | Body::Streamed(_) => Body::Empty,
         Body::Bytes(bytes) => Body::Bytes(bytes.slice(bounds(part))),
         Body::File { file, offset, .. } => Body::File {
             file: Arc::clone(file),
@@ -124,7 +124,7 @@ fn bounds(part: ByteRange) -> std::ops::Range<usize> {
 /// Appends the bytes of `part` to `to`.
 fn append(body: &Body, part: ByteRange, to: &mut Vec<u8>) -> io::Result<()> {
     match body {
-        Body::Empty => {}
+        Body::Empty | Body::Streamed(_) => {}
         Body::Bytes(bytes) => to.extend_from_slice(&bytes[bounds(part)]),
         Body::File { file, offset, .. } => {
             let start = to.len();
@@ -189,7 +189,7 @@ mod tests {
 
     fn sent(response: &Response) -> Vec<u8> {
         match response.body() {
-            Body::Empty => Vec::new(),
+            Body::Empty | Body::Streamed(_) => Vec::new(),
             Body::Bytes(bytes) => bytes.to_vec(),
             Body::File { file, offset, len } => {
                 let mut bytes = vec![0; usize::try_from(*len).unwrap()];

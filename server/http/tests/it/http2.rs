@@ -29,7 +29,7 @@ impl Http2Client {
         Self::with(server, &builder).await
     }
 
-    async fn with(server: &Server, builder: &h2::client::Builder) -> Self {
+    pub(crate) async fn with(server: &Server, builder: &h2::client::Builder) -> Self {
         let stream = TcpStream::connect(server.addr).await.unwrap();
         stream.set_nodelay(true).unwrap();
         let (requests, connection) = builder.handshake(stream).await.unwrap();
@@ -69,6 +69,11 @@ impl Http2Client {
             whole.extend_from_slice(&piece);
         }
         (status, whole)
+    }
+
+    /// Ends the connection without a word.
+    pub(crate) fn abort(&self) {
+        self.connection.abort();
     }
 
     async fn get(&self, target: &str) -> String {

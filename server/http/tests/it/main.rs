@@ -5,6 +5,7 @@
     reason = "tests read the clock to give up waiting"
 )]
 
+mod streamed_responses;
 mod streaming;
 mod support;
 

@@ -20,6 +20,7 @@ use millpond_http::{
 use socket2::SockRef;
 use tokio::sync::Semaphore;
 
+use crate::streamed_responses::BodyMaker;
 use crate::streaming::BodyTaker;
 
 /// What the service saw.
@@ -142,6 +143,7 @@ impl App {
             "/close" => Response::text(200, "bye").closing().into(),
             "/panic" => panic!("asked for"),
             "/panic-later" => Reply::later(async { panic!("asked for") }),
+            path if path.starts_with("/made") => BodyMaker::reply(request, &self.gate, &self.seen),
             path => Response::text(200, path).into(),
         }
     }

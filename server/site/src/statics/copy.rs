@@ -63,6 +63,7 @@ pub(super) fn content(body: &Body, most: u64) -> Option<Bytes> {
             file.read_exact_at(&mut content, *offset).ok()?;
             Some(content.into())
         }
+        Body::Streamed(_) => None,
     }
 }
 

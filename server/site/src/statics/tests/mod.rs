@@ -102,6 +102,7 @@ fn body(response: &Response) -> Vec<u8> {
             file.read_exact_at(&mut bytes, *offset).unwrap();
             bytes
         }
+        Body::Streamed(_) => panic!("a file is not streamed"),
     }
 }
 

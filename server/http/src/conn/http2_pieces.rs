@@ -1,0 +1,111 @@
+//! Responses of HTTP/2 whose bodies are made while they are sent.
+//!
+//! A source is asked for a piece when the frames of the piece before are written, and so only while
+//! the windows of the stream and of the connection are open.
+
+use std::task::{Context, Waker};
+
+use bytes::{Bytes, BytesMut};
+
+use super::http2::Http2;
+use crate::body_source::{BodySource, NextPiece, next_piece};
+use crate::h2::{PieceDemand, StreamId};
+use crate::response::{Body, Response, Service};
+use crate::worker::Worker;
+
+/// Small pieces are put together up to this length.
+const JOINED: usize = 16 << 10;
+/// Pieces that are put together.
+const PIECES: usize = 512;
+
+/// What makes the body of the response to a stream.
+pub(super) struct StreamSource {
+    pub(super) stream: StreamId,
+    source: Box<dyn BodySource>,
+    /// What follows the piece that was given.
+    next: Option<NextPiece>,
+}
+
+impl StreamSource {
+    /// The next piece, put together of small ones.
+    fn next(&mut self, waker: &Waker) -> NextPiece {
+        if let Some(next) = self.next.take() {
+            return next;
+        }
+        let mut context = Context::from_waker(waker);
+        let first = match next_piece(&mut *self.source, &mut context) {
+            NextPiece::Bytes(bytes) if bytes.len() < JOINED / 2 => bytes,
+            next => return next,
+        };
+        let mut joined = BytesMut::from(&first[..]);
+        for _ in 1..PIECES {
+            match next_piece(&mut *self.source, &mut context) {
+                NextPiece::Bytes(bytes) if joined.len() + bytes.len() <= JOINED => {
+                    joined.extend_from_slice(&bytes);
+                }
+                // The waker is registered.
+                NextPiece::Pending => break,
+                next => {
+                    self.next = Some(next);
+                    break;
+                }
+            }
+        }
+        NextPiece::Bytes(Bytes::from(joined))
+    }
+}
+
+impl Http2 {
+    /// The response to a stream has begun: if its body is made while it is sent, remembers its
+    /// source.
+    pub(super) fn begin_pieces(&mut self, stream: StreamId, response: &Response) {
+        let Body::Streamed(body) = response.body() else {
+            return;
+        };
+        if self.session.piece_demand(stream) == PieceDemand::Gone {
+            return;
+        }
+        match body.take() {
+            Some(source) => self.sources.push(StreamSource {
+                stream,
+                source,
+                next: None,
+            }),
+            None => self.session.cut_pieces(stream),
+        }
+    }
+}
+
+impl<S: Service> Worker<S> {
+    /// Gives the session the pieces for which it has room.
+    pub(super) fn feed_pieces(&mut self, http2: &mut Http2) {
+        if http2.sources.is_empty() {
+            return;
+        }
+        // The sources may take long, and responses that are ready do not wait for them.
+        self.send_batch();
+        let waker = http2.waker(&self.mailbox);
+        for mut source in std::mem::take(&mut http2.sources) {
+            let stream = source.stream;
+            match http2.session.piece_demand(stream) {
+                PieceDemand::Gone => continue,
+                PieceDemand::Later => {}
+                PieceDemand::Now => match source.next(&waker) {
+                    NextPiece::Bytes(bytes) => http2.session.give_piece(stream, bytes),
+                    NextPiece::Pending => {}
+                    NextPiece::End => {
+                        http2.session.end_pieces(stream);
+                        continue;
+                    }
+                    NextPiece::Cut { is_panic } => {
+                        self.counters.panics.add(u64::from(is_panic));
+                        http2.session.cut_pieces(stream);
+                        continue;
+                    }
+                },
+            }
+            http2.sources.push(source);
+        }
+        http2.drop_idle_waker();
+    }
+}

@@ -1,0 +1,185 @@
+//! Responses of HTTP/1 whose bodies are made while they are sent.
+//!
+//! The head is sent, then the pieces that the source has, about [`BATCH`] bytes at a time. While
+//! these are on their way the source is not asked. While the source has no piece, the connection is
+//! at [`Stage::Streaming`] and has no deadline: it waits for the server.
+
+use std::task::{Context, Waker};
+use std::time::Duration;
+
+use base_clock::Boottime;
+use rustix::net::sockopt::set_socket_linger;
+
+use super::exchange::Exchange;
+use super::output::Output;
+use super::{After, Connection, NextAction, Stage};
+use crate::body_source::{BodySource, NextPiece, next_piece};
+use crate::h1::Head;
+use crate::limits::OUTPUT;
+use crate::response::Service;
+use crate::worker::Worker;
+
+/// Bytes of pieces that are sent together.
+const BATCH: usize = 32 << 10;
+/// Pieces that are sent together.
+const PIECES: usize = 512;
+
+/// A response whose body is being made.
+pub(super) struct OutgoingBody {
+    /// The request, for the access log.
+    pub(super) request: Option<Head>,
+    pub(super) status: u16,
+    /// None: another response had the source.
+    source: Option<Box<dyn BodySource>>,
+    waker: Option<Waker>,
+    /// HTTP/1.1. Otherwise the end of the connection is the end of the body.
+    is_chunked: bool,
+    has_chunk: bool,
+    /// Bytes of the body that were sent, and those in the queue.
+    sent: u64,
+    queued: u64,
+    /// Bytes since other connections had their turn.
+    turn: usize,
+    /// What follows the last byte.
+    pub(super) after: After,
+}
+
+/// Why no more pieces were queued.
+#[derive(PartialEq, Eq)]
+enum Filled {
+    Enough,
+    Pending,
+    Ended,
+    Cut { is_panic: bool },
+}
+
+impl OutgoingBody {
+    pub(super) fn new(
+        request: Option<Head>,
+        status: u16,
+        source: Option<Box<dyn BodySource>>,
+        is_chunked: bool,
+    ) -> Self {
+        Self {
+            request,
+            status,
+            source,
+            waker: None,
+            is_chunked,
+            has_chunk: false,
+            sent: 0,
+            queued: 0,
+            turn: 0,
+            after: After::Close,
+        }
+    }
+
+    /// Bytes of the body that were handed to the socket.
+    pub(super) const fn sent(&self) -> u64 {
+        self.sent
+    }
+
+    /// Queues what the source has, up to [`BATCH`].
+    fn fill(&mut self, output: &mut Output, waker: &Waker) -> Filled {
+        let mut context = Context::from_waker(waker);
+        for _ in 0..PIECES {
+            let Some(source) = &mut self.source else {
+                return Filled::Cut { is_panic: false };
+            };
+            match next_piece(&mut **source, &mut context) {
+                NextPiece::Bytes(bytes) => {
+                    self.queued += bytes.len() as u64;
+                    let head = self.chunk_head(bytes.len());
+                    output.push_piece(head.as_bytes(), bytes);
+                }
+                NextPiece::Pending => return Filled::Pending,
+                NextPiece::End => {
+                    self.source = None;
+                    return Filled::Ended;
+                }
+                NextPiece::Cut { is_panic } => return Filled::Cut { is_panic },
+            }
+            if output.waiting() >= BATCH {
+                break;
+            }
+        }
+        Filled::Enough
+    }
+
+    /// The line before a chunk, after the end of the chunk before (RFC 9112 section 7.1).
+    fn chunk_head(&mut self, len: usize) -> String {
+        match (
+            self.is_chunked,
+            std::mem::replace(&mut self.has_chunk, true),
+        ) {
+            (false, _) => String::new(),
+            (true, false) => format!("{len:x}\r\n"),
+            (true, true) => format!("\r\n{len:x}\r\n"),
+        }
+    }
+
+    /// The last chunk.
+    const fn end(&self) -> &'static str {
+        match (self.is_chunked, self.has_chunk) {
+            (false, _) => "",
+            (true, false) => "0\r\n\r\n",
+            (true, true) => "\r\n0\r\n\r\n",
+        }
+    }
+}
+
+impl<S: Service> Worker<S> {
+    /// Queues pieces of a body and sends them; none if another stage has begun.
+    pub(super) fn stream_response(
+        &mut self,
+        connection: &mut Connection,
+        exchange: &mut Exchange,
+    ) -> Option<NextAction> {
+        // The source may take long, and responses that are ready do not wait for it.
+        self.send_batch();
+        let Some(mut body) = exchange.output.streamed.take() else {
+            return Some(NextAction::Close);
+        };
+        body.sent += std::mem::take(&mut body.queued);
+        if body.turn > OUTPUT {
+            body.turn = 0;
+            exchange.output.streamed = Some(body);
+            return Some(NextAction::Yield);
+        }
+        let token = connection.token;
+        let waker = match body.waker.take() {
+            Some(waker) => waker,
+            None => self.mailbox.waker(token),
+        };
+        let filled = body.fill(&mut exchange.output, &waker);
+        body.turn += exchange.output.waiting();
+        connection.stage = Stage::Sending(After::Stream);
+        match filled {
+            Filled::Ended => {
+                exchange.now = Boottime::now();
+                exchange.head_since = exchange.now;
+                connection.stage = Stage::Sending(body.after);
+                body.sent += body.queued;
+                exchange.output.push_end(&body, body.end().as_bytes());
+                return None;
+            }
+            Filled::Cut { is_panic } => {
+                self.counters.panics.add(u64::from(is_panic));
+                if !body.is_chunked {
+                    // A reset: the client must not take the end for the end of the body.
+                    let _ = set_socket_linger(&connection.socket, Some(Duration::ZERO));
+                }
+                exchange.output.streamed = Some(body);
+                return Some(NextAction::Close);
+            }
+            Filled::Pending if exchange.output.is_empty() => {
+                connection.stage = Stage::Streaming;
+                connection.deadline = Boottime::NEVER;
+                body.waker = Some(waker);
+            }
+            Filled::Pending | Filled::Enough => body.waker = Some(waker),
+        }
+        exchange.output.streamed = Some(body);
+        (connection.stage == Stage::Streaming).then_some(NextAction::Wait)
+    }
+}
