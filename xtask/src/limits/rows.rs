@@ -83,6 +83,7 @@ const fn field(folder: &'static str, after: &'static str, name: &'static str, un
 }
 
 const HTTP: &str = "server/http";
+const LIBRARY: &str = "server/library";
 const SECURE: &str = "server/http/src/conn/secure_socket";
 const ACME: &str = "server/certificates/src/acme";
 const SITE: &str = "server/site";
@@ -104,7 +105,7 @@ const fn option(name: &'static str, unit: Unit) -> Place {
 
 use Unit::{Bytes, Count, Time};
 
-pub(super) const ROWS: [Row; 64] = [
+pub(super) const ROWS: [Row; 67] = [
     Row {
         what: "request target, head, fields, body",
         amount: "{}, {}, {}, {}",
@@ -204,6 +205,31 @@ pub(super) const ROWS: [Row; 64] = [
             constant(HTTP, "LINGER", Time),
         ],
         past: "closed",
+    },
+    Row {
+        what: "of a program: threads on which handlers may block; requests that wait for one",
+        amount: "{}; {}",
+        places: &[
+            constant(LIBRARY, "BLOCKING_THREADS", Count),
+            constant(LIBRARY, "BLOCKING_QUEUE", Count),
+        ],
+        past: "503 with Retry-After",
+    },
+    Row {
+        what: "of a program: a body before its handler begins to read it; how far its client may be ahead; how far a response that is written may be",
+        amount: "{}; {}; {}",
+        places: &[
+            constant(LIBRARY, "BODY_BEGIN", Bytes),
+            constant(LIBRARY, "BODY_AHEAD", Bytes),
+            constant(LIBRARY, "WRITER_AHEAD", Bytes),
+        ],
+        past: "the handler, the client or the writer waits",
+    },
+    Row {
+        what: "of a program: things of one kind that a page names",
+        amount: "{}",
+        places: &[constant(LIBRARY, "PAGE_IDS", Count)],
+        past: "the page depends on the kind",
     },
     Row {
         what: "reads, and writes, that wait for a database connection",

@@ -146,7 +146,7 @@ impl ServerCertVerifier for Verifier {
 }
 
 impl MakeTlsConnect<Socket> for Tls {
-    type Stream = Stream;
+    type Stream = SecureStream;
     type TlsConnect = Connector;
     type Error = io::Error;
 
@@ -165,9 +165,9 @@ pub(crate) struct Connector {
 }
 
 impl TlsConnect<Socket> for Connector {
-    type Stream = Stream;
+    type Stream = SecureStream;
     type Error = io::Error;
-    type Future = Pin<Box<dyn Future<Output = io::Result<Stream>> + Send>>;
+    type Future = Pin<Box<dyn Future<Output = io::Result<SecureStream>> + Send>>;
 
     fn connect(self, socket: Socket) -> Self::Future {
         Box::pin(async move {
@@ -176,21 +176,21 @@ impl TlsConnect<Socket> for Connector {
             let stream = TlsConnector::from(self.config)
                 .connect(name, socket)
                 .await?;
-            Ok(Stream(stream))
+            Ok(SecureStream(stream))
         })
     }
 }
 
 /// A socket with TLS.
-pub(crate) struct Stream(tokio_rustls::client::TlsStream<Socket>);
+pub(crate) struct SecureStream(tokio_rustls::client::TlsStream<Socket>);
 
-impl TlsStream for Stream {
+impl TlsStream for SecureStream {
     fn channel_binding(&self) -> ChannelBinding {
         ChannelBinding::none()
     }
 }
 
-impl AsyncRead for Stream {
+impl AsyncRead for SecureStream {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -200,7 +200,7 @@ impl AsyncRead for Stream {
     }
 }
 
-impl AsyncWrite for Stream {
+impl AsyncWrite for SecureStream {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,

@@ -236,16 +236,16 @@ impl Output {
         }
     }
 
-    /// The stage in which what is queued is sent, then the rest of a body that is being made; what
-    /// follows.
+    /// The stage in which what is queued is sent, with the pieces that a body has which is being
+    /// made; what follows.
     pub(super) fn sending(&mut self, after: After) -> Stage {
-        Stage::Sending(match &mut self.streamed {
+        match &mut self.streamed {
             Some(streamed) => {
                 streamed.after = after;
-                After::Stream
+                Stage::Streaming
             }
-            None => after,
-        })
+            None => Stage::Sending(after),
+        }
     }
 
     fn add_head(&mut self, head: Head) -> AnsweredRequest {

@@ -1,13 +1,14 @@
 //! Responses of HTTP/1 whose bodies are made while they are sent.
 //!
-//! The head is sent, then the pieces that the source has, about [`BATCH`] bytes at a time. While
-//! these are on their way the source is not asked. While the source has no piece, the connection is
-//! at [`Stage::Streaming`] and has no deadline: it waits for the server.
+//! The head is sent with the first pieces that the source has, about [`BATCH`] bytes at a time.
+//! While these are on their way the source is not asked. While the source has no piece, the
+//! connection is at [`Stage::Streaming`] and has no deadline: it waits for the server.
 
 use std::task::{Context, Waker};
 use std::time::Duration;
 
 use base_clock::Boottime;
+use bytes::Bytes;
 use rustix::net::sockopt::set_socket_linger;
 
 use super::exchange::Exchange;
@@ -22,7 +23,9 @@ use crate::worker::Worker;
 /// Bytes of pieces that are sent together.
 const BATCH: usize = 32 << 10;
 /// Pieces that are sent together.
-const PIECES: usize = 512;
+const PIECES: usize = 1024;
+/// Pieces up to this length are put together.
+const SMALL: usize = 2 << 10;
 
 /// A response whose body is being made.
 pub(super) struct OutgoingBody {
@@ -79,18 +82,25 @@ impl OutgoingBody {
         self.sent
     }
 
-    /// Queues what the source has, up to [`BATCH`].
+    /// Queues what the source has, up to [`BATCH`]: small pieces together in one chunk.
     fn fill(&mut self, output: &mut Output, waker: &Waker) -> Filled {
+        let mut small = Vec::new();
+        let filled = self.gather(output, waker, &mut small);
+        self.push(output, small.into());
+        filled
+    }
+
+    fn gather(&mut self, output: &mut Output, waker: &Waker, small: &mut Vec<u8>) -> Filled {
         let mut context = Context::from_waker(waker);
         for _ in 0..PIECES {
             let Some(source) = &mut self.source else {
                 return Filled::Cut { is_panic: false };
             };
             match next_piece(&mut **source, &mut context) {
+                NextPiece::Bytes(bytes) if bytes.len() <= SMALL => small.extend_from_slice(&bytes),
                 NextPiece::Bytes(bytes) => {
-                    self.queued += bytes.len() as u64;
-                    let head = self.chunk_head(bytes.len());
-                    output.push_piece(head.as_bytes(), bytes);
+                    self.push(output, std::mem::take(small).into());
+                    self.push(output, bytes);
                 }
                 NextPiece::Pending => return Filled::Pending,
                 NextPiece::End => {
@@ -99,11 +109,20 @@ impl OutgoingBody {
                 }
                 NextPiece::Cut { is_panic } => return Filled::Cut { is_panic },
             }
-            if output.waiting() >= BATCH {
+            if output.waiting() + small.len() >= BATCH {
                 break;
             }
         }
         Filled::Enough
+    }
+
+    fn push(&mut self, output: &mut Output, piece: Bytes) {
+        // An empty chunk would be the last one.
+        if !piece.is_empty() {
+            self.queued += piece.len() as u64;
+            let head = self.chunk_head(piece.len());
+            output.push_piece(head.as_bytes(), piece);
+        }
     }
 
     /// The line before a chunk, after the end of the chunk before (RFC 9112 section 7.1).

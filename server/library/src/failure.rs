@@ -1,0 +1,91 @@
+//! Requests that get no answer of the program: what was wrong, as a status and a sentence.
+
+use crate::response::{IntoResponse, Response};
+
+/// Why a request is not answered as it was meant: a status from 400 to 599 and a sentence for the
+/// client. A handler may return it as an error; the library itself makes 400 (a parameter), 404,
+/// 405, 413, 500 (a panic) and 503 (too much at once).
+///
+/// [`Routes::failures`](crate::Routes::failures) says what they look like, all in one place.
+///
+/// ```
+/// use millpond::{Failure, Request, Routes, quick};
+///
+/// let mut routes = Routes::new();
+/// routes.get("/half/{n}", quick(|_: &Request, n: u64| {
+///     if n % 2 == 0 { Ok((n / 2).to_string()) } else { Err(Failure::new(422, "n is odd")) }
+/// }));
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    status: u16,
+    message: String,
+    pub(crate) fields: Vec<(&'static str, String)>,
+}
+
+impl Failure {
+    /// A failure with this status and this sentence, which the client sees. Another status becomes
+    /// 500.
+    #[must_use]
+    pub fn new(status: u16, message: impl Into<String>) -> Self {
+        Self {
+            status: if (400..600).contains(&status) {
+                status
+            } else {
+                500
+            },
+            message: message.into(),
+            fields: Vec::new(),
+        }
+    }
+
+    /// 400 with this sentence.
+    #[must_use]
+    pub fn bad_request(message: impl Into<String>) -> Self {
+        Self::new(400, message)
+    }
+
+    /// 404 without further words.
+    #[must_use]
+    pub fn not_found() -> Self {
+        Self::new(404, "not found")
+    }
+
+    /// Too much at once: 503 with `Retry-After: 1`.
+    pub(crate) fn busy() -> Self {
+        Self::new(503, "too much at once, try again").with_field("Retry-After", "1")
+    }
+
+    /// The same with a field line of the response, such as `Retry-After`.
+    #[must_use]
+    pub fn with_field(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.fields.push((name, value.into()));
+        self
+    }
+
+    /// Its status.
+    #[must_use]
+    pub const fn status(&self) -> u16 {
+        self.status
+    }
+
+    /// Its sentence.
+    #[must_use]
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+}
+
+impl std::fmt::Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Failure {}
+
+impl IntoResponse for Failure {
+    fn into_response(self) -> Response {
+        Response::failed(self)
+    }
+}

@@ -1,0 +1,91 @@
+//! What a handler sees of a request.
+
+use std::borrow::Cow;
+use std::net::SocketAddr;
+
+use bytes::Bytes;
+
+use crate::failure::Failure;
+
+/// A request. It is borrowed: copy what is to outlive the handler.
+#[derive(Clone, Debug)]
+pub struct Request<'a> {
+    http: &'a millpond_http::Request<'a>,
+}
+
+impl<'a> Request<'a> {
+    pub(crate) const fn new(http: &'a millpond_http::Request<'a>) -> Self {
+        Self { http }
+    }
+
+    /// The method, such as `GET`. A HEAD comes to the handler of GET; its body is not sent.
+    #[must_use]
+    pub fn method(&self) -> &'a str {
+        self.http.method
+    }
+
+    /// The path as it was sent, percent-encoded.
+    #[must_use]
+    pub fn path(&self) -> &'a str {
+        self.http.path
+    }
+
+    /// What follows the question mark, percent-encoded.
+    #[must_use]
+    pub fn query(&self) -> Option<&'a str> {
+        self.http.query
+    }
+
+    /// The names and values of the query, decoded, in order.
+    pub fn query_pairs(&self) -> impl Iterator<Item = (Cow<'a, str>, Cow<'a, str>)> + use<'a> {
+        form_urlencoded::parse(self.http.query.unwrap_or_default().as_bytes())
+    }
+
+    /// The value of the first field line with this name, if it is UTF-8. Names are compared without
+    /// regard to case.
+    #[must_use]
+    pub fn field(&self, name: &str) -> Option<&'a str> {
+        std::str::from_utf8(self.http.fields.get(name)?).ok()
+    }
+
+    /// All field lines: name as sent, value without surrounding white space.
+    pub fn fields(&self) -> impl Iterator<Item = (&'a str, &'a [u8])> + use<'a> {
+        self.http.fields.iter()
+    }
+
+    /// The host, with its port if it has one, that the client addressed; none only in HTTP/1.0.
+    #[must_use]
+    pub fn host(&self) -> Option<&str> {
+        self.http.host()
+    }
+
+    /// The address of the client, or of a proxy.
+    #[must_use]
+    pub fn peer(&self) -> SocketAddr {
+        self.http.peer
+    }
+
+    /// The whole body, of any media type, at most `limits.body` bytes. Empty where the handler
+    /// [reads](crate::reading) it. A long one is in a file and not in memory; cloning copies
+    /// nothing.
+    #[must_use]
+    pub fn body(&self) -> &'a Bytes {
+        &self.http.body
+    }
+
+    /// The body as text.
+    ///
+    /// # Errors
+    /// 400 if it is not UTF-8.
+    pub fn text(&self) -> Result<&'a str, Failure> {
+        std::str::from_utf8(&self.http.body).map_err(|error| {
+            let at = error.valid_up_to();
+            Failure::new(400, format!("the body is not UTF-8 at byte {at}"))
+        })
+    }
+
+    /// The fields of a form in the body (`application/x-www-form-urlencoded`), decoded, in order.
+    pub fn form(&self) -> impl Iterator<Item = (Cow<'a, str>, Cow<'a, str>)> + use<'a> {
+        form_urlencoded::parse(&self.http.body)
+    }
+}

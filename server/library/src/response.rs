@@ -1,0 +1,205 @@
+//! What a handler returns.
+
+use std::borrow::Cow;
+
+use bytes::Bytes;
+
+use crate::failure::Failure;
+use crate::stream::Stream;
+
+/// A response: status, media type, field lines and a body.
+///
+/// ```
+/// use millpond::Response;
+///
+/// let response = Response::new("text/csv", "a;b\n").with_field("Cache-Control", "no-store");
+/// assert_eq!(response.status(), 200);
+/// ```
+#[derive(Debug)]
+pub struct Response {
+    pub(crate) status: u16,
+    pub(crate) media_type: Option<Cow<'static, str>>,
+    pub(crate) fields: Vec<(Cow<'static, str>, String)>,
+    pub(crate) content: ResponseContent,
+}
+
+/// What follows the head.
+#[derive(Debug)]
+pub(crate) enum ResponseContent {
+    Empty,
+    Bytes(Bytes),
+    Stream(Stream),
+    /// What the program's function for failures makes of it.
+    Failure(Failure),
+}
+
+impl Response {
+    /// A 200 with a body of this media type.
+    #[must_use]
+    pub fn new(media_type: impl Into<Cow<'static, str>>, body: impl Into<Bytes>) -> Self {
+        Self {
+            status: 200,
+            media_type: Some(media_type.into()),
+            fields: Vec::new(),
+            content: ResponseContent::Bytes(body.into()),
+        }
+    }
+
+    /// A 200 of plain text.
+    #[must_use]
+    pub fn text(body: impl Into<Bytes>) -> Self {
+        Self::new("text/plain; charset=utf-8", body)
+    }
+
+    /// A 200 of HTML.
+    #[must_use]
+    pub fn html(body: impl Into<Bytes>) -> Self {
+        Self::new("text/html; charset=utf-8", body)
+    }
+
+    /// A 200 of XML.
+    #[must_use]
+    pub fn xml(body: impl Into<Bytes>) -> Self {
+        Self::new("application/xml", body)
+    }
+
+    /// A 200 of JSON.
+    #[must_use]
+    pub fn json(body: impl Into<Bytes>) -> Self {
+        Self::new("application/json", body)
+    }
+
+    /// A 200 whose body is made while it is sent.
+    #[must_use]
+    pub fn stream(media_type: impl Into<Cow<'static, str>>, stream: Stream) -> Self {
+        Self {
+            status: 200,
+            media_type: Some(media_type.into()),
+            fields: Vec::new(),
+            content: ResponseContent::Stream(stream),
+        }
+    }
+
+    /// A response without a body, such as 204.
+    #[must_use]
+    pub fn empty(status: u16) -> Self {
+        Self {
+            status,
+            media_type: None,
+            fields: Vec::new(),
+            content: ResponseContent::Empty,
+        }
+    }
+
+    /// A 303: the client asks for `location` by GET. For the end of a form.
+    #[must_use]
+    pub fn see_other(location: impl Into<String>) -> Self {
+        Self::empty(303).with_field("Location", location)
+    }
+
+    pub(crate) fn failed(failure: Failure) -> Self {
+        Self {
+            status: failure.status(),
+            media_type: None,
+            fields: Vec::new(),
+            content: ResponseContent::Failure(failure),
+        }
+    }
+
+    /// The same with another status, from 200 to 599; any other becomes 500.
+    #[must_use]
+    pub fn with_status(mut self, status: u16) -> Self {
+        self.status = if (200..600).contains(&status) {
+            status
+        } else {
+            500
+        };
+        self
+    }
+
+    /// The same with one more field line. Bytes that a value cannot have become spaces, so that no
+    /// value can begin another line. `Content-Type`, `Content-Length`, `Transfer-Encoding`,
+    /// `Connection` and `Date` are the library's own and are left out here.
+    #[must_use]
+    pub fn with_field(
+        mut self,
+        name: impl Into<Cow<'static, str>>,
+        value: impl Into<String>,
+    ) -> Self {
+        let name = name.into();
+        let is_own = OWN_FIELDS.iter().any(|own| name.eq_ignore_ascii_case(own));
+        if !is_own {
+            self.fields.push((name, value.into()));
+        }
+        self
+    }
+
+    /// Its status.
+    #[must_use]
+    pub const fn status(&self) -> u16 {
+        self.status
+    }
+
+    /// Whether it has a field line with this name.
+    pub(crate) fn has_field(&self, name: &str) -> bool {
+        let mut names = self.fields.iter().map(|(name, _)| name);
+        names.any(|found| found.eq_ignore_ascii_case(name))
+    }
+}
+
+const OWN_FIELDS: [&str; 5] = [
+    "content-type",
+    "content-length",
+    "transfer-encoding",
+    "connection",
+    "date",
+];
+
+/// What a handler may return: a [`Response`], a text, nothing (204), an [`Option`] (404 without a
+/// value), or a [`Result`] whose error is a response too, such as a [`Failure`].
+pub trait IntoResponse {
+    /// The response.
+    fn into_response(self) -> Response;
+}
+
+impl IntoResponse for Response {
+    fn into_response(self) -> Response {
+        self
+    }
+}
+
+impl IntoResponse for &'static str {
+    fn into_response(self) -> Response {
+        Response::text(self)
+    }
+}
+
+impl IntoResponse for String {
+    fn into_response(self) -> Response {
+        Response::text(self)
+    }
+}
+
+impl IntoResponse for () {
+    fn into_response(self) -> Response {
+        Response::empty(204)
+    }
+}
+
+impl<T: IntoResponse> IntoResponse for Option<T> {
+    fn into_response(self) -> Response {
+        match self {
+            Some(response) => response.into_response(),
+            None => Response::failed(Failure::not_found()),
+        }
+    }
+}
+
+impl<T: IntoResponse, E: IntoResponse> IntoResponse for Result<T, E> {
+    fn into_response(self) -> Response {
+        match self {
+            Ok(response) => response.into_response(),
+            Err(error) => error.into_response(),
+        }
+    }
+}

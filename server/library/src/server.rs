@@ -1,0 +1,406 @@
+//! A server: listeners, workers, the threads that may block, and their end.
+
+use std::io;
+use std::net::SocketAddr;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use millpond_access_log::AccessLog;
+use millpond_http::{Limits, Listener, ServerConfig, Stats, WorkerGroup, listen_group, run_worker};
+use parking_lot::Mutex;
+use rustix::thread::sched_getaffinity;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+use crate::error::StartError;
+use crate::limits::{BLOCKING_QUEUE, BLOCKING_THREADS};
+use crate::pool::BlockingPool;
+use crate::routes::Routes;
+use crate::service::{RouteService, Shared};
+use crate::tls;
+
+/// Time that workers have beyond the drain to close what is left.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// Settings of a server; [`serve`](ServerSettings::serve) starts it.
+///
+/// ```
+/// use std::time::Duration;
+/// use millpond::{Limits, Routes, ServerSettings};
+///
+/// let server = ServerSettings::new()
+///     .listen("127.0.0.1:0")
+///     .workers(2)
+///     .limits(Limits { body: 64 << 10, idle_timeout: Duration::from_secs(5), ..Limits::default()
+///   })
+///     .serve(Routes::new())?;
+/// println!("{}", server.url());
+/// # Ok::<(), millpond::StartError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct ServerSettings {
+    listen: String,
+    workers: usize,
+    limits: Limits,
+    blocking_threads: usize,
+    blocking_queue: usize,
+    access_log: Option<PathBuf>,
+    tls: Option<Arc<ServerConfig>>,
+    tls_files: Option<[PathBuf; 2]>,
+}
+
+impl Default for ServerSettings {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl ServerSettings {
+    /// `127.0.0.1:8080`, a worker for each core, 32 threads that may block with 256 places in their
+    /// queue, the limits of `millpond serve`, no log.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            listen: "127.0.0.1:8080".to_owned(),
+            workers: 0,
+            limits: Limits::default(),
+            blocking_threads: BLOCKING_THREADS,
+            blocking_queue: BLOCKING_QUEUE,
+            access_log: None,
+            tls: None,
+            tls_files: None,
+        }
+    }
+
+    /// The address with its port; port 0 is any free one, which [`WebServer::address`] says.
+    #[must_use]
+    pub fn listen(mut self, address: impl Into<String>) -> Self {
+        self.listen = address.into();
+        self
+    }
+
+    /// Threads that serve connections; 0 is one for each core.
+    #[must_use]
+    pub fn workers(mut self, count: usize) -> Self {
+        self.workers = count;
+        self
+    }
+
+    /// What a client may ask of a connection, and how long it may take: the names are those of
+    /// `[limits]` in `millpond.toml`.
+    #[must_use]
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Threads for handlers that [may block](crate::blocking), at least 1. They are started when
+    /// they are needed first.
+    #[must_use]
+    pub fn blocking_threads(mut self, count: usize) -> Self {
+        self.blocking_threads = count;
+        self
+    }
+
+    /// Requests that may wait for such a thread; one more is answered with 503 at once.
+    #[must_use]
+    pub fn blocking_queue(mut self, count: usize) -> Self {
+        self.blocking_queue = count;
+        self
+    }
+
+    /// Writes a line for each request, in the combined format; `-` is standard output.
+    #[must_use]
+    pub fn access_log(mut self, path: impl Into<PathBuf>) -> Self {
+        self.access_log = Some(path.into());
+        self
+    }
+
+    /// Serves https and HTTP/2 with a certificate (and those of the authorities above it) and its
+    /// key, from files in PEM.
+    #[must_use]
+    pub fn tls_files(mut self, certificate: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Self {
+        self.tls_files = Some([certificate.into(), key.into()]);
+        self
+    }
+
+    /// Serves https with this configuration of `rustls`. With `h2` among its `alpn_protocols`,
+    /// clients speak HTTP/2.
+    #[must_use]
+    pub fn tls(mut self, config: Arc<ServerConfig>) -> Self {
+        self.tls = Some(config);
+        self
+    }
+
+    /// Starts the server.
+    ///
+    /// # Errors
+    /// A mistake in a route, an address that is none or is taken, a log that cannot be written.
+    pub fn serve(self, routes: Routes) -> Result<WebServer, StartError> {
+        routes.check()?;
+        let address = self.listen.parse::<SocketAddr>();
+        let address = address.map_err(|_| StartError::Address(self.listen.clone()))?;
+        let tls = match &self.tls_files {
+            Some([certificate, key]) => {
+                Some(tls::from_files(certificate, key).map_err(StartError::Tls)?)
+            }
+            None => self.tls.clone(),
+        };
+        let workers = match self.workers {
+            0 => sched_getaffinity(None).map_or(1, |cores| cores.count().max(1) as usize),
+            workers => workers,
+        };
+        let sockets = listen_group(address, workers)
+            .map_err(|error| StartError::Listen { address, error })?;
+        let log = match &self.access_log {
+            Some(path) => Some(
+                AccessLog::open(path).map_err(|error| StartError::AccessLog {
+                    path: path.clone(),
+                    error,
+                })?,
+            ),
+            None => None,
+        };
+        let address = sockets
+            .first()
+            .map_or(Ok(address), |socket| socket.local_addr());
+        let address = address.map_err(StartError::Threads)?;
+        let shared = Arc::new(Shared {
+            routes,
+            pool: BlockingPool::new(self.blocking_threads, self.blocking_queue),
+            log,
+        });
+        let listeners = sockets.into_iter().map(|socket| Listener {
+            socket,
+            tls: tls.clone(),
+            fields: String::new(),
+        });
+        let is_secure = tls.is_some();
+        let server = WebServer::start(
+            listeners.collect(),
+            &self.limits,
+            &shared,
+            address,
+            is_secure,
+        );
+        server.map_err(StartError::Threads)
+    }
+}
+
+/// A server that runs. Dropping it shuts it down.
+#[derive(Debug)]
+pub struct WebServer {
+    address: SocketAddr,
+    is_secure: bool,
+    group: Arc<WorkerGroup>,
+    shared: SharedServer,
+    workers: Vec<JoinHandle<()>>,
+    // In a lock, so that threads may share the server.
+    ended: Mutex<Receiver<Result<(), String>>>,
+    drain: Duration,
+}
+
+struct SharedServer(Arc<Shared>);
+
+impl std::fmt::Debug for SharedServer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SharedServer").finish_non_exhaustive()
+    }
+}
+
+/// Shuts a server down, from any thread. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct ShutdownHandle(Arc<WorkerGroup>);
+
+impl ShutdownHandle {
+    /// No new connections are accepted, idle ones are closed, requests in flight are answered for
+    /// at most `limits.drain_timeout`. Returns at once; [`WebServer::wait`] waits.
+    pub fn shutdown(&self) {
+        self.0.shutdown();
+    }
+}
+
+/// A server that did not end well.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum ServeError {
+    /// A worker ended by itself.
+    Worker(String),
+    /// Handlers that must not block did: this number of workers did not end in time.
+    Stuck(usize),
+    /// Signals cannot be listened for.
+    Signals(io::Error),
+}
+
+impl std::fmt::Display for ServeError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Worker(reason) => write!(f, "a worker ended: {reason}"),
+            Self::Stuck(workers) => write!(
+                f,
+                "{workers} workers did not end in time: a handler that is not `blocking` blocks"
+            ),
+            Self::Signals(error) => write!(f, "cannot listen for signals: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for ServeError {}
+
+impl WebServer {
+    fn start(
+        listeners: Vec<Listener>,
+        limits: &Limits,
+        shared: &Arc<Shared>,
+        address: SocketAddr,
+        is_secure: bool,
+    ) -> io::Result<Self> {
+        let group = WorkerGroup::new();
+        let (end, ended) = mpsc::channel();
+        let mut server = Self {
+            address,
+            is_secure,
+            group: Arc::clone(&group),
+            shared: SharedServer(Arc::clone(shared)),
+            workers: Vec::with_capacity(listeners.len()),
+            ended: Mutex::new(ended),
+            drain: limits.drain_timeout,
+        };
+        for (number, listener) in listeners.into_iter().enumerate() {
+            let (group, shared) = (Arc::clone(&group), Arc::clone(shared));
+            let (limits, end) = (limits.clone(), end.clone());
+            let work = move || {
+                let service = RouteService::new(shared);
+                let asked = Arc::clone(&group);
+                let serve = || run_worker(listener, service, limits, group);
+                let served = match catch_unwind(AssertUnwindSafe(serve)) {
+                    Ok(Ok(())) if asked.is_shutdown() => Ok(()),
+                    Ok(Ok(())) => Err("it stopped by itself".to_owned()),
+                    Ok(Err(error)) => Err(error.to_string()),
+                    Err(_) => Err("it panicked".to_owned()),
+                };
+                // The server may be gone.
+                let _ = end.send(served);
+            };
+            let name = format!("worker-{number}");
+            // Dropping the server ends the workers that were started.
+            let worker = thread::Builder::new().name(name).spawn(work)?;
+            server.workers.push(worker);
+        }
+        Ok(server)
+    }
+
+    /// Where it answers.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The same as the beginning of a URL, without a slash at its end.
+    #[must_use]
+    pub fn url(&self) -> String {
+        let scheme = if self.is_secure { "https" } else { "http" };
+        format!("{scheme}://{}", self.address)
+    }
+
+    /// Shuts it down from elsewhere.
+    #[must_use]
+    pub fn handle(&self) -> ShutdownHandle {
+        ShutdownHandle(Arc::clone(&self.group))
+    }
+
+    /// What its connections have done since the start.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        self.group.stats()
+    }
+
+    /// Waits until a [handle](WebServer::handle) has shut it down and the requests in flight are
+    /// answered.
+    ///
+    /// # Errors
+    /// [`ServeError::Worker`], after which the others are shut down; [`ServeError::Stuck`].
+    pub fn wait(mut self) -> Result<(), ServeError> {
+        let first = match self.ended.get_mut().recv() {
+            Ok(Err(reason)) => Err(ServeError::Worker(reason)),
+            Ok(Ok(())) | Err(_) => Ok(()),
+        };
+        self.group.shutdown();
+        let rest = self.finish(1);
+        first.and(rest)
+    }
+
+    /// Shuts it down and waits for the end.
+    ///
+    /// # Errors
+    /// [`ServeError::Stuck`].
+    pub fn shutdown(mut self) -> Result<(), ServeError> {
+        self.group.shutdown();
+        self.finish(0)
+    }
+
+    /// Waits for SIGTERM or SIGINT, or for a handle, and shuts it down. A second signal ends the
+    /// process at once.
+    ///
+    /// # Errors
+    /// [`ServeError::Signals`]; those of [`wait`](WebServer::wait).
+    pub fn run_until_signal(self) -> Result<(), ServeError> {
+        let mut signals = Signals::new([SIGTERM, SIGINT]).map_err(ServeError::Signals)?;
+        let (listening, handle) = (signals.handle(), self.handle());
+        let listener = thread::spawn(move || {
+            for (number, signal) in signals.forever().enumerate() {
+                if number > 0 {
+                    let _ = signal_hook::low_level::emulate_default_handler(signal);
+                }
+                handle.shutdown();
+            }
+        });
+        let ended = self.wait();
+        listening.close();
+        let _ = listener.join();
+        ended
+    }
+
+    /// Waits for the workers, of which `gone` have ended, and ends the threads that may block.
+    fn finish(&mut self, gone: usize) -> Result<(), ServeError> {
+        let workers = std::mem::take(&mut self.workers);
+        let mut left = workers.len().saturating_sub(gone);
+        let mut failed = Ok(());
+        while left > 0 {
+            match self.ended.get_mut().recv_timeout(self.drain + GRACE) {
+                Ok(ended) => {
+                    left -= 1;
+                    failed = failed.and(ended.map_err(ServeError::Worker));
+                }
+                Err(RecvTimeoutError::Timeout) => break,
+                // Each worker sends before it ends.
+                Err(RecvTimeoutError::Disconnected) => left = 0,
+            }
+        }
+        self.shared.0.pool.stop();
+        if left > 0 {
+            return Err(ServeError::Stuck(left));
+        }
+        for worker in workers {
+            // It has sent its last message.
+            let _ = worker.join();
+        }
+        if let Some(log) = &self.shared.0.log {
+            log.stop();
+        }
+        failed
+    }
+}
+
+impl Drop for WebServer {
+    fn drop(&mut self) {
+        if !self.workers.is_empty() {
+            self.group.shutdown();
+            let _ = self.finish(0);
+        }
+    }
+}

@@ -1,0 +1,268 @@
+//! From a request of the connections to the handler of its route, and back.
+
+use std::cell::RefCell;
+use std::net::SocketAddr;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use millpond_access_log::{AccessLog, LogLine};
+use millpond_http::{BodyHandling, Reply, Service, path};
+
+use crate::failure::Failure;
+use crate::handler::{HandlerCall, PageJob, ReadingJob, RequestJob};
+use crate::param::ParamTexts;
+use crate::pool::BlockingPool;
+use crate::reading::{ArrivingBody, BodyReader};
+use crate::request::Request;
+use crate::response::{Response, ResponseContent};
+use crate::routes::{FoundRoute, Route, Routes};
+use crate::slot::slot;
+use crate::store::Store;
+use crate::stored::{PageRequest, answer_hit};
+
+type HttpRequest<'a> = millpond_http::Request<'a>;
+
+/// What all workers share.
+pub(crate) struct Shared {
+    pub(crate) routes: Routes,
+    pub(crate) pool: Arc<BlockingPool>,
+    pub(crate) log: Option<AccessLog>,
+}
+
+/// The service of one worker.
+pub(crate) struct RouteService {
+    shared: Arc<Shared>,
+    key: RefCell<Vec<u8>>,
+}
+
+impl RouteService {
+    pub(crate) fn new(shared: Arc<Shared>) -> Self {
+        Self {
+            shared,
+            key: RefCell::default(),
+        }
+    }
+
+    fn run(&self, route: &Route, texts: &ParamTexts<'_>, http: &HttpRequest<'_>) -> Reply {
+        let shared = &self.shared;
+        if let Some(limit) = route.handler.body_limit
+            && http.body.len() as u64 > limit
+        {
+            return self.fail(too_large(limit));
+        }
+        match &route.handler.call {
+            HandlerCall::Quick(call) => {
+                let call = AssertUnwindSafe(|| call(&Request::new(http), texts));
+                match catch_unwind(call) {
+                    Ok(Ok(response)) => shared.render(response).into(),
+                    Ok(Err(failure)) => self.fail(failure),
+                    Err(_) => shared.render_panic().into(),
+                }
+            }
+            HandlerCall::Blocking(begin) => match begin(texts) {
+                Ok(job) => self.block(http, job),
+                Err(failure) => self.fail(failure),
+            },
+            HandlerCall::Reading(begin) => match begin(texts) {
+                Ok(job) => self.read_whole(http, job),
+                Err(failure) => self.fail(failure),
+            },
+            HandlerCall::Stored(store, begin) => self.stored(route, store, texts, http, begin),
+        }
+    }
+
+    fn stored(
+        &self,
+        route: &Route,
+        store: &Store,
+        texts: &ParamTexts<'_>,
+        http: &HttpRequest<'_>,
+        begin: &dyn Fn(&ParamTexts<'_>) -> Result<PageJob, Failure>,
+    ) -> Reply {
+        let mut key = self.key.borrow_mut();
+        key.clear();
+        key.extend_from_slice(&route.number.to_le_bytes());
+        texts.push_key(&mut key);
+        if let Ok(hit) = store.pages().get(&key, http.received) {
+            return answer_hit(&self.shared, store, &key, hit, http);
+        }
+        match begin(texts) {
+            Ok(job) => {
+                let page = PageRequest {
+                    shared: Arc::clone(&self.shared),
+                    store: store.clone(),
+                    key: key.clone(),
+                    request: http.to_owned(),
+                    job,
+                };
+                Reply::later(page.answer())
+            }
+            Err(failure) => self.fail(failure),
+        }
+    }
+
+    /// Calls a handler on a thread of the pool, unless its client goes away before.
+    fn block(&self, http: &HttpRequest<'_>, job: RequestJob) -> Reply {
+        let request = http.to_owned();
+        let (answer, receiver) = slot();
+        let submitted = self.shared.pool.submit(Box::new(move || {
+            if !answer.is_unwanted() {
+                answer.send(job(&Request::new(&request.as_request())));
+            }
+        }));
+        if submitted.is_err() {
+            return self.fail(Failure::busy());
+        }
+        let shared = Arc::clone(&self.shared);
+        Reply::later(async move {
+            match receiver.await {
+                Some(response) => shared.render(response),
+                None => shared.render_panic(),
+            }
+        })
+    }
+
+    /// A body that is there, because it is empty.
+    fn read_whole(&self, http: &HttpRequest<'_>, job: ReadingJob) -> Reply {
+        let body = BodyReader::whole(http.body.clone());
+        self.block(http, Box::new(move |request| job(request, body)))
+    }
+
+    fn fail(&self, failure: Failure) -> Reply {
+        self.shared.render(Response::failed(failure)).into()
+    }
+
+    /// What becomes of a body, by the route of its request.
+    fn body(&self, http: &HttpRequest<'_>) -> BodyHandling {
+        let refuse = |failure| BodyHandling::Refused(self.shared.render(Response::failed(failure)));
+        let Ok(path) = path::normalize(http.path) else {
+            // The request is answered when it is there.
+            return BodyHandling::Whole;
+        };
+        let found = self.shared.routes.find(http.method, &path, http.query);
+        let FoundRoute::Route(route, texts) = found else {
+            return BodyHandling::Whole;
+        };
+        let handler = &route.handler;
+        if let Some(limit) = handler.body_limit
+            && length(http).is_some_and(|length| length > limit)
+        {
+            return refuse(too_large(limit));
+        }
+        let HandlerCall::Reading(begin) = &handler.call else {
+            return BodyHandling::Whole;
+        };
+        match begin(&texts) {
+            Ok(job) => {
+                let limit = handler.body_limit.unwrap_or(u64::MAX);
+                let body = ArrivingBody::new(&self.shared, http.to_owned(), job, limit);
+                BodyHandling::Streamed(Box::new(body))
+            }
+            Err(failure) => refuse(failure),
+        }
+    }
+}
+
+pub(crate) fn too_large(limit: u64) -> Failure {
+    Failure::new(413, format!("the body is longer than {limit} bytes"))
+}
+
+/// What the client says of the length of the body.
+fn length(http: &HttpRequest<'_>) -> Option<u64> {
+    let text = std::str::from_utf8(http.fields.get("content-length")?).ok()?;
+    text.trim().parse().ok()
+}
+
+impl Service for RouteService {
+    fn call(&self, http: &HttpRequest<'_>) -> Reply {
+        let path = match path::normalize(http.path) {
+            Ok(path) => path,
+            Err(_) if http.path == "*" => return Reply::Ready(methods(ALL_METHODS)),
+            Err(error) => return self.fail(Failure::new(400, error.to_string())),
+        };
+        match self.shared.routes.find(http.method, &path, http.query) {
+            FoundRoute::Route(route, texts) => self.run(route, &texts, http),
+            FoundRoute::Methods(allowed) => Reply::Ready(methods(&allowed)),
+            FoundRoute::Failure(failure) => self.fail(failure),
+        }
+    }
+
+    fn body_begins(&self, http: &HttpRequest<'_>) -> BodyHandling {
+        self.body(http)
+    }
+
+    fn wants_done(&self) -> bool {
+        self.shared.log.is_some()
+    }
+
+    fn done(&self, request: &HttpRequest<'_>, status: u16, body_bytes: u64) {
+        if let Some(log) = &self.shared.log {
+            log.record(&LogLine {
+                peer: request.peer.ip(),
+                method: request.method.as_bytes(),
+                target: request.target.as_bytes(),
+                version: request.version.as_str(),
+                status,
+                bytes: body_bytes,
+                referer: request.fields.get("referer"),
+                user_agent: request.fields.get("user-agent"),
+            });
+        }
+    }
+
+    fn refused(&self, peer: SocketAddr, status: u16) {
+        if let Some(log) = &self.shared.log {
+            // What it asked for was not understood.
+            log.record(&LogLine {
+                peer: peer.ip(),
+                method: b"",
+                target: b"",
+                version: "",
+                status,
+                bytes: 0,
+                referer: None,
+                user_agent: None,
+            });
+        }
+    }
+}
+
+const ALL_METHODS: &str = "DELETE, GET, HEAD, OPTIONS, PATCH, POST, PUT";
+
+fn methods(allowed: &str) -> millpond_http::Response {
+    millpond_http::Response::builder(204)
+        .field("Allow", allowed)
+        .empty()
+}
+
+impl Shared {
+    /// The response as the connections send it.
+    pub(crate) fn render(&self, response: Response) -> millpond_http::Response {
+        let response = match response.content {
+            ResponseContent::Failure(failure) => self.routes.show(&failure),
+            _ => response,
+        };
+        let mut head = millpond_http::Response::builder(response.status);
+        if let Some(media_type) = &response.media_type {
+            head = head
+                .field("Content-Type", media_type)
+                .field("X-Content-Type-Options", "nosniff");
+        }
+        for (name, value) in &response.fields {
+            head = head.field(name, value);
+        }
+        match response.content {
+            ResponseContent::Empty | ResponseContent::Failure(_) => head.empty(),
+            ResponseContent::Bytes(bytes) => head.body(bytes),
+            ResponseContent::Stream(stream) => match stream.begin(&self.pool) {
+                Ok(body) => head.streamed(body),
+                Err(_) => self.render(Response::failed(Failure::busy())),
+            },
+        }
+    }
+
+    /// The answer where a handler has panicked.
+    pub(crate) fn render_panic(&self) -> millpond_http::Response {
+        self.render(Response::failed(Failure::new(500, "internal server error")))
+    }
+}

@@ -1,0 +1,280 @@
+//! A page from the store, and how it is made.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use base_clock::Boottime;
+use bytes::Bytes;
+use millpond_http::{OwnedRequest, Parts, Prepared, Reply, Validity, ValidityCheck};
+use millpond_store::{Class, Fill, FillOutcome, FlightEnd, Hit, Joined, Need, Permit};
+
+use crate::failure::Failure;
+use crate::handler::PageJob;
+use crate::page::Page;
+use crate::response::{Response, ResponseContent};
+use crate::service::Shared;
+use crate::slot::slot;
+use crate::store::{ProgramFeed, Store, StoredPage};
+
+/// Two are enough, unless fills panic or are cancelled: a request that starts again joins a flight
+/// that has not begun.
+const ATTEMPTS: usize = 8;
+
+type PagePermit = Permit<StoredPage, ProgramFeed>;
+
+/// Fields that [`Prepared`] writes by itself.
+const PREPARED_FIELDS: [&str; 3] = ["etag", "last-modified", "accept-ranges"];
+
+/// What a hit gives to a request.
+pub(crate) fn answer_hit(
+    shared: &Arc<Shared>,
+    store: &Store,
+    key: &[u8],
+    hit: Hit<StoredPage, ProgramFeed>,
+    request: &millpond_http::Request<'_>,
+) -> Reply {
+    let StoredPage::Page(prepared) = &*hit else {
+        // Failures are never kept.
+        return shared.render_panic().into();
+    };
+    let wanted = prepared.wanted(request);
+    if let Some(coding) = wanted {
+        let (store, key) = (store.clone(), Box::<[u8]>::from(key));
+        let page = Arc::clone(hit.value());
+        // Without a thread for it the next request asks again.
+        let _ = shared.pool.submit(Box::new(move || {
+            if let StoredPage::Page(prepared) = &*page {
+                let added = prepared.make(coding);
+                store.pages().grow(&key, &page, added);
+            }
+        }));
+    }
+    // Before the response is made: the check compares which codings there were.
+    let may_repeat = request.wants_validity && wanted.is_none();
+    let codings = may_repeat.then(|| {
+        let accepts = request.fields.get("accept-encoding").is_some();
+        accepts.then(|| prepared.codings())
+    });
+    let response = prepared.respond(request, Bytes::new());
+    let validity = codings.map(|codings| Validity::Check(Box::new(PageCheck { hit, codings })));
+    Reply::reusable(response, validity)
+}
+
+/// Whether a response made of a hit is that of the same request again.
+struct PageCheck {
+    hit: Hit<StoredPage, ProgramFeed>,
+    /// If the request takes codings: those that existed.
+    codings: Option<u8>,
+}
+
+impl ValidityCheck for PageCheck {
+    fn is_valid(&self, received: Boottime) -> bool {
+        let codings = match &*self.hit {
+            StoredPage::Page(prepared) => prepared.codings(),
+            StoredPage::Failed(_) => return false,
+        };
+        self.codings.is_none_or(|before| before == codings) && self.hit.is_valid(received)
+    }
+
+    fn is_over(&self) -> bool {
+        self.hit.is_over()
+    }
+}
+
+/// A request for a page that is not in the store.
+pub(crate) struct PageRequest {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) store: Store,
+    pub(crate) key: Vec<u8>,
+    pub(crate) request: OwnedRequest,
+    pub(crate) job: PageJob,
+}
+
+/// What a leader gets of what it has made.
+enum MadePage {
+    Shared(Arc<StoredPage>),
+    /// With a cookie in it: for this request alone.
+    Alone(Response),
+}
+
+impl PageRequest {
+    /// Waits for the page, or makes it.
+    pub(crate) async fn answer(self) -> millpond_http::Response {
+        let mut need = match self.store.pages().healthy(Boottime::now()) {
+            true => Need::Any,
+            false => Need::Unbegun,
+        };
+        for _ in 0..ATTEMPTS {
+            match self.store.pages().join(&self.key, need) {
+                Joined::Lead(permit) => {
+                    // Between the look and the join another flight may have landed.
+                    if need == Need::Any
+                        && let Some(page) = self.look()
+                    {
+                        return self.respond(&page);
+                    }
+                    return self.lead(Some(permit)).await;
+                }
+                Joined::Wait(waiter) => match waiter.await {
+                    FlightEnd::Value(page) => return self.respond(&page),
+                    FlightEnd::Private => return self.lead(None).await,
+                    FlightEnd::Retry => {
+                        if let Some(page) = self.look() {
+                            return self.respond(&page);
+                        }
+                        need = Need::Unbegun;
+                    }
+                },
+                Joined::Refused => break,
+            }
+        }
+        self.shared.render(Response::failed(Failure::busy()))
+    }
+
+    fn look(&self) -> Option<Arc<StoredPage>> {
+        let hit = self.store.pages().get(&self.key, Boottime::now()).ok()?;
+        Some(hit.value().clone())
+    }
+
+    fn respond(&self, page: &StoredPage) -> millpond_http::Response {
+        match page {
+            StoredPage::Page(prepared) => {
+                prepared.respond(&self.request.as_request(), Bytes::new())
+            }
+            StoredPage::Failed(failure) => self.shared.render(Response::failed(failure.clone())),
+        }
+    }
+
+    /// Makes the page on a thread, with a permit for all who wait. The thread stores it, so it is
+    /// there for them even if this client goes away.
+    async fn lead(mut self, permit: Option<PagePermit>) -> millpond_http::Response {
+        let permit = match permit {
+            Some(mut permit) => {
+                permit.begin().await;
+                Some(permit)
+            }
+            None => None,
+        };
+        let (sender, made) = slot();
+        let (shared, store) = (Arc::clone(&self.shared), self.store.clone());
+        let job = std::mem::replace(&mut self.job, Box::new(|_| Response::empty(500)));
+        let submitted = self.shared.pool.submit(Box::new(move || {
+            sender.send(make(&shared, &store, job, permit));
+        }));
+        if submitted.is_err() {
+            return self.shared.render(Response::failed(Failure::busy()));
+        }
+        match made.await {
+            Some(MadePage::Shared(page)) => self.respond(&page),
+            Some(MadePage::Alone(response)) => self.shared.render(response),
+            None => self.shared.render(Response::failed(Failure::busy())),
+        }
+    }
+}
+
+/// Makes a page, and gives it to the store and to those who wait.
+fn make(shared: &Shared, store: &Store, job: PageJob, permit: Option<PagePermit>) -> MadePage {
+    let began = Boottime::now();
+    let snapshot = store.snapshot();
+    let mut page = Page::default();
+    let fail = |failure: Failure, permit: Option<PagePermit>| {
+        let value = Arc::new(StoredPage::Failed(failure));
+        if let Some(permit) = permit {
+            permit.fail(value.clone());
+        }
+        MadePage::Shared(value)
+    };
+    let response = match catch_unwind(AssertUnwindSafe(|| job(&mut page))) {
+        Ok(response) => response,
+        Err(_) => return fail(Failure::new(500, "internal server error"), permit),
+    };
+    let response = match response.content {
+        ResponseContent::Failure(failure) if failure.status() >= 500 => {
+            return fail(failure, permit);
+        }
+        ResponseContent::Failure(failure) => shared.routes.show(&failure),
+        _ => response,
+    };
+    if response.has_field("set-cookie") {
+        // It is meant for one visitor.
+        if let Some(permit) = permit {
+            permit.alone();
+        }
+        return MadePage::Alone(response);
+    }
+    let class = match response.status {
+        404 | 410 => Class::Negative,
+        _ => Class::Normal,
+    };
+    let value = match prepare(response) {
+        Ok(prepared) => Arc::new(StoredPage::Page(prepared)),
+        Err(failure) => return fail(failure, permit),
+    };
+    let Some(permit) = permit else {
+        return MadePage::Shared(value);
+    };
+    if !page.may_be_kept() {
+        permit.give(value.clone());
+        return MadePage::Shared(value);
+    }
+    let outcome = permit.complete(Fill {
+        value: value.clone(),
+        tags: store.tags(&page),
+        snapshot,
+        position: snapshot,
+        expires: page.max_age.map(|age| began.plus(age)),
+        class,
+        cost: Boottime::now().since(began),
+    });
+    debug_assert!(matches!(
+        outcome,
+        FillOutcome::Stored | FillOutcome::Fenced | FillOutcome::Outlived
+    ));
+    MadePage::Shared(value)
+}
+
+/// The response with its heads made once.
+fn prepare(response: Response) -> Result<Prepared, Failure> {
+    let body = match response.content {
+        ResponseContent::Bytes(bytes) => bytes,
+        ResponseContent::Empty => Bytes::new(),
+        ResponseContent::Stream(_) => {
+            return Err(Failure::new(500, "a page of the store cannot be a stream"));
+        }
+        ResponseContent::Failure(failure) => return Err(failure),
+    };
+    let mut fields: Vec<(&str, &str)> = response
+        .fields
+        .iter()
+        .map(|(name, value)| (&**name, &**value))
+        .filter(|(name, _)| {
+            !PREPARED_FIELDS
+                .iter()
+                .any(|own| name.eq_ignore_ascii_case(own))
+        })
+        .collect();
+    let mut names = fields.iter().map(|(name, _)| name);
+    if !names.any(|name| name.eq_ignore_ascii_case("cache-control")) {
+        // Browsers ask each time, and get a 304 as long as nothing has changed.
+        fields.push(("Cache-Control", "no-cache"));
+    }
+    let media_type = response.media_type.as_deref();
+    let media_type = media_type.unwrap_or("text/plain; charset=utf-8");
+    Ok(Prepared::new(Parts {
+        status: response.status,
+        media_type,
+        fields: &fields,
+        body,
+        last_modified: None,
+        compressible: is_compressible(media_type),
+    }))
+}
+
+/// Whether compressing content of this type is worth while.
+fn is_compressible(media_type: &str) -> bool {
+    let essence = media_type.split(';').next().unwrap_or_default().trim();
+    let essence = essence.to_ascii_lowercase();
+    let is_text = essence.starts_with("text/");
+    let endings = ["json", "xml", "javascript", "yaml", "toml", "sql", "wasm"];
+    is_text || endings.iter().any(|ending| essence.ends_with(ending))
+}

@@ -1,0 +1,359 @@
+//! Bodies that are made while they are sent.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use base_clock::Deadline;
+use bytes::Bytes;
+use millpond_http::{BodyCut, BodySource, StreamedBody};
+use parking_lot::{Condvar, Mutex};
+
+use crate::limits::WRITER_AHEAD;
+use crate::pool::{BlockingPool, PoolFull};
+use crate::slot::{SlotReceiver, slot};
+
+/// Pieces that one thread makes in a row: up to this length, or for this time.
+const ROW: usize = 16 << 10;
+const ROW_TIME: Duration = Duration::from_millis(5);
+
+/// A body that is made while it is sent: as much as the client takes, and a little more. HTTP/1.1
+/// sends it in chunks, HTTP/2 in frames.
+///
+/// If the client goes away, or the server ends, the iterator is dropped, and a writer gets
+/// [`BrokenPipe`](io::ErrorKind::BrokenPipe) at its next write.
+///
+/// ```
+/// use millpond::{Request, Response, Routes, Stream, quick};
+///
+/// let mut routes = Routes::new();
+/// routes.get("/numbers/{n}", quick(|_: &Request, n: u32| {
+///     let lines = (0..n).map(|n| format!("{n}\n"));
+///     Response::stream("text/plain", Stream::quick(lines))
+/// }));
+/// ```
+pub struct Stream(StreamKind);
+
+type Pieces = Box<dyn Iterator<Item = Result<Bytes, BodyCut>> + Send>;
+type WriteJob = Box<dyn FnOnce(&mut StreamWriter) -> io::Result<()> + Send>;
+
+enum StreamKind {
+    Quick(Pieces),
+    Blocking(Pieces),
+    Writer(WriteJob),
+}
+
+/// A piece of a [`Stream`]: bytes, a text, or a [`Result`] of them, whose error ends the response
+/// so that the client sees that it is not complete.
+pub trait Piece {
+    #[doc(hidden)]
+    fn into_bytes(self) -> Option<Bytes>;
+}
+
+impl Piece for Bytes {
+    fn into_bytes(self) -> Option<Bytes> {
+        Some(self)
+    }
+}
+
+impl Piece for Vec<u8> {
+    fn into_bytes(self) -> Option<Bytes> {
+        Some(self.into())
+    }
+}
+
+impl Piece for String {
+    fn into_bytes(self) -> Option<Bytes> {
+        Some(self.into())
+    }
+}
+
+impl Piece for &'static str {
+    fn into_bytes(self) -> Option<Bytes> {
+        Some(Bytes::from_static(self.as_bytes()))
+    }
+}
+
+impl<T: Piece, E> Piece for Result<T, E> {
+    fn into_bytes(self) -> Option<Bytes> {
+        self.ok()?.into_bytes()
+    }
+}
+
+impl Stream {
+    /// The pieces of an iterator that is **quick**: it is asked on the worker and must not block.
+    /// Pieces of some kilobytes cost least. A slow client holds no thread.
+    #[must_use]
+    pub fn quick<P: Piece>(pieces: impl IntoIterator<Item = P, IntoIter: Send + 'static>) -> Self {
+        Self(StreamKind::Quick(boxed(pieces)))
+    }
+
+    /// The pieces of an iterator that **may block**: it is asked on a thread of the pool, for as
+    /// much as the client takes. A slow client holds no thread.
+    #[must_use]
+    pub fn blocking<P: Piece>(
+        pieces: impl IntoIterator<Item = P, IntoIter: Send + 'static>,
+    ) -> Self {
+        Self(StreamKind::Blocking(boxed(pieces)))
+    }
+
+    /// What a function writes, on a thread of the pool. A write waits while the client is 64 KiB
+    /// behind, so **a slow client holds a thread**: use an iterator where one can be had.
+    ///
+    /// An error that it returns, or a panic, ends the response so that the client sees that it is
+    /// not complete. The end needs no flush.
+    #[must_use]
+    pub fn writer(
+        write: impl FnOnce(&mut StreamWriter) -> io::Result<()> + Send + 'static,
+    ) -> Self {
+        Self(StreamKind::Writer(Box::new(write)))
+    }
+
+    /// The body for the connection. A writer begins.
+    pub(crate) fn begin(self, pool: &Arc<BlockingPool>) -> Result<StreamedBody, PoolFull> {
+        Ok(match self.0 {
+            StreamKind::Quick(pieces) => StreamedBody::new(QuickPieces(pieces)),
+            StreamKind::Blocking(pieces) => StreamedBody::new(BlockingPieces {
+                pool: Arc::clone(pool),
+                state: BlockingState::Ready(pieces),
+                row: VecDeque::new(),
+            }),
+            StreamKind::Writer(write) => StreamedBody::new(begin_writer(write, pool)?),
+        })
+    }
+}
+
+fn boxed<P: Piece>(pieces: impl IntoIterator<Item = P, IntoIter: Send + 'static>) -> Pieces {
+    let pieces = pieces.into_iter();
+    Box::new(pieces.map(|piece| piece.into_bytes().ok_or(BodyCut)))
+}
+
+impl std::fmt::Debug for Stream {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Stream").finish_non_exhaustive()
+    }
+}
+
+struct QuickPieces(Pieces);
+
+impl BodySource for QuickPieces {
+    fn poll_piece(&mut self, _: &mut Context<'_>) -> Poll<Option<Result<Bytes, BodyCut>>> {
+        Poll::Ready(self.0.next())
+    }
+}
+
+/// What a thread has made in a row, and the iterator if there may be more.
+type MadeRow = (VecDeque<Result<Bytes, BodyCut>>, Option<Pieces>);
+
+enum BlockingState {
+    Ready(Pieces),
+    Asked(SlotReceiver<MadeRow>),
+    Ended,
+}
+
+struct BlockingPieces {
+    pool: Arc<BlockingPool>,
+    state: BlockingState,
+    row: VecDeque<Result<Bytes, BodyCut>>,
+}
+
+impl BodySource for BlockingPieces {
+    fn poll_piece(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, BodyCut>>> {
+        loop {
+            if let Some(piece) = self.row.pop_front() {
+                return Poll::Ready(Some(piece));
+            }
+            self.state = match std::mem::replace(&mut self.state, BlockingState::Ended) {
+                BlockingState::Ended => return Poll::Ready(None),
+                BlockingState::Ready(pieces) => {
+                    let (sender, receiver) = slot();
+                    let job = Box::new(move || {
+                        if !sender.is_unwanted() {
+                            sender.send(make_row(pieces));
+                        }
+                    });
+                    match self.pool.submit_next(job) {
+                        Ok(()) => BlockingState::Asked(receiver),
+                        Err(PoolFull) => return Poll::Ready(Some(Err(BodyCut))),
+                    }
+                }
+                BlockingState::Asked(receiver) => match receiver.poll_value(context) {
+                    Poll::Pending => {
+                        self.state = BlockingState::Asked(receiver);
+                        return Poll::Pending;
+                    }
+                    Poll::Ready(Some((row, pieces))) => {
+                        self.row = row;
+                        pieces.map_or(BlockingState::Ended, BlockingState::Ready)
+                    }
+                    // The iterator panicked, or the server ends.
+                    Poll::Ready(None) => return Poll::Ready(Some(Err(BodyCut))),
+                },
+            };
+        }
+    }
+}
+
+fn make_row(mut pieces: Pieces) -> MadeRow {
+    let deadline = Deadline::after(ROW_TIME);
+    let (mut row, mut len) = (VecDeque::new(), 0);
+    loop {
+        match pieces.next() {
+            Some(Ok(piece)) => {
+                len += piece.len();
+                row.push_back(Ok(piece));
+            }
+            Some(Err(cut)) => {
+                row.push_back(Err(cut));
+                return (row, None);
+            }
+            None => return (row, None),
+        }
+        if len >= ROW || deadline.is_past() {
+            return (row, Some(pieces));
+        }
+    }
+}
+
+/// What a writer has written and the connection has not taken.
+#[derive(Default)]
+struct WriterPipe {
+    state: Mutex<WriterState>,
+    room: Condvar,
+}
+
+#[derive(Default)]
+struct WriterState {
+    pieces: VecDeque<Bytes>,
+    len: usize,
+    /// Whether it was complete.
+    end: Option<bool>,
+    is_reader_gone: bool,
+    waker: Option<Waker>,
+}
+
+/// Where the function of [`Stream::writer`] writes. It collects some kilobytes before it sends
+/// them; a flush sends what there is.
+pub struct StreamWriter {
+    pipe: Arc<WriterPipe>,
+    buffer: Vec<u8>,
+}
+
+impl StreamWriter {
+    fn send(&mut self) -> io::Result<()> {
+        if self.buffer.is_empty() {
+            return Ok(());
+        }
+        let piece = Bytes::from(std::mem::take(&mut self.buffer));
+        let mut state = self.pipe.state.lock();
+        while state.len >= WRITER_AHEAD && !state.is_reader_gone {
+            self.pipe.room.wait(&mut state);
+        }
+        if state.is_reader_gone {
+            let gone = "the client went away, or the server ends";
+            return Err(io::Error::new(io::ErrorKind::BrokenPipe, gone));
+        }
+        state.len += piece.len();
+        state.pieces.push_back(piece);
+        let waker = state.waker.take();
+        drop(state);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+        Ok(())
+    }
+}
+
+impl io::Write for StreamWriter {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.buffer.extend_from_slice(bytes);
+        if self.buffer.len() >= ROW {
+            self.send()?;
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.send()
+    }
+}
+
+impl std::fmt::Debug for StreamWriter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("StreamWriter").finish_non_exhaustive()
+    }
+}
+
+/// Tells the reader of the end, however it comes.
+struct WriterEnd {
+    pipe: Arc<WriterPipe>,
+    is_complete: bool,
+}
+
+impl WriterEnd {
+    fn tell(mut self, is_complete: bool) {
+        self.is_complete = is_complete;
+    }
+}
+
+impl Drop for WriterEnd {
+    fn drop(&mut self) {
+        let mut state = self.pipe.state.lock();
+        state.end = Some(self.is_complete);
+        let waker = state.waker.take();
+        drop(state);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+}
+
+struct WrittenPieces(Arc<WriterPipe>);
+
+fn begin_writer(write: WriteJob, pool: &Arc<BlockingPool>) -> Result<WrittenPieces, PoolFull> {
+    let pipe = Arc::<WriterPipe>::default();
+    let reader = WrittenPieces(Arc::clone(&pipe));
+    let end = WriterEnd {
+        pipe: Arc::clone(&pipe),
+        is_complete: false,
+    };
+    pool.submit(Box::new(move || {
+        let mut writer = StreamWriter {
+            pipe,
+            buffer: Vec::new(),
+        };
+        let written = write(&mut writer).and_then(|()| writer.send());
+        end.tell(written.is_ok());
+    }))?;
+    Ok(reader)
+}
+
+impl BodySource for WrittenPieces {
+    fn poll_piece(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, BodyCut>>> {
+        let mut state = self.0.state.lock();
+        if let Some(piece) = state.pieces.pop_front() {
+            state.len -= piece.len();
+            self.0.room.notify_one();
+            return Poll::Ready(Some(Ok(piece)));
+        }
+        match state.end {
+            Some(true) => Poll::Ready(None),
+            Some(false) => Poll::Ready(Some(Err(BodyCut))),
+            None => {
+                let before = state.waker.replace(context.waker().clone());
+                drop(state);
+                drop(before);
+                Poll::Pending
+            }
+        }
+    }
+}
+
+impl Drop for WrittenPieces {
+    fn drop(&mut self) {
+        self.0.state.lock().is_reader_gone = true;
+        self.0.room.notify_one();
+    }
+}

@@ -1,0 +1,16 @@
+//! Programs on the library, over real sockets: the basic first, then the store, streams, bodies,
+//! and the end.
+
+#![allow(
+    clippy::disallowed_methods,
+    reason = "tests read the clock to give up waiting"
+)]
+
+mod support;
+
+mod bodies;
+mod lifecycle;
+mod routes;
+mod secure;
+mod stored;
+mod streams;
