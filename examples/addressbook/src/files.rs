@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::{generate, write};
 
 /// How the data are arranged.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Model {
     /// Flat records, as in a single table.
     Simple,
@@ -29,7 +29,7 @@ impl Model {
 }
 
 /// One of the files.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DataFile {
     /// How the data are arranged.
     pub model: Model,

@@ -35,6 +35,7 @@ type Free = unsafe extern "C" fn(Object);
 /// The functions, by their names in C. They are valid as long as the library is loaded.
 struct Functions {
     xml_read_memory: unsafe extern "C" fn(Text, c_int, Text, Text, c_int) -> Object,
+    xml_get_int_subset: unsafe extern "C" fn(Object) -> Object,
     xml_get_last_error: unsafe extern "C" fn() -> *const XmlError,
     xml_free_doc: Free,
     /// A variable in C.
@@ -61,6 +62,7 @@ impl Functions {
             init();
             Ok(Self {
                 xml_read_memory: *library.get("xmlReadMemory")?,
+                xml_get_int_subset: *library.get("xmlGetIntSubset")?,
                 xml_get_last_error: *library.get("xmlGetLastError")?,
                 xml_free_doc: *library.get("xmlFreeDoc")?,
                 xml_free: *library.get("xmlFree")?,
@@ -90,8 +92,14 @@ impl Functions {
             )
         };
         let free = self.xml_free_doc;
-        let object = NonNull::new(tree).ok_or_else(|| self.last_error())?;
-        Ok(Owned { object, free })
+        let document = Owned::new(tree, free).ok_or_else(|| self.last_error())?;
+        // SAFETY: the document is live.
+        let document_type = unsafe { (self.xml_get_int_subset)(document.as_ptr()) };
+        if !document_type.is_null() {
+            // Its entities could be of any size where they are used.
+            return Err((0, "a document type is declared; leave it out".to_owned()));
+        }
+        Ok(document)
     }
 
     /// What libxml2 has found last in this thread.

@@ -1,6 +1,12 @@
 //! All ways to make a page give the same bytes, and the files have the sizes of the article.
 
+#![allow(
+    clippy::disallowed_methods,
+    reason = "tests read the clock to give up waiting"
+)]
+
 mod files;
+mod server;
 mod ways;
 mod xsltproc;
 

@@ -112,7 +112,11 @@ fn awkward_files_give_the_same_pages() {
     ] {
         assert!(both(file.path(), view).is_some(), "{view:?}");
     }
-    for empty in ["<addressbook/>", "<other><entry id='1'/></other>"] {
+    for empty in [
+        "\u{feff}<addressbook/>",
+        "<addressbook/>",
+        "<other><entry id='1'/></other>",
+    ] {
         let list = both(written(empty).path(), BookView::List);
         assert_eq!(list.unwrap(), "<main><p class=\"count\">0 found</p></main>");
     }
@@ -147,8 +151,8 @@ fn broken_files_are_errors_with_file_and_line() {
         // A tree that is not complete has no place where it is wrong.
         let tree = said(tree::render(file.path(), "", BookView::List));
         assert!(tree.starts_with(&format!("{name}:")), "{tree}");
-        // libxml2 reads a document type, and gives the place of the last of its errors.
-        if xslt::is_available().is_ok() && !xml.starts_with("<!DOCTYPE") {
+        // libxml2 gives the place of the last of its errors.
+        if xslt::is_available().is_ok() {
             let error = said(xslt::render(file.path(), "", BookView::List));
             assert!(error.starts_with(&format!("{name}:")), "{error}");
         }
@@ -176,7 +180,9 @@ fn a_reader_that_streams_says_where_a_list_comes_too_late() {
         "{error}"
     );
     let deep = format!("<addressbook>{}", "<a>".repeat(100_000));
-    let error = stream::render(written(&deep).path(), "", BookView::List).unwrap_err();
+    let deep = written(&deep);
+    let error = stream::render(deep.path(), "", BookView::List).unwrap_err();
+    assert!(tree::render(deep.path(), "", BookView::List).is_err());
     assert!(
         error.to_string().contains("nested deeper than 64"),
         "{error}"
