@@ -32,9 +32,9 @@ const NEEDED: [Program; 2] = [
 
 /// `strace` counts the system calls of a hit, `valgrind` its instructions; `ip` and `nft` make the
 /// network in which the adversary loses packets; `curl` and `chromium` are clients of https, and
-/// `certutil` makes a browser trust an authority. Where they are missing, those checks say that
-/// they were left out, and all others run.
-const USEFUL: [Program; 7] = [
+/// `certutil` makes a browser trust an authority; `xsltproc` runs the stylesheet of the address
+/// book. Where they are missing, those checks say that they were left out, and all others run.
+const USEFUL: [Program; 8] = [
     Program {
         name: "curl",
         package: "curl",
@@ -62,6 +62,10 @@ const USEFUL: [Program; 7] = [
     Program {
         name: "nft",
         package: "nftables",
+    },
+    Program {
+        name: "xsltproc",
+        package: "xsltproc",
     },
 ];
 

@@ -114,13 +114,17 @@ impl Client {
     /// Nothing arrives in time.
     pub fn fill(&mut self) -> io::Result<usize> {
         let mut piece = [0; 16 << 10];
-        match self.stream.read(&mut piece) {
-            Ok(length) => {
-                self.buffer.extend_from_slice(&piece[..length]);
-                Ok(length)
+        loop {
+            match self.stream.read(&mut piece) {
+                Ok(length) => {
+                    self.buffer.extend_from_slice(&piece[..length]);
+                    return Ok(length);
+                }
+                Err(error) if error.kind() == ErrorKind::ConnectionReset => return Ok(0),
+                // A read with a time limit is interrupted when the machine was halted.
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
             }
-            Err(error) if error.kind() == ErrorKind::ConnectionReset => Ok(0),
-            Err(error) => Err(error),
         }
     }
 
