@@ -125,11 +125,13 @@ pub(crate) fn compile(
         problems.extend(added.err().into_iter().flatten());
     }
     // Without all pages and forms, what leads where is unknown.
-    match problems.is_empty() {
-        true => problems.extend(pages.link_forms(&mut given)),
-        false => given
+    if !problems.is_empty() {
+        given
+    if problems.is_empty() {
+        problems.extend(pages.link_forms(&mut given));
+    }
             .iter_mut()
-            .for_each(|page| page.forms = GivenForms::Unknown),
+            .for_each(|page| page.forms = GivenForms::Unknown);
     }
     // PostgreSQL gives documents and lists as such.
     let has_documents = dialect == Dialect::Postgres;
@@ -282,11 +284,9 @@ impl Pages {
         let partials = self.partials.shown_by(template.as_deref());
         let params = self.page_params(source, &prepared, html.is_some(), stem);
         let params = params.and_then(|params| with_partials(source, params, &partials));
-        let params = params.unwrap_or_else(|found| {
-            problems.extend(found);
-            Vec::new()
-        });
-        let gets = |template| given_to(template, &script, &prepared, &partials, &params);
+        let params = params.map_err(|found| problems.extend(found)).ok();
+        let names = params.as_deref();
+        let gets = |template| given_to(template, &script, &prepared, &partials, names);
         given.extend(template.clone().map(gets));
         let bytes = bytes::page_bytes(&file, &script, &prepared, html.is_some(), &mut problems);
         if shows == Shows::Csv && script.bytes.is_none() && script.queries.len() != 1 {
@@ -299,14 +299,14 @@ impl Pages {
                 .hint("give each query a file of its own, or leave `.csv` out of the name"),
             );
         }
-        if !problems.is_empty() {
+        let Some(params) = params.filter(|_| problems.is_empty()) else {
             return Err(problems);
         }
         let mut needs = signing::needs(&script);
         let mut vary = script.vary.clone();
         for partial in &partials {
             partial.add_vary(&mut vary, &mut needs);
-        }
+        };
         let own = prepared.into_iter().map(|query| (&*file, query));
         let all = own.chain(partials.iter().flat_map(|partial| {
             let queries = partial.prepared();
@@ -403,7 +403,7 @@ fn given_to(
     script: &Script,
     prepared: &[Prepared<'_>],
     partials: &[&Partial],
-    params: &[Param],
+    params: Option<&[Param]>,
 ) -> Given {
     let own = script.queries.iter().map(|named| {
         let mut compiled = prepared.iter();
@@ -421,7 +421,7 @@ fn given_to(
     Given {
         template,
         queries: queries.collect(),
-        params: params.iter().map(|param| param.name.clone()).collect(),
+        params: params.map(|params| params.iter().map(|param| param.name.clone()).collect()),
         is_error: false,
         forms: GivenForms::None,
     }
