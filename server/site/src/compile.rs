@@ -33,10 +33,12 @@ mod invalid;
 mod notes;
 mod parameters;
 mod partials;
+mod plain_passwords;
 mod redirect;
 mod rewrite;
 mod signing;
 mod statements;
+mod undeclared;
 mod uploads;
 
 use answer::Shows;
@@ -116,20 +118,21 @@ pub(crate) fn compile(
         error_pages: ErrorPages::default(),
         doubts: Vec::new(),
     };
+    let claims = undeclared::claims(folder);
     let mut given = Vec::new();
     for (stem, files) in stems {
         let added = match ErrorPages::is_name(stem) {
             true => pages.add_error_page(stem, &files, &mut given),
-            false => pages.add(stem, &files, database, &mut given),
+            false => pages.add(stem, &files, (database, &claims), &mut given),
         };
         problems.extend(added.err().into_iter().flatten());
+    }
+    if problems.is_empty() {
+        problems.extend(pages.link_forms(&mut given));
     }
     // Without all pages and forms, what leads where is unknown.
     if !problems.is_empty() {
         given
-    if problems.is_empty() {
-        problems.extend(pages.link_forms(&mut given));
-    }
             .iter_mut()
             .for_each(|page| page.forms = GivenForms::Unknown);
     }
@@ -183,7 +186,7 @@ impl Pages {
         &mut self,
         stem: &str,
         files: &Files<'_>,
-        database: &Database,
+        (database, claims): (&Database, &BTreeSet<String>),
         given: &mut Vec<Given>,
     ) -> Result<(), Vec<Problem>> {
         let writes = files.writes.iter().map(|(_, text)| *text);
@@ -207,7 +210,7 @@ impl Pages {
         };
         let mut forms = Vec::new();
         for (method, text) in &files.writes {
-            let form = form(*method, &pattern, text, database)?;
+            let form = form(*method, &pattern, text, database, claims)?;
             let is_shown = files.html.is_some() && *method == WriteMethod::Post;
             if is_shown
                 && matches!(
@@ -301,12 +304,12 @@ impl Pages {
         }
         let Some(params) = params.filter(|_| problems.is_empty()) else {
             return Err(problems);
-        }
+        };
         let mut needs = signing::needs(&script);
         let mut vary = script.vary.clone();
         for partial in &partials {
             partial.add_vary(&mut vary, &mut needs);
-        };
+        }
         let own = prepared.into_iter().map(|query| (&*file, query));
         let all = own.chain(partials.iter().flat_map(|partial| {
             let queries = partial.prepared();
@@ -344,6 +347,7 @@ impl Pages {
         let are_all_known = prepared.len() == source.script.queries.len();
         let given = BTreeSet::new();
         let mut problems = misspelt(source, &all, &given, &[]);
+        problems.extend(plain_passwords::plain_password(source, &all, &given));
         let own = format!("pages/{stem}.html");
         // A template that does not parse may use any of them too.
         let is_parsed = !has_template || self.environment.get_template(&own).is_ok();

@@ -42,3 +42,4 @@ mod templates;
 
 mod tenants;
 mod uploads;
+mod undeclared;
