@@ -25,6 +25,7 @@ use crate::{
 };
 use sqlite::check_sqlite;
 
+mod forms;
 mod targets;
 
 /// The result of a check of a site.
@@ -230,6 +231,7 @@ fn report(dir: &Path, config: &Config, database: &Database) -> Result<CheckRepor
         notes.extend(shadowed(&config.rules));
         notes.extend(hidden(&generation));
         notes.extend(targets::nowhere(&generation));
+        notes.extend(forms::notes(&generation));
         notes.extend(uploads::notes(dir, &generation.pages));
         let endpoints = &generation.pages.endpoints;
         let pages = endpoints.iter().filter(|endpoint| endpoint.page.is_some());

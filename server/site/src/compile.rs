@@ -33,6 +33,7 @@ mod invalid;
 mod notes;
 mod parameters;
 mod partials;
+mod password_forms;
 mod plain_passwords;
 mod redirect;
 mod rewrite;
@@ -144,6 +145,7 @@ pub(crate) fn compile(
         problems.extend(inspection.errors);
         pages.doubts.extend(inspection.doubts);
     }
+    problems.extend(password_forms::in_addresses(folder));
     if problems.is_empty() {
         pages.doubts.extend(notes::notes(folder, &pages));
         pages.doubts.extend(fields::misspelt(folder, &pages));

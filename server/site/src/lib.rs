@@ -44,6 +44,7 @@ mod filters;
 mod flash_kind;
 mod folder;
 mod form;
+mod form_tags;
 mod form_values;
 #[cfg(test)]
 mod fuzz;

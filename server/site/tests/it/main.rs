@@ -18,6 +18,7 @@ mod errors;
 mod explained;
 mod folder;
 mod form_errors;
+mod form_tags;
 mod forms;
 mod fuzz;
 mod generated;
@@ -41,5 +42,5 @@ mod support;
 mod templates;
 
 mod tenants;
-mod uploads;
 mod undeclared;
+mod uploads;
