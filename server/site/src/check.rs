@@ -26,6 +26,7 @@ use crate::{
 use partials::ShownQueries;
 use sqlite::check_sqlite;
 
+mod forms;
 mod links;
 mod partials;
 mod reach;
@@ -258,6 +259,7 @@ fn report(dir: &Path, config: &Config, database: &Database) -> Result<CheckRepor
         notes.extend(links::notes(&generation));
         let shown = ShownQueries::of(&generation.pages);
         notes.extend(shown.notes());
+        notes.extend(forms::notes(&generation));
         notes.extend(uploads::notes(dir, &generation.pages));
         let endpoints = &generation.pages.endpoints;
         let pages = endpoints.iter().filter(|endpoint| endpoint.page.is_some());

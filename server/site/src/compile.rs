@@ -35,11 +35,14 @@ mod messages;
 mod notes;
 mod parameters;
 mod partials;
+mod password_forms;
+mod plain_passwords;
 mod redirect;
 mod rewrite;
 mod secrets;
 mod signing;
 mod statements;
+mod undeclared;
 mod uploads;
 
 use answer::Shows;
@@ -119,20 +122,23 @@ pub(crate) fn compile(
         error_pages: ErrorPages::default(),
         doubts: Vec::new(),
     };
+    let claims = undeclared::claims(folder);
     let mut given = Vec::new();
     for (stem, files) in stems {
         let added = match ErrorPages::is_name(stem) {
             true => pages.add_error_page(stem, &files, &mut given),
-            false => pages.add(stem, &files, database, &mut given),
+            false => pages.add(stem, &files, (database, &claims), &mut given),
         };
         problems.extend(added.err().into_iter().flatten());
     }
+    if problems.is_empty() {
+        problems.extend(pages.link_forms(&mut given));
+    }
     // Without all pages and forms, what leads where is unknown.
-    match problems.is_empty() {
-        true => problems.extend(pages.link_forms(&mut given)),
-        false => given
+    if !problems.is_empty() {
+        given
             .iter_mut()
-            .for_each(|page| page.forms = GivenForms::Unknown),
+            .for_each(|page| page.forms = GivenForms::Unknown);
     }
     // PostgreSQL gives documents and lists as such.
     let has_documents = dialect == Dialect::Postgres;
@@ -142,6 +148,7 @@ pub(crate) fn compile(
         problems.extend(inspection.errors);
         pages.doubts.extend(inspection.doubts);
     }
+    problems.extend(password_forms::in_addresses(folder));
     if problems.is_empty() {
         pages.doubts.extend(notes::notes(folder, &pages));
         pages.doubts.extend(fields::misspelt(folder, &pages));
@@ -185,7 +192,7 @@ impl Pages {
         &mut self,
         stem: &str,
         files: &Files<'_>,
-        database: &Database,
+        (database, claims): (&Database, &BTreeSet<String>),
         given: &mut Vec<Given>,
     ) -> Result<(), Vec<Problem>> {
         let writes = files.writes.iter().map(|(_, text)| *text);
@@ -209,7 +216,7 @@ impl Pages {
         };
         let mut forms = Vec::new();
         for (method, text) in &files.writes {
-            let form = form(*method, &pattern, text, database)?;
+            let form = form(*method, &pattern, text, database, claims)?;
             let is_shown = files.html.is_some() && *method == WriteMethod::Post;
             if is_shown
                 && matches!(
@@ -293,11 +300,9 @@ impl Pages {
         let partials = self.partials.shown_by(template.as_deref());
         let params = self.page_params(source, &prepared, html.is_some(), stem);
         let params = params.and_then(|params| with_partials(source, params, &partials));
-        let params = params.unwrap_or_else(|found| {
-            problems.extend(found);
-            Vec::new()
-        });
-        let gets = |template| given_to(template, &script, &prepared, &partials, &params);
+        let params = params.map_err(|found| problems.extend(found)).ok();
+        let names = params.as_deref();
+        let gets = |template| given_to(template, &script, &prepared, &partials, names);
         given.extend(template.clone().map(gets));
         let bytes = bytes::page_bytes(&file, &script, &prepared, html.is_some(), &mut problems);
         if shows == Shows::Csv && script.bytes.is_none() && script.queries.len() != 1 {
@@ -310,9 +315,9 @@ impl Pages {
                 .hint("give each query a file of its own, or leave `.csv` out of the name"),
             );
         }
-        if !problems.is_empty() {
+        let Some(params) = params.filter(|_| problems.is_empty()) else {
             return Err(problems);
-        }
+        };
         let mut needs = signing::needs(&script);
         let mut vary = script.vary.clone();
         for partial in &partials {
@@ -356,6 +361,7 @@ impl Pages {
         let are_all_known = prepared.len() == source.script.queries.len();
         let given = BTreeSet::new();
         let mut problems = misspelt(source, &all, &given, &[]);
+        problems.extend(plain_passwords::plain_password(source, &all, &given));
         let own = format!("pages/{stem}.html");
         // A template that does not parse may use any of them too.
         let is_parsed = !has_template || self.environment.get_template(&own).is_ok();
@@ -415,7 +421,7 @@ fn given_to(
     script: &Script,
     prepared: &[Prepared<'_>],
     partials: &[&Partial],
-    params: &[Param],
+    params: Option<&[Param]>,
 ) -> Given {
     let own = script.queries.iter().map(|named| {
         let mut compiled = prepared.iter();
@@ -433,7 +439,7 @@ fn given_to(
     Given {
         template,
         queries: queries.collect(),
-        params: params.to_vec(),
+        params: params.map(<[Param]>::to_vec),
         is_error: false,
         forms: GivenForms::None,
     }

@@ -47,6 +47,7 @@ mod flash_kind;
 mod folder;
 mod form;
 mod form_faults;
+mod form_tags;
 mod form_values;
 #[cfg(test)]
 mod fuzz;

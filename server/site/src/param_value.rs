@@ -106,7 +106,7 @@ fn whole(param: &Param, text: &str) -> Result<i64, BadParam> {
 }
 
 /// A value in a sentence.
-fn shown(value: &Value) -> String {
+pub(crate) fn shown(value: &Value) -> String {
     match item(value) {
         Json::String(text) if text.is_empty() => "nothing".to_owned(),
         Json::String(text) => text,

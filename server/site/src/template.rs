@@ -8,6 +8,7 @@ use crate::{Problem, locale::Formats, page_type, suggest::closest};
 
 mod arguments;
 mod calls;
+mod constants;
 mod expressions;
 mod facts;
 mod filters;
@@ -38,6 +39,9 @@ pub(crate) struct RenderFailure<'e> {
     pub(crate) through: Vec<String>,
 }
 
+/// Bytes of an expression that a message shows.
+const MOST_SHOWN: usize = 80;
+
 /// Reads the error of a render.
 pub(crate) fn render_failure(error: &minijinja::Error) -> RenderFailure<'_> {
     let mut innermost = error;
@@ -48,18 +52,27 @@ pub(crate) fn render_failure(error: &minijinja::Error) -> RenderFailure<'_> {
         through.push(place(innermost));
         innermost = cause;
     }
-    let sentence = match (innermost.kind(), innermost.detail()) {
-        (ErrorKind::UndefinedError, Some(detail)) => detail.to_owned(),
-        (ErrorKind::UndefinedError, None) => {
-            let text = innermost.template_source().zip(innermost.range());
-            let text = text.and_then(|(source, range)| source.get(range));
-            text.map_or_else(
-                || "a value is undefined".to_owned(),
-                |text| format!("a value is undefined in `{}`", written(text, 0).0),
-            )
+    let text = innermost.template_source().zip(innermost.range());
+    let text = text.and_then(|(source, range)| source.get(range));
+    let text = text.map(|text| written(text, 0).0);
+    let text = text.filter(|text| text.len() <= MOST_SHOWN && !text.contains('\n'));
+    let sentence = match (innermost.kind(), innermost.detail(), text) {
+        // What the engine makes of `names[article.kind]` leaves out the map or the key.
+        (ErrorKind::UndefinedError, Some(detail), Some(text))
+            if detail.contains("[...]") && text.contains('[') =>
+        {
+            format!("`{text}` is undefined")
         }
-        (kind, Some(detail)) => format!("{kind}: {detail}"),
-        (kind, None) => kind.to_string(),
+        (ErrorKind::UndefinedError, Some(detail), _) => detail.to_owned(),
+        (ErrorKind::UndefinedError, None, Some(text)) => {
+            format!("a value is undefined in `{text}`")
+        }
+        (ErrorKind::UndefinedError, None, None) => "a value is undefined".to_owned(),
+        (kind @ ErrorKind::InvalidOperation, Some(detail), Some(text)) => {
+            format!("{kind}: {detail}, in `{text}`")
+        }
+        (kind, Some(detail), _) => format!("{kind}: {detail}"),
+        (kind, None, _) => kind.to_string(),
     };
     RenderFailure {
         error: innermost,
@@ -270,6 +283,10 @@ mod tests {
             ("pages/b.html", "{% include 'part.html' %}"),
             ("part.html", "\n\n {{ 'é' }}{{ nothing.here }}"),
             ("pages/c.html", "{{ 'x'() }}"),
+            (
+                "pages/d.html",
+                "{% set names = {'a': 1} %}{% set t = {'kind': 'b'} %}{{ names[t.kind] }}",
+            ),
         ];
         let sources = sources.map(|(name, source)| (name.to_owned(), source.to_owned()));
         let (environment, _) = environment(&sources.into(), Formats::default());
@@ -286,6 +303,10 @@ mod tests {
             "templates/part.html:3:14: `nothing` is undefined, called by pages/b.html:1:4"
         );
         assert!(fails("pages/c.html").starts_with("pages/c.html:1:4: invalid operation: "));
+        assert_eq!(
+            fails("pages/d.html"),
+            "pages/d.html:1:57: `names[t.kind]` is undefined"
+        );
     }
 
     #[test]

@@ -58,7 +58,7 @@ fn failing() -> TempDir {
         ),
         (
             "pages/join.post.sql",
-            "-- param: name text\n-- param: password text\n-- name: add :exec\ninsert into member (name, password_hash) values (:name, :password || 'x');\n-- redirect: /\n",
+            "-- param: name text\n-- param: secret text\n-- name: add :exec\ninsert into member (name, password_hash) values (:name, :secret || 'x');\n-- redirect: /\n",
         ),
     ] {
         write(site.path(), file, text);
@@ -195,7 +195,7 @@ fn a_form_shows_the_constraint_and_no_password() {
     let site = failing();
     let server = dev(site.path());
     let mut connection = Connection::open(server.address());
-    let mut join = || connection.post("/join", "name=Ann&password=of-visitor");
+    let mut join = || connection.post("/join", "name=Ann&secret=of-visitor");
     assert_eq!(join().status, 303);
     let again = join();
     let text = shown(&again);

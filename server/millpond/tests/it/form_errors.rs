@@ -9,7 +9,8 @@ use crate::{
     support::{Connection, Response, serve, write},
 };
 
-const FORM: &str = "-- name: a :exec
+const FORM: &str = "-- param: title text
+-- name: a :exec
 insert into album (title) values (:title);
 -- param: note text = ''
 -- name: noted :many

@@ -9,9 +9,11 @@ use super::{
     invalid::invalid,
     messages::texts,
     parameters::{SqlFile, misspelt, parameters, unused},
+    plain_passwords::plain_password,
     redirect::{names, redirect},
     signing,
     statements::Statements,
+    undeclared::undeclared,
     uploads::{deleted_files, uploads},
 };
 use crate::{
@@ -26,12 +28,13 @@ use crate::{
     suggest::closest,
 };
 
-/// Compiles a form.
+/// Compiles a form. `claims` are those that the site's forms give.
 pub(super) fn form(
     method: WriteMethod,
     pattern: &Pattern,
     text: &Text,
     database: &Database,
+    claims: &BTreeSet<String>,
 ) -> Result<Form, Vec<Problem>> {
     let file = text.page();
     let script = Script::parse(&file, &text.text).map_err(|problem| vec![problem])?;
@@ -51,6 +54,13 @@ pub(super) fn form(
     if !misnamed.is_empty() {
         return Err(misnamed);
     }
+    if let Some(problem) = plain_password(source, &steps.prepared, &given) {
+        return Err(vec![problem]);
+    }
+    let undeclared = undeclared(source, &steps.prepared, &given, claims);
+    if !undeclared.is_empty() {
+        return Err(undeclared);
+    }
     let mut params = parameters(source, &steps.prepared, &given).map_err(one)?;
     let session = &script.session;
     signing::check(&file, &script, &steps.prepared, &given).map_err(one)?;
@@ -63,8 +73,14 @@ pub(super) fn form(
     let pieces = steps.redirect(&params, &needs, target).map_err(one)?;
     let invalid = invalid(&file, &script, &params).map_err(one)?;
     let texts = texts(&file, &script, &steps.prepared, &params).map_err(one)?;
-    let mut signing =
-        signing::signing(&file, session, &steps.prepared, &params, steps.verified).map_err(one)?;
+    let mut signing = signing::signing(
+        &file,
+        session,
+        &steps.prepared,
+        (&params, &needs),
+        steps.verified,
+    )
+    .map_err(one)?;
     let next = session.next.as_ref();
     signing.next = next.and_then(|(name, _)| steps.argument(&params, &needs, end, name));
     Ok(Form {
@@ -194,7 +210,11 @@ impl<'f> FormSteps<'f> {
 
     /// What the form needs of the visitor's session.
     fn needs(&self) -> Needs {
-        let mut needs = signing::needs(self.source.script);
+        let script = self.source.script;
+        let mut needs = signing::needs(script);
+        for claim in script.session.claims.iter().filter_map(signing::kept_claim) {
+            needs.place_of(claim);
+        }
         for (_, query) in &self.prepared {
             for claim in query.params().iter().filter_map(signing::claim) {
                 needs.place_of(claim);

@@ -24,11 +24,11 @@ pub(super) struct SqlFile<'s> {
 }
 
 impl SqlFile<'_> {
-    fn declared(&self, name: &str) -> Option<&Declaration> {
+    pub(super) fn declared(&self, name: &str) -> Option<&Declaration> {
         self.script.params.iter().find(|param| param.name == name)
     }
 
-    fn in_path(&self, name: &str) -> Option<usize> {
+    pub(super) fn in_path(&self, name: &str) -> Option<usize> {
         self.pattern.params().position(|part| part == name)
     }
 

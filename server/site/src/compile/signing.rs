@@ -28,6 +28,17 @@ pub(super) fn claim(param: &db::Param) -> Option<ClaimUse> {
     })
 }
 
+/// The claim of the present session that a `-- claims:` line gives again.
+pub(super) fn kept_claim(line: &ClaimLine) -> Option<ClaimUse> {
+    match &line.from {
+        From::Claim(name) => Some(ClaimUse {
+            name: name.clone(),
+            kind: None,
+        }),
+        _ => None,
+    }
+}
+
 /// What the lines alone say of a page's needs; those of its queries come to it.
 pub(super) fn needs(script: &Script) -> Needs {
     let mut needs = Needs {
@@ -202,7 +213,7 @@ pub(super) fn signing(
     file: &Path,
     lines: &SessionLines,
     prepared: &Prepared<'_>,
-    params: &[Param],
+    (params, needs): (&[Param], &Needs),
     verified: Option<usize>,
 ) -> Result<Signing, Problem> {
     let place = |name: &str| params.iter().position(|param| param.name == name);
@@ -230,6 +241,10 @@ pub(super) fn signing(
                 )
             })?,
             From::Column { query, column } => claim_column(file, claim, (query, column), prepared)?,
+            From::Claim(_) => {
+                let place = kept_claim(claim).map(|used| needs.clone().place_of(used));
+                ArgumentSource::Param(params.len() + place.unwrap_or_default())
+            }
         };
         Ok((claim.name.clone(), source))
     });

@@ -11,6 +11,11 @@ pub(super) fn suggestion(sentence: &str, page: &Page) -> Option<String> {
     if !sentence.contains("undefined") {
         return None;
     }
+    if let Some((map, _)) = name.split_once('[') {
+        return Some(format!(
+            "`{map}` has no such member with this data: `{{{{ {name} | default('') }}}}` prints nothing then"
+        ));
+    }
     match name.rsplit_once('.') {
         Some((owner, member)) => of_member(owner, member, page),
         None => {

@@ -14,6 +14,10 @@ use crate::locale::{ENGLISH, Locale, Words};
 pub(super) const TAKES: &str =
     "a date such as 2026-03-03 or 2026-03-03 14:05:06, or the seconds since 1970";
 
+/// What `date` takes as a format.
+const FORMATS: &str = "%Y %m %d %e %H %I %M %S %p %B %b %A %a %j %u %G %V %y %F %T %R %z %s and %%, \
+                       or one of iso, rfc3339 and rfc2822";
+
 /// A day in the site's locale, or in the `format` that is given.
 pub(super) fn date(value: &Value, format: Option<&str>, locale: &Locale) -> Result<String, Error> {
     let Some(value) = given("date", value)? else {
@@ -28,7 +32,12 @@ pub(super) fn date(value: &Value, format: Option<&str>, locale: &Locale) -> Resu
         Some("rfc3339") => write(&moment, "%Y-%m-%dT%H:%M:%S", locale.words)
             .map(|text| text + &zone(&moment, true)),
         Some("rfc2822") => write(&moment, "%a, %d %b %Y %H:%M:%S %z", &ENGLISH),
-        Some(format) => write(&moment, format, locale.words),
+        Some(format) if format.contains('%') => write(&moment, format, locale.words),
+        Some(format) => Err(unfit_argument(
+            "date",
+            &format!("`{format}` is no format of a date"),
+            FORMATS,
+        )),
     }
 }
 
@@ -76,8 +85,7 @@ fn write(moment: &Moment, format: &str, words: &Words) -> Result<String, Error> 
             return Err(unfit_argument(
                 "date",
                 &format!("`%{code}` is no field of a date"),
-                "%Y %m %d %e %H %I %M %S %p %B %b %A %a %j %u %G %V %y %F %T %R %z %s and %%, \
-                 or one of iso, rfc3339 and rfc2822",
+                FORMATS,
             ));
         }
     }

@@ -15,7 +15,7 @@ use super::{
     Complaint, is_name,
     range::{ParamType, formatted, range, type_of},
 };
-use crate::{session::RESERVED, value_rules::ValueRules};
+use crate::{param_value::shown, session::RESERVED, suggest::closest, value_rules::ValueRules};
 
 /// A `-- param:` line.
 #[derive(Clone, Debug, PartialEq)]
@@ -142,7 +142,7 @@ fn values(of: ParamType, text: &str) -> Result<(Vec<Value>, &str), Complaint> {
         let text = rest[..end].trim();
         let value = match (of.kind, of.format) {
             (_, Some(format)) => formatted(format, text)?,
-            (ValueKind::Text, None) if !text.starts_with('\'') => Value::from(text),
+            (ValueKind::Text, None) if !text.starts_with(['\'', '"']) => Value::from(text),
             (kind, None) => literal(kind, text).or_else(|message| complain(message, EXAMPLE))?,
         };
         if text.is_empty() || value == Value::Null {
@@ -180,8 +180,11 @@ fn default_value(
     if choices.contains(&bare) {
         return Ok(bare);
     }
+    let is_bare = !text.starts_with(['\'', '"']) && !text.eq_ignore_ascii_case("null");
     let value = match of.format {
         Some(format) => formatted(format, text)?,
+        // As in the list, a text needs no quotes.
+        None if of.kind == ValueKind::Text && is_bare && !choices.is_empty() => bare,
         None => literal(of.kind, text).map_err(|message| (message, None))?,
     };
     if let Some(range) = rules.range()
@@ -193,9 +196,18 @@ fn default_value(
         );
     }
     if value != Value::Null && !choices.is_empty() && !choices.contains(&value) {
+        let choices = choices.iter().map(shown);
+        let choices: Vec<String> = choices.collect();
+        let near = closest(text.trim_matches('\''), choices.iter().map(String::as_str));
         return complain(
-            format!("the default `{text}` is none of the values"),
-            "add it to them, or take `= null`",
+            format!(
+                "the default `{text}` is none of the values {}",
+                choices.join(", ")
+            ),
+            match near {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => "add it to them, or take `= null`".to_owned(),
+            },
         );
     }
     Ok(value)
@@ -223,7 +235,13 @@ pub(super) fn literal(kind: ValueKind, text: &str) -> Result<Value, String> {
             .strip_prefix('\'')
             .and_then(|text| text.strip_suffix('\''))
             .map(|text| Value::Text(text.replace("''", "'").into()))
-            .ok_or_else(|| format!("a text default stands in quotes, as in '{text}'")),
+            .ok_or_else(|| match text.strip_prefix('"') {
+                Some(inner) => {
+                    let inner = inner.strip_suffix('"').unwrap_or(inner);
+                    format!("a text stands in single quotes, as in '{inner}'")
+                }
+                None => format!("a text default stands in quotes, as in '{text}'"),
+            }),
     }
 }
 
@@ -347,7 +365,19 @@ mod tests {
             ("a integer in (1, null)", "`null` is no value"),
             ("a text in (b, b)", "`b` is given twice"),
             ("a text in (b, c) = 'd'", "the default `'d'` is none"),
-            ("a text in (b, c) = d", "a text default stands in quotes"),
+            (
+                "a text in (b, c) = d",
+                "the default `d` is none of the values b, c",
+            ),
+            (
+                "a text in (\"b\", c) = b",
+                "a text stands in single quotes, as in 'b'",
+            ),
+            (
+                "a text in (b, c) = \"b\"",
+                "a text stands in single quotes, as in 'b'",
+            ),
+            ("a text = b", "a text default stands in quotes, as in 'b'"),
             ("a real = inf", "`inf` is no number"),
             ("a integer[] = 1", "`a` is a list"),
             ("a integer from 1 to x", "`x` is no integer"),
@@ -379,6 +409,7 @@ mod tests {
             assert!(found.starts_with(expected), "{text}: {found}");
         }
         let hint = |text| declaration(text, 1).unwrap_err().1.unwrap();
+        assert_eq!(hint("a text in (all, open) = alle"), "did you mean `all`?");
         assert!(hint("a integer?").ends_with("-- param: a integer = null"));
         assert_eq!(
             hint("a string"),

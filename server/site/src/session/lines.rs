@@ -63,7 +63,7 @@ pub(crate) struct HashLine {
     pub(crate) line: DirectiveLine,
 }
 
-/// `name = query.column` or `name = :param`.
+/// `name = query.column`, `name = :param` or `name = :claims.name`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ClaimLine {
     pub(crate) name: String,
@@ -74,8 +74,13 @@ pub(crate) struct ClaimLine {
 /// Where a claim's value comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum From {
-    Column { query: String, column: String },
+    Column {
+        query: String,
+        column: String,
+    },
     Param(String),
+    /// A claim of the session that there is.
+    Claim(String),
 }
 
 /// All of them.
@@ -286,7 +291,10 @@ fn claim(part: &str, line: DirectiveLine) -> Result<ClaimLine, Fault> {
             CLAIMS,
         ));
     }
-    let from = if from.starts_with(':') {
+    let kept = from.strip_prefix(":claims.");
+    let from = if let Some(kept) = kept.filter(|kept| is_name(kept)) {
+        From::Claim(kept.to_owned())
+    } else if from.starts_with(':') {
         From::Param(param(from, CLAIMS)?)
     } else {
         let (query, column) = column(from, CLAIMS)?;
@@ -373,7 +381,10 @@ mod tests {
                 "account.password_hash = :password else /login?failed=1",
             ),
             ("hash", "hash = :new"),
-            ("claims", "user = account.id,name=:name"),
+            (
+                "claims",
+                "user = account.id,name=:name, visitor = :claims.visitor",
+            ),
             ("logout", ""),
         ] {
             lines.apply_directive(word, rest, line(), 2).unwrap();
@@ -403,6 +414,7 @@ mod tests {
         );
         assert_eq!(lines.hashes[0].name, "hash");
         assert_eq!(lines.claims[1].from, From::Param("name".to_owned()));
+        assert_eq!(lines.claims[2].from, From::Claim("visitor".to_owned()));
         assert!(lines.logout.is_some());
         assert_eq!(lines.next(":next else /a", line()), Some(Ok("/a")));
         assert_eq!(lines.next("/a", line()), None);
@@ -437,6 +449,7 @@ mod tests {
             ("hash", "a = p", "p"),
             ("claims", "user", "user"),
             ("claims", "user = 7", "7"),
+            ("claims", "user = :claims.", ":claims."),
             ("claims", "user = a.id, user = b.id", "user = b.id"),
             ("logout", "now", "now"),
         ] {

@@ -79,7 +79,6 @@ impl<'t> Walk<'t> {
             self.arguments(&call.args, true);
             return Known::any();
         };
-        self.good(place);
         let callee = self.facts.settle(Some(name), callee);
         self.call_value(&callee, name, place, call, caller)
     }
@@ -139,7 +138,12 @@ impl<'t> Walk<'t> {
                 let callee = self.member_of_module(&module.clone(), None, name, place);
                 return self.call_value(&callee, name, place, call, caller);
             }
-            Shape::Row(_) | Shape::List(_) | Shape::Scalar | Shape::Group(_) | Shape::Query => {
+            Shape::Row(_)
+            | Shape::List(_)
+            | Shape::Scalar
+            | Shape::Constant(_)
+            | Shape::Group(_)
+            | Shape::Query => {
                 let hint = match self.names.is_filter(name) {
                     true => format!("there is a filter of this name: {{{{ value | {name} }}}}"),
                     false => "values have filters, such as {{ value | upper }}".to_owned(),
@@ -154,7 +158,7 @@ impl<'t> Walk<'t> {
                 let message = format!("`loop` has no method `{name}`");
                 self.fault(&Finding::new(place, message, hint));
             }
-            _ => self.good(place),
+            _ => {}
         }
         self.arguments(&call.args, false);
         Known::any()
@@ -194,6 +198,10 @@ impl<'t> Walk<'t> {
         self.calls.push(id);
         self.within(declared.file, |walk| {
             walk.enter_macro(declared.decl, given, place);
+            if active > 0 {
+                // Calls further within, with other values, are not walked.
+                walk.scope.generalize();
+            }
             walk.stmts(&declared.decl.body);
         });
         self.calls.pop();

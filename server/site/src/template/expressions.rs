@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+use minijinja::Value;
 use minijinja::machinery::ast::{
     BinOp, BinOpKind, Compare, Expr, GetItem, IfExpr, Map, Slice, Test, UnaryOp, Var,
 };
@@ -26,6 +27,16 @@ impl<'t> Walk<'t> {
         }
         let value = self.unsettled(expr);
         self.depth -= 1;
+        let value = match (&value.shape, &value.lack) {
+            (Shape::Any | Shape::Scalar, None) => {
+                self.constant(expr)
+                    .map_or(value, |constant| match constant.is_none() {
+                        true => Known::new(Shape::None),
+                        false => Known::new(Shape::Constant(constant)),
+                    })
+            }
+            _ => value,
+        };
         match value.lack {
             Some(_) => self.facts.settle(path(expr).as_deref(), value),
             None => value,
@@ -35,10 +46,7 @@ impl<'t> Walk<'t> {
     fn unsettled(&mut self, expr: &'t Expr<'t>) -> Known {
         match expr {
             Expr::Var(var) => self.variable(var),
-            Expr::Const(constant) => match constant.value.is_none() {
-                true => Known::new(Shape::None),
-                false => Known::scalar(),
-            },
+            Expr::Const(_) => Known::scalar(),
             Expr::Slice(slice) => self.slice(slice),
             Expr::UnaryOp(op) => self.unary(op),
             Expr::BinOp(op) => self.binary(op),
@@ -62,7 +70,6 @@ impl<'t> Walk<'t> {
     fn variable(&mut self, var: &'t Var<'t>) -> Known {
         let place = self.place(var.id);
         if let Some(value) = self.scope.find(var.id) {
-            self.good(place);
             return value;
         }
         let hint = self.unknown_hint(var.id);
@@ -88,10 +95,18 @@ impl<'t> Walk<'t> {
             None if self.scope.is_of_error() => {
                 "an error page sees `status`, `title` and `message`".to_owned()
             }
-            None => format!(
-                "a template sees the page's queries by name, `params` and `request`; here: {}",
-                self.scope.roots().collect::<Vec<_>>().join(", ")
-            ),
+            None => {
+                let shared = match self.file == self.page {
+                    true => String::new(),
+                    false => format!(
+                        "; what only some pages have stands in {{% if {name} is defined %}}…{{% endif %}}"
+                    ),
+                };
+                format!(
+                    "a template sees the page's queries by name, `params` and `request`; here: {}{shared}",
+                    self.scope.roots().collect::<Vec<_>>().join(", ")
+                )
+            }
         }
     }
 
@@ -179,7 +194,8 @@ impl<'t> Walk<'t> {
         let base = self.needed(&item.expr);
         let key = self.expr(&item.subscript_expr);
         let place = self.place_of(&item.subscript_expr);
-        if let Some(name) = constant_text(&item.subscript_expr) {
+        let name = self.constant(&item.subscript_expr);
+        if let Some(name) = name.as_ref().and_then(Value::as_str) {
             return self.member(&base, path(&item.expr), name, place);
         }
         self.need(&key);
@@ -191,8 +207,32 @@ impl<'t> Walk<'t> {
                 let message = format!("`{}` is a row: its columns have names", columns.of);
                 Known::undefined(Finding::new(place, message, None))
             }
-            _ => Known::any(),
+            _ => self.chosen_member(&base, item),
         }
+    }
+
+    /// The member that a value names, as in `names[article.kind]`: a map need not have it.
+    fn chosen_member(&self, base: &Known, item: &'t GetItem<'t>) -> Known {
+        let value = match &base.shape {
+            Shape::Members(members) => {
+                let values = members.fields.values().cloned();
+                values.reduce(|one, two| one.join(&two))
+            }
+            Shape::Row(columns) => Some(Known::new(columns.cell.clone())),
+            Shape::Query => None,
+            _ => return Known::any(),
+        };
+        let part = |expr| path(expr).unwrap_or_else(|| "…".to_owned());
+        let key = part(&item.subscript_expr);
+        let shown = format!("{}[{key}]", part(&item.expr));
+        let message = format!("`{shown}` is undefined where `{key}` names no member");
+        let hint = format!("write {{{{ {shown} | default('') }}}}");
+        value.unwrap_or_else(Known::any).lacking(Lack {
+            is_none: false,
+            is_fault: false,
+            path: shown,
+            finding: Finding::lack(self.place_of(&item.subscript_expr), message, hint),
+        })
     }
 
     /// One item of a list, which may be empty unless it is written out.

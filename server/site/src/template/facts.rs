@@ -44,10 +44,9 @@ impl Facts {
     }
 
     fn of(&self, path: &str) -> Option<Fact> {
-        let root = path.split('.').next().unwrap_or(path);
         let mut newest = self.0.iter().rev();
         let (_, fact) = newest.find(|(known, fact)| match fact {
-            Fact::Forgotten => known == root,
+            Fact::Forgotten => goes_through(path, known),
             _ => known == path,
         })?;
         (*fact != Fact::Forgotten).then_some(*fact)
@@ -82,11 +81,20 @@ pub(super) fn path(expr: &Expr<'_>) -> Option<String> {
         Expr::Var(var) => Some(var.id.to_owned()),
         Expr::GetAttr(attr) => Some(format!("{}.{}", path(&attr.expr)?, attr.name)),
         Expr::GetItem(item) => {
-            let key = constant_text(&item.subscript_expr)?;
-            Some(format!("{}.{key}", path(&item.expr)?))
+            let base = path(&item.expr)?;
+            Some(match constant_text(&item.subscript_expr) {
+                Some(key) => format!("{base}.{key}"),
+                None => format!("{base}[{}]", path(&item.subscript_expr)?),
+            })
         }
         _ => None,
     }
+}
+
+/// Whether a path goes through a name, as `names[article.id]` does through `article`.
+fn goes_through(path: &str, name: &str) -> bool {
+    let mut parts = path.split(['[', ']']);
+    parts.any(|part| part.split('.').next() == Some(name))
 }
 
 /// The path of the list whose items an expression gives.
@@ -168,6 +176,9 @@ fn tells_length(op: &BinOp<'_>, truth: bool) -> Option<(String, bool)> {
 impl<'t> Walk<'t> {
     /// Adds what is known where `condition` is `truth`; false if it cannot.
     pub(super) fn assume(&mut self, condition: &'t Expr<'t>, truth: bool) -> bool {
+        if let Some(value) = self.constant(condition) {
+            return value.is_true() == truth;
+        }
         match condition {
             Expr::UnaryOp(not) if matches!(not.op, UnaryOpKind::Not) => {
                 self.assume(&not.expr, !truth)
@@ -201,7 +212,6 @@ impl<'t> Walk<'t> {
                     true
                 }
             },
-            Expr::Const(constant) => constant.value.is_true() == truth,
             Expr::Filter(filter) if matches!(filter.name, "length" | "count") => {
                 let path = match truth {
                     true => filter.expr.as_ref().and_then(list_path),
@@ -214,18 +224,10 @@ impl<'t> Walk<'t> {
                 true
             }
             _ => {
-                let is_never = truth && self.is_none(condition);
                 self.tell(condition, truth);
-                !is_never
+                true
             }
         }
-    }
-
-    /// True if it is a name for none, as after `{% set album = none %}`.
-    fn is_none(&mut self, expr: &'t Expr<'t>) -> bool {
-        let Expr::Var(_) = expr else { return false };
-        let value = self.quietly(|walk| walk.expr(expr));
-        value.lack.is_none() && matches!(value.shape, Shape::None)
     }
 
     /// A value that is there, or not. Without a path all that the expression mentions counts as
@@ -268,11 +270,32 @@ impl<'t> Walk<'t> {
             .extend(paths.into_iter().map(|path| (path, Fact::Given)));
     }
 
+    /// Whether an expression with this value is never undefined: columns of a query are there also
+    /// where nothing is known of what they hold.
+    fn is_certainly_defined(&mut self, expr: &'t Expr<'t>, value: &Known) -> bool {
+        if value.lack.as_ref().is_some_and(|lack| !lack.is_none) {
+            return false;
+        }
+        match (&value.shape, expr) {
+            (Shape::Undefined(_), _) => false,
+            (Shape::Any, Expr::GetAttr(attr)) => {
+                let base = self.quietly(|walk| walk.expr(&attr.expr));
+                base.lack.is_none()
+                    && matches!(&base.shape, Shape::Row(of) if of.names.contains(attr.name))
+            }
+            (Shape::Any, _) => false,
+            _ => true,
+        }
+    }
+
     fn assume_defined(&mut self, expr: &'t Expr<'t>, is_defined: bool) -> bool {
         let value = self.quietly(|walk| walk.expr(expr));
         if is_defined {
             self.mention(expr);
             return !value.is_undefined();
+        }
+        if self.is_certainly_defined(expr, &value) {
+            return false;
         }
         if let Some(path) = path(expr) {
             self.facts.0.push((path, Fact::Undefined));

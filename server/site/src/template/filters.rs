@@ -144,10 +144,7 @@ impl<'t> Walk<'t> {
             .map_or((name, None), |(n, r)| (n, Some(r)));
         let place = self.place_of(named);
         match column(columns, name, place) {
-            Ok(value) => {
-                self.good(place);
-                Some(if rest.is_none() { value } else { Known::any() })
-            }
+            Ok(value) => Some(if rest.is_none() { value } else { Known::any() }),
             // `selectattr("name")` asks whether it is there, and `default=` says what to take.
             Err(_) if has("default").is_some() || name.contains(',') => None,
             Err(finding) => {

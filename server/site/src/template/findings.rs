@@ -53,9 +53,6 @@ impl Finding {
 /// A fault at one place, for one page or several.
 struct Spot {
     finding: Finding,
-    /// False if a condition in shared code stands before the place. Then the place is a fault only
-    /// if it is one for every page that gets there.
-    is_certain: bool,
     pages: BTreeSet<usize>,
 }
 
@@ -64,54 +61,35 @@ struct Spot {
 pub(super) struct Findings {
     faults: BTreeMap<TemplatePlace, Spot>,
     doubts: BTreeMap<TemplatePlace, Spot>,
-    /// Places where at least one page is well.
-    good: BTreeSet<TemplatePlace>,
 }
 
 impl Findings {
-    pub(super) fn good(&mut self, place: TemplatePlace) {
-        self.good.insert(place);
-    }
-
-    pub(super) fn fault(&mut self, finding: &Finding, page: usize, is_certain: bool) {
-        record(&mut self.faults, finding, page, is_certain);
+    pub(super) fn fault(&mut self, finding: &Finding, page: usize) {
+        record(&mut self.faults, finding, page);
     }
 
     /// A value that may be missing, depending on the data.
     pub(super) fn doubt(&mut self, finding: &Finding, page: usize) {
-        record(&mut self.doubts, finding, page, true);
+        record(&mut self.doubts, finding, page);
     }
 
     /// Errors, and what may be missing. Both in the order of the files.
     pub(super) fn problems(self, templates: &[Parsed<'_>]) -> (Vec<Problem>, Vec<Problem>) {
-        let Self {
-            faults,
-            doubts,
-            good,
-        } = self;
-        let told: BTreeMap<TemplatePlace, Spot> = faults
-            .into_iter()
-            .filter(|(place, spot)| spot.is_certain || !good.contains(place))
-            .collect();
-        let doubts = doubts.iter().filter(|(place, _)| !told.contains_key(place));
+        let Self { faults, doubts } = self;
+        let doubts = doubts
+            .iter()
+            .filter(|(place, _)| !faults.contains_key(place));
         let doubts = doubts.map(|(_, spot)| problem(spot, templates)).collect();
-        let faults = told.values().map(|spot| problem(spot, templates));
+        let faults = faults.values().map(|spot| problem(spot, templates));
         (faults.collect(), doubts)
     }
 }
 
-fn record(
-    spots: &mut BTreeMap<TemplatePlace, Spot>,
-    finding: &Finding,
-    page: usize,
-    is_certain: bool,
-) {
+fn record(spots: &mut BTreeMap<TemplatePlace, Spot>, finding: &Finding, page: usize) {
     let spot = spots.entry(finding.place).or_insert_with(|| Spot {
         finding: finding.clone(),
-        is_certain,
         pages: BTreeSet::new(),
     });
-    spot.is_certain |= is_certain;
     spot.pages.insert(page);
 }
 

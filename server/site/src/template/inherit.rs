@@ -191,7 +191,6 @@ impl<'t> Walk<'t> {
         place: TemplatePlace,
     ) -> Known {
         if let Some(value) = module.names.get(name).cloned().or(outer) {
-            self.good(place);
             return value;
         }
         let near = closest(name, module.names.keys().map(String::as_str));

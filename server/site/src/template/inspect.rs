@@ -33,7 +33,8 @@ pub(crate) struct Given {
     /// The template's name.
     pub(crate) template: String,
     pub(crate) queries: Vec<GivenQuery>,
-    pub(crate) params: Vec<Param>,
+    /// None if they could not be found out, because a query or a line is wrong.
+    pub(crate) params: Option<Vec<Param>>,
     /// Whether it is an error page, which has neither queries nor a request.
     pub(crate) is_error: bool,
     pub(crate) forms: GivenForms,
@@ -56,7 +57,7 @@ impl Given {
         Self {
             template,
             queries,
-            params: Vec::new(),
+            params: Some(Vec::new()),
             is_error: true,
             forms: GivenForms::None,
         }
@@ -104,10 +105,10 @@ pub(crate) fn inspect(
     let mut findings = Findings::default();
     for (file, template) in templates.iter().enumerate() {
         for finding in names.unknown(file, template) {
-            findings.fault(&finding, file, true);
+            findings.fault(&finding, file);
         }
         for finding in arguments::wrong(environment, file, template) {
-            findings.fault(&finding, file, true);
+            findings.fault(&finding, file);
         }
     }
     let cell = if has_documents {
@@ -123,7 +124,7 @@ pub(crate) fn inspect(
         let mut walk = Walk {
             templates: &templates,
             names: &names,
-            params: &given.params,
+            params: given.params.as_deref().unwrap_or_default(),
             page,
             file: page,
             scope: Scope::new(roots(given, page, &cell), globals.clone()),
@@ -133,7 +134,6 @@ pub(crate) fn inspect(
             block: None,
             parent: None,
             skips_blocks: false,
-            doubt: 0,
             conditions: 0,
             quiet: 0,
             calls: Vec::new(),
@@ -158,9 +158,6 @@ fn roots(given: &Given, page: usize, cell: &Shape) -> BTreeMap<String, Known> {
         roots.extend(names.map(|name| ((*name).to_owned(), Known::scalar())));
         return roots;
     }
-    let params = given.params.iter();
-    let params = params.map(|param| (param.name.clone(), Known::any()));
-    let params = params.collect();
     let request = visitor::FIELDS.iter().map(|field| {
         let value = match *field {
             "query" => Known::new(Shape::Query),
@@ -170,7 +167,16 @@ fn roots(given: &Given, page: usize, cell: &Shape) -> BTreeMap<String, Known> {
         ((*field).to_owned(), value)
     });
     let map = |of, fields| Known::new(Shape::Members(Rc::new(Members { of, fields })));
-    roots.insert("params".to_owned(), map(MapKind::Params, params));
+    let params = given.params.as_ref().map(|params| {
+        let names = params.iter();
+        map(
+            MapKind::Params,
+            names
+                .map(|param| (param.name.clone(), Known::any()))
+                .collect(),
+        )
+    });
+    roots.insert("params".to_owned(), params.unwrap_or_else(Known::any));
     if matches!(given.forms, GivenForms::Unknown) {
         roots.insert(FORM.to_owned(), Known::any());
         roots.insert(ERRORS.to_owned(), Known::any());

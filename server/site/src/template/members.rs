@@ -37,7 +37,7 @@ impl Walk<'_> {
         let fault = |message: String, hint: Option<String>| {
             Known::undefined(Finding::new(place, message, hint))
         };
-        let value = match &base.shape {
+        match &base.shape {
             Shape::Row(columns) => match column(columns, name, place) {
                 Ok(cell) => cell_of(base, cell, place),
                 Err(finding) => Known::undefined(finding),
@@ -67,7 +67,7 @@ impl Walk<'_> {
                 let what = path.map_or_else(|| "this value".to_owned(), |path| format!("`{path}`"));
                 fault(format!("{what} is none here: it has no `{name}`"), None)
             }
-            Shape::Scalar => {
+            Shape::Scalar | Shape::Constant(_) => {
                 let what = path.map_or_else(|| "this".to_owned(), |path| format!("`{path}`"));
                 let message = format!("{what} is a single value: it has no `{name}`");
                 fault(message, None)
@@ -76,11 +76,7 @@ impl Walk<'_> {
                 fault(format!("a macro has no `{name}`: call it"), None)
             }
             Shape::Any | Shape::Macro(_) | Shape::Function | Shape::Undefined(_) => Known::any(),
-        };
-        if !value.is_undefined() {
-            self.good(place);
         }
-        value
     }
 }
 

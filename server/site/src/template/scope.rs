@@ -22,6 +22,16 @@ pub(super) struct Layer {
     pub(super) enclosed: Option<usize>,
 }
 
+impl Layer {
+    /// A value as macros of this layer see it: those of a loop see what earlier rounds have set.
+    fn seen_later(&self, value: &Known) -> Known {
+        match self.is_loop {
+            true => value.clone().generalized(),
+            false => value.clone(),
+        }
+    }
+}
+
 /// All names that are known at one point.
 #[derive(Debug)]
 pub(super) struct Scope {
@@ -76,7 +86,7 @@ impl Scope {
     pub(super) fn store(&mut self, name: &str, value: Known) {
         let top = self.frames.last_mut().expect("there is always a frame");
         if let Some(closure) = top.closure {
-            add(&mut self.closures[closure], name, &value);
+            add(&mut self.closures[closure], name, &top.seen_later(&value));
         }
         top.locals.insert(name.to_owned(), value);
     }
@@ -103,7 +113,7 @@ impl Scope {
             self.closures.len() - 1
         });
         for (name, value) in visible {
-            add(&mut self.closures[closure], &name, &value);
+            add(&mut self.closures[closure], &name, &top.seen_later(&value));
         }
         Some(closure)
     }
@@ -164,6 +174,14 @@ impl Scope {
         let locals = self.frames.iter_mut().map(|frame| &mut frame.locals);
         for names in locals.chain(closures) {
             names.values_mut().for_each(|value| *value = Known::any());
+        }
+    }
+
+    /// Values that are set in this layer count as those of any call.
+    pub(super) fn generalize(&mut self) {
+        let top = self.frames.last_mut().expect("there is always a frame");
+        for value in top.locals.values_mut() {
+            *value = value.clone().generalized();
         }
     }
 

@@ -6,6 +6,8 @@ use std::{
     sync::Arc,
 };
 
+use minijinja::Value;
+
 use super::findings::Finding;
 
 /// A value as far as it is known.
@@ -24,6 +26,8 @@ pub(super) enum Shape {
     None,
     /// A text, a number, a truth value or bytes: it has no members.
     Scalar,
+    /// A single value that each render of the page gives.
+    Constant(Value),
     Row(Rc<Columns>),
     List(Rc<Known>),
     /// What `groupby` gives for each value: `grouper`, and `list` with these items.
@@ -144,7 +148,8 @@ impl Known {
 fn join_shapes(one: &Shape, two: &Shape) -> Shape {
     match (one, two) {
         (Shape::None, Shape::None) => Shape::None,
-        (Shape::Scalar, Shape::Scalar) => Shape::Scalar,
+        (Shape::Constant(one), Shape::Constant(two)) if one == two => Shape::Constant(one.clone()),
+        (Shape::Scalar | Shape::Constant(_), Shape::Scalar | Shape::Constant(_)) => Shape::Scalar,
         (Shape::Row(one), Shape::Row(two)) => Shape::Row(join_columns(one, two)),
         (Shape::List(one), Shape::List(two)) => Shape::List(Rc::new(one.join(two))),
         (Shape::Group(one), Shape::Group(two)) => Shape::Group(Rc::new(one.join(two))),

@@ -1,7 +1,7 @@
 //! A walk over a page's templates as rendering them would go, with shapes in the place of values.
 //!
-//! Both branches of a condition are walked, a loop once, a macro at each call. What the walk does
-//! not know it accepts.
+//! Both branches of a condition are walked unless one of them is never taken, a loop once, a macro
+//! at each call. What the walk does not know it accepts.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -46,9 +46,7 @@ pub(super) struct Walk<'t> {
     pub(super) parent: Option<usize>,
     /// Whether blocks are not shown where they stand.
     pub(super) skips_blocks: bool,
-    /// Conditions in code that several pages or calls share.
-    pub(super) doubt: usize,
-    /// Conditions of any kind.
+    /// Conditions around this place.
     pub(super) conditions: usize,
     /// Above 0 nothing is told.
     pub(super) quiet: usize,
@@ -88,20 +86,9 @@ impl<'t> Walk<'t> {
         }
     }
 
-    /// Whether this code is walked for several pages or calls.
-    fn is_shared(&self) -> bool {
-        self.file != self.page || !self.calls.is_empty()
-    }
-
     pub(super) fn fault(&mut self, finding: &Finding) {
         if self.quiet == 0 {
-            self.findings.fault(finding, self.page, self.doubt == 0);
-        }
-    }
-
-    pub(super) fn good(&mut self, place: TemplatePlace) {
-        if self.quiet == 0 {
-            self.findings.good(place);
+            self.findings.fault(finding, self.page);
         }
     }
 
@@ -273,6 +260,13 @@ impl<'t> Walk<'t> {
             ..Layer::default()
         });
         self.assign(&each.target, &item);
+        if let (Shape::Members(_) | Shape::Row(_) | Shape::Query, Expr::Var(key)) =
+            (&list.shape, &each.target)
+            && let Some(map) = list_path(&each.iter)
+        {
+            // The keys of a map are there.
+            self.facts.given(format!("{map}[{}]", key.id));
+        }
         let is_live = each
             .filter_expr
             .as_ref()
@@ -321,11 +315,8 @@ impl<'t> Walk<'t> {
     }
 
     fn branch<T>(&mut self, walk: impl FnOnce(&mut Self) -> T, is_conditional: bool) -> T {
-        let doubt = usize::from(is_conditional && self.is_shared());
-        self.doubt += doubt;
         self.conditions += usize::from(is_conditional);
         let result = walk(self);
-        self.doubt -= doubt;
         self.conditions -= usize::from(is_conditional);
         result
     }

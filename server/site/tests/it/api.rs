@@ -454,7 +454,7 @@ fn a_session_begins_with_a_json_answer_that_has_no_hash() {
         ),
         (
             "pages/api/session.post.sql",
-            "-- name: account :one?\nselect id, name, hash from account where name = :name;\n-- verify: account.hash = :password\n-- claims: user = account.id\n-- name: known :one\nselect id, name from account where name = :name;\n",
+            "-- param: name text\n-- name: account :one?\nselect id, name, hash from account where name = :name;\n-- verify: account.hash = :password\n-- claims: user = account.id\n-- name: known :one\nselect id, name from account where name = :name;\n",
         ),
     ]);
     let body = r#"{"name":"ann","password":"correct horse"}"#;

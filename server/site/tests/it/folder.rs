@@ -328,6 +328,7 @@ fn a_misspelt_field_of_a_form_is_a_note() {
             "pages/albums/[id].html:2:14: POST /albums/{id}/save has no parameter `titel`\n  hint: did you mean `title`?",
             "pages/albums/[id].html:2:53: POST /albums/{id}/save has no parameter `tags[]`\n  hint: did you mean `tags`?",
             "pages/say.html:1:31: POST /say has no parameter `bdy`\n  hint: did you mean `body`?",
+            "pages/albums/[id].html:2:144: this form is sent with GET, and /albums/{id}/save answers POST only\n  hint: write <form method=\"post\" …>",
         ]
     );
 }

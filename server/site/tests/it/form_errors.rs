@@ -217,11 +217,11 @@ const ALONE: &[(&str, &str)] = &[
     ),
     (
         "pages/login.post.sql",
-        "-- param: next text = ''\n-- name: account :one?\nselect id, title as hash from article where title = :name;\n-- verify: account.hash = :password\n-- claims: user = account.id\n-- invalid: /login\n-- redirect: :next else /\n",
+        "-- param: next text = ''\n-- param: name text\n-- name: account :one?\nselect id, title as hash from article where title = :name;\n-- verify: account.hash = :password\n-- claims: user = account.id\n-- invalid: /login\n-- redirect: :next else /\n",
     ),
     (
         "pages/join.post.sql",
-        "-- hash: h = :password\n-- name: a :exec\ninsert into article (title, body) values (:name, :h);\n-- invalid: /login?next=:next\n-- param: next text = ''\n-- redirect: /\n",
+        "-- hash: h = :password\n-- param: name text\n-- name: a :exec\ninsert into article (title, body) values (:name, :h);\n-- invalid: /login?next=:next\n-- param: next text = ''\n-- redirect: /\n",
     ),
 ];
 

@@ -10,11 +10,11 @@ use crate::{
 const FORMS: &[(&str, &str)] = &[
     (
         "pages/new.post.sql",
-        "-- name: article :one\ninsert into article (title) values (:title) returning id as article_id;\n-- name: note :exec\ninsert into comment (article_id, who) values (:article_id, :who);\n-- redirect: /a/:article_id?t=:title\n",
+        "-- param: title text\n-- param: who text\n-- name: article :one\ninsert into article (title) values (:title) returning id as article_id;\n-- name: note :exec\ninsert into comment (article_id, who) values (:article_id, :who);\n-- redirect: /a/:article_id?t=:title\n",
     ),
     (
         "pages/note.post.sql",
-        "-- param: id integer\n-- name: article :one\nselect id from article where id = :id;\n-- name: note :exec\ninsert into comment (article_id, who) values (:id, :who);\n-- redirect: /\n",
+        "-- param: id integer\n-- param: who text\n-- name: article :one\nselect id from article where id = :id;\n-- name: note :exec\ninsert into comment (article_id, who) values (:id, :who);\n-- redirect: /\n",
     ),
     (
         "pages/raw.post.sql",

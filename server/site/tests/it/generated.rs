@@ -28,6 +28,11 @@ const TOTAL_QUERY: &str = "-- name: total :one
 select count(*) as n, max(id) as top from article;
 ";
 
+/// A query that some pages have, and templates that two pages share ask for.
+const SPECIAL_QUERY: &str = "-- name: special :one
+select count(*) as n from comment;
+";
+
 /// The rows of the filled database.
 const ROWS: &str = "insert into comment (article_id, who) values (1, 'Ann'), (1, 'Bo'), (2, 'Cy');";
 
@@ -45,6 +50,7 @@ enum NameKind {
 const ARTICLE: &[&str] = &["id", "title", "body"];
 const COMMENT: &[&str] = &["who", "article_id"];
 const TOTAL: &[&str] = &["n", "top"];
+const SPECIAL: &[&str] = &["n"];
 
 /// Filters that take any value: what they cannot use is no error of the page.
 const ANY_VALUE: &[&str] = &[
@@ -82,10 +88,11 @@ const ANY_VALUE: &[&str] = &[
     "urlencode",
 ];
 
-/// Generates one page and its partials.
+/// Generates one page and its partials, or what two pages share.
 struct PageWriter<'c> {
     choices: Choices<'c>,
-    page: usize,
+    /// What the names of its files begin with.
+    prefix: String,
     /// The names that are known here, the innermost last.
     names: Vec<(String, NameKind)>,
     files: BTreeMap<String, String>,
@@ -102,12 +109,55 @@ struct PageWriter<'c> {
     has_erred: bool,
     /// Whether a wrong name stands where every render comes by.
     is_certainly_wrong: bool,
+    /// Set in templates that two pages share, of which one may have `special`.
+    is_shared: bool,
+    uses: SharedUses,
+}
+
+/// How shared templates use what only one of their pages may have.
+#[derive(Clone, Copy, Debug, Default)]
+struct SharedUses {
+    /// Whether a use stands in no condition that proves the name.
+    unguarded: bool,
+    /// Whether a use stands under `flag`.
+    flagged: bool,
 }
 
 impl PageWriter<'_> {
+    fn new(choices: Choices<'_>, prefix: String, may_err: bool) -> PageWriter<'_> {
+        PageWriter {
+            choices,
+            prefix,
+            names: vec![
+                ("articles".to_owned(), NameKind::List(ARTICLE)),
+                ("comments".to_owned(), NameKind::List(COMMENT)),
+                ("article".to_owned(), NameKind::Optional(ARTICLE)),
+                ("total".to_owned(), NameKind::Row(TOTAL)),
+            ],
+            files: BTreeMap::new(),
+            macros: String::new(),
+            counter: 0,
+            nesting: 0,
+            in_loop: false,
+            in_macro: false,
+            calls_macros: true,
+            may_err,
+            has_erred: false,
+            is_certainly_wrong: false,
+            is_shared: false,
+            uses: SharedUses::default(),
+        }
+    }
+
     fn fresh(&mut self, what: &str) -> String {
         self.counter += 1;
-        format!("{what}{}", self.counter)
+        // A layout would otherwise set names of its page anew.
+        let shared = if self.is_shared && !what.contains('_') {
+            "g"
+        } else {
+            ""
+        };
+        format!("{shared}{what}{}", self.counter)
     }
 
     fn wrong(&mut self) -> bool {
@@ -144,7 +194,7 @@ impl PageWriter<'_> {
             ];
             return (*self.choices.pick(&wrong).unwrap()).to_owned();
         }
-        match self.choices.below(if depth == 0 { 5 } else { 19 }) {
+        match self.choices.below(if depth == 0 { 5 } else { 20 }) {
             0 => "'text'".to_owned(),
             1 => "params.q".to_owned(),
             2 if self.in_loop => "loop.index".to_owned(),
@@ -213,7 +263,13 @@ impl PageWriter<'_> {
             }
             14 => format!("(-({}) * 2)", self.value(depth - 1)),
             15 => format!("({})[:{}]", self.value(depth - 1), self.value(depth - 1)),
-            16 | 17 => {
+            16 => {
+                let key = self.value(0);
+                let guard = ["", " | default('-')", " is defined"];
+                let guard = self.choices.pick(&guard).unwrap();
+                format!("({{'1': 'x', 'One': 'y'}}[{key}]{guard})")
+            }
+            17 | 18 => {
                 let filter = *self.choices.pick(ANY_VALUE).unwrap();
                 format!("({} | {filter})", self.value(depth - 1))
             }
@@ -281,6 +337,9 @@ impl PageWriter<'_> {
     }
 
     fn statement(&mut self, depth: usize) -> String {
+        if self.is_shared && depth > 0 && self.choices.chance(30) {
+            return self.special(depth);
+        }
         let kinds = if depth == 0 { 3 } else { 11 };
         match self.choices.below(kinds) {
             0 | 1 => format!("{{{{ {} }}}}", self.value(2)),
@@ -309,7 +368,7 @@ impl PageWriter<'_> {
             }
             8 => {
                 // Sets in a partial go on after it; here they are not used there.
-                let file = self.fresh(&format!("p{}_", self.page));
+                let file = self.fresh(&format!("{}_", self.prefix));
                 let calls = self.calls_macros;
                 self.calls_macros &= !self.in_macro;
                 let body = self.body(depth - 1);
@@ -322,6 +381,42 @@ impl PageWriter<'_> {
                 "{{% filter upper %}}{}{{% endfilter %}}",
                 self.body(depth - 1)
             ),
+        }
+    }
+
+    /// A use of what only some pages have, in a condition of some kind.
+    fn special(&mut self, depth: usize) -> String {
+        self.names
+            .push(("special".to_owned(), NameKind::Row(SPECIAL)));
+        let body = format!("{{{{ special.n }}}}{}", self.nested(depth - 1));
+        self.names.pop();
+        let condition = self.condition(1);
+        match self.choices.below(8) {
+            0 => format!("{{% if special is defined %}}{body}{{% endif %}}"),
+            1 => format!("{{% if special is defined and {condition} %}}{body}{{% endif %}}"),
+            2 => format!("{{% if special is undefined %}}-{{% else %}}{body}{{% endif %}}"),
+            3 => "{{ special.n if special is defined else '-' }}".to_owned(),
+            4 => {
+                let name = self.fresh("m");
+                let _ = write!(
+                    self.macros,
+                    "{{% macro {name}() %}}{{{{ special.n if special is defined }}}}{{% endmacro %}}"
+                );
+                match self.in_macro {
+                    true => String::new(),
+                    false => format!("{{{{ {name}() }}}}"),
+                }
+            }
+            5 | 6 => {
+                self.uses.flagged = true;
+                let flag = ["flag", "flag | default(false)", "flag == true"];
+                let flag = self.choices.pick(&flag).unwrap();
+                format!("{{% if {flag} %}}{body}{{% endif %}}")
+            }
+            _ => {
+                self.uses.unguarded = true;
+                format!("{{% if {condition} %}}{body}{{% endif %}}")
+            }
         }
     }
 
@@ -402,11 +497,32 @@ impl PageWriter<'_> {
         }
     }
 
-    fn write(&mut self) {
-        let page = self.page;
-        let body = match self.choices.chance(50) {
-            true => self.body(3),
-            false => {
+    /// A layout and a partial for two pages.
+    fn write_shared(&mut self) {
+        let part = self.body(3);
+        let macros = std::mem::take(&mut self.macros);
+        let name = |what: &str| format!("templates/{}_{what}.html", self.prefix);
+        let (part_name, layout_name) = (name("part"), name("layout"));
+        self.files.insert(part_name, macros + &part);
+        let layout = format!(
+            "{}{{% block main %}}{{% endblock %}}{}",
+            self.body(2),
+            self.body(2)
+        );
+        let macros = std::mem::take(&mut self.macros);
+        self.files.insert(layout_name, macros + &layout);
+    }
+
+    /// The page, which shows the files that begin with `shared` if it has one.
+    fn write(&mut self, shared: &str, is_special: bool, flag: &str) {
+        let page = self.prefix.clone();
+        let body = match self.choices.below(4) {
+            0 | 1 => self.body(3),
+            2 => format!(
+                "{{% extends '{shared}_layout.html' %}}{{% block main %}}{}{{% endblock %}}",
+                self.body(3)
+            ),
+            _ => {
                 let (head, main) = (self.body(1), self.body(3));
                 // Without super() what the layout has in the block is not shown.
                 let layout = format!(
@@ -420,9 +536,9 @@ impl PageWriter<'_> {
                     ""
                 };
                 self.files
-                    .insert(format!("templates/p{page}_layout.html"), layout);
+                    .insert(format!("templates/{page}_layout.html"), layout);
                 format!(
-                    "{{% extends 'p{page}_layout.html' %}}{{% block head %}}{head}{{% endblock %}}{{% block main %}}{up}{main}{{% endblock %}}"
+                    "{{% extends '{page}_layout.html' %}}{{% block head %}}{head}{{% endblock %}}{{% block main %}}{up}{main}{{% endblock %}}"
                 )
             }
         };
@@ -430,14 +546,23 @@ impl PageWriter<'_> {
         let text = match body.strip_prefix("{% extends") {
             Some(rest) => {
                 let (extends, rest) = rest.split_once("%}").unwrap();
-                format!("{{% extends{extends}%}}{}{rest}", self.macros)
+                format!(
+                    "{{% set flag = {flag} %}}{{% extends{extends}%}}{}{rest}",
+                    self.macros
+                )
             }
-            None => format!("{}{body}", self.macros),
+            None => format!(
+                "{{% set flag = {flag} %}}{}{body}{{% include '{shared}_part.html' %}}",
+                self.macros
+            ),
         };
         let mut queries = QUERIES.to_owned();
+        if is_special {
+            queries += SPECIAL_QUERY;
+        }
         let mut shown = String::new();
         if self.choices.chance(50) {
-            let file = format!("p{page}_total");
+            let file = format!("{page}_total");
             shown = format!("{{% include '{file}.html' %}}");
             let partial = format!("templates/{file}");
             self.files.insert(partial.clone() + ".html", String::new());
@@ -446,8 +571,8 @@ impl PageWriter<'_> {
             queries += TOTAL_QUERY;
         }
         self.files
-            .insert(format!("pages/p{page}.html"), text + &shown);
-        self.files.insert(format!("pages/p{page}.sql"), queries);
+            .insert(format!("pages/{page}.html"), text + &shown);
+        self.files.insert(format!("pages/{page}.sql"), queries);
     }
 }
 
@@ -459,44 +584,45 @@ struct Generated {
 }
 
 fn generate(page: usize, seed: u64) -> Generated {
-    let mut writer = PageWriter {
-        choices: Choices::seeded(seed),
-        page,
-        names: vec![
-            ("articles".to_owned(), NameKind::List(ARTICLE)),
-            ("comments".to_owned(), NameKind::List(COMMENT)),
-            ("article".to_owned(), NameKind::Optional(ARTICLE)),
-            ("total".to_owned(), NameKind::Row(TOTAL)),
-        ],
-        files: BTreeMap::new(),
-        macros: String::new(),
-        counter: 0,
-        nesting: 0,
-        in_loop: false,
-        in_macro: false,
-        calls_macros: true,
-        may_err: page.is_multiple_of(2),
-        has_erred: false,
-        is_certainly_wrong: false,
+    // Two pages, of which one may err, share a layout and a partial.
+    let group = format!("g{}", page / 2);
+    let choices = Choices::seeded(seed * 1000 + 500 + page as u64 / 2);
+    let mut shared = PageWriter::new(choices, group.clone(), false);
+    shared.is_shared = true;
+    shared.write_shared();
+    let choices = Choices::seeded(seed * 1000 + page as u64);
+    let mut writer = PageWriter::new(choices, format!("p{page}"), page.is_multiple_of(2));
+    let is_special = writer.choices.chance(50);
+    let flags = match is_special {
+        true => &["true", "false", "(params.q == 'One')"][..],
+        false => &["false", "false", "false", "true", "(params.q == 'One')"][..],
     };
-    writer.write();
+    let flag = *writer.choices.pick(flags).unwrap();
+    writer.write(&group, is_special, flag);
+    let uses = shared.uses;
+    let lacks = !is_special && (uses.unguarded || uses.flagged && flag != "false");
+    writer.files.extend(shared.files);
     Generated {
         files: writer.files,
-        has_erred: writer.has_erred,
+        has_erred: writer.has_erred || lacks,
         is_certainly_wrong: writer.is_certainly_wrong,
     }
 }
 
-/// The page that a problem is about: files are named for their page.
-fn page_of(problem: &Problem) -> usize {
-    let name = problem
-        .file
-        .file_stem()
-        .unwrap()
-        .to_string_lossy()
-        .into_owned();
-    let number = name.trim_start_matches('p').split('_').next().unwrap();
-    number.parse().unwrap_or_else(|_| panic!("{problem}"))
+/// The pages that a problem is about: files are named for their page, or for two that share them.
+fn pages_of(problem: &Problem) -> Vec<usize> {
+    let number = |name: &str| -> usize {
+        let digits = name[1..].split(['_', '.']).next().unwrap();
+        digits.parse().unwrap_or_else(|_| panic!("{problem}"))
+    };
+    let name = problem.file.file_stem().unwrap().to_string_lossy();
+    if name.starts_with('p') {
+        return vec![number(&name)];
+    }
+    match problem.message.split_once("(for pages/") {
+        Some((_, page)) => vec![number(page)],
+        None => vec![number(&name) * 2, number(&name) * 2 + 1],
+    }
 }
 
 /// Writes the files of the pages that are kept into a new folder.
@@ -524,12 +650,10 @@ const PAGES: usize = 40;
 
 /// One folder: how many of its pages are called well, and how many wrong.
 fn round(seed: u64) -> (usize, usize) {
-    let generated: Vec<Generated> = (0..PAGES)
-        .map(|page| generate(page, seed * 1000 + page as u64))
-        .collect();
+    let generated: Vec<Generated> = (0..PAGES).map(|page| generate(page, seed)).collect();
     let shown = |page: usize| format!("seed {seed}, page {page}: {:#?}", generated[page].files);
     let (errors, _) = said(folder_of(generated.iter()).path());
-    let mut wrong: Vec<usize> = errors.iter().map(page_of).collect();
+    let mut wrong: Vec<usize> = errors.iter().flat_map(pages_of).collect();
     wrong.sort_unstable();
     wrong.dedup();
     for (page, generated) in generated.iter().enumerate() {
@@ -541,8 +665,14 @@ fn round(seed: u64) -> (usize, usize) {
         );
         if is_refused && !generated.has_erred {
             // Where a condition says that a value is missing, its use is a fault and no doubt.
-            let said: Vec<_> = errors.iter().filter(|e| page_of(e) == page).collect();
-            let missing = ["` is none ", "may have no row here", "is undefined where"];
+            let said = errors.iter();
+            let said: Vec<_> = said.filter(|e| pages_of(e).contains(&page)).collect();
+            let missing = [
+                "` is none ",
+                "may have no row here",
+                "is undefined where",
+                "this map has no `",
+            ];
             let is_branch = said
                 .iter()
                 .all(|e| missing.iter().any(|part| e.message.contains(part)));
@@ -557,7 +687,7 @@ fn round(seed: u64) -> (usize, usize) {
     let (errors, doubts) = said(kept(&wrong).path());
     assert!(errors.is_empty(), "{errors:?}");
     let refused = wrong.len();
-    wrong.extend(doubts.iter().map(page_of));
+    wrong.extend(doubts.iter().flat_map(pages_of));
     let site = TestSite::open(kept(&wrong), millpond_site::SiteOptions::default());
     let well: Vec<usize> = (0..PAGES).filter(|page| !wrong.contains(page)).collect();
     let connection = site.foreign();

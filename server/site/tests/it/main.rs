@@ -20,6 +20,7 @@ mod explained;
 mod folder;
 mod form_errors;
 mod form_faults;
+mod form_tags;
 mod forms;
 mod fuzz;
 mod generated;
@@ -46,6 +47,7 @@ mod templates;
 
 mod tenants;
 mod tokens;
+mod undeclared;
 mod upload_faults;
 mod uploads;
 mod values;

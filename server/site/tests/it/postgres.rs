@@ -125,7 +125,7 @@ const COMMENTS: [(&str, &str); 3] = [
     ("pages/a.html", "{% for c in who %}{{ c.who }},{% endfor %}"),
     (
         "pages/say.post.sql",
-        "-- name: article :one\nselect id from article where id = :id;\n\
+        "-- param: id integer\n-- param: who text\n-- name: article :one\nselect id from article where id = :id;\n\
          -- name: comment :exec\ninsert into comment (article_id, who) values (:id, :who);\n\
          -- redirect: /a?id=:id\n",
     ),

@@ -26,6 +26,7 @@ const FILES: &[(&str, &str)] = &[
     (
         "pages/new.post.sql",
         "-- param: id integer
+-- param: title text
 -- file: picture into uploads/albums max 300KB types (image/png, image/jpeg)
 -- file: portrait as bytes max 1KB types (image/*) = null
 -- name: album :exec

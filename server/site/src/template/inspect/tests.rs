@@ -14,24 +14,32 @@ const QUERIES: &[(&str, Rows, &[&str])] = &[
     ("top", Rows::Optional, &["id", "title"]),
 ];
 
+/// A query that only this page has.
+const TOPIC_PAGE: &str = "pages/topic.html";
+const TOPIC: (&str, Rows, &[&str]) = ("category", Rows::One, &["name"]);
+
 fn given(template: &str) -> Given {
-    let queries = QUERIES.iter().map(|(name, rows, columns)| GivenQuery {
-        name: (*name).to_owned(),
-        rows: *rows,
-        columns: Some(columns.iter().map(|name| Arc::from(*name)).collect()),
-        documents: Vec::new(),
-    });
+    let own = (template == TOPIC_PAGE).then_some(&TOPIC);
+    let queries = QUERIES
+        .iter()
+        .chain(own)
+        .map(|(name, rows, columns)| GivenQuery {
+            name: (*name).to_owned(),
+            rows: *rows,
+            columns: Some(columns.iter().map(|name| Arc::from(*name)).collect()),
+            documents: Vec::new(),
+        });
     Given {
         template: template.to_owned(),
         queries: queries.collect(),
-        params: vec![
+        params: Some(vec![
             Param::new("page", ValueKind::Integer),
             Param::new("q", ValueKind::Text),
             Param {
                 choices: ["title", "-title"].map(Value::from).into(),
                 ..Param::new("sort", ValueKind::Text)
             },
-        ],
+        ]),
         is_error: false,
         forms: GivenForms::None,
     }
@@ -298,7 +306,8 @@ fn layouts_includes_and_imports_are_walked_for_each_page() {
             ""
         ),
         "templates/layout.html:1:76: nothing gives the template `nothing` (for pages/a.html)\n  \
-         hint: a template sees the page's queries by name, `params` and `request`; here: albums, params, request, top, totals"
+         hint: a template sees the page's queries by name, `params` and `request`; here: albums, params, request, top, totals; \
+         what only some pages have stands in {% if nothing is defined %}…{% endif %}"
     );
     assert!(
         all(&format!("{extends}{{% block title %}}{{{{ super() }}}}{{% endblock %}}{{% block main %}}{{% endblock %}}"), "")
@@ -323,13 +332,25 @@ fn layouts_includes_and_imports_are_walked_for_each_page() {
         .unwrap(),
         "templates/card.html:1:7: nothing gives the template `kind` (for pages/a.html)"
     );
-    let kind = "{% set kind = 1 %}";
     let card = "{% if kind == 1 %}{{ x.title }}{% else %}{{ x.n }}{% endif %}";
-    assert_eq!(all(&format!("{kind}{loops}"), card), "");
-    assert!(
-        all(&format!("{kind}{loops}"), &card.replace("x.n", "x.m"))
-            .starts_with("templates/card.html:1:47: `albums` has no column `m` (for pages/a.html)")
-    );
+    let kinds = |first, second| {
+        let loops = loops.replacen(
+            "{% for x in [totals]",
+            &format!("{{% set kind = {second} %}}{{% for x in [totals]"),
+            1,
+        );
+        all(&format!("{{% set kind = {first} %}}{loops}"), card)
+    };
+    assert_eq!(kinds("1", "2"), "");
+    for (first, second) in [("1", "1"), ("1", "params.q")] {
+        assert!(
+            kinds(first, second).starts_with(
+                "templates/card.html:1:24: `totals` has no column `title` (for pages/a.html)"
+            ),
+            "{}",
+            kinds(first, second)
+        );
+    }
     let imports = "{% import 'macros.html' as m %}{{ m.m(totals) }}{{ m.n() }}{% from 'macros.html' import k %}{{ k }}";
     let found = all(imports, "");
     for part in [
@@ -385,6 +406,15 @@ fn an_empty_part_is_no_empty_list() {
 fn arguments_that_no_value_can_have_are_refused() {
     for (source, message) in [
         ("{{ totals.n | date('%q') }}", "1:20: filter `date`"),
+        (
+            "{{ totals.n | date('atom') }}",
+            "1:20: filter `date`: `atom` is no format of a date",
+        ),
+        ("{{ totals.n | date(1) }}", "1:20: filter `date`"),
+        (
+            "{% macro pager(params) %}{% if params.page %}{{ params | query(pgae=params.page) }}{% endif %}{% endmacro %}{{ pager(params) }}",
+            "1:69: the page has no parameter `pgae`",
+        ),
         ("{{ totals.n | number(dezimals=2) }}", "1:"),
         ("{{ totals.n | number('two') }}", "1:22: filter `number`"),
         ("{{ top.title | truncate(lenght=5) }}", "1:"),
@@ -460,4 +490,128 @@ fn a_block_that_no_layout_shows_is_refused() {
         ]),
         ""
     );
+}
+
+/// A layout shows on some pages what others do not have.
+#[test]
+fn a_condition_in_a_layout_excuses_what_it_proves() {
+    let layout = |layout: &str, page: &str, other: &str| {
+        said(&[
+            ("layout.html", layout),
+            (TOPIC_PAGE, &format!("{page}{{% extends 'layout.html' %}}")),
+            (
+                "pages/a.html",
+                &format!("{other}{{% extends 'layout.html' %}}"),
+            ),
+        ])
+    };
+    for good in [
+        "{% if category is defined %}{{ category.name }}{% endif %}",
+        "{% if category is defined and params.q %}{{ category.name }}{% endif %}",
+        "{% if category is undefined %}-{% else %}{{ category.name }}{% endif %}",
+        "{% if not category is defined or not category.name %}{% elif params.q %}{{ category.name }}{% endif %}",
+        "{{ category.name if category is defined else '' }}{{ category is defined and category.name }}",
+        "{% if category is defined %}{% if category %}{{ category.name }}{% endif %}{% endif %}",
+    ] {
+        assert_eq!(layout(good, "", ""), "", "{good}");
+    }
+    for bad in [
+        "{% if albums %}{{ category.name }}{% endif %}",
+        "{% if albums %}{% if category %}{{ category.name }}{% endif %}{% endif %}",
+        "{% for a in albums %}{% if loop.first %}{{ category.name }}{% endif %}{% endfor %}",
+        "{% if params.q %}{% else %}{{ category.name }}{% endif %}",
+        "{% if category is defined or params.q %}{{ category.name }}{% endif %}",
+        "{% if params.q and not category %}{% endif %}",
+        "{{ category.name if params.q else '' }}",
+        "{% macro m() %}{% if params.q %}{{ category.name }}{% endif %}{% endmacro %}{{ m() }}",
+        "{% block b %}{% if params.q %}{{ category.name }}{% endif %}{% endblock %}",
+    ] {
+        let said = layout(bad, "", "");
+        assert!(
+            said.contains("nothing gives the template `category` (for pages/a.html)"),
+            "{bad}: {said}"
+        );
+        assert!(
+            said.contains("{% if category is defined %}…{% endif %}"),
+            "{bad}: {said}"
+        );
+    }
+    let shown = "{% if shows_topic %}{{ category.name }}{% endif %}";
+    let (on, off) = (
+        "{% set shows_topic = true %}",
+        "{% set shows_topic = false %}",
+    );
+    assert_eq!(layout(shown, on, off), "");
+    assert_eq!(
+        layout(&shown.replace("pic %", "pic | default(false) %"), on, ""),
+        ""
+    );
+    assert_eq!(
+        layout(
+            &shown.replace("shows_topic", "not not (shows_topic == true)"),
+            on,
+            off
+        ),
+        ""
+    );
+    assert_eq!(
+        layout(
+            "{% if kind in ('a', 'b') %}{{ category.name }}{% endif %}",
+            "{% set kind = 'a' %}",
+            "{% set kind = 'c' %}"
+        ),
+        ""
+    );
+    assert!(layout(shown, on, on).contains("nothing gives the template `category`"));
+    let sometimes = "{% if params.q %}{% set shows_topic = true %}{% else %}{% set shows_topic = false %}{% endif %}";
+    assert!(layout(shown, on, sometimes).contains("nothing gives the template `category`"));
+}
+
+/// A macro that calls itself has other arguments then.
+#[test]
+fn what_a_macro_calls_itself_with_is_any_value() {
+    let counted = "{% macro m(k) %}{% if k == 1 %}{{ m(2) }}{% elif k == 2 %}{{ m(3) }}{% elif k == 3 %}{{ totals.x }}{% endif %}{% endmacro %}{{ m(1) }}";
+    assert_eq!(messages(counted).len(), 1, "{}", page(counted));
+    let once = "{% macro m(k) %}{% if k == 1 %}{{ totals.n }}{% else %}{{ totals.x }}{% endif %}{% endmacro %}{{ m(1) }}";
+    assert_eq!(page(once), "");
+}
+
+#[test]
+fn a_member_that_a_value_names_may_be_missing() {
+    let names = "{% set names = {'a': 'A', 'b': 'B'} %}";
+    for (source, said) in [
+        (
+            "{{ names[totals.n] }}",
+            "`names[totals.n]` is undefined where `totals.n` names no member",
+        ),
+        (
+            "{{ names[params.q | upper] }}",
+            "`names[…]` is undefined where `…` names no member",
+        ),
+        (
+            "{{ totals[params.q] }}",
+            "`totals[params.q]` is undefined where `params.q` names no member",
+        ),
+        (
+            "{{ params[params.q] }}",
+            "`params[params.q]` is undefined where `params.q` names no member",
+        ),
+        (
+            "{% for a in albums %}{% if names[a.id] is defined %}{% set a = totals %}{{ names[a.id] }}{% endif %}{% endfor %}",
+            "`totals` has no column `id`",
+        ),
+        ("{% set k = 'c' %}{{ names[k] }}", "this map has no `c`"),
+    ] {
+        let found = page(&format!("{names}{source}"));
+        assert!(found.contains(said), "{source}: {found}");
+    }
+    for good in [
+        "{{ names[totals.n] | default('') }}",
+        "{% if names[totals.n] is defined %}{{ names[totals.n] }}{% endif %}",
+        "{% for n in names %}{{ names[n] }}{% endfor %}{% for n in totals %}{{ totals[n] }}{% endfor %}",
+        "{% set k = 'a' %}{{ names[k] }}{{ names['b'] }}{{ names.a }}",
+        "{{ names[totals.n] if names[totals.n] is defined else '' }}",
+    ] {
+        assert_eq!(page(&format!("{names}{good}")), "", "{good}");
+    }
 }
