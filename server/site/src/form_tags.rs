@@ -1,9 +1,9 @@
 //! The `<form>`s in the HTML of a template: where they are sent, and with which fields.
 
-use crate::filters::{Piece, TagText, Tags};
-
-/// Stands in an address for a value in braces; no file has it in its name.
-pub(crate) const CHOSEN: char = '\u{1}';
+use crate::{
+    filters::{Piece, Tags},
+    markup::{address, attribute},
+};
 
 /// One form, as far as it is written out.
 pub(crate) struct FormTag<'t> {
@@ -11,18 +11,18 @@ pub(crate) struct FormTag<'t> {
     pub(crate) at: usize,
     /// The method in lower case: `get` if none is written.
     pub(crate) method: String,
-    /// The address, with [`CHOSEN`] for each value in braces. None if the form is sent to the page
-    /// that shows it.
+    /// The address, with [`VALUE`](crate::markup::VALUE) for each value in braces. None if the form
+    /// is sent to the page that shows it.
     pub(crate) action: Option<String>,
     /// What stands in it.
     body: &'t str,
 }
 
-/// The forms of a template, but those whose method or address is chosen by a tag or a button.
+/// The forms of a template [without its comments](crate::markup::without_comments), but those
+/// whose method or address is chosen by a tag or a button.
 pub(crate) fn forms(text: &str) -> Vec<FormTag<'_>> {
     let lower = text.to_ascii_lowercase();
     let begins = lower.match_indices("<form").map(|(at, _)| at);
-    let begins = begins.filter(|at| !in_comment(text, *at));
     let forms = begins.filter_map(|at| {
         let Some(Piece::Start(tag)) = Tags::new(&text[at..]).next() else {
             return None;
@@ -33,9 +33,9 @@ pub(crate) fn forms(text: &str) -> Vec<FormTag<'_>> {
         let is_chosen = ["formmethod", "formaction"]
             .iter()
             .any(|word| lower[at..end].contains(word));
-        let method = attribute(&tag, "method").unwrap_or("get");
+        let method = attribute(&tag, "method").unwrap_or("get").trim();
         let action = match attribute(&tag, "action") {
-            Some(action) => Some(address(action)?),
+            Some(action) => Some(address(action.trim())?),
             None => None,
         };
         let is_form = tag.name == "form" && !is_chosen && !method.contains('{');
@@ -47,33 +47,6 @@ pub(crate) fn forms(text: &str) -> Vec<FormTag<'_>> {
         })
     });
     forms.collect()
-}
-
-/// Whether a place stands in `{# … #}`.
-fn in_comment(text: &str, at: usize) -> bool {
-    let before = &text[..at];
-    before
-        .rfind("{#")
-        .is_some_and(|start| !before[start..].contains("#}"))
-}
-
-fn attribute<'t>(tag: &TagText<'t>, name: &str) -> Option<&'t str> {
-    let mut all = tag.attributes.iter();
-    let found = all.find(|(known, _)| known == name);
-    found.map(|(_, value)| value.trim())
-}
-
-/// None if parts of the address are chosen, or if a quote in braces has ended the attribute.
-fn address(text: &str) -> Option<String> {
-    let mut address = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some((before, value)) = rest.split_once("{{") {
-        address.push_str(before);
-        address.push(CHOSEN);
-        rest = value.split_once("}}")?.1;
-    }
-    address.push_str(rest);
-    (!address.contains("{%")).then(|| address.replace("&amp;", "&"))
 }
 
 impl<'t> FormTag<'t> {
@@ -134,7 +107,7 @@ mod tests {
 
     #[test]
     fn forms_are_read_as_they_are_written() {
-        let text = "{# <form action='/no'> #}<FORM Method=Post action=\"/a/{{ b.id }}?c={{ d }}&amp;e=1\">\
+        let text = "<FORM Method=Post action=\"/a/{{ b.id }}?c={{ d }}&amp;e=1\">\
              <input name=title><textarea name='body'></textarea><select name = \"kind\"></select></FORM>\
              <form><input type=password name=secret></form><form action='/{% if a %}b{% endif %}'></form>\
              <form><button formmethod=post></button></form>";

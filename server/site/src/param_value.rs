@@ -1,4 +1,4 @@
-//! One value of a parameter: from its text to its kind, and to the bytes that stand for it in a key.
+//! One value of a parameter: from its text to its kind, and to its bytes in a key.
 
 use std::borrow::Cow;
 

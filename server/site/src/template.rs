@@ -29,6 +29,16 @@ pub(crate) use inspect::{Given, GivenForms, GivenQuery, inspect};
 pub(crate) use operators::{rewritten, written};
 pub(crate) use reach::Reach;
 
+/// All templates as their owner has written them, by their names and in their order.
+pub(crate) fn sources(environment: &Environment<'_>) -> Vec<(String, String)> {
+    let all = environment.templates();
+    let mut all: Vec<_> = all
+        .map(|(name, template)| (name.to_owned(), written(template.source(), 0).0))
+        .collect();
+    all.sort_unstable();
+    all
+}
+
 /// What a failed render says.
 pub(crate) struct RenderFailure<'e> {
     /// The error where it arose, which has the template and the place in it.

@@ -7,8 +7,8 @@ use serde_json::Value as Json;
 
 use crate::{param_value::list, params::Param};
 
-/// The values that [`push_key`](crate::param_value::push_key) has written: exactly `count`, with nothing
-/// behind them.
+/// The values that [`push_key`](crate::param_value::push_key) has written: exactly `count`, with
+/// nothing behind them.
 pub(super) fn from_key(mut key: &[u8], count: usize) -> Option<Vec<Value>> {
     let values = (0..count).map(|_| next(&mut key)).collect::<Option<_>>()?;
     key.is_empty().then_some(values)

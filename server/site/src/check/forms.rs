@@ -5,12 +5,13 @@ use millpond_http::path;
 use crate::{
     Problem,
     core::Generation,
-    form_tags::{CHOSEN, FormTag, forms},
+    form_tags::{FormTag, forms},
+    markup::{VALUE, without_comments},
     methods::WriteMethod,
     page::{Endpoint, Form},
     params::Param,
     suggest::closest,
-    template::file_of,
+    template::{file_of, sources},
 };
 
 /// A message and a hint.
@@ -18,16 +19,14 @@ type Remark = (String, String);
 
 /// Notes on all of them.
 pub(super) fn notes(generation: &Generation) -> Vec<Problem> {
-    let mut templates: Vec<_> = generation.pages.environment.templates().collect();
-    templates.sort_unstable_by_key(|(name, _)| *name);
     let mut notes = Vec::new();
-    for (name, template) in templates {
-        let text = template.source();
+    for (name, source) in sources(&generation.pages.environment) {
+        let text = without_comments(&source);
         let stem = name.strip_prefix("pages/");
         let own = stem.and_then(|stem| stem.strip_suffix(".html"));
-        for form in forms(text) {
-            if let Some((message, hint)) = of_form(generation, own, &form, text) {
-                let note = Problem::new(file_of(name), message).at_offset(text, form.at);
+        for form in forms(&text) {
+            if let Some((message, hint)) = of_form(generation, own, &form, &text) {
+                let note = Problem::new(file_of(&name), message).at_offset(&text, form.at);
                 notes.push(note.hint(hint));
             }
         }
@@ -48,11 +47,11 @@ fn of_form(
     let (place, query) = target.split_once('?').unwrap_or((target, ""));
     let is_of_site = place.starts_with('/') && !place.starts_with("//");
     // What a value comes to is not known where it stands for more than one part.
-    let is_known = |part: &str| !part.contains(CHOSEN) || part.chars().count() == 1;
+    let is_known = |part: &str| !part.contains(VALUE) || part.chars().count() == 1;
     if !is_of_site || !place.split('/').all(is_known) {
         return None;
     }
-    let sample = place.replace(CHOSEN, "1");
+    let sample = place.replace(VALUE, "1");
     let path = path::normalize(&sample).ok()?;
     let rules = generation.rules.as_ref();
     if rules.is_some_and(|rules| rules.before(&path).is_some()) {
@@ -81,7 +80,7 @@ fn of_form(
 }
 
 fn nowhere(generation: &Generation, place: &str) -> Remark {
-    let shown = place.replace(CHOSEN, "…");
+    let shown = place.replace(VALUE, "…");
     let routes = generation.pages.endpoints.iter();
     let routes: Vec<String> = routes.map(|it| it.pattern.to_string()).collect();
     let hint = match closest(&shown, routes.iter().map(String::as_str)) {
@@ -115,7 +114,7 @@ fn of_get(endpoint: &Endpoint, form: &FormTag<'_>) -> Option<Remark> {
 /// A parameter that must be given, and that no field of the form sends.
 fn lacking(post: &Form, form: &FormTag<'_>, query: &str, text: &str) -> Option<Remark> {
     let names: Vec<&str> = form.names().collect();
-    let is_chosen = |name: &&str| name.contains(['{', CHOSEN]);
+    let is_chosen = |name: &&str| name.contains(['{', VALUE]);
     let in_query = query.split('&').filter_map(|pair| pair.split('=').next());
     let in_query: Vec<&str> = in_query.collect();
     let is_unknown = names.iter().chain(&in_query).any(is_chosen);

@@ -13,7 +13,7 @@ use crate::{
     markup::{VALUE, address, attribute, misfit, without_comments},
     page::Page,
     suggest::closest,
-    template::file_of,
+    template::{file_of, sources},
     uploads,
 };
 
@@ -22,18 +22,16 @@ type Remark = (String, String);
 
 /// Notes on all of them.
 pub(super) fn notes(generation: &Generation) -> Vec<Problem> {
-    let mut templates: Vec<_> = generation.pages.environment.templates().collect();
-    templates.sort_unstable_by_key(|(name, _)| *name);
     let mut notes = Vec::new();
-    for (name, template) in templates {
-        let text = without_comments(template.source());
-        let own = own_page(generation, name);
+    for (name, source) in sources(&generation.pages.environment) {
+        let text = without_comments(&source);
+        let own = own_page(generation, &name);
         for piece in Tags::new(&text) {
             let Piece::Start(tag) = piece else { continue };
             let Some(link) = link(&tag) else { continue };
             if let Some((message, hint)) = of_link(generation, own, link) {
                 let at = link.as_ptr() as usize - text.as_ptr() as usize;
-                let note = Problem::new(file_of(name), message).at_offset(&text, at);
+                let note = Problem::new(file_of(&name), message).at_offset(&text, at);
                 notes.push(note.hint(hint));
             }
         }

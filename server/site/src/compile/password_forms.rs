@@ -1,6 +1,9 @@
 //! Forms that would send a password in an address.
 
-use crate::{Problem, folder::Folder, form_tags::forms, secret_names::is_password, template};
+use crate::{
+    Problem, folder::Folder, form_tags::forms, markup::without_comments, secret_names::is_password,
+    template,
+};
 
 /// Those in all templates of a folder. An address is kept in histories and logs.
 pub(super) fn in_addresses(folder: &Folder) -> Vec<Problem> {
@@ -11,6 +14,7 @@ pub(super) fn in_addresses(folder: &Folder) -> Vec<Problem> {
     let shared = shared.map(|(name, text)| (template::file_of(name), &**text));
     let mut problems = Vec::new();
     for (file, text) in own.chain(shared) {
+        let text = &without_comments(text);
         for form in forms(text) {
             let password = form.password(is_password);
             if let Some(name) = password.filter(|_| form.method == "get") {

@@ -22,7 +22,7 @@ const MARK: char = '\u{c}';
 
 /// What is put in.
 #[derive(Clone, Copy, Debug)]
-enum Piece {
+enum InsertedText {
     /// Begins a value.
     Open,
     /// Ends the second value of an operator.
@@ -37,7 +37,7 @@ enum Piece {
     Minus,
 }
 
-impl Piece {
+impl InsertedText {
     fn text(self) -> String {
         match self {
             Self::Open => "((".to_owned(),
@@ -73,7 +73,7 @@ struct Edit {
     at: Range<usize>,
     /// Edits at one place stand in this order.
     rank: (u8, isize),
-    piece: Piece,
+    piece: InsertedText,
 }
 
 /// The template for the engine. One that does not parse stays as it is.
@@ -113,7 +113,7 @@ pub(crate) fn written(given: &str, place: usize) -> (String, usize) {
     for (number, part) in given.split(MARK).enumerate() {
         let part_written = match number % 2 {
             0 => part,
-            _ => Piece::written(part),
+            _ => InsertedText::written(part),
         };
         let end = at + part.len();
         if found.is_none() && place <= end {
@@ -139,8 +139,8 @@ impl<'s> Edits<'s> {
             Expr::BinOp(op) => self.binary(op, expr),
             Expr::UnaryOp(op) if matches!(op.op, UnaryOpKind::Neg) => {
                 let (start, end) = range(op.span());
-                self.replace(start..start + 1, Piece::Minus);
-                self.close(end, Piece::Filter(NEG));
+                self.replace(start..start + 1, InsertedText::Minus);
+                self.close(end, InsertedText::Filter(NEG));
             }
             Expr::Slice(slice) => self.slice(slice, expr),
             _ => {}
@@ -164,15 +164,18 @@ impl<'s> Edits<'s> {
         };
         let replaced = match (next(at), next(at + 1)) {
             (Some((Token::Ident("not"), not)), Some((Token::Ident("in"), second))) if is_in => {
-                vec![(not, Piece::Operator(NOT_IN)), (second, Piece::Blank)]
+                vec![
+                    (not, InsertedText::Operator(NOT_IN)),
+                    (second, InsertedText::Blank),
+                ]
             }
             (Some((token, place)), _) if is_operator(token, sign) => {
-                vec![(place, Piece::Operator(filter))]
+                vec![(place, InsertedText::Operator(filter))]
             }
             _ => return,
         };
         self.open(self.start_of(expr));
-        self.close(range(expr.span()).1, Piece::Close);
+        self.close(range(expr.span()).1, InsertedText::Close);
         for ((from, to), piece) in replaced {
             self.replace(from..to, piece);
         }
@@ -184,7 +187,7 @@ impl<'s> Edits<'s> {
         if let Some((Token::BracketOpen, place)) = self.tokens.get(bracket) {
             let (before, _) = range(*place);
             self.open(self.start_of(expr));
-            self.close(before, Piece::Filter(SLICED));
+            self.close(before, InsertedText::Filter(SLICED));
         }
         let bounds = [&slice.start, &slice.stop];
         let is_number =
@@ -204,7 +207,7 @@ impl<'s> Edits<'s> {
     /// A call of a filter around a value.
     fn call(&mut self, expr: &Expr<'s>, filter: &'static str) {
         self.open(self.start_of(expr));
-        self.close(range(expr.span()).1, Piece::Filter(filter));
+        self.close(range(expr.span()).1, InsertedText::Filter(filter));
     }
 
     /// Where an expression begins. The engine says so only of those that do not begin with another
@@ -268,16 +271,16 @@ impl<'s> Edits<'s> {
     /// The outer ones are opened first. They were visited before.
     fn open(&mut self, at: usize) {
         let rank = (1, self.count());
-        self.push(at..at, rank, Piece::Open);
+        self.push(at..at, rank, InsertedText::Open);
     }
 
     /// The inner ones are closed first.
-    fn close(&mut self, at: usize, piece: Piece) {
+    fn close(&mut self, at: usize, piece: InsertedText) {
         let rank = (0, -self.count());
         self.push(at..at, rank, piece);
     }
 
-    fn replace(&mut self, at: Range<usize>, piece: Piece) {
+    fn replace(&mut self, at: Range<usize>, piece: InsertedText) {
         let rank = (2, self.count());
         self.push(at, rank, piece);
     }
@@ -286,7 +289,7 @@ impl<'s> Edits<'s> {
         isize::try_from(self.edits.len()).unwrap_or(isize::MAX)
     }
 
-    fn push(&mut self, at: Range<usize>, rank: (u8, isize), piece: Piece) {
+    fn push(&mut self, at: Range<usize>, rank: (u8, isize), piece: InsertedText) {
         self.edits.push(Edit { at, rank, piece });
     }
 }

@@ -5,7 +5,12 @@ use std::path::Path;
 
 use rustix::fs::{Access, access};
 
-use crate::{Problem, compile::Pages, script::FilePlace};
+use crate::{
+    Problem,
+    compile::Pages,
+    script::FilePlace,
+    template::{self, file_of},
+};
 
 /// What would go wrong with the uploads of a site in `dir`.
 pub(crate) fn notes(dir: &Path, pages: &Pages) -> Vec<Problem> {
@@ -21,11 +26,10 @@ pub(crate) fn notes(dir: &Path, pages: &Pages) -> Vec<Problem> {
             }
         }
     }
-    for (name, template) in pages.environment.templates() {
-        let source = template.source();
-        for at in forms_without_encoding(source) {
+    for (name, source) in template::sources(&pages.environment) {
+        for at in forms_without_encoding(&source) {
             let message = "this form has a file, and sends only the file's name";
-            let problem = Problem::new(template_file(name), message).at_offset(source, at);
+            let problem = Problem::new(file_of(&name), message).at_offset(&source, at);
             notes.push(problem.hint("add enctype=\"multipart/form-data\" to its <form …>"));
         }
     }
@@ -53,14 +57,6 @@ fn unwritable(dir: &Path, folder: &str) -> Option<(String, &'static str)> {
         format!("{shown} cannot be written, so no upload can be stored in `{folder}`"),
         "let the user that runs millpond write it",
     ))
-}
-
-/// Pages are named by their paths, other templates by those below `templates/`.
-fn template_file(name: &str) -> String {
-    match name.starts_with("pages/") {
-        true => name.to_owned(),
-        false => format!("templates/{name}"),
-    }
 }
 
 /// Where forms begin that have a field for a file and do not say how to send it. What a template

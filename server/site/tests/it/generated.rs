@@ -265,8 +265,12 @@ impl PageWriter<'_> {
             15 => format!("({})[:{}]", self.value(depth - 1), self.value(depth - 1)),
             16 => {
                 let key = self.value(0);
-                let guard = ["", " | default('-')", " is defined"];
-                let guard = self.choices.pick(&guard).unwrap();
+                let guards = [" | default('-')", " | default(1)", " is defined"];
+                // Without a guard it is a doubt, and one doubt is enough for a page.
+                let guard = match self.choices.below(8) {
+                    0 => "",
+                    _ => self.choices.pick(&guards).unwrap(),
+                };
                 format!("({{'1': 'x', 'One': 'y'}}[{key}]{guard})")
             }
             17 | 18 => {

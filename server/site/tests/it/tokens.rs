@@ -272,8 +272,7 @@ fn check_names_sign_ins_that_give_no_token() {
         let notes = report.notes.iter().map(ToString::to_string);
         notes.collect::<Vec<_>>().join("\n")
     };
-    let query =
-        "-- name: account :one\nselect id, title as token_type from article where id = :id;\n";
+    let query = "-- param: id integer\n-- name: account :one\nselect id, title as token_type from article where id = :id;\n";
     let claims = format!("{query}-- claims: user = account.id\n");
     for (lines, said) in [
         ("-- redirect: /\n", "no form gives a token"),

@@ -5,7 +5,12 @@ use super::*;
 #[test]
 fn check_knows_the_lines() {
     let with = |line: &str, sql: &str| {
-        let form = format!("{line}\n-- name: a :exec\n{sql};\n-- redirect: /\n");
+        let rows = if sql.contains("returning") {
+            "one"
+        } else {
+            "exec"
+        };
+        let form = format!("{line}\n-- name: a :{rows}\n{sql};\n-- redirect: /\n");
         problems(&[("pages/f.post.sql", &form)])
     };
     let insert = "insert into article (title) values (:picture)";
@@ -53,7 +58,7 @@ fn check_knows_the_lines() {
         ),
         (
             "-- file: picture into uploads\n-- delete-file: a.body",
-            "insert into article (title) values (:picture) returning body",
+            insert,
             "query `a` is `:exec` and gives nothing",
         ),
         (
