@@ -6,7 +6,7 @@ use super::parameters::SqlFile;
 use crate::{
     Problem,
     params::Param,
-    script::{ColumnName, NamedQuery, Rows},
+    script::{ColumnName, NamedQuery},
     suggest::closest,
     uploads::UploadField,
 };
@@ -40,14 +40,7 @@ pub(super) fn deleted_files(
 ) -> Result<Vec<(usize, String)>, Problem> {
     let columns = source.script.deleted_files.iter();
     let places = columns.map(|(name, line)| {
-        let found = place(name, prepared).and_then(|place| match prepared[place.0].0.rows {
-            Rows::Exec => Err((
-                format!("query `{}` is `:exec` and gives nothing", name.query),
-                "make it :one, :one? or :many".to_owned(),
-            )),
-            Rows::One | Rows::Optional | Rows::Many => Ok(place),
-        });
-        found.map_err(|(message, hint)| {
+        place(name, prepared).map_err(|(message, hint)| {
             let problem = Problem::new(source.file, message).at(*line, 1);
             problem.hint(hint)
         })

@@ -59,7 +59,7 @@ fn check_knows_the_lines() {
         (
             "-- file: picture into uploads\n-- delete-file: a.body",
             insert,
-            "query `a` is `:exec` and gives nothing",
+            "query `a` has no column `body`",
         ),
         (
             "-- file: picture into uploads\n-- delete-file: a.bodi",
