@@ -72,11 +72,14 @@ impl<'t> FormTag<'t> {
             let Piece::Start(tag) = piece else {
                 return None;
             };
-            let name = attribute(&tag, "name").unwrap_or("password");
-            let kind = attribute(&tag, "type").unwrap_or_default();
-            let is_field = tag.name == "input" && !kind.eq_ignore_ascii_case("submit");
-            let takes = kind.eq_ignore_ascii_case("password") || is_password(name);
-            (is_field && takes).then_some(name)
+            let name = attribute(&tag, "name");
+            let kind = attribute(&tag, "type").unwrap_or("text").trim();
+            let takes = match &*kind.to_ascii_lowercase() {
+                "password" => true,
+                "text" | "" => name.is_some_and(&is_password),
+                _ => false,
+            };
+            (tag.name == "input" && takes).then_some(name.unwrap_or("password"))
         })
     }
 
@@ -121,6 +124,8 @@ mod tests {
         assert!(first.is_whole("") && first.password(|_| false).is_none());
         assert_eq!((&*second.method, &second.action), ("get", &None));
         assert_eq!(second.password(|_| false), Some("secret"));
+        let harmless = forms("<form><input id=q><input type=checkbox name=has_password></form>");
+        assert_eq!(harmless[0].password(|name| name.contains("pass")), None);
         let macros = forms("<form>{{ field('title') }}</form>");
         assert!(!macros[0].is_whole(""));
     }

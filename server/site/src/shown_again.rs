@@ -81,6 +81,13 @@ impl Submission {
         request.query = query;
         let request = owned(&request).without(&OF_THE_FORM);
         let request_again = request.as_request();
+        // The rules of the settings hold as if the visitor asked for the page. Where they give
+        // another answer for its address, the visitor is led there.
+        let rules = generation.rules.as_ref();
+        if rules.is_some_and(|rules| rules.before(back.path()).is_some()) {
+            return None;
+        }
+        generation.admit_at(&request_again, back.path()).ok()?;
         let session = match page.needs.is_none() {
             true => None,
             false => generation.sessions.of(&request_again),

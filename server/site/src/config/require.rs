@@ -41,7 +41,7 @@ pub(super) const REQUIRE: EntryKind = EntryKind {
         EntryKey {
             name: "else",
             about: "Where a person without the claim is led; the wanted address is added as `next=`. Absent, the answer is 403. \
-                    A program gets 401 either way.",
+                    A program without a session gets 401 either way.",
             example: "\"/login\"",
             default: Some("none"),
         },

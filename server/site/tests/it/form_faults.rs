@@ -319,6 +319,10 @@ fn what_has_no_room_in_a_cookie_is_shown_by_the_answer(kind: Kind) {
 fn a_page_that_the_visitor_may_not_see_is_not_the_answer() {
     let site = TestSite::new(&[
         (
+            "millpond.toml",
+            "[database]\nurl = \"sqlite:site.db\"\n[[require]]\npath = \"/staff/*\"\nclaims = \"role = 'editor'\"\n",
+        ),
+        (
             "pages/secret.html",
             "secret {{ all[0].title }} {{ form.title }}",
         ),
@@ -329,6 +333,11 @@ fn a_page_that_the_visitor_may_not_see_is_not_the_answer() {
         (
             "pages/add.post.sql",
             "-- name: a :exec\ninsert into article (title) values (:title);\n-- invalid: /secret\n-- redirect: /\n",
+        ),
+        ("pages/staff/new.html", "secret {{ form.title }}"),
+        (
+            "pages/say.post.sql",
+            "-- name: a :exec\ninsert into article (title) values (:title);\n-- invalid: /staff/new\n-- redirect: /\n",
         ),
         (
             "pages/enter.post.sql",
@@ -348,12 +357,14 @@ fn a_page_that_the_visitor_may_not_see_is_not_the_answer() {
         ),
     ]);
     let long = format!("title={}", "y".repeat(5_000));
-    let answer = site.post("/add", &long);
-    assert_eq!(answer.status, 422);
-    assert_eq!(
-        answer.body,
-        "A field is too short, too long or not allowed.\n"
-    );
+    for form in ["/add", "/say"] {
+        let answer = site.post(form, &long);
+        assert_eq!(answer.status, 422);
+        assert_eq!(
+            answer.body,
+            "A field is too short, too long or not allowed.\n"
+        );
+    }
     let entered = site.post("/enter", "");
     let cookie = entered.field("set-cookie").split(';').next().unwrap();
     let post = OwnedRequest::new("POST", "/add")
