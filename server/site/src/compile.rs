@@ -23,6 +23,7 @@ use crate::{
     script::{NamedQuery, Script},
     session::Needs,
     template::{self, Given, GivenForms, GivenQuery},
+    time_zone::SiteZone,
 };
 
 mod answer;
@@ -60,6 +61,7 @@ pub(crate) struct Pages {
     pub(crate) partials: Partials,
     /// The site's own error pages.
     pub(crate) error_pages: ErrorPages,
+    zone: SiteZone,
     /// Values in templates that may be missing, depending on the data and the request.
     pub(crate) doubts: Vec<Problem>,
 }
@@ -106,7 +108,7 @@ pub(crate) fn compile(
     }
     let (environment, found) = template::environment(&sources, formats);
     problems.extend(found);
-    let partials = Partials::compile(&folder.partials, &sources, database);
+    let partials = Partials::compile(&folder.partials, &sources, (database, formats.zone));
     let (partials, are_partials_broken) = partials.map_or_else(
         |found| {
             problems.extend(found);
@@ -120,6 +122,7 @@ pub(crate) fn compile(
         environment,
         partials,
         error_pages: ErrorPages::default(),
+        zone: formats.zone,
         doubts: Vec::new(),
     };
     let claims = undeclared::claims(folder);
@@ -216,7 +219,7 @@ impl Pages {
         };
         let mut forms = Vec::new();
         for (method, text) in &files.writes {
-            let form = form(*method, &pattern, text, database, claims)?;
+            let form = form(*method, &pattern, text, (database, self.zone), claims)?;
             let is_shown = files.html.is_some() && *method == WriteMethod::Post;
             if is_shown
                 && matches!(
@@ -247,7 +250,7 @@ impl Pages {
     ) -> Result<Page, Vec<Problem>> {
         let file = sql.map_or_else(|| PathBuf::from(format!("pages/{stem}.sql")), Text::page);
         let text = sql.map_or("", |sql| &sql.text);
-        let script = Script::parse(&file, text).map_err(|problem| vec![problem])?;
+        let script = Script::parse_in(&file, text, self.zone).map_err(|problem| vec![problem])?;
         let source = SqlFile {
             file: &file,
             text,

@@ -68,6 +68,7 @@ impl Folder {
         let mut hasher = DefaultHasher::new();
         formats.locale.tag.hash(&mut hasher);
         formats.currency.hash(&mut hasher);
+        formats.zone.hash(&mut hasher);
         self.pages.hash(&mut hasher);
         self.templates.hash(&mut hasher);
         self.partials.hash(&mut hasher);

@@ -89,6 +89,7 @@ mod submit;
 mod suggest;
 mod template;
 mod text_format;
+mod time_zone;
 mod uploads;
 mod validity;
 mod value_rules;

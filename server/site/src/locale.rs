@@ -4,6 +4,7 @@ mod table;
 
 use strsim::jaro_winkler;
 
+use crate::time_zone::SiteZone;
 pub(crate) use table::{ENGLISH, LOCALES};
 
 /// One way of writing. The table has those that exist.
@@ -146,6 +147,7 @@ impl Currency {
 pub(crate) struct Formats {
     pub(crate) locale: &'static Locale,
     pub(crate) currency: Option<Currency>,
+    pub(crate) zone: SiteZone,
 }
 
 impl Default for Formats {
@@ -153,6 +155,7 @@ impl Default for Formats {
         Self {
             locale: Locale::default_locale(),
             currency: None,
+            zone: SiteZone::default(),
         }
     }
 }

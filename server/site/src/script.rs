@@ -5,6 +5,8 @@ use std::{path::Path, time::Duration};
 use crate::{
     Problem, duration,
     session::{DirectiveLine, SessionLines, WORDS},
+    text_format::TextFormat,
+    time_zone::SiteZone,
 };
 
 mod bytes;
@@ -97,7 +99,18 @@ const DIRECTIVES: &[&str] = &[
 
 impl Script {
     /// Reads the text of a `.sql` file.
-    pub(crate) fn parse(file: &Path, text: &str) -> Result<Self, Problem> {
+    /// Reads a file of a site in this time zone.
+    pub(crate) fn parse_in(file: &Path, text: &str, zone: SiteZone) -> Result<Self, Problem> {
+        let mut script = Self::parse(file, text)?;
+        for declared in &mut script.params {
+            if declared.rules.format == Some(TextFormat::DateTime) {
+                declared.rules.zone = zone;
+            }
+        }
+        Ok(script)
+    }
+
+    fn parse(file: &Path, text: &str) -> Result<Self, Problem> {
         let mut script = Self::default();
         let mut offset = 0;
         for (index, raw) in text.split_inclusive('\n').enumerate() {

@@ -4,7 +4,7 @@
 
 use std::borrow::Cow;
 
-use crate::filters::Moment;
+use crate::{filters::Moment, time_zone::SiteZone};
 
 /// A form of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,8 +79,9 @@ impl TextFormat {
         matches!(self, Self::Email | Self::Url)
     }
 
-    /// The one spelling of the value that a text is; none if it is no such value.
-    pub(crate) fn read(self, text: &str) -> Option<Cow<'_, str>> {
+    /// The one spelling of the value that a text is; none if it is no such value. A moment that
+    /// names no offset is of the zone, which its one spelling does not depend on.
+    pub(crate) fn read(self, text: &str, zone: SiteZone) -> Option<Cow<'_, str>> {
         // Browsers do the same with what is typed.
         let text = text.trim_matches(|c: char| c.is_ascii_whitespace());
         match self {
@@ -98,7 +99,10 @@ impl TextFormat {
                 let spelt = text.strip_suffix(":00").filter(|_| !is_short);
                 (is_plain && is_written).then_some(Cow::Borrowed(spelt.unwrap_or(text)))
             }
-            Self::DateTime => Moment::parse(text)?.utc_text().map(Cow::Owned),
+            Self::DateTime => {
+                let moment = Moment::parse(text)?.in_zone(zone);
+                moment.utc_text().map(Cow::Owned)
+            }
             Self::Email => is_email(text).then_some(Cow::Borrowed(text)),
             Self::Url => is_web_address(text).then_some(Cow::Borrowed(text)),
             Self::Uuid => {
@@ -159,12 +163,19 @@ mod tests {
 
     #[track_caller]
     fn check(format: TextFormat, good: &[(&str, &str)], bad: &[&str]) {
+        let utc = SiteZone::default();
+        let vienna = SiteZone::find("Europe/Vienna").unwrap();
         for (text, expected) in good {
-            assert_eq!(format.read(text).as_deref(), Some(*expected), "{text}");
-            assert_eq!(format.read(expected).as_deref(), Some(*expected), "{text}");
+            assert_eq!(format.read(text, utc).as_deref(), Some(*expected), "{text}");
+            // In links of the page, which any visitor's request reads again.
+            for zone in [utc, vienna] {
+                let again = format.read(expected, zone);
+                assert_eq!(again.as_deref(), Some(*expected), "{text}");
+            }
         }
         for text in bad {
-            assert_eq!(format.read(text), None, "{text}");
+            assert_eq!(format.read(text, utc), None, "{text}");
+            assert_eq!(format.read(text, vienna), None, "{text}");
         }
     }
 

@@ -5,12 +5,14 @@ use std::{borrow::Cow, cmp::Ordering};
 
 use millpond_db::Value;
 
-use crate::text_format::TextFormat;
+use crate::{text_format::TextFormat, time_zone::SiteZone};
 
 /// The rules of one parameter; most have none.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct ValueRules {
     pub(crate) format: Option<TextFormat>,
+    /// Where moments without an offset are.
+    pub(crate) zone: SiteZone,
     pub(crate) least: Option<Value>,
     pub(crate) greatest: Option<Value>,
 }
@@ -25,7 +27,7 @@ impl ValueRules {
     pub(crate) fn read<'t>(&self, text: &'t str) -> Result<Cow<'t, str>, &'static str> {
         match self.format {
             None => Ok(Cow::Borrowed(text)),
-            Some(format) => format.read(text).ok_or_else(|| format.wanted()),
+            Some(format) => format.read(text, self.zone).ok_or_else(|| format.wanted()),
         }
     }
 
@@ -43,7 +45,9 @@ impl ValueRules {
     /// Whether a request may give the value.
     pub(crate) fn allow(&self, value: &Value) -> bool {
         let is_of_format = match (self.format, value) {
-            (Some(format), Value::Text(text)) => format.read(text).as_deref() == Some(&**text),
+            (Some(format), Value::Text(text)) => {
+                format.read(text, self.zone).as_deref() == Some(&**text)
+            }
             _ => true,
         };
         is_of_format && self.is_in_range(value)

@@ -26,6 +26,7 @@ use crate::{
     script::{NamedQuery, Rows, Script},
     session::Needs,
     suggest::closest,
+    time_zone::SiteZone,
 };
 
 /// Compiles a form. `claims` are those that the site's forms give.
@@ -33,11 +34,11 @@ pub(super) fn form(
     method: WriteMethod,
     pattern: &Pattern,
     text: &Text,
-    database: &Database,
+    (database, zone): (&Database, SiteZone),
     claims: &BTreeSet<String>,
 ) -> Result<Form, Vec<Problem>> {
     let file = text.page();
-    let script = Script::parse(&file, &text.text).map_err(|problem| vec![problem])?;
+    let script = Script::parse_in(&file, &text.text, zone).map_err(|problem| vec![problem])?;
     let source = SqlFile {
         file: &file,
         text: &text.text,

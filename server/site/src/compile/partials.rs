@@ -25,6 +25,7 @@ use crate::{
     session::{Needs, RESERVED},
     suggest::closest,
     template::{GivenQuery, Reach},
+    time_zone::SiteZone,
     value_rules::ValueRules,
 };
 
@@ -50,14 +51,14 @@ impl Partials {
     pub(super) fn compile(
         texts: &BTreeMap<String, Text>,
         templates: &BTreeMap<String, String>,
-        database: &Database,
+        in_zone: (&Database, SiteZone),
     ) -> Result<Self, Vec<Problem>> {
         let mut problems = Vec::new();
         let mut partials = BTreeMap::new();
         for (name, text) in texts {
             let template = format!("{}.html", name.trim_end_matches(".sql"));
             let compiled = if templates.contains_key(&template) {
-                Partial::compile(text, templates, database)
+                Partial::compile(text, templates, in_zone)
             } else {
                 Err(vec![without_template(text, name, templates)])
             };
@@ -121,10 +122,10 @@ impl Partial {
     fn compile(
         text: &Text,
         templates: &BTreeMap<String, String>,
-        database: &Database,
+        (database, zone): (&Database, SiteZone),
     ) -> Result<Self, Vec<Problem>> {
         let file = text.partial();
-        let script = Script::parse(&file, &text.text).map_err(|problem| vec![problem])?;
+        let script = Script::parse_in(&file, &text.text, zone).map_err(|problem| vec![problem])?;
         if let Some(problem) = of_an_address(&file, &script) {
             return Err(vec![problem]);
         }

@@ -12,6 +12,7 @@ use super::{
 use crate::{
     locale::{Currency, Locale},
     rules::Scope,
+    time_zone::SiteZone,
 };
 
 /// A section of the file.
@@ -136,6 +137,8 @@ pub(super) enum SettingKind {
     Locale(fn(&mut Config) -> &mut &'static Locale),
     /// A currency, or absent.
     Currency(fn(&mut Config) -> &mut Option<Currency>),
+    /// A time zone, by its name.
+    Zone(fn(&mut Config) -> &mut SiteZone),
     /// The name of a cookie.
     Cookie(fn(&mut SessionSettings) -> &mut String),
     /// Names of files.
@@ -167,7 +170,7 @@ const MILLISECOND: Duration = Duration::from_millis(1);
 const DAY: Duration = Duration::from_secs(86_400);
 
 /// The settings, in the order of the manual.
-pub(super) const KEYS: [Key; 55] = [
+pub(super) const KEYS: [Key; 56] = [
     Key {
         section: "server",
         name: "listen",
@@ -481,6 +484,16 @@ pub(super) const KEYS: [Key; 55] = [
         example: "\"EUR\"",
         about: "The currency of `money` where the template names none: three letters (ISO 4217). Absent, such an amount is written with two decimals \
                 and without a sign.",
+    },
+    Key {
+        section: "site",
+        name: "timezone",
+        kind: SettingKind::Zone(|config| &mut config.formats.zone),
+        default: None,
+        example: "\"Europe/Vienna\"",
+        about: "The time zone of the site, by its name in the IANA database: `date` and `datetime` write moments in it, and a parameter of type \
+                `datetime` that names no offset is a time of day there. [templates.md](templates.md#time-zones) has more. The rules of all \
+                zones are those of this version of Millpond, not of the machine. Absent, times are written as they stand, and are read as UTC.",
     },
     Key {
         section: "session",

@@ -93,6 +93,7 @@ fn values(kind: &SettingKind) -> String {
         SettingKind::Log(_) => "a path or `-`".to_owned(),
         SettingKind::Locale(_) => format!("one of {}", crate::locale::tags()),
         SettingKind::Currency(_) => "three letters".to_owned(),
+        SettingKind::Zone(_) => "the name of a time zone".to_owned(),
         SettingKind::Secret(_) => "keys, or `env:NAME`".to_owned(),
         SettingKind::Cookie(_) => "a name".to_owned(),
         SettingKind::Names(_) => "a list of names".to_owned(),

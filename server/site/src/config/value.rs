@@ -18,6 +18,7 @@ use crate::{
     duration,
     locale::{self, Currency, Locale},
     rules::{PathPattern, Scope},
+    time_zone::SiteZone,
 };
 
 /// Sets `key` to `value`. Paths are taken from `dir`.
@@ -56,6 +57,7 @@ pub(super) fn set(
         SettingKind::Log(field) => *field(config) = Some(log(text(value)?, dir)?),
         SettingKind::Locale(field) => *field(config) = locale(text(value)?)?,
         SettingKind::Currency(field) => *field(config) = Some(currency(text(value)?)?),
+        SettingKind::Zone(field) => *field(config) = SiteZone::find(text(value)?)?,
         SettingKind::Secret(field) => *field(&mut config.session) = session::secret(value)?,
         SettingKind::Cookie(field) => *field(&mut config.session) = session::cookie(value)?,
         SettingKind::Names(field) => *field(&mut config.files) = names(value)?,
@@ -100,6 +102,7 @@ pub(super) fn is_same(key: &Key, one: &Config, other: &Config) -> bool {
         SettingKind::Domains(field) => both(field, one, other),
         SettingKind::Locale(field) => both(field, one, other),
         SettingKind::Currency(field) => both(field, one, other),
+        SettingKind::Zone(field) => both(field, one, other),
         SettingKind::Secret(_) | SettingKind::Cookie(_) => one.session == other.session,
         SettingKind::Names(_) | SettingKind::Scope(_) => one.files == other.files,
     }

@@ -10,7 +10,7 @@ use base_clock::Boottime;
 use minijinja::{Error, ErrorKind, value::Value};
 
 use super::{dates::moment, given};
-use crate::locale::{Locale, Words};
+use crate::locale::{Formats, Words};
 
 /// The time that one render shows.
 #[derive(Clone, Copy)]
@@ -45,11 +45,11 @@ pub(crate) fn with_present_time<T>(render: impl FnOnce() -> T) -> (T, Option<Boo
 }
 
 /// The time between now and a moment, in words of the site's locale.
-pub(super) fn timeago(value: &Value, locale: &Locale) -> Result<String, Error> {
+pub(super) fn timeago(value: &Value, formats: Formats) -> Result<String, Error> {
     let Some(value) = given("timeago", value)? else {
         return Ok(String::new());
     };
-    let Some(moment) = moment("timeago", value)? else {
+    let Some(moment) = moment("timeago", value, formats.zone)? else {
         return Ok(value.to_string());
     };
     let Some(mut time) = RENDER.get() else {
@@ -59,7 +59,7 @@ pub(super) fn timeago(value: &Value, locale: &Locale) -> Result<String, Error> {
              time of that moment; use `date` there",
         ));
     };
-    let (text, next) = words_of(moment.unix(), time.now, locale.words);
+    let (text, next) = words_of(moment.unix(), time.now, formats.locale.words);
     time.next = time.next.into_iter().chain([next]).min();
     RENDER.set(Some(time));
     Ok(text)
@@ -104,6 +104,7 @@ fn words_of(then: i64, now: i64, words: &Words) -> (String, i64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::locale::Locale;
 
     fn english() -> &'static Words {
         Locale::default_locale().words
@@ -160,14 +161,14 @@ mod tests {
     #[test]
     fn a_page_ends_with_its_first_text_that_changes() {
         let seconds = base_clock::unix_nanos() as i64 / 1_000_000_000;
-        let locale = Locale::default_locale();
+        let formats = Formats::default();
         let (_, end) = with_present_time(|| {
-            timeago(&Value::from(seconds - 5 * DAY), locale).unwrap();
-            timeago(&Value::from(seconds - 90), locale).unwrap();
+            timeago(&Value::from(seconds - 5 * DAY), formats).unwrap();
+            timeago(&Value::from(seconds - 90), formats).unwrap();
         });
         let left = end.unwrap().since(Boottime::now());
         assert!(left <= Duration::from_secs(30), "{left:?}");
         assert_eq!(with_present_time(|| ()).1, None);
-        assert!(timeago(&Value::from(seconds), locale).is_err());
+        assert!(timeago(&Value::from(seconds), formats).is_err());
     }
 }

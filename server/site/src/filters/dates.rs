@@ -1,4 +1,4 @@
-//! `date` and `datetime`: days and times as they were written, without a change of time zone.
+//! `date` and `datetime`: days, and times in the site's time zone.
 
 use std::fmt::Write;
 
@@ -9,28 +9,36 @@ use super::{
     moment::{Clock, Moment},
     unfit, unfit_argument,
 };
-use crate::locale::{ENGLISH, Locale, Words};
+use crate::{
+    locale::{ENGLISH, Formats, Words},
+    time_zone::SiteZone,
+};
 
 pub(super) const TAKES: &str =
     "a date such as 2026-03-03 or 2026-03-03 14:05:06, or the seconds since 1970";
 
 /// What `date` takes as a format.
 const FORMATS: &str = "%Y %m %d %e %H %I %M %S %p %B %b %A %a %j %u %G %V %y %F %T %R %z %s and %%, \
-                       or one of iso, rfc3339 and rfc2822";
+                       or one of iso, rfc3339, rfc2822 and ical";
 
 /// A day in the site's locale, or in the `format` that is given.
-pub(super) fn date(value: &Value, format: Option<&str>, locale: &Locale) -> Result<String, Error> {
+pub(super) fn date(
+    value: &Value,
+    format: Option<&str>,
+    Formats { locale, zone, .. }: Formats,
+) -> Result<String, Error> {
     let Some(value) = given("date", value)? else {
         return Ok(String::new());
     };
-    let Some(moment) = moment("date", value)? else {
+    let Some(moment) = moment("date", value, zone)? else {
         return Ok(value.to_string());
     };
     match format {
         None => write(&moment, locale.date, locale.words),
         Some("iso") => write(&moment, "%Y-%m-%d", locale.words),
         Some("rfc3339") => write(&moment, "%Y-%m-%dT%H:%M:%S", locale.words)
-            .map(|text| text + &zone(&moment, true)),
+            .map(|text| text + &offset(&moment, true)),
+        Some("ical") => Ok(ical(&moment)),
         Some("rfc2822") => write(&moment, "%a, %d %b %Y %H:%M:%S %z", &ENGLISH),
         Some(format) if format.contains('%') => write(&moment, format, locale.words),
         Some(format) => Err(unfit_argument(
@@ -42,11 +50,14 @@ pub(super) fn date(value: &Value, format: Option<&str>, locale: &Locale) -> Resu
 }
 
 /// A day and its time of day, if it has one, in the site's locale.
-pub(super) fn datetime(value: &Value, locale: &Locale) -> Result<String, Error> {
+pub(super) fn datetime(
+    value: &Value,
+    Formats { locale, zone, .. }: Formats,
+) -> Result<String, Error> {
     let Some(value) = given("datetime", value)? else {
         return Ok(String::new());
     };
-    let Some(moment) = moment("datetime", value)? else {
+    let Some(moment) = moment("datetime", value, zone)? else {
         return Ok(value.to_string());
     };
     let mut text = write(&moment, locale.date, locale.words)?;
@@ -58,8 +69,8 @@ pub(super) fn datetime(value: &Value, locale: &Locale) -> Result<String, Error> 
 }
 
 /// The moment of a value; none if it is a date that is written as it stands.
-pub(super) fn moment(filter: &str, value: &Value) -> Result<Option<Moment>, Error> {
-    match Moment::of(value) {
+pub(super) fn moment(filter: &str, value: &Value, zone: SiteZone) -> Result<Option<Moment>, Error> {
+    match Moment::of(value).map(|moment| moment.in_zone(zone)) {
         None if Moment::is_beyond(value) => Ok(None),
         None => Err(unfit(filter, value, TAKES)),
         moment => Ok(moment),
@@ -138,7 +149,7 @@ fn field(out: &mut String, moment: &Moment, code: char, is_padded: bool, words: 
                 .iter()
                 .all(|part| piece(out, moment, part, words));
         }
-        'z' => out.push_str(&zone(moment, false)),
+        'z' => out.push_str(&offset(moment, false)),
         '%' => out.push('%'),
         _ => return false,
     }
@@ -164,7 +175,7 @@ fn hour_of_twelve(clock: Clock) -> i64 {
 }
 
 /// `+0100`, or in the form of RFC 3339 `+01:00` and `Z`. What names no offset is taken for UTC.
-fn zone(moment: &Moment, is_rfc3339: bool) -> String {
+fn offset(moment: &Moment, is_rfc3339: bool) -> String {
     let offset = moment.clock().offset.unwrap_or(0);
     let sign = if offset < 0 { '-' } else { '+' };
     let minutes = offset.unsigned_abs() / 60;
@@ -175,9 +186,31 @@ fn zone(moment: &Moment, is_rfc3339: bool) -> String {
     }
 }
 
+/// `20260303T130506Z`, always in UTC, or `20260303` of a day (RFC 5545, section 3.3).
+fn ical(moment: &Moment) -> String {
+    let utc = moment.utc_text();
+    let end = utc.as_ref().map(|_| 'Z');
+    let text = utc.unwrap_or_else(|| moment.date.to_string());
+    let signs = text.split('.').next().unwrap_or_default().chars();
+    let bare = signs.filter_map(|sign| match sign {
+        '-' | ':' => None,
+        ' ' => Some('T'),
+        digit => Some(digit),
+    });
+    bare.chain(end).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::locale::Locale;
+
+    fn formats(tag: &str) -> Formats {
+        Formats {
+            locale: Locale::find(tag).unwrap(),
+            ..Formats::default()
+        }
+    }
 
     const AT: &str = "2026-03-03 14:05:06+01";
 
@@ -186,7 +219,14 @@ mod tests {
         let list: Vec<String> = crate::locale::LOCALES
             .iter()
             .map(|locale| {
-                let text = datetime(&Value::from(AT), locale).unwrap();
+                let text = datetime(
+                    &Value::from(AT),
+                    Formats {
+                        locale,
+                        ..Formats::default()
+                    },
+                )
+                .unwrap();
                 format!("{:5} {text}", locale.tag)
             })
             .collect();
@@ -210,7 +250,7 @@ mod tests {
 
     #[test]
     fn formats_have_the_fields_of_strftime() {
-        let german = Locale::find("de").unwrap();
+        let german = formats("de");
         for (format, expected) in [
             ("%d.%m.%y %H:%M:%S", "03.03.26 14:05:06"),
             ("%-d.%-m.%Y, %-I %p", "3.3.2026, 2 PM"),
@@ -221,12 +261,14 @@ mod tests {
             ("iso", "2026-03-03"),
             ("rfc3339", "2026-03-03T14:05:06+01:00"),
             ("rfc2822", "Tue, 03 Mar 2026 14:05:06 +0100"),
+            ("ical", "20260303T130506Z"),
         ] {
             let text = date(&Value::from(AT), Some(format), german).unwrap();
             assert_eq!(text, expected, "{format}");
         }
         let day = |format| date(&Value::from("2026-03-03"), Some(format), german).unwrap();
         assert_eq!(day("rfc3339"), "2026-03-03T00:00:00Z");
+        assert_eq!(day("ical"), "20260303");
         assert_eq!(day("rfc2822"), "Tue, 03 Mar 2026 00:00:00 +0000");
         for format in ["%q", "%", "%-", "%-ä"] {
             let error = date(&Value::from(AT), Some(format), german).unwrap_err();
@@ -238,8 +280,37 @@ mod tests {
     }
 
     #[test]
+    fn moments_are_written_in_the_zone_of_the_site() {
+        let vienna = Formats {
+            zone: SiteZone::find("Europe/Vienna").unwrap(),
+            ..Formats::default()
+        };
+        let shown = |value: Value, format| date(&value, Some(format), vienna).unwrap();
+        for (value, format, expected) in [
+            ("2026-07-01 22:30:00", "%F %R %z", "2026-07-02 00:30 +0200"),
+            ("2026-07-01 22:30:00+00", "%FT%R", "2026-07-02T00:30"),
+            (
+                "2026-12-01T22:30:00Z",
+                "rfc3339",
+                "2026-12-01T23:30:00+01:00",
+            ),
+            ("2026-12-01T22:30", "rfc3339", "2026-12-01T22:30:00+01:00"),
+            ("2026-12-01T22:30", "ical", "20261201T213000Z"),
+            ("2026-12-01", "rfc3339", "2026-12-01T00:00:00Z"),
+            ("2026-12-01 22:30", "%s", "1796164200"),
+        ] {
+            assert_eq!(shown(value.into(), format), expected, "{value}");
+        }
+        assert_eq!(shown(0.into(), "%R"), "01:00");
+        let text = datetime(&Value::from("2026-07-01 22:30:00"), vienna).unwrap();
+        assert_eq!(text, "2 July 2026, 00:30");
+        let text = datetime(&Value::from("infinity"), vienna).unwrap();
+        assert_eq!(text, "infinity");
+    }
+
+    #[test]
     fn what_is_no_date_is_named() {
-        let plain = Locale::default_locale();
+        let plain = Formats::default();
         assert_eq!(date(&Value::from(()), None, plain).unwrap(), "");
         assert_eq!(date(&Value::from(""), Some("%Y"), plain).unwrap(), "");
         assert_eq!(

@@ -36,11 +36,11 @@ type Register = fn(&mut Environment<'_>, String, Formats);
 /// The filters of this folder, in the order of their names.
 #[rustfmt::skip]
 const OWN: [(&str, Register); 15] = [
-    ("date", |environment, name, Formats { locale, .. }| {
-        environment.add_filter(name, move |value: Value, format: Option<String>| dates::date(&value, format.as_deref(), locale));
+    ("date", |environment, name, formats| {
+        environment.add_filter(name, move |value: Value, format: Option<String>| dates::date(&value, format.as_deref(), formats));
     }),
-    ("datetime", |environment, name, Formats { locale, .. }| {
-        environment.add_filter(name, move |value: Value| dates::datetime(&value, locale));
+    ("datetime", |environment, name, formats| {
+        environment.add_filter(name, move |value: Value| dates::datetime(&value, formats));
     }),
     ("filesize", |environment, name, Formats { locale, .. }| {
         environment.add_filter(name, move |value: Value| numbers::filesize(&value, locale));
@@ -76,8 +76,8 @@ const OWN: [(&str, Register); 15] = [
     ("striptags", |environment, name, _| {
         environment.add_filter(name, |value: Value| sanitize::striptags(&value));
     }),
-    ("timeago", |environment, name, Formats { locale, .. }| {
-        environment.add_filter(name, move |value: Value| ago::timeago(&value, locale));
+    ("timeago", |environment, name, formats| {
+        environment.add_filter(name, move |value: Value| ago::timeago(&value, formats));
     }),
     ("truncate", |environment, name, _| {
         environment.add_filter(name, |value: Value, length: Option<usize>, options: Kwargs| text::truncate(&value, length, &options));

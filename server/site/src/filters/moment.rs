@@ -3,6 +3,8 @@
 use minijinja::value::{Value, ValueKind};
 use time::{Date, Month, OffsetDateTime};
 
+use crate::time_zone::SiteZone;
+
 /// A day, with a time if there is one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Moment {
@@ -18,7 +20,7 @@ pub(crate) struct Clock {
     pub(crate) second: u8,
     /// Nanoseconds.
     pub(crate) fraction: u32,
-    /// Seconds east of UTC, if the text says so.
+    /// Seconds east of UTC; none of a time that is the site's own, as browsers send it.
     pub(crate) offset: Option<i32>,
 }
 
@@ -69,12 +71,44 @@ impl Moment {
         let month = Month::try_from(u8::try_from(digits(&day[5..7])?).ok()?).ok()?;
         let of_month = u8::try_from(digits(&day[8..])?).ok()?;
         let date = Date::from_calendar_date(year, month, of_month).ok()?;
-        let time = match rest.strip_prefix([' ', 'T', 't']) {
+        let mut time = match rest.strip_prefix([' ', 'T', 't']) {
             Some(time) => Some(Clock::parse(time)?),
             None if rest.is_empty() => None,
             None => return None,
         };
+        // So databases write what is of UTC.
+        if let (Some(clock), true) = (&mut time, rest.starts_with(' ')) {
+            clock.offset = clock.offset.or(Some(0));
+        }
         Some(Self { date, time })
+    }
+
+    /// The same moment with the date, the time and the offset of a zone. A day without a time is
+    /// the same day everywhere; without a zone everything is.
+    pub(crate) fn in_zone(self, zone: SiteZone) -> Self {
+        let Some(clock) = self.time else {
+            return self;
+        };
+        let unix = self.unix();
+        if clock.offset.is_none() {
+            let offset = zone.offset_of_local(unix);
+            let time = Some(Clock { offset, ..clock });
+            return Self { time, ..self };
+        }
+        let shifted = zone.offset_at(unix).and_then(|offset| {
+            let shown = OffsetDateTime::from_unix_timestamp(unix + i64::from(offset)).ok()?;
+            let (hour, minute, second) = shown.time().as_hms();
+            let time = Some(Clock {
+                hour,
+                minute,
+                second,
+                offset: Some(offset),
+                ..clock
+            });
+            let date = shown.date();
+            Some(Self { date, time })
+        });
+        shifted.unwrap_or(self)
     }
 
     /// Seconds since 1970. A time that names no offset is taken to be of UTC.
@@ -203,6 +237,65 @@ mod tests {
             Moment::of(&Value::from(1_772_546_706)).unwrap().unix(),
             1_772_546_706
         );
+    }
+
+    #[test]
+    fn a_moment_is_shown_in_a_zone_and_a_day_is_not_moved() {
+        let vienna = SiteZone::find("Europe/Vienna").unwrap();
+        for (text, shown, utc) in [
+            (
+                "2026-07-01 22:30:00",
+                "2026-07-02 0:30 +7200",
+                Some("2026-07-01 22:30:00"),
+            ),
+            (
+                "2026-12-31T23:30:00.5Z",
+                "2027-01-01 0:30 +3600",
+                Some("2026-12-31 23:30:00.5"),
+            ),
+            (
+                "2026-07-01 12:00:00-05",
+                "2026-07-01 19:0 +7200",
+                Some("2026-07-01 17:00:00"),
+            ),
+            (
+                "2026-07-01T14:05",
+                "2026-07-01 14:5 +7200",
+                Some("2026-07-01 12:05:00"),
+            ),
+            // Left out, and twice.
+            (
+                "2026-03-29T02:30",
+                "2026-03-29 2:30 +3600",
+                Some("2026-03-29 01:30:00"),
+            ),
+            (
+                "2026-10-25T02:30",
+                "2026-10-25 2:30 +7200",
+                Some("2026-10-25 00:30:00"),
+            ),
+            (
+                "2026-10-25 01:30:00",
+                "2026-10-25 2:30 +3600",
+                Some("2026-10-25 01:30:00"),
+            ),
+            ("2026-07-01", "2026-07-01 0:0 +0", None),
+        ] {
+            let moment = Moment::parse(text).unwrap().in_zone(vienna);
+            let clock = moment.clock();
+            let offset = clock.offset.unwrap_or(0);
+            let found = format!("{} {}:{} +{offset}", moment.date, clock.hour, clock.minute);
+            assert_eq!(found, shown, "{text}");
+            assert_eq!(moment.utc_text().as_deref(), utc, "{text}");
+        }
+        // At the ends of the calendar a moment stays as it is.
+        for text in [
+            "9999-12-31 23:30:00",
+            "9999-12-31T23:30",
+            "0000-01-01T00:00",
+        ] {
+            assert!(Moment::parse(text).unwrap().in_zone(vienna).time.is_some());
+        }
     }
 
     #[test]

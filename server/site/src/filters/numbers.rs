@@ -194,7 +194,11 @@ mod tests {
             .iter()
             .map(|locale| {
                 let currency = Currency::parse("EUR");
-                let formats = Formats { locale, currency };
+                let formats = Formats {
+                    locale,
+                    currency,
+                    ..Formats::default()
+                };
                 let amount = money(
                     &negative,
                     None,

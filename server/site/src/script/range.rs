@@ -7,8 +7,10 @@ use super::{
     declare::{complain, literal},
 };
 use crate::{
+    filters::Moment,
     suggest::closest,
     text_format::{FORMATS, TextFormat},
+    time_zone::SiteZone,
     value_rules::{ValueRules, order},
 };
 
@@ -140,7 +142,14 @@ pub(super) fn formatted(format: TextFormat, text: &str) -> Result<Value, Complai
     if bare.is_empty() && quoted.is_some() && format.may_be_empty() {
         return Ok(Value::from(""));
     }
-    match format.read(bare) {
+    let moment = Moment::parse(bare).filter(|_| format == TextFormat::DateTime);
+    if moment.is_some_and(|moment| moment.time.is_some_and(|time| time.offset.is_none())) {
+        return complain(
+            format!("`{text}` names no offset"),
+            format!("write {bare}Z for UTC, or {bare}+01:00"),
+        );
+    }
+    match format.read(bare, SiteZone::default()) {
         Some(value) => Ok(Value::from(&*value)),
         None => {
             let hint = match format.may_be_empty() {

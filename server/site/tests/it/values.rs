@@ -11,6 +11,7 @@ on_both!(
     a_number_outside_of_its_range_is_refused,
     a_value_is_a_day_that_exists,
     a_moment_has_one_spelling,
+    a_time_without_an_offset_is_of_the_sites_zone,
     a_form_says_at_the_field_what_a_value_must_be,
     a_declared_type_wins_over_the_one_that_is_computed_with,
 );
@@ -163,6 +164,69 @@ fn a_moment_has_one_spelling(kind: Kind) {
         303
     );
     assert_eq!(site.get("/event").body, "2027-01-01 00:30:05");
+}
+
+fn a_time_without_an_offset_is_of_the_sites_zone(kind: Kind) {
+    let site = open(
+        kind,
+        &[
+            ("millpond.toml", "[site]\ntimezone = \"Europe/Vienna\"\n"),
+            (
+                "pages/at.sql",
+                "-- param: at datetime\n-- name: a :many\nselect id from event where at = :at;\n",
+            ),
+            (
+                "pages/at.html",
+                "{% for r in a %}{{ r.id }} {% endfor %}{{ params.at }} {{ params | query }} {{ params.at | date('%FT%R') }}",
+            ),
+            (
+                "pages/event.post.sql",
+                "-- param: at datetime\n-- name: a :exec\nupdate event set at = :at where id = 1;\n-- redirect: /\n",
+            ),
+            (
+                "pages/event.sql",
+                "-- name: a :one\nselect at, day from event where id = 1;\n",
+            ),
+            (
+                "pages/event.html",
+                "{{ a.at | date('%FT%R') }} {{ a.at | date('ical') }} {{ a.day | date('iso') }}",
+            ),
+        ],
+    );
+    assert_eq!(
+        site.get("/event").body,
+        "2026-03-31T14:00 20260331T120000Z 2026-03-31"
+    );
+    // The last is what the page itself puts into links: the same page again, not two hours off.
+    for same in [
+        "2026-03-31T14:00",
+        "2026-03-31T12:00Z",
+        "2026-03-31T14:00%2B02:00",
+        "2026-03-31+12%3A00%3A00",
+    ] {
+        let answer = site.get(&format!("/at?at={same}"));
+        assert_eq!(
+            answer.body, "1 2026-03-31 12:00:00 ?at=2026-03-31+12%3A00%3A00 2026-03-31T14:00",
+            "{same}"
+        );
+    }
+    // A time that is left out, one that comes twice, and what a page of the field fills in again.
+    for (typed, shown) in [
+        ("2026-03-29T02:30", "2026-03-29T03:30 20260329T013000Z"),
+        ("2026-10-25T02:30", "2026-10-25T02:30 20261025T003000Z"),
+        ("2026-12-31T23:30", "2026-12-31T23:30 20261231T223000Z"),
+    ] {
+        assert_eq!(site.post("/event", &format!("at={typed}")).status, 303);
+        assert_eq!(site.get("/event").body, format!("{shown} 2026-03-31"));
+    }
+    let wrong = problems(&[
+        ("millpond.toml", "[site]\ntimezone = \"Europe/Vienna\"\n"),
+        (
+            "pages/at.sql",
+            "-- param: at datetime = 2026-03-31T14:00\n-- name: a :many\nselect 1 where :at = :at;\n",
+        ),
+    ]);
+    assert!(wrong.contains("names no offset"), "{wrong}");
 }
 
 fn a_form_says_at_the_field_what_a_value_must_be(kind: Kind) {
