@@ -129,7 +129,7 @@ pub(crate) fn compile(
     }
     // Without all pages and forms, what leads where is unknown.
     match problems.is_empty() {
-        true => problems.extend(pages.link_forms(&mut given)),
+        true => problems.extend(pages.link_forms(&mut given, &sources)),
         false => given
             .iter_mut()
             .for_each(|page| page.forms = GivenForms::Unknown),

@@ -20,6 +20,7 @@ mod operators;
 mod reach;
 mod scope;
 mod shape;
+mod shown_faults;
 mod syntax;
 mod walk;
 mod warnings;
@@ -27,6 +28,7 @@ mod warnings;
 pub(crate) use inspect::{Given, GivenForms, GivenQuery, inspect};
 pub(crate) use operators::{rewritten, written};
 pub(crate) use reach::Reach;
+pub(crate) use shown_faults::ShownFaults;
 
 /// What a failed render says.
 pub(crate) struct RenderFailure<'e> {
