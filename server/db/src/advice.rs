@@ -25,6 +25,8 @@ pub struct Remedy {
     pub change: String,
     /// The cost of the change.
     pub cost: String,
+    /// The change as a statement for the database, if it is one.
+    pub statement: Option<String>,
 }
 
 impl Remedy {
@@ -32,6 +34,7 @@ impl Remedy {
         Self {
             change: change.into(),
             cost: cost.to_owned(),
+            statement: None,
         }
     }
 }
@@ -218,9 +221,12 @@ pub(crate) fn old_values(table: &str, quoted: &str, cause: &str) -> Advice {
         is_kept: true,
         effect: format!("every update and deletion in {table} ends its results, of other rows too"),
         cause: cause.into(),
-        remedy: Some(Remedy::new(
-            format!("\"alter table {quoted} replica identity full\""),
-            "each update and deletion writes the whole old row to the log",
-        )),
+        remedy: Some(Remedy {
+            statement: Some(format!("alter table {quoted} replica identity full")),
+            ..Remedy::new(
+                format!("\"alter table {quoted} replica identity full\""),
+                "each update and deletion writes the whole old row to the log",
+            )
+        }),
     }
 }

@@ -135,7 +135,7 @@ pub(crate) fn compile(
         problems.extend(added.err().into_iter().flatten());
     }
     if problems.is_empty() {
-        problems.extend(pages.link_forms(&mut given));
+        problems.extend(pages.link_forms(&mut given, &sources));
     }
     // Without all pages and forms, what leads where is unknown.
     if !problems.is_empty() {

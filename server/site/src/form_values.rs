@@ -3,7 +3,7 @@
 //! For a visitor without a flash, which is everybody but one, every field is an empty text and
 //! nothing is wrong: the page is the same for all of them. Neither looks at the request.
 
-use std::{fmt, sync::Arc};
+use std::{collections::BTreeSet, fmt, sync::Arc};
 
 use millpond_db::ValueKind;
 use minijinja::value::{Enumerator, Object, ObjectRepr, Value};
@@ -18,17 +18,26 @@ use crate::{
 pub(crate) const FORM: &str = "form";
 pub(crate) const ERRORS: &str = "errors";
 
+/// The fields of the forms that lead back to a page.
+#[derive(Debug, Default)]
+pub(crate) struct FormFields {
+    pub(crate) params: Arc<[Param]>,
+    /// Those whose faults the page does not show, such as a hidden field: a visitor finds them in
+    /// `errors.form`.
+    pub(crate) unshown: BTreeSet<String>,
+}
+
 /// `form`: what was typed, by the names of the parameters.
 #[derive(Debug)]
 pub(crate) struct FormValues {
-    params: Arc<[Param]>,
+    fields: Arc<FormFields>,
     flash: Option<Arc<Flash>>,
 }
 
 /// `errors`: what is wrong, by the names of the parameters; true if anything is.
 #[derive(Debug)]
 pub(crate) struct FormErrors {
-    params: Arc<[Param]>,
+    fields: Arc<FormFields>,
     flash: Option<Arc<Flash>>,
 }
 
@@ -44,13 +53,13 @@ struct FieldFault {
 pub(crate) const FAULT_MEMBERS: [&str; 2] = ["kind", "action"];
 
 /// Both, for the context of a template.
-pub(crate) fn roots(params: &Arc<[Param]>, flash: Option<&Arc<Flash>>) -> [(String, Value); 2] {
-    let (params, flash) = (params.clone(), flash.cloned());
+pub(crate) fn roots(fields: &Arc<FormFields>, flash: Option<&Arc<Flash>>) -> [(String, Value); 2] {
+    let (fields, flash) = (fields.clone(), flash.cloned());
     let values = FormValues {
-        params: params.clone(),
+        fields: fields.clone(),
         flash: flash.clone(),
     };
-    let errors = FormErrors { params, flash };
+    let errors = FormErrors { fields, flash };
     [
         (FORM.to_owned(), Value::from_object(values)),
         (ERRORS.to_owned(), Value::from_object(errors)),
@@ -63,7 +72,7 @@ impl Object for FormValues {
     }
 
     fn get_value_by_str(self: &Arc<Self>, key: &str) -> Option<Value> {
-        let param = self.params.iter().find(|param| param.name == key)?;
+        let param = self.fields.params.iter().find(|param| param.name == key)?;
         let flash = self.flash.as_deref();
         let typed = flash.and_then(|flash| flash.values.iter().find(|(name, _)| name == key));
         let typed = typed
@@ -77,7 +86,7 @@ impl Object for FormValues {
     }
 
     fn enumerate(self: &Arc<Self>) -> Enumerator {
-        let names = self.params.iter();
+        let names = self.fields.params.iter();
         Enumerator::Values(
             names
                 .map(|param| Value::from(param.name.as_str()))
@@ -103,17 +112,28 @@ fn shown(param: &Param, text: &str) -> Value {
 }
 
 impl FormErrors {
+    /// What is wrong with a field; with the form as a whole also what is shown at no field.
     fn of(&self, field: &str) -> FieldFault {
-        let mut errors = self.flash.iter().flat_map(|flash| &flash.errors);
+        let errors = self.flash.iter().flat_map(|flash| &flash.errors);
+        let is_of = |error: &&FlashError| {
+            error.field == field || field == FORM && self.fields.unshown.contains(&error.field)
+        };
+        let mut errors = errors.filter(is_of).cloned();
+        let mut error = errors.next();
+        if let (FORM, Some(first)) = (field, &mut error) {
+            for other in errors {
+                first.sentence = format!("{} {}", first.sentence, other.sentence);
+            }
+        }
         let action = self.flash.as_ref().map(|flash| flash.action.clone());
         FieldFault {
-            error: errors.find(|error| error.field == field).cloned(),
+            error,
             action: action.unwrap_or_default(),
         }
     }
 
     fn is_name(&self, key: &str) -> bool {
-        key == FORM || self.params.iter().any(|param| param.name == key)
+        key == FORM || self.fields.params.iter().any(|param| param.name == key)
     }
 }
 
@@ -174,7 +194,7 @@ mod tests {
         let mut environment = Environment::new();
         environment.set_undefined_behavior(UndefinedBehavior::Strict);
         environment.set_auto_escape_callback(|_| AutoEscape::Html);
-        let params: Arc<[Param]> = [
+        let params = [
             Param::new("title", ValueKind::Text),
             Param::new("artist", ValueKind::Integer),
             Param::new("live", ValueKind::Boolean),
@@ -182,10 +202,14 @@ mod tests {
                 is_list: true,
                 ..Param::new("track", ValueKind::Integer)
             },
-        ]
-        .into();
+            Param::new("version", ValueKind::Integer),
+        ];
+        let fields = Arc::new(FormFields {
+            params: params.into(),
+            unshown: ["version".to_owned()].into(),
+        });
         let flash = flash.map(Arc::new);
-        let context = BTreeMap::from(roots(&params, flash.as_ref()));
+        let context = BTreeMap::from(roots(&fields, flash.as_ref()));
         environment.render_str(template, context).unwrap()
     }
 
@@ -225,13 +249,15 @@ mod tests {
             errors: vec![
                 error("title", "unique", "Title <exists>."),
                 error("form", "check", "No."),
+                error("version", "missing", "Version must be filled in."),
                 error("other", "check", "nor is this"),
             ],
         };
         assert_eq!(
             rendered(PAGE, Some(flash)),
-            "&lt;b&gt;|True|True|live|Title &lt;exists&gt;. unique|No.|\
-             title: Title &lt;exists&gt;.;form: No.;|&lt;b&gt;|again|True"
+            "&lt;b&gt;|True|True|live|Title &lt;exists&gt;. unique|No. Version must be filled in.|\
+             title: Title &lt;exists&gt;.;form: No. Version must be filled in.;\
+             version: Version must be filled in.;|&lt;b&gt;|again|True"
         );
     }
 }

@@ -55,6 +55,7 @@ mod gather;
 mod hosts;
 mod invalid;
 mod json_body;
+mod known_migrations;
 mod led_back;
 mod listing;
 mod locale;

@@ -15,6 +15,7 @@ use millpond_db as db;
 use crate::{
     config::show_time,
     form_faults::FormTexts,
+    form_values::FormFields,
     invalid::Invalid,
     methods::{WriteMethod, allow},
     page_bytes::PageBytes,
@@ -84,7 +85,7 @@ pub(crate) struct Page {
     /// values.
     pub(crate) needs: Arc<Needs>,
     /// The fields of the forms that lead back to the page, if there are any.
-    pub(crate) forms: Option<Arc<[Param]>>,
+    pub(crate) forms: Option<Arc<FormFields>>,
     /// Set when a render has looked at more of the request than the key holds.
     pub(crate) private: AtomicBool,
     pub(crate) counters: Counters,

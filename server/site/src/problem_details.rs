@@ -15,7 +15,8 @@ use crate::{
     error_answer::{AWAY, BUSY, ErrorAnswer, SLOW},
 };
 
-const JSON: &str = "application/problem+json";
+/// The media type of an error for programs.
+pub(crate) const JSON: &str = "application/problem+json";
 
 const MISSING: &str = "There is nothing at this address.";
 const BROKEN: &str = "The answer could not be made. Please try again later.";

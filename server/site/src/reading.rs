@@ -33,6 +33,7 @@ pub(crate) fn read(
     before: Option<&Generation>,
 ) -> Result<Generation, Vec<Problem>> {
     let statics = statics(dir, config, before)?;
+    let before = before.map(|before| (before, false));
     whole(dir, config, database, &statics, before, true)
 }
 
@@ -49,15 +50,17 @@ pub(crate) fn look(
 /// Reads the folder again after a good reading. If the pages or the rules have problems, the files
 /// are replaced all the same: a deleted file must not be served on because a template is broken.
 /// Then `config` gets the other settings from `in_use`, and the problems are returned too.
+/// `are_pages_older` if the schema has changed since the pages before were compiled.
 pub(crate) fn read_again(
     dir: &Path,
     config: &mut Config,
     in_use: &Config,
     database: &Database,
-    before: &Generation,
+    (before, are_pages_older): (&Generation, bool),
 ) -> Result<(Generation, Vec<Problem>), Vec<Problem>> {
     let statics = statics(dir, config, Some(before))?;
-    let problems = match whole(dir, config, database, &statics, Some(before), true) {
+    let with_age = Some((before, are_pages_older));
+    let problems = match whole(dir, config, database, &statics, with_age, true) {
         Ok(generation) => return Ok((generation, Vec::new())),
         Err(problems) => problems,
     };
@@ -93,7 +96,7 @@ fn whole(
     config: &Config,
     database: &Database,
     statics: &Arc<Statics>,
-    before: Option<&Generation>,
+    before: Option<(&Generation, bool)>,
     is_served: bool,
 ) -> Result<Generation, Vec<Problem>> {
     let dialect = Dialect::of(&config.database);
@@ -101,9 +104,11 @@ fn whole(
     let formats = config.formats;
     let fingerprint = folder.fingerprint(formats);
     let (number, pages) = match before {
-        Some(before) if before.fingerprint == fingerprint => (before.number, before.pages.clone()),
+        Some((before, false)) if before.fingerprint == fingerprint => {
+            (before.number, before.pages.clone())
+        }
         _ => (
-            before.map_or(0, |before| before.number + 1),
+            before.map_or(0, |(before, _)| before.number + 1),
             Arc::new(compile(&folder, dialect, database, formats)?),
         ),
     };
@@ -137,6 +142,7 @@ fn whole(
         }
         vec![problem]
     })?;
+    let before = before.map(|(before, _)| before);
     assemble(config, statics.clone(), texts, sessions, before)
 }
 

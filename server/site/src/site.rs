@@ -1,7 +1,6 @@
 //! A running site: opened, read again when its folder changes, stopped.
 
 use std::{
-    collections::BTreeSet,
     path::Path,
     sync::{
         Arc,
@@ -20,8 +19,7 @@ use crate::{
     ahead::{self, Ahead},
     compress::Compressor,
     core::{Core, Generation},
-    dialect::Dialect,
-    folder::migrations,
+    known_migrations::KnownMigrations,
     log::Log,
     opening,
     reading::{read, read_again},
@@ -62,12 +60,6 @@ impl Default for SiteOptions {
     }
 }
 
-/// The names of the migrations in a folder.
-fn migration_names(dir: &Path, config: &Config) -> BTreeSet<String> {
-    let found = migrations(dir, Dialect::of(&config.database)).unwrap_or_default();
-    found.list.into_iter().map(|one| one.name).collect()
-}
-
 /// A site that is being served.
 pub struct Site {
     core: Arc<Core>,
@@ -84,21 +76,10 @@ struct Settings {
     config: Config,
     /// What is wrong with the file since then.
     fault: Option<Problem>,
-    /// The migrations of which the owner knows whether they are applied.
-    migrations: BTreeSet<String>,
+    migrations: KnownMigrations,
 }
 
 impl Settings {
-    /// Migrations that are new in the folder. They are applied at the next start.
-    fn waiting(&mut self, core: &Core) -> Vec<Problem> {
-        let known = &mut self.migrations;
-        let names = migration_names(&core.dir, &self.config).into_iter();
-        let new = names.filter(|name| known.insert(name.clone()));
-        let waits = "is new, and is applied at the next start of the server";
-        new.map(|name| Problem::new(format!("migrations/{name}"), waits))
-            .collect()
-    }
-
     /// The file as it is now; if it cannot be read, the configuration in use. A fault is reported
     /// once, not at every change of another file.
     fn latest(&mut self, core: &Core) -> Config {
@@ -209,7 +190,7 @@ impl Site {
             settings: Mutex::new(Settings {
                 config: config.clone(),
                 fault: None,
-                migrations: migration_names(dir, config),
+                migrations: KnownMigrations::new(dir, config),
             }),
             watch: Mutex::new(None),
             ahead: Mutex::new(None),
@@ -290,7 +271,7 @@ impl Site {
             &mut config,
             &settings.config,
             &core.database,
-            &before,
+            (&before, settings.migrations.are_pages_older),
         )?;
         report_unreadable_files(&core.log, &after, Some(&before));
         settings.config = config;
@@ -304,6 +285,7 @@ impl Site {
             self.core.store.new_epoch("the site folder has changed");
         }
         if problems.is_empty() {
+            settings.migrations.are_pages_older = false;
             Ok(())
         } else {
             Err(problems)
@@ -311,14 +293,36 @@ impl Site {
     }
 
     /// Reads the folder, and says which migrations wait for the next start: a fault may be that
-    /// one of them is missing in the database.
+    /// one of them is missing in the database. In development they are applied first.
     fn read_folder(&self) -> Result<(), Vec<Problem>> {
+        if self.core.dev.is_some() {
+            let migrated = self.apply_migrations();
+            let problems = [migrated, self.read_pages()].into_iter();
+            let problems: Vec<Problem> = problems.filter_map(Result::err).flatten().collect();
+            return match problems.is_empty() {
+                true => Ok(()),
+                false => Err(problems),
+            };
+        }
         let read = self.read_pages();
-        let waiting = self.settings.lock().waiting(&self.core);
-        for problem in &waiting {
+        let settings = &mut *self.settings.lock();
+        let news = settings.migrations.news(&self.core.dir, &settings.config);
+        for problem in &news {
             self.core.log(&problem.to_string());
         }
-        read.map_err(|problems| problems.into_iter().chain(waiting).collect())
+        read.map_err(|problems| problems.into_iter().chain(news).collect())
+    }
+
+    /// Applies the migrations that are new in the folder.
+    fn apply_migrations(&self) -> Result<(), Vec<Problem>> {
+        let core = &self.core;
+        let settings = &mut *self.settings.lock();
+        let known = &mut settings.migrations;
+        let applied = known.apply(&core.dir, &settings.config, &core.database)?;
+        for file in applied {
+            core.log(&format!("{file} is applied"));
+        }
+        Ok(())
     }
 
     pub(crate) fn core(&self) -> &Core {

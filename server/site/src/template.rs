@@ -21,6 +21,7 @@ mod operators;
 mod reach;
 mod scope;
 mod shape;
+mod shown_faults;
 mod syntax;
 mod walk;
 mod warnings;
@@ -28,6 +29,7 @@ mod warnings;
 pub(crate) use inspect::{Given, GivenForms, GivenQuery, inspect};
 pub(crate) use operators::{rewritten, written};
 pub(crate) use reach::Reach;
+pub(crate) use shown_faults::ShownFaults;
 
 /// All templates as their owner has written them, by their names and in their order.
 pub(crate) fn sources(environment: &Environment<'_>) -> Vec<(String, String)> {

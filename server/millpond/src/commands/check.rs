@@ -1,5 +1,7 @@
 //! `millpond check`: the faults of a site, the routes that never answer, and what ends each page.
 
+mod old_values;
+
 use std::io::{self, BufRead as _, IsTerminal as _};
 use std::path::{Path, PathBuf};
 
@@ -8,6 +10,7 @@ use clap::Args;
 use millpond_db::{Advice, Requirement};
 use millpond_site::{CheckReport, Config, QueryReport, ReachReport};
 
+use self::old_values::OldValues;
 use super::database_option::DatabaseOption;
 use crate::failure::{CommandFailure, CommandResult};
 use crate::output::{note, say, write_out};
@@ -74,7 +77,11 @@ impl CheckArgs {
         }
         print_reached(&report.reached);
         self.print_requirements(&report.requirements);
-        if self.fix && self.repair(&config, &report)? {
+        let mut is_mended = self.fix && self.repair(&config, &report)?;
+        let old_values = OldValues::of(&report.queries);
+        self.print_old_values(&old_values);
+        is_mended |= self.fix && self.report_old_values(&config, &report, &old_values)?;
+        if is_mended {
             report = millpond_site::check(&self.site, &config)?;
             note(verdict(&self.site, &report, warnings.len()));
             self.print_requirements(&report.requirements);
@@ -92,7 +99,10 @@ impl CheckArgs {
             print_advice(queries);
             return;
         }
-        let advised = queries.iter().filter(|query| !query.advice.is_empty());
+        let advised = queries.iter().filter(|query| {
+            let mut advice = query.advice.iter();
+            advice.any(|advice| old_values::statement(advice).is_none())
+        });
         match advised.count() {
             0 => {}
             1 => say("1 query could depend on less; --dependencies says how"),

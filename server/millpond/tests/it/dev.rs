@@ -151,7 +151,7 @@ fn an_error_is_a_page_with_its_cause() {
     assert!(first.contains("No row. Its columns: name"), "{first}");
 
     let json = ask(&server, "/first", &["Accept: application/json"]);
-    assert_eq!(json.field("content-type"), Some("application/json"));
+    assert_eq!(json.field("content-type"), Some("application/problem+json"));
     let json: serde_json::Value = serde_json::from_slice(&json.body).unwrap();
     assert_eq!(json["status"], 500);
     assert_eq!(json["place"]["file"], "pages/first.html");
@@ -236,6 +236,180 @@ fn a_form_that_leads_back_does_so_for_the_developer() {
     let left_out = shown(&connection.post("/leave", "name=Bob"));
     let hint = "the statement gives the column `name` no value";
     assert!(left_out.contains(hint), "{left_out}");
+}
+
+/// A program is written against the answers of a server in development: they are those of
+/// production with further members.
+#[test]
+fn an_api_answers_as_it_does_without_dev() {
+    let site = failing();
+    let api = "-- param: name text\n-- name: add :one\ninsert into member (name, password_hash) values (:name, 'x') returning id;\n\n-- message: name unique = \"This name is taken.\"\n";
+    write(site.path(), "pages/api/members.post.sql", api);
+    write(
+        site.path(),
+        "pages/4xx.html",
+        "<link rel=stylesheet href=/own.css><h1>Own {{ status }}</h1>{{ message }}",
+    );
+    let answer = |server: &Server, accept: &str| {
+        let mut connection = Connection::open(server.address());
+        let host = server.address();
+        connection.send(format!(
+            "POST /api/members HTTP/1.1\r\nHost: {host}\r\nAccept: {accept}\r\nAccept-Encoding: gzip\r\n\
+             Content-Type: application/json\r\nContent-Length: 15\r\n\r\n{{\"name\": \"Bob\"}}"
+        ));
+        connection.receive()
+    };
+    let plain = {
+        let server = serve(site.path());
+        assert_eq!(answer(&server, "*/*").status, 200);
+        answer(&server, "*/*")
+    };
+    let server = dev(site.path());
+    for accept in ["*/*", "application/json"] {
+        let with = answer(&server, accept);
+        assert_eq!((with.status, plain.status), (409, 409));
+        assert_eq!(with.field("content-type"), plain.field("content-type"));
+        let mut document: serde_json::Value = serde_json::from_slice(&with.body).unwrap();
+        let members = document.as_object_mut().unwrap();
+        let cause = members.remove("cause").unwrap();
+        assert_eq!(cause, "UNIQUE constraint failed: member.name");
+        let place = members.remove("place").unwrap();
+        assert_eq!(place["file"], "pages/api/members.post.sql");
+        let plain: serde_json::Value = serde_json::from_slice(&plain.body).unwrap();
+        assert_eq!(document, plain);
+        assert_eq!(document["errors"][0]["detail"], "This name is taken.");
+    }
+    let browser = shown(&answer(&server, PAGE.trim_start_matches("Accept: ")));
+    assert!(
+        browser.contains("<h1>UNIQUE constraint failed"),
+        "{browser}"
+    );
+    assert!(
+        browser.contains("What programs get") && browser.contains("This name is taken."),
+        "{browser}"
+    );
+}
+
+/// The developer sees what visitors see too: the page of the site's own for the error.
+#[test]
+fn the_sites_own_error_page_is_shown_within_the_developers() {
+    let site = failing();
+    let own = "<link rel=stylesheet href=own.css><h1>Own {{ status }}</h1>{{ message }}";
+    write(site.path(), "pages/4xx.html", own);
+    write(site.path(), "pages/500.html", own);
+    let server = dev(site.path());
+    let mut connection = Connection::open(server.address());
+    let host = server.address();
+    let mut join = || {
+        connection.send(format!(
+            "POST /join HTTP/1.1\r\nHost: {host}\r\n{PAGE}\r\nAccept-Encoding: gzip\r\n\
+             Content-Type: application/x-www-form-urlencoded\r\nContent-Length: 17\r\n\r\nname=A&password=b"
+        ));
+        connection.receive()
+    };
+    assert_eq!(join().status, 303);
+    let again = join();
+    let text = shown(&again);
+    assert!(text.contains("<h1>UNIQUE constraint failed"), "{text}");
+    assert!(
+        text.contains("<iframe sandbox") && text.contains("&lt;h1&gt;Own 409&lt;/h1&gt;"),
+        "{text}"
+    );
+    let broken = shown(&page(&server, "/broken/1"));
+    assert!(broken.contains("&lt;h1&gt;Own 500&lt;/h1&gt;"), "{broken}");
+    let visitor = ask(&server, "/broken/1", &[PAGE, "Via: visitor"]);
+    assert!(
+        visitor.text().contains("<h1>Own 500</h1>"),
+        "{}",
+        visitor.text()
+    );
+}
+
+/// The state that follows `token`, once the folder was read again.
+fn next_state(server: &Server, token: &str) -> String {
+    let mut waiting = Connection::open(server.address());
+    waiting.send(format!(
+        "GET {CHANGES}?{token} HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    ));
+    waiting.receive().text()
+}
+
+/// Waits until the browser shows a page with `text`.
+fn wait_for(server: &Server, text: &str) -> Response {
+    loop {
+        let now = page(server, "/");
+        if shown(&now).contains(text) {
+            return now;
+        }
+        next_state(server, &state(&now));
+    }
+}
+
+#[test]
+fn a_new_migration_is_applied_at_once_and_a_broken_one_is_shown() {
+    let site = new_site();
+    let server = dev(site.path());
+    let migration = "migrations/0009_label.sql";
+    // An editor has made the file: nothing is applied yet.
+    write(site.path(), migration, "-- labels\n");
+    write(
+        site.path(),
+        "pages/index.sql",
+        "-- name: labels :many\nselect name from label;\n",
+    );
+    write(
+        site.path(),
+        "pages/index.html",
+        "{% for label in labels %}[{{ label.name }}]{% endfor %}",
+    );
+    wait_for(&server, "label");
+    write(
+        site.path(),
+        migration,
+        "create table label (name text not null);\ninsert into lable values ('a');\n",
+    );
+    let broken = shown(&wait_for(&server, "no such table: lable"));
+    assert!(broken.contains("migrations/0009_label.sql:2:"), "{broken}");
+    let whole = "create table label (name text not null);\ninsert into label values ('a');\n";
+    write(site.path(), migration, whole);
+    wait_for(&server, "[a]");
+
+    // One that was applied and is edited.
+    write(site.path(), migration, "create table label (name text);\n");
+    let edited = wait_for(&server, "edited since it was applied");
+    assert!(shown(&edited).contains("put the change into a new migration"));
+    assert_eq!(ask(&server, "/", &[]).status, 200);
+    write(site.path(), migration, &whole.replace('\n', "\r\n"));
+    wait_for(&server, "[a]");
+
+    // A schema under pages that are in use is a fault at once, also after a change elsewhere.
+    write(
+        site.path(),
+        "migrations/0010_rename.sql",
+        "alter table label rename column name to title;\n",
+    );
+    let text = shown(&wait_for(&server, "no such column"));
+    assert!(text.contains("pages/index.sql"), "{text}");
+    let token = state(&page(&server, "/"));
+    write(site.path(), "static/new.txt", "new");
+    next_state(&server, &token);
+    assert_eq!(page(&server, "/").status, 500);
+    write(
+        site.path(),
+        "pages/index.sql",
+        "-- name: labels :many\nselect title as name from label;\n",
+    );
+    wait_for(&server, "[a]");
+    let (status, notes) = server.stop();
+    assert!(status.success(), "{notes}");
+    assert!(
+        notes.contains("migrations/0009_label.sql is applied"),
+        "{notes}"
+    );
+    assert!(notes.contains("edited since it was applied"), "{notes}");
+    // The next start finds all of it applied.
+    let server = dev(site.path());
+    assert!(page(&server, "/").text().contains("[a]"));
 }
 
 #[test]

@@ -117,3 +117,52 @@ fn a_script_agrees_beforehand() {
     let said = check(&["check", "--fix", "."]);
     assert!(said.contains("all is well"), "{said}");
 }
+
+/// What the log does not report of rows as they were is said once, for all tables, and is mended by
+/// a step of its own, as it costs log.
+#[test]
+fn old_values_are_offered_once_for_all_tables() {
+    let postgres = lab_pgtest::Options::new().logical().start().unwrap();
+    let database = postgres.database().unwrap();
+    let mut client = postgres::Client::connect(&database.url(), postgres::NoTls).unwrap();
+    client
+        .batch_execute(
+            "create table article (id int primary key, slug text not null unique); \
+             create table reply (id int primary key, article int not null); \
+             create publication millpond for table article, reply",
+        )
+        .unwrap();
+    let site = site(&database, &[]);
+    for (page, table, column) in [
+        ("article", "article", "slug"),
+        ("title", "article", "slug"),
+        ("replies", "reply", "article"),
+        ("one", "article", "id"),
+    ] {
+        let query = format!("-- name: found :many\nselect id from {table} where {column} = :it;\n");
+        write(site.path(), &format!("pages/{page}/[it].sql"), &query);
+    }
+    let statements =
+        "alter table article replica identity full; alter table reply replica identity full;";
+    let check = |args: &[&str]| run(site.path(), args);
+    let output = check(&["check", "."]);
+    let said = text(&output.stderr);
+    assert!(said.contains("all is well"), "{said}");
+    assert!(
+        said.contains("note: 3 queries end at each update of another row too"),
+        "{said}"
+    );
+    assert!(said.contains(&format!("  hint: {statements}")), "{said}");
+    assert!(!text(&output.stdout).contains("could depend on less"));
+    let identities = "select count(*) from pg_class where relname in ('article', 'reply') and relreplident = 'f'";
+    let mut full = || -> i64 { client.query_one(identities, &[]).unwrap().get(0) };
+    let refused = check(&["check", "--fix", "."]);
+    assert_eq!((refused.status.code(), full()), (Some(1), 0));
+    let said = text(&check(&["check", "--fix", "--yes", "."]).stderr);
+    assert_eq!((said.matches("done: ").count(), full()), (2, 2), "{said}");
+    let said = text(&check(&["check", "--fix", "."]).stderr);
+    assert!(
+        said.contains("all is well") && !said.contains("note:"),
+        "{said}"
+    );
+}

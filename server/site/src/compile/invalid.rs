@@ -1,6 +1,6 @@
 //! `-- invalid:` lines of forms, and the pages to which they lead.
 
-use std::{path::Path, sync::Arc};
+use std::{collections::BTreeMap, path::Path, sync::Arc};
 
 use millpond_db as db;
 use millpond_http::path::normalize;
@@ -12,16 +12,16 @@ use super::{
 };
 use crate::{
     Problem,
-    form_values::{ERRORS, FORM},
+    form_values::{ERRORS, FORM, FormFields},
     invalid::{Invalid, query_of},
-    page::{ArgumentSource, RedirectPiece},
+    page::{ArgumentSource, Form, RedirectPiece},
     params::Param,
     rules::WORD,
     script::{FileLine, Script},
     secret_names::is_secret,
     session::From,
     suggest::closest,
-    template::{Given, GivenForms},
+    template::{Given, GivenForms, Reach, ShownFaults},
 };
 
 /// What the lines come to; none if the form has none.
@@ -78,12 +78,16 @@ fn is_kept(script: &Script, param: &Param) -> bool {
 
 impl Pages {
     /// Lets each page to which forms lead back know their fields.
-    pub(super) fn link_forms(&mut self, given: &mut [Given]) -> Vec<Problem> {
+    pub(super) fn link_forms(
+        &mut self,
+        given: &mut [Given],
+        sources: &BTreeMap<String, String>,
+    ) -> Vec<Problem> {
         let forms = self.endpoints.iter();
         let forms = forms.flat_map(|endpoint| endpoint.forms.iter().cloned());
         let forms: Vec<_> = forms.filter(|form| form.invalid.is_some()).collect();
         let mut problems = Vec::new();
-        for form in forms {
+        for form in &forms {
             let Some(invalid) = &form.invalid else {
                 continue;
             };
@@ -92,7 +96,59 @@ impl Pages {
                 problems.push(problem.hint(hint));
             }
         }
+        if !forms.is_empty() {
+            self.find_unshown(sources);
+            self.doubts.extend(self.unseen(&forms));
+        }
         problems
+    }
+
+    /// Finds the fields whose faults the pages do not show.
+    fn find_unshown(&mut self, sources: &BTreeMap<String, String>) {
+        let reach = Reach::new(sources);
+        let pages = self.endpoints.iter_mut();
+        let pages = pages.filter_map(|endpoint| endpoint.page.as_mut().and_then(Arc::get_mut));
+        for page in pages {
+            let template = page.template.as_deref().unwrap_or_default();
+            let Some(fields) = page.forms.as_mut().and_then(Arc::get_mut) else {
+                continue;
+            };
+            let shown = ShownFaults::of(template, sources, &reach);
+            let names = fields.params.iter().map(|param| param.name.clone());
+            let names = names.chain([FORM.to_owned()]);
+            fields.unshown = names.filter(|name| !shown.has(name)).collect();
+        }
+    }
+
+    /// Notes on forms with a fault that no visitor sees: the page shows it neither at its field
+    /// nor in `errors.form`.
+    fn unseen(&self, forms: &[Arc<Form>]) -> Vec<Problem> {
+        let notes = forms.iter().filter_map(|form| {
+            let invalid = form.invalid.as_ref()?;
+            let page = self.target_of(&sample(&invalid.target))?;
+            let page = self.endpoints[page].page.as_ref()?;
+            let unshown = &page.forms.as_ref()?.unshown;
+            let mut params = form.params.iter();
+            let unseen = params
+                .find(|param| param.in_path.is_none() && unshown.contains(&param.name))
+                .filter(|_| unshown.contains(FORM))?;
+            let message = format!(
+                "the page {} shows neither `errors.{}` nor `errors.form`, so a visitor may not see why the form is refused",
+                page.route, unseen.name
+            );
+            let note = Problem::new(&form.file, message).at(invalid.line, 1);
+            Some(note.hint(
+                "write {{ errors.form }} there: it also has what is wrong with fields that are not shown",
+            ))
+        });
+        notes.collect()
+    }
+
+    /// The place of the page at an address.
+    fn target_of(&self, address: &str) -> Option<usize> {
+        let path = address.split(['?', '#']).next().unwrap_or_default();
+        let path = normalize(path).ok()?;
+        Some(self.router.find(&path)?.page)
     }
 
     fn link(
@@ -103,11 +159,7 @@ impl Pages {
     ) -> Result<(), (String, String)> {
         let sample = sample(&invalid.target);
         let path = sample.split(['?', '#']).next().unwrap_or_default();
-        let found = normalize(path).ok().and_then(|path| {
-            let found = self.router.find(&path)?;
-            Some(found.page)
-        });
-        let Some(at) = found else {
+        let Some(at) = self.target_of(&sample) else {
             return Err(self.no_page(path));
         };
         let route = self.endpoints[at].pattern.to_string();
@@ -138,7 +190,8 @@ impl Pages {
             let hint = "that is the name of what a form leads back with: rename the query";
             return Err((message, hint.to_owned()));
         }
-        let mut fields: Vec<Param> = page.forms.as_deref().unwrap_or_default().to_vec();
+        let known = page.forms.as_ref().map(|known| known.params.to_vec());
+        let mut fields: Vec<Param> = known.unwrap_or_default();
         for param in params {
             match fields.iter_mut().find(|known| known.name == param.name) {
                 None => fields.push(param.clone()),
@@ -148,7 +201,10 @@ impl Pages {
             }
         }
         let names: Vec<String> = fields.iter().map(|param| param.name.clone()).collect();
-        page.forms = Some(fields.into());
+        page.forms = Some(Arc::new(FormFields {
+            params: fields.into(),
+            ..FormFields::default()
+        }));
         let mut all = given.iter_mut();
         if let Some(given) = all.find(|given| Some(&given.template) == page.template.as_ref()) {
             given.forms = GivenForms::Fields(names);

@@ -4,6 +4,8 @@
 //! |---|---|---|
 //! | `in (:ids)` | `in (select value from json_each(:ids))` | `= any (:ids)` |
 //! | `not in (:ids)` | `not in (select value from json_each(:ids))` | `<> all (:ids)` |
+//! | `:ids is null` | `(json_array_length(:ids) = 0)` | `(cardinality(:ids::bigint[]) = 0)` |
+//! | `:ids is not null` | `(json_array_length(:ids) <> 0)` | `(cardinality(:ids::bigint[]) <> 0)` |
 //! | `order by :sort` | `order by a.title desc` | the same |
 //! | `:name`, whose type PostgreSQL does not find | as written | `:name::text` |
 
@@ -52,7 +54,8 @@ impl RewrittenSql {
 /// What a site declares of its parameters.
 pub(super) struct Declared<'d> {
     pub(super) is_postgres: bool,
-    pub(super) is_list: &'d dyn Fn(&str) -> bool,
+    /// What gives a list its declared type on PostgreSQL; none if a parameter is no list.
+    pub(super) list: &'d dyn Fn(&str) -> Option<&'static str>,
     /// The SQL in the place of a parameter that chooses an order.
     pub(super) order: &'d dyn Fn(&str) -> Option<&'d str>,
     /// What follows a parameter so that it has the declared type, as `::text`; often nothing.
@@ -73,7 +76,7 @@ pub(super) fn rewrite(sql: &str, declared: &Declared<'_>) -> RewrittenSql {
             }
             SqlToken::Word(word) => {
                 let list = list(&sql[at + word.len()..]).filter(|(name, _)| {
-                    word.eq_ignore_ascii_case("in") && (declared.is_list)(name)
+                    word.eq_ignore_ascii_case("in") && (declared.list)(name).is_some()
                 });
                 if let Some((name, length)) = list {
                     let start = negation.unwrap_or(at);
@@ -91,6 +94,15 @@ pub(super) fn rewrite(sql: &str, declared: &Declared<'_>) -> RewrittenSql {
             }
             SqlToken::Parameter(name) => {
                 let length = 1 + name.len();
+                let list = (declared.list)(name);
+                if let Some((of_type, (is_empty, more))) = list.zip(null_test(&sql[at + length..]))
+                {
+                    let test = emptiness(name, of_type, is_empty, declared.is_postgres);
+                    rewritten.replace(sql, at..at + length + more, &test);
+                    at += length + more;
+                    negation = None;
+                    continue;
+                }
                 let cast = (declared.cast)(name);
                 if let Some(order) = (declared.order)(name) {
                     rewritten.replace(sql, at..at + length, order);
@@ -179,6 +191,30 @@ fn list(text: &str) -> Option<(&str, usize)> {
     Some((name, text.len() - rest.len()))
 }
 
+/// `is null` or `is not null` at the beginning: whether it is the first, and the length.
+fn null_test(text: &str) -> Option<(bool, usize)> {
+    let behind = |text: &'_ str, wanted: &str| -> Option<usize> {
+        let rest = skip_blanks(text);
+        let found = word(rest);
+        let end = text.len() - rest.len() + found.len();
+        found.eq_ignore_ascii_case(wanted).then_some(end)
+    };
+    let is = behind(text, "is")?;
+    let not = behind(&text[is..], "not");
+    let start = is + not.unwrap_or_default();
+    let null = behind(&text[start..], "null")?;
+    Some((not.is_none(), start + null))
+}
+
+/// Whether a list is empty: no value of a request is the same as none at all.
+fn emptiness(name: &str, of_type: &str, is_empty: bool, is_postgres: bool) -> String {
+    let sign = if is_empty { "=" } else { "<>" };
+    match is_postgres {
+        true => format!("(cardinality(:{name}{of_type}) {sign} 0)"),
+        false => format!("(json_array_length(:{name}) {sign} 0)"),
+    }
+}
+
 fn skip_blanks(mut text: &str) -> &str {
     while !text.is_empty()
         && let SqlToken::Blank(length) = token(text)
@@ -204,7 +240,7 @@ mod tests {
     fn rewritten(sql: &str, is_postgres: bool) -> RewrittenSql {
         let declared = Declared {
             is_postgres,
-            is_list: &|name| name == "ids",
+            list: &|name| (name == "ids").then_some("::bigint[]"),
             order: &|name| (name == "sort").then_some("a.title desc"),
             cast: &|_| "",
         };
@@ -215,7 +251,7 @@ mod tests {
     fn a_type_follows_each_place_of_its_parameter() {
         let declared = Declared {
             is_postgres: true,
-            is_list: &|name| name == "ids",
+            list: &|name| (name == "ids").then_some("::bigint[]"),
             order: &|_| None,
             cast: &|name| match name {
                 "ids" => "::bigint[]",
@@ -245,6 +281,16 @@ mod tests {
                 "where id NOT /* in */ In\n( :ids ) order by :sort, id",
                 "where id not in (select value from json_each(:ids)) order by a.title desc, id",
                 "where id <> all (:ids) order by a.title desc, id",
+            ),
+            (
+                "where :ids is null or id in (:ids) and :ids IS /* x */ Not\nnull",
+                "where (json_array_length(:ids) = 0) or id in (select value from json_each(:ids)) and (json_array_length(:ids) <> 0)",
+                "where (cardinality(:ids::bigint[]) = 0) or id = any (:ids) and (cardinality(:ids::bigint[]) <> 0)",
+            ),
+            (
+                ":ids is nulls, :id is null, :ids is",
+                ":ids is nulls, :id is null, :ids is",
+                ":ids is nulls, :id is null, :ids is",
             ),
             ("id in (:id)", "id in (:id)", "id in (:id)"),
             ("id in (:ids, 1)", "id in (:ids, 1)", "id in (:ids, 1)"),

@@ -162,9 +162,10 @@ impl<'s> Statements<'s> {
         picked: &[Picked<'_>],
         typed: &[&Declaration],
     ) -> RewrittenSql {
-        let is_list = |name: &str| {
+        let list = |name: &str| {
             let mut params = self.script.params.iter();
-            params.any(|param| param.is_list && param.name == name)
+            let found = params.find(|param| param.is_list && param.name == name);
+            found.map(cast)
         };
         let order = |name: &str| {
             let found = picked.iter().find(|picked| picked.name == name);
@@ -176,7 +177,7 @@ impl<'s> Statements<'s> {
         };
         let declared = Declared {
             is_postgres: self.database.is_postgres(),
-            is_list: &is_list,
+            list: &list,
             order: &order,
             cast: &cast,
         };
@@ -214,6 +215,12 @@ impl<'s> Statements<'s> {
         let problem = Problem::new(self.file, message).at_offset(self.text, offset);
         match &error.hint {
             Some(hint) => problem.hint(hint),
+            // PostgreSQL names the `in` whose list another place has made a list of no kind.
+            None if error.message.contains("ANY/ALL (array) requires array") => problem.hint(
+                "another place of the statement takes the list for something else, such as \
+                 `json_array_length(:list)`, which is for SQLite only; `:list is null` is true where \
+                 the list is empty, on both databases",
+            ),
             None => problem,
         }
     }

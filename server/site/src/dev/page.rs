@@ -12,18 +12,22 @@ use super::{
     excerpt,
     inject::{self, tag},
 };
-use crate::{Problem, object::template_value, page_type::HTML};
+use crate::{Problem, object::template_value, page_type::HTML, problem_details};
 
 /// The values on the page are a visitor's and the page has source texts: nothing of it is run, and
-/// nothing is loaded or sent elsewhere.
-const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'self'; \
-                      connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+/// nothing is loaded or sent elsewhere. Styles and pictures of the site are those of its own page
+/// for the error, which is shown in a frame where nothing runs.
+const POLICY: &str = "default-src 'none'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; \
+                      font-src 'self'; script-src 'self'; connect-src 'self'; base-uri 'none'; \
+                      form-action 'none'; frame-ancestors 'none'";
 
 /// Fields of the site's own response that hold for the page of its error too.
 const TAKEN: [&str; 4] = ["allow", "cache-status", "retry-after", "set-cookie"];
 
 /// Bytes of an error that is a sentence.
 const LONGEST_SENTENCE: usize = 4096;
+/// Bytes of a page of the site's own that is shown within the page of an error.
+const LONGEST_PAGE: usize = 1 << 20;
 
 /// How an error is shown to a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,15 +39,22 @@ pub(super) enum ErrorFormat {
 /// Whether a response is an error in a sentence, which a browser shows as such.
 pub(super) fn is_sentence(response: &Response) -> bool {
     let media_type = response.field("content-type").unwrap_or_default();
-    response.status() >= 400 && media_type.starts_with("text/plain") && !text(response).is_empty()
+    response.status() >= 400
+        && media_type.starts_with("text/plain")
+        && !text(response, LONGEST_SENTENCE).is_empty()
 }
 
-/// The body of a short response.
-fn text(response: &Response) -> Cow<'_, str> {
+/// The body of a response that has at most this many bytes.
+fn text(response: &Response, longest: usize) -> Cow<'_, str> {
     match response.body() {
-        Body::Bytes(text) if text.len() <= LONGEST_SENTENCE => String::from_utf8_lossy(text),
+        Body::Bytes(text) if text.len() <= longest => String::from_utf8_lossy(text),
         _ => Cow::default(),
     }
+}
+
+/// Whether a response is an error for programs.
+pub(super) fn is_problem(response: &Response) -> bool {
+    response.field("content-type") == Some(problem_details::JSON)
 }
 
 /// The page of an error in place of the site's `response`.
@@ -56,10 +67,16 @@ pub(super) fn of_failure(
     let status = response.status();
     let mut facts = facts.clone();
     if is_sentence(response) {
-        facts["sees"] = text(response).trim().into();
+        let text = text(response, LONGEST_SENTENCE);
+        facts["sees"] = text.trim().into();
         if facts["cause"].is_null() {
-            facts["cause"] = text(response).trim().trim_end_matches('.').into();
+            facts["cause"] = text.trim().trim_end_matches('.').into();
         }
+    } else if is_problem(response) {
+        let document = text(response, LONGEST_PAGE);
+        facts["document"] = serde_json::from_str(&document).unwrap_or_default();
+    } else if response.field("content-encoding").is_none() {
+        facts["own_page"] = text(response, LONGEST_PAGE).into();
     }
     let taken = inject::fields(response)
         .filter(|(name, _)| TAKEN.iter().any(|taken| name.eq_ignore_ascii_case(taken)));
@@ -76,7 +93,11 @@ pub(super) fn of_faults(
     format: ErrorFormat,
 ) -> Response {
     let problems: Json = problems.iter().map(|problem| fault(dir, problem)).collect();
-    let facts = json!({ "problems": problems, "is_open": is_open });
+    let facts = json!({
+        "problems": problems,
+        "is_open": is_open,
+        "cause": "The files of the site have faults",
+    });
     respond(500, facts, &[], state, format)
 }
 
@@ -107,9 +128,12 @@ fn respond(
     facts["status"] = status.into();
     facts["reason"] = reason_phrase(status).into();
     let (media_type, body) = match format {
-        ErrorFormat::Json => ("application/json", json(&facts)),
+        ErrorFormat::Json => (problem_details::JSON, json(&facts)),
         ErrorFormat::Html { is_after_post } => {
             facts["is_after_post"] = is_after_post.into();
+            if facts["document"].is_object() {
+                facts["document"] = format!("{:#}", facts["document"]).into();
+            }
             (HTML, html(&facts, &tag(state, is_after_post)))
         }
     };
@@ -141,20 +165,35 @@ fn html(facts: &Json, script: &str) -> String {
     rendered.unwrap_or_else(|error| format!("<!doctype html><pre>{error}"))
 }
 
-/// The cause, where it is and what to do: enough for a program.
+/// What a program gets without `--dev`, with the cause, its place and what to do as further members
+/// (RFC 9457 section 3.2).
 fn json(facts: &Json) -> String {
-    let short = |facts: &Json| {
-        json!({
-            "cause": facts["cause"],
-            "hint": facts["hint"],
-            "place": facts["place"],
-        })
+    let mut document = match &facts["document"] {
+        Json::Object(_) => facts["document"].clone(),
+        _ => json!({
+            "type": "about:blank",
+            "title": facts["reason"],
+            "status": facts["status"],
+            "detail": facts["sees"].as_str().or(facts["cause"].as_str()),
+        }),
     };
-    let mut out = match facts["problems"].as_array() {
-        Some(problems) => json!({ "problems": problems.iter().map(short).collect::<Json>() }),
-        None => short(facts),
+    let add = |document: &mut Json, facts: &Json| {
+        for name in ["cause", "hint", "place"] {
+            if !facts[name].is_null() {
+                document[name] = facts[name].clone();
+            }
+        }
     };
-    out["status"] = facts["status"].clone();
-    out["title"] = facts["reason"].clone();
-    out.to_string()
+    match facts["problems"].as_array() {
+        None => add(&mut document, facts),
+        Some(problems) => {
+            let short = problems.iter().map(|problem| {
+                let mut short = json!({});
+                add(&mut short, problem);
+                short
+            });
+            document["problems"] = short.collect();
+        }
+    }
+    document.to_string()
 }

@@ -96,10 +96,11 @@ impl Service for DevService {
                 shown.response(response)
             });
         }
-        let reply = match shown.script {
-            Some(_) => inner.call(&request.to_owned().without(&PARTIAL).as_request()),
-            None => inner.call(request),
+        let left_out = match shown.script {
+            Some(_) => &PARTIAL[..],
+            None => &PARTIAL[..1],
         };
+        let reply = inner.call(&request.to_owned().without(left_out).as_request());
         match reply {
             Reply::Ready(response) => shown.response(response).into(),
             Reply::Reusable(reply) => shown.response(reply.0).into(),
@@ -134,7 +135,12 @@ impl Shown {
 
     fn response(&self, response: Response) -> Response {
         if let Some(report) = self.state.report_of(&response) {
-            return page::of_failure(&report.facts, &response, &self.token, self.format);
+            // An address for programs answers them as it does without `--dev`.
+            let format = match page::is_problem(&response) && self.request.is_none() {
+                true => ErrorFormat::Json,
+                false => self.format,
+            };
+            return page::of_failure(&report.facts, &response, &self.token, format);
         }
         let response = without_mark(response);
         match (&self.request, &self.script) {
@@ -147,7 +153,8 @@ impl Shown {
     }
 }
 
-/// Fields by which a client asks for less than the whole page as it is.
+/// Fields by which a client asks for less than the whole page as it is. The answer to a form has to
+/// be read too, but its conditions hold.
 const PARTIAL: [&str; 7] = [
     "accept-encoding",
     "if-match",

@@ -117,7 +117,10 @@ pub(super) fn file(rest: &str, line: usize) -> Result<FileLine, Complaint> {
     if is_list && place == FilePlace::Bytes {
         return complain(
             format!("`{name}` is a list, and `as bytes` takes one file"),
-            "remove the `[]`, or let the files go into a folder",
+            format!(
+                "for files that not every visitor may read, a line for each: -- file: {name} as bytes = null, \
+                 -- file: {name}2 as bytes = null; what goes into a folder can be read by all who have its address"
+            ),
         );
     }
     if !is_list && read.count.is_some() {

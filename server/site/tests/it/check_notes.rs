@@ -262,3 +262,24 @@ fn a_partial_leaves_out_on_error_pages_what_would_be_untrue_there() {
     assert_eq!(site.get("/a").body, "[OneTwo]");
     assert_eq!(site.get("/a").cache(), "hit", "the page is everyone's");
 }
+
+/// Where the page has no place for it, `check` says so.
+#[test]
+fn check_says_which_fault_no_visitor_sees() {
+    let form = "-- param: title text\n-- param: version integer\n-- name: made :many\nselect :title as t, :version as v;\n-- invalid: /edit\n-- redirect: /\n";
+    for (page, expected) in [
+        (
+            "{{ errors.title }}",
+            "pages/edit.post.sql:5:1: the page /edit shows neither `errors.version` nor `errors.form`",
+        ),
+        ("{{ errors.title }}{{ errors.form }}", ""),
+        ("{{ errors.title }}{{ errors['version'] }}", ""),
+        ("{% for name in errors %}{{ errors[name] }}{% endfor %}", ""),
+    ] {
+        let notes = notes(&[("pages/edit.html", page), ("pages/edit.post.sql", form)]);
+        let is_about = |note: &&String| note.contains("shows neither");
+        let found = notes.iter().find(is_about).map_or("", String::as_str);
+        let is_right = found.starts_with(expected) && found.is_empty() == expected.is_empty();
+        assert!(is_right, "{page}: {notes:?}");
+    }
+}

@@ -144,7 +144,7 @@ fn a_value_of_the_wrong_type_and_all_that_is_missing_are_said_at_once(kind: Kind
     let shown = get(&site, "/albums/new", &flash);
     assert_eq!(
         shown.body,
-        "[One]<input name=title value=\"\">Title must be filled in.|missing||soonYear must be a whole number.|||again"
+        "[One]<input name=title value=\"\">Title must be filled in.|missing||soonYear must be a whole number.||Size must be one of s, m.|again"
     );
     let flash = led(&site.post("/albums/new", "title=a&title=b"), "/albums/new");
     assert!(
@@ -540,5 +540,39 @@ fn check_knows_where_forms_lead_back() {
     assert!(
         of_page.starts_with("pages/a.sql:1:1: a page has no `-- invalid:`"),
         "{of_page}"
+    );
+}
+
+/// A page forgets a hidden field. What is wrong with it belongs to no field that is shown, so it is
+/// said with what is wrong with the form.
+#[test]
+fn what_is_wrong_with_a_field_that_is_not_shown_is_said_all_the_same() {
+    let files = [
+        ("migrations/0002_t.sql", "create table t (title text);"),
+        (
+            "pages/edit.html",
+            "{% include 'field.html' %}{{ errors.title }}|{{ errors.form }}|{{ errors.form.kind }}",
+        ),
+        (
+            "templates/field.html",
+            "<p class=errors>{{ errors.length }}</p>",
+        ),
+        (
+            "pages/edit.post.sql",
+            "-- param: title text\n-- param: length integer\n-- param: version integer\n\
+             -- name: made :exec\ninsert into t (title) select :title where :version = :length;\n\
+             -- message: version missing = \"Look at the row again.\"\n-- invalid: /edit\n-- redirect: /\n",
+        ),
+    ];
+    let site = Housed::new(Kind::Sqlite, &files);
+    let request = OwnedRequest::new("POST", "/edit")
+        .field("Host", "site.test")
+        .field("Content-Type", "application/x-www-form-urlencoded")
+        .body("length=x");
+    let cookie = led(&site.ask(&request), "/edit");
+    let page = get(&site, "/edit", &cookie);
+    assert_eq!(
+        page.body,
+        "<p class=errors>Length must be a whole number.</p>Title must be filled in.|Look at the row again.|missing"
     );
 }

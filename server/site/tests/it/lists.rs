@@ -9,6 +9,7 @@ on_both!(
     a_page_of_a_list_is_never_stale,
     a_list_of_texts_finds_exactly_these,
     a_form_takes_a_list,
+    an_empty_list_is_null_on_both,
 );
 
 const LISTS: &[(&str, &str)] = &[
@@ -227,4 +228,40 @@ fn a_form_takes_a_list(kind: Kind) {
     assert_eq!(site.post("/remove", &many).status, 303);
     assert_eq!(site.get("/others").body, r#"{"a":[]}"#);
     assert_eq!(site.post("/remove", &(many + "ids=1")).status, 400);
+}
+
+/// A filter without a tick lets all rows through.
+fn an_empty_list_is_null_on_both(kind: Kind) {
+    let files = [
+        (
+            "pages/all.sql",
+            "-- param: ids integer[]\n-- name: a :many\nselect title from article where :ids is null or id in (:ids) order by id;\n",
+        ),
+        (
+            "pages/none.sql",
+            "-- param: titles text[]\n-- name: a :many\nselect title from article where :titles is not null and title not in (:titles) order by id;\n",
+        ),
+        (
+            "pages/title.post.sql",
+            "-- param: id integer\n-- param: title text\n-- name: change :exec\nupdate article set title = :title where id = :id;\n-- redirect: /\n",
+        ),
+    ];
+    let site = Housed::new(kind, &files);
+    for (target, expected) in [
+        ("/all", r#"{"a":[{"title":"One"},{"title":"Two"}]}"#),
+        ("/all?ids=", r#"{"a":[{"title":"One"},{"title":"Two"}]}"#),
+        ("/all?ids=2", r#"{"a":[{"title":"Two"}]}"#),
+        ("/all?ids=9", r#"{"a":[]}"#),
+        ("/none", r#"{"a":[]}"#),
+        ("/none?titles=One", r#"{"a":[{"title":"Two"}]}"#),
+    ] {
+        assert_eq!(site.get(target).body, expected, "{target}");
+    }
+    assert_eq!(site.get("/all").cache(), "hit");
+    assert_eq!(site.post("/title", "id=2&title=Zwei").status, 303);
+    assert_eq!(
+        site.get("/all").body,
+        r#"{"a":[{"title":"One"},{"title":"Zwei"}]}"#
+    );
+    assert_eq!(site.get("/all?ids=2").body, r#"{"a":[{"title":"Zwei"}]}"#);
 }
