@@ -31,6 +31,8 @@ pub(crate) struct Inbox {
 struct InboxState {
     /// Files that are being written, below the folder.
     open: HashSet<PathBuf>,
+    /// Files that were closed or renamed since the last look.
+    closed: HashSet<PathBuf>,
     has_news: bool,
     is_lost: bool,
     stopped: bool,
@@ -39,7 +41,7 @@ struct InboxState {
 /// What woke the thread.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Wake {
-    /// Files have changed. With the files that are being written, which are not to be read yet.
+    /// Files have changed. With those that were closed, which are whole.
     News(HashSet<PathBuf>),
     /// It is not known which files are being written.
     Lost,
@@ -74,6 +76,9 @@ impl Inbox {
                 for path in &event.paths {
                     if let Ok(below) = path.strip_prefix(&folder) {
                         state.open.remove(below);
+                        if state.closed.len() < MAX_OPEN {
+                            state.closed.insert(below.to_owned());
+                        }
                     }
                 }
                 true
@@ -142,13 +147,13 @@ impl Inbox {
         }
         match std::mem::take(&mut state.is_lost) {
             true => Wake::Lost,
-            false => Wake::News(state.open.clone()),
+            false => Wake::News(std::mem::take(&mut state.closed)),
         }
     }
 
-    /// The files that are being written now.
-    pub(super) fn open(&self) -> HashSet<PathBuf> {
-        self.state.lock().open.clone()
+    /// True if a file, by its name below the folder, is being written.
+    pub(super) fn is_open(&self, name: &str) -> bool {
+        self.state.lock().open.contains(Path::new(name))
     }
 }
 
@@ -172,13 +177,15 @@ mod tests {
         assert!(tell(written, "data/a.csv"));
         assert_eq!(inbox.wait(now), Wake::Time);
         assert!(tell(closed, "data/b.csv"));
-        let open = HashSet::from([PathBuf::from("a.csv")]);
-        assert_eq!(inbox.wait(now), Wake::News(open));
+        let names = |name: &str| HashSet::from([PathBuf::from(name)]);
+        assert_eq!(inbox.wait(now), Wake::News(names("b.csv")));
+        assert!(inbox.is_open("a.csv") && !inbox.is_open("b.csv"));
         assert!(tell(closed, "data/a.csv"));
-        assert_eq!(inbox.wait(now), Wake::News(HashSet::new()));
+        assert!(!inbox.is_open("a.csv"));
+        assert_eq!(inbox.wait(now), Wake::News(names("a.csv")));
         let renamed = EventKind::Modify(ModifyKind::Name(RenameMode::To));
         assert!(!tell(renamed, "data/posts"), "it may be a folder to watch");
-        assert_eq!(inbox.wait(now), Wake::News(HashSet::new()));
+        assert_eq!(inbox.wait(now), Wake::News(names("posts")));
         assert!(!tell(EventKind::Create(CreateKind::Folder), "data"));
         for number in 0..=MAX_OPEN {
             tell(written, &format!("data/{number}.csv"));

@@ -15,7 +15,7 @@ use millpond_db::{
 use parking_lot::Mutex;
 
 use super::{
-    FOLDER,
+    FOLDER, Inbox,
     columns::TargetTable,
     rows::{FileRows, RowsEnd},
     scan::{DataFile, FileStamp, FolderScan, scan},
@@ -31,6 +31,7 @@ const SETTLED: Duration = Duration::from_millis(250);
 pub(super) struct Sync {
     dir: PathBuf,
     database: Database,
+    inbox: Arc<Inbox>,
     /// The files as they were when they were looked at last, and what came of it.
     known: BTreeMap<String, KnownFile>,
     /// False until the folder was looked at once.
@@ -69,34 +70,25 @@ pub(super) struct LookOutcome {
     pub(super) again: bool,
 }
 
-/// Which files may be read.
-pub(super) enum Settled {
-    /// All but these, which are being written.
-    Except(HashSet<PathBuf>),
-    /// Those that were not changed a short while ago.
-    ByTime,
-}
+/// How old a file must be in milliseconds before it is read, so that inotify has told of what its
+/// time is of.
+const TOLD: i64 = 10;
 
-impl Settled {
-    fn has(&self, file: &DataFile) -> bool {
-        match self {
-            Self::Except(open) => !open.contains(Path::new(&file.name)),
-            Self::ByTime => {
-                let now = base_clock::wall().duration_since(UNIX_EPOCH);
-                let now = now.map_or(0, |now| i64::try_from(now.as_millis()).unwrap_or(i64::MAX));
-                let age = now.saturating_sub(file.stamp.version());
-                // A time in the future says nothing.
-                !(0..SETTLED.as_millis() as i64).contains(&age)
-            }
-        }
+impl DataFile {
+    /// How long ago it was changed, in milliseconds; none for a time in the future.
+    fn age(&self) -> Option<i64> {
+        let now = base_clock::wall().duration_since(UNIX_EPOCH).ok()?;
+        let now = i64::try_from(now.as_millis()).ok()?;
+        Some(now - self.stamp.version()).filter(|age| *age >= 0)
     }
 }
 
 impl Sync {
-    pub(super) fn new(dir: &Path, database: &Database) -> Self {
+    pub(super) fn new(dir: &Path, database: &Database, inbox: Arc<Inbox>) -> Self {
         Self {
             dir: dir.to_owned(),
             database: database.clone(),
+            inbox,
             known: BTreeMap::new(),
             has_looked: false,
             is_unfinished: false,
@@ -107,8 +99,9 @@ impl Sync {
         }
     }
 
-    /// Looks at all files, and applies those that have changed. `stopped` ends it early.
-    pub(super) fn look(&mut self, settled: &Settled, stopped: &dyn Fn() -> bool) -> LookOutcome {
+    /// Looks at all files, and applies those that have changed. Those that are `closed` are whole;
+    /// others are read once they have not been changed for a while.
+    pub(super) fn look(&mut self, closed: &HashSet<PathBuf>) -> LookOutcome {
         let mut outcome = LookOutcome::default();
         let scan = scan(&self.dir);
         let is_first = !self.has_looked;
@@ -137,11 +130,12 @@ impl Sync {
             let before = waiting.len();
             let mut refused = Vec::new();
             for file in waiting {
-                if stopped() {
+                if self.inbox.is_stopped() {
                     return outcome;
                 }
-                if !settled.has(file) && self.differs(file) {
-                    outcome.again |= matches!(settled, Settled::ByTime);
+                if self.differs(file) && !self.is_whole(file, closed) {
+                    // Its end is news; but for a file that was written before it was watched.
+                    outcome.again |= !self.inbox.is_open(&file.name);
                     continue;
                 }
                 let known = by_name.get(&*file.name).copied();
@@ -182,6 +176,21 @@ impl Sync {
     fn differs(&self, file: &DataFile) -> bool {
         let known = self.known.get(&file.name);
         known.is_none_or(|known| known.stamp != file.stamp)
+    }
+
+    /// True if no program is writing the file. A look may come at any moment, also between the
+    /// truncation of a file and its first byte.
+    fn is_whole(&self, file: &DataFile, closed: &HashSet<PathBuf>) -> bool {
+        let is_old = file
+            .age()
+            .is_none_or(|age| age >= SETTLED.as_millis() as i64);
+        if !is_old && !closed.contains(Path::new(&file.name)) {
+            return false;
+        }
+        if let Some(age) = file.age().filter(|age| *age < TOLD) {
+            std::thread::sleep(Duration::from_millis((TOLD - age).unsigned_abs()));
+        }
+        !self.inbox.is_open(&file.name)
     }
 
     /// Removes the rows of files that are gone.
@@ -360,6 +369,9 @@ impl Sync {
                 return false;
             }
         };
+        if self.inbox.is_open(&file.name) {
+            return false;
+        }
         let note = unknown_columns(file, table, &surveyed.filled.unknown);
         let end = Arc::new(Mutex::new(None));
         let columns = surveyed.filled.columns.clone();

@@ -1,13 +1,19 @@
 //! The thread that keeps the tables in step with the files.
 
-use std::{path::Path, sync::Arc, thread::JoinHandle, time::Duration};
+use std::{
+    collections::HashSet,
+    path::{Path, PathBuf},
+    sync::Arc,
+    thread::JoinHandle,
+    time::Duration,
+};
 
 use millpond_db::Database;
 use parking_lot::Mutex;
 
 use super::{
     inbox::{Inbox, Wake},
-    sync::{LookOutcome, Settled, Sync},
+    sync::{LookOutcome, Sync},
 };
 use crate::{Problem, log::Log};
 
@@ -35,19 +41,19 @@ impl DataFiles {
     ) -> Result<Self, Problem> {
         let problems = Arc::new(Mutex::new(Vec::new()));
         let mut follower = Follower {
-            sync: Sync::new(dir, database),
+            sync: Sync::new(dir, database, Arc::clone(&inbox)),
             inbox: Arc::clone(&inbox),
             log: Arc::clone(log),
             problems: Arc::clone(&problems),
         };
-        let mut again = follower.look(&Settled::ByTime).again;
+        let mut again = follower.look(&HashSet::new()).again;
         for _ in 1..FIRST_LOOKS {
             if !again {
                 break;
             }
             // No event tells when a file that was opened before the watch is closed.
             std::thread::sleep(AGAIN);
-            again = follower.look(&Settled::ByTime).again;
+            again = follower.look(&HashSet::new()).again;
         }
         let thread = std::thread::Builder::new()
             .name("millpond-data".to_owned())
@@ -96,9 +102,8 @@ struct Follower {
 }
 
 impl Follower {
-    fn look(&mut self, settled: &Settled) -> LookOutcome {
-        let inbox = Arc::clone(&self.inbox);
-        let outcome = self.sync.look(settled, &|| inbox.is_stopped());
+    fn look(&mut self, closed: &HashSet<PathBuf>) -> LookOutcome {
+        let outcome = self.sync.look(closed);
         for line in &outcome.lines {
             self.log.line(line);
         }
@@ -108,14 +113,13 @@ impl Follower {
 
     fn run(mut self, mut again: bool, changed: impl Fn()) {
         loop {
-            let settled = match self.inbox.wait(again.then_some(AGAIN)) {
+            let closed = match self.inbox.wait(again.then_some(AGAIN)) {
                 Wake::Stopped => return,
-                Wake::News(open) => Settled::Except(open),
-                Wake::Lost => Settled::ByTime,
-                Wake::Time => Settled::Except(self.inbox.open()),
+                Wake::News(closed) => closed,
+                Wake::Lost | Wake::Time => HashSet::new(),
             };
             let before = self.sync.problems.clone();
-            let outcome = self.look(&settled);
+            let outcome = self.look(&closed);
             again = outcome.again;
             if outcome.has_changed || before != self.sync.problems {
                 changed();

@@ -156,3 +156,42 @@ fn values_that_do_not_fit_the_table_are_errors_of_the_check() {
     let site = Site::open(dir.path(), &config, SiteOptions::default()).unwrap();
     site.stop();
 }
+
+/// The files of the manual's blog, each named before its text.
+fn blog() -> Vec<(&'static str, &'static str)> {
+    const MANUAL: &str = include_str!("../../../../docs/reference/data.md");
+    let (_, blog) = MANUAL.split_once("## A blog of Markdown files").unwrap();
+    let mut files = Vec::new();
+    for piece in blog.split("`:\n\n```").collect::<Vec<_>>().windows(2) {
+        let name = piece[0].rsplit('`').next().unwrap();
+        let (_, text) = piece[1].split_once('\n').unwrap();
+        let (text, _) = text.split_once("```").unwrap();
+        files.push((name, text));
+    }
+    files
+}
+
+#[test]
+fn the_blog_of_the_manual_works() {
+    let files = blog();
+    assert_eq!(files.len(), 7, "{files:?}");
+    let dir = support::folder(&files);
+    assert_eq!(pinned(dir.path()), ["migrations/0002_data_posts.sql"]);
+    let site = TestSite::open(dir, SiteOptions::default());
+    assert!(
+        site.get("/")
+            .body
+            .contains("<a href=\"/posts/hello\">Hello</a> 2026-01-31")
+    );
+    assert!(
+        site.get("/posts/hello")
+            .body
+            .contains("<p>The <strong>body</strong> of a post.")
+    );
+    assert!(site.get("/tags/first").body.contains("/posts/hello"));
+    let beside = site.dir.path().join("data/posts/next.md");
+    fs::write(beside, "---\ntitle: Next\ntags: [first, new]\n---\nText\n").unwrap();
+    site.until("the new post is there", || {
+        site.get("/tags/new").body.contains("Next")
+    });
+}
