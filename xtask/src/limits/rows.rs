@@ -434,7 +434,11 @@ pub(super) const ROWS: [Row; 67] = [
     Row {
         what: "different rows without a key that a file of data has more than once, on SQLite",
         amount: "{}",
-        places: &[constant("server/db/src/sqlite/file_rows", "MAX_REPEATED", Count)],
+        places: &[constant(
+            "server/db/src/sqlite/file_rows",
+            "MAX_REPEATED",
+            Count,
+        )],
         past: "the file is not applied, and its former rows stay",
     },
     Row {
