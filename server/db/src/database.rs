@@ -6,12 +6,13 @@ use base_clock::Boottime;
 use millpond_store::Sink;
 
 use crate::feed::DatabaseFeed;
-use crate::postgres::Postgres;
+use crate::postgres::{self, Postgres};
 use crate::query::Prepared;
 use crate::sqlite::Sqlite;
 use crate::{
-    Call, Error, Migration, Position, PostgresOptions, Query, ReadResult, Rehearsal, Requirement,
-    SqlError, SqliteOptions, WriteResult, WriteStep,
+    AppliedFile, Call, Error, FileChange, FileOutcome, Migration, Position, PostgresOptions, Query,
+    ReadResult, Rehearsal, Requirement, SqlError, SqliteOptions, TableColumn, WriteResult,
+    WriteStep,
 };
 
 /// A database: reads in snapshots, writes in transactions, and a feed of what changes. Cheap to
@@ -184,6 +185,52 @@ impl Database {
         match &self.engine {
             Engine::Sqlite(sqlite) => sqlite.write(steps).await,
             Engine::Postgres(postgres) => postgres.write(steps).await,
+        }
+    }
+
+    /// The columns of a table, without generated ones; none if there is no such table.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] if the database does not respond.
+    pub fn table_columns(&self, table: &str) -> Result<Vec<TableColumn>, Error> {
+        match &self.engine {
+            Engine::Sqlite(sqlite) => {
+                let table = table.to_owned();
+                sqlite.on_writer(move |writer| writer.table_columns(&table))
+            }
+            Engine::Postgres(postgres) => {
+                postgres.with_file_session(|session| postgres::file_rows::columns(session, table))
+            }
+        }
+    }
+
+    /// The files of rows that were [applied](Self::apply_file).
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] if the database does not respond.
+    pub fn applied_files(&self) -> Result<Vec<AppliedFile>, Error> {
+        match &self.engine {
+            Engine::Sqlite(sqlite) => sqlite.on_writer(|writer| writer.applied_files()),
+            Engine::Postgres(postgres) => postgres.with_file_session(postgres::file_rows::applied),
+        }
+    }
+
+    /// Makes the rows of a file those of its table, in one transaction that changes only rows that
+    /// differ. Blocks until it is over; on SQLite other writes wait meanwhile.
+    ///
+    /// # Errors
+    /// Those of a write, and those of the source of the rows. Nothing is changed then.
+    pub fn apply_file(&self, mut change: FileChange) -> Result<FileOutcome, Error> {
+        match &self.engine {
+            Engine::Sqlite(sqlite) => {
+                sqlite.on_writer(move |writer| writer.apply_file(&mut change))
+            }
+            Engine::Postgres(postgres) => {
+                let outcome = postgres
+                    .with_file_session(|session| postgres::file_rows::apply(session, &mut change));
+                postgres.wake_feed();
+                outcome
+            }
         }
     }
 

@@ -23,6 +23,7 @@
 mod advice;
 mod bind;
 mod column_set;
+mod data_file;
 mod database;
 mod error;
 mod feed;
@@ -43,6 +44,10 @@ mod written;
 mod written_schema;
 
 pub use advice::{Advice, Remedy};
+pub use data_file::{
+    AppliedFile, FILE_COLUMN, FileChange, FileContent, FileOutcome, FileState, KEY_COLUMN,
+    RowCounts, RowSource, TableColumn, TableColumnKind,
+};
 pub use database::{Database, Health};
 pub use error::{ConstraintKind, Error, SqlError};
 pub use feed::{DatabaseFeed, Mark, Snapshot, Transactions};

@@ -1,6 +1,7 @@
 //! `millpond check`: all faults that `serve` would find, the routes that never answer, and the
 //! dependencies of each query.
 
+mod files;
 mod sqlite;
 
 use std::{
@@ -14,6 +15,7 @@ use millpond_db::{Advice, Database, Error, Query, Requirement, repair_sqlite};
 use crate::{
     Config, DatabaseUrl, PostgresUrl, Problem, SiteOptions,
     core::Generation,
+    data::{self, Pin},
     dialect::Dialect,
     folder::{Migrations, migrations},
     hosts::{below, read as read_config},
@@ -24,6 +26,7 @@ use crate::{
     uploads,
 };
 use partials::ShownQueries;
+pub use files::{missing_tables, write_migrations};
 use sqlite::check_sqlite;
 
 mod forms;
@@ -53,6 +56,8 @@ pub struct CheckReport {
     pub requirements: Vec<Requirement>,
     /// The migrations that were tried and are not applied yet.
     pub pending: Vec<String>,
+    /// The migrations that files of data lack.
+    pub missing_tables: Vec<Pin>,
 }
 
 /// What one query of a page depends on.
@@ -244,6 +249,29 @@ fn deleted(applied: &[String], migrations: &Migrations) -> Vec<Problem> {
 
 /// Reads the folder as serving it would, and says what is there.
 fn report(dir: &Path, config: &Config, database: &Database) -> Result<CheckReport, Vec<Problem>> {
+    let files = data::found(dir, database);
+    let read = report_pages(dir, config, database);
+    match read {
+        Ok(mut report) if files.problems.is_empty() => {
+            report.notes.extend(files.notes());
+            report.missing_tables = files.pins;
+            Ok(report)
+        }
+        read => {
+            let mut problems = files.problems.clone();
+            // A page may fail for the lack of the table.
+            problems.extend(read.as_ref().err().into_iter().flat_map(|_| files.notes()));
+            problems.extend(read.err().into_iter().flatten());
+            Err(problems)
+        }
+    }
+}
+
+fn report_pages(
+    dir: &Path,
+    config: &Config,
+    database: &Database,
+) -> Result<CheckReport, Vec<Problem>> {
     look(dir, config, database).and_then(|generation| {
         let unread = generation.statics.notes();
         if !unread.is_empty() {

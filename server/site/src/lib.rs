@@ -18,7 +18,7 @@
 //! - `rules`, `addresses`, `listing`: redirects, rewrites and fields; short addresses and lists of
 //!   files;
 //! - `session`, `sign`: the identity of a visitor, and the forms that sign in and out;
-//! - `uploads`: files that visitors send;
+//! - `uploads`: files that visitors send; `data`: files as tables;
 //! - `report`, `log`: lines for the owner about the state of the database;
 //! - `hosts`: several sites behind one address;
 //! - `dev`: errors in the browser, and pages that reload, while a site is made;
@@ -35,6 +35,7 @@ mod compress;
 mod config;
 mod core;
 mod csv_rows;
+mod data;
 mod dev;
 mod dialect;
 mod duration;
@@ -99,8 +100,11 @@ mod watch;
 mod write_answer;
 mod write_body;
 
-pub use check::{CheckReport, QueryReport, ReachReport, check, repair};
+pub use check::{
+    CheckReport, QueryReport, ReachReport, check, missing_tables, repair, write_migrations,
+};
 pub use config::{Config, DatabaseUrl, PostgresUrl, TlsSettings, listen_address};
+pub use data::Pin;
 pub use dev::DevService;
 pub use explain::ExplainedVisitor;
 pub use hosts::{Sites, SitesService};

@@ -19,6 +19,9 @@ use crate::{
     ahead::{self, Ahead},
     compress::Compressor,
     core::{Core, Generation},
+    data::{DataFiles, Inbox},
+    dialect::Dialect,
+    folder::migrations,
     known_migrations::KnownMigrations,
     log::Log,
     opening,
@@ -68,6 +71,7 @@ pub struct Site {
     watch: Mutex<Option<Watch>>,
     ahead: Mutex<Option<Ahead>>,
     reporter: Mutex<Option<Reporter>>,
+    data: Mutex<Option<DataFiles>>,
 }
 
 /// What a site's configuration says, and said.
@@ -195,10 +199,13 @@ impl Site {
             watch: Mutex::new(None),
             ahead: Mutex::new(None),
             reporter: Mutex::new(None),
+            data: Mutex::new(None),
         });
         let weak = Arc::downgrade(&site);
         let was_faulty = AtomicBool::new(false);
-        let watch = Watch::start(dir, config.statics.follow_links, move |_| {
+        let inbox = Arc::new(Inbox::default());
+        let links = config.statics.follow_links;
+        let watch = Watch::start(dir, links, Arc::clone(&inbox), move |_| {
             let Some(site) = weak.upgrade() else { return };
             let problems = site.reload().err().unwrap_or_default();
             let is_faulty = !problems.is_empty();
@@ -219,6 +226,9 @@ impl Site {
                 .map_err(|problem| vec![problem])
                 .inspect_err(|_| site.core.database.stop())?,
         );
+        site.follow_data(inbox)
+            .inspect_err(|_| site.core.database.stop())
+            .map_err(|problem| vec![problem])?;
         // What has changed while the watch was set up would otherwise be missed.
         site.reload()?;
         if makes_ahead {
@@ -230,6 +240,21 @@ impl Site {
         }
         *site.reporter.lock() = Some(Reporter::start(&site.core, config.max_staleness));
         Ok(site)
+    }
+
+    /// Brings the tables of files to what the files say, and keeps them so.
+    fn follow_data(self: &Arc<Self>, inbox: Arc<Inbox>) -> Result<(), Problem> {
+        let core = &self.core;
+        let weak = Arc::downgrade(self);
+        let data = DataFiles::start(&core.dir, &core.database, inbox, &core.log, move || {
+            // A page under development shows what is wrong, and what is new.
+            if let Some(site) = weak.upgrade().filter(|site| site.core.dev.is_some()) {
+                // It is shown there and logged by the watch.
+                let _ = site.reload();
+            }
+        })?;
+        *self.data.lock() = Some(data);
+        Ok(())
     }
 
     /// A service for one worker.
@@ -251,6 +276,7 @@ impl Site {
         if let Some(dev) = &self.core.dev {
             let mut problems: Vec<_> = self.settings.lock().fault.clone().into_iter().collect();
             problems.extend(read.as_ref().err().into_iter().flatten().cloned());
+            problems.extend(self.data.lock().iter().flat_map(DataFiles::problems));
             dev.changed(problems);
         }
         read
@@ -391,6 +417,7 @@ impl Site {
     /// have stopped.
     pub fn stop(&self) {
         drop(self.watch.lock().take());
+        drop(self.data.lock().take());
         // It reads, so before the database.
         drop(self.ahead.lock().take());
         let reporter = self.reporter.lock().take().map(Reporter::ending);
@@ -403,6 +430,7 @@ impl Site {
 
 impl Drop for Site {
     fn drop(&mut self) {
+        drop(self.data.lock().take());
         drop(self.ahead.lock().take());
         let reporter = self.reporter.lock().take().map(Reporter::ending);
         self.core.database.stop();

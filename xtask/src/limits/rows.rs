@@ -105,7 +105,7 @@ const fn option(name: &'static str, unit: Unit) -> Place {
 
 use Unit::{Bytes, Count, Time};
 
-pub(super) const ROWS: [Row; 68] = [
+pub(super) const ROWS: [Row; 71] = [
     Row {
         what: "request target, head, fields, body",
         amount: "{}, {}, {}, {}",
@@ -445,6 +445,33 @@ pub(super) const ROWS: [Row; 68] = [
             constant(SITE, "MAX_JSON_VALUES", Count),
         ],
         past: "400",
+    },
+    Row {
+        what: "one row of a file of data, and a file that is not read in pieces; its columns; depth of its values; values that YAML aliases repeat",
+        amount: "{}; {}; {}; {}",
+        places: &[
+            constant("server/data/src/lib", "MAX_ROW", Bytes),
+            constant("server/data/src/lib", "MAX_COLUMNS", Count),
+            constant("server/data/src/lib", "MAX_DEPTH", Count),
+            constant("server/data/src/yaml", "MAX_ALIASED", Count),
+        ],
+        past: "the file is not applied, and its former rows stay",
+    },
+    Row {
+        what: "different rows without a key that a file of data has more than once, on SQLite",
+        amount: "{}",
+        places: &[constant(
+            "server/db/src/sqlite/file_rows",
+            "MAX_REPEATED",
+            Count,
+        )],
+        past: "the file is not applied, and its former rows stay",
+    },
+    Row {
+        what: "files of data that are being written at a time",
+        amount: "{}",
+        places: &[constant("server/site/src/data/inbox", "MAX_OPEN", Count)],
+        past: "all files are looked at once they are unchanged for a quarter of a second",
     },
     Row {
         what: "forms with files at once, their bytes: `limits.uploads`, `limits.upload_disk`; memory of their files that go into statements; bytes of \

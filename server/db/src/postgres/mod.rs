@@ -16,6 +16,7 @@ mod failure;
 pub(crate) mod families;
 pub(crate) mod feed;
 pub(crate) mod feed_progress;
+pub(crate) mod file_rows;
 mod files;
 pub(crate) mod interest;
 pub(crate) mod link;
@@ -109,6 +110,7 @@ struct PostgresInner {
     connection_threads: Vec<ConnectionThread>,
     threads: Mutex<Vec<thread::JoinHandle<()>>>,
     feed: Mutex<Option<FeedHandle>>,
+    file_session: Mutex<Option<PostgresSession>>,
 }
 
 impl fmt::Debug for Postgres {
@@ -172,6 +174,7 @@ impl Postgres {
                 connection_threads,
                 threads: Mutex::new(threads),
                 feed: Mutex::default(),
+                file_session: Mutex::default(),
             }),
         };
         database.ask(|reply| Job::Connect { reply })??;
@@ -210,6 +213,33 @@ impl Postgres {
     pub(crate) fn rehearse(&self, migrations: &[Migration]) -> Result<Rehearsal, Error> {
         let migrations = migrations.to_vec();
         self.ask(|reply| Job::Rehearse { migrations, reply })?
+    }
+
+    /// Does work in the session for files of rows, on the calling thread. The session is kept for
+    /// the next call; one that was kept may have been lost, and then another is opened.
+    pub(crate) fn with_file_session<T>(
+        &self,
+        mut work: impl FnMut(&mut PostgresSession) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let mut kept = self.inner.file_session.lock();
+        if let Some(mut session) = kept.take() {
+            let outcome = work(&mut session);
+            if !matches!(outcome, Err(Error::Unavailable { .. })) {
+                *kept = Some(session);
+                return outcome;
+            }
+        }
+        let mut session = file_rows::open(&self.inner.shared.options)?;
+        let outcome = work(&mut session);
+        if !matches!(outcome, Err(Error::Unavailable { .. })) {
+            *kept = Some(session);
+        }
+        outcome
+    }
+
+    /// A feed that batches changes looks for them now.
+    pub(crate) fn wake_feed(&self) {
+        self.inner.shared.link.wake.call();
     }
 
     pub(crate) fn start(&self, sink: Arc<dyn Sink<DatabaseFeed>>) {
@@ -344,6 +374,7 @@ impl Postgres {
     }
 
     pub(crate) fn stop(&self) {
+        drop(self.inner.file_session.lock().take());
         for connection_thread in &self.inner.connection_threads {
             connection_thread.stop();
         }

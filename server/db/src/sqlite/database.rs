@@ -15,7 +15,7 @@ use tokio::sync::oneshot;
 use super::passed_positions::PassedPositions;
 use super::statement::Statement;
 use super::ticks::Ticks;
-use crate::feed::{DatabaseFeed, Delivery};
+use crate::feed::{DatabaseFeed, Delivery, Snapshot};
 use crate::queue::{Queue, QueueRefusal};
 use crate::sqlite::admission::Admission;
 use crate::sqlite::analysis::Analysis;
@@ -112,6 +112,13 @@ impl SqliteShared {
             self.delivery
                 .new_epoch("a query selects by a column that was not watched");
         }
+    }
+
+    /// An event has passed; `sent` is a moment before which no commit is missing.
+    pub(crate) fn pass(&self, tick: u64, sent: Boottime) {
+        self.ticks.pass(tick);
+        self.delivery.passed(&Snapshot::Applied(tick), tick, sent);
+        self.passed.poll_succeeded(sent);
     }
 
     /// Closes the readers' connections; each is opened again when it is needed. Running reads are
@@ -214,6 +221,21 @@ impl Sqlite {
             reply,
         })?;
         answer.recv().map_err(|_| stopping_error())?
+    }
+
+    /// Does work on the writer thread, and waits for it.
+    pub(crate) fn on_writer<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Writer) -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, Error> {
+        let (reply, answer) = std::sync::mpsc::channel();
+        let task = move |writer: &mut Writer| {
+            // The caller has gone.
+            let _ = reply.send(work(writer));
+        };
+        self.push_write(WriteJob::Task(Box::new(task)))?;
+        let lost = || Error::unavailable("the writer thread failed unexpectedly, or is stopping");
+        answer.recv().map_err(|_| lost())?
     }
 
     pub(crate) fn requirements(&self) -> Result<Vec<Requirement>, Error> {

@@ -9,6 +9,7 @@ pub(crate) mod connection;
 pub(crate) mod database;
 mod documents;
 pub(crate) mod file;
+pub(crate) mod file_rows;
 pub(crate) mod foreign;
 pub(crate) mod hint;
 pub(crate) mod interest;

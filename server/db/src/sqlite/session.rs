@@ -46,6 +46,9 @@ pub(crate) struct WriterSession {
     watch_for: Option<(Arc<Catalog>, u64)>,
     /// The tables that each statement writes according to the authorizer when it was prepared.
     writes: HashMap<Arc<str>, BTreeSet<String>>,
+    /// The tick of the event that is open while a transaction runs. It is another one after each
+    /// heartbeat in the middle of a long transaction.
+    pub(super) vouched_tick: Option<u64>,
 }
 
 /// A guard between a commit and its delivery: if it is dropped armed, the commit was not delivered,
@@ -104,6 +107,7 @@ impl WriterSession {
                 watch: Arc::default(),
                 watch_for: None,
                 writes: HashMap::new(),
+                vouched_tick: None,
             };
             session.begin_recording(shared)?;
             return Ok(session);
@@ -127,19 +131,22 @@ impl WriterSession {
     }
 
     /// Runs `work` after BEGIN IMMEDIATE, commits, and delivers the changes. Returns the result of
-    /// `work`, and a time before the commit.
+    /// `work`, a time before the commit, and the tick of the event that the commit is.
     pub(crate) fn in_transaction<T>(
         &mut self,
         shared: &SqliteShared,
         tick: u64,
         work: impl FnOnce(&mut Self, &SqliteShared) -> Result<T, Error>,
-    ) -> Result<(T, Boottime), Error> {
+    ) -> Result<(T, Boottime, u64), Error> {
         self.check_foreign_commits(shared, tick)?;
+        self.vouched_tick = Some(tick);
         let (schema, interest) = self.refresh_watch(shared)?;
         self.collector.0.lock().begin(Arc::clone(&self.watch));
         self.suspend_triggers()?;
         let changes = self.connection().total_changes();
-        let result = work(self, shared)?;
+        let result = work(self, shared);
+        let tick = self.vouched_tick.take().unwrap_or(tick);
+        let result = result?;
         let version = |connection: &Connection| {
             schema_version(connection)
                 .map_err(|error| Error::from_sqlite(&error, "PRAGMA schema_version"))
@@ -188,7 +195,7 @@ impl WriterSession {
             });
         }
         undelivered.armed = false;
-        Ok((result, sent))
+        Ok((result, sent, tick))
     }
 
     pub(crate) fn watch(&self) -> &Arc<WatchList> {

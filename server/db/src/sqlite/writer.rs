@@ -10,7 +10,6 @@ use tokio::sync::oneshot;
 
 use super::file::{FileIdentity, OpenFile};
 use super::session::{WriterSession, execute, is_busy};
-use crate::feed::Snapshot;
 use crate::migration::{self, Migration};
 use crate::queue::QueueItem;
 use crate::sqlite::database::SqliteShared;
@@ -26,6 +25,8 @@ pub(crate) enum WriteJob {
         migrations: Vec<Migration>,
         reply: std::sync::mpsc::Sender<Result<Vec<String>, Error>>,
     },
+    /// Work of another module.
+    Task(Box<dyn FnOnce(&mut Writer) + Send>),
     /// Poll now, because the feed was started.
     Poll,
 }
@@ -84,6 +85,7 @@ impl Writer {
                     self.catch_panics(|writer| result = writer.write(&steps));
                     let _ = reply.send(result);
                 }
+                QueueItem::Job(WriteJob::Task(task)) => self.catch_panics(task),
                 QueueItem::Job(WriteJob::Migrate { migrations, reply }) => {
                     let mut result = Err(Error::unavailable("a migration failed unexpectedly"));
                     self.catch_panics(|writer| result = writer.migrate(&migrations));
@@ -163,18 +165,14 @@ impl Writer {
             .map_err(|error| Error::from_sqlite(&error, "BEGIN IMMEDIATE"))
             .and_then(|()| session.in_transaction(&shared, tick, |_, _| Ok(())));
         match emptied {
-            Ok(((), sent)) => self.pass(tick, sent),
+            Ok(((), sent, tick)) => self.pass(tick, sent),
             Err(_) if session.roll_back().is_err() => self.abandon(),
             Err(_) => {}
         }
     }
 
     fn pass(&self, tick: u64, sent: Boottime) {
-        self.shared.ticks.pass(tick);
-        self.shared
-            .delivery
-            .passed(&Snapshot::Applied(tick), tick, sent);
-        self.shared.passed.poll_succeeded(sent);
+        self.shared.pass(tick, sent);
     }
 
     /// Opens the file that the path leads to now, if it is not the open one.
@@ -313,7 +311,7 @@ impl Writer {
     }
 
     /// Runs `work` in a transaction, which is one event, and delivers its changes.
-    fn run_transaction<T>(
+    pub(super) fn run_transaction<T>(
         &mut self,
         work: impl FnOnce(&mut WriterSession, &SqliteShared) -> Result<T, Error>,
     ) -> Result<T, Error> {
@@ -324,7 +322,7 @@ impl Writer {
             .as_mut()
             .ok_or_else(|| Error::unavailable("no connection"))?;
         match session.in_transaction(&shared, tick, work) {
-            Ok((result, sent)) => {
+            Ok((result, sent, tick)) => {
                 self.pass(tick, sent);
                 Ok(result)
             }

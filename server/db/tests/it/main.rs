@@ -12,6 +12,7 @@ mod chinook;
 mod coherence;
 mod derived;
 mod feed;
+mod file_rows;
 mod first_rows;
 mod foreign;
 mod hook;

@@ -24,8 +24,9 @@ pub(crate) struct CheckArgs {
     site: PathBuf,
     #[command(flatten)]
     database: DatabaseOption,
-    /// Run the statements that PostgreSQL needs so that it tells of changes, as far as the role
-    /// may, after asking
+    /// Write migrations for files in data/ that have no table or new columns; and run the
+    /// statements that PostgreSQL needs so that it tells of changes, as far as the role may, after
+    /// asking
     #[arg(long)]
     fix: bool,
     /// Answer yes to what --fix asks before it changes anything
@@ -57,6 +58,9 @@ impl CheckArgs {
             let warnings = warnings.iter();
             warnings.for_each(|warning| note(format_args!("warning: {warning}")));
         };
+        if self.fix {
+            self.write_migrations(&config)?;
+        }
         let mut report = match millpond_site::check(&self.site, &config) {
             Ok(report) => report,
             Err(problems) => {
@@ -90,6 +94,25 @@ impl CheckArgs {
             self.print_dependencies(&report.queries);
         }
         fail(errors)
+    }
+
+    /// Writes migrations for files of data that have no table or new columns: files to be read
+    /// before they are applied. What keeps them from being found is reported by the check that
+    /// follows.
+    fn write_migrations(&self, config: &Config) -> CommandResult {
+        let missing = millpond_site::missing_tables(&self.site, config).unwrap_or_default();
+        for pin in &missing {
+            note(format_args!("note: data/{}: {}", pin.source, pin.missing));
+        }
+        if missing.is_empty() {
+            return Ok(());
+        }
+        for written in millpond_site::write_migrations(&self.site, &missing)? {
+            note(format_args!(
+                "written: {written}: read it and change what you like; it is applied when the site starts"
+            ));
+        }
+        Ok(())
     }
 
     fn print_dependencies(&self, queries: &[QueryReport]) {

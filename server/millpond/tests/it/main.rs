@@ -11,6 +11,7 @@ mod adversary;
 mod api;
 mod cache;
 mod cli;
+mod data;
 mod databases;
 mod descriptors;
 mod dev;

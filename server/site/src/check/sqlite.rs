@@ -61,9 +61,9 @@ fn whole_tables(whole: &[(String, &str)], report: &CheckReport) -> Vec<Problem> 
 const MAX_COPY: u64 = 1 << 30;
 
 /// The database that a check works on. It goes away with it.
-struct Scratch {
+pub(super) struct Scratch {
     folder: tempfile::TempDir,
-    copy: PathBuf,
+    pub(super) copy: PathBuf,
     /// The migrations that the site's database has.
     applied: Vec<String>,
     note: Option<Problem>,
@@ -71,7 +71,7 @@ struct Scratch {
 
 impl Scratch {
     /// A copy of the schema of the database at `path`, if there is one.
-    fn of(path: &Path, shown: &Path) -> Result<Self, Problem> {
+    pub(super) fn of(path: &Path, shown: &Path) -> Result<Self, Problem> {
         let folder = tempfile::tempdir().map_err(|error| {
             Problem::new(".", format!("no scratch database can be made: {error}"))
         })?;

@@ -48,7 +48,7 @@ impl Waiting {
         let (changed, changes) = mpsc::channel();
         let watches = folders.iter().map(|folder| {
             let changed = changed.clone();
-            Watch::start(folder, false, move |_| {
+            Watch::start(folder, false, Arc::default(), move |_| {
                 // Nothing receives it once the sites are open.
                 let _ = changed.send(());
             })

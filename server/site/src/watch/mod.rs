@@ -24,6 +24,7 @@ use std::time::Duration;
 use base_clock::Boottime;
 use parking_lot::{Condvar, Mutex};
 
+use crate::data::Inbox;
 use crate::problem::Problem;
 use filter::Meaning;
 use tree::Tree;
@@ -55,18 +56,21 @@ impl Watch {
     /// Watches `dir` and all folders in it but those that are hidden, and those that links lead to;
     /// with `outside_files` also files outside that links lead to. `changed` is called on a thread
     /// of its own, never twice at a time; it is not told of database files and logs (see `filter`).
+    /// What concerns files of data goes to `data`.
     /// A call that runs when the `Watch` is dropped ends by itself, and none begins after that. A
     /// panic in it does not end the watch.
     pub(crate) fn start(
         dir: &Path,
         outside_files: bool,
+        data: Arc<Inbox>,
         changed: impl Fn(Changed) + Send + 'static,
     ) -> Result<Self, Problem> {
         let shared = Arc::new(WatchShared::default());
-        let tree = plant(dir, outside_files, &shared)?;
+        let tree = plant(dir, outside_files, &data, &shared)?;
         let follower = Follower {
             dir: dir.to_owned(),
             outside_files,
+            data,
             shared: Arc::clone(&shared),
             tree: Some(tree),
             gone: false,
@@ -153,15 +157,22 @@ enum FollowerAction {
     Stop,
 }
 
-fn plant(dir: &Path, outside_files: bool, shared: &Arc<WatchShared>) -> Result<Tree, Problem> {
+fn plant(
+    dir: &Path,
+    outside_files: bool,
+    data: &Arc<Inbox>,
+    shared: &Arc<WatchShared>,
+) -> Result<Tree, Problem> {
     let shared = Arc::clone(shared);
-    Tree::plant(dir, outside_files, move |meaning| shared.note(meaning))
+    let note = move |meaning| shared.note(meaning);
+    Tree::plant(dir, outside_files, Arc::clone(data), note)
 }
 
 /// The thread that keeps the watch whole and calls the listener.
 struct Follower {
     dir: PathBuf,
     outside_files: bool,
+    data: Arc<Inbox>,
     shared: Arc<WatchShared>,
     /// None if not everything is watched.
     tree: Option<Tree>,
@@ -186,6 +197,11 @@ impl Follower {
             if let Some(told) = told
                 && !self.shared.stopped()
             {
+                match told {
+                    // Folders that are new are watched now.
+                    Changed::Some => self.data.look(),
+                    Changed::Rescan => self.data.lost(),
+                }
                 // The panic hook has reported the panic of the listener; the next change is
                 // reported as usual.
                 let _ = catch_unwind(AssertUnwindSafe(|| changed(told)));
@@ -210,7 +226,7 @@ impl Follower {
         }
         // The old watches go first: both together might be more than the system allows.
         self.tree = None;
-        self.tree = plant(&self.dir, self.outside_files, &self.shared).ok();
+        self.tree = plant(&self.dir, self.outside_files, &self.data, &self.shared).ok();
         Some(Changed::Rescan)
     }
 

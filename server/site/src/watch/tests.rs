@@ -43,7 +43,7 @@ impl WatchedFolder {
     fn start(dir: &Path) -> Self {
         let (call, calls) = channel();
         let read_from = dir.to_owned();
-        let watch = Watch::start(dir, false, move |changed| {
+        let watch = Watch::start(dir, false, Arc::default(), move |changed| {
             let _ = call.send((changed, read(&read_from)));
         });
         Self {
@@ -193,7 +193,7 @@ fn a_link_to_a_folder_is_followed_and_a_circle_ends() {
     symlink(&shared, dir.join("templates")).unwrap();
     let (tell, calls) = channel();
     symlink(&dir, shared.join("circle")).unwrap();
-    let _watch = Watch::start(&dir, false, move |_| {
+    let _watch = Watch::start(&dir, false, Arc::default(), move |_| {
         let _ = tell.send(());
     });
     fs::write(shared.join("layout.html"), "2").unwrap();
@@ -247,7 +247,7 @@ fn lost_events_are_a_rescan_and_the_watch_goes_on() {
 fn a_panic_of_the_listener_does_not_end_the_watch() {
     let (_temp, dir) = site();
     let (tell, calls) = channel();
-    let watch = Watch::start(&dir, false, move |_| {
+    let watch = Watch::start(&dir, false, Arc::default(), move |_| {
         let _ = tell.send(());
         std::panic::resume_unwind(Box::new("the listener"));
     })
@@ -314,7 +314,7 @@ fn reading_and_the_databases_own_files_make_no_event() {
         fs::write(dir.join(name), "1").unwrap();
     }
     let (tell, meanings) = channel();
-    let _tree = Tree::plant(&dir, false, move |meaning| {
+    let _tree = Tree::plant(&dir, false, Arc::default(), move |meaning| {
         let _ = tell.send(meaning);
     })
     .unwrap();

@@ -10,10 +10,12 @@ use std::fs;
 use std::io::ErrorKind as IoKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use notify::{ErrorKind, RecommendedWatcher, RecursiveMode, Watcher};
 
 use super::filter::{Meaning, is_hidden, meaning};
+use crate::data::Inbox;
 use crate::problem::Problem;
 use crate::uploads::FOLDER;
 
@@ -36,10 +38,11 @@ pub(super) struct Tree {
 
 impl Tree {
     /// Watches `dir` and what is in it. `note` is called with what each event means, on a thread of
-    /// the watcher.
+    /// the watcher; events of files of data go to `data` alone.
     pub(super) fn plant(
         dir: &Path,
         outside_files: bool,
+        data: Arc<Inbox>,
         note: impl Fn(Meaning) + Send + 'static,
     ) -> Result<Self, Problem> {
         let unreadable =
@@ -48,7 +51,10 @@ impl Tree {
         let identity = identity(&root).map_err(unreadable)?;
         let relative_to = root.clone();
         let handler = move |event: notify::Result<notify::Event>| {
-            if let Some(meaning) = meaning(&event, &relative_to) {
+            let is_of_data = event
+                .as_ref()
+                .is_ok_and(|event| data.event(event, &relative_to));
+            if !is_of_data && let Some(meaning) = meaning(&event, &relative_to) {
                 note(meaning);
             }
         };
@@ -212,7 +218,8 @@ mod tests {
     #[test]
     fn a_missing_folder_is_a_problem() {
         let dir = lab_testkit::fast_dir();
-        let error = Tree::plant(&dir.path().join("none"), false, |_| {}).unwrap_err();
+        let error =
+            Tree::plant(&dir.path().join("none"), false, Arc::default(), |_| {}).unwrap_err();
         assert!(error.message.contains("cannot be watched"), "{error}");
     }
 }

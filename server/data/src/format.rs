@@ -1,0 +1,53 @@
+//! The formats, by the ends of files' names.
+
+/// The format of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Format {
+    /// Comma-separated values with a line of names (RFC 4180).
+    Csv,
+    /// The same with tabs.
+    Tsv,
+    /// An array of objects, or one object.
+    Json,
+    /// One JSON object on each line.
+    Ndjson,
+    /// An array of tables, or one table.
+    Toml,
+    /// A list of maps, or one map.
+    Yaml,
+    /// The children of the root.
+    Xml,
+    /// Front matter between `---` or `+++`, and a body.
+    Markdown,
+}
+
+/// The endings of names.
+const ENDINGS: [(&str, Format); 10] = [
+    ("csv", Format::Csv),
+    ("tsv", Format::Tsv),
+    ("json", Format::Json),
+    ("ndjson", Format::Ndjson),
+    ("jsonl", Format::Ndjson),
+    ("toml", Format::Toml),
+    ("yaml", Format::Yaml),
+    ("yml", Format::Yaml),
+    ("xml", Format::Xml),
+    ("md", Format::Markdown),
+];
+
+impl Format {
+    /// The stem and the format of a file by its name; none for the name of another kind of file.
+    #[must_use]
+    pub fn of_name(name: &str) -> Option<(&str, Self)> {
+        let (stem, ending) = name.rsplit_once('.')?;
+        let known = ENDINGS.iter().find(|(known, _)| *known == ending)?;
+        (!stem.is_empty()).then_some((stem, known.1))
+    }
+
+    /// The endings of names that are known, in a sentence.
+    #[must_use]
+    pub fn endings() -> String {
+        let endings: Vec<String> = ENDINGS.iter().map(|(end, _)| format!(".{end}")).collect();
+        endings.join(", ")
+    }
+}

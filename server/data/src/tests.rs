@@ -1,0 +1,488 @@
+//! Each format, and what is wrong with files.
+
+use std::fmt::Write as _;
+
+use expect_test::{Expect, expect};
+use proptest::prelude::*;
+
+use crate::{FieldValue, Format, Inference, ReadError, read};
+
+/// The rows of a file, one a line, or what is wrong with it.
+fn shown(format: Format, bytes: &[u8]) -> String {
+    let mut out = String::new();
+    let mut inference = Inference::default();
+    let outcome = read(format, bytes, Some("stem"), &mut |row| {
+        inference.add(row);
+        let place = match (row.place.line, row.place.row) {
+            (Some(line), _) => format!("line {line}"),
+            (_, row) => format!("row {}", row.unwrap_or(0)),
+        };
+        let _ = write!(out, "{place}:");
+        for (name, value) in row.names.iter().zip(row.values) {
+            match value {
+                FieldValue::Null => {}
+                value => drop(write!(out, " {name}={value:?}")),
+            }
+        }
+        out.push('\n');
+        Ok(())
+    });
+    match outcome {
+        Ok(digest) => {
+            for column in inference.columns() {
+                let kind = column
+                    .kind
+                    .map_or("-".to_owned(), |kind| format!("{kind:?}"));
+                let key = if column.is_key { " key" } else { "" };
+                let _ = write!(out, "[{} {kind}{key}]", column.name);
+            }
+            let _ = writeln!(out, " {} rows", digest.rows);
+        }
+        Err(ReadError::Data(error)) => {
+            let _ = writeln!(out, "{error}");
+            if let Some(remedy) = error.remedy {
+                let _ = writeln!(out, "  {remedy}");
+            }
+        }
+        Err(ReadError::Stopped) => out.push_str("stopped\n"),
+    }
+    out
+}
+
+fn check(format: Format, text: &str, expected: &Expect) {
+    expected.assert_eq(&shown(format, text.as_bytes()));
+}
+
+fn error(format: Format, bytes: &[u8]) -> String {
+    let shown = shown(format, bytes);
+    let skip = shown
+        .lines()
+        .filter(|line| !line.starts_with("line 1:") || !line.contains('='));
+    skip.collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn csv_has_names_types_and_quotes() {
+    check(
+        Format::Csv,
+        "\u{feff}id,Country Name,rate,since,code,on\r\n1,\"a, \"\"b\"\"\nc\",1.5,2026-01-31,007,true\r\n2,,2,2024-02-29,010,false\r\n",
+        &expect![[r#"
+            line 2: id=Plain("1") country_name=Plain("a, \"b\"\nc") rate=Plain("1.5") since=Plain("2026-01-31") code=Plain("007") on=Plain("true")
+            line 4: id=Plain("2") rate=Plain("2") since=Plain("2024-02-29") code=Plain("010") on=Plain("false")
+            [id Integer key][country_name Text][rate Real][since Date][code Text][on Boolean] 2 rows
+        "#]],
+    );
+    check(
+        Format::Tsv,
+        "a\tb\nx\ty",
+        &expect![[r#"
+        line 2: a=Plain("x") b=Plain("y")
+        [a Text][b Text] 1 rows
+    "#]],
+    );
+    for empty in ["", "\n", "a,b", "a,b\n"] {
+        assert!(
+            shown(Format::Csv, empty.as_bytes()).ends_with(" 0 rows\n"),
+            "{empty:?}"
+        );
+    }
+}
+
+#[test]
+fn what_is_wrong_with_a_csv_file_is_said_with_its_line() {
+    for (bytes, expected) in [
+        (
+            &b"a,b\n1\n"[..],
+            "line 2: the row has 1 fields, and there are 2 columns",
+        ),
+        (
+            b"a,b\n1,2,3\n",
+            "line 2: the row has 3 fields, and there are 2 columns",
+        ),
+        (
+            b"a\n1\n\"x\n2\n",
+            "line 3: a quote is opened here and never closed",
+        ),
+        (b"a\n\"x", "line 2: a quote is opened here and never closed"),
+        (b"a,a\n1,2\n", "line 1: the column \"a\" is there twice"),
+        (
+            b"a,A\n1,2\n",
+            "line 1: the columns \"a\" and \"A\" are both named a",
+        ),
+        (b"a,,b\n", "line 1: the name of column 2 is empty"),
+        (b"a\n\xff\n", "line 2: the file is not UTF-8"),
+        (b"a,b\n\xc3,\xa4\n", "line 2: the file is not UTF-8"),
+        (
+            b"a\nx\0y\n",
+            "line 2: the value of \"column 1\" has a character of code zero",
+        ),
+        (b"\xff\xfea\0", "line 1: the file is UTF-16"),
+    ] {
+        let said = error(Format::Csv, bytes);
+        assert!(said.contains(expected), "{bytes:?}: {said}");
+        assert!(said.lines().count() >= 2, "no remedy: {said}");
+    }
+    let mut wide = vec!["c"; 501].join(",");
+    for at in 0..501 {
+        wide = wide.replacen('c', &format!("d{at}"), 1);
+    }
+    assert!(error(Format::Csv, wide.as_bytes()).contains("more than 500 columns"));
+}
+
+#[test]
+fn a_quote_without_an_end_costs_bounded_memory() {
+    let mut bytes = b"a\n\"".to_vec();
+    bytes.resize(20 << 20, b'x');
+    let said = error(Format::Csv, &bytes);
+    assert!(
+        said.contains("line 2: a row has more than 16 MiB"),
+        "{said}"
+    );
+    let mut bytes = b"[{\"a\":\"".to_vec();
+    bytes.resize(20 << 20, b'x');
+    let said = error(Format::Json, &bytes);
+    assert!(said.contains("a row has more than 16 MiB"), "{said}");
+    let mut bytes = b"<r><a>".to_vec();
+    bytes.resize(20 << 20, b'x');
+    let said = error(Format::Xml, &bytes);
+    assert!(said.contains("a row has more than 16 MiB"), "{said}");
+    // Many rows together may be larger.
+    let row = format!("{{\"a\":\"{}\"}}\n", "x".repeat(1 << 20));
+    let many = row.repeat(20);
+    assert!(shown(Format::Ndjson, many.as_bytes()).ends_with(" 20 rows\n"));
+    let array = format!("[{}]", vec![row.trim_end(); 20].join(",\n"));
+    assert!(shown(Format::Json, array.as_bytes()).ends_with(" 20 rows\n"));
+}
+
+#[test]
+fn json_is_an_array_an_object_or_lines() {
+    check(
+        Format::Json,
+        " \n[{\"id\": 1, \"a\": null, \"b\": [1, {\"c\": 2}], \"d\": \"2026-01-31T10:00:00Z\"},\n {\"id\": 2.5, \"e\": true}]",
+        &expect![[r#"
+            row 1: id=Integer(1) b=Json(Array [Number(1), Object {"c": Number(2)}]) d=Text("2026-01-31T10:00:00Z")
+            row 2: id=Real(2.5) e=Boolean(true)
+            [id Real][a -][b Json][d Moment][e Boolean] 2 rows
+        "#]],
+    );
+    check(
+        Format::Json,
+        "{\"a\": 1}",
+        &expect![[r#"
+        line 1: slug=Text("stem") a=Integer(1)
+        [slug Text key][a Integer] 1 rows
+    "#]],
+    );
+    check(
+        Format::Ndjson,
+        "{\"a\": 1}\n\n{\"a\": \"x\"}",
+        &expect![[r#"
+        line 1: a=Integer(1)
+        line 3: a=Text("x")
+        [a Text] 2 rows
+    "#]],
+    );
+    for (text, expected) in [
+        (
+            "[{\"a\": 1}, {\"a\": }]",
+            "line 1, column 18: expected value",
+        ),
+        (
+            "\n\n[{\"a\": 1,\n \"a\": 2}]",
+            "line 4, column 8: \"a\" is given twice",
+        ),
+        ("[{\"a\": {\"b\": 1, \"b\": 2}}]", "\"b\" is given twice"),
+        ("[1]", "invalid type: integer `1`, expected an object"),
+        ("[{\"a\": 1}", "EOF while parsing a list"),
+        ("[{\"a\": 1}] x", "trailing characters"),
+        ("7", "the file is neither an array of objects nor an object"),
+        ("", "the file is neither an array of objects nor an object"),
+        (
+            "[{\"a\": \"\\u0000\"}]",
+            "row 1: the value of \"a\" has a character of code zero",
+        ),
+        ("[{\"a\": 1e999}]", "number out of range"),
+        (
+            "[{\"a\": 1, \"A\": 2}]",
+            "the columns \"a\" and \"A\" are both named a",
+        ),
+    ] {
+        let said = error(Format::Json, text.as_bytes());
+        assert!(said.contains(expected), "{text}: {said}");
+    }
+    assert!(error(Format::Json, b"[{\"a\": \"\xff\"}]").contains("save it as UTF-8"));
+    assert!(error(Format::Ndjson, b"{}\n{\"a\"\n").contains("line 2"));
+}
+
+#[test]
+fn deep_nesting_is_refused_in_each_format() {
+    let deep = |open: &str, close: &str| format!("{}1{}", open.repeat(5_000), close.repeat(5_000));
+    for (format, text) in [
+        (Format::Json, format!("[{{\"a\": {}}}]", deep("[", "]"))),
+        (
+            Format::Json,
+            format!("[{{\"a\": {}}}]", deep("{\"b\":", "}")),
+        ),
+        (Format::Ndjson, format!("{{\"a\": {}}}", deep("[", "]"))),
+        (Format::Yaml, format!("a: {}", deep("[", "]"))),
+        (Format::Toml, format!("a = {}", deep("[", "]"))),
+        (
+            Format::Xml,
+            format!("<r><a>{}</a></r>", deep("<b>", "</b>")),
+        ),
+    ] {
+        let said = error(format, text.as_bytes());
+        assert!(
+            said.contains("deep") || said.contains("recursion"),
+            "{format:?}: {said}"
+        );
+    }
+}
+
+#[test]
+fn toml_is_an_array_of_tables_or_a_table() {
+    check(
+        Format::Toml,
+        "[[rate]]\nid = 1\nname = \"a\"\n\n[[rate]]\nid = 2\nday = 2026-01-31\n",
+        &expect![[r#"
+            row 1: id=Integer(1) name=Text("a")
+            row 2: id=Integer(2) day=Text("2026-01-31")
+            [id Integer key][name Text][day Date] 2 rows
+        "#]],
+    );
+    check(
+        Format::Toml,
+        "title = \"Menu\"\ntags = [\"a\"]\n",
+        &expect![[r#"
+        line 1: slug=Text("stem") tags=Json(Array [String("a")]) title=Text("Menu")
+        [slug Text key][tags Json][title Text] 1 rows
+    "#]],
+    );
+    assert!(error(Format::Toml, b"a = 1\na = 2\n").contains("line 2"));
+    assert!(error(Format::Toml, b"a = inf\n").contains("inf is a number that no database keeps"));
+}
+
+#[test]
+fn yaml_is_a_list_or_a_map() {
+    check(
+        Format::Yaml,
+        "- id: 1\n  name: &n \"007\"\n  on: true\n- id: 0x10\n  name: *n\n  big: 1.5\n  list: [1, two, ~]\n",
+        &expect![[r#"
+            line 1: id=Integer(1) name=Text("007") on=Boolean(true)
+            line 4: id=Integer(16) name=Text("007") big=Real(1.5) list=Json(Array [Number(1), String("two"), Null])
+            [id Integer key][name Text][on Boolean][big Real][list Json] 2 rows
+        "#]],
+    );
+    check(
+        Format::Yaml,
+        "---\ntitle: Hello: no\n",
+        &expect![[r#"
+        line 2, column 13: mapping values are not allowed in this context
+          see https://yaml.org for the format; indent with spaces
+    "#]],
+    );
+    for (text, expected) in [
+        ("a: 1\na: 2\n", "line 2, column 1: \"a\" is given twice"),
+        ("- 1\n", "a row is a map of names and values"),
+        ("a: 1\n---\nb: 2\n", "a second document begins here"),
+        ("a: .inf\n", ".inf is a number that no database keeps"),
+        ("a: *b\n", "line 1"),
+        ("a: &x [*x]\n", "line 1"),
+        ("? [1]\n: 2\n", "a name is expected here"),
+    ] {
+        let said = error(Format::Yaml, text.as_bytes());
+        assert!(said.contains(expected), "{text}: {said}");
+    }
+    assert!(shown(Format::Yaml, b"").ends_with(" 0 rows\n"));
+}
+
+#[test]
+fn a_bomb_of_aliases_is_refused() {
+    let mut text = "a0: &a0 [1, 2, 3, 4, 5, 6, 7, 8, 9]\n".to_owned();
+    for level in 1..30 {
+        let before = vec![format!("*a{}", level - 1); 9].join(", ");
+        let _ = writeln!(text, "a{level}: &a{level} [{before}]");
+    }
+    let said = error(Format::Yaml, text.as_bytes());
+    assert!(
+        said.contains("aliases repeat more than 100000 values"),
+        "{said}"
+    );
+}
+
+#[test]
+fn xml_rows_are_the_children_of_the_root() {
+    check(
+        Format::Xml,
+        "<?xml version=\"1.0\"?>\n<book>\n <entry id=\"1\"><name>A &amp; B</name><phone>1</phone><phone>2</phone></entry>\n <entry id=\"2\"><address kind=\"home\"><town>X</town></address><empty/><![CDATA[<t>]]></entry>\n</book>\n",
+        &expect![[r#"
+            line 3: id=Plain("1") name=Plain("A & B") phone=Json(Array [String("1"), String("2")])
+            line 4: id=Plain("2") address=Json(Object {"kind": String("home"), "town": String("X")}) text=Plain("<t>")
+            [id Integer key][name Text][phone Json][address Json][empty -][text Text] 2 rows
+        "#]],
+    );
+    for (text, expected) in [
+        ("<r><a></r>", "line 1, column"),
+        ("<r><a>", "<a> has no end"),
+        ("<r><a/><b/></r>", "the rows are <a>, and this is <b>"),
+        ("<r>x</r>", "there is text outside of the rows"),
+        ("<r><a>&x;</a></r>", "the entity &x; is not known"),
+        (
+            "<!DOCTYPE r [<!ENTITY x \"y\">]><r><a>&x;</a></r>",
+            "declares its own entities",
+        ),
+        ("<r/><s/>", "a second root begins here"),
+        ("", "there is no element"),
+        ("<r><a b=\"1\" b=\"2\"/></r>", "an attribute of <a>"),
+    ] {
+        let said = error(Format::Xml, text.as_bytes());
+        assert!(said.contains(expected), "{text}: {said}");
+    }
+    assert!(error(Format::Xml, b"<r><a>\xff</a></r>").contains("UTF-8"));
+}
+
+#[test]
+fn markdown_is_front_matter_and_a_body() {
+    check(
+        Format::Markdown,
+        "---\ntitle: Hello\ndate: 2026-01-31\ntags: [a, b]\n---\n\n# Text\n",
+        &expect![[r##"
+            line 1: slug=Text("stem") title=Text("Hello") date=Text("2026-01-31") tags=Json(Array [String("a"), String("b")]) body=Text("# Text\n")
+            [slug Text key][title Text][date Date][tags Json][body Text] 1 rows
+        "##]],
+    );
+    check(
+        Format::Markdown,
+        "+++\ntitle = \"A\"\nslug = \"own\"\n+++\nText",
+        &expect![[r#"
+        line 1: slug=Text("own") title=Text("A") body=Text("Text")
+        [slug Text key][title Text][body Text] 1 rows
+    "#]],
+    );
+    check(
+        Format::Markdown,
+        "Only text",
+        &expect![[r#"
+        line 1: slug=Text("stem") body=Text("Only text")
+        [slug Text key][body Text] 1 rows
+    "#]],
+    );
+    assert!(error(Format::Markdown, b"---\na: 1\n").contains("the front matter has no end"));
+    assert!(error(Format::Markdown, b"---\na: 1\na: 2\n---\n").contains("line 3, column 1"));
+    assert!(error(Format::Markdown, b"---\nbody: x\n---\n").contains("has a body"));
+}
+
+#[test]
+fn the_hash_is_that_of_the_whole_file() {
+    let hash = |bytes: &[u8]| {
+        read(Format::Csv, bytes, None, &mut |_| Ok(()))
+            .unwrap()
+            .hash
+    };
+    assert_eq!(hash(b"a\n1\n"), hash(b"a\n1\n"));
+    assert_ne!(hash(b"a\n1\n"), hash(b"a\n1\n\n"));
+    assert_ne!(hash(b"\xef\xbb\xbfa\n1\n"), hash(b"a\n1\n"));
+}
+
+proptest! {
+    /// No bytes make any reader panic, and what is read once is read alike twice.
+    #[test]
+    fn any_bytes_are_rows_or_an_error(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        all_formats(&bytes);
+    }
+
+    /// The same for texts of the letters that mean something.
+    #[test]
+    fn any_text_is_rows_or_an_error(text in "[\\[\\]{}<>&;:,\"'a-c0-2 \n\t#*!=+./~|%@-]{0,80}") {
+        all_formats(text.as_bytes());
+        let fenced = format!("---\n{text}\n---\nbody");
+        all_formats(fenced.as_bytes());
+    }
+
+    /// What is written as CSV is read as it was.
+    #[test]
+    fn csv_is_read_as_it_was_written(rows in prop::collection::vec(prop::collection::vec("[a\",\n\r ä]{0,5}", 2), 0..20)) {
+        let mut writer = csv::Writer::from_writer(Vec::new());
+        writer.write_record(["x", "y"]).unwrap();
+        for row in &rows {
+            writer.write_record(row).unwrap();
+        }
+        let bytes = writer.into_inner().unwrap();
+        let mut found = Vec::new();
+        read(Format::Csv, &bytes[..], None, &mut |row| {
+            let text = |value: &FieldValue<'_>| match value {
+                FieldValue::Plain(text) => text.to_string(),
+                _ => String::new(),
+            };
+            found.push(row.values.iter().map(text).collect::<Vec<_>>());
+            Ok(())
+        })
+        .unwrap();
+        prop_assert_eq!(found, rows);
+    }
+}
+
+fn all_formats(bytes: &[u8]) {
+    for format in [
+        Format::Csv,
+        Format::Tsv,
+        Format::Json,
+        Format::Ndjson,
+        Format::Toml,
+        Format::Yaml,
+        Format::Xml,
+        Format::Markdown,
+    ] {
+        assert_eq!(shown(format, bytes), shown(format, bytes));
+    }
+}
+
+/// The text of the first block of a language in the manual.
+fn block(language: &str) -> &'static str {
+    const MANUAL: &str = include_str!("../../../docs/reference/data.md");
+    let start = format!("```{language}\n");
+    let from = MANUAL.find(&start).map(|at| at + start.len()).unwrap();
+    let length = MANUAL[from..].find("```").unwrap();
+    &MANUAL[from..from + length]
+}
+
+#[test]
+fn the_examples_of_the_manual_are_the_same_rows() {
+    let rows = |format: Format, language: &str| {
+        let mut rows = Vec::new();
+        read(format, block(language).as_bytes(), None, &mut |row| {
+            let mut fields: Vec<(String, String)> = Vec::new();
+            for (name, value) in row.names.iter().zip(row.values) {
+                let text = match value {
+                    FieldValue::Null => continue,
+                    FieldValue::Integer(integer) => integer.to_string(),
+                    FieldValue::Text(text) | FieldValue::Plain(text) => text.to_string(),
+                    FieldValue::Json(json) => json.to_string(),
+                    other => panic!("{other:?}"),
+                };
+                fields.push((name.clone(), text));
+            }
+            fields.sort();
+            rows.push(fields);
+            Ok(())
+        })
+        .unwrap();
+        rows
+    };
+    let expected = rows(Format::Csv, "csv");
+    assert_eq!(expected.len(), 2);
+    for (format, language) in [
+        (Format::Json, "json"),
+        (Format::Ndjson, "ndjson"),
+        (Format::Toml, "toml"),
+        (Format::Yaml, "yaml"),
+        (Format::Xml, "xml"),
+    ] {
+        assert_eq!(rows(format, language), expected, "{language}");
+    }
+    let post = shown(Format::Markdown, block("markdown").as_bytes());
+    assert!(
+        post.contains("title=Text(\"Hello\")") && post.contains("The **body**."),
+        "{post}"
+    );
+}

@@ -1,0 +1,246 @@
+//! Files whose rows a table has: what is applied, and what one of them is to become.
+
+use std::sync::Arc;
+
+use crate::{Error, Value};
+
+/// The column that names the file of a row. A table that has it is a table of files.
+pub const FILE_COLUMN: &str = "_file";
+/// The column with the key of a row that has no key of its own: the hash of its values.
+pub const KEY_COLUMN: &str = "_key";
+
+/// What a column of a table takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TableColumnKind {
+    /// A 64-bit integer.
+    Integer,
+    /// A double.
+    Real,
+    /// True or false, which SQLite has no type for.
+    Boolean,
+    /// Text.
+    Text,
+    /// A JSON document.
+    Json,
+    /// Another type: its values are given as text, which the database parses.
+    Other,
+}
+
+/// A column of a table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TableColumn {
+    /// Its name.
+    pub name: String,
+    /// The type, as the database names it.
+    pub type_name: String,
+    /// What it takes.
+    pub kind: TableColumnKind,
+    /// True if it is part of the primary key.
+    pub is_key: bool,
+    /// True if it takes no null.
+    pub not_null: bool,
+}
+
+/// A file that was applied, as the database remembers it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AppliedFile {
+    /// Its name below the folder of data.
+    pub file: String,
+    /// The table with its rows.
+    pub table: String,
+    /// The hash of its content and of the columns that were filled; empty if it was removed.
+    pub hash: String,
+    /// When it came to be, in milliseconds since 1970; later wins.
+    pub version: i64,
+}
+
+/// The rows of a file. They are asked for once for each attempt.
+pub trait RowSource: Send {
+    /// Calls `each` with the values of each row, in the order of the columns.
+    ///
+    /// # Errors
+    /// What `each` gave, or that the file cannot be read. The source knows at which row.
+    fn rows(&mut self, each: &mut dyn FnMut(&[Value]) -> Result<(), Error>) -> Result<(), Error>;
+}
+
+/// What a file is to become.
+pub struct FileChange {
+    /// Its name below the folder of data.
+    pub file: String,
+    /// The table with its rows. It has [`FILE_COLUMN`].
+    pub table: String,
+    /// The hash of the content and of the columns that are filled.
+    pub hash: String,
+    /// When the file came to be here, in milliseconds since 1970.
+    pub version: i64,
+    /// True if this node saw the file change: then it is newer than what was applied.
+    pub is_news: bool,
+    /// What is known of its rows.
+    pub state: FileState,
+}
+
+/// What is known of the rows of a file.
+pub enum FileState {
+    /// It has rows.
+    Rows(FileContent),
+    /// It is gone.
+    Gone,
+    /// They were applied before, by their hash: only the version may be new.
+    Known,
+}
+
+/// The rows that a file is to have.
+pub struct FileContent {
+    /// The columns of the table that are filled, [`KEY_COLUMN`] among them if it is part of the
+    /// key.
+    pub columns: Vec<TableColumn>,
+    /// The rows.
+    pub source: Box<dyn RowSource>,
+}
+
+/// What became of a [`FileChange`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FileOutcome {
+    /// The table has these rows already.
+    Same,
+    /// Another node has applied a newer file of the name, and its rows stay.
+    Older,
+    /// The rows were changed.
+    Applied(RowCounts),
+}
+
+/// The rows that a file has changed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RowCounts {
+    /// Rows that are new.
+    pub inserted: u64,
+    /// Rows with another value than before.
+    pub updated: u64,
+    /// Rows that are gone.
+    pub deleted: u64,
+}
+
+/// What is to be done about a file, given what was applied.
+pub(crate) enum FileDecision {
+    Same,
+    Older,
+    /// With this version.
+    Apply(i64),
+}
+
+impl FileChange {
+    /// Of several nodes with several versions of a file, the newest wins, so that no two of them
+    /// take turns. `alone`: there is one node, whose file is the one that counts.
+    pub(crate) fn decision(&self, applied: Option<&AppliedFile>, alone: bool) -> FileDecision {
+        let Some(applied) = applied else {
+            return match self.state {
+                FileState::Rows(_) => FileDecision::Apply(self.version),
+                FileState::Gone | FileState::Known => FileDecision::Same,
+            };
+        };
+        if applied.hash == self.hash {
+            return FileDecision::Same;
+        }
+        if matches!(self.state, FileState::Known) {
+            return FileDecision::Older;
+        }
+        if !alone && !self.is_news && self.version <= applied.version {
+            return FileDecision::Older;
+        }
+        FileDecision::Apply(self.version.max(applied.version + 1))
+    }
+}
+
+impl FileContent {
+    /// The statements that bring the table to what the staging table has.
+    pub(crate) fn statements(&self, table: &str, stage: &str, file: &str) -> Statements {
+        let table = quoted(table);
+        let owner = format!("t.{} = {file}", quoted(FILE_COLUMN));
+        let (keys, values): (Vec<_>, Vec<_>) =
+            self.columns.iter().partition(|column| column.is_key);
+        let same: Vec<String> = keys
+            .iter()
+            .map(|column| {
+                let name = quoted(&column.name);
+                format!("t.{name} = s.{name}")
+            })
+            .collect();
+        let same = same.join(" and ");
+        let set: Vec<String> = values
+            .iter()
+            .map(|column| {
+                let name = quoted(&column.name);
+                format!("{name} = s.{name}")
+            })
+            .collect();
+        let differs: Vec<String> = values
+            .iter()
+            .map(|column| {
+                let name = quoted(&column.name);
+                // The type `json` of PostgreSQL knows no equality.
+                let cast = if column.type_name == "json" {
+                    "::text"
+                } else {
+                    ""
+                };
+                format!("t.{name}{cast} is distinct from s.{name}{cast}")
+            })
+            .collect();
+        let names: Vec<String> = self
+            .columns
+            .iter()
+            .map(|column| quoted(&column.name))
+            .collect();
+        let names = names.join(", ");
+        let own = quoted(FILE_COLUMN);
+        Statements {
+            delete: format!(
+                "delete from {table} as t where {owner} \
+                 and not exists (select 1 from {stage} as s where {same})"
+            ),
+            update: (!set.is_empty()).then(|| {
+                format!(
+                    "update {table} as t set {} from {stage} as s where {same} and {owner} and ({})",
+                    set.join(", "),
+                    differs.join(" or ")
+                )
+            }),
+            insert: format!(
+                "insert into {table} ({names}, {own}) select {names}, {file} from {stage} as s \
+                 where not exists (select 1 from {table} as t where {same} and {owner})"
+            ),
+        }
+    }
+
+    /// The place of [`KEY_COLUMN`] among the columns.
+    pub(crate) fn content_key(&self) -> Option<usize> {
+        self.columns
+            .iter()
+            .position(|column| column.name == KEY_COLUMN)
+    }
+}
+
+pub(crate) struct Statements {
+    pub(crate) delete: String,
+    /// None if all columns are part of the key.
+    pub(crate) update: Option<String>,
+    pub(crate) insert: String,
+}
+
+/// A name as SQL has it.
+pub(crate) fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+/// A text as SQL has it.
+pub(crate) fn literal(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "''"))
+}
+
+/// The key of the `occurrence`th row with this hash; the first has the hash alone.
+pub(crate) fn numbered_key(hash: &Value, occurrence: u64) -> Value {
+    match hash {
+        Value::Text(hash) => Value::Text(Arc::from(format!("{hash}-{occurrence}"))),
+        other => other.clone(),
+    }
+}

@@ -1,0 +1,90 @@
+//! Which columns of a table a file fills.
+
+use millpond_db::{FILE_COLUMN, KEY_COLUMN, TableColumn};
+
+/// The columns of a table of files.
+#[derive(Clone, Debug)]
+pub(super) struct TargetTable {
+    pub(super) name: String,
+    pub(super) columns: Vec<TableColumn>,
+}
+
+impl TargetTable {
+    /// What keeps files from being rows of the table.
+    pub(super) fn fault(&self) -> Option<(String, String)> {
+        let table = &self.name;
+        let has = |name: &str| self.columns.iter().any(|column| column.name == name);
+        if !has(FILE_COLUMN) {
+            return Some((
+                format!(
+                    "there is a table {table} that is not made for files: it has no column {FILE_COLUMN}"
+                ),
+                format!("rename the file, or add the column to the table: {FILE_COLUMN} text"),
+            ));
+        }
+        if !self.columns.iter().any(|column| column.is_key) {
+            return Some((
+                format!("the table {table} has no primary key, so its rows are not told apart"),
+                format!("give it one in a migration, or the column {KEY_COLUMN} text primary key"),
+            ));
+        }
+        None
+    }
+
+    /// A text that is another one if the table is another one.
+    pub(super) fn signature(&self) -> String {
+        let parts: Vec<String> = self
+            .columns
+            .iter()
+            .map(|column| {
+                format!(
+                    "{}:{}:{}:{}",
+                    column.name, column.type_name, column.is_key, column.not_null
+                )
+            })
+            .collect();
+        format!(
+            "{:032x}",
+            millpond_data::hash_bytes(parts.join(",").as_bytes())
+        )
+    }
+
+    /// The columns that a file with these names fills, and for each of the file's columns the place
+    /// among them.
+    pub(super) fn filled(&self, names: &[String]) -> FilledColumns {
+        let mut filled = FilledColumns::default();
+        for column in &self.columns {
+            let name = column.name.to_lowercase();
+            let from = names.iter().position(|known| *known == name);
+            if column.name == KEY_COLUMN && column.is_key {
+                filled.content_key = Some(filled.columns.len());
+            } else if from.is_none() || column.name == FILE_COLUMN {
+                if column.is_key {
+                    filled
+                        .missing_key
+                        .get_or_insert_with(|| column.name.clone());
+                }
+                continue;
+            }
+            filled.columns.push(column.clone());
+            filled.from.push(from);
+        }
+        let known = |name: &&String| !self.columns.iter().any(|c| c.name.to_lowercase() == **name);
+        filled.unknown = names.iter().filter(known).cloned().collect();
+        filled
+    }
+}
+
+/// The columns of a table that a file fills.
+#[derive(Clone, Debug, Default)]
+pub(super) struct FilledColumns {
+    pub(super) columns: Vec<TableColumn>,
+    /// For each of them, the column of the file; none for the hash of the content.
+    pub(super) from: Vec<Option<usize>>,
+    /// The place of the hash of the content.
+    pub(super) content_key: Option<usize>,
+    /// A part of the table's key that the file does not have.
+    pub(super) missing_key: Option<String>,
+    /// The columns of the file that the table does not have.
+    pub(super) unknown: Vec<String>,
+}

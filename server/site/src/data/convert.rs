@@ -1,0 +1,142 @@
+//! A value of a file as the column of a table takes it.
+
+use std::{fmt::Write as _, sync::Arc};
+
+use millpond_data::FieldValue as FileValue;
+use millpond_db::{TableColumn, TableColumnKind as Kind, Value};
+
+use super::columns::FilledColumns;
+
+/// The values of a row for the filled columns. An error names the column and the value.
+pub(super) fn row(
+    filled: &FilledColumns,
+    values: &[FileValue<'_>],
+    out: &mut Vec<Value>,
+) -> Result<(), String> {
+    out.clear();
+    for (column, from) in filled.columns.iter().zip(&filled.from) {
+        let value = from.and_then(|from| values.get(from));
+        out.push(convert(value.unwrap_or(&FileValue::Null), column)?);
+    }
+    if let Some(key) = filled.content_key {
+        out[key] = content_hash(out, key);
+    }
+    Ok(())
+}
+
+fn convert(value: &FileValue<'_>, column: &TableColumn) -> Result<Value, String> {
+    let converted = match (value, column.kind) {
+        (FileValue::Null, Kind::Text) if column.not_null => Some("".into()),
+        (FileValue::Null, _) => Some(Value::Null),
+        (FileValue::Boolean(truth), Kind::Boolean) => Some((*truth).into()),
+        (FileValue::Boolean(truth), Kind::Integer) => Some(i64::from(*truth).into()),
+        (FileValue::Integer(integer), Kind::Integer) => Some((*integer).into()),
+        (FileValue::Integer(integer), Kind::Real) => Some(Value::Real(*integer as f64)),
+        (FileValue::Integer(0 | 1), Kind::Boolean) => {
+            Some((*value == FileValue::Integer(1)).into())
+        }
+        (FileValue::Real(real), Kind::Real) => Some(Value::Real(*real)),
+        (FileValue::Real(real), Kind::Integer) => whole(*real).map(Value::from),
+        (FileValue::Plain(text), kind) => plain(text, kind),
+        (FileValue::Text(text), Kind::Text | Kind::Other) => Some(Value::from(&**text)),
+        (FileValue::Json(json), Kind::Text) => Some(Value::from(&*json.to_string())),
+        (FileValue::Json(json), Kind::Json) => Some(json.clone().into()),
+        (FileValue::Text(text), Kind::Json) => Some(serde_json::Value::from(&**text).into()),
+        (value, Kind::Json) => scalar_json(value).map(Value::from),
+        (value, Kind::Text | Kind::Other) => scalar_text(value).map(|text| Value::from(&*text)),
+        _ => None,
+    };
+    converted.ok_or_else(|| {
+        let what = match column.kind {
+            Kind::Integer => "an integer",
+            Kind::Real => "a number",
+            Kind::Boolean => "true or false",
+            Kind::Json => "JSON",
+            Kind::Text | Kind::Other => "text",
+        };
+        format!("{} is {}, not {what}", column.name, shown(value))
+    })
+}
+
+/// Text of a format without types.
+fn plain(text: &str, kind: Kind) -> Option<Value> {
+    match kind {
+        Kind::Text | Kind::Other => Some(text.into()),
+        Kind::Integer => match text.trim() {
+            "true" => Some(1.into()),
+            "false" => Some(0.into()),
+            text => text.parse::<i64>().ok().map(Value::from),
+        },
+        Kind::Real => {
+            let real = text.trim().parse::<f64>().ok();
+            real.filter(|real| real.is_finite()).map(Value::Real)
+        }
+        Kind::Boolean => match text.trim() {
+            "true" | "1" => Some(true.into()),
+            "false" | "0" => Some(false.into()),
+            _ => None,
+        },
+        Kind::Json => serde_json::from_str::<serde_json::Value>(text)
+            .ok()
+            .map(Value::from),
+    }
+}
+
+fn whole(real: f64) -> Option<i64> {
+    const LIMIT: f64 = 9_223_372_036_854_775_808.0;
+    (real.trunc() == real && (-LIMIT..LIMIT).contains(&real)).then_some(real as i64)
+}
+
+fn scalar_text(value: &FileValue<'_>) -> Option<String> {
+    match value {
+        FileValue::Boolean(truth) => Some(truth.to_string()),
+        FileValue::Integer(integer) => Some(integer.to_string()),
+        FileValue::Real(real) => Some(real.to_string()),
+        FileValue::Json(json) => Some(json.to_string()),
+        FileValue::Null | FileValue::Text(_) | FileValue::Plain(_) => None,
+    }
+}
+
+fn scalar_json(value: &FileValue<'_>) -> Option<serde_json::Value> {
+    match value {
+        FileValue::Boolean(truth) => Some((*truth).into()),
+        FileValue::Integer(integer) => Some((*integer).into()),
+        FileValue::Real(real) => Some((*real).into()),
+        _ => None,
+    }
+}
+
+/// A value for a message: its beginning, if it is long.
+fn shown(value: &FileValue<'_>) -> String {
+    let text = match value {
+        FileValue::Text(text) | FileValue::Plain(text) => format!("{text:?}"),
+        other => scalar_text(other).unwrap_or_else(|| "null".to_owned()),
+    };
+    match text.char_indices().nth(60) {
+        Some((at, _)) => format!("{}…", &text[..at]),
+        None => text,
+    }
+}
+
+/// A text that is equal for rows with equal values.
+fn content_hash(values: &[Value], key: usize) -> Value {
+    let mut bytes = String::new();
+    for (index, value) in values.iter().enumerate() {
+        if index == key {
+            continue;
+        }
+        let written = match value {
+            Value::Null => write!(bytes, "n;"),
+            Value::Integer(integer) => write!(bytes, "i{integer};"),
+            Value::Real(real) => write!(bytes, "r{real};"),
+            Value::Boolean(truth) => write!(bytes, "b{truth};"),
+            Value::Text(text) => write!(bytes, "t{}:{text}", text.len()),
+            Value::Json(json) => write!(bytes, "j{json};"),
+            Value::Blob(blob) => write!(bytes, "x{};", blob.len()),
+        };
+        // A text takes all that is written.
+        let _ = written;
+    }
+    let hash = millpond_data::hash_bytes(bytes.as_bytes());
+    Value::Text(Arc::from(format!("{hash:032x}")))
+}

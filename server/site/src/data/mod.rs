@@ -1,0 +1,31 @@
+//! Files as tables: `data/rates.csv` is the table `rates`, and `data/posts/` the table `posts` with
+//! the rows of each file in it.
+//!
+//! The formats are [`millpond_data`]'s, and the rows are changed by the site's own writer, one
+//! transaction a file. Here it is decided which file is which table's, when a file is looked at,
+//! and what the owner is told.
+//!
+//! - `scan`: the files of the folder; `columns`, `convert`: from their values to the table's;
+//! - `survey`, `rows`: a file is read twice, to be checked and to be applied;
+//! - `sync`: what is applied and what is removed; `inbox`, `thread`: when;
+//! - `pins`: migrations for files without a table.
+
+mod columns;
+mod convert;
+mod inbox;
+mod pins;
+mod rows;
+mod scan;
+mod survey;
+mod sync;
+#[cfg(test)]
+mod tests;
+mod thread;
+
+pub(crate) use inbox::Inbox;
+pub use pins::Pin;
+pub(crate) use pins::{found, pin};
+pub(crate) use thread::DataFiles;
+
+/// The folder of the files, below the site's.
+pub(crate) const FOLDER: &str = "data";

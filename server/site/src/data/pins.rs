@@ -1,0 +1,489 @@
+//! Migrations for files without a table: the types of the columns, written down once, for the owner
+//! to read and to change.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs::{self, File},
+    path::Path,
+};
+
+use millpond_data::{Inference, InferredColumn, Kind, ReadError, read};
+use millpond_db::{Database, FILE_COLUMN, KEY_COLUMN};
+
+use super::{
+    FOLDER,
+    columns::TargetTable,
+    scan::{DataFile, scan},
+    survey::{Survey, problem, survey},
+};
+use crate::Problem;
+
+/// A migration that a table of files lacks.
+#[derive(Clone, Debug)]
+pub struct Pin {
+    /// The file or folder, for people.
+    pub source: String,
+    /// What is missing, in one sentence.
+    pub missing: String,
+    /// The name of the migration's file in `migrations/`, without its number: `data_rates`.
+    pub name: String,
+    /// Its statements.
+    pub sql: String,
+}
+
+/// What a check finds about the files.
+#[derive(Debug, Default)]
+pub(crate) struct Found {
+    /// Migrations that are missing.
+    pub(crate) pins: Vec<Pin>,
+    /// What is wrong with files.
+    pub(crate) problems: Vec<Problem>,
+}
+
+impl Found {
+    /// The missing migrations as notes.
+    pub(crate) fn notes(&self) -> Vec<Problem> {
+        let pins = self.pins.iter();
+        pins.map(|pin| {
+            Problem::new(Path::new(FOLDER).join(&pin.source), pin.missing.clone()).hint(format!(
+                "`millpond check --fix` writes migrations/…_{}.sql",
+                pin.name
+            ))
+        })
+        .collect()
+    }
+}
+
+/// Reads all files, and holds them against the tables of the database.
+pub(crate) fn found(dir: &Path, database: &Database) -> Found {
+    let scan = scan(dir);
+    let mut found = Found {
+        problems: scan.problems,
+        ..Found::default()
+    };
+    let mut tables: BTreeMap<&str, Vec<&DataFile>> = BTreeMap::new();
+    for file in scan.files.values() {
+        tables.entry(&file.table).or_default().push(file);
+    }
+    for (table, files) in tables {
+        let mut inference = Inference::default();
+        let mut is_whole = true;
+        for file in &files {
+            if let Err(problem) = infer(file, &mut inference) {
+                found.problems.extend(problem);
+                is_whole = false;
+            }
+        }
+        // Of the transaction in which a check has applied the migrations.
+        let known = database
+            .prepare(&format!("select * from \"{table}\""))
+            .ok()
+            .map(|query| query.columns().to_vec());
+        let columns = inference.columns();
+        let source = match files[0].is_one_of_many() {
+            true => format!("{table}/"),
+            false => files[0].name.clone(),
+        };
+        match known {
+            None if is_whole => found.pins.push(create(
+                &source,
+                table,
+                &columns,
+                files[0].is_one_of_many(),
+                database.is_postgres(),
+            )),
+            None => {}
+            Some(known) => {
+                found.pins.extend(add(
+                    &source,
+                    table,
+                    &columns,
+                    &known,
+                    database.is_postgres(),
+                ));
+                if is_whole {
+                    found.problems.extend(misfits(&files, table, database));
+                }
+            }
+        }
+    }
+    found
+}
+
+fn infer(file: &DataFile, inference: &mut Inference) -> Result<(), Option<Problem>> {
+    let shown = file.shown();
+    let opened = File::open(&file.path).map_err(|error| {
+        Some(Problem::new(
+            &shown,
+            format!("the file cannot be read: {error}"),
+        ))
+    })?;
+    inference.begin_file();
+    let outcome = read(file.format, opened, file.slug.as_deref(), &mut |row| {
+        inference.add(row);
+        Ok(())
+    });
+    match outcome {
+        Ok(_) => Ok(()),
+        Err(ReadError::Data(error)) => Err(Some(problem(file, &error))),
+        Err(ReadError::Stopped) => Err(None),
+    }
+}
+
+/// The files whose values do not fit the table. A table that only a pending migration makes on
+/// PostgreSQL cannot be asked for its types.
+fn misfits(files: &[&DataFile], table: &str, database: &Database) -> Vec<Problem> {
+    let Some(columns) = database
+        .table_columns(table)
+        .ok()
+        .filter(|all| !all.is_empty())
+    else {
+        return Vec::new();
+    };
+    let table = TargetTable {
+        name: table.to_owned(),
+        columns,
+    };
+    if let Some((message, hint)) = table.fault() {
+        return vec![Problem::new(files[0].shown(), message).hint(hint)];
+    }
+    let surveys = files.iter().map(|file| survey(file, &table));
+    surveys
+        .filter_map(|survey| match survey {
+            Survey::Bad(problem) => Some(problem),
+            Survey::Good(_) | Survey::Unstable => None,
+        })
+        .collect()
+}
+
+fn create(
+    source: &str,
+    table: &str,
+    columns: &[InferredColumn],
+    is_folder: bool,
+    is_postgres: bool,
+) -> Pin {
+    let key = ["id", "slug"].iter().find_map(|name| {
+        columns
+            .iter()
+            .find(|column| column.name == **name && column.is_key)
+    });
+    let mut lines = Vec::new();
+    if key.is_none() {
+        lines.push(format!("{KEY_COLUMN} text primary key"));
+    }
+    for column in columns {
+        let name = name(&column.name);
+        let kind = type_name(column.kind, is_postgres);
+        let suffix = if key == Some(column) {
+            " primary key"
+        } else {
+            ""
+        };
+        lines.push(format!("{name} {kind}{suffix}"));
+    }
+    lines.push(format!("{FILE_COLUMN} text not null"));
+    let mut sql = format!(
+        "-- The rows of {FOLDER}/{source}, written by `millpond check --fix`. Change it before the site starts:\n\
+         -- types, references, checks, indexes, columns of your own. What is named {FILE_COLUMN} or {KEY_COLUMN} stays.\n\n\
+         create table {} (\n  {}\n);\n",
+        name(table),
+        lines.join(",\n  ")
+    );
+    if is_folder {
+        sql.push_str(&format!(
+            "\ncreate index {} on {} ({FILE_COLUMN});\n",
+            name(&format!("{table}_by_file")),
+            name(table)
+        ));
+    }
+    Pin {
+        source: source.to_owned(),
+        missing: format!("there is no table {table} yet"),
+        name: format!("data_{table}"),
+        sql,
+    }
+}
+
+/// The columns of the files that the table lacks.
+fn add(
+    source: &str,
+    table: &str,
+    columns: &[InferredColumn],
+    known: &[std::sync::Arc<str>],
+    is_postgres: bool,
+) -> Option<Pin> {
+    if !known.iter().any(|known| **known == *FILE_COLUMN) {
+        // Another table, which stays as it is; that is a problem.
+        return None;
+    }
+    let known: BTreeSet<String> = known.iter().map(|name| name.to_lowercase()).collect();
+    let new: Vec<&InferredColumn> = columns
+        .iter()
+        .filter(|column| !known.contains(&column.name))
+        .collect();
+    if new.is_empty() {
+        return None;
+    }
+    let statements: Vec<String> = new
+        .iter()
+        .map(|column| {
+            format!(
+                "alter table {} add column {} {};\n",
+                name(table),
+                name(&column.name),
+                type_name(column.kind, is_postgres)
+            )
+        })
+        .collect();
+    let names: Vec<&str> = new.iter().map(|column| &*column.name).collect();
+    Some(Pin {
+        source: source.to_owned(),
+        missing: format!("the table {table} lacks {}", names.join(", ")),
+        name: format!("data_{table}"),
+        sql: format!(
+            "-- New columns of {FOLDER}/{source}, written by `millpond check --fix`.\n\n{}",
+            statements.concat()
+        ),
+    })
+}
+
+fn type_name(kind: Option<Kind>, is_postgres: bool) -> &'static str {
+    match (kind.unwrap_or(Kind::Text), is_postgres) {
+        (Kind::Integer, true) => "bigint",
+        (Kind::Real, true) => "double precision",
+        (Kind::Boolean, true) => "boolean",
+        (Kind::Date, true) => "date",
+        (Kind::Moment, true) => "timestamptz",
+        (Kind::Json, true) => "jsonb",
+        (Kind::Integer | Kind::Boolean, false) => "integer",
+        (Kind::Real, false) => "real",
+        (Kind::Date | Kind::Moment | Kind::Json, false) | (Kind::Text, _) => "text",
+    }
+}
+
+/// A name as SQL has it, in quotes where it needs them.
+fn name(name: &str) -> String {
+    let is_plain = name
+        .bytes()
+        .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
+        && name.starts_with(|first: char| first.is_ascii_lowercase() || first == '_')
+        && !RESERVED.contains(&name);
+    match is_plain {
+        true => name.to_owned(),
+        false => format!("\"{}\"", name.replace('"', "\"\"")),
+    }
+}
+
+/// Writes migrations, each with the next number; gives the paths below the site's folder.
+///
+/// # Errors
+/// A file that cannot be written; those before it are there.
+pub(crate) fn pin(dir: &Path, pins: &[Pin]) -> Result<Vec<String>, Problem> {
+    let folder = dir.join("migrations");
+    let cannot = |error: std::io::Error| {
+        Problem::new(
+            "migrations",
+            format!("the migration cannot be written: {error}"),
+        )
+        .hint("the user that runs millpond must be able to write there")
+    };
+    fs::create_dir_all(&folder).map_err(cannot)?;
+    let mut numbers = Vec::new();
+    for entry in fs::read_dir(&folder).map_err(cannot)? {
+        let name = entry.map_err(cannot)?.file_name();
+        let name = name.to_string_lossy();
+        let digits: String = name.chars().take_while(char::is_ascii_digit).collect();
+        numbers.push((digits.parse::<u64>().unwrap_or(0), digits.len()));
+    }
+    let (last, width) = numbers.into_iter().max().unwrap_or((0, 4));
+    let width = width.max(1);
+    let mut written = Vec::new();
+    for (number, pin) in (last + 1..).zip(pins) {
+        let name = format!("{number:0width$}_{}.sql", pin.name);
+        let mut file = File::create_new(folder.join(&name)).map_err(cannot)?;
+        std::io::Write::write_all(&mut file, pin.sql.as_bytes()).map_err(cannot)?;
+        written.push(format!("migrations/{name}"));
+    }
+    Ok(written)
+}
+
+/// Words that one of the databases takes for something else than a name.
+const RESERVED: [&str; 176] = [
+    "abort",
+    "action",
+    "add",
+    "after",
+    "all",
+    "alter",
+    "always",
+    "analyse",
+    "analyze",
+    "and",
+    "any",
+    "array",
+    "as",
+    "asc",
+    "asymmetric",
+    "attach",
+    "authorization",
+    "autoincrement",
+    "before",
+    "begin",
+    "between",
+    "binary",
+    "both",
+    "by",
+    "cascade",
+    "case",
+    "cast",
+    "check",
+    "collate",
+    "collation",
+    "column",
+    "commit",
+    "concurrently",
+    "conflict",
+    "constraint",
+    "create",
+    "cross",
+    "current",
+    "current_date",
+    "current_time",
+    "current_timestamp",
+    "database",
+    "default",
+    "deferrable",
+    "deferred",
+    "delete",
+    "desc",
+    "detach",
+    "distinct",
+    "do",
+    "drop",
+    "each",
+    "else",
+    "end",
+    "escape",
+    "except",
+    "exclude",
+    "exclusive",
+    "exists",
+    "explain",
+    "fail",
+    "false",
+    "fetch",
+    "filter",
+    "first",
+    "following",
+    "for",
+    "foreign",
+    "freeze",
+    "from",
+    "full",
+    "generated",
+    "glob",
+    "grant",
+    "group",
+    "groups",
+    "having",
+    "if",
+    "ignore",
+    "ilike",
+    "immediate",
+    "in",
+    "index",
+    "indexed",
+    "initially",
+    "inner",
+    "insert",
+    "instead",
+    "intersect",
+    "into",
+    "is",
+    "isnull",
+    "join",
+    "key",
+    "last",
+    "lateral",
+    "leading",
+    "left",
+    "like",
+    "limit",
+    "localtime",
+    "localtimestamp",
+    "match",
+    "materialized",
+    "natural",
+    "no",
+    "not",
+    "nothing",
+    "notnull",
+    "null",
+    "nulls",
+    "of",
+    "offset",
+    "on",
+    "only",
+    "or",
+    "order",
+    "others",
+    "outer",
+    "over",
+    "overlaps",
+    "partition",
+    "placing",
+    "plan",
+    "pragma",
+    "preceding",
+    "primary",
+    "query",
+    "raise",
+    "range",
+    "recursive",
+    "references",
+    "regexp",
+    "reindex",
+    "release",
+    "rename",
+    "replace",
+    "restrict",
+    "returning",
+    "right",
+    "rollback",
+    "row",
+    "rows",
+    "savepoint",
+    "select",
+    "session_user",
+    "set",
+    "similar",
+    "some",
+    "symmetric",
+    "table",
+    "tablesample",
+    "temp",
+    "then",
+    "to",
+    "trailing",
+    "transaction",
+    "trigger",
+    "true",
+    "unbounded",
+    "union",
+    "unique",
+    "update",
+    "user",
+    "using",
+    "vacuum",
+    "values",
+    "variadic",
+    "verbose",
+    "view",
+    "virtual",
+    "when",
+    "where",
+    "window",
+    "with",
+    "without",
+];

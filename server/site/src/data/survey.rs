@@ -1,0 +1,113 @@
+//! The first reading of a file: is it whole, and does each value fit its column?
+
+use std::{
+    fs::{self, File},
+    path::Path,
+};
+
+use millpond_data::{DataError, FilePlace, ReadError, Stop, read};
+
+use super::{
+    columns::{FilledColumns, TargetTable},
+    convert,
+    scan::{DataFile, FileStamp},
+};
+use crate::Problem;
+
+/// What became of a reading.
+pub(super) enum Survey {
+    /// Each row fits.
+    Good(SurveyedFile),
+    /// Something is wrong with it.
+    Bad(Problem),
+    /// The file was changed meanwhile, or is gone.
+    Unstable,
+}
+
+/// A file that fits its table.
+pub(super) struct SurveyedFile {
+    /// The hash of its content.
+    pub(super) hash: u128,
+    pub(super) filled: FilledColumns,
+}
+
+/// A file as a problem names it, with the place in it.
+pub(super) fn problem(file: &DataFile, error: &DataError) -> Problem {
+    let FilePlace { line, column, row } = error.place;
+    let number = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+    let problem = match (line, row) {
+        (Some(line), _) => Problem::new(file.shown(), error.message.clone())
+            .at(number(line), number(column.unwrap_or(1))),
+        (None, Some(row)) => Problem::new(file.shown(), format!("row {row}: {}", error.message)),
+        (None, None) => Problem::new(file.shown(), error.message.clone()),
+    };
+    match &error.remedy {
+        Some(remedy) => problem.hint(remedy.clone()),
+        None => problem,
+    }
+}
+
+/// Opens a file, and says whether it is the one that was found.
+pub(super) fn open(file: &DataFile) -> Option<File> {
+    let opened = File::open(&file.path).ok()?;
+    let stamp = FileStamp::of(&opened.metadata().ok()?);
+    (stamp == file.stamp).then_some(opened)
+}
+
+/// True if the file at the path is still the one that was opened, and unchanged.
+pub(super) fn is_unchanged(file: &DataFile, opened: &File) -> bool {
+    let of = |metadata: std::io::Result<fs::Metadata>| metadata.ok().map(|it| FileStamp::of(&it));
+    let path: &Path = &file.path;
+    of(opened.metadata()) == Some(file.stamp) && of(fs::metadata(path)) == Some(file.stamp)
+}
+
+/// Reads a file whole.
+pub(super) fn survey(file: &DataFile, table: &TargetTable) -> Survey {
+    let Some(opened) = open(file) else {
+        return Survey::Unstable;
+    };
+    let mut names: Vec<String> = Vec::new();
+    let mut filled = table.filled(&names);
+    let mut fault = None;
+    let mut values = Vec::new();
+    let outcome = read(file.format, &opened, file.slug.as_deref(), &mut |row| {
+        if row.names.len() != names.len() {
+            names = row.names.to_vec();
+            filled = table.filled(&names);
+        }
+        match convert::row(&filled, row.values, &mut values) {
+            Ok(()) => Ok(()),
+            Err(message) => {
+                fault = Some(
+                    DataError::new(row.place, message)
+                        .remedy("correct the file, or change the column's type in a new migration"),
+                );
+                Err(Stop)
+            }
+        }
+    });
+    if !is_unchanged(file, &opened) {
+        return Survey::Unstable;
+    }
+    match (outcome, fault) {
+        (_, Some(fault)) => Survey::Bad(problem(file, &fault)),
+        (Err(ReadError::Data(error)), None) => Survey::Bad(problem(file, &error)),
+        (Err(ReadError::Stopped), None) => Survey::Unstable,
+        (Ok(digest), None) => match filled.missing_key.as_ref().filter(|_| digest.rows > 0) {
+            Some(key) => {
+                let table = &table.name;
+                let message = format!(
+                    "{key} is the key of the table {table}, and the file has no column of that name"
+                );
+                Survey::Bad(
+                    Problem::new(file.shown(), message)
+                        .hint("add the column to the file, or change the key in a migration"),
+                )
+            }
+            None => Survey::Good(SurveyedFile {
+                hash: digest.hash,
+                filled,
+            }),
+        },
+    }
+}

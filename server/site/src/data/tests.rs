@@ -1,0 +1,1 @@
+//! Files on SQLite, without a site around them.

@@ -1,0 +1,129 @@
+//! The thread that keeps the tables in step with the files.
+
+use std::{
+    collections::HashSet,
+    path::{Path, PathBuf},
+    sync::Arc,
+    thread::JoinHandle,
+    time::Duration,
+};
+
+use millpond_db::Database;
+use parking_lot::Mutex;
+
+use super::{
+    inbox::{Inbox, Wake},
+    sync::{LookOutcome, Sync},
+};
+use crate::{Problem, log::Log};
+
+/// The pause before a file that could not be read or applied is tried again.
+const AGAIN: Duration = Duration::from_millis(250);
+/// How often a site that starts waits for files that are being written.
+const FIRST_LOOKS: u32 = 8;
+
+/// The files of a site's folder, kept in step until this is dropped.
+pub(crate) struct DataFiles {
+    inbox: Arc<Inbox>,
+    problems: Arc<Mutex<Vec<Problem>>>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl DataFiles {
+    /// Applies what has changed since the site last ran, and follows the folder from then on.
+    /// `changed` is called after each look that has changed rows or found other problems.
+    pub(crate) fn start(
+        dir: &Path,
+        database: &Database,
+        inbox: Arc<Inbox>,
+        log: &Arc<Log>,
+        changed: impl Fn() + Send + 'static,
+    ) -> Result<Self, Problem> {
+        let problems = Arc::new(Mutex::new(Vec::new()));
+        let mut follower = Follower {
+            sync: Sync::new(dir, database, Arc::clone(&inbox)),
+            inbox: Arc::clone(&inbox),
+            log: Arc::clone(log),
+            problems: Arc::clone(&problems),
+        };
+        let mut again = follower.look(&HashSet::new()).again;
+        for _ in 1..FIRST_LOOKS {
+            if !again {
+                break;
+            }
+            // No event tells when a file that was opened before the watch is closed.
+            std::thread::sleep(AGAIN);
+            again = follower.look(&HashSet::new()).again;
+        }
+        let thread = std::thread::Builder::new()
+            .name("millpond-data".to_owned())
+            .spawn(move || follower.run(again, changed))
+            .map_err(|error| {
+                Problem::new(
+                    super::FOLDER,
+                    format!("the thread for it cannot start: {error}"),
+                )
+            })?;
+        Ok(Self {
+            inbox,
+            problems,
+            thread: Mutex::new(Some(thread)),
+        })
+    }
+
+    /// What is wrong with the files now.
+    pub(crate) fn problems(&self) -> Vec<Problem> {
+        self.problems.lock().clone()
+    }
+
+    /// Ends after the file that is being applied.
+    pub(crate) fn stop(&self) {
+        self.inbox.stop();
+        if let Some(thread) = self.thread.lock().take()
+            && thread.thread().id() != std::thread::current().id()
+        {
+            // A panic was reported by its hook.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for DataFiles {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+struct Follower {
+    sync: Sync,
+    inbox: Arc<Inbox>,
+    log: Arc<Log>,
+    problems: Arc<Mutex<Vec<Problem>>>,
+}
+
+impl Follower {
+    fn look(&mut self, closed: &HashSet<PathBuf>) -> LookOutcome {
+        let outcome = self.sync.look(closed);
+        for line in &outcome.lines {
+            self.log.line(line);
+        }
+        self.problems.lock().clone_from(&self.sync.problems);
+        outcome
+    }
+
+    fn run(mut self, mut again: bool, changed: impl Fn()) {
+        loop {
+            let closed = match self.inbox.wait(again.then_some(AGAIN)) {
+                Wake::Stopped => return,
+                Wake::News(closed) => closed,
+                Wake::Lost | Wake::Time => HashSet::new(),
+            };
+            let before = self.sync.problems.clone();
+            let outcome = self.look(&closed);
+            again = outcome.again;
+            if outcome.has_changed || before != self.sync.problems {
+                changed();
+            }
+        }
+    }
+}

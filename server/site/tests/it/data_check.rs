@@ -1,0 +1,197 @@
+//! What `check` says about files, and the migrations that it writes.
+
+use std::fs;
+
+use millpond_site::{Config, Problem, Site, SiteOptions, check, missing_tables, write_migrations};
+
+use crate::support::{self, TestSite};
+
+const SQL: &str = "-- name: all :many\nselect * from rates order by id;\n";
+
+fn found(dir: &std::path::Path) -> String {
+    let config = Config::read(dir).unwrap();
+    let problems = match check(dir, &config) {
+        Ok(report) => report.notes,
+        Err(problems) => problems,
+    };
+    problems
+        .iter()
+        .map(Problem::to_string)
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
+fn pinned(dir: &std::path::Path) -> Vec<String> {
+    let config = Config::read(dir).unwrap();
+    let pins = missing_tables(dir, &config).unwrap();
+    write_migrations(dir, &pins).unwrap()
+}
+
+#[test]
+fn a_file_without_a_table_gets_a_migration_of_its_types() {
+    let dir = support::folder(&[
+        (
+            "data/rates.csv",
+            "id,Country Name,rate,since,order\n1,A,1.5,2026-01-31,x\n2,B,,2026-02-01,\n",
+        ),
+        ("data/posts/a.md", "---\ntitle: A\ntags: [x]\n---\nText\n"),
+        ("pages/rates.sql", SQL),
+        (
+            "pages/rates.html",
+            "{% for r in all %}{{ r.country_name }} {{ r.rate }} {{ r.order }};{% endfor %}",
+        ),
+    ]);
+    let said = found(dir.path());
+    assert!(
+        said.contains("data/rates.csv: there is no table rates yet"),
+        "{said}"
+    );
+    assert!(
+        said.contains("data/posts/: there is no table posts yet"),
+        "{said}"
+    );
+    assert!(
+        said.contains("`millpond check --fix` writes migrations/…_data_rates.sql"),
+        "{said}"
+    );
+    let written = pinned(dir.path());
+    assert_eq!(
+        written,
+        [
+            "migrations/0002_data_posts.sql",
+            "migrations/0003_data_rates.sql"
+        ]
+    );
+    let rates = fs::read_to_string(dir.path().join(&written[1])).unwrap();
+    let table = "create table rates (\n  id integer primary key,\n  country_name text,\n  rate real,\n  since text,\n  \"order\" text,\n  _file text not null\n);\n";
+    assert!(rates.ends_with(table), "{rates}");
+    let posts = fs::read_to_string(dir.path().join(&written[0])).unwrap();
+    assert!(posts.contains("slug text primary key,\n  title text,\n  tags text,\n  body text,\n  _file text not null"), "{posts}");
+    assert!(
+        posts.contains("create index posts_by_file on posts (_file);"),
+        "{posts}"
+    );
+    assert_eq!(found(dir.path()), "");
+    assert!(pinned(dir.path()).is_empty());
+    // A new column.
+    support::write(
+        dir.path(),
+        &[(
+            "data/rates.csv",
+            "id,country_name,rate,since,order,note\n1,A,1.5,2026-01-31,x,true\n",
+        )],
+    );
+    assert!(found(dir.path()).contains("data/rates.csv: the table rates lacks note"));
+    assert_eq!(pinned(dir.path()), ["migrations/0004_data_rates.sql"]);
+    let site = TestSite::open(dir, SiteOptions::default());
+    assert_eq!(site.get("/rates").body, "A 1.5 x;");
+}
+
+#[test]
+fn what_cannot_be_a_table_is_said_with_its_remedy() {
+    let outside = lab_testkit::fast_dir();
+    fs::write(outside.path().join("secret.csv"), "id\n1\n").unwrap();
+    let dir = support::folder(&[
+        ("data/2026 rates.csv", "id\n1\n"),
+        ("data/Rates.csv", "id\n1\n"),
+        ("data/_millpond_x.csv", "id\n1\n"),
+        ("data/sqlite_master.csv", "id\n1\n"),
+        ("data/article.csv", "id,title\n9,stolen\n"),
+        ("data/menu.json", "[]"),
+        ("data/menu.yaml", "[]"),
+        ("data/read.txt", ""),
+        ("data/posts/deep/a.md", ""),
+        ("data/broken.json", "[{\"a\": 1},\n {\"a\": }]"),
+        ("data/.hidden.csv", ""),
+    ]);
+    std::os::unix::fs::symlink(
+        outside.path().join("secret.csv"),
+        dir.path().join("data/secret.csv"),
+    )
+    .unwrap();
+    std::os::unix::fs::symlink(outside.path(), dir.path().join("data/folder")).unwrap();
+    let said = found(dir.path());
+    for expected in [
+        "data/2026 rates.csv: a table's name has lower-case letters, digits and _, and begins with a letter\n  hint: rename it to c2026_rates.csv",
+        "data/Rates.csv: a table's name",
+        "data/_millpond_x.csv: names that begin with _ are the server's\n  hint: rename it to millpond_x.csv",
+        "data/sqlite_master.csv: names that begin with sqlite_",
+        "data/article.csv: there is a table article that is not made for files: it has no column _file",
+        "data/menu.yaml: menu.json and menu.yaml are all the table menu",
+        "data/read.txt: this kind of file is no table",
+        "data/posts/deep: a folder within the folder of a table is not read",
+        "data/broken.json:2:8: expected value",
+        "data/secret.csv: the link leads out of the folder data",
+        "data/folder: the link leads out of the folder data",
+    ] {
+        assert!(said.contains(expected), "{expected} is not in:\n{said}");
+    }
+    assert!(!said.contains("hidden"), "{said}");
+    // The site runs all the same, and the table that is not the files' stays as it is.
+    let site = TestSite::open(dir, SiteOptions::default());
+    let count: i64 = site
+        .foreign()
+        .query_row("select count(*) from article", [], |row| row.get(0))
+        .unwrap();
+    assert_eq!(count, 2);
+}
+
+#[test]
+fn values_that_do_not_fit_the_table_are_errors_of_the_check() {
+    let dir = support::folder(&[
+        (
+            "migrations/0002_data_rates.sql",
+            "create table rates (id integer primary key, rate real, _file text not null);",
+        ),
+        ("data/rates.csv", "id,rate\n1,1.5\n2,n/a\n"),
+    ]);
+    let said = found(dir.path());
+    assert!(
+        said.contains(
+            "data/rates.csv:3:1: rate is \"n/a\", not a number\n  hint: correct the file"
+        ),
+        "{said}"
+    );
+    let config = Config::read(dir.path()).unwrap();
+    let site = Site::open(dir.path(), &config, SiteOptions::default()).unwrap();
+    site.stop();
+}
+
+/// The files of the manual's blog, each named before its text.
+fn blog() -> Vec<(&'static str, &'static str)> {
+    const MANUAL: &str = include_str!("../../../../docs/reference/data.md");
+    let (_, blog) = MANUAL.split_once("## A blog of Markdown files").unwrap();
+    let mut files = Vec::new();
+    for piece in blog.split("`:\n\n```").collect::<Vec<_>>().windows(2) {
+        let name = piece[0].rsplit('`').next().unwrap();
+        let (_, text) = piece[1].split_once('\n').unwrap();
+        let (text, _) = text.split_once("```").unwrap();
+        files.push((name, text));
+    }
+    files
+}
+
+#[test]
+fn the_blog_of_the_manual_works() {
+    let files = blog();
+    assert_eq!(files.len(), 7, "{files:?}");
+    let dir = support::folder(&files);
+    assert_eq!(pinned(dir.path()), ["migrations/0002_data_posts.sql"]);
+    let site = TestSite::open(dir, SiteOptions::default());
+    assert!(
+        site.get("/")
+            .body
+            .contains("<a href=\"/posts/hello\">Hello</a> 2026-01-31")
+    );
+    assert!(
+        site.get("/posts/hello")
+            .body
+            .contains("<p>The <strong>body</strong> of a post.")
+    );
+    assert!(site.get("/tags/first").body.contains("/posts/hello"));
+    let beside = site.dir.path().join("data/posts/next.md");
+    fs::write(beside, "---\ntitle: Next\ntags: [first, new]\n---\nText\n").unwrap();
+    site.until("the new post is there", || {
+        site.get("/tags/new").body.contains("Next")
+    });
+}

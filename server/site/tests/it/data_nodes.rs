@@ -1,0 +1,103 @@
+//! Files as tables with several nodes on one PostgreSQL.
+
+use std::{fs, thread, time::Duration};
+
+use millpond_site::SiteOptions;
+
+use crate::{postgres, support::TestSite};
+
+const RATES: &str =
+    "create table rate (id integer primary key, name text not null, _file text not null);
+    alter publication millpond add table rate;";
+
+/// A folder with its own version of the file.
+fn node(database: &lab_pgtest::Database<'static>, name: &str) -> tempfile::TempDir {
+    let dir = postgres::folder(
+        database,
+        &[
+            ("migrations/0002_data_rate.postgres.sql", RATES),
+            ("data/rate.csv", &format!("id,name\n1,{name}\n")),
+            (
+                "pages/rate.sql",
+                "-- name: rate :one?\nselect name from rate where id = 1;\n",
+            ),
+            ("pages/rate.html", "{{ rate.name if rate else 'none' }}"),
+        ],
+    );
+    // The next file is younger by more than the clock of the file system tells apart.
+    thread::sleep(Duration::from_millis(20));
+    dir
+}
+
+fn shows(site: &TestSite, name: &str) {
+    site.until(&format!("the page shows {name}"), || {
+        site.get("/rate").body == name
+    });
+}
+
+#[test]
+fn of_several_versions_of_a_file_the_newest_wins_and_no_two_nodes_take_turns() {
+    let database = postgres::database();
+    let (old, new) = (node(&database, "old"), node(&database, "new"));
+    let new = TestSite::open(new, SiteOptions::default());
+    shows(&new, "new");
+    // A node with an older version starts, as in a deployment.
+    let old = TestSite::open(old, SiteOptions::default());
+    shows(&old, "new");
+    let applied = |site: &TestSite| {
+        shows(site, "new");
+        let mut client = postgres::client(&database);
+        let read = "select hash || version || applied_at from _millpond_data";
+        client.query_one(read, &[]).unwrap().get::<_, String>(0)
+    };
+    let before = applied(&old);
+    let (old, new) = (old.restart(&[]), new.restart(&[]));
+    assert_eq!(applied(&old), before);
+    assert_eq!(applied(&new), before);
+    // What a running node sees change is newer.
+    fs::write(old.dir.path().join("data/rate.csv"), "id,name\n1,edited\n").unwrap();
+    shows(&old, "edited");
+    shows(&new, "edited");
+    let new = new.restart(&[]);
+    shows(&new, "edited");
+    // An older file is applied once it is touched.
+    let path = new.dir.path().join("data/rate.csv");
+    let text = fs::read(&path).unwrap();
+    thread::sleep(Duration::from_millis(20));
+    let new = new.restart(&[("data/rate.csv", str::from_utf8(&text).unwrap())]);
+    shows(&new, "new");
+    shows(&old, "new");
+    // A removed file stays removed where another node still has it.
+    fs::remove_file(new.dir.path().join("data/rate.csv")).unwrap();
+    shows(&new, "none");
+    let old = old.restart(&[]);
+    shows(&old, "none");
+}
+
+#[test]
+fn nodes_that_start_together_apply_a_file_once() {
+    let database = postgres::database();
+    let nodes: Vec<_> = (0..4).map(|_| node(&database, "same")).collect();
+    let sites: Vec<_> = thread::scope(|scope| {
+        let open = |dir| {
+            scope.spawn(|| {
+                TestSite::open(dir, SiteOptions::default())
+                    .dir
+                    .path()
+                    .to_owned()
+            })
+        };
+        let started: Vec<_> = nodes.into_iter().map(open).collect();
+        started
+            .into_iter()
+            .map(|site| site.join().unwrap())
+            .collect()
+    });
+    assert_eq!(sites.len(), 4);
+    let mut client = postgres::client(&database);
+    let count: i64 = client
+        .query_one("select count(*) from rate", &[])
+        .unwrap()
+        .get(0);
+    assert_eq!(count, 1);
+}
