@@ -25,8 +25,8 @@ use crate::{
     rules::shadowed,
     uploads,
 };
-use partials::ShownQueries;
 pub use files::{missing_tables, write_migrations};
+use partials::ShownQueries;
 use sqlite::check_sqlite;
 
 mod forms;
