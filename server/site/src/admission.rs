@@ -27,6 +27,11 @@ pub(crate) struct Admission {
 }
 
 impl Admission {
+    /// True if the session that admitted the client has ended at `now`.
+    pub(crate) fn is_over(&self, now: Boottime) -> bool {
+        self.end.is_some_and(|end| end.is_over(now))
+    }
+
     /// Both together.
     pub(crate) fn and(self, other: Self) -> Self {
         Self {

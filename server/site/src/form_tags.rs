@@ -23,6 +23,7 @@ pub(crate) struct FormTag<'t> {
 pub(crate) fn forms(text: &str) -> Vec<FormTag<'_>> {
     let lower = text.to_ascii_lowercase();
     let begins = lower.match_indices("<form").map(|(at, _)| at);
+    let begins = begins.filter(|at| !in_html_comment(text, *at));
     let forms = begins.filter_map(|at| {
         let Some(Piece::Start(tag)) = Tags::new(&text[at..]).next() else {
             return None;
@@ -47,6 +48,13 @@ pub(crate) fn forms(text: &str) -> Vec<FormTag<'_>> {
         })
     });
     forms.collect()
+}
+
+fn in_html_comment(text: &str, at: usize) -> bool {
+    let before = &text[..at];
+    before
+        .rfind("<!--")
+        .is_some_and(|start| !before[start..].contains("-->"))
 }
 
 impl<'t> FormTag<'t> {
@@ -124,6 +132,9 @@ mod tests {
         assert!(first.is_whole("") && first.password(|_| false).is_none());
         assert_eq!((&*second.method, &second.action), ("get", &None));
         assert_eq!(second.password(|_| false), Some("secret"));
+        let hidden =
+            forms("<!-- <form action='/old'><input type=password></form> --><form></form>");
+        assert!(hidden.len() == 1 && hidden[0].action.is_none());
         let harmless = forms("<form><input id=q><input type=checkbox name=has_password></form>");
         assert_eq!(harmless[0].password(|name| name.contains("pass")), None);
         let macros = forms("<form>{{ field('title') }}</form>");

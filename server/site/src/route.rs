@@ -105,6 +105,16 @@ impl Pattern {
     }
 }
 
+/// The address of the page whose file is `stem`, with parameters as the file's name has them.
+pub(crate) fn address_of(stem: &str) -> String {
+    let path = match stem.rsplit_once('/') {
+        Some((folder, "index")) => folder,
+        None if stem == "index" => "",
+        _ => stem,
+    };
+    format!("/{path}")
+}
+
 impl std::fmt::Display for Pattern {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         if self.segments.is_empty() {
@@ -217,6 +227,15 @@ mod tests {
                 .unwrap();
         }
         router
+    }
+
+    #[test]
+    fn only_a_whole_name_is_index() {
+        let of = |stem| address_of(stem);
+        assert_eq!(
+            [of("index"), of("topics/index"), of("reindex"), of("a/[id]")],
+            ["/", "/topics", "/reindex", "/a/[id]"]
+        );
     }
 
     #[test]

@@ -10,6 +10,7 @@ use crate::{
     methods::WriteMethod,
     page::{Endpoint, Form},
     params::Param,
+    route::address_of,
     suggest::closest,
     template::{file_of, sources},
 };
@@ -41,8 +42,7 @@ fn of_form(
     form: &FormTag<'_>,
     text: &str,
 ) -> Option<Remark> {
-    let own = own.map(|stem| format!("/{}", stem.strip_suffix("index").unwrap_or(stem)));
-    let action = form.action.clone().or(own)?;
+    let action = form.action.clone().or(own.map(address_of))?;
     let target = action.split('#').next()?;
     let (place, query) = target.split_once('?').unwrap_or((target, ""));
     let is_of_site = place.starts_with('/') && !place.starts_with("//");

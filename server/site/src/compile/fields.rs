@@ -12,6 +12,7 @@ use crate::{
     markup::{VALUE, address, attribute, misfit, without_comments},
     methods::WriteMethod,
     params::Param,
+    route::address_of,
     suggest::closest,
     template,
 };
@@ -167,10 +168,7 @@ fn receiver<'p>(pages: &'p Pages, tag: &TagText<'_>, stem: Option<&str>) -> Opti
     let method = attribute(tag, "method").unwrap_or("get");
     let action = match attribute(tag, "action") {
         Some(action) => address(action)?,
-        None => {
-            let stem = stem?;
-            format!("/{}", stem.strip_suffix("index").unwrap_or(stem))
-        }
+        None => address_of(stem?),
     };
     let place = action.split(['?', '#']).next()?.replace(VALUE, "1");
     let place = path::normalize(&place).ok()?;

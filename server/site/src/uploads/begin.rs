@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use base_clock::Boottime;
 use millpond_http::{BodyHandling, BodyReceiver, Reply, Request, Response, path};
 
 use super::UploadReceiver;
@@ -140,7 +141,11 @@ impl BodyReceiver for WithFields {
             path,
             admission,
         } = *self;
-        let reply = admission.apply(receiver.finish(request));
+        let reply = match admission.is_over(Boottime::now()) {
+            true => receiver.refuse_late(),
+            false => receiver.finish(request),
+        };
+        let reply = admission.apply(reply);
         match &generation.rules {
             Some(rules) => rules.with_fields(&path, reply),
             None => reply,

@@ -60,6 +60,12 @@ pub(crate) struct UploadReceiver {
 }
 
 impl UploadReceiver {
+    /// The answer to a body that took longer than the session that admitted its sender lasted.
+    pub(super) fn refuse_late(&self) -> Reply {
+        let sentence = "You were signed out while the form was sent.";
+        self.submission.refuse(403, sentence).into()
+    }
+
     /// Begins with a form whose head is there: or refuses it.
     pub(crate) fn begin(
         submission: Submission,
@@ -170,8 +176,7 @@ impl BodyReceiver for UploadReceiver {
         // The body may have taken longer than the session lasted.
         let session = self.submission.session.as_ref();
         if session.is_some_and(|session| session.expiry().is_over(Boottime::now())) {
-            let sentence = "You were signed out while the form was sent.";
-            return self.submission.refuse(403, sentence).into();
+            return self.refuse_late();
         }
         let Some(gathered) = self.gathered else {
             return self.submission.refuse_upload(&broken()).into();
