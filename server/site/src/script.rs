@@ -98,8 +98,7 @@ const DIRECTIVES: &[&str] = &[
 ];
 
 impl Script {
-    /// Reads the text of a `.sql` file.
-    /// Reads a file of a site in this time zone.
+    /// Reads the text of a `.sql` file of a site in this time zone.
     pub(crate) fn parse_in(file: &Path, text: &str, zone: SiteZone) -> Result<Self, Problem> {
         let mut script = Self::parse(file, text)?;
         for declared in &mut script.params {
@@ -110,7 +109,8 @@ impl Script {
         Ok(script)
     }
 
-    fn parse(file: &Path, text: &str) -> Result<Self, Problem> {
+    /// Reads the text of a `.sql` file.
+    pub(crate) fn parse(file: &Path, text: &str) -> Result<Self, Problem> {
         let mut script = Self::default();
         let mut offset = 0;
         for (index, raw) in text.split_inclusive('\n').enumerate() {

@@ -20,8 +20,6 @@ use crate::{
     compress::Compressor,
     core::{Core, Generation},
     data::{DataFiles, Inbox},
-    dialect::Dialect,
-    folder::migrations,
     known_migrations::KnownMigrations,
     log::Log,
     opening,
