@@ -303,7 +303,7 @@ fn the_sites_own_error_page_is_shown_within_the_developers() {
     let mut join = || {
         connection.send(format!(
             "POST /join HTTP/1.1\r\nHost: {host}\r\n{PAGE}\r\nAccept-Encoding: gzip\r\n\
-             Content-Type: application/x-www-form-urlencoded\r\nContent-Length: 17\r\n\r\nname=A&password=b"
+             Content-Type: application/x-www-form-urlencoded\r\nContent-Length: 15\r\n\r\nname=A&secret=b"
         ));
         connection.receive()
     };
