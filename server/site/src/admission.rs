@@ -162,7 +162,7 @@ impl Generation {
             }),
             closed => {
                 let behind = self.path_behind(path);
-                let is_api = self.is_api_at(request.method, behind.as_deref().unwrap_or(path));
+                let is_api = self.is_api_at(request, behind.as_deref().unwrap_or(path));
                 Err(self.turn_away(request, closed, session.is_some(), is_api))
             }
         }
@@ -186,16 +186,16 @@ impl Generation {
         Some(self.place_of(&path).to_owned())
     }
 
-    /// Whether what is at a path is for programs.
-    fn is_api_at(&self, method: &str, path: &str) -> bool {
+    /// Whether what is at a path answers this client as a program.
+    fn is_api_at(&self, request: &Request<'_>, path: &str) -> bool {
         let Some(found) = self.pages.router.find(path) else {
             return false;
         };
         let endpoint = &self.pages.endpoints[found.page];
-        let form = WriteMethod::of(method).and_then(|method| endpoint.form(method));
+        let form = WriteMethod::of(request.method).and_then(|method| endpoint.form(method));
         match (form, &endpoint.page) {
             (Some(form), _) => !form.is_for_people(),
-            (None, Some(page)) => !page.is_for_people(),
+            (None, Some(page)) => page.is_api_for(request),
             (None, None) => endpoint.is_api(),
         }
     }

@@ -218,7 +218,7 @@ impl Generation {
         request: &Request<'_>,
         extra: Bytes,
     ) -> Response {
-        let is_api = !page.is_for_people();
+        let is_api = page.is_api_for(request);
         match value {
             Cached::Page(prepared) => prepared.respond(request, extra),
             Cached::Missing => self.missing(request, is_api, extra),

@@ -1,7 +1,14 @@
-//! The names that visitors give to files.
+//! The names of files: which are passed over in a site's folder, and those that visitors give.
 
 /// Characters of a name that are kept.
 const MOST_CHARACTERS: usize = 100;
+
+/// Whether a file or folder of this name is no part of a site: it is hidden, or a copy that an
+/// editor keeps beside the file (`page.html~`, and `#page.html#` while it is edited).
+pub(crate) fn is_passed_over(name: &[u8]) -> bool {
+    let is_autosave = name.len() > 1 && name.starts_with(b"#") && name.ends_with(b"#");
+    name.starts_with(b".") || name.ends_with(b"~") || is_autosave
+}
 
 /// The name that a visitor gave, without a path and without what could mislead or break a line: to
 /// be shown, and to be the name of a download. Empty if nothing of it is left.

@@ -13,6 +13,7 @@ use millpond_db::Migration;
 use crate::{
     Problem,
     dialect::{Dialect, Text},
+    file_name::is_passed_over,
     locale::Formats,
 };
 
@@ -146,8 +147,7 @@ fn walk(
             ));
             continue;
         };
-        // Editors keep hidden files and backups in the same folder.
-        if name.starts_with('.') || name.ends_with('~') {
+        if is_passed_over(name.as_bytes()) {
             continue;
         }
         let path = if below.is_empty() {

@@ -11,6 +11,7 @@ use std::{
 };
 
 use millpond_db as db;
+use millpond_http::Request;
 
 use crate::{
     config::show_time,
@@ -21,6 +22,7 @@ use crate::{
     page_bytes::PageBytes,
     page_type::PageType,
     params::Param,
+    problem_details::names_html,
     route::Pattern,
     script::Rows,
     session::Needs,
@@ -92,10 +94,21 @@ pub(crate) struct Page {
 }
 
 impl Page {
-    /// True if a visitor without access is redirected to the sign-in page. A program gets 403, and
-    /// all its errors as JSON.
+    /// True if a visitor without access may be redirected to the sign-in page: if the page has a
+    /// template, or is a download.
     pub(crate) fn is_for_people(&self) -> bool {
-        self.template.is_some()
+        self.template.is_some() || self.is_download()
+    }
+
+    /// Whether the page gives a file, which people and programs ask for alike.
+    fn is_download(&self) -> bool {
+        self.template.is_none() && (self.bytes.is_some() || self.page_type.is_csv())
+    }
+
+    /// Whether this client gets its errors as a program does: as JSON, and 401 in place of a
+    /// redirect. A browser that is led to a download names HTML among what it takes.
+    pub(crate) fn is_api_for(&self, request: &Request<'_>) -> bool {
+        self.template.is_none() && !(self.is_download() && names_html(request))
     }
 
     /// The query whose statement an error is about.

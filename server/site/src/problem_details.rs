@@ -122,6 +122,12 @@ pub(crate) fn wants_json(request: &Request<'_>, is_api: bool) -> bool {
     }
 }
 
+/// Whether a client names HTML among what it takes, as a browser does that goes to a page.
+pub(crate) fn names_html(request: &Request<'_>) -> bool {
+    let (weight, exactness) = preference(request, "text/html");
+    weight > 0 && exactness == 2
+}
+
 /// How much a client wants a media type by its `Accept` (RFC 9110 section 12.5.1): the weight in
 /// thousandths, then how exactly it is named. *Counterexample* by the weight alone: `Accept:
 /// application/json, */*`, which many clients send who cannot read HTML.

@@ -94,7 +94,8 @@ impl SiteService {
         let Some(page) = &generation.pages.endpoints[found.page].page else {
             return not_taken_here(generation, found, request).into();
         };
-        let session = match self.enter(generation, &page.needs, page.is_for_people(), request) {
+        let is_api = || page.is_api_for(request);
+        let session = match self.enter(generation, &page.needs, is_api, request) {
             Ok(session) => session,
             Err(refused) => return refused.into(),
         };
@@ -159,7 +160,7 @@ impl SiteService {
         &self,
         generation: &Generation,
         needs: &Needs,
-        is_for_people: bool,
+        is_api: impl FnOnce() -> bool,
         request: &Request<'_>,
     ) -> Result<Option<Session>, Response> {
         if needs.is_none() {
@@ -168,7 +169,7 @@ impl SiteService {
         let session = generation.sessions.of(request);
         match needs.gate(session.as_ref()) {
             Gate::Open => Ok(session),
-            closed => Err(generation.turn_away(request, closed, session.is_some(), !is_for_people)),
+            closed => Err(generation.turn_away(request, closed, session.is_some(), is_api())),
         }
     }
 
@@ -288,10 +289,10 @@ impl SiteService {
         let checked = guarded(generation, request)
             .and_then(|()| BodyKind::of(request, method))
             .and_then(|kind| form::preconditions(request, endpoint.page.is_some()).map(|()| kind));
-        let is_for_people = form.is_for_people();
-        let body_kind = checked
-            .map_err(|refused| refused.answer(generation, method, request, !is_for_people))?;
-        let session = self.enter(generation, &form.needs, is_for_people, request)?;
+        let is_api = !form.is_for_people();
+        let body_kind =
+            checked.map_err(|refused| refused.answer(generation, method, request, is_api))?;
+        let session = self.enter(generation, &form.needs, || is_api, request)?;
         Ok(Submission {
             session,
             core: self.core.clone(),
@@ -488,7 +489,7 @@ fn not_taken(
     request: &Request<'_>,
     bad: &BadParam,
 ) -> Response {
-    let is_api = !page.is_for_people();
+    let is_api = page.is_api_for(request);
     if bad.is_in_path {
         return generation.missing(request, is_api, Bytes::new());
     }

@@ -17,6 +17,7 @@ use crate::{
     render::RenderedForm,
     session::{Flash, Gate},
     submit::Submission,
+    uploads::with_fields,
     visitor::Visitor,
 };
 
@@ -60,7 +61,9 @@ impl Submission {
             .field("Cache-Control", "private, no-store")
             .field("Cache-Status", "millpond; fwd=bypass; detail=form")
             .field("X-Content-Type-Options", "nosniff");
-        Some(response.body(body.clone()))
+        // The form's own path adds its fields to all of its answers.
+        let response = response.body(body.clone());
+        Some(with_fields(&self.generation, back.path(), response))
     }
 
     /// The page, asked for as the visitor would ask for it.

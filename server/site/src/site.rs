@@ -163,6 +163,7 @@ impl Site {
         let log = Arc::new(Log::new(options.log));
         let limits = UploadLimits {
             text: config.limits.body,
+            drain: config.limits.progress_timeout,
             ..config.uploads.clone()
         };
         let uploads = Uploads::new(dir, limits, log.clone());

@@ -151,10 +151,12 @@ pub(crate) fn environment(
     let mut problems = Vec::new();
     for (name, source) in sources {
         let given = rewritten(name, source);
-        if environment.add_template_owned(name.clone(), given).is_err()
-            && let Err(error) = environment.add_template_owned(name.clone(), source.clone())
-        {
-            problems.push(syntax_problem(name, source, &error));
+        if let Err(of_given) = environment.add_template_owned(name.clone(), given) {
+            let parsed = environment.add_template_owned(name.clone(), source.clone());
+            problems.extend(match parsed {
+                Err(error) => Some(syntax_problem(name, source, &error)),
+                Ok(()) => operators::too_deep(name, &of_given),
+            });
         }
         problems.extend(missing_references(name, source, sources));
         problems.extend(unescaped_references(name, source));

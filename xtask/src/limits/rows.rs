@@ -498,10 +498,13 @@ pub(super) const ROWS: [Row; 71] = [
         past: "413; 400",
     },
     Row {
-        what: "what is read and thrown away of files that a form does not take, to lead the visitor back",
-        amount: "{}",
-        places: &[constant("server/site/src/uploads", "THROWN_AWAY", Bytes)],
-        past: "413",
+        what: "what is read and thrown away of files that a form does not take, to lead the visitor back; for how long",
+        amount: "{}; {}",
+        places: &[
+            constant("server/site/src/uploads", "THROWN_AWAY", Bytes),
+            request("progress_timeout", Time),
+        ],
+        past: "413; what the file is refused with (413, 415 or 400)",
     },
     Row {
         what: "values of a parameter that is a list; of these, those whose rows count one by one",

@@ -711,7 +711,7 @@ pub(super) const KEYS: [Key; 56] = [
         default: Some("\"30s\""),
         example: "\"30s\"",
         about: "How long a request body may stand still (then 408), or a response that the client does not read (then the \
-                connection is closed).",
+                connection is closed). A form with a [file that is not taken](site.md#uploads) is read further for so long.",
     },
     Key {
         section: "limits",

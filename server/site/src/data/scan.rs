@@ -11,7 +11,7 @@ use std::{
 use millpond_data::{Format, table_name};
 
 use super::FOLDER;
-use crate::Problem;
+use crate::{Problem, file_name::is_passed_over};
 
 /// A file of one state: another inode, size or time is another state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -161,7 +161,7 @@ impl FolderScan {
                 );
                 continue;
             };
-            if !name.starts_with('.') && !name.ends_with('~') {
+            if !is_passed_over(name.as_bytes()) {
                 entries.push((format!("{below}{name}"), entry.path()));
             }
         }

@@ -4,6 +4,7 @@
 //! With null they give null, as SQL does. What cannot be calculated is null, too, and a note for
 //! the owner.
 
+use std::fmt::{self, Write as _};
 use std::sync::{Arc, LazyLock};
 
 use minijinja::{
@@ -131,7 +132,11 @@ fn binary(state: &mut State, at: usize, left: &Value, right: &Value) -> Result<V
     let calculated = COMPILED[at].eval(operands);
     let calculated = calculated.map_err(|error| {
         let why = error.detail().unwrap_or_default().to_owned();
-        cannot(&format!("{left:.40?} {sign} {right:.40?} ({why})"))
+        cannot(&format!(
+            "{} {sign} {} ({why})",
+            beginning(left),
+            beginning(right)
+        ))
     });
     let otherwise = match sign {
         "in" => Otherwise::False,
@@ -164,6 +169,28 @@ fn whole(sign: &str, left: &Value, right: &Value) -> Option<Value> {
         _ => return None,
     };
     Some(Value::from(result))
+}
+
+/// Characters of a value that a note shows.
+const MOST_SHOWN: usize = 40;
+
+/// A value for a note, cut. A value may be large, so what is cut off is not even written.
+fn beginning(value: &Value) -> String {
+    struct Beginning(String);
+    impl fmt::Write for Beginning {
+        fn write_str(&mut self, text: &str) -> fmt::Result {
+            let room = MOST_SHOWN.saturating_sub(self.0.chars().count());
+            let mut characters = text.chars();
+            self.0.extend(characters.by_ref().take(room));
+            match characters.next() {
+                None => Ok(()),
+                Some(_) => Err(fmt::Error),
+            }
+        }
+    }
+    let mut text = Beginning(String::new());
+    let is_cut = write!(text, "{value:?}").is_err();
+    text.0 + if is_cut { "…" } else { "" }
 }
 
 fn cannot(what: &str) -> Error {

@@ -129,15 +129,28 @@ impl Lines {
         }
     }
 
-    /// The response with these lines as well.
+    /// The response with these lines as well, but for those that it has.
     pub(crate) fn add_to(&self, response: Response) -> Response {
         let lines = match &response.extra()[..] {
             b"" => self.plain.clone(),
             HIT => self.with_hit.clone(),
-            other => [other, &self.plain].concat().into(),
+            other => merged(other, &self.plain).into(),
         };
         response.with_extra(lines)
     }
+}
+
+/// Lines, and behind them those of `more` that are none of them. A page that answers a form has the
+/// lines of its own path already.
+fn merged(lines: &[u8], more: &[u8]) -> Vec<u8> {
+    let of = |text: &'_ [u8], line: &[u8]| {
+        text.split_inclusive(|byte| *byte == b'\n')
+            .any(|own| own == line)
+    };
+    let more = more.split_inclusive(|byte| *byte == b'\n');
+    let new = more.filter(|line| !of(lines, line));
+    let new: Vec<&[u8]> = new.collect();
+    [lines, &new.concat()].concat()
 }
 
 #[cfg(test)]
@@ -165,5 +178,17 @@ mod tests {
         }
         assert!(check_field("Content-Security-Policy", "default-src 'self'; img-src *").is_ok());
         assert!(check_field("X-Empty", "").is_ok());
+    }
+
+    #[test]
+    fn a_line_stands_once() {
+        let merged = |lines: &str, more: &str| {
+            String::from_utf8(merged(lines.as_bytes(), more.as_bytes())).unwrap()
+        };
+        assert_eq!(
+            merged("A: 1\r\nB: 2\r\n", "B: 2\r\nA: 12\r\n"),
+            "A: 1\r\nB: 2\r\nA: 12\r\n"
+        );
+        assert_eq!(merged("", "A: 1\r\n"), "A: 1\r\n");
     }
 }

@@ -5,7 +5,7 @@ use std::io::{self, ErrorKind};
 use std::path::{Component, Path, PathBuf};
 
 use super::stamp::Stamp;
-use crate::problem::Problem;
+use crate::{file_name::is_passed_over, problem::Problem};
 
 /// Names looked at in all. Links may make a small folder look like a large one.
 const MAX_NAMES: usize = 100_000;
@@ -137,7 +137,8 @@ impl Scan<'_> {
 
     fn entry(&mut self, entry: &DirEntry, url: &str, shown: &Path) -> Result<(), Problem> {
         let name = entry.file_name();
-        let is_served = |name: &&str| !name.starts_with('.') || (url == "/" && *name == WELL_KNOWN);
+        let is_served =
+            |name: &&str| !is_passed_over(name.as_bytes()) || (url == "/" && *name == WELL_KNOWN);
         let Some(name) = name.to_str().filter(is_served) else {
             return Ok(());
         };
@@ -191,7 +192,7 @@ impl Scan<'_> {
         target
             .components()
             .skip_while(|part| root.next() == Some(*part))
-            .any(|part| part.as_os_str().as_encoded_bytes().starts_with(b"."))
+            .any(|part| is_passed_over(part.as_os_str().as_encoded_bytes()))
     }
 
     /// Whether the target of a link is not hidden in the folder, and not outside of it if that is
@@ -207,7 +208,7 @@ impl Scan<'_> {
             parts.next();
         }
         parts.all(|part| {
-            matches!(part, Component::Normal(name) if !name.as_encoded_bytes().starts_with(b"."))
+            matches!(part, Component::Normal(name) if !is_passed_over(name.as_encoded_bytes()))
         })
     }
 }

@@ -1,21 +1,30 @@
 //! Operators of templates that never fail: `{{ row.n + 1 }}` with a null prints nothing.
 //!
 //! The engine has one meaning of `+`, which is an error for null. So it is given each template with
-//! calls of filters in the place of operators: `((row.n)|__add(1))`. What was put in stands between
-//! form feeds, so that errors have the places and texts of the owner's file ([`written`]).
+//! calls of filters in the place of operators: `(row.n)|__add(1)`. A filter binds more tightly than
+//! any operator, so no brackets are needed around the call, and a sum of many parts is not nested.
+//! What was put in stands between form feeds, so that errors have the places and texts of the
+//! owner's file ([`written`]).
 
 use std::ops::Range;
 
-use minijinja::machinery::{
-    self, Span, Token,
-    ast::{BinOp, BinOpKind, Expr, Slice, UnaryOpKind},
+use minijinja::{
+    Error,
+    machinery::{
+        self, Span, Token,
+        ast::{BinOp, BinOpKind, Expr, Slice, UnaryOpKind},
+    },
 };
 
 use super::{
+    file_of,
     syntax::{visit_loops, visit_stmt},
     syntax_config,
 };
-use crate::filters::operators::{BINARY, BOUND, EACH, NEG, NOT_IN, SLICED, STEP};
+use crate::{
+    Problem,
+    filters::operators::{BINARY, BOUND, EACH, NEG, NOT_IN, SLICED, STEP},
+};
 
 /// What stands before and behind all that is put in.
 const MARK: char = '\u{c}';
@@ -23,14 +32,18 @@ const MARK: char = '\u{c}';
 /// What is put in.
 #[derive(Clone, Copy, Debug)]
 enum InsertedText {
-    /// Begins a value.
-    Open,
-    /// Ends the second value of an operator.
+    /// Begins the first value of an operator.
+    First,
+    /// Ends the second one.
     Close,
+    /// Begins a value of which a filter is called.
+    Open,
     /// Ends a value, of which this filter is called.
     Filter(&'static str),
     /// In the place of an operator: what is before it goes to this filter, with what follows.
     Operator(&'static str),
+    /// The same behind an operator, whose call needs no brackets.
+    NextOperator(&'static str),
     /// In the place of `in` behind `not`.
     Blank,
     /// In the place of a minus sign: begins its value.
@@ -40,10 +53,12 @@ enum InsertedText {
 impl InsertedText {
     fn text(self) -> String {
         match self {
+            Self::First => "(".to_owned(),
+            Self::Close => ")".to_owned(),
             Self::Open => "((".to_owned(),
-            Self::Close => "))".to_owned(),
             Self::Filter(name) => format!(")|{name})"),
             Self::Operator(name) => format!(")|{name}("),
+            Self::NextOperator(name) => format!("|{name}("),
             Self::Blank => " ".to_owned(),
             Self::Minus => "( (".to_owned(),
         }
@@ -55,7 +70,8 @@ impl InsertedText {
             " " => "in",
             "( (" => "-",
             _ => match text
-                .strip_prefix(")|")
+                .trim_start_matches(')')
+                .strip_prefix('|')
                 .and_then(|text| text.strip_suffix('('))
             {
                 Some(NOT_IN) => "not",
@@ -128,6 +144,23 @@ pub(crate) fn written(given: &str, place: usize) -> (String, usize) {
     (text, found.unwrap_or(end))
 }
 
+/// The problem of a template that the engine takes as its owner has written it, and not as it is
+/// [rewritten]: operators within brackets stand a level deeper then, and the engine reads 150
+/// levels.
+pub(super) fn too_deep(name: &str, error: &Error) -> Option<Problem> {
+    let detail = error.detail().unwrap_or_default();
+    if !detail.contains("recursion") {
+        return None;
+    }
+    let message = "an expression has operators within too many brackets";
+    let problem = Problem::new(file_of(name), message);
+    let problem = match error.line() {
+        Some(line) => problem.at(line, 1),
+        None => problem,
+    };
+    Some(problem.hint("give parts of it names with {% set part = … %}"))
+}
+
 struct Edits<'s> {
     tokens: Vec<(Token<'s>, Span)>,
     edits: Vec<Edit>,
@@ -148,36 +181,55 @@ impl<'s> Edits<'s> {
     }
 
     fn binary(&mut self, op: &BinOp<'s>, expr: &Expr<'s>) {
+        let follows = match &op.left {
+            Expr::BinOp(left) => {
+                let is_bare = self.token_behind(&op.left) == self.first_token_behind(&op.left);
+                is_bare && self.signs(left, InsertedText::Operator).is_some()
+            }
+            _ => false,
+        };
+        let operator = match follows {
+            true => InsertedText::NextOperator,
+            false => InsertedText::Operator,
+        };
+        let Some(replaced) = self.signs(op, operator) else {
+            return;
+        };
+        if !follows {
+            let rank = (1, self.count());
+            let start = self.start_of(expr);
+            self.push(start..start, rank, InsertedText::First);
+        }
+        self.close(range(expr.span()).1, InsertedText::Close);
+        for ((from, to), piece) in replaced {
+            self.replace(from..to, piece);
+        }
+    }
+
+    /// What stands in the place of the signs of an operator; none if it stays as it is.
+    fn signs(
+        &self,
+        op: &BinOp<'s>,
+        operator: impl Fn(&'static str) -> InsertedText,
+    ) -> Option<Vec<((usize, usize), InsertedText)>> {
         let is_in = matches!(op.op, BinOpKind::In);
         let is_sure = matches!(op.right, Expr::List(_) | Expr::Tuple(_) | Expr::Map(_));
-        let Some(sign) = sign(op.op).filter(|_| !(is_in && is_sure)) else {
-            return;
-        };
-        let Some((_, filter)) = BINARY.iter().find(|(known, _)| *known == sign) else {
-            return;
-        };
+        let sign = sign(op.op).filter(|_| !(is_in && is_sure))?;
+        let (_, filter) = BINARY.iter().find(|(known, _)| *known == sign)?;
         let at = self.token_behind(&op.left);
         let next = |at: usize| {
             self.tokens
                 .get(at)
                 .map(|(token, span)| (token, range(*span)))
         };
-        let replaced = match (next(at), next(at + 1)) {
+        match (next(at), next(at + 1)) {
             (Some((Token::Ident("not"), not)), Some((Token::Ident("in"), second))) if is_in => {
-                vec![
-                    (not, InsertedText::Operator(NOT_IN)),
-                    (second, InsertedText::Blank),
-                ]
+                Some(vec![(not, operator(NOT_IN)), (second, InsertedText::Blank)])
             }
             (Some((token, place)), _) if is_operator(token, sign) => {
-                vec![(place, InsertedText::Operator(filter))]
+                Some(vec![(place, operator(filter))])
             }
-            _ => return,
-        };
-        self.open(self.start_of(expr));
-        self.close(range(expr.span()).1, InsertedText::Close);
-        for ((from, to), piece) in replaced {
-            self.replace(from..to, piece);
+            _ => None,
         }
     }
 

@@ -225,6 +225,13 @@ impl StoredFiles {
         self.is_kept.store(true, Ordering::Relaxed);
     }
 
+    /// Removes the files now: no transaction will name them.
+    pub(super) fn remove(&mut self) {
+        if std::mem::take(&mut self.is_used) {
+            self.send(Job::Discard(Arc::clone(&self.transfer)));
+        }
+    }
+
     /// The transaction has certainly not happened.
     pub(super) fn discard(&self) {
         self.is_kept.store(false, Ordering::Relaxed);

@@ -10,6 +10,7 @@
 mod begin;
 mod check;
 mod disk;
+mod drain;
 mod names;
 mod receive;
 mod received;
@@ -18,6 +19,7 @@ mod serve;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use base_clock::Boottime;
 
@@ -45,6 +47,8 @@ pub(crate) struct UploadLimits {
     pub(crate) bytes: usize,
     /// Text of one such form, in bytes.
     pub(crate) text: usize,
+    /// How long a form with a file that is not taken is read further.
+    pub(crate) drain: Duration,
 }
 
 /// A file that a form takes.
@@ -131,6 +135,7 @@ impl Uploads {
         let receiving = self.receiving.fetch_add(1, Ordering::Relaxed);
         let mut permit = UploadPermit {
             uploads: Arc::clone(self),
+            is_counted: true,
             bytes: 0,
             memory: 0,
         };
@@ -142,9 +147,11 @@ impl Uploads {
     }
 }
 
-/// Counts a form that is being received, until this is dropped.
+/// Counts a form that is being received, until this is [released](Self::release) or dropped.
 struct UploadPermit {
     uploads: Arc<Uploads>,
+    /// Whether it is among the forms and the bytes that the limits are about.
+    is_counted: bool,
     bytes: u64,
     memory: usize,
 }
@@ -153,7 +160,7 @@ impl UploadPermit {
     /// The form has `total` bytes.
     fn hold(&mut self, total: u64) -> Result<(), UploadRefusal> {
         let more = total.saturating_sub(self.bytes);
-        if more == 0 {
+        if more == 0 || !self.is_counted {
             return Ok(());
         }
         self.bytes += more;
@@ -175,13 +182,22 @@ impl UploadPermit {
     }
 }
 
+impl UploadPermit {
+    /// Gives the place to another form. `memory` is what of this one stays in memory.
+    fn release(&mut self, memory: usize) {
+        let (uploads, gone) = (&self.uploads, self.memory.saturating_sub(memory));
+        self.memory -= gone;
+        uploads.memory.fetch_sub(gone, Ordering::Relaxed);
+        if std::mem::take(&mut self.is_counted) {
+            uploads.receiving.fetch_sub(1, Ordering::Relaxed);
+            uploads.bytes.fetch_sub(self.bytes, Ordering::Relaxed);
+        }
+    }
+}
+
 impl Drop for UploadPermit {
     fn drop(&mut self) {
-        self.uploads.receiving.fetch_sub(1, Ordering::Relaxed);
-        self.uploads.bytes.fetch_sub(self.bytes, Ordering::Relaxed);
-        self.uploads
-            .memory
-            .fetch_sub(self.memory, Ordering::Relaxed);
+        self.release(0);
     }
 }
 

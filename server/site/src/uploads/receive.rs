@@ -13,6 +13,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 use base_clock::Boottime;
 use bytes::Bytes;
@@ -21,6 +22,7 @@ use multer::{Field, Multipart};
 use parking_lot::Mutex;
 
 use super::disk::{StoredFiles, Transfer};
+use super::drain::{Drain, THROWN_AWAY};
 use super::names::new_name;
 use super::received::{FileContent, ReceivedFile, not_stored};
 use super::{FOLDER, Received, UploadPermit, UploadRefusal, Uploads};
@@ -43,9 +45,6 @@ const LONGEST_HEAD: usize = 32 << 10;
 const LONGEST_BOUNDARY: usize = 200;
 /// What the body may have beside files and text: boundaries and heads of parts.
 const MARGIN: usize = 1 << 20;
-/// What is read and thrown away of files that are not taken, so that the visitor can be led back to
-/// the form.
-const THROWN_AWAY: u64 = 64 << 20;
 
 /// Takes the body of a form with files.
 pub(crate) struct UploadReceiver {
@@ -54,6 +53,7 @@ pub(crate) struct UploadReceiver {
     parsing: Pin<Box<dyn Future<Output = Result<Gathered, UploadRefusal>>>>,
     gathered: Option<Gathered>,
     transfer: Arc<Transfer>,
+    drain: Drain,
     /// Bytes since the parser came further.
     idle_bytes: Rc<Cell<usize>>,
     limit: u64,
@@ -98,7 +98,7 @@ impl UploadReceiver {
         };
         let stored = disk.begin();
         let transfer = Arc::clone(&stored.transfer);
-        let idle_bytes = Rc::new(Cell::new(0));
+        let (idle_bytes, drain) = (Rc::new(Cell::new(0)), Drain::default());
         let pieces = Arc::default();
         let parts = Multipart::new(PieceStream(Arc::clone(&pieces)), boundary);
         let gathering = Gathering {
@@ -107,6 +107,8 @@ impl UploadReceiver {
             most_held,
             idle_bytes: Rc::clone(&idle_bytes),
             most_text: uploads.limits.text,
+            drain: drain.clone(),
+            drain_time: uploads.limits.drain,
             text: 0,
             bytes: 0,
             gathered: Gathered {
@@ -123,6 +125,7 @@ impl UploadReceiver {
             parsing: Box::pin(gathering.all(parts)),
             gathered: None,
             transfer,
+            drain,
             idle_bytes,
             limit,
         })
@@ -132,6 +135,9 @@ impl UploadReceiver {
     fn parse(&mut self) -> Result<(), UploadRefusal> {
         if let Some(failure) = self.transfer.failure() {
             return Err(not_stored(failure));
+        }
+        if let Some(refusal) = self.drain.ended(Boottime::now) {
+            return Err(refusal);
         }
         if self.gathered.is_some() {
             // What follows the last boundary is ignored (RFC 2046 section 5.1.1).
@@ -264,6 +270,8 @@ struct Gathering {
     idle_bytes: Rc<Cell<usize>>,
     most_text: usize,
     text: usize,
+    drain: Drain,
+    drain_time: Duration,
     /// Of all parts so far.
     bytes: u64,
     gathered: Gathered,
@@ -338,6 +346,9 @@ impl Gathering {
             Err(refusal) if refusal.fault.is_some() && self.leads_back => refusal,
             taken => return taken,
         };
+        if !self.drain.is_begun() {
+            self.begin_drain(&refusal);
+        }
         while self.chunk(part).await?.is_some() {}
         let refused = &mut self.gathered.refused;
         let of_field = |known: &UploadRefusal| known.field_name() == refusal.field_name();
@@ -345,6 +356,17 @@ impl Gathering {
             refused.push(refusal);
         }
         Ok(())
+    }
+
+    /// Lets go of all that is held for files.
+    fn begin_drain(&mut self, refusal: &UploadRefusal) {
+        self.drain.begin(refusal, Boottime::now(), self.drain_time);
+        let gathered = &mut self.gathered;
+        for file in &mut gathered.files {
+            file.content = FileContent::Bytes(Vec::new());
+        }
+        gathered.stored.remove();
+        gathered.permit.release(self.text);
     }
 
     async fn whole_file(&mut self, at: usize, part: &mut Field<'_>) -> Result<(), UploadRefusal> {
@@ -386,7 +408,7 @@ impl Gathering {
             let what = format!("is {}{instead}", found.name);
             return refuse(415, flash_kind::TYPE, what);
         };
-        let is_kept = self.gathered.refused.is_empty();
+        let is_kept = !self.drain.is_begun();
         let mut sink = match is_kept {
             true => self.sink(&line.place, kind)?,
             false => FileContent::Bytes(Vec::new()),

@@ -6,6 +6,7 @@ use std::path::Path;
 use notify::event::{EventKind, ModifyKind};
 use notify::{Event, Result};
 
+use crate::file_name::is_passed_over;
 use crate::statics::WELL_KNOWN;
 use crate::uploads::FOLDER;
 
@@ -39,10 +40,11 @@ pub(super) fn meaning(event: &Result<Event>, root: &Path) -> Option<Meaning> {
     matters.then_some(meaning)
 }
 
-/// Ignored are hidden files: version control, editors' backups. Also databases with their journals,
-/// lists of hot pages, and logs, because the server itself writes them all the time. They are not
-/// ignored where they are files to be served, as are watched files outside of the folder. Nothing
-/// in the folder of uploads is watched for: a file there is looked for when it is asked for.
+/// Ignored are hidden files, as those of version control, and editors' copies. Also databases with
+/// their journals, lists of hot pages, and logs, because the server itself writes them all the
+/// time. They are not ignored where they are files to be served, as are watched files outside of
+/// the folder. Nothing in the folder of uploads is watched for: a file there is looked for when it
+/// is asked for.
 fn is_ignored(path: &Path, root: &Path) -> bool {
     let Some(name) = path.file_name().filter(|_| path.starts_with(root)) else {
         return false;
@@ -62,7 +64,7 @@ fn is_ignored(path: &Path, root: &Path) -> bool {
 
 /// Whether nothing of this name is served, wherever it is.
 pub(super) fn is_hidden(name: &OsStr) -> bool {
-    name.as_encoded_bytes().starts_with(b".") && name != WELL_KNOWN
+    is_passed_over(name.as_encoded_bytes()) && name != WELL_KNOWN
 }
 
 /// The endings of SQLite's files.

@@ -429,6 +429,31 @@ fn without_the_line_a_refusal_is_as_before() {
     assert_eq!(site.post("/add", "").status, 400);
 }
 
+/// What has no room in a cookie is shown by the answer to the form, at the form's address: with the
+/// fields that the settings add there, and with those of the page.
+#[test]
+fn the_page_that_answers_a_form_has_the_fields_of_its_own_path() {
+    let settings = "[database]\nurl = \"sqlite:site.db\"\n\
+        [[fields]]\npath = \"/*\"\nset = { \"X-All\" = \"1\" }\n\
+        [[fields]]\npath = \"/edit\"\nset = { \"X-Page\" = \"2\" }\n\
+        [[fields]]\npath = \"/save\"\nset = { \"X-Form\" = \"3\" }\n";
+    let site = TestSite::new(&[
+        ("millpond.toml", settings),
+        ("pages/edit.html", "{{ form.title }}{{ errors.title.kind }}"),
+        (
+            "pages/save.post.sql",
+            "-- param: title text\n-- name: a :exec\ninsert into article (title) values (:title);\n-- invalid: /edit\n-- redirect: /\n",
+        ),
+    ]);
+    let answer = site.post("/save", &format!("title={}", "x".repeat(5_000)));
+    assert_eq!(answer.status, 422);
+    assert!(answer.body.ends_with("xcheck"), "{}", answer.body);
+    for (name, value) in [("x-all", "1"), ("x-page", "2"), ("x-form", "3")] {
+        assert_eq!(answer.field(name), value, "{name}");
+    }
+    assert_eq!(site.get("/edit").field("x-form"), "");
+}
+
 #[test]
 fn check_knows_where_forms_lead_back() {
     let form = |lines: &str| {

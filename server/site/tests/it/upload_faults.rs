@@ -203,6 +203,63 @@ fn what_is_thrown_away_is_bounded() {
     site.until_files(0);
 }
 
+fn limited(limits: &str) -> Served {
+    let settings = format!(
+        "[database]\nurl = \"sqlite:site.db\"\n[cache]\nrefresh_ahead = 0\n[limits]\n{limits}\n"
+    );
+    let files = [FILES, &[("millpond.toml", &*settings)]].concat();
+    Served::with(Kind::Sqlite, &files)
+}
+
+/// The beginning of a form: a title, and a file that is too large and goes on.
+fn begun() -> (Vec<u8>, Vec<u8>) {
+    let large = [PNG, &[7; 5_000]].concat();
+    let sent = body(&[Text("title", "a"), picture(&large)]);
+    let file = sent.len() - large.len() - 9;
+    (sent[..file].to_vec(), sent[file..sent.len() - 9].to_vec())
+}
+
+/// A form of which nothing will be stored lets others come first, however slowly the rest arrives.
+#[test]
+fn a_refused_form_that_is_still_arriving_keeps_no_place() {
+    let site = limited("uploads = 1");
+    let (start, file) = begun();
+    let mut slow = Connection::open(site.address);
+    slow.send(head("/fill", "Content-Length: 1000000"));
+    slow.send(&start);
+    let other = || site.post("/fill", &[Text("title", "b"), picture(PNG)]);
+    site.housed
+        .until("the place is taken", || other().status == 503);
+    slow.send(&file);
+    site.housed.until("another form is received", || {
+        other().field("location") == Some("/fill?done=1")
+    });
+    site.until_files(1);
+}
+
+/// Nor is it read for hours.
+#[test]
+fn a_refused_form_is_read_for_a_bounded_time() {
+    let site = limited("progress_timeout = \"100ms\"");
+    let (start, file) = begun();
+    let mut slow = Connection::open(site.address);
+    slow.send(head("/fill", "Content-Length: 60000000"));
+    slow.send([start, file].concat());
+    let mut stream = slow.stream().try_clone().unwrap();
+    let sender = std::thread::spawn(
+        move || {
+            while std::io::Write::write_all(&mut stream, b"x").is_ok() {}
+        },
+    );
+    let answer = slow.receive();
+    assert_eq!(
+        (answer.status, &*answer.text()),
+        (413, "The file \"picture\" has more than 1 KB.\n")
+    );
+    sender.join().unwrap();
+    site.until_files(0);
+}
+
 /// Where the stream is cut changes nothing.
 #[test]
 fn any_cut_of_a_refused_form_gives_the_same() {

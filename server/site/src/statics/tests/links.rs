@@ -12,6 +12,9 @@ fn what_is_hidden_or_outside_is_not_served() {
         ("a/.well-known/y", b"only in the folder itself"),
         (".well-known/security.txt", b"contact"),
         (".well-known/.hidden", b"secret"),
+        ("x.html~", b"an editor's copy"),
+        ("#x.html#", b"another"),
+        ("old~/x", b"and a folder of them"),
     ]);
     let dir = temp.path().join("static");
     fs::write(temp.path().join("site.db"), "secret").unwrap();
@@ -24,6 +27,7 @@ fn what_is_hidden_or_outside_is_not_served() {
         ("../static-not", "sibling"),
         (".env", "env"),
         ("a/.hidden", "hidden"),
+        ("x.html~", "copy"),
         ("nowhere", "broken"),
         ("self", "self"),
         (".", "circle"),

@@ -146,3 +146,52 @@ fn errors_have_the_places_of_the_owners_file() {
     }
     assert_eq!(rewritten("a", "\u{c}{{ a"), " {{ a");
 }
+
+/// The engine reads 150 levels of brackets and calls.
+#[test]
+fn operators_in_a_row_are_not_nested_and_those_in_brackets_are_limited() {
+    let sum = format!("{{{{ none{} }}}}", " + 1".repeat(500));
+    assert_eq!(printed(&sum), "");
+    let mixed = format!("{{{{ 'a'{} }}}}", " ~ 2 * 3 ~ none ~ 'b'".repeat(100));
+    assert_eq!(printed(&mixed), format!("a{}", "6b".repeat(100)));
+    let problems = |count: usize| {
+        let source = format!(
+            "a\n{{{{ n{}{} }}}}",
+            " + (n".repeat(count),
+            ")".repeat(count)
+        );
+        let sources = BTreeMap::from([("pages/a.html".to_owned(), source)]);
+        let (_, problems) = environment(&sources, Formats::default());
+        let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
+        problems.join("\n")
+    };
+    assert_eq!(problems(30), "");
+    assert_eq!(
+        problems(70),
+        "pages/a.html:2:1: an expression has operators within too many brackets\n  \
+         hint: give parts of it names with {% set part = … %}"
+    );
+}
+
+/// A value may be a megabyte: the note has its beginning.
+#[test]
+fn a_note_has_the_beginning_of_a_value() {
+    let sources = BTreeMap::from([(
+        "pages/a.html".to_owned(),
+        "{{ text - [[text]] }}".to_owned(),
+    )]);
+    let (environment, _) = environment(&sources, Formats::default());
+    let template = environment.get_template("pages/a.html").unwrap();
+    let text = "é".repeat(1 << 20);
+    let (rendered, note) = with_note(|| template.render(minijinja::context! { text }));
+    assert_eq!(rendered.unwrap(), "");
+    let start = "é".repeat(39);
+    let note = note.unwrap();
+    assert!(
+        note.starts_with(&format!(
+            "cannot calculate '{start}… - [['{}… (",
+            &start[..37 * 2]
+        )),
+        "{note}"
+    );
+}
