@@ -10,7 +10,9 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use millpond_access_log::AccessLog;
-use millpond_http::{Limits, Listener, ServerConfig, Stats, WorkerGroup, listen_group, run_worker};
+use millpond_http::{
+    Compressor, Limits, Listener, ServerConfig, Stats, WorkerGroup, listen_group, run_worker,
+};
 use parking_lot::Mutex;
 use rustix::thread::sched_getaffinity;
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -172,6 +174,7 @@ impl ServerSettings {
         let shared = Arc::new(Shared {
             routes,
             pool: BlockingPool::new(self.blocking_threads, self.blocking_queue),
+            compressor: Compressor::start(),
             log,
             whole_body: self.limits.body as u64,
         });

@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use millpond_access_log::{AccessLog, LogLine};
-use millpond_http::{BodyHandling, Reply, Service, path};
+use millpond_http::{BodyHandling, Compressor, Reply, Service, path};
 
 use crate::failure::Failure;
 use crate::handler::{HandlerCall, PageJob, ReadingJob, RequestJob};
@@ -26,6 +26,7 @@ type HttpRequest<'a> = millpond_http::Request<'a>;
 pub(crate) struct Shared {
     pub(crate) routes: Routes,
     pub(crate) pool: Arc<BlockingPool>,
+    pub(crate) compressor: Compressor,
     pub(crate) log: Option<AccessLog>,
     /// The most bytes of a body that is whole.
     pub(crate) whole_body: u64,
