@@ -38,7 +38,8 @@
 //!   which the program has said that it depends on it.
 //!
 //! A long answer is a [`Stream`]: an iterator that is asked for as much as the client takes, so
-//! that a slow client holds neither memory nor a thread.
+//! that a slow client holds little memory and no thread. A function can write one too; that one
+//! holds a thread for as long as its client takes it.
 //!
 //! # What the library does by itself
 //! HTTP/1.1, HTTP/2, pipelining, TLS; HEAD, OPTIONS and 405; conditions, ranges and compression of

@@ -100,7 +100,8 @@ impl Stream {
     }
 
     /// What a function writes, on a thread of the pool. A write waits while the client is 64 KiB
-    /// behind, so **a slow client holds a thread**: use an iterator where one can be had.
+    /// behind, so **a slow client holds a thread**: use an iterator where one can be had. At most
+    /// half of the threads do this or [read bodies](crate::reading) at a time; beyond that 503.
     ///
     /// An error that it returns, or a panic, ends the response so that the client sees that it is
     /// not complete. The end needs no flush.
@@ -319,7 +320,9 @@ fn begin_writer(write: WriteJob, pool: &Arc<BlockingPool>) -> Result<WrittenPiec
         pipe: Arc::clone(&pipe),
         is_complete: false,
     };
+    let permit = pool.hold_for_client().ok_or(PoolFull)?;
     pool.submit(Box::new(move || {
+        let _permit = permit;
         let mut writer = StreamWriter {
             pipe,
             buffer: Vec::new(),

@@ -252,3 +252,35 @@ fn a_stream_that_fails_is_seen_to_be_incomplete() {
         assert!(!bytes.ends_with(b"0\r\n\r\n"), "{path}");
     }
 }
+
+/// Clients that read nothing of what is written for them.
+#[test]
+fn writers_leave_threads_for_others() {
+    let mut routes = kinds(&Gate::default());
+    let endless = |_: &Request| {
+        let write = |out: &mut millpond::StreamWriter| loop {
+            out.write_all(&[b'w'; 1000])?;
+        };
+        Response::stream("text/plain", Stream::writer(write))
+    };
+    routes.get("/endless-writer", quick(endless));
+    let server = settings().blocking_threads(4).serve(routes).unwrap();
+    let mut clients: Vec<_> = (0..2).map(|_| connect(&server)).collect();
+    for client in &mut clients {
+        client.send("GET /endless-writer HTTP/1.1\r\nHost: a\r\n\r\n");
+        assert_eq!(client.receive_head().status, 200);
+    }
+    let refused = get(&server, "/endless-writer");
+    assert_eq!(
+        (refused.status, refused.field("retry-after")),
+        (503, Some("1"))
+    );
+    let expected: String = numbers(10_000).collect();
+    assert!(get(&server, "/from-blocking/10000").text() == expected);
+    // Once one goes, there is room again.
+    clients.pop();
+    let begun = std::time::Instant::now();
+    while get(&server, "/writer/10").status != 200 {
+        assert!(begun.elapsed() < PATIENCE, "the permit does not come back");
+    }
+}
