@@ -73,6 +73,7 @@ mod store;
 mod stored;
 mod stream;
 mod tls;
+mod values;
 
 pub use bytes::Bytes;
 pub use error::{RouteError, StartError};
@@ -90,3 +91,4 @@ pub use routes::Routes;
 pub use server::{ServeError, ServerSettings, ShutdownHandle, WebServer};
 pub use store::{Changes, LookAtSource, Store, StoreSettings, StoreStats};
 pub use stream::{Piece, Stream, StreamWriter};
+pub use values::Values;

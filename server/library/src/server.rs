@@ -1,9 +1,10 @@
 //! A server: listeners, workers, the threads that may block, and their end.
 
-use std::io;
+use std::io::{self, Write as _};
 use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
+use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread::{self, JoinHandle};
@@ -136,6 +137,41 @@ impl ServerSettings {
     pub fn tls(mut self, config: Arc<ServerConfig>) -> Self {
         self.tls = Some(config);
         self
+    }
+
+    /// Serves until SIGTERM or Ctrl-C: all that the `main` of a service needs. If the program has an
+    /// argument, it is the address, before that of [`listen`](ServerSettings::listen). Writes the
+    /// URL to standard output, and why the server does not start, or ended, to standard error.
+    ///
+    /// ```no_run
+    /// use millpond::{Request, Routes, ServerSettings, quick};
+    /// use std::process::ExitCode;
+    ///
+    /// fn main() -> ExitCode {
+    ///     let mut routes = Routes::new();
+    ///     routes.get("/", quick(|_: &Request| "Hello!"));
+    ///     ServerSettings::new().run(routes)
+    /// }
+    /// ```
+    #[must_use]
+    pub fn run(mut self, routes: Routes) -> ExitCode {
+        if let Some(address) = std::env::args().nth(1) {
+            self.listen = address;
+        }
+        match self.run_to_end(routes) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                // A closed standard error is no reason to panic.
+                let _ = writeln!(io::stderr(), "error: {error}");
+                ExitCode::FAILURE
+            }
+        }
+    }
+
+    fn run_to_end(self, routes: Routes) -> Result<(), Box<dyn std::error::Error>> {
+        let server = self.serve(routes)?;
+        let _ = writeln!(io::stdout(), "serving {}", server.url());
+        Ok(server.run_until_signal()?)
     }
 
     /// Starts the server.

@@ -19,6 +19,7 @@ use crate::routes::{FoundRoute, Route, Routes};
 use crate::slot::slot;
 use crate::store::Store;
 use crate::stored::{PageRequest, answer_hit};
+use crate::stream::BegunStream;
 
 type HttpRequest<'a> = millpond_http::Request<'a>;
 
@@ -260,8 +261,10 @@ impl Shared {
             ResponseContent::Empty | ResponseContent::Failure(_) => head.empty(),
             ResponseContent::Bytes(bytes) => head.body(bytes),
             ResponseContent::Stream(stream) => match stream.begin(&self.pool) {
-                Ok(body) => head.streamed(body),
-                Err(_) => self.render(Response::failed(Failure::busy())),
+                BegunStream::Whole(bytes) => head.body(bytes),
+                BegunStream::Streamed(body) => head.streamed(body),
+                BegunStream::Failed => self.render_panic(),
+                BegunStream::Busy => self.render(Response::failed(Failure::busy())),
             },
         }
     }
