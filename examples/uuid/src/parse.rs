@@ -1,16 +1,15 @@
 //! The XML of a request, read as it arrives.
 
-use std::collections::HashMap;
 use std::error::Error;
 use std::io::BufRead;
 
-use millpond::Failure;
+use millpond::{Failure, Values};
 use quick_xml::{Reader, XmlVersion, escape::unescape, events::Event};
 
-use crate::uuids::{Order, order};
+use crate::uuids::{Uuids, order};
 
 /// The orders of a request. No event is longer than a body may be, so memory is bounded.
-pub(crate) fn orders(body: impl BufRead) -> Result<Vec<Order>, Failure> {
+pub(crate) fn orders(body: impl BufRead) -> Result<Vec<Uuids>, Failure> {
     let mut reader = Reader::from_reader(body);
     reader.config_mut().expand_empty_elements = true;
     read(&mut reader).map_err(|error| {
@@ -19,44 +18,41 @@ pub(crate) fn orders(body: impl BufRead) -> Result<Vec<Order>, Failure> {
     })
 }
 
-fn read(reader: &mut Reader<impl BufRead>) -> Result<Vec<Order>, Box<dyn Error>> {
-    let (mut orders, mut values, mut buffer) = (None, HashMap::new(), Vec::new());
-    let (mut name, mut depth) = (String::new(), 0);
+fn read(reader: &mut Reader<impl BufRead>) -> Result<Vec<Uuids>, Box<dyn Error>> {
+    let (mut orders, mut values, mut name) = (None, Values::new(), String::new());
+    let (mut depth, mut buffer) = (0, Vec::new());
+    let is_utf8 = |name: &str| name.eq_ignore_ascii_case("utf-8");
     loop {
         buffer.clear();
-        match (reader.read_event_into(&mut buffer)?, depth) {
-            (Event::Decl(decl), _) if is_utf8(decl.encoding().transpose()?.as_deref()) => {}
-            (Event::Start(tag), 0) if orders.is_none() && tag.name().as_ref() == "request" => {
+        match (depth, reader.read_event_into(&mut buffer)?) {
+            (_, Event::Decl(it)) if it.encoding().transpose()?.is_none_or(|it| is_utf8(&it)) => {}
+            (0, Event::Start(it)) if orders.is_none() && it.name().as_ref() == "request" => {
                 (orders, depth) = (Some(Vec::new()), 1);
             }
-            (Event::Start(tag), 1) if tag.name().as_ref() == "generate-uuid" => {
-                (values, name, depth) = (HashMap::new(), String::new(), 2);
-                for it in tag.attributes().collect::<Result<Vec<_>, _>>()? {
-                    let value = it.normalized_value(XmlVersion::Implicit1_0)?;
-                    values.insert(it.key.as_ref().to_owned(), value.into_owned());
+            (1, Event::Start(it)) if it.name().as_ref() == "generate-uuid" => {
+                (values, depth) = (Values::new(), 2);
+                for it in it.attributes() {
+                    let (it, version) = (it?, XmlVersion::Implicit1_0);
+                    let value = it.normalized_value(version)?.into_owned();
+                    values.push(it.key.as_ref().to_owned(), value);
                 }
             }
-            (Event::End(_), _) => {
-                if depth == 2 {
-                    values.insert("name".to_owned(), std::mem::take(&mut name));
-                    orders.get_or_insert_default().push(order(&values)?);
+            (2, Event::End(_)) => {
+                if !name.is_empty() {
+                    values.push("name", std::mem::take(&mut name));
                 }
-                depth -= 1;
+                orders.get_or_insert_default().push(order(&values)?);
+                depth = 1;
             }
-            (Event::Text(text), 2) => name += &text.xml10_content(),
-            (Event::CData(text), 2) => name += &text.xml10_content(),
-            (Event::GeneralRef(entity), 2) => {
-                name += &unescape(&format!("&{};", &*entity.into_inner()))?;
-            }
-            (Event::Text(text), _) if text.trim_ascii().is_empty() => {}
-            (Event::Comment(_) | Event::PI(_), _) => {}
-            (Event::Eof, 0) if orders.is_some() => return Ok(orders.unwrap_or_default()),
-            (Event::Start(it), _) => Err(format!("<{:.40}> is not expected", it.name().as_ref()))?,
-            (event, _) => Err(format!("{event:.80?} is not expected"))?,
+            (_, Event::End(_)) => depth = 0,
+            (2, Event::Text(it)) => name += &it.xml10_content(),
+            (2, Event::CData(it)) => name += &it.xml10_content(),
+            (2, Event::GeneralRef(it)) => name += &unescape(&format!("&{};", &*it.into_inner()))?,
+            (_, Event::Text(it)) if it.trim_ascii().is_empty() => {}
+            (_, Event::Comment(_) | Event::PI(_)) => {}
+            (0, Event::Eof) if orders.is_some() => return Ok(orders.unwrap_or_default()),
+            (_, Event::Start(it)) => Err(format!("<{:.40}> is not expected", it.name().as_ref()))?,
+            (_, event) => Err(format!("{event:.80?} is not expected"))?,
         }
     }
-}
-
-fn is_utf8(encoding: Option<&str>) -> bool {
-    encoding.is_none_or(|name| name.eq_ignore_ascii_case("utf-8"))
 }

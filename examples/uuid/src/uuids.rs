@@ -1,38 +1,37 @@
 //! What is asked for, and the UUIDs themselves.
 
-use std::collections::HashMap;
-use std::sync::LazyLock;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::iter::{RepeatWith, Take, repeat_with};
+use std::sync::{LazyLock, atomic::AtomicU64, atomic::Ordering};
 
-use millpond::Failure;
+use millpond::{Failure, Values};
 use uuid::{NoContext, Timestamp, Uuid};
 
-/// How many UUIDs, and what makes each.
-pub(crate) type Order = (u16, Box<dyn FnMut() -> Uuid + Send>);
+/// As many UUIDs as were asked for, each made when it is sent.
+pub(crate) type Uuids = Take<RepeatWith<Box<dyn FnMut() -> Uuid + Send>>>;
 
-/// An order by `method`, `count`, `version`, `namespace` and `name`.
-pub(crate) fn order(values: &HashMap<String, String>) -> Result<Order, Failure> {
-    let value = |name| values.get(name).map(|it| &**it).filter(|it| !it.is_empty());
-    let bad = |what: &str| Failure::bad_request(what);
-    let count = value("count").map_or(Ok(1), str::parse);
-    let count: u16 = count.map_err(|_| bad("count is a number from 1 to 10000"))?;
-    Ok(match (value("method"), value("version")) {
-        (None | Some("RANDOM"), None | Some("4")) => (count, Box::new(Uuid::new_v4)),
-        (Some("TIME"), None | Some("1")) => (count, Box::new(time_uuid)),
-        (Some("TIME"), Some("7")) => (count, Box::new(Uuid::now_v7)),
-        (Some("NAME"), None | Some("5")) => {
-            let space = match value("namespace") {
+/// The UUIDs of `method`, `count`, `version`, `namespace` and `name`.
+pub(crate) fn order(values: &Values<'_>) -> Result<Uuids, Failure> {
+    let text = |name| values.get::<Option<String>>(name);
+    let bad = |message: &str| Failure::bad_request(message);
+    let (method, version) = (text("method")?, values.get::<Option<u8>>("version")?);
+    let make: Box<dyn FnMut() -> Uuid + Send> = match (method.as_deref(), version) {
+        (None | Some("RANDOM"), None | Some(4)) => Box::new(Uuid::new_v4),
+        (Some("TIME"), None | Some(1)) => Box::new(time_uuid),
+        (Some("TIME"), Some(7)) => Box::new(Uuid::now_v7),
+        (Some("NAME"), None | Some(5)) => {
+            let space = match text("namespace")?.as_deref() {
                 Some("dns") => Ok(Uuid::NAMESPACE_DNS),
                 Some("url") | None => Ok(Uuid::NAMESPACE_URL),
                 Some(other) => Uuid::try_parse(other),
             };
             let space = space.map_err(|_| bad("namespace is dns, url or a UUID"))?;
-            let name = value("name").ok_or_else(|| bad("method NAME needs a name"))?;
-            let uuid = Uuid::new_v5(&space, name.as_bytes());
-            (count, Box::new(move || uuid))
+            let uuid = Uuid::new_v5(&space, values.get::<String>("name")?.as_bytes());
+            Box::new(move || uuid)
         }
-        _ => return Err(bad("method is RANDOM (version 4), TIME (1, 7) or NAME (5)")),
-    })
+        _ => return Err(bad("method is RANDOM (4), TIME (1, 7) or NAME (5)")),
+    };
+    let count = values.get::<Option<u16>>("count")?.unwrap_or(1);
+    Ok(repeat_with(make).take(count.into()))
 }
 
 /// Version 1. No two of a process have one time, as a finer clock would give (RFC 9562 section

@@ -140,7 +140,7 @@ fn what_is_no_request_is_a_clear_400_in_xml() {
         ("<request/>", "from 1 to 10000"),
         (
             "<request><generate-uuid count='9999999999999999999999'/></request>",
-            "count is",
+            "count: ",
         ),
         (
             "<request><generate-uuid count='1' count='2'/></request>",
@@ -148,7 +148,7 @@ fn what_is_no_request_is_a_clear_400_in_xml() {
         ),
         (
             "<request><generate-uuid method='NAME'/></request>",
-            "needs a name",
+            "name is missing",
         ),
         (
             "<request><generate-uuid method='NAME' namespace='x'>a</generate-uuid></request>",

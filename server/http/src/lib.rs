@@ -19,6 +19,7 @@
 mod body_file;
 mod body_source;
 mod budget;
+mod compressor;
 mod conn;
 mod date;
 mod event;
@@ -45,9 +46,10 @@ mod worker;
 mod worker_group;
 
 pub use body_source::{BodyCut, BodySource, StreamedBody};
+pub use compressor::Compressor;
 pub use limits::Limits;
 pub use listen::{BACKLOG, backlog_clamp, listen, listen_group};
-pub use prepared::{Coding, Content, Parts, Prepared};
+pub use prepared::{Coding, Content, Parts, Prepared, is_compressible};
 pub use request::{Fields, OwnedRequest, Request, Version};
 pub use response::{Body, Builder, Reply, Response, Service};
 pub use rustls::ServerConfig;

@@ -150,8 +150,8 @@ pub fn blocking<P: Params>(function: impl HandleRequest<P>) -> Handler {
 
 /// A handler that reads the body while it arrives: any media type, up to `limit` bytes, in bounded
 /// memory. It runs on a thread of the pool, which it holds for as long as the client sends, so at
-/// most half of the threads do this at a time; beyond that 503. A body of up to 16 KiB is there
-/// before the function runs.
+/// most half of the threads do this or [write](crate::Stream::writer) at a time; beyond that 503. A
+/// body of up to 16 KiB is there before the function runs.
 ///
 /// The function gets the request, the [`BodyReader`], then the parameters. If it returns before the
 /// end of the body, the rest is not read.

@@ -38,7 +38,8 @@
 //!   which the program has said that it depends on it.
 //!
 //! A long answer is a [`Stream`]: an iterator that is asked for as much as the client takes, so
-//! that a slow client holds neither memory nor a thread.
+//! that a slow client holds little memory and no thread. A function can write one too; that one
+//! holds a thread for as long as its client takes it.
 //!
 //! # What the library does by itself
 //! HTTP/1.1, HTTP/2, pipelining, TLS; HEAD, OPTIONS and 405; conditions, ranges and compression of
@@ -72,6 +73,7 @@ mod store;
 mod stored;
 mod stream;
 mod tls;
+mod values;
 
 pub use bytes::Bytes;
 pub use error::{RouteError, StartError};
@@ -89,3 +91,4 @@ pub use routes::Routes;
 pub use server::{ServeError, ServerSettings, ShutdownHandle, WebServer};
 pub use store::{Changes, LookAtSource, Store, StoreSettings, StoreStats};
 pub use stream::{Piece, Stream, StreamWriter};
+pub use values::Values;

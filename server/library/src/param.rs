@@ -37,6 +37,14 @@ pub trait Param: Sized + Send + 'static {
     fn absent() -> Option<Self> {
         None
     }
+
+    /// The value of a text of a query or a form. An empty one that is no value counts as not given.
+    #[doc(hidden)]
+    #[must_use]
+    fn parse_given(text: &str) -> Option<Self> {
+        let absent = || text.is_empty().then(Self::absent).flatten();
+        Self::parse(text).or_else(absent)
+    }
 }
 
 impl<T: Param> Param for Option<T> {
@@ -141,7 +149,8 @@ impl<'a> ParamTexts<'a> {
 
     fn read<T: Param>(&self, at: usize) -> Result<T, Failure> {
         let value = match &self.texts[at] {
-            Some(text) => T::parse(text),
+            Some(text) if at < self.in_path => T::parse(text),
+            Some(text) => T::parse_given(text),
             None => T::absent(),
         };
         value.ok_or_else(|| self.fault(at, T::EXPECTED))
@@ -152,12 +161,22 @@ impl<'a> ParamTexts<'a> {
         let name = self.names.get(at).map_or("?", |name| name);
         match &self.texts[at] {
             Some(text) if at < self.in_path => {
-                Failure::new(404, format!("{name}: {} is not {expected}", quoted(text)))
+                Failure::new(404, self::expected(name, text, expected))
             }
-            Some(text) => Failure::new(400, format!("{name}: {} is not {expected}", quoted(text))),
-            None => Failure::new(400, format!("{name} is missing: {expected}")),
+            Some(text) => Failure::bad_request(self::expected(name, text, expected)),
+            None => missing(name, expected),
         }
     }
+}
+
+/// Says that the text of `name` is not what it must be.
+pub(crate) fn expected(name: &str, text: &str, expected: &str) -> String {
+    format!("{name}: {} is not {expected}", quoted(text))
+}
+
+/// Says that `name` must be there.
+pub(crate) fn missing(name: &str, expected: &str) -> Failure {
+    Failure::bad_request(format!("{name} is missing: {expected}"))
 }
 
 /// A text of a client within a sentence: short, and without control characters.

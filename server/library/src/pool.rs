@@ -27,16 +27,30 @@ struct PoolState {
     waiting: VecDeque<PoolJob>,
     /// The next pieces of streams that have begun: at most one for each stream.
     continued: VecDeque<PoolJob>,
+    /// Whether the last job taken was a piece of a stream.
+    was_continued: bool,
     threads: usize,
     idle: usize,
-    /// Handlers that read a body while it arrives.
-    reading: usize,
+    /// Jobs that wait for clients: they read a body while it arrives, or write an answer.
+    held_by_clients: usize,
     is_stopped: bool,
 }
 
 impl PoolState {
     fn jobs(&self) -> usize {
         self.waiting.len() + self.continued.len()
+    }
+
+    /// The next job. Streams and what has not begun take turns, so that neither keeps the other
+    /// waiting, however many there are.
+    fn take(&mut self) -> Option<PoolJob> {
+        let is_turn_of_stream = !self.was_continued || self.waiting.is_empty();
+        let continued = match is_turn_of_stream {
+            true => self.continued.pop_front(),
+            false => None,
+        };
+        self.was_continued = continued.is_some();
+        continued.or_else(|| self.waiting.pop_front())
     }
 }
 
@@ -91,10 +105,7 @@ impl BlockingPool {
     fn run(&self) {
         let mut state = self.state.lock();
         loop {
-            // Streams that have begun go first, so that they end.
-            let job = state.continued.pop_front();
-            let job = job.or_else(|| state.waiting.pop_front());
-            let Some(job) = job else {
+            let Some(job) = state.take() else {
                 if state.is_stopped {
                     state.threads -= 1;
                     return;
@@ -111,15 +122,15 @@ impl BlockingPool {
         }
     }
 
-    /// Counts a handler that reads a body while it arrives. Only half of the threads may wait for
-    /// clients; none if they do.
-    pub(crate) fn begin_reading(self: &Arc<Self>) -> Option<ReadingPermit> {
+    /// Counts a job that waits for a client, which sends a body or takes an answer. Only half of
+    /// the threads may do this; none if they do.
+    pub(crate) fn hold_for_client(self: &Arc<Self>) -> Option<ClientPermit> {
         let mut state = self.state.lock();
-        if state.reading >= self.max_threads.div_ceil(2) {
+        if state.held_by_clients >= self.max_threads.div_ceil(2) {
             return None;
         }
-        state.reading += 1;
-        Some(ReadingPermit(Arc::clone(self)))
+        state.held_by_clients += 1;
+        Some(ClientPermit(Arc::clone(self)))
     }
 
     /// Drops what waits, and lets the threads end after their present jobs.
@@ -140,12 +151,12 @@ impl BlockingPool {
     }
 }
 
-/// Counts a handler that reads a body, until it is dropped.
-pub(crate) struct ReadingPermit(Arc<BlockingPool>);
+/// Counts a job that waits for a client, until it is dropped.
+pub(crate) struct ClientPermit(Arc<BlockingPool>);
 
-impl Drop for ReadingPermit {
+impl Drop for ClientPermit {
     fn drop(&mut self) {
-        self.0.state.lock().reading -= 1;
+        self.0.state.lock().held_by_clients -= 1;
     }
 }
 
@@ -189,5 +200,39 @@ mod tests {
         while pool.threads() > 0 {
             thread::yield_now();
         }
+    }
+
+    /// One thread; each piece of a stream asks for the next one before it ends.
+    #[test]
+    fn streams_without_end_and_handlers_take_turns() {
+        fn piece(pool: &Arc<BlockingPool>, done: &mpsc::Sender<&'static str>) {
+            let (next, sender) = (Arc::clone(pool), done.clone());
+            // The pool has ended when it is full.
+            let _ = pool.submit_next(Box::new(move || {
+                let _ = sender.send("piece");
+                piece(&next, &sender);
+            }));
+        }
+        let pool = BlockingPool::new(1, 100);
+        let (go, gate) = mpsc::channel::<()>();
+        let (begun, begins) = mpsc::channel();
+        let hold = move || {
+            begun.send(()).unwrap();
+            gate.recv().unwrap();
+        };
+        pool.submit(Box::new(hold)).unwrap();
+        begins.recv().unwrap();
+        let (done, ends) = mpsc::channel();
+        (0..3).for_each(|_| piece(&pool, &done));
+        for _ in 0..4 {
+            let done = done.clone();
+            let handler = Box::new(move || done.send("handler").unwrap());
+            pool.submit(handler).unwrap();
+        }
+        go.send(()).unwrap();
+        let order: Vec<_> = ends.iter().take(10).collect();
+        let turns = ["piece", "handler"].repeat(4);
+        assert_eq!(order, [&turns[..], &["piece", "piece"]].concat());
+        pool.stop();
     }
 }

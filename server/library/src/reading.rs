@@ -171,7 +171,12 @@ impl ArrivingBody {
         };
         let permit = match is_complete {
             true => None,
-            false => Some(self.shared.pool.begin_reading().ok_or_else(Failure::busy)?),
+            false => Some(
+                self.shared
+                    .pool
+                    .hold_for_client()
+                    .ok_or_else(Failure::busy)?,
+            ),
         };
         let job = move || {
             let _permit = permit;

@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use bytes::Bytes;
 
 use crate::failure::Failure;
+use crate::values::Values;
 
 /// A request. It is borrowed: copy what is to outlive the handler.
 #[derive(Clone, Debug)]
@@ -39,6 +40,12 @@ impl<'a> Request<'a> {
     /// The names and values of the query, decoded, in order.
     pub fn query_pairs(&self) -> impl Iterator<Item = (Cow<'a, str>, Cow<'a, str>)> + use<'a> {
         form_urlencoded::parse(self.http.query.unwrap_or_default().as_bytes())
+    }
+
+    /// The same, to be read as types by name.
+    #[must_use]
+    pub fn query_values(&self) -> Values<'a> {
+        self.query_pairs().collect()
     }
 
     /// The value of the first field line with this name, if it is UTF-8. Names are compared without
@@ -87,5 +94,22 @@ impl<'a> Request<'a> {
     /// The fields of a form in the body (`application/x-www-form-urlencoded`), decoded, in order.
     pub fn form(&self) -> impl Iterator<Item = (Cow<'a, str>, Cow<'a, str>)> + use<'a> {
         form_urlencoded::parse(&self.http.body)
+    }
+
+    /// The same, to be read as types by name.
+    ///
+    /// ```
+    /// use millpond::{Failure, Request, Routes, blocking};
+    ///
+    /// let mut routes = Routes::new();
+    /// routes.post("/orders", blocking(|request: &Request| {
+    ///     let form = request.form_values();
+    ///     let (article, count) = (form.get::<String>("article")?, form.get::<u16>("count")?);
+    ///     Ok::<_, Failure>(format!("{count} of {article}"))
+    /// }));
+    /// ```
+    #[must_use]
+    pub fn form_values(&self) -> Values<'a> {
+        self.form().collect()
     }
 }

@@ -1,16 +1,19 @@
 //! A server: listeners, workers, the threads that may block, and their end.
 
-use std::io;
+use std::io::{self, Write as _};
 use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
+use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use millpond_access_log::AccessLog;
-use millpond_http::{Limits, Listener, ServerConfig, Stats, WorkerGroup, listen_group, run_worker};
+use millpond_http::{
+    Compressor, Limits, Listener, ServerConfig, Stats, WorkerGroup, listen_group, run_worker,
+};
 use parking_lot::Mutex;
 use rustix::thread::sched_getaffinity;
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -136,6 +139,41 @@ impl ServerSettings {
         self
     }
 
+    /// Serves until SIGTERM or Ctrl-C: all that the `main` of a service needs. If the program has an
+    /// argument, it is the address, before that of [`listen`](ServerSettings::listen). Writes the
+    /// URL to standard output, and why the server does not start, or ended, to standard error.
+    ///
+    /// ```no_run
+    /// use millpond::{Request, Routes, ServerSettings, quick};
+    /// use std::process::ExitCode;
+    ///
+    /// fn main() -> ExitCode {
+    ///     let mut routes = Routes::new();
+    ///     routes.get("/", quick(|_: &Request| "Hello!"));
+    ///     ServerSettings::new().run(routes)
+    /// }
+    /// ```
+    #[must_use]
+    pub fn run(mut self, routes: Routes) -> ExitCode {
+        if let Some(address) = std::env::args().nth(1) {
+            self.listen = address;
+        }
+        match self.run_to_end(routes) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                // A closed standard error is no reason to panic.
+                let _ = writeln!(io::stderr(), "error: {error}");
+                ExitCode::FAILURE
+            }
+        }
+    }
+
+    fn run_to_end(self, routes: Routes) -> Result<(), Box<dyn std::error::Error>> {
+        let server = self.serve(routes)?;
+        let _ = writeln!(io::stdout(), "serving {}", server.url());
+        Ok(server.run_until_signal()?)
+    }
+
     /// Starts the server.
     ///
     /// # Errors
@@ -172,6 +210,7 @@ impl ServerSettings {
         let shared = Arc::new(Shared {
             routes,
             pool: BlockingPool::new(self.blocking_threads, self.blocking_queue),
+            compressor: Compressor::start(),
             log,
             whole_body: self.limits.body as u64,
         });

@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use millpond_access_log::{AccessLog, LogLine};
-use millpond_http::{BodyHandling, Reply, Service, path};
+use millpond_http::{BodyHandling, Compressor, Reply, Service, path};
 
 use crate::failure::Failure;
 use crate::handler::{HandlerCall, PageJob, ReadingJob, RequestJob};
@@ -19,6 +19,7 @@ use crate::routes::{FoundRoute, Route, Routes};
 use crate::slot::slot;
 use crate::store::Store;
 use crate::stored::{PageRequest, answer_hit};
+use crate::stream::BegunStream;
 
 type HttpRequest<'a> = millpond_http::Request<'a>;
 
@@ -26,6 +27,7 @@ type HttpRequest<'a> = millpond_http::Request<'a>;
 pub(crate) struct Shared {
     pub(crate) routes: Routes,
     pub(crate) pool: Arc<BlockingPool>,
+    pub(crate) compressor: Compressor,
     pub(crate) log: Option<AccessLog>,
     /// The most bytes of a body that is whole.
     pub(crate) whole_body: u64,
@@ -259,8 +261,10 @@ impl Shared {
             ResponseContent::Empty | ResponseContent::Failure(_) => head.empty(),
             ResponseContent::Bytes(bytes) => head.body(bytes),
             ResponseContent::Stream(stream) => match stream.begin(&self.pool) {
-                Ok(body) => head.streamed(body),
-                Err(_) => self.render(Response::failed(Failure::busy())),
+                BegunStream::Whole(bytes) => head.body(bytes),
+                BegunStream::Streamed(body) => head.streamed(body),
+                BegunStream::Failed => self.render_panic(),
+                BegunStream::Busy => self.render(Response::failed(Failure::busy())),
             },
         }
     }

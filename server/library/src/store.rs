@@ -102,9 +102,8 @@ pub struct StoreStats {
 }
 
 /// What is kept.
-#[allow(clippy::large_enum_variant, reason = "nearly all are pages")]
 pub(crate) enum StoredPage {
-    Page(Prepared),
+    Page(Arc<Prepared>),
     /// Never kept, only given to those who wait.
     Failed(Failure),
 }

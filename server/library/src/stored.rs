@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use base_clock::Boottime;
 use bytes::Bytes;
-use millpond_http::{OwnedRequest, Parts, Prepared, Reply, Validity, ValidityCheck};
+use millpond_http::{
+    OwnedRequest, Parts, Prepared, Reply, Validity, ValidityCheck, is_compressible,
+};
 use millpond_store::{Class, Fill, FillOutcome, FlightEnd, Hit, Joined, Need, Permit};
 
 use crate::failure::Failure;
@@ -39,15 +41,15 @@ pub(crate) fn answer_hit(
     };
     let wanted = prepared.wanted(request);
     if let Some(coding) = wanted {
-        let (store, key) = (store.clone(), Box::<[u8]>::from(key));
-        let page = Arc::clone(hit.value());
-        // Without a thread for it the next request asks again.
-        let _ = shared.pool.submit(Box::new(move || {
-            if let StoredPage::Page(prepared) = &*page {
-                let added = prepared.make(coding);
-                store.pages().grow(&key, &page, added);
+        // The job does not hold the page: one that the store has evicted by then is not compressed.
+        let (store, page) = (Arc::downgrade(store.pages()), Arc::downgrade(hit.value()));
+        let key = Box::<[u8]>::from(key);
+        let compressor = &shared.compressor;
+        compressor.request_coding(prepared, coding, move |added| {
+            if let (Some(store), Some(page)) = (store.upgrade(), page.upgrade()) {
+                store.grow(&key, &page, added);
             }
-        }));
+        });
     }
     // Before the response is made: the check compares which codings there were.
     let may_repeat = request.wants_validity && wanted.is_none();
@@ -207,7 +209,7 @@ fn make(shared: &Shared, store: &Store, job: PageJob, permit: Option<PagePermit>
         _ => Class::Normal,
     };
     let value = match prepare(response) {
-        Ok(prepared) => Arc::new(StoredPage::Page(prepared)),
+        Ok(prepared) => Arc::new(StoredPage::Page(Arc::new(prepared))),
         Err(failure) => return fail(failure, permit),
     };
     let Some(permit) = permit else {
@@ -268,13 +270,4 @@ fn prepare(response: Response) -> Result<Prepared, Failure> {
         last_modified: None,
         compressible: is_compressible(media_type),
     }))
-}
-
-/// Whether compressing content of this type is worth while.
-fn is_compressible(media_type: &str) -> bool {
-    let essence = media_type.split(';').next().unwrap_or_default().trim();
-    let essence = essence.to_ascii_lowercase();
-    let is_text = essence.starts_with("text/");
-    let endings = ["json", "xml", "javascript", "yaml", "toml", "sql", "wasm"];
-    is_text || endings.iter().any(|ending| essence.ends_with(ending))
 }

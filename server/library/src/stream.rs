@@ -1,5 +1,7 @@
 //! Bodies that are made while they are sent.
 
+mod quick;
+
 use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
@@ -20,7 +22,8 @@ const ROW: usize = 16 << 10;
 const ROW_TIME: Duration = Duration::from_millis(5);
 
 /// A body that is made while it is sent: as much as the client takes, and a little more. HTTP/1.1
-/// sends it in chunks, HTTP/2 in frames.
+/// sends it in chunks, HTTP/2 in frames. One of [`Stream::quick`] that ends within 16 KiB is an
+/// ordinary body with its length.
 ///
 /// If the client goes away, or the server ends, the iterator is dropped, and a writer gets
 /// [`BrokenPipe`](io::ErrorKind::BrokenPipe) at its next write.
@@ -35,6 +38,17 @@ const ROW_TIME: Duration = Duration::from_millis(5);
 /// }));
 /// ```
 pub struct Stream(StreamKind);
+
+/// What became of a stream when its response was begun.
+pub(crate) enum BegunStream {
+    /// It is short, and over.
+    Whole(Bytes),
+    Streamed(StreamedBody),
+    /// It failed before anything was sent.
+    Failed,
+    /// There is no thread for it.
+    Busy,
+}
 
 type Pieces = Box<dyn Iterator<Item = Result<Bytes, BodyCut>> + Send>;
 type WriteJob = Box<dyn FnOnce(&mut StreamWriter) -> io::Result<()> + Send>;
@@ -83,8 +97,9 @@ impl<T: Piece, E> Piece for Result<T, E> {
 }
 
 impl Stream {
-    /// The pieces of an iterator that is **quick**: it is asked on the worker and must not block.
-    /// Pieces of some kilobytes cost least. A slow client holds no thread.
+    /// The pieces of an iterator that is **quick**: it is asked on the worker and must not block. A
+    /// slow client holds no thread. Small pieces are sent together. An error within the first 16
+    /// KiB is answered with 500.
     #[must_use]
     pub fn quick<P: Piece>(pieces: impl IntoIterator<Item = P, IntoIter: Send + 'static>) -> Self {
         Self(StreamKind::Quick(boxed(pieces)))
@@ -100,7 +115,8 @@ impl Stream {
     }
 
     /// What a function writes, on a thread of the pool. A write waits while the client is 64 KiB
-    /// behind, so **a slow client holds a thread**: use an iterator where one can be had.
+    /// behind, so **a slow client holds a thread**: use an iterator where one can be had. At most
+    /// half of the threads do this or [read bodies](crate::reading) at a time; beyond that 503.
     ///
     /// An error that it returns, or a panic, ends the response so that the client sees that it is
     /// not complete. The end needs no flush.
@@ -112,16 +128,21 @@ impl Stream {
     }
 
     /// The body for the connection. A writer begins.
-    pub(crate) fn begin(self, pool: &Arc<BlockingPool>) -> Result<StreamedBody, PoolFull> {
-        Ok(match self.0 {
-            StreamKind::Quick(pieces) => StreamedBody::new(QuickPieces(pieces)),
-            StreamKind::Blocking(pieces) => StreamedBody::new(BlockingPieces {
-                pool: Arc::clone(pool),
-                state: BlockingState::Ready(pieces),
-                row: VecDeque::new(),
-            }),
-            StreamKind::Writer(write) => StreamedBody::new(begin_writer(write, pool)?),
-        })
+    pub(crate) fn begin(self, pool: &Arc<BlockingPool>) -> BegunStream {
+        match self.0 {
+            StreamKind::Quick(pieces) => quick::begin(pieces),
+            StreamKind::Blocking(pieces) => {
+                BegunStream::Streamed(StreamedBody::new(BlockingPieces {
+                    pool: Arc::clone(pool),
+                    state: BlockingState::Ready(pieces),
+                    row: VecDeque::new(),
+                }))
+            }
+            StreamKind::Writer(write) => match begin_writer(write, pool) {
+                Ok(written) => BegunStream::Streamed(StreamedBody::new(written)),
+                Err(PoolFull) => BegunStream::Busy,
+            },
+        }
     }
 }
 
@@ -133,14 +154,6 @@ fn boxed<P: Piece>(pieces: impl IntoIterator<Item = P, IntoIter: Send + 'static>
 impl std::fmt::Debug for Stream {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Stream").finish_non_exhaustive()
-    }
-}
-
-struct QuickPieces(Pieces);
-
-impl BodySource for QuickPieces {
-    fn poll_piece(&mut self, _: &mut Context<'_>) -> Poll<Option<Result<Bytes, BodyCut>>> {
-        Poll::Ready(self.0.next())
     }
 }
 
@@ -319,7 +332,9 @@ fn begin_writer(write: WriteJob, pool: &Arc<BlockingPool>) -> Result<WrittenPiec
         pipe: Arc::clone(&pipe),
         is_complete: false,
     };
+    let permit = pool.hold_for_client().ok_or(PoolFull)?;
     pool.submit(Box::new(move || {
+        let _permit = permit;
         let mut writer = StreamWriter {
             pipe,
             buffer: Vec::new(),

@@ -13,13 +13,12 @@ use arc_swap::ArcSwap;
 use base_clock::Boottime;
 use bytes::Bytes;
 use millpond_db::{Database, Error};
-use millpond_http::{Body, Parts, Prepared, Request, Response};
+use millpond_http::{Body, Compressor, Parts, Prepared, Request, Response};
 
 use crate::{
     addresses::Addresses,
     cached::{Cached, PageFailure, SiteStore},
     compile::Pages,
-    compress::Compressor,
     config::show_time,
     dev::DevState,
     error_answer::PreparedErrors,

@@ -31,7 +31,6 @@ mod answer;
 mod cached;
 mod check;
 mod compile;
-mod compress;
 mod config;
 mod core;
 mod csv_rows;

@@ -7,7 +7,7 @@ use std::{str, sync::Arc};
 
 use bytes::Bytes;
 use millpond_db::Value;
-use millpond_http::{Parts, Prepared};
+use millpond_http::{Parts, Prepared, is_compressible};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use crate::{
@@ -16,7 +16,6 @@ use crate::{
     object::{QueryResult, json},
     page::Page,
     script::is_media_type,
-    statics::is_compressible,
 };
 
 /// What a page of bytes answers with.
@@ -110,7 +109,7 @@ impl PageBytes {
             fields: &fields,
             body,
             last_modified: None,
-            compressible: media_type.is_compressible(),
+            compressible: is_compressible(media_type.essence()),
         })))
     }
 }
@@ -184,10 +183,6 @@ impl MediaType {
                     | "application/gzip"
                     | UNKNOWN
             )
-    }
-
-    fn is_compressible(&self) -> bool {
-        self.essence().starts_with("text/") || is_compressible(self.essence())
     }
 }
 

@@ -11,13 +11,13 @@ use std::{
 
 use arc_swap::ArcSwap;
 use base_clock::Boottime;
+use millpond_http::Compressor;
 use millpond_store::{Sink, Stats, Store};
 use parking_lot::Mutex;
 
 use crate::{
     Config, Problem, SiteService,
     ahead::{self, Ahead},
-    compress::Compressor,
     core::{Core, Generation},
     data::{DataFiles, Inbox},
     known_migrations::KnownMigrations,

@@ -5,6 +5,7 @@
 //! is, is decided by the conditions of the request in the order of RFC 9110 section 13.2.2.
 
 mod coding;
+mod compressible;
 mod conditions;
 mod content;
 mod etag;
@@ -22,6 +23,7 @@ use bytes::Bytes;
 use crate::request::Request;
 use crate::response::{Body, Response, field_line, length_line, status_line};
 pub use coding::Coding;
+pub use compressible::is_compressible;
 use conditions::{ConditionResult, Conditions, IfRange};
 use etag::ContentHash;
 use partial::WholeBody;
@@ -47,7 +49,7 @@ pub struct Parts<'a> {
     /// When it last changed, if known; a time in the future counts as now (RFC 9110 section
     /// 8.8.2.1).
     pub last_modified: Option<SystemTime>,
-    /// Whether compressing it is worth while: text is, images are not.
+    /// Whether compressing it is worth while: see [`is_compressible`].
     pub compressible: bool,
 }
 

@@ -42,6 +42,7 @@ fn parameters_have_types_and_a_wrong_value_says_what_is_expected() {
         ("/albums/7?sort=a&page=2", 200, "7 Some(2) a"),
         ("/albums/7?sort=a%20%2B+b&other=1", 200, "7 None a + b"),
         ("/albums/%37?sort=", 200, "7 None "),
+        ("/albums/7?sort=a&page=", 200, "7 None a"),
         (
             "/albums/256?sort=a",
             404,

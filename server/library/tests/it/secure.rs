@@ -16,7 +16,7 @@ fn a_service_is_secured_by_two_files() {
     std::fs::write(&key, key_pem).unwrap();
     let routes = || {
         let mut routes = Routes::new();
-        let numbers = || Stream::quick((0..3000).map(|n| format!("{n},")));
+        let numbers = || Stream::quick((0..9000).map(|n| format!("{n},")));
         routes.get(
             "/",
             quick(move |_: &Request| Response::stream("text/plain", numbers())),
@@ -32,7 +32,7 @@ fn a_service_is_secured_by_two_files() {
     let asked = "GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
     let (_, response) = request(server.address(), "localhost", &client, asked).unwrap();
     assert!(response.starts_with("HTTP/1.1 200 OK\r\n") && response.contains("Transfer-Encoding"));
-    assert!(response.ends_with("2998,2999,\r\n0\r\n\r\n"));
+    assert!(response.ends_with("8998,8999,\r\n0\r\n\r\n"));
     let error = settings()
         .tls_files(&key, &certificate)
         .serve(routes())

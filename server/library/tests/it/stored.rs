@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use lab_testkit::PATIENCE;
-use millpond::{Failure, Page, Response, Routes, Store, StoreSettings, WebServer, stored};
+use lab_testkit::{Connection, PATIENCE};
+use millpond::{
+    Failure, Page, Request, Response, Routes, Store, StoreSettings, WebServer, blocking, stored,
+};
 
 use crate::support::{Gate, connect, get, serve, settings};
 
@@ -251,7 +253,7 @@ fn only_what_something_ends_is_kept_and_cookies_are_given_to_one() {
         assert_eq!(get(&server, &path).text() == first, is_kept, "{how}");
     }
     let first = get(&server, "/age").text();
-    let begun = std::time::Instant::now();
+    let begun = Instant::now();
     while get(&server, "/age").text() == first {
         assert!(begun.elapsed() < PATIENCE, "its age does not end it");
     }
@@ -333,7 +335,7 @@ fn a_stored_page_is_compressed_once_and_has_many_dependencies() {
     routes.get("/", stored(&store, function));
     let server = serve(routes);
     let mut client = connect(&server);
-    let begun = std::time::Instant::now();
+    let begun = Instant::now();
     loop {
         let response = client.get_with("/", &["Accept-Encoding: br"]);
         if response.field("content-encoding") == Some("br") {
@@ -348,4 +350,47 @@ fn a_stored_page_is_compressed_once_and_has_many_dependencies() {
     store.changed("row", 9999);
     client.get("/");
     assert_eq!(client.get("/").status, 200);
+}
+
+/// The pool has one thread, which is held, and one place in its queue.
+#[test]
+fn a_coding_takes_no_thread_from_handlers() {
+    let (gate, store) = (Gate::default(), Store::new());
+    let mut routes = Routes::new();
+    let page = |page: &mut Page| {
+        page.never_changes();
+        "again and again ".repeat(2000)
+    };
+    let held = gate.clone();
+    let wait = move |_: &Request| {
+        held.pass();
+        "passed"
+    };
+    routes
+        .get("/page", stored(&store, page))
+        .get("/wait", blocking(wait));
+    let settings = settings().blocking_threads(1).blocking_queue(1);
+    let server = settings.serve(routes).unwrap();
+    assert_eq!(get(&server, "/page").status, 200);
+    let wait = "GET /wait HTTP/1.1\r\nHost: a\r\n\r\n";
+    let (mut first, mut second) = (connect(&server), connect(&server));
+    first.send(wait);
+    gate.wait_for(1);
+    let mut client = connect(&server);
+    let hit = |client: &mut Connection| {
+        client.send("GET /page HTTP/1.1\r\nHost: a\r\nAccept-Encoding: gzip\r\n\r\n");
+        client.receive().field("content-encoding") == Some("gzip")
+    };
+    let begun = Instant::now();
+    while !hit(&mut client) {
+        assert!(begun.elapsed() < PATIENCE, "it is not compressed");
+    }
+    second.send(wait);
+    // It is answered after the second request was received, so that one has its place.
+    assert!(hit(&mut client));
+    gate.open(2);
+    assert_eq!(
+        (first.receive().status, second.receive().status),
+        (200, 200)
+    );
 }

@@ -90,7 +90,10 @@ fn every_kind_of_stream_gives_all_of_it() {
         let expected: String = numbers(n).collect();
         for kind in ["quick", "blocking", "from-blocking", "writer"] {
             let response = client.get(&format!("/{kind}/{n}"));
-            assert_eq!(response.field("transfer-encoding"), Some("chunked"));
+            // What is short and at hand is not streamed.
+            let is_whole = kind == "quick" && n < 1000;
+            let coding = (!is_whole).then_some("chunked");
+            assert_eq!(response.field("transfer-encoding"), coding, "{kind} {n}");
             assert!(response.text() == expected, "{kind} {n}");
         }
     }
@@ -243,12 +246,57 @@ fn a_stream_that_fails_is_seen_to_be_incomplete() {
                 Response::stream("a/b", Stream::writer(write))
             }),
         );
+    for (path, from) in [("/late-error", 3000), ("/late-panic", 3000), ("/early", 3)] {
+        let panics = path == "/late-panic";
+        let line = move |n: u32| match n {
+            n if n < from => Ok(format!("{n:9}\n")),
+            _ if panics => panic!("asked for"),
+            _ => Err("no more"),
+        };
+        let quick =
+            quick(move |_: &Request| Response::stream("a/b", Stream::quick((0..).map(line))));
+        routes.get(path, quick);
+    }
     let server = serve(routes);
-    for path in ["/quick", "/blocking", "/writer"] {
+    for path in ["/late-error", "/late-panic", "/blocking", "/writer"] {
         let mut client = connect(&server);
         client.send(format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n"));
         let mut bytes = Vec::new();
         client.stream().read_to_end(&mut bytes).unwrap();
         assert!(!bytes.ends_with(b"0\r\n\r\n"), "{path}");
+    }
+    assert_eq!(get(&server, "/early").status, 500);
+    assert_eq!(get(&server, "/quick").status, 500);
+}
+
+/// Clients that read nothing of what is written for them.
+#[test]
+fn writers_leave_threads_for_others() {
+    let mut routes = kinds(&Gate::default());
+    let endless = |_: &Request| {
+        let write = |out: &mut millpond::StreamWriter| loop {
+            out.write_all(&[b'w'; 1000])?;
+        };
+        Response::stream("text/plain", Stream::writer(write))
+    };
+    routes.get("/endless-writer", quick(endless));
+    let server = settings().blocking_threads(4).serve(routes).unwrap();
+    let mut clients: Vec<_> = (0..2).map(|_| connect(&server)).collect();
+    for client in &mut clients {
+        client.send("GET /endless-writer HTTP/1.1\r\nHost: a\r\n\r\n");
+        assert_eq!(client.receive_head().status, 200);
+    }
+    let refused = get(&server, "/endless-writer");
+    assert_eq!(
+        (refused.status, refused.field("retry-after")),
+        (503, Some("1"))
+    );
+    let expected: String = numbers(10_000).collect();
+    assert!(get(&server, "/from-blocking/10000").text() == expected);
+    // Once one goes, there is room again.
+    clients.pop();
+    let begun = std::time::Instant::now();
+    while get(&server, "/writer/10").status != 200 {
+        assert!(begun.elapsed() < PATIENCE, "the permit does not come back");
     }
 }

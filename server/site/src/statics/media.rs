@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use millpond_http::is_compressible;
+
 /// What a file's name says about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Media {
@@ -23,32 +25,15 @@ pub(super) fn media_of(path: &Path, cache_control: &'static str) -> Media {
         "application/javascript" | "application/x-javascript" => "text/javascript",
         other => other,
     };
-    let is_text = essence.starts_with("text/");
     Media {
         cache_control,
-        compressible: is_text || is_compressible(essence),
-        content_type: if is_text {
+        compressible: is_compressible(essence),
+        content_type: if essence.starts_with("text/") {
             format!("{essence}; charset=utf-8")
         } else {
             essence.to_owned()
         },
     }
-}
-
-/// Of what is not text. Images, sound, video, archives and WOFF fonts are compressed already.
-pub(crate) fn is_compressible(essence: &str) -> bool {
-    essence.ends_with("+json")
-        || essence.ends_with("+xml")
-        || matches!(
-            essence,
-            "application/json"
-                | "application/xml"
-                | "application/wasm"
-                | "application/font-sfnt"
-                | "application/vnd.ms-fontobject"
-                | "font/otf"
-                | "font/ttf"
-        )
 }
 
 #[cfg(test)]

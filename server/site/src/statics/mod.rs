@@ -33,15 +33,13 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use bytes::Bytes;
-use millpond_http::{Body, Coding, Prepared, Request, Response};
+use millpond_http::{Body, Coding, Compressor, Prepared, Request, Response};
 
-use crate::compress::Compressor;
 use crate::config::FileSettings;
 use crate::problem::Problem;
 use budget::Budget;
 use coding_memory::CodingMemory;
 pub(crate) use disk::refused_for as refused;
-pub(crate) use media::is_compressible;
 pub(crate) use open::open;
 pub use options::StaticOptions;
 use plain::{ContentSource, Loaded, ServingOptions};

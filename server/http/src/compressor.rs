@@ -8,10 +8,9 @@ use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use millpond_http::{Coding, Prepared};
-use parking_lot::Mutex;
+use crate::{Coding, Prepared};
 
 /// Jobs that wait. One more is dropped, and comes again with the next request.
 const QUEUE: usize = 256;
@@ -21,7 +20,7 @@ const NICENESS: i32 = 10;
 /// Makes codings of prepared responses. Clones share one thread, which ends after the last clone is
 /// dropped.
 #[derive(Clone, Debug)]
-pub(crate) struct Compressor(Arc<Inner>);
+pub struct Compressor(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
@@ -50,7 +49,8 @@ struct CodingJob {
 
 impl Compressor {
     /// Starts the thread. If the system has none to give, nothing is ever compressed.
-    pub(crate) fn start() -> Self {
+    #[must_use]
+    pub fn start() -> Self {
         let (compressor, receiver) = Self::new();
         let state = Arc::clone(&compressor.0.state);
         // Without a thread the receiver is dropped here, and each job finds the queue closed.
@@ -77,7 +77,7 @@ impl Compressor {
     /// [`Prepared::weight`] (0 if the coding saves nothing). `done` is dropped without a call if
     /// the same coding is already queued, if the queue is full, or if `prepared` has no owner when
     /// its turn comes.
-    pub(crate) fn request_coding(
+    pub fn request_coding(
         &self,
         prepared: &Arc<Prepared>,
         coding: Coding,
@@ -85,7 +85,7 @@ impl Compressor {
     ) {
         let Inner { queue, state } = &*self.0;
         let key = (Arc::as_ptr(prepared).addr(), coding);
-        let mut known = state.known.lock();
+        let mut known = state.known();
         if !known.insert(key) {
             return;
         }
@@ -103,6 +103,13 @@ impl Compressor {
         drop(known);
         // The closure of a refused job is dropped here, where its destructor may call anything.
         drop(refused);
+    }
+}
+
+impl CompressorState {
+    fn known(&self) -> MutexGuard<'_, HashSet<CodingKey, foldhash::fast::RandomState>> {
+        // No panic leaves the set half changed.
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -136,7 +143,7 @@ fn work(queue: &Receiver<CodingJob>, state: &CompressorState) {
         // A panic in an encoder or in `done` costs only this coding. The panic hook has reported
         // it, and no partial coding is visible: a coding is stored whole.
         let _ = catch_unwind(AssertUnwindSafe(|| job.encode()));
-        state.known.lock().remove(&key);
+        state.known().remove(&key);
     }
 }
 
@@ -145,10 +152,9 @@ mod tests {
     use std::sync::mpsc;
     use std::time::Duration;
 
-    use bytes::Bytes;
-    use millpond_http::{OwnedRequest, Parts};
-
     use super::*;
+    use crate::{OwnedRequest, Parts};
+    use bytes::Bytes;
 
     /// Longer than any machine takes; only a failing test waits for it.
     const PATIENCE: Duration = Duration::from_secs(60);
@@ -197,7 +203,7 @@ mod tests {
         request(Coding::Gzip);
         request(Coding::Gzip);
         request(Coding::Brotli);
-        assert_eq!(compressor.0.state.known.lock().len(), 2);
+        assert_eq!(compressor.0.state.known().len(), 2);
         let state = Arc::clone(&compressor.0.state);
         let worker = std::thread::spawn(move || work(&receiver, &state));
         assert!(calls.recv_timeout(PATIENCE).unwrap() > 0);
@@ -223,7 +229,7 @@ mod tests {
             compressor.request_coding(prepared, Coding::Zstd, move |_| done.send(()).unwrap());
         };
         all.iter().for_each(request);
-        assert_eq!(compressor.0.state.known.lock().len(), QUEUE);
+        assert_eq!(compressor.0.state.known().len(), QUEUE);
         let state = Arc::clone(&compressor.0.state);
         let worker = std::thread::spawn(move || work(&receiver, &state));
         for _ in 0..QUEUE {
