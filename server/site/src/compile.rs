@@ -39,6 +39,7 @@ mod partials;
 mod password_forms;
 mod plain_passwords;
 mod redirect;
+mod repeated;
 mod rewrite;
 mod secrets;
 mod signing;
@@ -158,7 +159,7 @@ pub(crate) fn compile(
         pages.doubts.extend(secrets::unnamed(&pages));
         Ok(pages)
     } else {
-        Err(problems)
+        Err(repeated::merged(problems))
     }
 }
 

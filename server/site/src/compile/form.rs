@@ -196,8 +196,12 @@ impl<'f> FormSteps<'f> {
         let hashes = lines.hashes.iter().map(|hash| hash.name.as_str());
         let others = hashes.chain(self.columns.iter().map(|(_, column)| column.as_str()));
         let others: Vec<&str> = others.collect();
-        let mut problems = misspelt(self.source, &self.prepared, given, &others);
-        problems.extend(unused(self.source, &self.prepared, |name| {
+        let problems = misspelt(self.source, &self.prepared, given, &others);
+        if !problems.is_empty() {
+            // The line of a name that is misspelt in a query seems to be unused.
+            return problems;
+        }
+        unused(self.source, &self.prepared, |name| {
             let back = self.source.script.invalid.iter();
             let back = back.map(|(target, _)| target.as_str());
             let mut targets = back.chain(target.as_ref().map(|target| target.path));
@@ -205,8 +209,7 @@ impl<'f> FormSteps<'f> {
             files.iter().any(|file| file.gives_also(name))
                 || lines.uses(name)
                 || targets.any(|to| names(to).any(|found| found == name))
-        }));
-        problems
+        })
     }
 
     /// What the form needs of the visitor's session.
