@@ -105,7 +105,7 @@ const fn option(name: &'static str, unit: Unit) -> Place {
 
 use Unit::{Bytes, Count, Time};
 
-pub(super) const ROWS: [Row; 71] = [
+pub(super) const ROWS: [Row; 72] = [
     Row {
         what: "request target, head, fields, body",
         amount: "{}, {}, {}, {}",
@@ -224,6 +224,15 @@ pub(super) const ROWS: [Row; 71] = [
             constant(LIBRARY, "WRITER_AHEAD", Bytes),
         ],
         past: "the handler, the client or the writer waits",
+    },
+    Row {
+        what: "of a program: reads of a page, one after the other; times that it is made while rows change that it has read",
+        amount: "{}; {}",
+        places: &[
+            constant(LIBRARY, "PAGE_READS", Count),
+            constant(LIBRARY, "PAGE_ATTEMPTS", Count),
+        ],
+        past: "500, which names `Page::queries`; 503 with Retry-After",
     },
     Row {
         what: "of a program: things of one kind that a page names",
