@@ -477,6 +477,12 @@ pub(super) const ROWS: [Row; 72] = [
         past: "the file is not applied, and its former rows stay",
     },
     Row {
+        what: "folders within the folder of a table, one in another",
+        amount: "{}",
+        places: &[constant("server/site/src/data/scan", "MAX_DEPTH", Count)],
+        past: "what is deeper is not read, and its rows stay; the log and `check` say so",
+    },
+    Row {
         what: "files of data that are being written at a time",
         amount: "{}",
         places: &[constant("server/site/src/data/inbox", "MAX_OPEN", Count)],
