@@ -16,7 +16,7 @@ function random() {
 
 function target(    x) {
     x = random()
-    if (x < 0.35) {
+    if (x < 0.315) {
         if (random() < 0.5) return "/read?id=50000500"
         return "/read?id=" (50000001 + int(random() * random() * 1000))
     }
@@ -28,7 +28,7 @@ function target(    x) {
 BEGIN {
     seed = 20021204
     for (m = 0; m < 1440; m++) {
-        shape[m] = 300 + wave(m, 90, 12, 230) + wave(m, 140, 60, 120) + wave(m, 585, 16, 175) + wave(m, 690, 220, 165)
+        shape[m] = 300 + wave(m, 90, 12, 190) + wave(m, 140, 60, 120) + wave(m, 585, 16, 173) + wave(m, 690, 220, 165)
         shape[m] *= 0.96 + 0.08 * random()
         total += shape[m]
     }
