@@ -1,7 +1,9 @@
 #!/bin/sh
 # Starts the magazine's article page on one of three servers, in the foreground, with its files in DIR:
 #
-#   sh start.sh tomcat DIR PORT THREADS               servlets; POOL and KEEP in the environment, see tomcat/Articles.java
+#   sh start.sh classes DIR                           compiles the servlets into DIR, for CLASSES, and ends
+#   sh start.sh tomcat DIR PORT THREADS               servlets; POOL and KEEP in the environment, see tomcat/Articles.java. CLASSES, if it
+#                                                     is set, is a folder with the servlets; otherwise they are compiled
 #   sh start.sh prefork DIR PORT PROCESSES KEEPALIVE TIMEOUT     Apache with PHP; KEEPALIVE is On or Off, TIMEOUT in seconds
 #   sh start.sh event DIR PORT PHP-DIR                Apache before the PHP that `lab/magazine-php/start.sh php PHP-DIR` has started
 #
@@ -21,21 +23,33 @@ fill() {
         -e "s|@keepalive@|${keepalive-}|g; s|@timeout@|${timeout-}|g; s|@socket@|${socket-}|g" "$here/$1" > "$dir/$2"
 }
 
+# compile DIR: the servlets as classes.
+compile() {
+    lib=/usr/share/tomcat10/lib
+    javac -encoding UTF-8 -d "$1" \
+        -cp "$lib/servlet-api.jar:$lib/tomcat-jdbc.jar:/usr/share/tomcat10/bin/tomcat-juli.jar" "$here"/tomcat/*.java
+}
+
 part=$1
 mkdir -p "$2"
 dir=$(cd "$2" && pwd)
-port=$3
+port=${3-}
 case $part in
+classes)
+    compile "$dir"
+    ;;
 tomcat)
     threads=$4
-    lib=/usr/share/tomcat10/lib
     mkdir -p "$dir/conf" "$dir/logs" "$dir/temp" "$dir/lib" "$dir/webapps/ROOT/WEB-INF/classes"
     fill tomcat/server.xml conf/server.xml
     cp "$here/tomcat/web.xml" "$dir/webapps/ROOT/WEB-INF/"
     cp -R "$static/." "$dir/webapps/ROOT/"
     ln -sf /usr/share/java/postgresql.jar "$dir/lib/"
-    javac -encoding UTF-8 -d "$dir/webapps/ROOT/WEB-INF/classes" \
-        -cp "$lib/servlet-api.jar:$lib/tomcat-jdbc.jar:/usr/share/tomcat10/bin/tomcat-juli.jar" "$here"/tomcat/*.java
+    if [ -n "${CLASSES-}" ]; then
+        cp "$CLASSES"/*.class "$dir/webapps/ROOT/WEB-INF/classes/"
+    else
+        compile "$dir/webapps/ROOT/WEB-INF/classes"
+    fi
     export CATALINA_HOME=/usr/share/tomcat10 CATALINA_BASE="$dir" DATABASE_URL
     exec /usr/share/tomcat10/bin/catalina.sh run
     ;;
@@ -55,7 +69,7 @@ event)
     exec apache2 -D FOREGROUND -f "$dir/apache.conf"
     ;;
 *)
-    echo "start.sh: $part is neither tomcat, prefork nor event" >&2
+    echo "start.sh: $part is neither classes, tomcat, prefork nor event" >&2
     exit 2
     ;;
 esac
