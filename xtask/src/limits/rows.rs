@@ -105,7 +105,7 @@ const fn option(name: &'static str, unit: Unit) -> Place {
 
 use Unit::{Bytes, Count, Time};
 
-pub(super) const ROWS: [Row; 72] = [
+pub(super) const ROWS: [Row; 73] = [
     Row {
         what: "request target, head, fields, body",
         amount: "{}, {}, {}, {}",
@@ -589,7 +589,7 @@ pub(super) const ROWS: [Row; 72] = [
         amount: "{}; {}",
         places: &[
             constant(SITE, "MAX_NAMES", Count),
-            constant(SITE, "MAX_DEPTH", Count),
+            constant("server/site/src/statics/scan", "MAX_DEPTH", Count),
         ],
         past: "refused, and the log says so",
     },

@@ -1,5 +1,6 @@
 //! One server at one level: a warm-up, the run, and its cost.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -8,10 +9,12 @@ use toml::Spanned;
 
 use super::cores::{CoreReadings, CoreSets, CoreWork, PerSide};
 use super::experiment::numbered;
+use super::figure::LabFigure;
 use super::idle::Idle;
 use super::memory;
 use super::other_client;
 use super::outcome::{CrossCheck, LabLevel, LabRun};
+use super::sampled;
 use super::server::RunningServer;
 use super::work_folder::WorkFolder;
 use crate::compare::cpu::ThreadTimes;
@@ -47,8 +50,14 @@ pub(super) struct LevelRun<'a, 'b> {
 
 /// What the server used during some work.
 struct Cost {
-    /// Nanoseconds of run time.
+    /// Nanoseconds of run time of the server and of those behind it that count as its own.
     cpu: Option<u64>,
+    /// Time between the readings.
+    seconds: f64,
+    /// Nanoseconds of run time of each server, if there are others behind this one.
+    each: BTreeMap<String, u64>,
+    /// The most resident memory that was seen, if a graph shows it.
+    memory: Option<u64>,
     /// Activity of the server's and the client's cores.
     cores: PerSide<CoreWork>,
     /// How busy the cores were in the middle of the run, if it was long enough.
@@ -61,6 +70,11 @@ impl Cost {
             .filter(|_| requests > 0)
             .map(|nanos| nanos as f64 / 1000.0 / requests as f64)
     }
+
+    /// How many cores a run time took.
+    fn cores(&self, nanos: u64) -> Option<f64> {
+        (self.seconds > 0.0).then(|| nanos as f64 / 1e9 / self.seconds)
+    }
 }
 
 /// Measures; `None` if it was stopped. `show` is called about five times a second.
@@ -69,11 +83,15 @@ pub(super) fn measure(
     show: &mut dyn FnMut(),
 ) -> Result<Option<LabRun>, String> {
     let experiment = level_run.work_folder.experiment;
-    let path = experiment.path(level_run.subject.spec);
-    let url = level_run.subject.url(experiment, &numbered(path, 0));
-    let mut plan = experiment.plan(url, experiment.targets(path), level_run.level);
-    plan.length.stop = Stop::Duration(level_run.duration);
-    plan.request.workload = experiment.sessions(&plan)?;
+    let path = level_run.work_folder.path(level_run.subject.spec);
+    let url = level_run.subject.url(experiment, &numbered(&path, 0));
+    let targets = experiment.targets(&path, Some(level_run.level));
+    let mut plan = experiment.plan(url, targets, level_run.level);
+    plan.length.stop = experiment.workload.get_ref().stop(level_run.duration);
+    match level_run.work_folder.replayed()? {
+        Some(log) => experiment.replay(&mut plan, &log)?,
+        None => plan.request.workload = experiment.sessions(&plan)?,
+    }
     if !warm(level_run, &plan, show)?
         || level_run.is_cold && once(level_run, &plan, show)?.is_none()
     {
@@ -145,7 +163,7 @@ fn record(
         errors: ours.errors.total(),
         throughput: ours.good_rate,
         latency_us: ours.latency_us.response.or(ours.latency_us.service),
-        cpu_us: cost.cpu_us(requests),
+        cpu_us: cost.cpu_us(requests).or_else(|| sampled::cpu_us(ours)),
         softirq_us: cost
             .cores
             .server
@@ -162,8 +180,47 @@ fn record(
         client_core_busy: busy(cost.within.client, cost.cores.client).filter(|_| !ours.client.spin),
         client_spin: ours.client.spin,
         idle_bytes: level_run.subject.idle_bytes,
+        figures: figures(ours, cost),
+        cores_of: cost
+            .each
+            .iter()
+            .filter_map(|(name, nanos)| Some((name.clone(), cost.cores(*nanos)?)))
+            .collect(),
+        limited_by: sampled::limits(ours),
         other,
     }
+}
+
+/// The figures that have no field of their own.
+fn figures(ours: &Run, cost: &Cost) -> BTreeMap<LabFigure, f64> {
+    let times = ours.latency_us.response.or(ours.latency_us.service);
+    let issued = ours.accounting.issued.max(1) as f64;
+    let all = [
+        (LabFigure::Mean, times.map(|times| times.mean)),
+        (LabFigure::P90, times.and_then(|times| times.p90)),
+        (LabFigure::Max, times.map(|times| times.max)),
+        (
+            LabFigure::Bytes,
+            (ours.duration_s > 0.0).then(|| ours.bytes as f64 / ours.duration_s),
+        ),
+        (
+            LabFigure::Failed,
+            Some((issued - ours.accounting.good as f64).max(0.0) / issued),
+        ),
+        (
+            LabFigure::Timeouts,
+            Some(ours.errors.count("timeout") as f64 / issued),
+        ),
+        (
+            LabFigure::Cores,
+            sampled::cores(ours).or_else(|| cost.cores(cost.cpu?)),
+        ),
+        (LabFigure::Memory, cost.memory.map(|bytes| bytes as f64)),
+    ];
+    let known = all
+        .into_iter()
+        .filter_map(|(key, value)| Some((key, value?)));
+    known.chain(sampled::figures(ours)).collect()
 }
 
 /// Opens idle connections and waits. Their memory is measured only the first time, because later a
@@ -173,13 +230,7 @@ fn open_idle(
     plan: &Plan,
     count: usize,
 ) -> Result<Option<Idle>, String> {
-    let path = numbered(
-        level_run
-            .work_folder
-            .experiment
-            .path(level_run.subject.spec),
-        0,
-    );
+    let path = numbered(&level_run.work_folder.path(level_run.subject.spec), 0);
     let tls = plan.target.url.starts_with("https:").then(|| {
         // As many clients as connections: none of them has a session to resume.
         let mut target = plan.target.clone();
@@ -233,17 +284,29 @@ fn once(
     show: &mut dyn FnMut(),
 ) -> Result<Option<(Run, Cost)>, String> {
     let (sides, mut looks) = (sides(level_run), CoreReadings::default());
+    let experiment = level_run.work_folder.experiment;
+    let plan = plan.clone().with(|plan| {
+        plan.conditions.probe = experiment
+            .probe
+            .then(|| sampled::probe(plan, &pids(level_run)));
+    });
+    let shows_memory = experiment.shows(LabFigure::Memory);
+    let mut memory = None;
     let mut progress = |progress: &Progress| {
         if progress.phase == Phase::Measuring && progress.fraction < 1.0 {
             looks.look(sides);
+            if shows_memory {
+                memory = memory.max(memory::resident(&pids(level_run)));
+            }
         }
         show();
     };
     let (run, mut cost) = with_cost(level_run, || {
-        run(plan, Some(&mut progress), level_run.stop).map_err(|error| error.to_string())
+        run(&plan, Some(&mut progress), level_run.stop).map_err(|error| error.to_string())
     });
     let run = run?;
     cost.within = looks.shares();
+    cost.memory = memory;
     if level_run.stop.load(Ordering::Relaxed) {
         return Ok(None);
     }
@@ -288,13 +351,23 @@ fn cross_check(
 fn with_cost<T>(level_run: &LevelRun<'_, '_>, work: impl FnOnce() -> T) -> (T, Cost) {
     let sides = sides(level_run);
     let ticks = sides.ticks();
-    let before = reading(level_run);
+    let before = readings(level_run);
+    let began = base_clock::now();
     let done = work();
-    let (after, ticks_after) = (reading(level_run), sides.ticks());
+    let seconds = base_clock::since(began).as_secs_f64();
+    let (after, ticks_after) = (readings(level_run), sides.ticks());
+    let spent = spent(level_run, &before, &after);
+    let has_others = spent.len() > 1;
+    let counted = spent.iter().filter(|one| one.is_counted);
     let cost = Cost {
-        cpu: after
-            .zip(before)
-            .and_then(|(after, before)| after.since(&before)),
+        cpu: counted.map(|one| one.nanos).sum(),
+        seconds,
+        each: spent
+            .iter()
+            .filter(|_| has_others)
+            .filter_map(|one| Some((one.name.clone(), one.nanos?)))
+            .collect(),
+        memory: None,
         cores: ticks_after.since(ticks),
         within: CoreReadings::default().shares(),
     };
@@ -320,16 +393,50 @@ fn sides<'a>(level_run: &'a LevelRun<'_, '_>) -> CoreSets<'a> {
     }
 }
 
-/// Run times of the server and of the servers behind it; `None` if the kernel does not say.
-fn reading(level_run: &LevelRun<'_, '_>) -> Option<ThreadTimes> {
+/// Run times of the server and of each server behind it; `None` if the kernel does not say.
+fn readings(level_run: &LevelRun<'_, '_>) -> Vec<Option<ThreadTimes>> {
     // A process may end between the listing and the reading; then the list is read again.
-    (0..3).find_map(|_| ThreadTimes::take(&pids(level_run)).ok())
+    let take =
+        |running: &RunningServer<'_>| (0..3).find_map(|_| ThreadTimes::take(&running.pids()).ok());
+    all_servers(level_run).map(take).collect()
 }
 
-/// The processes of the server and of the servers behind it.
+/// What one server used.
+struct SpentTime {
+    name: String,
+    /// Whether it counts as the measured server's own.
+    is_counted: bool,
+    nanos: Option<u64>,
+}
+
+fn spent(
+    level_run: &LevelRun<'_, '_>,
+    before: &[Option<ThreadTimes>],
+    after: &[Option<ThreadTimes>],
+) -> Vec<SpentTime> {
+    let readings = before.iter().zip(after);
+    let one = |(running, (before, after)): (&RunningServer<'_>, _)| SpentTime {
+        name: running.record.name.clone(),
+        is_counted: running.spec.counted,
+        nanos: Option::zip(Option::as_ref(after), Option::as_ref(before))
+            .and_then(|(after, before): (&ThreadTimes, &ThreadTimes)| after.since(before)),
+    };
+    all_servers(level_run).zip(readings).map(one).collect()
+}
+
+/// The measured server, and those behind it.
+fn all_servers<'a, 'b>(
+    level_run: &'a LevelRun<'_, 'b>,
+) -> impl Iterator<Item = &'a RunningServer<'b>> {
+    std::iter::once(&*level_run.subject).chain(&*level_run.beside)
+}
+
+/// The processes of the server and of the servers behind it that count as its own.
 fn pids(level_run: &LevelRun<'_, '_>) -> Vec<u32> {
-    let others = level_run.beside.iter().flat_map(RunningServer::pids);
-    level_run.subject.pids().into_iter().chain(others).collect()
+    all_servers(level_run)
+        .filter(|running| running.spec.counted)
+        .flat_map(RunningServer::pids)
+        .collect()
 }
 
 fn must_live(level_run: &mut LevelRun<'_, '_>) -> Result<(), String> {
