@@ -5,7 +5,8 @@
 //! transaction a file. Here it is decided which file is which table's, when a file is looked at,
 //! and what the owner is told.
 //!
-//! - `sources`, `scan`: the files of the folders; `columns`, `convert`: from their values to the table's;
+//! - `sources`, `scan`: the files of the folders;
+//! - `columns`, `convert`: from their values to the table's;
 //! - `survey`, `rows`: a file is read twice, to be checked and to be applied;
 //! - `sync`: what is applied and what is removed; `inbox`, `thread`: when;
 //! - `pins`: migrations for files without a table.
