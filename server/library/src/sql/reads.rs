@@ -70,7 +70,7 @@ impl Page {
 }
 
 impl PageReads {
-    /// The results of all calls of the page, of which the last are new.
+    /// The results of `calls`, in a snapshot in which all former calls of the page give the same.
     fn read(
         &mut self,
         database: &SqlDatabase,
@@ -93,9 +93,9 @@ impl PageReads {
             self.is_torn = true;
             return Err(QueryError::torn());
         }
-        let results = read.results.clone();
+        let new = read.results[before.len()..].to_vec();
         self.last = Some(read);
-        Ok(results)
+        Ok(new)
     }
 
     /// Whether rows changed between two reads.

@@ -6,6 +6,7 @@
 )]
 
 mod accounts;
+mod addressbook;
 mod addresses;
 mod ahead;
 mod ahead_postgres;
