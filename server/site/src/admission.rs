@@ -196,7 +196,7 @@ impl Generation {
         match (form, &endpoint.page) {
             (Some(form), _) => !form.is_for_people(),
             (None, Some(page)) => page.is_api_for(request),
-            (None, None) => endpoint.is_api(),
+            (None, None) => endpoint.is_api_for(request),
         }
     }
 

@@ -56,9 +56,10 @@ impl Endpoint {
         self.forms.iter().find(|form| form.method == method)
     }
 
-    /// True if nothing at this address is for people: it is an API's.
-    pub(crate) fn is_api(&self) -> bool {
-        let page = self.page.iter().any(|page| page.is_for_people());
+    /// Whether this client is answered as a program, because nothing at this address is for people:
+    /// it is an API's.
+    pub(crate) fn is_api_for(&self, request: &Request<'_>) -> bool {
+        let page = self.page.iter().any(|page| !page.is_api_for(request));
         !page && !self.forms.iter().any(|form| form.is_for_people())
     }
 }

@@ -501,7 +501,8 @@ fn not_taken(
 #[cold]
 fn not_taken_here(generation: &Generation, found: &Match<'_>, request: &Request<'_>) -> Response {
     let endpoint = &generation.pages.endpoints[found.page];
-    not_allowed(generation, request, endpoint.is_api(), &endpoint.allow)
+    let is_api = endpoint.is_api_for(request);
+    not_allowed(generation, request, is_api, &endpoint.allow)
 }
 
 impl Service for SiteService {
