@@ -7,7 +7,7 @@ use serde_json::{Map, Number, Value as Json};
 
 use crate::MAX_DEPTH;
 use crate::error::{DataError, FilePlace, ReadError};
-use crate::json::with_slug;
+use crate::json::with_path;
 use crate::row::{RowWriter, too_deep};
 use crate::toml_rows::no_number;
 
@@ -16,7 +16,7 @@ const MAX_ALIASED: usize = 100_000;
 
 pub(crate) fn read(
     text: &str,
-    slug: Option<&str>,
+    path: Option<&str>,
     rows: &mut RowWriter<'_>,
 ) -> Result<(), ReadError> {
     let mut document = Document::new(text);
@@ -31,7 +31,7 @@ pub(crate) fn read(
                     Event::SequenceEnd => break,
                     event => {
                         let fields = document.map(event, mark, 1)?;
-                        rows.named(place, with_slug(None, fields))?;
+                        rows.named(place, with_path(None, fields))?;
                     }
                 }
             }
@@ -43,7 +43,7 @@ pub(crate) fn read(
             }
             let fields = document.map(event, mark, 0)?;
             document.close()?;
-            rows.named(place(mark), with_slug(slug, fields))
+            rows.named(place(mark), with_path(path, fields))
         }
     }
 }
@@ -116,8 +116,13 @@ impl<'t> Document<'t> {
 
     fn event(&mut self) -> Result<Option<(Event<'t>, Span)>, DataError> {
         self.parser.next_event().transpose().map_err(|error| {
-            DataError::new(place(*error.marker()), error.info().to_owned())
-                .remedy("see https://yaml.org for the format; indent with spaces")
+            let remedy = match error.info().contains("mapping values are not allowed") {
+                true => {
+                    "put a text with a colon and a blank in it into quotes: title: \"Tea: a start\""
+                }
+                false => "see https://yaml.org for the format; indent with spaces",
+            };
+            DataError::new(place(*error.marker()), error.info().to_owned()).remedy(remedy)
         })
     }
 

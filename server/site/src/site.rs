@@ -19,7 +19,7 @@ use crate::{
     ahead::{self, Ahead},
     compress::Compressor,
     core::{Core, Generation},
-    data::{DataFiles, Inbox},
+    data::{DataFiles, DataSources, Inbox},
     known_migrations::KnownMigrations,
     log::Log,
     opening,
@@ -201,7 +201,7 @@ impl Site {
         });
         let weak = Arc::downgrade(&site);
         let was_faulty = AtomicBool::new(false);
-        let inbox = Arc::new(Inbox::default());
+        let inbox = Arc::new(Inbox::new(DataSources::new(dir, config)));
         let links = config.statics.follow_links;
         let watch = Watch::start(dir, links, Arc::clone(&inbox), move |_| {
             let Some(site) = weak.upgrade() else { return };
@@ -224,7 +224,7 @@ impl Site {
                 .map_err(|problem| vec![problem])
                 .inspect_err(|_| site.core.database.stop())?,
         );
-        site.follow_data(inbox)
+        site.follow_data(DataSources::new(dir, config), inbox)
             .inspect_err(|_| site.core.database.stop())
             .map_err(|problem| vec![problem])?;
         // What has changed while the watch was set up would otherwise be missed.
@@ -241,10 +241,14 @@ impl Site {
     }
 
     /// Brings the tables of files to what the files say, and keeps them so.
-    fn follow_data(self: &Arc<Self>, inbox: Arc<Inbox>) -> Result<(), Problem> {
+    fn follow_data(
+        self: &Arc<Self>,
+        sources: DataSources,
+        inbox: Arc<Inbox>,
+    ) -> Result<(), Problem> {
         let core = &self.core;
         let weak = Arc::downgrade(self);
-        let data = DataFiles::start(&core.dir, &core.database, inbox, &core.log, move || {
+        let data = DataFiles::start(sources, &core.database, inbox, &core.log, move || {
             // A page under development shows what is wrong, and what is new.
             if let Some(site) = weak.upgrade().filter(|site| site.core.dev.is_some()) {
                 // It is shown there and logged by the watch.

@@ -105,7 +105,7 @@ const fn option(name: &'static str, unit: Unit) -> Place {
 
 use Unit::{Bytes, Count, Time};
 
-pub(super) const ROWS: [Row; 71] = [
+pub(super) const ROWS: [Row; 72] = [
     Row {
         what: "request target, head, fields, body",
         amount: "{}, {}, {}, {}",
@@ -466,6 +466,16 @@ pub(super) const ROWS: [Row; 71] = [
             Count,
         )],
         past: "the file is not applied, and its former rows stay",
+    },
+    Row {
+        what: "folders within the folder of a table, one in another",
+        amount: "{}",
+        places: &[constant(
+            "server/site/src/data/scan",
+            "MAX_FOLDER_DEPTH",
+            Count,
+        )],
+        past: "what is deeper is not read, and its rows stay; the log and `check` say so",
     },
     Row {
         what: "files of data that are being written at a time",

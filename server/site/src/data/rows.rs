@@ -48,7 +48,7 @@ impl RowSource for FileRows {
         let mut refused = None;
         let mut values = Vec::with_capacity(self.filled.columns.len());
         let (filled, file) = (&self.filled, &self.file);
-        let outcome = read(file.format, &opened, file.slug.as_deref(), &mut |row| {
+        let outcome = read(file.format, &opened, file.row_path.as_deref(), &mut |row| {
             if convert::row(filled, row.values, &mut values).is_err() {
                 return Err(Stop);
             }

@@ -15,8 +15,8 @@ use millpond_db::{
 use parking_lot::Mutex;
 
 use super::{
-    FOLDER, Inbox,
-    columns::TargetTable,
+    DataSources, FOLDER, Inbox,
+    columns::{PATH_COLUMN, TargetTable},
     rows::{FileRows, RowsEnd},
     scan::{DataFile, FileStamp, FolderScan, scan},
     survey::{Survey, problem, survey},
@@ -29,7 +29,7 @@ const SETTLED: Duration = Duration::from_millis(250);
 
 /// What is known of the files between two looks.
 pub(super) struct Sync {
-    dir: PathBuf,
+    sources: DataSources,
     database: Database,
     inbox: Arc<Inbox>,
     /// The files as they were when they were looked at last, and what came of it.
@@ -84,9 +84,9 @@ impl DataFile {
 }
 
 impl Sync {
-    pub(super) fn new(dir: &Path, database: &Database, inbox: Arc<Inbox>) -> Self {
+    pub(super) fn new(sources: DataSources, database: &Database, inbox: Arc<Inbox>) -> Self {
         Self {
-            dir: dir.to_owned(),
+            sources,
             database: database.clone(),
             inbox,
             known: BTreeMap::new(),
@@ -103,7 +103,7 @@ impl Sync {
     /// others are read once they have not been changed for a while.
     pub(super) fn look(&mut self, closed: &HashSet<PathBuf>) -> LookOutcome {
         let mut outcome = LookOutcome::default();
-        let scan = scan(&self.dir);
+        let scan = scan(&self.sources);
         let is_first = !self.has_looked;
         if self.is_unchanged(&scan) {
             return outcome;
@@ -156,7 +156,12 @@ impl Sync {
 
     /// True if there is nothing to do, by what was found at the last look.
     fn is_unchanged(&mut self, scan: &FolderScan) -> bool {
-        if !self.has_looked && !scan.is_there && scan.problems.is_empty() {
+        if !self.has_looked
+            && !scan.is_there
+            && scan.files.is_empty()
+            && scan.problems.is_empty()
+            && self.sources.folders.is_empty()
+        {
             self.has_looked = true;
             return true;
         }
@@ -203,22 +208,16 @@ impl Sync {
     ) -> Vec<Problem> {
         let mut faults = Vec::new();
         self.known.retain(|name, _| scan.files.contains_key(name));
-        let is_held = |name: &str| {
-            let folder = name.split_once('/').map_or(name, |(folder, _)| folder);
-            scan.held.contains(name) || scan.held.contains(folder)
-        };
         let gone = applied.iter().filter(|known| !known.hash.is_empty());
         let gone = gone.filter(|known| !scan.files.contains_key(&known.file));
-        for file in gone.filter(|known| !is_held(&known.file)) {
-            if !scan.is_there {
-                faults.push(
-                    Problem::new(
-                        FOLDER,
-                        format!("the folder is gone, and the rows of {} stay", file.file),
-                    )
-                    .hint("restore the folder; to remove the rows, make an empty folder"),
-                );
-                break;
+        for file in gone.filter(|known| !scan.holds(&known.file)) {
+            if !scan.is_there && !self.sources.is_elsewhere(&file.table) {
+                if faults.is_empty() {
+                    let message = format!("the folder is gone, and the rows of {} stay", file.file);
+                    let hint = "restore the folder; to remove the rows, make an empty folder";
+                    faults.push(Problem::new(FOLDER, message).hint(hint));
+                }
+                continue;
             }
             let change = FileChange {
                 file: file.file.clone(),
@@ -228,7 +227,7 @@ impl Sync {
                 is_news: !is_first,
                 state: FileState::Gone,
             };
-            let shown = Path::new(FOLDER).join(&file.file);
+            let shown = self.sources.shown(&file.file);
             match self.database.apply_file(change) {
                 Ok(FileOutcome::Applied(counts)) => {
                     outcome.has_changed = true;
@@ -265,7 +264,7 @@ impl Sync {
                 Ok(table) => table,
                 Err(error) => {
                     outcome.again |= is_passing(&error);
-                    let fault = unapplied(&file.shown(), &error);
+                    let fault = unapplied(&file.shown, &error);
                     self.remember(file, String::new(), Some(fault), None);
                     self.try_again(file);
                     return false;
@@ -284,7 +283,7 @@ impl Sync {
         }
         let Some(table) = table else {
             let note = Problem::new(
-                file.shown(),
+                &file.shown,
                 format!("there is no table {} yet", file.table),
             )
             .hint(
@@ -294,7 +293,7 @@ impl Sync {
             return false;
         };
         if let Some((message, hint)) = table.fault() {
-            let fault = Problem::new(file.shown(), message).hint(hint);
+            let fault = Problem::new(&file.shown, message).hint(hint);
             self.remember(file, signature, Some(fault), None);
             return false;
         }
@@ -388,7 +387,7 @@ impl Sync {
         let change = self.change(file, hash, !is_first, FileState::Rows(content));
         let result = self.database.apply_file(change);
         let end = end.lock().take();
-        let shown = file.shown();
+        let shown = file.shown.clone();
         match (result, end) {
             (Ok(done), _) => {
                 match done {
@@ -503,7 +502,7 @@ fn unapplied(shown: &Path, error: &Error) -> Problem {
 /// A file whose rows the database refused.
 fn refused(file: &DataFile, error: &Error, end: Option<RowsEnd>) -> Problem {
     if is_passing(error) {
-        return unapplied(&file.shown(), error);
+        return unapplied(&file.shown, error);
     }
     let place = match end {
         Some(RowsEnd::Refused(place)) => place,
@@ -517,6 +516,13 @@ fn refused(file: &DataFile, error: &Error, end: Option<RowsEnd>) -> Problem {
 
 /// Columns of the file for which the table has none.
 fn unknown_columns(file: &DataFile, table: &TargetTable, unknown: &[String]) -> Option<Problem> {
+    // The folders may be the owner's order alone.
+    let is_left_out = |name: &&String| **name == PATH_COLUMN && file.is_nested();
+    let unknown: Vec<String> = unknown
+        .iter()
+        .filter(|name| !is_left_out(name))
+        .cloned()
+        .collect();
     let (first, rest) = unknown.split_first()?;
     let names = match rest {
         [] => format!("column {first}"),
@@ -527,7 +533,7 @@ fn unknown_columns(file: &DataFile, table: &TargetTable, unknown: &[String]) -> 
         table.name
     );
     Some(
-        Problem::new(file.shown(), message).hint(
+        Problem::new(&file.shown, message).hint(
             "`millpond check --fix` writes a migration for it; it is applied at the next start",
         ),
     )

@@ -7,6 +7,7 @@
 mod ago;
 mod dates;
 mod decimal;
+mod document;
 mod links;
 #[cfg(test)]
 mod manual;
@@ -35,7 +36,7 @@ type Register = fn(&mut Environment<'_>, String, Formats);
 
 /// The filters of this folder, in the order of their names.
 #[rustfmt::skip]
-const OWN: [(&str, Register); 15] = [
+const OWN: [(&str, Register); 16] = [
     ("date", |environment, name, formats| {
         environment.add_filter(name, move |value: Value, format: Option<String>| dates::date(&value, format.as_deref(), formats));
     }),
@@ -44,6 +45,9 @@ const OWN: [(&str, Register); 15] = [
     }),
     ("filesize", |environment, name, Formats { locale, .. }| {
         environment.add_filter(name, move |value: Value| numbers::filesize(&value, locale));
+    }),
+    ("headings", |environment, name, _| {
+        environment.add_filter(name, |value: Value| document::headings(&value));
     }),
     ("markdown", |environment, name, _| {
         environment.add_filter(name, |state: &State, value: Value, options: Kwargs| markdown::markdown(state, &value, &options));
