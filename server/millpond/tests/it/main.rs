@@ -25,6 +25,7 @@ mod hosts;
 mod https;
 mod limits;
 mod log;
+mod manual;
 mod memory;
 mod promise;
 mod relay;
