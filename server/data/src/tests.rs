@@ -278,7 +278,7 @@ fn yaml_is_a_list_or_a_map() {
         "---\ntitle: Hello: no\n",
         &expect![[r#"
         line 2, column 13: mapping values are not allowed in this context
-          see https://yaml.org for the format; indent with spaces
+          put a text with a colon and a blank in it into quotes: title: "Tea: a start"
     "#]],
     );
     for (text, expected) in [

@@ -479,7 +479,11 @@ pub(super) const ROWS: [Row; 73] = [
     Row {
         what: "folders within the folder of a table, one in another",
         amount: "{}",
-        places: &[constant("server/site/src/data/scan", "MAX_DEPTH", Count)],
+        places: &[constant(
+            "server/site/src/data/scan",
+            "MAX_FOLDER_DEPTH",
+            Count,
+        )],
         past: "what is deeper is not read, and its rows stay; the log and `check` say so",
     },
     Row {

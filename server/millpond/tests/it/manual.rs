@@ -83,8 +83,10 @@ fn dead_ends(server: &Server, page: &str, bodies: &mut BTreeMap<String, String>)
         let (path, fragment) = link.split_once('#').unwrap_or((&link, ""));
         let target = bodies.entry(path.to_owned()).or_insert_with(|| {
             let answer = server.get(path);
-            let is_there = answer.status == 200;
-            is_there.then(|| answer.text()).unwrap_or_default()
+            match answer.status {
+                200 => answer.text(),
+                _ => String::new(),
+            }
         });
         let is_there = !target.is_empty();
         let is_named = fragment.is_empty() || target.contains(&format!("id=\"{fragment}\""));

@@ -6,7 +6,7 @@
 //! and what the owner is told.
 //!
 //! - `sources`, `scan`: the files of the folders;
-//! - `columns`, `convert`: from their values to the table's;
+//! - `columns`, `convert`: from their values to those of the table;
 //! - `survey`, `rows`: a file is read twice, to be checked and to be applied;
 //! - `sync`: what is applied and what is removed; `inbox`, `thread`: when;
 //! - `pins`: migrations for files without a table.

@@ -67,11 +67,11 @@ pub(crate) fn found(sources: &DataSources, database: &Database) -> Found {
     }
     for (table, files) in tables {
         let mut inference = Inference::default();
-        let mut is_whole = true;
+        let mut readable = Vec::new();
         for file in &files {
-            if let Err(problem) = infer(file, &mut inference) {
-                found.problems.extend(problem);
-                is_whole = false;
+            match infer(file, &mut inference) {
+                Ok(()) => readable.push(*file),
+                Err(problem) => found.problems.extend(problem),
             }
         }
         // Of the transaction in which a check has applied the migrations.
@@ -85,7 +85,7 @@ pub(crate) fn found(sources: &DataSources, database: &Database) -> Found {
             false => files[0].shown.display().to_string(),
         };
         match known {
-            None if is_whole => found.pins.push(create(
+            None if readable.len() == files.len() => found.pins.push(create(
                 &source,
                 table,
                 &columns,
@@ -102,9 +102,7 @@ pub(crate) fn found(sources: &DataSources, database: &Database) -> Found {
                     FilesLayout::of(&files),
                     database.is_postgres(),
                 ));
-                if is_whole {
-                    found.problems.extend(misfits(&files, table, database));
-                }
+                found.problems.extend(misfits(&readable, table, database));
             }
         }
     }
@@ -145,8 +143,8 @@ fn misfits(files: &[&DataFile], table: &str, database: &Database) -> Vec<Problem
         name: table.to_owned(),
         columns,
     };
-    if let Some((message, hint)) = table.fault() {
-        return vec![Problem::new(&files[0].shown, message).hint(hint)];
+    if let (Some((message, hint)), Some(file)) = (table.fault(), files.first()) {
+        return vec![Problem::new(&file.shown, message).hint(hint)];
     }
     let surveys = files.iter().map(|file| survey(file, &table));
     surveys

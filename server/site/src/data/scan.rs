@@ -284,7 +284,7 @@ impl FolderScan {
                     self.refuse(sources, &name, problem);
                     continue;
                 }
-                Ok((_, true)) if depth == MAX_DEPTH || path.is_symlink() => {
+                Ok((_, true)) if depth == MAX_FOLDER_DEPTH || path.is_symlink() => {
                     self.refuse(sources, &name, too_deep(depth));
                     continue;
                 }
@@ -392,13 +392,13 @@ fn kind(root: &Path, path: &Path) -> Result<(Metadata, bool), (String, String)> 
 }
 
 /// How deep the folders of a table are nested.
-const MAX_DEPTH: usize = 16;
+const MAX_FOLDER_DEPTH: usize = 16;
 
 /// A folder of a table that is not looked into.
 fn too_deep(depth: usize) -> (String, String) {
-    match depth == MAX_DEPTH {
+    match depth == MAX_FOLDER_DEPTH {
         true => (
-            format!("the folders of a table are nested more than {MAX_DEPTH} deep"),
+            format!("the folders of a table are nested more than {MAX_FOLDER_DEPTH} deep"),
             "put its files into a folder further up".to_owned(),
         ),
         false => (

@@ -13,7 +13,7 @@ use super::{given, markdown::options, unfit};
 /// Gives each heading an `id`, as GitHub does, and lets links to other files lead to their pages.
 /// `place` is the file's path without its ending.
 pub(super) fn prepare(events: &mut [Event<'_>], place: &str) {
-    let mut names = HeadingNames::default();
+    let mut names = HeadingIds::default();
     for at in 0..events.len() {
         let is_heading = matches!(events[at], Event::Start(Tag::Heading { .. }));
         let name = is_heading.then(|| names.next(&text_of(&events[at + 1..])));
@@ -39,7 +39,7 @@ pub(super) fn headings(value: &Value) -> Result<Value, Error> {
     let text = value.as_str().filter(|_| value.kind() == ValueKind::String);
     let text = text.ok_or_else(|| unfit("headings", value, "a text"))?;
     let events: Vec<Event<'_>> = Parser::new_ext(text, options(text)).collect();
-    let mut names = HeadingNames::default();
+    let mut names = HeadingIds::default();
     let found = events.iter().enumerate().filter_map(|(at, event)| {
         let Event::Start(Tag::Heading { level, .. }) = event else {
             return None;
@@ -69,12 +69,12 @@ fn text_of(events: &[Event<'_>]) -> String {
 
 /// The names of the headings of one text.
 #[derive(Default)]
-struct HeadingNames {
+struct HeadingIds {
     /// The names, and the last number that was added to each.
     given: HashMap<String, usize>,
 }
 
-impl HeadingNames {
+impl HeadingIds {
     /// Small letters, digits, `-` and `_`; blanks become `-`, other signs are left out, and a name
     /// that is taken gets a number.
     fn next(&mut self, text: &str) -> String {
@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn names_of_headings_are_those_of_github() {
-        let mut names = HeadingNames::default();
+        let mut names = HeadingIds::default();
         for (text, name) in [
             ("Errors at the field", "errors-at-the-field"),
             ("`[[host]]` and C++", "host-and-c"),
@@ -170,7 +170,7 @@ mod tests {
 
     #[test]
     fn many_equal_headings_end() {
-        let mut names = HeadingNames::default();
+        let mut names = HeadingIds::default();
         let last = (0..100_000).map(|_| names.next("x")).last();
         assert_eq!(last.as_deref(), Some("x-99999"));
     }

@@ -145,6 +145,12 @@ fn values_that_do_not_fit_the_table_are_errors_of_the_check() {
             "create table rates (id integer primary key, rate real, _file text not null);",
         ),
         ("data/rates.csv", "id,rate\n1,1.5\n2,n/a\n"),
+        (
+            "migrations/0003_data_posts.sql",
+            "create table posts (slug text primary key, draft integer, body text, _file text not null);",
+        ),
+        ("data/posts/broken.md", "---\ndraft\n---\n"),
+        ("data/posts/unfit.md", "---\ndraft: yes\n---\n"),
     ]);
     let said = found(dir.path());
     assert!(
@@ -153,6 +159,10 @@ fn values_that_do_not_fit_the_table_are_errors_of_the_check() {
         ),
         "{said}"
     );
+    // A broken file does not hide what is wrong with the others.
+    assert!(said.contains("data/posts/broken.md:"), "{said}");
+    let unfit = "data/posts/unfit.md:1:1: draft is \"yes\", not an integer, true or false";
+    assert!(said.contains(unfit), "{said}");
     let config = Config::read(dir.path()).unwrap();
     let site = Site::open(dir.path(), &config, SiteOptions::default()).unwrap();
     site.stop();
