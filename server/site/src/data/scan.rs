@@ -131,6 +131,12 @@ pub(super) fn scan(dir: &Path) -> FolderScan {
 }
 
 impl FolderScan {
+    /// True if the file may be there and was not read, or the folder that it is in.
+    pub(super) fn holds(&self, name: &str) -> bool {
+        let folder = name.split_once('/').map_or(name, |(folder, _)| folder);
+        self.held.contains(name) || self.held.contains(folder)
+    }
+
     /// The entries of a folder with their names below `data/`, without hidden ones and backups.
     fn entries(&mut self, path: &Path, below: &str) -> Vec<(String, PathBuf)> {
         let listed = match fs::read_dir(path) {
@@ -151,13 +157,10 @@ impl FolderScan {
             };
             let name = entry.file_name();
             let Some(name) = name.to_str() else {
-                let name = name.to_string_lossy().into_owned();
+                let message = "the file's name is not UTF-8".to_owned();
                 self.refuse(
-                    &name,
-                    (
-                        "the file's name is not UTF-8".to_owned(),
-                        "rename it".to_owned(),
-                    ),
+                    &format!("{below}{}", name.to_string_lossy()),
+                    (message, "rename it".to_owned()),
                 );
                 continue;
             };
@@ -175,7 +178,7 @@ impl FolderScan {
             self.is_there = false;
         }
         self.refuse(
-            below,
+            below.trim_end_matches('/'),
             (
                 format!("the folder cannot be read: {error}"),
                 "the user that runs millpond must be able to read it".to_owned(),
@@ -290,4 +293,30 @@ fn kind(root: &Path, path: &Path) -> Result<(Metadata, bool), (String, String)> 
         return Err((message, "take it out of the folder data".to_owned()));
     }
     Ok((metadata, is_folder))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_that_cannot_be_listed_holds_its_files() {
+        let mut found = FolderScan::default();
+        let root = Path::new("/");
+        found.folder(root, &root.join("missing/posts"), "posts", "posts");
+        assert!(found.holds("posts/a.md") && found.holds("posts/b.csv"));
+        assert!(!found.holds("rates.csv") && !found.holds("more/a.md"));
+        assert_eq!(found.problems[0].file, Path::new("data/posts"));
+    }
+
+    #[test]
+    fn a_link_that_leads_nowhere_holds_the_files_of_its_folder() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir(dir.path().join(FOLDER)).unwrap();
+        let link = dir.path().join(FOLDER).join("posts");
+        std::os::unix::fs::symlink("posts", link).unwrap();
+        let found = scan(dir.path());
+        assert!(found.is_there && found.files.is_empty());
+        assert!(found.holds("posts/a.md"));
+    }
 }
