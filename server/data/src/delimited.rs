@@ -98,7 +98,9 @@ fn next<R: Read>(
             _ => DataError::new(FilePlace::line(begun), "the row cannot be read"),
         })
     })?;
-    if !more || record.as_slice() == b"\0" {
+    // A line of the file may look as the tail does.
+    let is_over = reader.position().byte() >= reader.get_ref().given() + TAIL.len() as u64;
+    if !more || (is_over && record.as_slice() == b"\0") {
         return Ok(false);
     }
     if record.as_slice().ends_with(b"\n\0\n") || record.as_slice().ends_with(b"\n\0") {

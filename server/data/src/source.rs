@@ -26,6 +26,8 @@ pub(crate) struct Source<R> {
     row: Rc<Cell<u64>>,
     /// What follows the last byte of the file, and is not a part of it.
     tail: &'static [u8],
+    /// Bytes of the file that were given since the tail was set.
+    given: u64,
 }
 
 impl<R: Read> Source<R> {
@@ -42,6 +44,7 @@ impl<R: Read> Source<R> {
             column: 0,
             row: Rc::default(),
             tail: b"",
+            given: 0,
         }
     }
 
@@ -77,6 +80,12 @@ impl<R: Read> Source<R> {
     /// Gives `tail` after the file's last byte.
     pub(crate) fn then(&mut self, tail: &'static [u8]) {
         self.tail = tail;
+        self.given = 0;
+    }
+
+    /// The number of bytes of the file that were given since [`then`](Self::then).
+    pub(crate) const fn given(&self) -> u64 {
+        self.given
     }
 
     /// The whole file as text.
@@ -156,6 +165,7 @@ impl<R: Read> BufRead for Source<R> {
             None => self.column + taken.len() as u64,
         };
         self.row.set(self.row.get() + taken.len() as u64);
+        self.given += taken.len() as u64;
         self.input.consume(amount);
     }
 }

@@ -130,6 +130,30 @@ fn what_is_wrong_with_a_csv_file_is_said_with_its_line() {
 }
 
 #[test]
+fn a_line_of_a_zero_byte_does_not_end_a_csv_file() {
+    for text in [
+        "a\n1\n\0\n2\n",
+        "a\n1\n\0",
+        "a\n1\n\0\r",
+        "a\n1\n\0\r\n",
+        "a\n\n\n\0\n",
+        "\u{feff}a\n1\n\0\n",
+        "\u{feff}a\n1\n\0",
+        "a,b\n1,2\n,\0\n3,4\n",
+        "a,b\n1,2\n,\0",
+        "a,b\n1,2\n\0,\n",
+        "\0\na\n",
+        "\0",
+    ] {
+        let said = error(Format::Csv, text.as_bytes());
+        assert!(
+            said.contains("code zero") || said.contains("closed"),
+            "{text:?}: {said}"
+        );
+    }
+}
+
+#[test]
 fn a_quote_without_an_end_costs_bounded_memory() {
     let mut bytes = b"a\n\"".to_vec();
     bytes.resize(20 << 20, b'x');
@@ -308,6 +332,21 @@ fn a_bomb_of_aliases_is_refused() {
         said.contains("aliases repeat more than 100000 values"),
         "{said}"
     );
+    // Few values of much text.
+    let long = "x".repeat(64 << 10);
+    let text = format!("a: &a {long}\nb: [{}]\n", vec!["*a"; 90_000].join(", "));
+    let said = error(Format::Yaml, text.as_bytes());
+    assert!(said.contains("aliases repeat more than 16 MiB"), "{said}");
+    let text = format!(
+        "a: &a\n  ? {long}\n  : 1\nb: [{}]\n",
+        vec!["*a"; 1_000].join(", ")
+    );
+    let said = error(Format::Yaml, text.as_bytes());
+    assert!(said.contains("aliases repeat more than 16 MiB"), "{said}");
+    let anchors: String = (0..60).map(|level| format!("&a{level} [")).collect();
+    let text = format!("a: {anchors}{}{}", "y".repeat(1 << 20), "]".repeat(60));
+    let said = error(Format::Yaml, text.as_bytes());
+    assert!(said.contains("aliases repeat more than 16 MiB"), "{said}");
 }
 
 #[test]

@@ -5,14 +5,37 @@ use std::collections::HashMap;
 use saphyr_parser::{Event, Marker, Parser, ScalarStyle, Span, StrInput};
 use serde_json::{Map, Number, Value as Json};
 
-use crate::MAX_DEPTH;
 use crate::error::{DataError, FilePlace, ReadError};
 use crate::json::with_path;
 use crate::row::{RowWriter, too_deep};
 use crate::toml_rows::no_number;
+use crate::{MAX_DEPTH, MAX_ROW};
 
 /// The number of values that aliases may add to those that are written out.
 const MAX_ALIASED: usize = 100_000;
+
+/// What a value takes.
+#[derive(Clone, Copy, Default)]
+struct Size {
+    /// The number of values in it, itself among them.
+    values: usize,
+    /// The bytes of texts and names in it.
+    bytes: u64,
+}
+
+impl Size {
+    fn of(text: &str) -> Self {
+        Self {
+            values: 1,
+            bytes: text.len() as u64,
+        }
+    }
+
+    fn add(&mut self, other: Self) {
+        self.values += other.values;
+        self.bytes += other.bytes;
+    }
+}
 
 pub(crate) fn read(
     text: &str,
@@ -71,9 +94,9 @@ fn place(mark: Marker) -> FilePlace {
 
 struct Document<'t> {
     parser: Parser<'t, StrInput<'t>>,
-    /// The values with an anchor, each with the number of values in it.
-    anchors: HashMap<usize, (Json, usize)>,
-    aliased: usize,
+    /// The values with an anchor.
+    anchors: HashMap<usize, (Json, Size)>,
+    aliased: Size,
 }
 
 impl<'t> Document<'t> {
@@ -81,7 +104,7 @@ impl<'t> Document<'t> {
         Self {
             parser: Parser::new_from_str(text),
             anchors: HashMap::new(),
-            aliased: 0,
+            aliased: Size::default(),
         }
     }
 
@@ -154,25 +177,26 @@ impl<'t> Document<'t> {
         }
     }
 
-    /// A value, and the number of values in it.
+    /// A value and its size.
     fn value(
         &mut self,
         event: Event<'t>,
         mark: Marker,
         depth: usize,
-    ) -> Result<(Json, usize), DataError> {
+    ) -> Result<(Json, Size), DataError> {
         if depth > MAX_DEPTH {
             return Err(too_deep(place(mark)));
         }
         let (anchor, value, size) = match event {
             Event::Scalar(text, style, anchor, tag) => {
+                let size = Size::of(&text);
                 let is_text = style != ScalarStyle::Plain
                     || tag.is_some_and(|tag| tag.is_yaml_core_schema() && tag.suffix == "str");
                 let value = match is_text {
                     true => text.into_owned().into(),
                     false => plain(&text, place(mark))?,
                 };
-                (anchor, value, 1)
+                (anchor, value, size)
             }
             Event::SequenceStart(anchor, _) => {
                 let (list, size) = self.list(depth)?;
@@ -186,28 +210,28 @@ impl<'t> Document<'t> {
             _ => return Err(DataError::new(place(mark), "a value is expected here")),
         };
         if anchor > 0 {
-            self.aliased += size;
-            self.bound(mark)?;
+            self.aliased.add(size);
+            bound(&self.aliased, mark)?;
             self.anchors.insert(anchor, (value.clone(), size));
         }
         Ok((value, size))
     }
 
-    fn list(&mut self, depth: usize) -> Result<(Json, usize), DataError> {
-        let (mut list, mut size) = (Vec::new(), 1);
+    fn list(&mut self, depth: usize) -> Result<(Json, Size), DataError> {
+        let (mut list, mut size) = (Vec::new(), Size::of(""));
         loop {
             let (event, mark) = self.expect()?;
             if event == Event::SequenceEnd {
                 return Ok((list.into(), size));
             }
             let (value, inner) = self.value(event, mark, depth + 1)?;
-            size += inner;
+            size.add(inner);
             list.push(value);
         }
     }
 
-    fn object(&mut self, depth: usize) -> Result<(Json, usize), DataError> {
-        let (mut object, mut size) = (Map::new(), 1);
+    fn object(&mut self, depth: usize) -> Result<(Json, Size), DataError> {
+        let (mut object, mut size) = (Map::new(), Size::of(""));
         loop {
             let (event, mark) = self.expect()?;
             let name = match event {
@@ -224,12 +248,13 @@ impl<'t> Document<'t> {
             }
             let (event, mark) = self.expect()?;
             let (value, inner) = self.value(event, mark, depth + 1)?;
-            size += inner;
+            size.add(inner);
+            size.bytes += name.len() as u64;
             object.insert(name, value);
         }
     }
 
-    fn alias(&mut self, anchor: usize, mark: Marker) -> Result<(Json, usize), DataError> {
+    fn alias(&mut self, anchor: usize, mark: Marker) -> Result<(Json, Size), DataError> {
         let Some((value, size)) = self.anchors.get(&anchor) else {
             return Err(DataError::new(
                 place(mark),
@@ -237,19 +262,22 @@ impl<'t> Document<'t> {
             )
             .remedy("write the value out"));
         };
-        self.aliased += size;
-        let found = (value.clone(), *size);
-        self.bound(mark)?;
-        Ok(found)
+        let (aliased, size) = (&mut self.aliased, *size);
+        aliased.add(size);
+        bound(aliased, mark)?;
+        Ok((value.clone(), size))
     }
+}
 
-    fn bound(&self, mark: Marker) -> Result<(), DataError> {
-        if self.aliased <= MAX_ALIASED {
-            return Ok(());
-        }
-        let message = format!("aliases repeat more than {MAX_ALIASED} values");
-        Err(DataError::new(place(mark), message).remedy("write the values out"))
-    }
+fn bound(aliased: &Size, mark: Marker) -> Result<(), DataError> {
+    let message = if aliased.values > MAX_ALIASED {
+        format!("aliases repeat more than {MAX_ALIASED} values")
+    } else if aliased.bytes > MAX_ROW {
+        format!("aliases repeat more than {} MiB", MAX_ROW >> 20)
+    } else {
+        return Ok(());
+    };
+    Err(DataError::new(place(mark), message).remedy("write the values out"))
 }
 
 /// A scalar without quotes.

@@ -41,6 +41,18 @@ pub struct TableColumn {
     pub not_null: bool,
 }
 
+impl TableColumn {
+    /// True if a row may get another value: also a key, where keys are equal that differ, such as
+    /// `a` and `A` without case.
+    fn may_change(&self) -> bool {
+        let has_one_form = matches!(
+            self.kind,
+            TableColumnKind::Integer | TableColumnKind::Boolean
+        );
+        !self.is_key || (!has_one_form && self.name != KEY_COLUMN)
+    }
+}
+
 /// A file that was applied, as the database remembers it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AppliedFile {
@@ -152,38 +164,48 @@ impl FileChange {
 }
 
 impl FileContent {
-    /// The statements that bring the table to what the staging table has.
-    pub(crate) fn statements(&self, table: &str, stage: &str, file: &str) -> Statements {
+    /// The statements that bring the table to what the staging table has. Rows belong together if
+    /// their keys are equal by the rules of the table; `exact` makes of a column what shows each
+    /// difference, such as that of upper and lower case.
+    pub(crate) fn statements(
+        &self,
+        table: &str,
+        stage: &str,
+        file: &str,
+        exact: fn(&TableColumn, &str) -> String,
+    ) -> Statements {
         let table = quoted(table);
         let owner = format!("t.{} = {file}", quoted(FILE_COLUMN));
-        let (keys, values): (Vec<_>, Vec<_>) =
-            self.columns.iter().partition(|column| column.is_key);
-        let same: Vec<String> = keys
+        let keys = self.columns.iter().filter(|column| column.is_key);
+        let changeable: Vec<_> = self
+            .columns
             .iter()
+            .filter(|column| column.may_change())
+            .collect();
+        let same: Vec<String> = keys
             .map(|column| {
                 let name = quoted(&column.name);
                 format!("t.{name} = s.{name}")
             })
             .collect();
         let same = same.join(" and ");
-        let set: Vec<String> = values
+        let set: Vec<String> = changeable
             .iter()
             .map(|column| {
                 let name = quoted(&column.name);
                 format!("{name} = s.{name}")
             })
             .collect();
-        let differs: Vec<String> = values
+        let differs: Vec<String> = changeable
             .iter()
             .map(|column| {
                 let name = quoted(&column.name);
-                // The type `json` of PostgreSQL knows no equality.
-                let cast = if column.type_name == "json" {
-                    "::text"
-                } else {
-                    ""
-                };
-                format!("t.{name}{cast} is distinct from s.{name}{cast}")
+                let (old, new) = (format!("t.{name}"), format!("s.{name}"));
+                format!(
+                    "{} is distinct from {}",
+                    exact(column, &old),
+                    exact(column, &new)
+                )
             })
             .collect();
         let names: Vec<String> = self
@@ -222,7 +244,7 @@ impl FileContent {
 
 pub(crate) struct Statements {
     pub(crate) delete: String,
-    /// None if all columns are part of the key.
+    /// None if no column of a row may change.
     pub(crate) update: Option<String>,
     pub(crate) insert: String,
 }

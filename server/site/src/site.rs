@@ -420,7 +420,7 @@ impl Site {
     /// have stopped.
     pub fn stop(&self) {
         drop(self.watch.lock().take());
-        drop(self.data.lock().take());
+        self.stop_data();
         // It reads, so before the database.
         drop(self.ahead.lock().take());
         let reporter = self.reporter.lock().take().map(Reporter::ending);
@@ -431,9 +431,17 @@ impl Site {
     }
 }
 
+impl Site {
+    /// Waits for the thread of the files without the lock: a reload on that thread takes it.
+    fn stop_data(&self) {
+        let data = self.data.lock().take();
+        drop(data);
+    }
+}
+
 impl Drop for Site {
     fn drop(&mut self) {
-        drop(self.data.lock().take());
+        self.stop_data();
         drop(self.ahead.lock().take());
         let reporter = self.reporter.lock().take().map(Reporter::ending);
         self.core.database.stop();

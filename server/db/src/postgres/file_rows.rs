@@ -188,17 +188,20 @@ fn replace_rows(
     file: &str,
     content: &mut FileContent,
 ) -> Result<RowCounts, Error> {
-    let names: Vec<String> = content
-        .columns
-        .iter()
-        .map(|column| quoted(&column.name))
+    let types = unbounded_types(session, table, content)?;
+    let columns = content.columns.iter().map(|column| quoted(&column.name));
+    let names = columns.clone().collect::<Vec<_>>().join(", ");
+    let wide: Vec<String> = columns
+        .zip(&types)
+        .map(|(name, wide)| format!("{name}::{wide} as {name}"))
         .collect();
-    let names = names.join(", ");
     session.run(&format!(
-        "create temporary table _millpond_stage on commit drop as select {names} from {} limit 0",
+        "create temporary table _millpond_stage on commit drop as select {} from {} limit 0",
+        wide.join(", "),
         quoted(table)
     ))?;
-    gather(session, &names, content)?;
+    gather(session, &names, &types, content)?;
+    refuse_cut(session, &types, content)?;
     let keys: Vec<String> = content
         .columns
         .iter()
@@ -227,7 +230,7 @@ fn replace_rows(
     session.run(&format!(
         "create unique index on {STAGE} ({keys}); analyze {STAGE}"
     ))?;
-    let statements = content.statements(table, STAGE, &literal(file));
+    let statements = content.statements(table, STAGE, &literal(file), exact);
     Ok(RowCounts {
         deleted: count(session, &statements.delete)?,
         updated: statements
@@ -238,15 +241,84 @@ fn replace_rows(
     })
 }
 
+/// The type of each column without a bound on lengths and digits, and below its domains: a cast to
+/// the type itself would cut without a word.
+fn unbounded_types(
+    session: &mut PostgresSession,
+    table: &str,
+    content: &FileContent,
+) -> Result<Vec<String>, Error> {
+    let sql = "with recursive below (name, type) as ( \
+            select attname, atttypid from pg_catalog.pg_attribute where attnum > 0 \
+            and attrelid = pg_catalog.to_regclass(pg_catalog.quote_ident($1)) \
+            union all select name, typbasetype from below join pg_catalog.pg_type on oid = type \
+            where typtype = 'd') \
+        select name::text, pg_catalog.format_type(type, -1) from below \
+        join pg_catalog.pg_type on oid = type where typtype <> 'd'";
+    let rows = session.query(sql, &[table])?;
+    let column = |column: &TableColumn| {
+        let row = rows
+            .iter()
+            .find(|row| row[0].as_deref() == Some(&*column.name));
+        let found = row.and_then(|row| row[1].clone());
+        found.unwrap_or_else(|| column.type_name.clone())
+    };
+    Ok(content.columns.iter().map(column).collect())
+}
+
+/// Refuses a value that the type of its column would cut, pad or round.
+fn refuse_cut(
+    session: &mut PostgresSession,
+    types: &[String],
+    content: &FileContent,
+) -> Result<(), Error> {
+    for (column, wide) in content.columns.iter().zip(types) {
+        let (name, narrow) = (quoted(&column.name), &column.type_name);
+        if narrow == wide {
+            continue;
+        }
+        let sql = format!(
+            "select {name}::text from {STAGE} where {name} is distinct from {name}::{narrow} limit 1"
+        );
+        if let Some(row) = session.query(&sql, &[])?.first() {
+            let value: String = row[0]
+                .as_deref()
+                .unwrap_or_default()
+                .chars()
+                .take(60)
+                .collect();
+            return Err(Error::usage(format!(
+                "{} is {value:?}, which {narrow} does not keep as it is",
+                column.name
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// A column as something that differs where its text does. Equality of a type may be coarser
+/// (`citext`, `1.5` and `1.50`), or there may be none (`json`).
+fn exact(column: &TableColumn, name: &str) -> String {
+    match column.kind {
+        TableColumnKind::Integer | TableColumnKind::Real | TableColumnKind::Boolean => {
+            name.to_owned()
+        }
+        TableColumnKind::Text | TableColumnKind::Json | TableColumnKind::Other => {
+            format!("{name}::text collate \"C\"")
+        }
+    }
+}
+
 /// Fills the staging table.
 fn gather(
     session: &mut PostgresSession,
     names: &str,
+    types: &[String],
     content: &mut FileContent,
 ) -> Result<(), Error> {
-    let columns = content.columns.iter().enumerate();
-    let values: Vec<String> = columns
-        .map(|(index, column)| format!("u.c{index}::{}", column.type_name))
+    let types = types.iter().enumerate();
+    let values: Vec<String> = types
+        .map(|(index, type_name)| format!("u.c{index}::{type_name}"))
         .collect();
     let lists: Vec<String> = (1..=content.columns.len())
         .map(|number| format!("${number}::text[]"))

@@ -199,11 +199,17 @@ impl WriterSession {
             self.connection(),
             &format!("create table {STAGE} as select {names} from main.{table_name} limit 0"),
         )?;
+        let collations = key_collations(self.connection(), table)?;
         let keys: Vec<String> = content
             .columns
             .iter()
             .filter(|column| column.is_key)
-            .map(|column| quoted(&column.name))
+            .map(|column| match collations.get(&column.name) {
+                Some(collation) => {
+                    format!("{} collate {}", quoted(&column.name), quoted(collation))
+                }
+                None => quoted(&column.name),
+            })
             .collect();
         let index = format!(
             "create unique index temp._millpond_stage_key on _millpond_stage ({})",
@@ -211,7 +217,8 @@ impl WriterSession {
         );
         run(self.connection(), &index)?;
         self.fill(shared, STAGE, None, content)?;
-        let statements = content.statements(table, STAGE, &literal(file));
+        let exact = |_: &TableColumn, name: &str| format!("{name} collate binary");
+        let statements = content.statements(table, STAGE, &literal(file), exact);
         let connection = self.connection();
         let counts = RowCounts {
             deleted: run(connection, &statements.delete)?,
@@ -348,6 +355,19 @@ fn insert(statement: &mut Statement<'_>, values: &[Value], sql: &str) -> Result<
         statement.raw_execute()
     };
     run().map_err(|error| fail(&error, sql))
+}
+
+/// How each text of the primary key is compared; nothing for a key that is an integer.
+fn key_collations(connection: &Connection, table: &str) -> Result<HashMap<String, String>, Error> {
+    let sql = "select part.name, part.coll from pragma_index_list(?1) as list \
+        join pragma_index_xinfo(list.name) as part \
+        where list.origin = 'pk' and part.key = 1 and part.name is not null";
+    let read = || {
+        let mut statement = connection.prepare_cached(sql)?;
+        let rows = statement.query_map([table], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        rows.collect::<rusqlite::Result<HashMap<_, _>>>()
+    };
+    read().map_err(|error| fail(&error, sql))
 }
 
 fn name_list(content: &FileContent) -> String {

@@ -54,8 +54,11 @@ impl TargetTable {
 
     /// The columns that a file with these names fills, and for each of the file's columns the place
     /// among them.
-    pub(super) fn filled(&self, names: &[String]) -> FilledColumns {
-        let mut filled = FilledColumns::default();
+    pub(super) fn filled(&self, file: &str, names: &[String]) -> FilledColumns {
+        let mut filled = FilledColumns {
+            file: file.to_owned(),
+            ..FilledColumns::default()
+        };
         for column in &self.columns {
             let name = column.name.to_lowercase();
             let from = names.iter().position(|known| *known == name);
@@ -83,6 +86,8 @@ impl TargetTable {
 /// The columns of a table that a file fills.
 #[derive(Clone, Debug, Default)]
 pub(super) struct FilledColumns {
+    /// The file's name.
+    pub(super) file: String,
     pub(super) columns: Vec<TableColumn>,
     /// For each of them, the column of the file; none for the hash of the content.
     pub(super) from: Vec<Option<usize>>,

@@ -19,7 +19,7 @@ pub(super) fn row(
         out.push(convert(value.unwrap_or(&FileValue::Null), column)?);
     }
     if let Some(key) = filled.content_key {
-        out[key] = content_hash(out, key);
+        out[key] = content_hash(&filled.file, out, key);
     }
     Ok(())
 }
@@ -125,9 +125,9 @@ fn shown(value: &FileValue<'_>) -> String {
     }
 }
 
-/// A text that is equal for rows with equal values.
-fn content_hash(values: &[Value], key: usize) -> Value {
-    let mut bytes = String::new();
+/// A text that is equal for rows of one file with equal values.
+fn content_hash(file: &str, values: &[Value], key: usize) -> Value {
+    let mut bytes = format!("{}:{file};", file.len());
     for (index, value) in values.iter().enumerate() {
         if index == key {
             continue;

@@ -407,3 +407,38 @@ fn too_deep(depth: usize) -> (String, String) {
         ),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_that_cannot_be_listed_holds_its_files() {
+        let mut found = FolderScan::default();
+        let folder = TableFolder {
+            root: Path::new("/"),
+            table: "posts",
+            endings: &[],
+        };
+        let missing = Path::new("/missing/posts");
+        found.table_folder(&DataSources::default(), &folder, missing, "posts", 0);
+        assert!(found.holds("posts/a.md") && found.holds("posts/b.csv"));
+        assert!(!found.holds("rates.csv") && !found.holds("more/a.md"));
+        assert_eq!(found.problems[0].file, Path::new("data/posts"));
+    }
+
+    #[test]
+    fn a_link_that_leads_nowhere_holds_the_files_of_its_folder() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir(dir.path().join(FOLDER)).unwrap();
+        let link = dir.path().join(FOLDER).join("posts");
+        std::os::unix::fs::symlink("posts", link).unwrap();
+        let sources = DataSources {
+            dir: dir.path().to_owned(),
+            folders: Vec::new(),
+        };
+        let found = scan(&sources);
+        assert!(found.is_there && found.files.is_empty());
+        assert!(found.holds("posts/a.md"));
+    }
+}

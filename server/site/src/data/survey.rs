@@ -67,13 +67,13 @@ pub(super) fn survey(file: &DataFile, table: &TargetTable) -> Survey {
         return Survey::Unstable;
     };
     let mut names: Vec<String> = Vec::new();
-    let mut filled = table.filled(&names);
+    let mut filled = table.filled(&file.name, &names);
     let mut fault = None;
     let mut values = Vec::new();
     let outcome = read(file.format, &opened, file.row_path.as_deref(), &mut |row| {
         if row.names.len() != names.len() {
             names = row.names.to_vec();
-            filled = table.filled(&names);
+            filled = table.filled(&file.name, &names);
         }
         match convert::row(&filled, row.values, &mut values) {
             Ok(()) => Ok(()),

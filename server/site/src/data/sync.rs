@@ -8,6 +8,7 @@ use std::{
     time::{Duration, UNIX_EPOCH},
 };
 
+use base_clock::Boottime;
 use millpond_data::{DataError, FilePlace};
 use millpond_db::{
     AppliedFile, Database, Error, FileChange, FileContent, FileOutcome, FileState, RowCounts,
@@ -34,6 +35,8 @@ pub(super) struct Sync {
     inbox: Arc<Inbox>,
     /// The files as they were when they were looked at last, and what came of it.
     known: BTreeMap<String, KnownFile>,
+    /// Files with rows that were missing at the last look, and since when.
+    missing: BTreeMap<String, Boottime>,
     /// False until the folder was looked at once.
     has_looked: bool,
     /// True if the last look left something to be tried again.
@@ -90,6 +93,7 @@ impl Sync {
             database: database.clone(),
             inbox,
             known: BTreeMap::new(),
+            missing: BTreeMap::new(),
             has_looked: false,
             is_unfinished: false,
             was_there: false,
@@ -125,6 +129,13 @@ impl Sync {
             applied.iter().map(|file| (&*file.file, file)).collect();
         let mut tables = BTreeMap::new();
         let mut waiting: Vec<&DataFile> = scan.files.values().collect();
+        // A file that was renamed: its rows are another file's until that one counts as gone.
+        let is_owed = |file: &AppliedFile| self.missing.contains_key(&file.file);
+        let owing: HashSet<&str> = applied
+            .iter()
+            .filter(|file| is_owed(file))
+            .map(|file| &*file.table)
+            .collect();
         // A row may refer to one of another file, so what is refused is tried again after others.
         loop {
             let before = waiting.len();
@@ -139,6 +150,9 @@ impl Sync {
                     continue;
                 }
                 let known = by_name.get(&*file.name).copied();
+                if known.is_none_or(|known| known.hash.is_empty()) && owing.contains(&*file.table) {
+                    continue;
+                }
                 if self.file(file, known, &mut tables, is_first, &mut outcome) {
                     refused.push(file);
                 }
@@ -198,7 +212,8 @@ impl Sync {
         !self.inbox.is_open(&file.name)
     }
 
-    /// Removes the rows of files that are gone.
+    /// Removes the rows of files that are gone: a program that writes a file anew may remove it
+    /// first, so a file counts as gone once it is missing at two looks with [`SETTLED`] in between.
     fn remove(
         &mut self,
         scan: &FolderScan,
@@ -208,8 +223,10 @@ impl Sync {
     ) -> Vec<Problem> {
         let mut faults = Vec::new();
         self.known.retain(|name, _| scan.files.contains_key(name));
+        let now = Boottime::now();
         let gone = applied.iter().filter(|known| !known.hash.is_empty());
         let gone = gone.filter(|known| !scan.files.contains_key(&known.file));
+        let before = std::mem::take(&mut self.missing);
         for file in gone.filter(|known| !scan.holds(&known.file)) {
             if !scan.is_there && !self.sources.is_elsewhere(&file.table) {
                 if faults.is_empty() {
@@ -217,6 +234,12 @@ impl Sync {
                     let hint = "restore the folder; to remove the rows, make an empty folder";
                     faults.push(Problem::new(FOLDER, message).hint(hint));
                 }
+                continue;
+            }
+            let since = before.get(&file.file).copied().unwrap_or(now);
+            if !is_first && now.since(since) < SETTLED {
+                self.missing.insert(file.file.clone(), since);
+                outcome.again = true;
                 continue;
             }
             let change = FileChange {

@@ -17,6 +17,7 @@ mod bytes;
 mod check_notes;
 mod data;
 mod data_check;
+mod data_exact;
 mod data_nodes;
 mod downloads;
 mod error_pages;
