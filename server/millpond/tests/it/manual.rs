@@ -91,7 +91,7 @@ fn dead_ends(server: &Server, page: &str, bodies: &mut BTreeMap<String, String>)
         let is_there = !target.is_empty();
         let is_named = fragment.is_empty() || target.contains(&format!("id=\"{fragment}\""));
         let is_elsewhere = target.contains("<h1>A file of the project</h1>");
-        let is_of_the_project = project().join(&path[1..]).is_file();
+        let is_of_the_project = project().join(&path[1..]).exists();
         if !is_there || is_elsewhere && !is_of_the_project || !is_elsewhere && !is_named {
             said += &format!("{page} has a link to {link}\n");
         }
