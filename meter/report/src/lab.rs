@@ -7,7 +7,7 @@ use crate::measured::sentence;
 use crate::number::{count, micros, percent, rate};
 use crate::{
     Banner, Column, Figure, Report, Section, Table, Tone, Unit, conditions, day, lab_charts,
-    lab_graphs, lab_levels, lab_limited, lab_limits,
+    lab_graphs, lab_levels, lab_limited, lab_limits, lab_time,
 };
 
 /// Reasons that are shown in full; the rest is counted.
@@ -47,6 +47,9 @@ pub fn lab_report(lab: &Lab) -> Report {
         for chart in lab_graphs::lines(lab) {
             report.push(Section::Lines(chart));
         }
+    }
+    for chart in lab_time::lines(lab) {
+        report.push(Section::Lines(chart));
     }
     if let Some(table) = lab_limited::table(lab) {
         report.push(Section::Table(table));

@@ -29,6 +29,7 @@ mod lab_graphs;
 mod lab_levels;
 mod lab_limited;
 mod lab_limits;
+mod lab_time;
 mod limits;
 mod measured;
 mod model;

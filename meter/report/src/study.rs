@@ -7,7 +7,8 @@ use millrace_stats::Verdict;
 use crate::measured::sentence;
 use crate::{
     Banner, Column, PageLink, Report, Section, Table, Tone, conditions, day, lab::banner,
-    lab_charts, lab_graphs, lab_limited, lab_limits, lab_report, study_original, study_saturation,
+    lab_charts, lab_graphs, lab_limited, lab_limits, lab_report, lab_time, study_original,
+    study_saturation,
 };
 
 /// The page of all studies.
@@ -160,6 +161,9 @@ fn figures(report: &mut Report, lab: &Lab) {
         for chart in lab_charts::bars(lab, &found) {
             report.push(Section::Bars(chart));
         }
+    }
+    for chart in lab_time::lines(lab) {
+        report.push(Section::Lines(chart));
     }
     report.push(Section::Table(study_saturation::table(lab)));
     let tables = [lab_limited::table(lab), lab_limits::table(lab)];

@@ -40,12 +40,12 @@ pub(crate) fn table(lab: &Lab) -> Table {
             row.push(lab_graphs::head(lab, found.level));
         }
         row.extend(shown.iter().map(|(figure, _)| cell(*figure, found)));
-        let own = lab
+        let mut own = lab
             .findings
             .iter()
             .filter(|other| other.server == found.server);
         row.push(
-            own.last()
+            own.next_back()
                 .map_or_else(none, |last| cell(LabFigure::Failed, last)),
         );
         row

@@ -18,6 +18,7 @@ mod check_tests;
 mod check_workload;
 mod client_options;
 mod cores;
+mod cost;
 mod doubts;
 mod experiment;
 mod fault;
@@ -28,6 +29,7 @@ mod idle;
 mod limit;
 mod measure;
 mod memory;
+mod moments;
 mod other_client;
 mod outcome;
 mod output;
@@ -37,6 +39,7 @@ mod process_tree;
 mod programs;
 mod progress;
 mod requests;
+mod run_time;
 mod runner;
 mod sampled;
 mod schedule;
@@ -54,8 +57,8 @@ pub use experiment::Experiment;
 pub use fault::Fault;
 pub use figure::LabFigure;
 pub use outcome::{
-    CrossCheck, Lab, LabBound, LabFinding, LabInterval, LabLevel, LabLimit, LabMetric, LabOutcome,
-    LabRun, LabServer, MedianRange, OtherClient, Text,
+    CrossCheck, Lab, LabBound, LabFinding, LabInterval, LabLevel, LabLimit, LabMetric, LabMoment,
+    LabOutcome, LabRun, LabServer, MedianRange, OtherClient, Text,
 };
 pub use programs::Missing;
 pub use progress::LabProgress;

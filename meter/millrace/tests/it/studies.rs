@@ -227,3 +227,39 @@ fn a_stopped_study_leaves_what_was_done() {
     let output = run(dir.path(), &["lab", "report"]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
 }
+
+#[test]
+fn a_replay_is_drawn_over_its_time() {
+    let dir = lab_testkit::fast_dir();
+    let line = |n: usize| {
+        format!(
+            "h - - [04/Dec/2002:09:00:{:02} +0000] \"GET /{n} HTTP/1.0\" 200 1\n",
+            n / 10
+        )
+    };
+    write(
+        dir.path(),
+        "day.log",
+        &(0..200).map(line).collect::<String>(),
+    );
+    let day = format!(
+        "title = 'A day'\nrepeats = 1\nover_time = ['throughput', 'cores']\n[workload]\nconnections = 4\n\
+         warmup = '0s'\nreplay = '{{work}}/made.log'\nspeed = 10\n[[prepare]]\nrun = 'cp day.log {{work}}/made.log'\n{}{}",
+        null("plain", "", "with = ['behind']"),
+        null("behind", "", "measured = false")
+    );
+    write(dir.path(), "day.toml", &day);
+    let arguments = [
+        "lab", "run", "day.toml", "--json", "day.json", "--report", "day.html",
+    ];
+    let output = run(dir.path(), &arguments);
+    let found = json(&dir.path().join("day.json"));
+    let run_of = &found["runs"][0];
+    assert_eq!(run_of["requests"], 200, "{}", text(&output.stderr));
+    let moments = run_of["over_time"].as_array().unwrap();
+    // Nearly two seconds in bins of half a second.
+    assert!((3..=4).contains(&moments.len()), "{moments:?}");
+    let throughput = moments[1]["figures"]["throughput"].as_f64().unwrap();
+    assert!((20.0..500.0).contains(&throughput), "{throughput}");
+    assert!(file(dir.path(), "day.html").contains("Good answers a second, over the run"));
+}

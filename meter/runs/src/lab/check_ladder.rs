@@ -1,4 +1,4 @@
-//! Mistakes of a ladder, and of the graphs that are drawn over it.
+//! Mistakes of a ladder, and of the graphs.
 
 use std::ops::Range;
 
@@ -16,7 +16,13 @@ pub(super) fn mistakes(experiment: &Experiment) -> Vec<(Range<usize>, String)> {
         whole(ladder, &mut found);
         variable(experiment, ladder.get_ref(), &mut found);
     }
-    for figure in &experiment.graph {
+    for figure in &experiment.over_time {
+        if !figure.get_ref().is_over_time() {
+            let sentence = "over the time of a run throughput, failed, cores, ipc, cache-misses and branch-misses can be drawn";
+            found.push((figure.span(), sentence.to_owned()));
+        }
+    }
+    for figure in experiment.graph.iter().chain(&experiment.over_time) {
         if figure.get_ref().is_sampled() && !experiment.probe {
             let sentence = "this figure is sampled on the machine: it needs `probe = true`";
             found.push((figure.span(), sentence.to_owned()));
@@ -98,6 +104,75 @@ fn variable(experiment: &Experiment, ladder: &LadderSpec, found: &mut Mistakes) 
                 server.name.span(),
                 format!("a server with keep = true starts once, so it has no {{{text}}}"),
             ));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::super::experiment::Experiment;
+
+    fn read(head: &str, server: &str) -> Result<Experiment, Vec<super::super::fault::Fault>> {
+        let text = format!(
+            "title = 'x'\n{head}\n[workload]\n[[server]]\nname = 'a'\nstart = 'a {{size}}'\n{server}\n"
+        );
+        Experiment::read(&text, Path::new("/"))
+    }
+
+    #[test]
+    fn a_ladder_of_a_variable_is_checked() {
+        let good = "ladder = { variable = 'size', values = [0, 1.5] }";
+        assert!(read(good, "").is_ok());
+        for (head, server, expected) in [
+            ("ladder = { variable = 'size' }", "", "needs `values`"),
+            ("ladder = { values = [1] }", "", "need `variable`"),
+            (
+                "ladder = { variable = 'size', values = [] }",
+                "",
+                "from 1 to 1000 values",
+            ),
+            (
+                "ladder = { variable = 'port', values = [1] }",
+                "",
+                "no name for a variable",
+            ),
+            (
+                "ladder = { variable = 'Size', values = [1] }",
+                "",
+                "no name for a variable",
+            ),
+            (
+                "ladder = { variable = 'size', values = [1], rates = '1' }",
+                "",
+                "one of",
+            ),
+            (good, "keep = true", "has no {size}"),
+            (
+                "order = 'blocks'\nladder = { variable = 'size', values = [1] }",
+                "",
+                "start anew",
+            ),
+            (
+                "values = { size = '1' }\ngraph = ['idle']",
+                "",
+                "needs `probe = true`",
+            ),
+            (
+                "values = { size = '1' }\nover_time = ['p50']",
+                "",
+                "over the time of a run",
+            ),
+            (
+                "values = { size = '1' }\ngraph = ['p9']",
+                "",
+                "unknown variant `p9`",
+            ),
+        ] {
+            let faults = read(head, server).unwrap_err();
+            let is_named = faults.iter().any(|fault| fault.message.contains(expected));
+            assert!(is_named, "{head}: {faults:?}");
         }
     }
 }

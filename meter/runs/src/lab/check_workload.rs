@@ -63,3 +63,68 @@ pub(super) fn mistakes(experiment: &Experiment) -> Vec<(Range<usize>, String)> {
     }
     found
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::super::experiment::Experiment;
+
+    const SERVER: &str = "[[server]]\nname = 'a'\nstart = 'a'\n";
+
+    #[test]
+    fn options_that_contradict_each_other_are_named() {
+        for (workload, expected) in [
+            ("replay = 'gone.log'", "there is no file gone.log"),
+            (
+                "replay = '{work}/x.log'\nrate = 5.0",
+                "leave out rates, session and think",
+            ),
+            (
+                "replay = '{work}/x.log'\nrequests = 5",
+                "leave out plan, count and requests",
+            ),
+            (
+                "replay = '{work}/x.log'\nbody = 'x'",
+                "leave out method and body",
+            ),
+            ("speed = 2.0", "it needs `replay`"),
+            ("replay = '{work}/x.log'\nspeed = 0.0", "a speed is from"),
+            (
+                "requests = 5\nduration = '1s'",
+                "leave out `requests` or `duration`",
+            ),
+            ("session = 5", "sessions arrive at a rate"),
+            ("rate = 5.0\nthink = '1s'", "need sessions"),
+            ("think = 'soon'", "is not understood"),
+            ("throttle_down = '1bit'", "a bandwidth must be"),
+            ("throttle_down = 'fast'", "no bandwidth"),
+            ("throttle_down = '64kbit'\nhttp2 = true", "HTTP/1.1 only"),
+            ("keep_alive = false\nper_connection = 5", "needs keep-alive"),
+            ("session = 0\nrate = 1.0", "at least one request"),
+        ] {
+            let text = format!("title = 'x'\n[workload]\n{workload}\n{SERVER}");
+            let faults = Experiment::read(&text, Path::new("/")).unwrap_err();
+            let is_named = faults.iter().any(|fault| fault.message.contains(expected));
+            assert!(is_named, "{workload}: {faults:?}");
+        }
+    }
+
+    #[test]
+    fn another_client_does_not_do_as_this_one() {
+        for workload in [
+            "think = '1s'",
+            "method = 'PUT'",
+            "requests = 5",
+            "keep_alive = false",
+        ] {
+            let text =
+                format!("title = 'x'\ncross_check = 'wrk'\n[workload]\n{workload}\n{SERVER}");
+            let faults = Experiment::read(&text, Path::new("/")).unwrap_err();
+            assert!(
+                faults[0].message.contains("the other client asks by GET"),
+                "{faults:?}"
+            );
+        }
+    }
+}

@@ -50,6 +50,9 @@ pub struct Experiment {
     /// Figures to be drawn over the levels; none: the usual ones.
     #[serde(default)]
     pub(super) graph: Vec<Spanned<LabFigure>>,
+    /// Figures to be drawn over the time of a run.
+    #[serde(default)]
+    pub(super) over_time: Vec<Spanned<LabFigure>>,
     /// Whether the machine is sampled beside each run.
     #[serde(default)]
     pub(super) probe: bool,

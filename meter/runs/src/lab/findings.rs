@@ -220,6 +220,7 @@ pub(super) fn run_of(server: &str, repeat: usize, cpu: f64) -> LabRun {
         figures: BTreeMap::new(),
         cores_of: BTreeMap::new(),
         limited_by: Vec::new(),
+        over_time: Vec::new(),
         other: Some(super::outcome::CrossCheck {
             throughput: 0.9e6 / cpu,
             errors: 0,

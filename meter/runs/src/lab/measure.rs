@@ -7,17 +7,18 @@ use std::time::Duration;
 
 use toml::Spanned;
 
-use super::cores::{CoreReadings, CoreSets, CoreWork, PerSide};
+use super::cores::{CoreReadings, CoreWork};
+use super::cost::{Cost, pids, sides, with_cost};
 use super::experiment::numbered;
 use super::figure::LabFigure;
 use super::idle::Idle;
 use super::memory;
+use super::moments::ServerWatch;
 use super::other_client;
 use super::outcome::{CrossCheck, LabLevel, LabRun};
 use super::sampled;
 use super::server::RunningServer;
 use super::work_folder::WorkFolder;
-use crate::compare::cpu::ThreadTimes;
 use crate::{Run, run};
 use millrace_client::{Phase, Plan, Progress, Stop, client_config};
 use millrace_stats::Verdict;
@@ -46,35 +47,6 @@ pub(super) struct LevelRun<'a, 'b> {
     /// Whether an uncounted run goes first.
     pub(super) is_cold: bool,
     pub(super) stop: &'a AtomicBool,
-}
-
-/// What the server used during some work.
-struct Cost {
-    /// Nanoseconds of run time of the server and of those behind it that count as its own.
-    cpu: Option<u64>,
-    /// Time between the readings.
-    seconds: f64,
-    /// Nanoseconds of run time of each server, if there are others behind this one.
-    each: BTreeMap<String, u64>,
-    /// The most resident memory that was seen, if a graph shows it.
-    memory: Option<u64>,
-    /// Activity of the server's and the client's cores.
-    cores: PerSide<CoreWork>,
-    /// How busy the cores were in the middle of the run, if it was long enough.
-    within: PerSide<f64>,
-}
-
-impl Cost {
-    fn cpu_us(&self, requests: u64) -> Option<f64> {
-        self.cpu
-            .filter(|_| requests > 0)
-            .map(|nanos| nanos as f64 / 1000.0 / requests as f64)
-    }
-
-    /// How many cores a run time took.
-    fn cores(&self, nanos: u64) -> Option<f64> {
-        (self.seconds > 0.0).then(|| nanos as f64 / 1e9 / self.seconds)
-    }
 }
 
 /// Measures; `None` if it was stopped. `show` is called about five times a second.
@@ -181,12 +153,9 @@ fn record(
         client_spin: ours.client.spin,
         idle_bytes: level_run.subject.idle_bytes,
         figures: figures(ours, cost),
-        cores_of: cost
-            .each
-            .iter()
-            .filter_map(|(name, nanos)| Some((name.clone(), cost.cores(*nanos)?)))
-            .collect(),
+        cores_of: cost.cores_of(),
         limited_by: sampled::limits(ours),
+        over_time: cost.over_time.clone(),
         other,
     }
 }
@@ -292,11 +261,15 @@ fn once(
     });
     let shows_memory = experiment.shows(LabFigure::Memory);
     let mut memory = None;
+    let mut watch = (!experiment.over_time.is_empty()).then(ServerWatch::default);
     let mut progress = |progress: &Progress| {
         if progress.phase == Phase::Measuring && progress.fraction < 1.0 {
             looks.look(sides);
             if shows_memory {
                 memory = memory.max(memory::resident(&pids(level_run)));
+            }
+            if let Some(watch) = &mut watch {
+                watch.look(level_run);
             }
         }
         show();
@@ -307,6 +280,7 @@ fn once(
     let run = run?;
     cost.within = looks.shares();
     cost.memory = memory;
+    cost.over_time = watch.map_or_else(Vec::new, |watch| watch.moments(&run));
     if level_run.stop.load(Ordering::Relaxed) {
         return Ok(None);
     }
@@ -345,98 +319,6 @@ fn cross_check(
         core_busy: found.server_busy,
         client: found.client,
     }))
-}
-
-/// Runs `work` and returns its cost to the server.
-fn with_cost<T>(level_run: &LevelRun<'_, '_>, work: impl FnOnce() -> T) -> (T, Cost) {
-    let sides = sides(level_run);
-    let ticks = sides.ticks();
-    let before = readings(level_run);
-    let began = base_clock::now();
-    let done = work();
-    let seconds = base_clock::since(began).as_secs_f64();
-    let (after, ticks_after) = (readings(level_run), sides.ticks());
-    let spent = spent(level_run, &before, &after);
-    let has_others = spent.len() > 1;
-    let counted = spent.iter().filter(|one| one.is_counted);
-    let cost = Cost {
-        cpu: counted.map(|one| one.nanos).sum(),
-        seconds,
-        each: spent
-            .iter()
-            .filter(|_| has_others)
-            .filter_map(|one| Some((one.name.clone(), one.nanos?)))
-            .collect(),
-        memory: None,
-        cores: ticks_after.since(ticks),
-        within: CoreReadings::default().shares(),
-    };
-    (done, cost)
-}
-
-/// The cores of the server and of the client. The client's only if no server may be on them,
-/// because otherwise their activity would be the server's too.
-fn sides<'a>(level_run: &'a LevelRun<'_, '_>) -> CoreSets<'a> {
-    let workload = level_run.work_folder.experiment.workload.get_ref();
-    let client = workload.cores.as_ref().map(Spanned::get_ref);
-    let client = client.map_or(&[] as &[usize], Vec::as_slice);
-    let beside = level_run.beside.iter().map(|running| &running.record);
-    let mut servers = [&level_run.subject.record].into_iter().chain(beside);
-    let is_apart =
-        |cores: &[usize]| !cores.is_empty() && cores.iter().all(|core| !client.contains(core));
-    CoreSets {
-        server: &level_run.subject.record.cores,
-        client: match servers.all(|server| is_apart(&server.cores)) {
-            true => client,
-            false => &[],
-        },
-    }
-}
-
-/// Run times of the server and of each server behind it; `None` if the kernel does not say.
-fn readings(level_run: &LevelRun<'_, '_>) -> Vec<Option<ThreadTimes>> {
-    // A process may end between the listing and the reading; then the list is read again.
-    let take =
-        |running: &RunningServer<'_>| (0..3).find_map(|_| ThreadTimes::take(&running.pids()).ok());
-    all_servers(level_run).map(take).collect()
-}
-
-/// What one server used.
-struct SpentTime {
-    name: String,
-    /// Whether it counts as the measured server's own.
-    is_counted: bool,
-    nanos: Option<u64>,
-}
-
-fn spent(
-    level_run: &LevelRun<'_, '_>,
-    before: &[Option<ThreadTimes>],
-    after: &[Option<ThreadTimes>],
-) -> Vec<SpentTime> {
-    let readings = before.iter().zip(after);
-    let one = |(running, (before, after)): (&RunningServer<'_>, _)| SpentTime {
-        name: running.record.name.clone(),
-        is_counted: running.spec.counted,
-        nanos: Option::zip(Option::as_ref(after), Option::as_ref(before))
-            .and_then(|(after, before): (&ThreadTimes, &ThreadTimes)| after.since(before)),
-    };
-    all_servers(level_run).zip(readings).map(one).collect()
-}
-
-/// The measured server, and those behind it.
-fn all_servers<'a, 'b>(
-    level_run: &'a LevelRun<'_, 'b>,
-) -> impl Iterator<Item = &'a RunningServer<'b>> {
-    std::iter::once(&*level_run.subject).chain(&*level_run.beside)
-}
-
-/// The processes of the server and of the servers behind it that count as its own.
-fn pids(level_run: &LevelRun<'_, '_>) -> Vec<u32> {
-    all_servers(level_run)
-        .filter(|running| running.spec.counted)
-        .flat_map(RunningServer::pids)
-        .collect()
 }
 
 fn must_live(level_run: &mut LevelRun<'_, '_>) -> Result<(), String> {

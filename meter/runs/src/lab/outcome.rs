@@ -56,6 +56,9 @@ pub struct Lab {
     /// The figures to be drawn over the levels; none: the usual ones.
     #[serde(default)]
     pub graph: Vec<LabFigure>,
+    /// The figures to be drawn over the time of a run.
+    #[serde(default)]
+    pub over_time: Vec<LabFigure>,
     /// When it began, in seconds since 1970 (UTC); 0 if it was not stored.
     #[serde(default)]
     pub started_unix_s: u64,
@@ -199,9 +202,23 @@ pub struct LabRun {
     /// What limited the server, the likeliest first, if the machine was sampled.
     #[serde(default)]
     pub limited_by: Vec<String>,
+    /// The run over time, if its experiment shows that.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub over_time: Vec<LabMoment>,
     /// The other client's result directly before or after.
     #[serde(alias = "wrk")]
     pub other: Option<CrossCheck>,
+}
+
+/// A part of a run; the parts have equal lengths.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LabMoment {
+    /// Its beginning, in seconds from the start of the measured part.
+    pub at_s: f64,
+    /// Its figures.
+    pub figures: BTreeMap<LabFigure, f64>,
+    /// How many cores each server used, if there are others behind this one.
+    pub cores_of: BTreeMap<String, f64>,
 }
 
 /// A run of the other client with the same connections.

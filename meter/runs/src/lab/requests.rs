@@ -109,7 +109,7 @@ impl Experiment {
                 ArrivalSpec::Poisson => Process::Poisson(1),
             };
             // Rates of the file are of requests; a schedule begins sessions.
-            let session = workload.session.unwrap_or(1) as f64;
+            let session = workload.session.unwrap_or(1).max(1) as f64;
             plan.load.schedule = level
                 .rate
                 .map(|rate| Schedule::new(rate / session, process));

@@ -364,6 +364,11 @@ impl<'a> ExperimentRun<'a, '_> {
                 .iter()
                 .map(|figure| *figure.get_ref())
                 .collect(),
+            over_time: experiment
+                .over_time
+                .iter()
+                .map(|figure| *figure.get_ref())
+                .collect(),
             started_unix_s: self.started_unix_s,
             took_s: base_clock::since(self.started).as_secs_f64(),
             client_cores: cores.unwrap_or_default(),

@@ -76,17 +76,18 @@ impl Run {
             None => {
                 let all = catalogue.all()?;
                 let with_files = |study: Study| (study.clone(), study.files);
-                return self.studies(all.into_iter().map(with_files).collect());
+                let all: Vec<_> = all.into_iter().map(with_files).collect();
+                return self.studies(&all);
             }
         };
         match chosen {
             Chosen::File(path) => self.file(&path),
-            Chosen::Study(study, files) => self.studies(vec![(*study, files)]),
+            Chosen::Study(study, files) => self.studies(&[(*study, files)]),
         }
     }
 
     /// Runs studies, each with some of its experiments.
-    fn studies(&self, studies: Vec<(Study, Vec<String>)>) -> CommandResult {
+    fn studies(&self, studies: &[(Study, Vec<String>)]) -> CommandResult {
         if !self.only.is_empty() || self.connections.is_some() || self.results.has_files() {
             return Err(Failure::new(
                 "--only, --connections, --json, --csv, --report and --svg are for a single file",
@@ -103,7 +104,7 @@ impl Run {
             options: options(self.keep)?,
             change: &|experiment| self.change(experiment),
         };
-        run.all(&studies)
+        run.all(studies)
     }
 
     /// Runs the experiment of a file.
