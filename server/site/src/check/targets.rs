@@ -10,7 +10,7 @@ use crate::{
     config::FILE,
     core::Generation,
     markup::VALUE,
-    page::{Form, FormAnswer, RedirectPiece},
+    page::{Endpoint, Form, FormAnswer, RedirectPiece},
     route::Segment,
     session::Needs,
     suggest::closest,
@@ -72,7 +72,8 @@ fn note(generation: &Generation, pieces: &[RedirectPiece], file: &PathBuf) -> Op
     let target = target.split('#').next()?;
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
     let found = unanswered(generation, path);
-    let found = found.or_else(|| links::of_query(links::page_at(generation, path)?, query));
+    let found =
+        found.or_else(|| links::of_query(generation, links::page_at(generation, path)?, query));
     let (message, hint) = found?;
     Some(Problem::new(file, message).hint(hint))
 }
@@ -84,41 +85,71 @@ pub(super) fn unanswered(generation: &Generation, target: &str) -> Option<(Strin
     let shown = target.replace(VALUE, "…");
     match answers(generation, &path) {
         Answer::Page => None,
+        Answer::OnlyForm if candidates(generation, target).any(|it| it.page.is_some()) => None,
         Answer::OnlyForm => Some((
             format!("leads to {shown}, which answers POST only"),
             "what leads there asks with GET".to_owned(),
         )),
         Answer::Nothing if may_answer(generation, target) => None,
         Answer::Nothing => {
-            let pages = generation.pages.endpoints.iter();
-            let routes = pages.filter(|endpoint| endpoint.page.is_some());
-            let routes: Vec<String> = routes.map(|it| it.pattern.to_string()).collect();
-            let hint = match closest(&shown, routes.iter().map(String::as_str)) {
-                Some(near) => format!("did you mean {near}?"),
-                None => "no page, file or rule has this address".to_owned(),
-            };
-            Some((format!("leads to {shown}, and there is no such page"), hint))
+            let message = format!("leads to {shown}, and there is no such page");
+            let hint = nearest(generation, &shown, |endpoint| endpoint.page.is_some());
+            Some((message, hint))
         }
     }
 }
 
-/// Whether a page or a file answers at a target with some values in its path.
-fn may_answer(generation: &Generation, target: &str) -> bool {
+/// Which of some addresses was probably meant by one at which nothing answers.
+pub(super) fn nearest(
+    generation: &Generation,
+    shown: &str,
+    may_be_meant: impl Fn(&Endpoint) -> bool,
+) -> String {
+    let endpoints = generation.pages.endpoints.iter();
+    let routes = endpoints.filter(|endpoint| may_be_meant(endpoint));
+    let routes: Vec<String> = routes.map(|it| it.pattern.to_string()).collect();
+    match closest(shown, routes.iter().map(String::as_str)) {
+        Some(near) => format!("did you mean {near}?"),
+        None => "no page, file or rule has this address".to_owned(),
+    }
+}
+
+/// Whether a page, a form or a file answers at a target with some values in its path.
+pub(super) fn may_answer(generation: &Generation, target: &str) -> bool {
     let Some(at) = target.find(VALUE) else {
         return false;
     };
-    let parts: Vec<&str> = target[1..].split('/').collect();
-    let fits = |(segment, part): (&Segment, &&str)| match segment {
-        Segment::Param(_) => true,
-        Segment::Literal(text) => part.contains(VALUE) || text == part,
-    };
-    let mut pages = generation.pages.endpoints.iter();
-    let has_page = pages.any(|endpoint| {
-        let segments = &endpoint.pattern.segments;
-        segments.len() == parts.len() && segments.iter().zip(&parts).all(fits)
-    });
+    let has_page = candidates(generation, target).next().is_some();
     let mut files = generation.statics.files();
     has_page || files.any(|(path, _)| path.starts_with(&target[..at]))
+}
+
+/// The endpoints that may answer at a target with values in its path; none if there are no values.
+pub(super) fn candidates<'g>(
+    generation: &'g Generation,
+    target: &'g str,
+) -> impl Iterator<Item = &'g Endpoint> {
+    let path = target.strip_prefix('/').unwrap_or(target);
+    let parts: Vec<&str> = path.split('/').collect();
+    let endpoints = generation.pages.endpoints.iter();
+    let endpoints = endpoints.filter(|_| target.contains(VALUE));
+    endpoints.filter(move |endpoint| may_fit(&endpoint.pattern.segments, &parts))
+}
+
+/// Whether parts of a path can be these segments. A part with a value may be several: the value of
+/// `/docs/{{ page.path }}` may have slashes.
+fn may_fit(segments: &[Segment], parts: &[&str]) -> bool {
+    let (Some((segment, segments)), Some((part, rest))) =
+        (segments.split_first(), parts.split_first())
+    else {
+        return segments.is_empty() && parts.is_empty();
+    };
+    let has_value = part.contains(VALUE);
+    let fits = match segment {
+        Segment::Param(_) => true,
+        Segment::Literal(text) => has_value || text == part,
+    };
+    fits && (may_fit(segments, rest) || has_value && may_fit(segments, parts))
 }
 
 enum Answer {

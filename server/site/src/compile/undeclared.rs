@@ -61,12 +61,16 @@ pub(super) fn undeclared(
             let signs_in = !source.script.session.claims.is_empty();
             let mut claims = claims.iter().filter(|_| !signs_in);
             let claim = claims.find(|claim| is_like(name, claim));
+            let is_claim = claim.is_some_and(|claim| claim == name);
             let claim = claim.map(|claim| format!("did you mean `:claims.{claim}`?"));
             let meant = meant_column(prepared, step, name).or(claim);
             if needs_lines || meant.is_some() {
-                let message = format!(
-                    "nothing gives `:{name}`, so any visitor could: no line declares it, and no `:one` query before has such a column"
-                );
+                let message = match is_claim && !needs_lines {
+                    true => format!("`:{name}` could be a field of the form or the claim `{name}`"),
+                    false => format!(
+                        "nothing gives `:{name}`, so any visitor could: no line declares it, and no `:one` query before has such a column"
+                    ),
+                };
                 let declaration = format!(
                     "if the visitor sends it, declare it: -- param: {name} {}",
                     type_name(param.kind)
