@@ -34,7 +34,7 @@ pub(crate) enum MissOrBypass {
     /// This node's feed may not have applied these writes of the visitor yet.
     UnseenWrites(Vec<Position>),
     /// The visitor is led back to a form with this.
-    LedBack(Flash),
+    RefusedForm(Flash),
     /// The server runs without the store (`--no-cache`).
     CacheOff,
 }

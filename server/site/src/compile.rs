@@ -21,7 +21,7 @@ use crate::{
     params::Param,
     route::{Pattern, Router},
     script::{NamedQuery, Script},
-    session::Needs,
+    session::SessionRequirements,
     template::{self, Given, GivenForms, GivenQuery},
     time_zone::SiteZone,
 };
@@ -168,6 +168,13 @@ impl Pages {
     pub(crate) fn issue_sessions(&self) -> bool {
         let mut forms = self.endpoints.iter().flat_map(|endpoint| &endpoint.forms);
         forms.any(|form| !form.signing.claims.is_empty() || form.invalid.is_some())
+    }
+
+    /// The names of the claims that forms give to sessions.
+    pub(crate) fn claims_of_forms(&self) -> BTreeSet<&str> {
+        let forms = self.endpoints.iter().flat_map(|endpoint| &endpoint.forms);
+        let claims = forms.flat_map(|form| &form.signing.claims);
+        claims.map(|(name, _)| name.as_str()).collect()
     }
 
     /// Adds `pages/404.html` or its like.
@@ -454,7 +461,7 @@ fn page_query(
     file: &Path,
     (named, all): Prepared<'_>,
     params: &[Param],
-    needs: &mut Needs,
+    needs: &mut SessionRequirements,
 ) -> PageQuery {
     let param = |name: &str| params.iter().position(|param| param.name == name);
     let mut place = |param_of: &db::Param| match signing::claim(param_of) {

@@ -1,6 +1,6 @@
 //! The `<form>`s in the HTML of a template: where they are sent, and with which fields.
 //!
-//! HTML is read as browsers read it, so what stands in comments, scripts and `<template>` is no form.
+//! HTML is read as browsers read it: what stands in comments, scripts and `<template>` is no form.
 
 use crate::{
     filters::{Piece, TagText, Tags},

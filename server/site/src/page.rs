@@ -25,7 +25,7 @@ use crate::{
     problem_details::names_html,
     route::Pattern,
     script::Rows,
-    session::Needs,
+    session::SessionRequirements,
     uploads::UploadField,
 };
 
@@ -56,9 +56,10 @@ impl Endpoint {
         self.forms.iter().find(|form| form.method == method)
     }
 
-    /// True if nothing at this address is for people: it is an API's.
-    pub(crate) fn is_api(&self) -> bool {
-        let page = self.page.iter().any(|page| page.is_for_people());
+    /// Whether this client is answered as a program, because nothing at this address is for people:
+    /// it is an API's.
+    pub(crate) fn is_api_for(&self, request: &Request<'_>) -> bool {
+        let page = self.page.iter().any(|page| !page.is_api_for(request));
         !page && !self.forms.iter().any(|form| form.is_for_people())
     }
 }
@@ -85,7 +86,7 @@ pub(crate) struct Page {
     pub(crate) vary: Arc<[String]>,
     /// What the page needs of the visitor's session. The claims' values follow the parameters'
     /// values.
-    pub(crate) needs: Arc<Needs>,
+    pub(crate) needs: Arc<SessionRequirements>,
     /// The fields of the forms that lead back to the page, if there are any.
     pub(crate) forms: Option<Arc<FormFields>>,
     /// Set when a render has looked at more of the request than the key holds.
@@ -230,7 +231,7 @@ pub(crate) struct Form {
     pub(crate) params: Vec<Param>,
     /// What the form needs of the visitor's session. The claims' values follow the parameters'
     /// values, and the hashes follow both.
-    pub(crate) needs: Needs,
+    pub(crate) needs: SessionRequirements,
     pub(crate) signing: Signing,
     pub(crate) steps: Vec<FormStep>,
     pub(crate) answer: FormAnswer,

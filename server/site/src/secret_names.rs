@@ -27,7 +27,7 @@ const SECRET_NAMES: [&str; 8] = [
     "sessionkey",
 ];
 /// What a name says that is about a secret and is none: `has_password`, `password_changed_at`.
-const FIRST_WORDS: [&str; 4] = ["has", "is", "needs", "must"];
+const FIRST_WORDS: [&str; 7] = ["has", "is", "needs", "must", "max", "min", "used"];
 const ABOUT: [&str; 6] = ["at", "on", "date", "count", "expires", "changed"];
 
 /// Whether a value of this name is secret.
@@ -39,6 +39,7 @@ pub(crate) fn is_secret(name: &str) -> bool {
     let is_about = words.len() > 1 && (FIRST_WORDS.contains(&&**first) || ABOUT.contains(&&**last));
     let plain = words.concat();
     let has_part = SECRETS.iter().any(|part| plain.contains(part));
+    let last = last.strip_suffix('s').unwrap_or(last);
     let ends = LAST_WORDS.iter().any(|word| last.ends_with(word));
     let begins = words.len() > 1 && words.iter().any(|word| word == "secret");
     !is_about && (has_part || ends || begins || SECRET_NAMES.contains(&&*plain))
@@ -65,41 +66,62 @@ fn words(name: &str) -> Vec<String> {
 /// Whether the name says whose password it is otherwise than of a visitor's account:
 /// `wifi_password` and `smtp_password` may be data of the site.
 pub(crate) fn is_of_something(name: &str) -> bool {
-    const OF_ACCOUNTS: [&str; 34] = [
+    const OF_ACCOUNTS: [&str; 55] = [
         "account",
         "admin",
         "again",
+        "agent",
         "author",
+        "buyer",
         "change",
         "changed",
+        "child",
         "client",
         "confirm",
         "confirmation",
+        "contact",
         "current",
         "customer",
+        "driver",
         "editor",
+        "employee",
         "first",
+        "friend",
+        "guest",
         "initial",
         "login",
+        "manager",
         "member",
+        "moderator",
         "my",
         "new",
         "next",
         "old",
+        "operator",
         "own",
         "owner",
+        "parent",
+        "patient",
+        "person",
         "plain",
+        "player",
         "raw",
         "register",
         "repeat",
         "repeated",
         "reset",
+        "seller",
         "signin",
         "signup",
         "staff",
+        "student",
+        "subscriber",
+        "teacher",
         "temporary",
         "user",
+        "vendor",
         "visitor",
+        "worker",
     ];
     let words = words(name);
     words.split_last().is_some_and(|(_, before)| {
@@ -192,6 +214,7 @@ mod tests {
             "reset_token",
             "client_secret",
             "secret_key",
+            "access_tokens",
             "pin",
             "session",
             "api_key",
@@ -226,7 +249,7 @@ mod tests {
         for name in [
             "wifi_password",
             "smtp_password",
-            "guestWifiPassword",
+            "hotelWifiPassword",
             "new_wifi_password",
         ] {
             assert!(is_password(name) && is_of_something(name), "{name}");

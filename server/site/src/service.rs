@@ -29,7 +29,7 @@ use crate::{
     params::{BadParam, Given},
     route::Match,
     rules::{HIT, Rules, encode_path, local, moved, split},
-    session::{Gate, Needs, Session},
+    session::{Gate, Session, SessionRequirements},
     submit::Submission,
     uploads::{Received, with_fields},
     validity::{PageHit, of_file, of_page},
@@ -159,7 +159,7 @@ impl SiteService {
     fn enter(
         &self,
         generation: &Generation,
-        needs: &Needs,
+        needs: &SessionRequirements,
         is_api: impl FnOnce() -> bool,
         request: &Request<'_>,
     ) -> Result<Option<Session>, Response> {
@@ -169,7 +169,9 @@ impl SiteService {
         let session = generation.sessions.of(request);
         match needs.gate(session.as_ref()) {
             Gate::Open => Ok(session),
-            closed => Err(generation.turn_away(request, closed, session.is_some(), is_api())),
+            closed => {
+                Err(generation.refuse_admission(request, closed, session.is_some(), is_api()))
+            }
         }
     }
 
@@ -183,7 +185,7 @@ impl SiteService {
         if page.forms.is_some()
             && let Some(flash) = generation.sessions.flash_of(request, path)
         {
-            return Err(MissOrBypass::LedBack(flash));
+            return Err(MissOrBypass::RefusedForm(flash));
         }
         if !self.core.cache {
             return Err(MissOrBypass::CacheOff);
@@ -231,7 +233,7 @@ impl SiteService {
             match why {
                 MissOrBypass::Miss(why) => ask.answer(why).await,
                 MissOrBypass::UnseenWrites(unseen) => ask.answer_writer(unseen).await,
-                MissOrBypass::LedBack(flash) => ask.answer_led_back(flash).await,
+                MissOrBypass::RefusedForm(flash) => ask.answer_refused_form(flash).await,
                 MissOrBypass::CacheOff => ask.answer_uncached().await,
             }
         })
@@ -501,7 +503,8 @@ fn not_taken(
 #[cold]
 fn not_taken_here(generation: &Generation, found: &Match<'_>, request: &Request<'_>) -> Response {
     let endpoint = &generation.pages.endpoints[found.page];
-    not_allowed(generation, request, endpoint.is_api(), &endpoint.allow)
+    let is_api = endpoint.is_api_for(request);
+    not_allowed(generation, request, is_api, &endpoint.allow)
 }
 
 impl Service for SiteService {

@@ -249,7 +249,7 @@ impl Submission {
     /// The response, with why for the developer. A visitor who is led back is not kept from that.
     fn report(&self, response: Response, error: &Error) -> Response {
         let dev = self.core.dev.as_ref();
-        // The page of the form is an answer of 422 too (`shown_again`).
+        // The page of the form is an answer of 422 too (`refused_form_page`).
         let is_page = response.field("cache-status").is_some();
         let is_shown = !dev::is_of_visitor(error) && response.status() >= 400 && !is_page;
         let Some(dev) = dev.filter(|_| is_shown) else {

@@ -373,7 +373,7 @@ pub(super) const ROWS: [Row; 71] = [
         places: &[
             constant("server/site/src/session/flash", "LONGEST", Bytes),
             constant("server/site/src/session/flash", "LIFETIME", Time),
-            constant(SITE, "SHOWN_AGAIN", Bytes),
+            constant(SITE, "MAX_SHOWN", Bytes),
         ],
         past: "the answer to the form; the page shows an empty form; a plain error",
     },

@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// A message and a hint.
-type Remark = (String, String);
+type Note = (String, String);
 
 /// Notes on all of them.
 pub(super) fn notes(generation: &Generation) -> Vec<Problem> {
@@ -37,7 +37,7 @@ pub(super) fn notes(generation: &Generation) -> Vec<Problem> {
 }
 
 /// `own` is the name of the page that has the form; none in a template that several pages show.
-fn of_form(generation: &Generation, own: Option<&str>, form: &FormTag<'_>) -> Option<Remark> {
+fn of_form(generation: &Generation, own: Option<&str>, form: &FormTag<'_>) -> Option<Note> {
     let action = form.action.clone().or(own.map(address_of))?;
     let target = action.split('#').next()?;
     let (place, query) = target.split_once('?').unwrap_or((target, ""));
@@ -86,7 +86,7 @@ fn of_form(generation: &Generation, own: Option<&str>, form: &FormTag<'_>) -> Op
 }
 
 /// A form that is sent with GET, and probably meant for POST.
-fn of_get(endpoint: &Endpoint, form: &FormTag<'_>) -> Option<Remark> {
+fn of_get(endpoint: &Endpoint, form: &FormTag<'_>) -> Option<Note> {
     let post = endpoint.form(WriteMethod::Post)?;
     let route = &endpoint.pattern;
     let hint = "write <form method=\"post\" …>".to_owned();
@@ -104,7 +104,7 @@ fn of_get(endpoint: &Endpoint, form: &FormTag<'_>) -> Option<Remark> {
 }
 
 /// A parameter that must be given, and that no field of the form sends.
-fn lacking(post: &Form, form: &FormTag<'_>, query: &str) -> Option<Remark> {
+fn lacking(post: &Form, form: &FormTag<'_>, query: &str) -> Option<Note> {
     let names: Vec<&str> = form.names().collect();
     let is_chosen = |name: &&str| name.contains(['{', VALUE]);
     let in_query = query.split('&').filter_map(|pair| pair.split('=').next());

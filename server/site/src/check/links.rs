@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// A message and a hint.
-type Remark = (String, String);
+type Note = (String, String);
 
 /// Notes on all of them.
 pub(super) fn notes(generation: &Generation) -> Vec<Problem> {
@@ -56,7 +56,7 @@ fn link<'t>(tag: &TagText<'t>) -> Option<&'t str> {
     attribute(tag, name)
 }
 
-fn of_link(generation: &Generation, own: Option<&Page>, link: &str) -> Option<Remark> {
+fn of_link(generation: &Generation, own: Option<&Page>, link: &str) -> Option<Note> {
     let target = address(link)?;
     let target = target.split('#').next()?;
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
@@ -104,7 +104,7 @@ pub(super) fn page_at<'g>(generation: &'g Generation, target: &str) -> Option<&'
 
 /// What is wrong with the first parameter of an address that its page does not take. Other names
 /// than those of parameters are allowed, unless one is nearly that of a parameter.
-pub(super) fn of_query(generation: &Generation, page: &Page, query: &str) -> Option<Remark> {
+pub(super) fn of_query(generation: &Generation, page: &Page, query: &str) -> Option<Note> {
     let route = &page.route;
     let mut pairs = form_urlencoded::parse(query.as_bytes());
     pairs.find_map(|(name, value)| {

@@ -8,7 +8,7 @@ use crate::{
     config::FILE,
     core::Generation,
     page::Endpoint,
-    rules::{Guards, RequireRule, WORD},
+    rules::{RequireRule, RequireRules, WORD},
     script::FilePlace,
     suggest::closest,
     uploads::UploadField,
@@ -45,7 +45,7 @@ impl ReachReport {
 /// Behind an address that is reached for some values in its path.
 const SOME: &str = " (some)";
 
-fn guards(generation: &Generation) -> Option<&Guards> {
+fn guards(generation: &Generation) -> Option<&RequireRules> {
     generation.rules.as_ref()?.guards.as_ref()
 }
 
@@ -112,7 +112,7 @@ pub(super) fn notes(generation: &Generation, reached: &[ReachReport]) -> Vec<Pro
                 !reached.addresses.is_empty(),
             ));
         }
-        notes.extend(unknown_claim(generation, rule));
+        notes.extend(claim_that_no_form_gives(generation, rule));
         let target = rule.require.otherwise.as_deref();
         let led = target.and_then(|target| targets::led_nowhere(generation, target));
         notes.extend(led.map(|found| Problem {
@@ -156,11 +156,8 @@ fn with_folders(path: String) -> Vec<String> {
     all
 }
 
-fn unknown_claim(generation: &Generation, rule: &RequireRule) -> Option<Problem> {
-    let endpoints = generation.pages.endpoints.iter();
-    let forms = endpoints.flat_map(|endpoint| &endpoint.forms);
-    let given = forms.flat_map(|form| &form.signing.claims);
-    let given: BTreeSet<&str> = given.map(|(name, _)| name.as_str()).collect();
+fn claim_that_no_form_gives(generation: &Generation, rule: &RequireRule) -> Option<Problem> {
+    let given = generation.pages.claims_of_forms();
     let name = rule.require.condition.claim.as_str();
     if given.contains(name) {
         return None;

@@ -12,7 +12,7 @@ use crate::{
     markup::VALUE,
     page::{Endpoint, Form, FormAnswer, RedirectPiece},
     route::Segment,
-    session::Needs,
+    session::SessionRequirements,
     suggest::closest,
 };
 
@@ -33,7 +33,7 @@ pub(super) fn nowhere(generation: &Generation) -> Vec<Problem> {
     notes
 }
 
-fn of_needs(generation: &Generation, needs: &Needs, file: &PathBuf) -> Vec<Problem> {
+fn of_needs(generation: &Generation, needs: &SessionRequirements, file: &PathBuf) -> Vec<Problem> {
     let targets = needs.require.iter();
     let targets = targets.filter_map(|require| require.otherwise.as_deref());
     let targets = targets.map(|target| vec![RedirectPiece::Text(target.to_owned())]);

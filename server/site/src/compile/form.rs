@@ -24,7 +24,7 @@ use crate::{
     params::Param,
     route::Pattern,
     script::{NamedQuery, Rows, Script},
-    session::Needs,
+    session::SessionRequirements,
     suggest::closest,
     time_zone::SiteZone,
 };
@@ -213,7 +213,7 @@ impl<'f> FormSteps<'f> {
     }
 
     /// What the form needs of the visitor's session.
-    fn needs(&self) -> Needs {
+    fn needs(&self) -> SessionRequirements {
         let script = self.source.script;
         let mut needs = signing::needs(script);
         for claim in script.session.claims.iter().filter_map(signing::kept_claim) {
@@ -231,7 +231,7 @@ impl<'f> FormSteps<'f> {
     fn argument(
         &self,
         params: &[Param],
-        needs: &Needs,
+        needs: &SessionRequirements,
         before: usize,
         name: &str,
     ) -> Option<ArgumentSource> {
@@ -256,7 +256,7 @@ impl<'f> FormSteps<'f> {
     fn redirect(
         &self,
         params: &[Param],
-        needs: &Needs,
+        needs: &SessionRequirements,
         target: Option<Target<'_>>,
     ) -> Result<Vec<RedirectPiece>, Problem> {
         let SqlFile { file, script, .. } = self.source;
@@ -287,7 +287,7 @@ impl<'f> FormSteps<'f> {
         })
     }
 
-    fn all(&self, params: &[Param], needs: &Needs) -> Vec<FormStep> {
+    fn all(&self, params: &[Param], needs: &SessionRequirements) -> Vec<FormStep> {
         let steps = self.prepared.iter().enumerate();
         let steps = steps.map(|(step, (named, query))| {
             let source = |param: &db::Param| match signing::claim(param) {

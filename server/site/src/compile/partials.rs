@@ -22,7 +22,7 @@ use crate::{
     params::Param,
     route::Pattern,
     script::{Declaration, NamedQuery, Rows, Script},
-    session::{Needs, RESERVED},
+    session::{RESERVED, SessionRequirements},
     suggest::closest,
     template::{GivenQuery, Reach},
     time_zone::SiteZone,
@@ -199,7 +199,7 @@ impl Partial {
     }
 
     /// Adds the fields and claims that its template looks at to those of a page.
-    pub(super) fn add_vary(&self, vary: &mut Vec<String>, needs: &mut Needs) {
+    pub(super) fn add_vary(&self, vary: &mut Vec<String>, needs: &mut SessionRequirements) {
         for field in &self.script.vary {
             if !vary.contains(field) {
                 vary.push(field.clone());

@@ -101,6 +101,9 @@ impl Walk<'_> {
             return None;
         };
         let is_defined = match self.scope.find(var.id) {
+            // What stands below in a loop or beside a macro may set the name before this is asked
+            // again.
+            None if self.scope.may_be_set_later() => return None,
             None => false,
             Some(known) if known.is_undefined() => false,
             Some(known) if known.lack.is_none() && !matches!(known.shape, Shape::Any) => true,

@@ -41,7 +41,7 @@ impl Ask {
     }
 
     /// Answers with what was typed and what is wrong, and takes both out of the browser.
-    pub(crate) async fn answer_led_back(self, flash: Flash) -> Response {
+    pub(crate) async fn answer_refused_form(self, flash: Flash) -> Response {
         let started = Boottime::now();
         let (objects, database) = match self.results_afresh().await {
             Ok(results) => results,

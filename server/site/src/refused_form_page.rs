@@ -23,7 +23,7 @@ use crate::{
 
 /// The most bytes of what was typed. A page that is this large is made by the worker itself, while
 /// others wait.
-const SHOWN_AGAIN: usize = 1 << 20;
+const MAX_SHOWN: usize = 1 << 20;
 
 /// Field lines of the form's request that say nothing about the page: its body, and conditions and
 /// ranges of another answer.
@@ -43,8 +43,8 @@ const OF_THE_FORM: [&str; 11] = [
 
 impl Submission {
     /// 422 with the page of the form. None if the visitor does not get that page now.
-    pub(crate) async fn show_again(&self, back: &Back, flash: &Flash) -> Option<Response> {
-        if flash.len() > SHOWN_AGAIN {
+    pub(crate) async fn refused_form_page(&self, back: &Back, flash: &Flash) -> Option<Response> {
+        if flash.len() > MAX_SHOWN {
             return None;
         }
         let ask = self.ask_for_page(back)?;
