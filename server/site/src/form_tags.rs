@@ -37,7 +37,8 @@ pub(crate) struct FieldTag<'t> {
 }
 
 /// The forms of a template [without its comments](crate::markup::without_comments), but those
-/// whose method or address is chosen by a tag, a button or a script.
+/// whose method or address is chosen by a tag, a button or a script; and what buttons send to an
+/// address of their own.
 pub(crate) fn forms(text: &str) -> Vec<FormTag<'_>> {
     let mut reader = FormReader {
         text,
@@ -54,7 +55,7 @@ pub(crate) fn forms(text: &str) -> Vec<FormTag<'_>> {
     let mut forms = reader.forms;
     forms
         .iter_mut()
-        .for_each(|form| form.has_others = has_others);
+        .for_each(|form| form.has_others |= has_others);
     forms
 }
 
@@ -69,6 +70,7 @@ struct FormReader<'t> {
 struct OpenForm<'t> {
     /// None for a form of which it is not known where it is sent.
     form: Option<FormTag<'t>>,
+    method: &'t str,
     /// Where what stands in it begins.
     start: usize,
     is_in_select: bool,
@@ -83,6 +85,7 @@ impl<'t> FormReader<'t> {
                 self.end(at.saturating_sub(1));
                 self.open = Some(OpenForm {
                     form: FormTag::of(&tag, at.saturating_sub(1)),
+                    method: attribute(&tag, "method").unwrap_or("get").trim(),
                     start: end,
                     is_in_select: false,
                 });
@@ -106,6 +109,8 @@ impl<'t> FormReader<'t> {
         let Some(open) = &mut self.open else {
             return;
         };
+        let button = FormTag::of_button(tag, open.method, self.text);
+        self.forms.extend(button);
         if ["formmethod", "formaction"]
             .iter()
             .any(|name| attribute(tag, name).is_some())
@@ -168,6 +173,33 @@ impl<'t> FormTag<'t> {
             body: "",
             has_others: false,
         })
+    }
+
+    /// What a button sends to an address of its own: nothing is known of the fields.
+    fn of_button(tag: &TagText<'t>, method: &str, text: &str) -> Option<Self> {
+        let action = address(attribute(tag, "formaction")?.trim())?;
+        let method = attribute(tag, "formmethod").unwrap_or(method).trim();
+        let at = tag.written.as_ptr() as usize - text.as_ptr() as usize;
+        (!action.is_empty() && !method.contains('{')).then(|| Self {
+            at: at.saturating_sub(1),
+            method: method.to_ascii_lowercase(),
+            action: Some(action),
+            fields: Vec::new(),
+            body: "",
+            has_others: true,
+        })
+    }
+
+    /// Whether a field stands in a loop of the template that begins in the form.
+    pub(crate) fn is_in_loop(&self, field: &FieldTag<'_>) -> bool {
+        let at = (field.name.as_ptr() as usize).wrapping_sub(self.body.as_ptr() as usize);
+        let before = self.body.get(..at).unwrap_or_default();
+        let count = |wanted: &str| {
+            let words = parts(before, "{%", "%}");
+            let words = words.map(|tag| tag.split(|c: char| !c.is_ascii_alphabetic()).next());
+            words.filter(|word| *word == Some(wanted)).count()
+        };
+        count("for") > count("endfor")
     }
 
     /// The names of the fields, as they are written.
@@ -247,6 +279,25 @@ mod tests {
         assert_eq!(second.password(|_| false), Some("secret"));
         let harmless = forms("<form><input id=q><input type=checkbox name=has_password></form>");
         assert_eq!(harmless[0].password(|name| name.contains("pass")), None);
+    }
+
+    #[test]
+    fn a_button_has_an_address_of_its_own() {
+        let text = "<form method=post action=/a><button formaction='/b/{{ c }}'>             <button formmethod=get formaction=/d></form><button formaction=/e>";
+        let found = forms(text);
+        let found: Vec<_> = found
+            .iter()
+            .map(|form| (&*form.method, form.action.as_deref()))
+            .collect();
+        assert_eq!(found, [("post", Some("/b/\u{1}")), ("get", Some("/d"))]);
+    }
+
+    #[test]
+    fn a_field_may_be_repeated_by_a_loop() {
+        let text = "{% for b in c %}<form><input name=a>{% for d in e %}<input name=f>{% endfor %}<input name=g></form>{% endfor %}";
+        let form = &forms(text)[0];
+        let repeated: Vec<bool> = form.fields.iter().map(|it| form.is_in_loop(it)).collect();
+        assert_eq!(repeated, [false, true, false]);
     }
 
     #[test]

@@ -60,6 +60,7 @@ mod listing;
 mod locale;
 mod log;
 mod markup;
+mod may_be_at;
 mod methods;
 mod object;
 mod opening;

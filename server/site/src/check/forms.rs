@@ -8,6 +8,7 @@ use crate::{
     core::Generation,
     form_tags::{FormTag, forms},
     markup::{VALUE, without_comments},
+    may_be_at::{candidates, endpoint_at},
     methods::WriteMethod,
     page::{Endpoint, Form},
     params::Param,
@@ -42,9 +43,7 @@ fn of_form(generation: &Generation, own: Option<&str>, form: &FormTag<'_>) -> Op
     let target = action.split('#').next()?;
     let (place, query) = target.split_once('?').unwrap_or((target, ""));
     let is_of_site = place.starts_with('/') && !place.starts_with("//");
-    // What a value comes to is not known where it stands for more than one part.
-    let is_known = |part: &str| !part.contains(VALUE) || part.chars().count() == 1;
-    if !is_of_site || !place.split('/').all(is_known) {
+    if !is_of_site {
         return None;
     }
     let sample = place.replace(VALUE, "1");
@@ -53,7 +52,7 @@ fn of_form(generation: &Generation, own: Option<&str>, form: &FormTag<'_>) -> Op
     if rules.is_some_and(|rules| rules.before(&path).is_some()) {
         return None;
     }
-    let Some(found) = generation.pages.router.find(&path) else {
+    let Some(endpoint) = endpoint_at(&generation.pages, place) else {
         let is_file = generation.addresses.find(&generation.statics, &path);
         let is_there = is_file.is_some() || generation.canonical(&path).is_some();
         let is_there = is_there || targets::may_answer(generation, place);
@@ -67,13 +66,12 @@ fn of_form(generation: &Generation, own: Option<&str>, form: &FormTag<'_>) -> Op
             )
         });
     };
-    let endpoint = &generation.pages.endpoints[found.page];
     let takes_post = |endpoint: &Endpoint| endpoint.form(WriteMethod::Post).is_some();
     match &*form.method {
         "get" => of_get(endpoint, form),
         "post" => match endpoint.form(WriteMethod::Post) {
             Some(post) => lacking(post, form, query),
-            None if targets::candidates(generation, place).any(takes_post) => None,
+            None if candidates(&generation.pages, place).any(takes_post) => None,
             None => {
                 let route = endpoint.pattern.to_string();
                 let message = format!("{route} does not answer POST, with which this form is sent");

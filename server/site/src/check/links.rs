@@ -3,14 +3,13 @@
 
 use std::path::Path;
 
-use millpond_http::path;
-
 use super::targets;
 use crate::{
     Problem,
     core::Generation,
     filters::{Piece, TagText, Tags},
     markup::{VALUE, address, attribute, misfit, without_comments},
+    may_be_at::endpoint_at,
     page::Page,
     suggest::closest,
     template::{file_of, sources},
@@ -63,9 +62,8 @@ fn of_link(generation: &Generation, own: Option<&Page>, link: &str) -> Option<No
     if path.is_empty() {
         return of_query(generation, own?, query);
     }
-    let is_known = |part: &str| part.len() == VALUE.len_utf8() || !part.contains(VALUE);
     let is_of_site = path.starts_with('/') && !path.starts_with("//");
-    if !is_of_site || !path.split('/').all(is_known) || is_upload(path) {
+    if !is_of_site || is_upload(path) {
         return None;
     }
     if let Some(nowhere) = targets::unanswered(generation, path) {
@@ -96,10 +94,7 @@ fn is_upload(path: &str) -> bool {
 
 /// The page that answers at a path, in which values may stand for parts.
 pub(super) fn page_at<'g>(generation: &'g Generation, target: &str) -> Option<&'g Page> {
-    let sample = target.replace(VALUE, "1");
-    let path = path::normalize(&sample).ok()?;
-    let found = generation.pages.router.find(&path)?;
-    generation.pages.endpoints[found.page].page.as_deref()
+    endpoint_at(&generation.pages, target)?.page.as_deref()
 }
 
 /// What is wrong with the first parameter of an address that its page does not take. Other names

@@ -8,6 +8,7 @@ use crate::{
     config::FILE,
     core::Generation,
     page::Endpoint,
+    route::Pattern,
     rules::{RequireRule, RequireRules, WORD},
     script::FilePlace,
     suggest::closest,
@@ -79,16 +80,39 @@ fn reach(generation: &Generation, rule: &RequireRule) -> ReachReport {
     }
 }
 
+/// For which values in its path a rule reaches an address.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Reaches {
+    None,
+    Some,
+    All,
+}
+
+impl Reaches {
+    fn of(rule: &RequireRule, pattern: &Pattern) -> Self {
+        let sample = pattern.sample();
+        let has_values = pattern.params().next().is_some();
+        match rule.holds_at(&sample) {
+            true => Self::All,
+            // An exception for all values leaves nothing.
+            false if rule.path.matches(&sample) => Self::None,
+            false if has_values && rule.path.may_match(&pattern.segments) => Self::Some,
+            false => Self::None,
+        }
+    }
+}
+
 /// The methods of an endpoint that a rule reaches, with its address.
 fn of_endpoint(rule: &RequireRule, endpoint: &Endpoint) -> Vec<String> {
-    let sample = endpoint.pattern.sample();
-    let has_values = endpoint.pattern.params().next().is_some();
-    let note = match rule.holds_at(&sample) {
-        true => "",
-        // An exception for all values leaves nothing.
-        false if rule.path.matches(&sample) => return Vec::new(),
-        false if has_values && rule.path.may_match(&endpoint.pattern.segments) => SOME,
-        false => return Vec::new(),
+    let shapes = endpoint.shapes();
+    let reaches: BTreeSet<Reaches> = shapes
+        .iter()
+        .map(|shape| Reaches::of(rule, shape))
+        .collect();
+    let note = match (reaches.first(), reaches.len()) {
+        (Some(Reaches::All), 1) => "",
+        (Some(Reaches::None) | None, 1) => return Vec::new(),
+        _ => SOME,
     };
     let page = endpoint.page.iter().map(|_| "GET");
     let methods = page.chain(endpoint.forms.iter().map(|form| form.method.name()));

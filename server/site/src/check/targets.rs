@@ -10,8 +10,8 @@ use crate::{
     config::FILE,
     core::Generation,
     markup::VALUE,
+    may_be_at::{candidates, may_be_file},
     page::{Endpoint, Form, FormAnswer, RedirectPiece},
-    route::Segment,
     session::SessionRequirements,
     suggest::closest,
 };
@@ -85,7 +85,9 @@ pub(super) fn unanswered(generation: &Generation, target: &str) -> Option<(Strin
     let shown = target.replace(VALUE, "…");
     match answers(generation, &path) {
         Answer::Page => None,
-        Answer::OnlyForm if candidates(generation, target).any(|it| it.page.is_some()) => None,
+        Answer::OnlyForm if candidates(&generation.pages, target).any(|it| it.page.is_some()) => {
+            None
+        }
         Answer::OnlyForm => Some((
             format!("leads to {shown}, which answers POST only"),
             "what leads there asks with GET".to_owned(),
@@ -107,49 +109,22 @@ pub(super) fn nearest(
 ) -> String {
     let endpoints = generation.pages.endpoints.iter();
     let routes = endpoints.filter(|endpoint| may_be_meant(endpoint));
-    let routes: Vec<String> = routes.map(|it| it.pattern.to_string()).collect();
-    match closest(shown, routes.iter().map(String::as_str)) {
-        Some(near) => format!("did you mean {near}?"),
+    // A value of the address stands where the page has a parameter.
+    let routes = routes.map(|it| (it.pattern.with("…"), it.pattern.to_string()));
+    let routes: Vec<(String, String)> = routes.collect();
+    let near = closest(shown, routes.iter().map(|(shape, _)| shape.as_str()));
+    let near = near.and_then(|near| routes.iter().find(|(shape, _)| shape == near));
+    match near {
+        Some((_, route)) => format!("did you mean {route}?"),
         None => "no page, file or rule has this address".to_owned(),
     }
 }
 
 /// Whether a page, a form or a file answers at a target with some values in its path.
 pub(super) fn may_answer(generation: &Generation, target: &str) -> bool {
-    let Some(at) = target.find(VALUE) else {
-        return false;
-    };
-    let has_page = candidates(generation, target).next().is_some();
+    let has_page = candidates(&generation.pages, target).next().is_some();
     let mut files = generation.statics.files();
-    has_page || files.any(|(path, _)| path.starts_with(&target[..at]))
-}
-
-/// The endpoints that may answer at a target with values in its path; none if there are no values.
-pub(super) fn candidates<'g>(
-    generation: &'g Generation,
-    target: &'g str,
-) -> impl Iterator<Item = &'g Endpoint> {
-    let path = target.strip_prefix('/').unwrap_or(target);
-    let parts: Vec<&str> = path.split('/').collect();
-    let endpoints = generation.pages.endpoints.iter();
-    let endpoints = endpoints.filter(|_| target.contains(VALUE));
-    endpoints.filter(move |endpoint| may_fit(&endpoint.pattern.segments, &parts))
-}
-
-/// Whether parts of a path can be these segments. A part with a value may be several: the value of
-/// `/docs/{{ page.path }}` may have slashes.
-fn may_fit(segments: &[Segment], parts: &[&str]) -> bool {
-    let (Some((segment, segments)), Some((part, rest))) =
-        (segments.split_first(), parts.split_first())
-    else {
-        return segments.is_empty() && parts.is_empty();
-    };
-    let has_value = part.contains(VALUE);
-    let fits = match segment {
-        Segment::Param(_) => true,
-        Segment::Literal(text) => has_value || text == part,
-    };
-    fits && (may_fit(segments, rest) || has_value && may_fit(segments, parts))
+    has_page || target.contains(VALUE) && files.any(|(path, _)| may_be_file(path, target))
 }
 
 enum Answer {

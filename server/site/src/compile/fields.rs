@@ -2,14 +2,13 @@
 
 use std::path::PathBuf;
 
-use millpond_http::path;
-
 use super::Pages;
 use crate::{
     Problem,
     folder::Folder,
     form_tags::{FieldTag, FormTag, forms},
-    markup::{VALUE, misfit, without_comments},
+    markup::{misfit, without_comments},
+    may_be_at::endpoint_at,
     methods::WriteMethod,
     params::Param,
     route::address_of,
@@ -38,10 +37,11 @@ pub(super) fn misspelt(folder: &Folder, pages: &Pages) -> Vec<Problem> {
             let Some(receiver) = receiver(pages, &form, stem) else {
                 continue;
             };
-            let found = form
-                .fields
-                .iter()
-                .flat_map(|field| receiver.of_field(field));
+            let found = form.fields.iter().flat_map(|field| {
+                let repeated = Some(field).filter(|field| form.is_in_loop(field));
+                let repeated = repeated.and_then(|field| receiver.of_repeated(field));
+                receiver.of_field(field).into_iter().chain(repeated)
+            });
             notes.extend(found.map(|FieldNote { at, message, hint }| {
                 let at = at.as_ptr() as usize - text.as_ptr() as usize;
                 let note = Problem::new(&file, message).at_offset(&text, at);
@@ -85,6 +85,24 @@ impl Receiver<'_> {
         let values = own.into_iter().chain(field.choices.iter().copied());
         let notes = values.filter_map(|value| self.of_value(name, value));
         notes.collect()
+    }
+
+    /// A box that a loop makes several times, for a parameter that takes one value.
+    fn of_repeated<'t>(&self, field: &FieldTag<'t>) -> Option<FieldNote<'t>> {
+        let name = field.name;
+        let mut params = self.params.iter();
+        let param = params.find(|param| param.name == name)?;
+        (field.kind == "checkbox" && !param.is_list).then(|| FieldNote {
+            at: name,
+            message: format!(
+                "{} {} takes one `{name}`, and a loop makes several boxes of this name",
+                self.method, self.route
+            ),
+            hint: format!(
+                "a list takes them all: -- param: {name} {}[]",
+                param.type_name()
+            ),
+        })
     }
 
     /// A name that no parameter has, but nearly.
@@ -135,10 +153,7 @@ fn receiver<'p>(pages: &'p Pages, form: &FormTag<'_>, stem: Option<&str>) -> Opt
         Some(action) => action.clone(),
         None => address_of(stem?),
     };
-    let place = action.split(['?', '#']).next()?.replace(VALUE, "1");
-    let place = path::normalize(&place).ok()?;
-    let found = pages.router.find(&place)?;
-    let endpoint = &pages.endpoints[found.page];
+    let endpoint = endpoint_at(pages, action.split(['?', '#']).next()?)?;
     if form.method == "post" {
         let post = endpoint.form(WriteMethod::Post)?;
         return Some(Receiver {

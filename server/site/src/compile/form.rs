@@ -11,7 +11,7 @@ use super::{
     parameters::{SqlFile, misspelt, parameters, unused},
     plain_passwords::plain_password,
     redirect::{names, redirect},
-    signing,
+    returned, signing,
     statements::Statements,
     undeclared::undeclared,
     uploads::{deleted_files, uploads},
@@ -61,6 +61,10 @@ pub(super) fn form(
     let undeclared = undeclared(source, &steps.prepared, &given, claims);
     if !undeclared.is_empty() {
         return Err(undeclared);
+    }
+    let ambiguous = returned::ambiguous(source, &steps.prepared, target.as_ref());
+    if !ambiguous.is_empty() {
+        return Err(ambiguous);
     }
     let mut params = parameters(source, &steps.prepared, &given).map_err(one)?;
     let session = &script.session;
@@ -136,7 +140,10 @@ impl<'f> FormSteps<'f> {
         let mut prepared = Vec::new();
         for named in &source.script.queries {
             match statements.one(named) {
-                Ok(query) => prepared.push((named, query)),
+                Ok(query) => {
+                    problems.extend(returned::without_columns(source, named, &query));
+                    prepared.push((named, query));
+                }
                 Err(problem) => problems.push(problem),
             }
         }

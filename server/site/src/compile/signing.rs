@@ -295,6 +295,13 @@ pub(super) fn passwords(lines: &SessionLines) -> impl Iterator<Item = &str> {
     hashes.chain(verified.map(|verify| verify.password.as_str()))
 }
 
+/// The line that gives a claim the value of a name.
+pub(super) fn claim_of_param<'l>(lines: &'l SessionLines, name: &str) -> Option<&'l DirectiveLine> {
+    let mut claims = lines.claims.iter();
+    let claim = claims.find(|claim| matches!(&claim.from, From::Param(of) if of == name))?;
+    Some(&claim.line)
+}
+
 /// What must not stand in an address that a visitor is redirected to.
 pub(super) fn check_target(
     file: &Path,
