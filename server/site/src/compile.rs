@@ -42,6 +42,7 @@ mod redirect;
 mod repeated;
 mod rewrite;
 mod secrets;
+pub(crate) mod sign_in;
 mod signing;
 mod statements;
 mod undeclared;
@@ -323,6 +324,7 @@ impl Pages {
             return Err(problems);
         };
         let mut needs = signing::needs(&script);
+        sign_in::check(&file, &script.session, pattern).map_err(|problem| vec![problem])?;
         let mut vary = script.vary.clone();
         for partial in &partials {
             partial.add_vary(&mut vary, &mut needs);
