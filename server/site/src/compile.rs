@@ -45,6 +45,7 @@ mod returned;
 mod rewrite;
 mod same_value;
 mod secrets;
+pub(crate) mod sign_in;
 mod signing;
 mod statements;
 mod undeclared;
@@ -358,6 +359,7 @@ impl Pages {
             return Err(problems);
         };
         let mut needs = signing::needs(&script);
+        sign_in::check(&file, &script.session, pattern).map_err(|problem| vec![problem])?;
         let mut vary = script.vary.clone();
         for partial in &partials {
             partial.add_vary(&mut vary, &mut needs);

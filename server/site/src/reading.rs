@@ -187,6 +187,7 @@ fn assemble(
             before.map(|before| &before.error),
         ),
         errors: PreparedErrors::default(),
+        dev: before.and_then(|before| before.dev.clone()),
         addresses: Addresses::new(&statics, &pages.router, &config.files),
         rules,
         statics,

@@ -71,7 +71,7 @@ impl Ask {
                 }
                 prepared.respond(&request, Bytes::from(lines))
             }
-            RenderedForm::Missing => self.respond(&Arc::new(Cached::Missing), b""),
+            RenderedForm::Missing(at) => self.respond(&Arc::new(Cached::Missing(at)), b""),
             RenderedForm::Failed => self.respond(&Arc::new(Cached::Failed(failed)), b""),
         }
     }

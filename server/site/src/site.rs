@@ -20,6 +20,7 @@ use crate::{
     ahead::{self, Ahead},
     core::{Core, Generation},
     data::{DataFiles, DataSources, Inbox},
+    dev::DevState,
     known_migrations::KnownMigrations,
     log::Log,
     opening,
@@ -159,7 +160,9 @@ impl Site {
             ahead: if makes_ahead { ahead::QUEUE } else { 0 },
             ..millpond_store::Config::default()
         });
-        let generation = read(dir, config, &database, None).inspect_err(|_| database.stop())?;
+        let mut generation = read(dir, config, &database, None).inspect_err(|_| database.stop())?;
+        let dev: Option<Arc<DevState>> = options.dev.then(Arc::default);
+        generation.dev.clone_from(&dev);
         let log = Arc::new(Log::new(options.log));
         let limits = UploadLimits {
             text: config.limits.body,
@@ -185,7 +188,7 @@ impl Site {
             follow_links: config.statics.follow_links,
             current: ArcSwap::from_pointee(generation),
             edition: Arc::default(),
-            dev: options.dev.then(Arc::default),
+            dev,
         });
         core.database.start(core.store.clone());
         let site = Arc::new(Self {

@@ -15,6 +15,7 @@ mod data;
 mod databases;
 mod descriptors;
 mod dev;
+mod dev_refusals;
 mod explain;
 mod fixing;
 mod form_errors;

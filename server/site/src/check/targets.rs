@@ -7,11 +7,13 @@ use millpond_http::path;
 use super::links;
 use crate::{
     Problem,
+    compile::sign_in,
     config::FILE,
     core::Generation,
     markup::VALUE,
     may_be_at::{candidates, may_be_file},
     page::{Endpoint, Form, FormAnswer, RedirectPiece},
+    route::Pattern,
     session::SessionRequirements,
     suggest::closest,
 };
@@ -23,20 +25,32 @@ pub(super) fn nowhere(generation: &Generation) -> Vec<Problem> {
         if let Some(page) = &endpoint.page {
             let file = page.queries.first().map(|query| query.file.clone());
             let file = file.unwrap_or_else(|| PathBuf::from(format!("pages ({})", page.route)));
-            notes.extend(of_needs(generation, &page.needs, &file));
+            notes.extend(of_needs(
+                generation,
+                &page.needs,
+                (&file, &endpoint.pattern),
+            ));
         }
         for form in &endpoint.forms {
-            notes.extend(of_needs(generation, &form.needs, &form.file));
+            notes.extend(of_needs(
+                generation,
+                &form.needs,
+                (&form.file, &endpoint.pattern),
+            ));
             notes.extend(of_form(generation, form));
         }
     }
     notes
 }
 
-fn of_needs(generation: &Generation, needs: &SessionRequirements, file: &PathBuf) -> Vec<Problem> {
+fn of_needs(
+    generation: &Generation,
+    needs: &SessionRequirements,
+    (file, pattern): (&PathBuf, &Pattern),
+) -> Vec<Problem> {
     let targets = needs.require.iter();
     let targets = targets.filter_map(|require| require.otherwise.as_deref());
-    let targets = targets.map(|target| vec![RedirectPiece::Text(target.to_owned())]);
+    let targets = targets.map(|target| sign_in::pieces(target, pattern));
     targets
         .filter_map(|pieces| note(generation, &pieces, file))
         .collect()

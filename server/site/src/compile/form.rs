@@ -11,7 +11,7 @@ use super::{
     parameters::{SqlFile, misspelt, parameters, unused},
     plain_passwords::plain_password,
     redirect::{names, redirect},
-    returned, signing,
+    returned, sign_in, signing,
     statements::Statements,
     undeclared::undeclared,
     uploads::{deleted_files, uploads},
@@ -68,6 +68,7 @@ pub(super) fn form(
     }
     let mut params = parameters(source, &steps.prepared, &given).map_err(one)?;
     let session = &script.session;
+    sign_in::check(&file, session, pattern).map_err(one)?;
     signing::check(&file, &script, &steps.prepared, &given).map_err(one)?;
     let end = steps.prepared.len();
     let is_column = |name: &str| !steps.is_declared(name) && steps.column(end, name).is_some();

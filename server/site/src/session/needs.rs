@@ -8,7 +8,8 @@ use super::{ClaimUse, Claims, Condition, Session};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Require {
     pub(crate) condition: Condition,
-    /// The path of this site where a visitor without the claim is led.
+    /// The path of this site where a visitor without the claim is led. In that of a `-- require:`
+    /// line `:name` stands for a part of the page's path.
     pub(crate) otherwise: Option<String>,
 }
 
