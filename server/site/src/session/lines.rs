@@ -427,11 +427,6 @@ mod tests {
             ("require", "claims.user else login", "login"),
             (
                 "require",
-                "claims.user else /login?next=:next",
-                "/login?next=:next",
-            ),
-            (
-                "require",
                 "claims.user else //evil.example",
                 "//evil.example",
             ),
