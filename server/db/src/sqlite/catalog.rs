@@ -69,6 +69,8 @@ pub(crate) struct CatalogTable {
     pub(crate) query: Option<Box<Query>>,
     /// All names of tables in the text of a view; none if it cannot be read.
     pub(crate) names: Option<BTreeSet<String>>,
+    /// The date function by which a view reads the clock, if its text shows one.
+    pub(crate) clock: Option<String>,
 }
 
 impl CatalogTable {
@@ -174,7 +176,7 @@ impl Catalog {
             };
             if table.kind == TableKind::View {
                 let text = ViewText::of(&view_text(connection, &name)?);
-                (table.query, table.names) = (text.query, text.names);
+                (table.query, table.names, table.clock) = (text.query, text.names, text.clock);
             }
             tables.insert(name.to_ascii_lowercase(), table);
         }
@@ -244,6 +246,7 @@ fn table(
         can_narrow: stored && !generated,
         query: None,
         names: None,
+        clock: None,
     })
 }
 

@@ -433,3 +433,25 @@ fn an_equality_passes_into_a_view_or_a_subquery() {
         "#]],
     );
 }
+
+#[test]
+fn a_view_that_reads_the_clock_is_named() {
+    let schema = "create table plain (id integer primary key, title text);
+        create view clock as select datetime('now') as now;
+        create view due as select id, title, (select now from clock) as now from plain;";
+    let queries = [
+        "select now from clock",
+        "select title from due where id = :id",
+        "select title from plain where id = :id",
+    ];
+    let expected = expect![[r#"
+        select now from clock
+            not kept where it reads the clock (datetime() in the view clock)
+        select title from due where id = :id
+            not kept where it reads the clock (datetime() in the view clock)
+            plain: rows with id = :id
+        select title from plain where id = :id
+            plain: rows with id = :id
+    "#]];
+    expected.assert_eq(&descriptions(schema, &queries));
+}

@@ -201,7 +201,9 @@ fn page(text: &mut String, explanation: &Value) {
         entry(text, "  ", query);
         for line in query["depends"].as_array().into_iter().flatten() {
             let line = word(line);
-            let is_source = !line.starts_with("not cacheable: ") && !line.starts_with("kept for ");
+            let is_source = !["not cacheable: ", "not kept where ", "kept for "]
+                .iter()
+                .any(|start| line.starts_with(start));
             let verb = if is_source { "depends on " } else { "" };
             let _ = writeln!(text, "  {verb}{line}");
         }

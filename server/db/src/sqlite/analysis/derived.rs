@@ -89,6 +89,8 @@ pub(crate) struct ViewText {
     pub(crate) query: Option<Box<Query>>,
     /// All names of tables in it; none if it cannot be read.
     pub(crate) names: Option<BTreeSet<String>>,
+    /// The date function by which it reads the clock, if one is seen to.
+    pub(crate) clock: Option<String>,
 }
 
 impl ViewText {
@@ -99,11 +101,15 @@ impl ViewText {
         else {
             // The authorizer names all tables but those of which only such columns are read.
             let names = (!may_merge_columns(sql)).then(BTreeSet::new);
-            return Self { query: None, names };
+            return Self {
+                names,
+                ..Self::default()
+            };
         };
         let names = common_tables::names_read(&view.query);
         let is_plain = !common_tables::has_any(&view.query);
         Self {
+            clock: functions::clock_function(&view.query),
             query: is_plain.then_some(view.query),
             names: Some(names),
         }

@@ -54,6 +54,11 @@ impl Analysis {
             .iter()
             .map(|reason| format!("not cacheable: {reason}"))
             .collect();
+        let clock = self.clock_view.iter().filter(|_| lines.is_empty());
+        let clock = clock.map(|(view, function)| {
+            format!("not kept where it reads the clock ({function}() in the view {view})")
+        });
+        lines.extend(clock.collect::<Vec<_>>());
         for TableDependency {
             table, references, ..
         } in &self.depends

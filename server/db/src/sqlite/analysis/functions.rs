@@ -221,10 +221,12 @@ pub(crate) fn objection(functions: &BTreeSet<String>, clock_is_watched: bool) ->
 /// Finds a date function whose text shows that it reads the clock, so that `check` can report it
 /// without running the statement.
 pub(crate) fn reads_clock(tree: &impl Visit) -> Option<String> {
-    match tree.visit(&mut ClockReadFinder) {
-        ControlFlow::Break(function) => Some(format!("{function}() reads the clock")),
-        ControlFlow::Continue(()) => None,
-    }
+    clock_function(tree).map(|function| format!("{function}() reads the clock"))
+}
+
+/// The date function that the text shows to read the clock.
+pub(crate) fn clock_function(tree: &impl Visit) -> Option<String> {
+    tree.visit(&mut ClockReadFinder).break_value()
 }
 
 struct ClockReadFinder;

@@ -64,6 +64,9 @@ pub(crate) struct Analysis {
     witnesses: Vec<Witness>,
     first_rows: Vec<FirstRows>,
     uncacheable: Option<Arc<str>>,
+    /// A view behind the query that reads the clock in one of its columns, and the function. Whether
+    /// the query reads that column is known when it runs.
+    clock_view: Option<(String, String)>,
     /// Of a statement that writes.
     pub(crate) written: WrittenSchema,
 }
@@ -152,6 +155,11 @@ pub(crate) fn analyse(
         }
     }
     let clock = tree.as_ref().and_then(functions::reads_clock);
+    let is_named = |name: &str| match &tree {
+        Some(_) => references.named.contains_key(name),
+        None => scope::lower(sql).contains(name),
+    };
+    let clock_view = clock_view(catalog, is_named);
     let objection = clock
         .or_else(|| defaults::objection(connection, sql, &recorded, facts.readonly))
         .or(resolver.objection.take())
@@ -196,7 +204,26 @@ pub(crate) fn analyse(
         witnesses,
         first_rows,
         uncacheable: objection.map(Arc::from),
+        clock_view,
     })
+}
+
+/// The first view that reads the clock, of those that a statement names and those behind them.
+fn clock_view(catalog: &Catalog, is_named: impl Fn(&str) -> bool) -> Option<(String, String)> {
+    let named = catalog.tables.keys().filter(|name| is_named(name));
+    let mut waiting: Vec<&String> = named.collect();
+    waiting.sort();
+    let mut seen = BTreeSet::new();
+    while let Some(name) = waiting.pop() {
+        let Some(table) = catalog.tables.get(name).filter(|_| seen.insert(name)) else {
+            continue;
+        };
+        if let Some(function) = &table.clock {
+            return Some((name.clone(), function.clone()));
+        }
+        waiting.extend(table.names.iter().flatten());
+    }
+    None
 }
 
 /// What SQLite reports about a prepared statement.
