@@ -47,7 +47,7 @@ impl Width {
 }
 
 /// Number of colours in the style sheet. A series past the last colour takes the first again.
-pub const COLOURS: usize = 6;
+pub const COLOURS: usize = 8;
 
 /// Style sheet with the colours and fonts of a page, light and then dark.
 pub const PALETTE: &str = include_str!("palette.css");

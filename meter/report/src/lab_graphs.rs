@@ -122,16 +122,17 @@ fn note(figure: LabFigure) -> &'static str {
 /// The horizontal axis.
 fn axis(lab: &Lab) -> Axis {
     let is = |of: fn(&LabLevel) -> bool| lab.levels.iter().any(of);
-    if is(|level| level.rate.is_some()) {
+    // A ladder of a variable or of paths may have one rate throughout.
+    if let Some(name) = &lab.variable {
+        Axis::linear(name.as_str(), Unit::Plain)
+    } else if is(|level| level.count.is_some()) {
+        Axis::linear("paths", Unit::Count)
+    } else if is(|level| level.rate.is_some()) {
         let what = match lab.plan {
             Some(_) => "sessions demanded a second",
             None => "requests demanded a second",
         };
         Axis::linear(what, Unit::Rate)
-    } else if is(|level| level.count.is_some()) {
-        Axis::linear("paths", Unit::Count)
-    } else if is(|level| level.value.is_some()) {
-        Axis::linear(lab.variable.as_deref().unwrap_or_default(), Unit::Plain)
     } else {
         Axis::linear("connections", Unit::Count)
     }
@@ -142,7 +143,7 @@ fn position(lab: &Lab, level: LabLevel) -> f64 {
     let count = level.count.map(|count| count as f64);
     match lab.variable {
         Some(_) => level.value.unwrap_or_default(),
-        None => level.rate.or(count).unwrap_or(level.connections as f64),
+        None => count.or(level.rate).unwrap_or(level.connections as f64),
     }
 }
 
@@ -153,8 +154,8 @@ pub(crate) fn head(lab: &Lab, level: LabLevel) -> String {
             let name = lab.variable.as_deref().unwrap_or_default();
             format!("{name} {}", Unit::Plain.format(value))
         }
-        (Some(rate), ..) => format!("{}/s", Unit::Rate.format(rate)),
-        (None, Some(count), None) => Unit::Count.format(count as f64),
+        (_, Some(count), None) => Unit::Count.format(count as f64),
+        (Some(rate), None, None) => Unit::Rate.format(rate),
         (None, None, None) => level.connections.to_string(),
     }
 }

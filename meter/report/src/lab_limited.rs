@@ -19,21 +19,25 @@ pub(crate) fn fullest<'a>(lab: &'a Lab, server: &str) -> Option<&'a LabFinding> 
 
 /// A row for each server with a limit; `None` if no limit was found.
 pub(crate) fn table(lab: &Lab) -> Option<Table> {
+    let is_ladder = lab.levels.len() > 1;
+    let at = is_ladder.then(|| Column::number("at"));
+    let columns = std::iter::once(Column::text("")).chain(at);
+    let columns = columns.chain(std::iter::once(Column::text("limit")));
     let servers = lab.servers.iter().filter(|server| server.measured);
     let row = |name: &String| {
         let found = fullest(lab, name)?;
         let limit = found.limited_by.first()?;
-        let at = lab_graphs::head(lab, found.level);
-        Some(vec![name.clone(), at, limit.clone()])
+        let at = is_ladder.then(|| lab_graphs::head(lab, found.level));
+        let first = std::iter::once(name.clone()).chain(at);
+        Some(first.chain(std::iter::once(limit.clone())).collect())
     };
     let rows: Vec<Vec<String>> = servers.filter_map(|server| row(&server.name)).collect();
     (!rows.is_empty()).then(|| Table {
-        caption: "What limits each server where it has most good answers".to_owned(),
-        columns: vec![
-            Column::text(""),
-            Column::number("at"),
-            Column::text("limit"),
-        ],
+        caption: match is_ladder {
+            true => "What limits each server where it has most good answers".to_owned(),
+            false => "What limits each server".to_owned(),
+        },
+        columns: columns.collect(),
         rows,
         note: "The likeliest limit that the samples of the machine show, with the evidence."
             .to_owned(),

@@ -152,7 +152,10 @@ fn figures(report: &mut Report, lab: &Lab) {
     if lab.levels.len() > 1 {
         for chart in lab_graphs::lines(lab) {
             match lab_graphs::is_zero(&chart) {
-                true => report.push(Section::Text(format!("{}: none.", chart.title))),
+                true => report.push(Section::Text(format!(
+                    "{}: zero at every level.",
+                    chart.title
+                ))),
                 false => report.push(Section::Lines(chart)),
             };
         }

@@ -62,7 +62,8 @@ pub(crate) fn table(lab: &Lab) -> Table {
 }
 
 fn note(lab: &Lab, is_ladder: bool) -> String {
-    let times = match lab.levels.iter().any(|level| level.rate.is_some()) {
+    let has_rates = lab.levels.iter().any(|level| level.rate.is_some());
+    let times = match has_rates || lab.replay.is_some() {
         true => "p50 and p90 are response times, from when a request was due.",
         false => "p50 and p90 are service times, from the send to the whole answer.",
     };

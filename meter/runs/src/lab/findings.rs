@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::blocks::{ratio_to, ratio_to_itself};
+use super::figure::LabFigure;
 use super::outcome::{LabFinding, LabLevel, LabRun, MedianRange};
 use super::spec::PASSES;
 use millrace_stats::Verdict;
@@ -35,6 +36,11 @@ fn conclude(runs: &[&LabRun], base: Option<&[&LabRun]>) -> LabFinding {
     let first = runs[0];
     let counted: Vec<&LabRun> = counting(runs).collect();
     let own = counted_for_figures(&counted);
+    // Runs without any good answer are INVALID, and that no request was served is their figure.
+    let failed: &[&LabRun] = match own.is_empty() && runs.iter().all(has_failed) {
+        true => runs,
+        false => &[],
+    };
     let spread = |value: fn(&LabRun) -> Option<f64>| {
         MedianRange::of(own.iter().filter_map(|run| value(run)))
     };
@@ -44,7 +50,8 @@ fn conclude(runs: &[&LabRun], base: Option<&[&LabRun]>) -> LabFinding {
         runs: runs.len(),
         counted: counted.len(),
         verdict: verdict(runs, &counted),
-        throughput: spread(|run| Some(run.throughput)),
+        throughput: spread(|run| Some(run.throughput))
+            .or_else(|| MedianRange::of(failed.iter().map(|run| run.throughput))),
         p50_us: spread(|run| run.latency_us?.p50),
         p99_us: spread(|run| run.latency_us?.p99),
         cpu_us: spread(|run| run.cpu_us),
@@ -57,11 +64,25 @@ fn conclude(runs: &[&LabRun], base: Option<&[&LabRun]>) -> LabFinding {
         cpu_itself: ratio_to_itself(runs, |run| run.cpu_us),
         throughput_itself: ratio_to_itself(runs, |run| Some(run.throughput)),
         idle_bytes: spread(|run| run.idle_bytes),
-        figures: spreads(&own, |run| &run.figures),
+        figures: match failed {
+            [] => spreads(&own, |run| &run.figures),
+            _ => {
+                let mut figures = spreads(failed, |run| &run.figures);
+                figures
+                    .retain(|figure, _| matches!(figure, LabFigure::Failed | LabFigure::Timeouts));
+                figures
+            }
+        },
         cores_of: spreads(&own, |run| &run.cores_of),
         limited_by: middle(&own).map_or_else(Vec::new, |run| run.limited_by.clone()),
         other_ratio: MedianRange::of(counted.iter().filter_map(|run| over_other(run))),
     }
+}
+
+/// Whether no request of a run had a good answer.
+fn has_failed(run: &&LabRun) -> bool {
+    let failed = run.figures.get(&LabFigure::Failed);
+    failed.is_some_and(|share| *share >= 1.0)
 }
 
 /// The spread of each figure over some runs.
@@ -298,6 +319,21 @@ mod tests {
             reasons,
             ["1 of 5 runs of it with 8 connections INVALID: because"]
         );
+    }
+
+    #[test]
+    fn a_server_that_serves_no_request_has_that_figure() {
+        let mut none = run("a", 1, 1.0, Verdict::Invalid);
+        none.throughput = 0.0;
+        none.figures = [(LabFigure::Failed, 1.0), (LabFigure::Mean, 5.0)].into();
+        let found = conclude(&[&none], None);
+        assert_eq!(found.verdict, Verdict::Invalid);
+        assert_eq!(found.throughput.unwrap().median, 0.0);
+        let figures: Vec<LabFigure> = found.figures.keys().copied().collect();
+        assert_eq!(figures, [LabFigure::Failed]);
+        let good = run("a", 2, 1.0, Verdict::Valid);
+        let found = conclude(&[&none, &good], None);
+        assert!((found.throughput.unwrap().median - 1e6).abs() < 1.0);
     }
 
     #[test]

@@ -50,6 +50,9 @@ pub struct Lab {
     /// Requests of a session, if requests belonged to sessions that arrived at a rate.
     #[serde(default)]
     pub session: Option<u64>,
+    /// The log whose requests were sent at its own times, if there was one.
+    #[serde(default)]
+    pub replay: Option<String>,
     /// The name of what differs between the levels, if it is neither connections nor a rate.
     #[serde(default)]
     pub variable: Option<String>,

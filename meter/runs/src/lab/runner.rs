@@ -358,6 +358,7 @@ impl<'a> ExperimentRun<'a, '_> {
             cross_check: checker.map(|_| other.to_owned()),
             client_habits: workload.habits(),
             session: workload.session,
+            replay: workload.replay.as_ref().map(|log| log.get_ref().clone()),
             variable: experiment.variable().map(str::to_owned),
             graph: experiment
                 .graph
