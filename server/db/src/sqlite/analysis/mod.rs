@@ -64,8 +64,8 @@ pub(crate) struct Analysis {
     witnesses: Vec<Witness>,
     first_rows: Vec<FirstRows>,
     uncacheable: Option<Arc<str>>,
-    /// A view behind the query that reads the clock in one of its columns, and the function. Whether
-    /// the query reads that column is known when it runs.
+    /// A view behind the query that reads the clock in a column, and the function. Whether the
+    /// query reads that column is known when it runs.
     clock_view: Option<(String, String)>,
     /// Of a statement that writes.
     pub(crate) written: WrittenSchema,
