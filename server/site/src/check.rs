@@ -249,7 +249,7 @@ fn deleted(applied: &[String], migrations: &Migrations) -> Vec<Problem> {
 
 /// Reads the folder as serving it would, and says what is there.
 fn report(dir: &Path, config: &Config, database: &Database) -> Result<CheckReport, Vec<Problem>> {
-    let files = data::found(dir, database);
+    let files = data::found(dir, database, config.formats.zone);
     let read = report_pages(dir, config, database);
     match read {
         Ok(mut report) if files.problems.is_empty() => {

@@ -245,13 +245,21 @@ impl Site {
     fn follow_data(self: &Arc<Self>, inbox: Arc<Inbox>) -> Result<(), Problem> {
         let core = &self.core;
         let weak = Arc::downgrade(self);
-        let data = DataFiles::start(&core.dir, &core.database, inbox, &core.log, move || {
-            // A page under development shows what is wrong, and what is new.
-            if let Some(site) = weak.upgrade().filter(|site| site.core.dev.is_some()) {
-                // It is shown there and logged by the watch.
-                let _ = site.reload();
-            }
-        })?;
+        let zone = self.settings.lock().config.formats.zone;
+        let data = DataFiles::start(
+            &core.dir,
+            &core.database,
+            inbox,
+            &core.log,
+            zone,
+            move || {
+                // A page under development shows what is wrong, and what is new.
+                if let Some(site) = weak.upgrade().filter(|site| site.core.dev.is_some()) {
+                    // It is shown there and logged by the watch.
+                    let _ = site.reload();
+                }
+            },
+        )?;
         *self.data.lock() = Some(data);
         Ok(())
     }
@@ -344,8 +352,11 @@ impl Site {
         let settings = &mut *self.settings.lock();
         let known = &mut settings.migrations;
         let applied = known.apply(&core.dir, &settings.config, &core.database)?;
-        for file in applied {
+        for file in &applied {
             core.log(&format!("{file} is applied"));
+        }
+        if let Some(data) = self.data.lock().as_ref().filter(|_| !applied.is_empty()) {
+            data.migrated();
         }
         Ok(())
     }

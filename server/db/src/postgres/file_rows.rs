@@ -59,6 +59,7 @@ fn kind(type_name: &str) -> TableColumnKind {
         "bool" => TableColumnKind::Boolean,
         "text" | "varchar" | "bpchar" | "citext" => TableColumnKind::Text,
         "json" | "jsonb" => TableColumnKind::Json,
+        "timestamptz" | "timestamp" => TableColumnKind::Moment,
         _ => TableColumnKind::Other,
     }
 }
@@ -300,9 +301,10 @@ fn refuse_cut(
 /// (`citext`, `1.5` and `1.50`), or there may be none (`json`).
 fn exact(column: &TableColumn, name: &str) -> String {
     match column.kind {
-        TableColumnKind::Integer | TableColumnKind::Real | TableColumnKind::Boolean => {
-            name.to_owned()
-        }
+        TableColumnKind::Integer
+        | TableColumnKind::Real
+        | TableColumnKind::Boolean
+        | TableColumnKind::Moment => name.to_owned(),
         TableColumnKind::Text | TableColumnKind::Json | TableColumnKind::Other => {
             format!("{name}::text collate \"C\"")
         }

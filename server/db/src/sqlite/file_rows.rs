@@ -59,6 +59,8 @@ fn kind(type_name: &str) -> TableColumnKind {
     let has = |part: &str| name.contains(part);
     if has("bool") {
         TableColumnKind::Boolean
+    } else if name.starts_with("datetime") || name.starts_with("timestamp") {
+        TableColumnKind::Moment
     } else if has("int") {
         TableColumnKind::Integer
     } else if has("char") || has("clob") || has("text") {
@@ -154,17 +156,10 @@ impl WriterSession {
             },
             FileState::Rows(content) => self.replace_rows(shared, table, file, content)?,
         };
-        let connection = self.connection();
-        let sql = match state {
-            FileState::Rows(_) => {
-                "insert or replace into _millpond_data values (?1, ?2, ?3, ?4, datetime('now'))"
-            }
-            _ => "delete from _millpond_data where \"file\" = ?1 and ?2 || ?3 || ?4 is not null",
-        };
-        let recorded = connection
-            .prepare_cached(sql)
-            .and_then(|mut record| record.execute(params![&*file, &*table, &*hash, version]));
-        recorded.map_err(|error| fail(&error, sql))?;
+        match state {
+            FileState::Rows(_) => record(self.connection(), file, table, hash, version)?,
+            FileState::Gone | FileState::Known => forget(self.connection(), file)?,
+        }
         Ok(FileOutcome::Applied(counts))
     }
 
@@ -392,6 +387,30 @@ fn delete_all(connection: &Connection, table: &str, file: &str) -> Result<u64, E
             literal(file)
         ),
     )
+}
+
+/// Remembers a file as applied.
+fn record(
+    connection: &Connection,
+    file: &str,
+    table: &str,
+    hash: &str,
+    version: i64,
+) -> Result<(), Error> {
+    let sql = "insert or replace into _millpond_data values (?1, ?2, ?3, ?4, datetime('now'))";
+    let recorded = connection
+        .prepare_cached(sql)
+        .and_then(|mut record| record.execute(params![file, table, hash, version]));
+    recorded.map(drop).map_err(|error| fail(&error, sql))
+}
+
+/// Forgets a file that has no rows any more.
+fn forget(connection: &Connection, file: &str) -> Result<(), Error> {
+    let sql = "delete from _millpond_data where \"file\" = ?1";
+    let forgotten = connection
+        .prepare_cached(sql)
+        .and_then(|mut forget| forget.execute([file]));
+    forgotten.map(drop).map_err(|error| fail(&error, sql))
 }
 
 /// Runs a statement that gives no rows that matter; gives the number of changed rows.

@@ -26,7 +26,7 @@ pub fn missing_tables(dir: &Path, config: &Config) -> Result<Vec<Pin>, Vec<Probl
     let shown = opening::shown(dir, &config.database);
     let one = |problem| vec![problem];
     let find = |database: &Database, is_ready: Result<(), Problem>| {
-        let pins = is_ready.map(|()| data::found(dir, database).pins);
+        let pins = is_ready.map(|()| data::found(dir, database, config.formats.zone).pins);
         database.stop();
         pins.map_err(one)
     };

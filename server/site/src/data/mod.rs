@@ -7,7 +7,7 @@
 //!
 //! - `scan`: the files of the folder; `columns`, `convert`: from their values to the table's;
 //! - `survey`, `rows`: a file is read twice, to be checked and to be applied;
-//! - `sync`: what is applied and what is removed; `inbox`, `thread`: when;
+//! - `sync`: what is applied and what is removed; `inbox`, `writers`, `thread`: when;
 //! - `pins`: migrations for files without a table.
 
 mod columns;
@@ -21,6 +21,7 @@ mod sync;
 #[cfg(test)]
 mod tests;
 mod thread;
+mod writers;
 
 pub(crate) use inbox::Inbox;
 pub use pins::Pin;

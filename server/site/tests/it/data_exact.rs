@@ -1,8 +1,8 @@
 //! Files as tables: nothing is lost, cut or mixed up, on both databases.
 
-use std::{fs, path::PathBuf, time::Duration};
+use std::{fs, io::Write as _, path::PathBuf, time::Duration};
 
-use millpond_site::SiteOptions;
+use millpond_site::{Config, SiteOptions, missing_tables, write_migrations};
 
 use crate::{
     both::{Housed, Kind, on_both},
@@ -15,6 +15,8 @@ on_both!(
     a_renamed_file_has_its_rows_once,
     a_change_of_case_is_a_change,
     a_file_that_is_truncated_in_place_is_read_when_its_writer_is_done,
+    a_moment_is_the_same_in_a_file_and_in_a_parameter,
+    a_large_number_is_not_put_into_a_text,
 );
 
 fn path(site: &TestSite, name: &str) -> PathBuf {
@@ -217,4 +219,88 @@ fn a_site_under_development_stops_while_files_change() {
         });
         site.until("it has stopped", || stopping.is_finished());
     }
+}
+
+#[test]
+fn a_file_that_is_being_written_at_the_start_is_applied_when_its_writer_is_done() {
+    let dir = crate::support::folder(&[
+        (
+            "migrations/0002_data.sql",
+            "create table t (id integer primary key, _file text not null);",
+        ),
+        ("data/t.csv", ""),
+    ]);
+    let mut file = fs::File::create(dir.path().join("data/t.csv")).unwrap();
+    write!(file, "id\n1\n").unwrap();
+    let site = TestSite::open(dir, SiteOptions::default());
+    let count = |site: &TestSite| -> i64 {
+        let read = "select count(*) from t";
+        site.foreign()
+            .query_row(read, [], |row| row.get(0))
+            .unwrap()
+    };
+    assert_eq!(count(&site), 0);
+    write!(file, "2\n").unwrap();
+    drop(file);
+    site.until("both rows are there", || count(&site) == 2);
+}
+
+fn a_moment_is_the_same_in_a_file_and_in_a_parameter(kind: Kind) {
+    let (column, text) = match kind {
+        Kind::Sqlite => ("datetime", "at"),
+        Kind::Postgres => (
+            "timestamptz",
+            "to_char(at at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS')",
+        ),
+    };
+    let table =
+        format!("create table t (id integer primary key, at {column}, _file text not null);");
+    let settings = "[database]\nurl = \"sqlite:site.db\"\n[site]\ntimezone = \"Europe/Vienna\"\n";
+    let files = [
+        ("millpond.toml", settings),
+        (
+            "data/t.csv",
+            "id,at\n1,2026-07-01T12:00:00+02:00\n2,2026-07-01T12:00\n3,2026-07-01 12:00:00\n4,2026-07-01T10:00:00Z\n",
+        ),
+    ];
+    let site = site(kind, &table, &files);
+    for (id, expected) in [(1, "10"), (2, "10"), (3, "12"), (4, "10")] {
+        let found = site.text(&format!("select {text} from t where id = {id}"));
+        assert_eq!(found, format!("2026-07-01 {expected}:00:00"), "{id}");
+    }
+}
+
+fn a_large_number_is_not_put_into_a_text(kind: Kind) {
+    let site = site(
+        kind,
+        "create table t (id integer primary key, name text, _file text not null);",
+        &[("data/t.json", "[{\"id\": 1, \"name\": 1234567890123456}]")],
+    );
+    holds(&site, "select name from t", "1234567890123456");
+    fs::write(
+        path(&site, "t.json"),
+        "[{\"id\": 1, \"name\": 123456789012345678901}]",
+    )
+    .unwrap();
+    was_looked_at(&site);
+    assert_eq!(site.text("select name from t"), "1234567890123456");
+}
+
+#[test]
+fn a_table_that_is_made_under_development_gets_its_rows() {
+    let options = SiteOptions {
+        dev: true,
+        ..SiteOptions::default()
+    };
+    let site = TestSite::with(&[("data/t.csv", "id,name\n1,one\n")], options);
+    let dir = site.dir.path();
+    let config = Config::read(dir).unwrap();
+    let missing = missing_tables(dir, &config).unwrap();
+    write_migrations(dir, &missing).unwrap();
+    let count = || {
+        let read = "select count(*) from t";
+        let found = site.foreign().query_row(read, [], |row| row.get(0));
+        found.unwrap_or(0_i64)
+    };
+    site.until("the row is there", || count() == 1);
 }
