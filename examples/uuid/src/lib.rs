@@ -1,4 +1,4 @@
-#![doc = include_str!("../README.md")]
+//! A web service that makes UUIDs (RFC 9562); README.md says how to ask it.
 
 mod parse;
 mod uuids;

@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::io::BufRead;
 
-use millpond::{Failure, Values};
+use millpond::{Failure, NamedValues};
 use quick_xml::{Reader, XmlVersion, escape::unescape, events::Event};
 
 use crate::uuids::{Uuids, order};
@@ -19,7 +19,7 @@ pub(crate) fn orders(body: impl BufRead) -> Result<Vec<Uuids>, Failure> {
 }
 
 fn read(reader: &mut Reader<impl BufRead>) -> Result<Vec<Uuids>, Box<dyn Error>> {
-    let (mut orders, mut values, mut name) = (None, Values::new(), String::new());
+    let (mut orders, mut values, mut name) = (None, NamedValues::new(), String::new());
     let (mut depth, mut buffer) = (0, Vec::new());
     let is_utf8 = |name: &str| name.eq_ignore_ascii_case("utf-8");
     loop {
@@ -30,7 +30,7 @@ fn read(reader: &mut Reader<impl BufRead>) -> Result<Vec<Uuids>, Box<dyn Error>>
                 (orders, depth) = (Some(Vec::new()), 1);
             }
             (1, Event::Start(it)) if it.name().as_ref() == "generate-uuid" => {
-                (values, depth) = (Values::new(), 2);
+                (values, depth) = (NamedValues::new(), 2);
                 for it in it.attributes() {
                     let (it, version) = (it?, XmlVersion::Implicit1_0);
                     let value = it.normalized_value(version)?.into_owned();

@@ -3,14 +3,14 @@
 use std::iter::{RepeatWith, Take, repeat_with};
 use std::sync::{LazyLock, atomic::AtomicU64, atomic::Ordering};
 
-use millpond::{Failure, Values};
+use millpond::{Failure, NamedValues};
 use uuid::{NoContext, Timestamp, Uuid};
 
 /// As many UUIDs as were asked for, each made when it is sent.
 pub(crate) type Uuids = Take<RepeatWith<Box<dyn FnMut() -> Uuid + Send>>>;
 
 /// The UUIDs of `method`, `count`, `version`, `namespace` and `name`.
-pub(crate) fn order(values: &Values<'_>) -> Result<Uuids, Failure> {
+pub(crate) fn order(values: &NamedValues<'_>) -> Result<Uuids, Failure> {
     let text = |name| values.get::<Option<String>>(name);
     let bad = |message: &str| Failure::bad_request(message);
     let (method, version) = (text("method")?, values.get::<Option<u8>>("version")?);

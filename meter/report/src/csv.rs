@@ -6,7 +6,7 @@
 
 use std::fmt::Write as _;
 
-use millrace_runs::{Capacity, Comparison, Diagnosis, Lab, Level, Run};
+use millrace_runs::{Capacity, Comparison, Diagnosis, Lab, LabFigure, Level, Run};
 use millrace_stats::{Block, Side, Stage};
 
 use crate::{StoredResult, summary_csv};
@@ -72,20 +72,23 @@ pub fn capacity_csv(capacity: &Capacity) -> String {
 /// An experiment, a line for each run in its order.
 pub fn lab_csv(lab: &Lab) -> String {
     let mut text =
-        "server,connections,rate,repeat,pass,throughput,p50_us,p99_us,server_cpu_us_per_request,\
+        "server,connections,rate,paths,value,repeat,pass,throughput,failed,p50_us,p99_us,server_cpu_us_per_request,\
                     softirq_us_per_request,client_cpu_us_per_request,idle_bytes,other_client_throughput,verdict\n"
             .to_owned();
     for run in &lab.runs {
         let latency = run.latency_us.as_ref();
         let _ = writeln!(
             text,
-            "{},{},{},{},{},{},{},{},{},{},{},{},{},{}",
+            "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}",
             word(&run.server),
             run.level.connections,
             cell(run.level.rate),
+            cell(run.level.count.map(|count| count as f64)),
+            cell(run.level.value),
             run.repeat,
             run.pass,
             cell(Some(run.throughput)),
+            cell(run.figures.get(&LabFigure::Failed).copied()),
             cell(latency.and_then(|times| times.p50)),
             cell(latency.and_then(|times| times.p99)),
             cell(run.cpu_us),

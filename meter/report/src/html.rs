@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 use base_chart::{CHART_STYLE, COLOURS, Drawing, Escaped, PALETTE, Width, bars, lines, stacks};
 
 use crate::{
-    Align, Axis, Banner, BarChart, Column, Figure, LineChart, Report, Scale, Section, Table, Tone,
+    Align, Axis, Banner, BarChart, Column, Figure, LineChart, PageLink, Report, Scale, Section,
+    Table, Tone, prose::prose,
 };
 
 /// The style sheet of a report, without those of the charts.
@@ -32,6 +33,10 @@ pub(crate) fn page(report: &Report) -> String {
             Section::Text(text) => {
                 let _ = writeln!(html, "<p>{}</p>", Escaped(text));
             }
+            Section::Prose(text) => {
+                let _ = writeln!(html, "<div class=\"prose\">\n{}</div>", prose(text));
+            }
+            Section::Links(links) => write_links(&mut html, links),
             Section::Code { caption, text } => {
                 let (caption, text) = (Escaped(caption), words(text));
                 let _ = writeln!(
@@ -68,11 +73,7 @@ fn words(text: &str) -> String {
 }
 
 fn write_banner(html: &mut String, banner: &Banner) {
-    let class = match banner.tone {
-        Tone::Good => "good",
-        Tone::Doubtful => "doubtful",
-        Tone::Bad => "bad",
-    };
+    let class = tone_class(banner.tone);
     let _ = writeln!(
         html,
         "<div class=\"banner {class}\"><strong>{}</strong>",
@@ -86,6 +87,31 @@ fn write_banner(html: &mut String, banner: &Banner) {
         html.push_str("</ul>\n");
     }
     html.push_str("</div>\n");
+}
+
+fn write_links(html: &mut String, links: &[PageLink]) {
+    html.push_str("<ul class=\"links\">\n");
+    for link in links {
+        let (href, label) = (Escaped(&link.href), Escaped(&link.label));
+        let _ = write!(html, "<li><a href=\"{href}\">{label}</a>");
+        if !link.verdict.is_empty() {
+            let (class, verdict) = (tone_class(link.tone), Escaped(&link.verdict));
+            let _ = write!(html, " <strong class=\"{class}\">{verdict}</strong>");
+        }
+        if !link.note.is_empty() {
+            let _ = write!(html, "<p>{}</p>", Escaped(&link.note));
+        }
+        html.push_str("</li>\n");
+    }
+    html.push_str("</ul>\n");
+}
+
+fn tone_class(tone: Tone) -> &'static str {
+    match tone {
+        Tone::Good => "good",
+        Tone::Doubtful => "doubtful",
+        Tone::Bad => "bad",
+    }
 }
 
 fn write_figures(html: &mut String, figures: &[Figure]) {

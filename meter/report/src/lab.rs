@@ -6,8 +6,8 @@ use millrace_stats::{Ratio, Verdict};
 use crate::measured::sentence;
 use crate::number::{count, micros, percent, rate};
 use crate::{
-    Banner, Column, Figure, Report, Section, Table, Tone, Unit, conditions, lab_charts, lab_levels,
-    lab_limits,
+    Banner, Column, Figure, Report, Section, Table, Tone, Unit, conditions, day, lab_charts,
+    lab_graphs, lab_levels, lab_limited, lab_limits, lab_time,
 };
 
 /// Reasons that are shown in full; the rest is counted.
@@ -44,9 +44,15 @@ pub fn lab_report(lab: &Lab) -> Report {
         }
     }
     if !single {
-        for chart in lab_charts::lines(lab) {
+        for chart in lab_graphs::lines(lab) {
             report.push(Section::Lines(chart));
         }
+    }
+    for chart in lab_time::lines(lab) {
+        report.push(Section::Lines(chart));
+    }
+    if let Some(table) = lab_limited::table(lab) {
+        report.push(Section::Table(table));
     }
     if let Some(table) = cross_check(lab) {
         report.push(Section::Table(table));
@@ -100,7 +106,7 @@ fn at(lab: &Lab, level: LabLevel) -> Vec<&LabFinding> {
         .collect()
 }
 
-fn banner(lab: &Lab) -> Banner {
+pub(crate) fn banner(lab: &Lab) -> Banner {
     let mut reasons: Vec<String> = lab.failure.iter().map(|text| sentence(text)).collect();
     let limits = lab_limits::not_held(lab);
     reasons.extend(limits.clone());
@@ -308,6 +314,13 @@ fn conditions(lab: &Lab) -> Table {
         ),
         row("the client’s cores", client_cores(lab)),
     ];
+    if !lab.client_habits.is_empty() {
+        rows.push(row("the client", lab.client_habits.join("; ")));
+    }
+    if let Some(day) = day::of(lab.started_unix_s) {
+        let took = Unit::Seconds.format(lab.took_s);
+        rows.push(row("date", format!("{day} (UTC), {took} in all")));
+    }
     rows.extend(conditions::machine(&lab.host));
     if let Some(Text { path, .. }) = &lab.plan {
         let asked = format!("the sessions of {path}; rates are of sessions");

@@ -1,8 +1,8 @@
-//! The graphs of an experiment: bars for one level, lines over several.
+//! The graphs of an experiment with one level: bars.
 
-use millrace_runs::{Lab, LabFinding, LabLevel, MedianRange};
+use millrace_runs::{Lab, LabFinding, MedianRange};
 
-use crate::{Axis, BarChart, Bars, Line, LineChart, Scale, Unit};
+use crate::{BarChart, Bars, Scale, Unit};
 
 /// Bars of one level: what a request costs, and how many there are in a second.
 pub(crate) fn bars(lab: &Lab, found: &[&LabFinding]) -> Vec<BarChart> {
@@ -52,54 +52,6 @@ pub(crate) fn bars(lab: &Lab, found: &[&LabFinding]) -> Vec<BarChart> {
             .collect(),
     ));
     charts
-}
-
-/// Throughput, response time and cost over the levels.
-pub(crate) fn lines(lab: &Lab) -> Vec<LineChart> {
-    let has_rates = lab.levels.iter().any(|level| level.rate.is_some());
-    let x = if has_rates {
-        let what = match lab.plan {
-            Some(_) => "sessions demanded a second",
-            None => "requests demanded a second",
-        };
-        Axis::linear(what, Unit::Rate)
-    } else {
-        Axis::linear("connections", Unit::Count)
-    };
-    let place = |level: LabLevel| level.rate.unwrap_or(level.connections as f64);
-    let chart = |title: &str, unit, value: fn(&LabFinding) -> Option<f64>| LineChart {
-        title: title.to_owned(),
-        note: String::new(),
-        x: x.clone(),
-        y: Axis::linear("", unit),
-        lines: lab
-            .servers
-            .iter()
-            .filter(|server| server.measured)
-            .map(|server| Line {
-                name: server.name.clone(),
-                points: lab
-                    .findings
-                    .iter()
-                    .filter(|finding| finding.server == server.name)
-                    .map(|finding| (place(finding.level), value(finding)))
-                    .collect(),
-            })
-            .collect(),
-    };
-    vec![
-        chart("Server CPU for a request", Unit::Micros, |finding| {
-            median(finding.cpu_us)
-        }),
-        chart("Good answers a second", Unit::Rate, |finding| {
-            median(finding.throughput)
-        }),
-        chart(
-            "99th percentile of the response time",
-            Unit::Micros,
-            |finding| median(finding.p99_us),
-        ),
-    ]
 }
 
 fn median(spread: Option<MedianRange>) -> Option<f64> {

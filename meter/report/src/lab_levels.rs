@@ -3,7 +3,7 @@
 use millrace_runs::{Lab, LabFinding, LabLevel};
 use millrace_stats::Ratio;
 
-use crate::{Column, Table, Unit};
+use crate::{Column, Table, Unit, lab_graphs};
 
 /// CPU and throughput of every server at every level, relative to the baseline where there is one.
 pub(crate) fn tables(lab: &Lab) -> Vec<Table> {
@@ -46,12 +46,14 @@ fn table(lab: &Lab, caption: String, cell: impl Fn(&LabFinding) -> Option<String
         let cells = lab.levels.iter().map(|level| at(name, *level));
         std::iter::once(name.clone()).chain(cells).collect()
     };
-    let head = |level: &LabLevel| match level.rate {
-        Some(rate) => Column::number(format!("{}/s", Unit::Rate.format(rate))),
-        None => Column::number(level.connections.to_string()),
+    let head = |level: &LabLevel| Column::number(lab_graphs::head(lab, *level));
+    let is = |of: fn(&LabLevel) -> bool| lab.levels.iter().any(of);
+    let first = match (is(|level| level.count.is_some()), lab.variable.is_some()) {
+        (true, _) => "paths",
+        (_, true) => "",
+        _ if is(|level| level.rate.is_some()) => "",
+        _ => "connections",
     };
-    let is_by_rate = lab.levels.iter().any(|level| level.rate.is_some());
-    let first = if is_by_rate { "" } else { "connections" };
     Table {
         caption,
         columns: std::iter::once(Column::text(first))

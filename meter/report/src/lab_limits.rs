@@ -121,7 +121,7 @@ mod tests {
             metric: LabMetric::Cpu,
             level: LabLevel {
                 connections: 32,
-                rate: None,
+                ..LabLevel::default()
             },
             bound: LabBound::AtMost(0.67),
             found: Some(found),

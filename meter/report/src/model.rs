@@ -63,6 +63,10 @@ pub enum Section {
     Heading(String),
     /// A paragraph.
     Text(String),
+    /// Paragraphs, lists and tables in Markdown. HTML in it is shown as it is written.
+    Prose(String),
+    /// Other pages, one below the other.
+    Links(Vec<PageLink>),
     /// Text in a fixed-width font, as it stands: a command, a configuration.
     Code {
         /// What it is.
@@ -97,6 +101,34 @@ impl Section {
         Self::Code {
             caption: "The command".to_owned(),
             text: line.to_owned(),
+        }
+    }
+}
+
+/// A link to another page of the same folder.
+#[derive(Clone, Debug)]
+pub struct PageLink {
+    /// The file of the page.
+    pub href: String,
+    /// What it is called.
+    pub label: String,
+    /// What it says; may be empty.
+    pub note: String,
+    /// A judgement in a word; may be empty.
+    pub verdict: String,
+    /// How the judgement sounds.
+    pub tone: Tone,
+}
+
+impl PageLink {
+    /// A link without a note and a judgement.
+    pub fn new(href: impl Into<String>, label: impl Into<String>) -> Self {
+        Self {
+            href: href.into(),
+            label: label.into(),
+            note: String::new(),
+            verdict: String::new(),
+            tone: Tone::Good,
         }
     }
 }

@@ -9,21 +9,27 @@
 
 mod blocks;
 mod check;
+mod check_ladder;
 mod check_limits;
 mod check_other;
 mod check_spin;
 #[cfg(test)]
 mod check_tests;
+mod check_workload;
+mod client_options;
 mod cores;
+mod cost;
 mod doubts;
 mod experiment;
 mod fault;
+mod figure;
 mod findings;
 mod h2load;
 mod idle;
 mod limit;
 mod measure;
 mod memory;
+mod moments;
 mod other_client;
 mod outcome;
 mod output;
@@ -33,21 +39,29 @@ mod process_tree;
 mod programs;
 mod progress;
 mod requests;
+mod run_time;
 mod runner;
+mod sampled;
 mod schedule;
 mod server;
 mod source;
 mod spec;
 mod spec_values;
+mod study;
+mod study_record;
+mod trial;
 mod work_folder;
 mod wrk;
 
 pub use experiment::Experiment;
 pub use fault::Fault;
+pub use figure::LabFigure;
 pub use outcome::{
-    CrossCheck, Lab, LabBound, LabFinding, LabInterval, LabLevel, LabLimit, LabMetric, LabOutcome,
-    LabRun, LabServer, MedianRange, OtherClient, Text,
+    CrossCheck, Lab, LabBound, LabFinding, LabInterval, LabLevel, LabLimit, LabMetric, LabMoment,
+    LabOutcome, LabRun, LabServer, MedianRange, OtherClient, Text,
 };
 pub use programs::Missing;
 pub use progress::LabProgress;
 pub use runner::{LabOptions, Programs, lab};
+pub use study::{QuickRuns, Study};
+pub use study_record::{CannotRepeat, OriginalTable, StudyPart, StudyRecord, StudyText};

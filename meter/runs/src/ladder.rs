@@ -36,6 +36,17 @@ impl Ladder {
         &self.levels
     }
 
+    /// A ladder of some of the levels.
+    #[must_use]
+    pub(crate) fn keep(&self, choose: impl FnOnce(&[f64]) -> Vec<f64>) -> Self {
+        let levels = choose(&self.levels);
+        let words: Vec<String> = levels.iter().map(f64::to_string).collect();
+        Self {
+            levels,
+            text: words.join(","),
+        }
+    }
+
     /// The levels as numbers of connections.
     ///
     /// # Errors

@@ -50,9 +50,10 @@ pub use diagnose::{DiagnoseProgress, Diagnosis, Level, diagnose, diagnosed};
 pub use figures::{ClassFigures, Pauses, RampDown, Sessions};
 pub use host::Host;
 pub use lab::{
-    CrossCheck, Experiment, Fault, Lab, LabBound, LabFinding, LabInterval, LabLevel, LabLimit,
-    LabMetric, LabOptions, LabOutcome, LabProgress, LabRun, LabServer, MedianRange, Missing,
-    OtherClient, Programs, Text, lab,
+    CannotRepeat, CrossCheck, Experiment, Fault, Lab, LabBound, LabFigure, LabFinding, LabInterval,
+    LabLevel, LabLimit, LabMetric, LabMoment, LabOptions, LabOutcome, LabProgress, LabRun,
+    LabServer, MedianRange, Missing, OriginalTable, OtherClient, Programs, QuickRuns, Study,
+    StudyPart, StudyRecord, StudyText, Text, lab,
 };
 pub use ladder::Ladder;
 pub use measure::run;

@@ -14,7 +14,7 @@ use crate::source::{Source, failed, is_too_large, not_utf8, too_large};
 
 pub(crate) fn read<R: Read>(
     source: &mut Source<R>,
-    slug: Option<&str>,
+    path: Option<&str>,
     rows: &mut RowWriter<'_>,
 ) -> Result<(), ReadError> {
     let first = source.first_byte()?;
@@ -44,7 +44,7 @@ pub(crate) fn read<R: Read>(
             let fields = fields.map_err(|error| place_error(&error, start))?;
             rows.named(
                 FilePlace::line(start.line.unwrap_or(1)),
-                with_slug(slug, fields),
+                with_path(path, fields),
             )
         }
         _ => Err(DataError::new(
@@ -56,15 +56,25 @@ pub(crate) fn read<R: Read>(
     }
 }
 
-/// The fields of one object, with the slug of its file where it has none.
-pub(crate) fn with_slug<'a>(
-    slug: Option<&'a str>,
+/// The fields of one object, with what the path of its file gives where it has none: the slug, and
+/// the folder.
+pub(crate) fn with_path<'a>(
+    path: Option<&'a str>,
     fields: Vec<(String, Json)>,
 ) -> Vec<(String, FieldValue<'a>)> {
-    let slug = slug.filter(|_| !fields.iter().any(|(name, _)| name == "slug"));
-    let slug = slug.map(|slug| ("slug".to_owned(), FieldValue::Text(slug.into())));
+    let (folder, slug) = match path.map(|path| path.rsplit_once('/').ok_or(path)) {
+        None => (None, None),
+        Some(Ok((folder, slug))) => (Some(folder), Some(slug)),
+        Some(Err(slug)) => (None, Some(slug)),
+    };
+    let given = [("folder", folder), ("slug", slug)].into_iter();
+    let given = given.filter_map(|(name, value)| Some((name.to_owned(), value?)));
+    let given = given.filter(|(given, _)| !fields.iter().any(|(name, _)| name == given));
+    let given: Vec<_> = given
+        .map(|(name, value)| (name, FieldValue::Text(value.into())))
+        .collect();
     let fields = fields.into_iter().map(|(name, json)| (name, of_json(json)));
-    slug.into_iter().chain(fields).collect()
+    given.into_iter().chain(fields).collect()
 }
 
 pub(crate) fn read_lines<R: Read>(
@@ -95,7 +105,7 @@ pub(crate) fn read_lines<R: Read>(
             .deserialize(&mut json)
             .and_then(|fields| json.end().map(|()| fields))
             .map_err(|error| place_error(&error, FilePlace::at(number, 1)))?;
-        rows.named(place, with_slug(None, fields))?;
+        rows.named(place, with_path(None, fields))?;
     }
 }
 
@@ -163,7 +173,7 @@ impl<'de> Visitor<'de> for RowsVisitor<'_, '_> {
         while let Some(fields) = seq.next_element_seed(FieldsSeed)? {
             self.row_bytes.set(0);
             let place = self.rows.place();
-            if let Err(stopped) = self.rows.named(place, with_slug(None, fields)) {
+            if let Err(stopped) = self.rows.named(place, with_path(None, fields)) {
                 *self.stopped = Some(stopped);
                 return Err(A::Error::custom("stopped"));
             }

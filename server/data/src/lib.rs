@@ -80,16 +80,17 @@ pub fn hash_bytes(bytes: &[u8]) -> u128 {
     XxHash3_128::oneshot(bytes)
 }
 
-/// Reads a file to its end, and calls `each` with every row in order. `slug` is the value of the
-/// column `slug` of a Markdown file, or of a file that is one object, where the file does not give
-/// one itself.
+/// Reads a file to its end, and calls `each` with every row in order. `path` is that of the
+/// file below the folder of its table, without the ending. For a Markdown file, or one that is one
+/// object, it is the value of the column `slug`, and what is in front of the last `/` that of
+/// `folder`, where the file does not give them itself.
 ///
 /// # Errors
 /// [`ReadError::Data`] if the file cannot be understood; [`ReadError::Stopped`] if `each` said so.
 pub fn read(
     format: Format,
     input: impl Read,
-    slug: Option<&str>,
+    path: Option<&str>,
     each: &mut dyn FnMut(&Row<'_>) -> Result<(), Stop>,
 ) -> Result<Digest, ReadError> {
     let mut source = Source::new(input);
@@ -98,12 +99,12 @@ pub fn read(
     match format {
         Format::Csv => delimited::read(&mut source, b',', &mut rows),
         Format::Tsv => delimited::read(&mut source, b'\t', &mut rows),
-        Format::Json => json::read(&mut source, slug, &mut rows),
+        Format::Json => json::read(&mut source, path, &mut rows),
         Format::Ndjson => json::read_lines(&mut source, &mut rows),
-        Format::Toml => toml_rows::read(&source.text()?, slug, &mut rows),
-        Format::Yaml => yaml::read(&source.text()?, slug, &mut rows),
+        Format::Toml => toml_rows::read(&source.text()?, path, &mut rows),
+        Format::Yaml => yaml::read(&source.text()?, path, &mut rows),
         Format::Xml => xml::read(&mut source, &mut rows),
-        Format::Markdown => markdown::read(&source.text()?, slug, &mut rows),
+        Format::Markdown => markdown::read(&source.text()?, path, &mut rows),
     }?;
     Ok(Digest {
         hash: source.finish()?,

@@ -1,15 +1,17 @@
-//! Markdown: front matter in YAML between `---`, or in TOML between `+++`, and the body.
+//! Markdown: front matter in YAML between `---`, or in TOML between `+++`, and the body. The title
+//! may be the first heading of the body.
 
 use crate::error::{DataError, FilePlace, ReadError};
-use crate::row::{FieldValue, RowWriter, nul, of_json};
+use crate::json::with_path;
+use crate::row::{FieldValue, RowWriter, nul};
 use crate::{toml_rows, yaml};
 
 pub(crate) fn read(
     text: &str,
-    slug: Option<&str>,
+    path: Option<&str>,
     rows: &mut RowWriter<'_>,
 ) -> Result<(), ReadError> {
-    let MarkdownParts { front, body } = split(text)?;
+    let MarkdownParts { front, mut body } = split(text)?;
     let mut fields = match front {
         None => Vec::new(),
         Some((fence, front)) => {
@@ -33,16 +35,37 @@ pub(crate) fn read(
     if body.contains('\0') {
         return Err(nul(place, "body").into());
     }
-    let own = fields.iter().position(|(name, _)| name == "slug");
-    let own = own.map(|at| of_json(fields.remove(at).1));
-    let slug = own.or_else(|| slug.map(|slug| FieldValue::Text(slug.into())));
-    let mut row: Vec<_> = slug
-        .map(|slug| ("slug".to_owned(), slug))
-        .into_iter()
-        .collect();
-    row.extend(fields.into_iter().map(|(name, json)| (name, of_json(json))));
+    let has_title = fields
+        .iter()
+        .any(|(name, _)| name.eq_ignore_ascii_case("title"));
+    if let Some((title, rest)) = heading(body).filter(|_| !has_title) {
+        fields.insert(0, ("title".to_owned(), title.into()));
+        body = rest;
+    }
+    // The slug comes first, also where the front matter has it.
+    if let Some(own) = fields.iter().position(|(name, _)| name == "slug") {
+        let own = fields.remove(own);
+        fields.insert(0, own);
+    }
+    let mut row = with_path(path, fields);
     row.push(("body".to_owned(), FieldValue::Text(body.into())));
     rows.named(place, row)
+}
+
+/// The text of the heading `# …` with which a body begins, and the body behind it.
+fn heading(body: &str) -> Option<(&str, &str)> {
+    let body = body.trim_start_matches(['\r', '\n']);
+    let (line, rest) = body.split_once('\n').unwrap_or((body, ""));
+    let text = line.strip_prefix('#')?;
+    if !text.starts_with([' ', '\t']) {
+        return None;
+    }
+    let text = text.trim();
+    // Signs at the end close the heading.
+    let open = text.trim_end_matches('#');
+    let is_closed = open.is_empty() || open.ends_with([' ', '\t']);
+    let text = if is_closed { open.trim_end() } else { text };
+    (!text.is_empty()).then(|| (text, rest.trim_start_matches(['\r', '\n'])))
 }
 
 /// The parts of a file.

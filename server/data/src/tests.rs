@@ -302,7 +302,7 @@ fn yaml_is_a_list_or_a_map() {
         "---\ntitle: Hello: no\n",
         &expect![[r#"
         line 2, column 13: mapping values are not allowed in this context
-          see https://yaml.org for the format; indent with spaces
+          put a text with a colon and a blank in it into quotes: title: "Tea: a start"
     "#]],
     );
     for (text, expected) in [
@@ -440,6 +440,67 @@ fn markdown_is_front_matter_and_a_body() {
     assert!(error(Format::Markdown, b"---\na: 1\n").contains("the front matter has no end"));
     assert!(error(Format::Markdown, b"---\na: 1\na: 2\n---\n").contains("line 3, column 1"));
     assert!(error(Format::Markdown, b"---\nbody: x\n---\n").contains("has a body"));
+    let colon = error(Format::Markdown, b"---\ntitle: No: colon\n---\n");
+    assert!(colon.contains("into quotes: title:"), "{colon}");
+}
+
+/// The columns of the one row of a file.
+fn row(format: Format, text: &str, path: &str) -> String {
+    let mut said = String::new();
+    read(format, text.as_bytes(), Some(path), &mut |row| {
+        let values = row.names.iter().zip(row.values);
+        let values: Vec<String> = values
+            .map(|(name, value)| match value {
+                FieldValue::Text(text) => format!("{name}={text}"),
+                other => format!("{name}={other:?}"),
+            })
+            .collect();
+        said = values.join(" ");
+        Ok(())
+    })
+    .unwrap();
+    said
+}
+
+#[test]
+fn the_title_of_a_text_may_be_its_first_heading() {
+    for (text, expected) in [
+        ("# A title\n\nText", "title=A title body=Text"),
+        ("\n\n#\tA `b` ##\r\n\r\nText", "title=A `b` body=Text"),
+        ("# C#", "title=C# body="),
+        ("---\ndate: x\n---\n\n# A\nText", "title=A date=x body=Text"),
+        ("---\ntitle: B\n---\n# A\nText", "title=B body=# A\nText"),
+        ("---\nTitle: B\n---\n# A", "title=B body=# A"),
+        ("#A\nText", "body=#A\nText"),
+        ("#\nText", "body=#\nText"),
+        ("# #\nText", "body=# #\nText"),
+        ("## A\nText", "body=## A\nText"),
+        ("Text\n# A", "body=Text\n# A"),
+    ] {
+        let said = row(Format::Markdown, text, "a");
+        assert_eq!(said, format!("slug=a {expected}"), "{text:?}");
+    }
+}
+
+#[test]
+fn the_path_of_a_file_is_its_slug_and_its_folder() {
+    for (format, text, path, expected) in [
+        (Format::Markdown, "x", "a", "slug=a body=x"),
+        (Format::Markdown, "x", "b/c/a", "folder=b/c slug=a body=x"),
+        (
+            Format::Markdown,
+            "---\nfolder: d\nslug: e\n---\nx",
+            "b/a",
+            "slug=e folder=d body=x",
+        ),
+        (Format::Json, "{\"n\": \"x\"}", "b/a", "folder=b slug=a n=x"),
+        (Format::Json, "[{\"n\": \"x\"}]", "b/a", "n=x"),
+        (Format::Yaml, "n: x", "b/a", "folder=b slug=a n=x"),
+        (Format::Toml, "n = \"x\"", "b/a", "folder=b slug=a n=x"),
+        (Format::Csv, "n\nx\n", "b/a", "n=Plain(\"x\")"),
+    ] {
+        assert_eq!(row(format, text, path), expected, "{text:?}");
+    }
 }
 
 #[test]

@@ -5,12 +5,12 @@ use toml::{Table, Value as Toml};
 
 use crate::MAX_DEPTH;
 use crate::error::{DataError, FilePlace, ReadError};
-use crate::json::with_slug;
+use crate::json::with_path;
 use crate::row::{RowWriter, too_deep};
 
 pub(crate) fn read(
     text: &str,
-    slug: Option<&str>,
+    path: Option<&str>,
     rows: &mut RowWriter<'_>,
 ) -> Result<(), ReadError> {
     let table = parse(text)?;
@@ -23,14 +23,14 @@ pub(crate) fn read(
             for row in list {
                 let place = rows.place();
                 let Toml::Table(table) = row else { continue };
-                rows.named(place, with_slug(None, fields(table, place)?))?;
+                rows.named(place, with_path(None, fields(table, place)?))?;
             }
             Ok(())
         }
         (first, _) => {
             let table: Table = first.into_iter().chain(entries).collect();
             let place = FilePlace::line(1);
-            rows.named(place, with_slug(slug, fields(table, place)?))
+            rows.named(place, with_path(path, fields(table, place)?))
         }
     }
 }

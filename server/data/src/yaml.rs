@@ -6,7 +6,7 @@ use saphyr_parser::{Event, Marker, Parser, ScalarStyle, Span, StrInput};
 use serde_json::{Map, Number, Value as Json};
 
 use crate::error::{DataError, FilePlace, ReadError};
-use crate::json::with_slug;
+use crate::json::with_path;
 use crate::row::{RowWriter, too_deep};
 use crate::toml_rows::no_number;
 use crate::{MAX_DEPTH, MAX_ROW};
@@ -39,7 +39,7 @@ impl Size {
 
 pub(crate) fn read(
     text: &str,
-    slug: Option<&str>,
+    path: Option<&str>,
     rows: &mut RowWriter<'_>,
 ) -> Result<(), ReadError> {
     let mut document = Document::new(text);
@@ -54,7 +54,7 @@ pub(crate) fn read(
                     Event::SequenceEnd => break,
                     event => {
                         let fields = document.map(event, mark, 1)?;
-                        rows.named(place, with_slug(None, fields))?;
+                        rows.named(place, with_path(None, fields))?;
                     }
                 }
             }
@@ -66,7 +66,7 @@ pub(crate) fn read(
             }
             let fields = document.map(event, mark, 0)?;
             document.close()?;
-            rows.named(place(mark), with_slug(slug, fields))
+            rows.named(place(mark), with_path(path, fields))
         }
     }
 }
@@ -139,8 +139,13 @@ impl<'t> Document<'t> {
 
     fn event(&mut self) -> Result<Option<(Event<'t>, Span)>, DataError> {
         self.parser.next_event().transpose().map_err(|error| {
-            DataError::new(place(*error.marker()), error.info().to_owned())
-                .remedy("see https://yaml.org for the format; indent with spaces")
+            let remedy = match error.info().contains("mapping values are not allowed") {
+                true => {
+                    "put a text with a colon and a blank in it into quotes: title: \"Tea: a start\""
+                }
+                false => "see https://yaml.org for the format; indent with spaces",
+            };
+            DataError::new(place(*error.marker()), error.info().to_owned()).remedy(remedy)
         })
     }
 

@@ -108,6 +108,42 @@ impl From<i64> for Value {
     }
 }
 
+macro_rules! integers {
+    ($($type:ty),*) => {
+        $(impl From<$type> for Value {
+            fn from(integer: $type) -> Self {
+                Self::Integer(integer.into())
+            }
+        })*
+    };
+}
+
+integers!(i32, u32, i16, u16, u8);
+
+impl From<f64> for Value {
+    fn from(real: f64) -> Self {
+        Self::Real(real)
+    }
+}
+
+impl From<String> for Value {
+    fn from(text: String) -> Self {
+        Self::Text(text.into())
+    }
+}
+
+impl From<Vec<u8>> for Value {
+    fn from(bytes: Vec<u8>) -> Self {
+        Self::Blob(bytes.into())
+    }
+}
+
+impl<T: Into<Self>> From<Option<T>> for Value {
+    fn from(value: Option<T>) -> Self {
+        value.map_or(Self::Null, Into::into)
+    }
+}
+
 impl From<bool> for Value {
     fn from(truth: bool) -> Self {
         Self::Boolean(truth)

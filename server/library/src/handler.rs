@@ -19,7 +19,8 @@ pub struct Handler {
 
 pub(crate) type RequestJob = Box<dyn FnOnce(&Request<'_>) -> Response + Send>;
 pub(crate) type ReadingJob = Box<dyn FnOnce(&Request<'_>, BodyReader) -> Response + Send>;
-pub(crate) type PageJob = Box<dyn FnOnce(&mut Page) -> Response + Send>;
+/// Called again if the rows that it had read changed while it read on.
+pub(crate) type PageJob = Box<dyn Fn(&mut Page) -> Response + Send>;
 
 /// Reads the parameters, and gives what is to be called with them.
 type Begin<J> = Box<dyn Fn(&ParamTexts<'_>) -> Result<J, Failure> + Send + Sync>;
@@ -173,14 +174,15 @@ pub fn reading<P: Params>(limit: u64, function: impl ReadRequest<P>) -> Handler 
 ///
 /// The function gets a [`Page`] and the parameters, and **not the request**: what it makes is given
 /// to every visitor who asks with the same parameters. It runs on a thread of the pool and may
-/// block. However many ask for a page at once, it is made once.
+/// block. However many ask for a page at once, it is made once; only a page of several
+/// [reads](Page::query) may be made again if their rows change meanwhile.
 #[must_use]
-pub fn stored<P: Params>(store: &Store, function: impl MakePage<P>) -> Handler {
+pub fn stored<P: Params + Clone>(store: &Store, function: impl MakePage<P>) -> Handler {
     let function = std::sync::Arc::new(function);
     let begin = move |texts: &ParamTexts<'_>| {
         let params = P::read(&ReadParams(texts))?;
         let function = std::sync::Arc::clone(&function);
-        let job = move |page: &mut Page| function.make(page, params);
+        let job = move |page: &mut Page| function.make(page, params.clone());
         Ok(Box::new(job) as PageJob)
     };
     Handler::of::<P>(HandlerCall::Stored(store.clone(), Box::new(begin)))

@@ -35,7 +35,7 @@
 //! - [`blocking`]: on a thread of a bounded pool. If the pool and its queue are full: 503 at once.
 //! - [`reading`]: the same, and it reads the body while that arrives.
 //! - [`stored`]: what it makes is kept in a [`Store`] and given to all, until something changes of
-//!   which the program has said that it depends on it.
+//!   which the program has said that it depends on it, or a row of a [`SqlDatabase`] that it shows.
 //!
 //! A long answer is a [`Stream`]: an iterator that is asked for as much as the client takes, so
 //! that a slow client holds little memory and no thread. A function can write one too; that one
@@ -47,8 +47,8 @@
 //! the end of requests in flight at a shutdown. A handler that panics answers 500, and its worker
 //! goes on.
 //!
-//! This crate knows routes and pages of programs. It must not know SQL, templates, or the folders
-//! of sites.
+//! This crate knows routes and pages of programs, and hands their SQL to `millpond-db`. It must not
+//! know templates, or the folders of sites.
 
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/guide/library.md")]
@@ -56,6 +56,7 @@ struct Guide;
 
 mod error;
 mod failure;
+mod feed;
 mod handler;
 mod limits;
 mod page;
@@ -69,6 +70,7 @@ mod routes;
 mod server;
 mod service;
 mod slot;
+mod sql;
 mod store;
 mod stored;
 mod stream;
@@ -81,6 +83,7 @@ pub use failure::Failure;
 pub use handler::{
     HandleRequest, Handler, MakePage, ReadRequest, blocking, quick, reading, stored,
 };
+pub use millpond_db::{FeedKind, Value as SqlValue};
 pub use millpond_http::{Limits, ServerConfig, Stats};
 pub use page::Page;
 pub use param::{Param, Params, ReadParams};
@@ -89,6 +92,9 @@ pub use request::Request;
 pub use response::{IntoResponse, Response};
 pub use routes::Routes;
 pub use server::{ServeError, ServerSettings, ShutdownHandle, WebServer};
+pub use sql::{
+    BoundQuery, FromSql, QueryError, SqlDatabase, SqlQuery, SqlRow, SqlRows, SqlSettings,
+};
 pub use store::{Changes, LookAtSource, Store, StoreSettings, StoreStats};
 pub use stream::{Piece, Stream, StreamWriter};
-pub use values::Values;
+pub use values::NamedValues;

@@ -11,5 +11,9 @@ pub(crate) const BODY_BEGIN: usize = 16 << 10;
 pub(crate) const BODY_AHEAD: usize = 256 << 10;
 /// Bytes that a function which writes a response may be ahead of its client.
 pub(crate) const WRITER_AHEAD: usize = 64 << 10;
+/// Times that a page is made while the rows change that it has read.
+pub(crate) const PAGE_ATTEMPTS: usize = 4;
+/// Reads of a page, one after the other; each repeats those before it.
+pub(crate) const PAGE_READS: usize = 16;
 /// Things of one kind on which a page may depend one by one. A page with more depends on the kind.
 pub(crate) const PAGE_IDS: usize = 1024;

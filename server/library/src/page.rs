@@ -5,13 +5,19 @@ use std::fmt::Display;
 use std::time::Duration;
 
 use crate::limits::PAGE_IDS;
+use crate::sql::PageReads;
+use crate::store::Store;
 
-/// A page of a [`Store`](crate::Store) while it is made: say here what it depends on, best before
-/// that is read.
+/// A page of a [`Store`] while it is made: say here what it depends on, best before that is read.
+/// Of the rows that it [queries](Page::query) it need not say anything.
 ///
-/// A page that names nothing and has no [age](Page::max_age) is not kept, as nothing would end it.
-#[derive(Debug, Default)]
+/// A page that names nothing, queries nothing and has no [age](Page::max_age) is not kept, as
+/// nothing would end it.
+#[derive(Debug)]
 pub struct Page {
+    /// Where it is kept.
+    pub(crate) store: Store,
+    pub(crate) reads: PageReads,
     /// By kind; none: on all things of the kind.
     dependencies: BTreeMap<String, Option<BTreeSet<String>>>,
     pub(crate) max_age: Option<Duration>,
@@ -20,6 +26,17 @@ pub struct Page {
 }
 
 impl Page {
+    pub(crate) fn of(store: &Store) -> Self {
+        Self {
+            store: store.clone(),
+            reads: PageReads::default(),
+            dependencies: BTreeMap::new(),
+            max_age: None,
+            is_constant: false,
+            is_unwanted: false,
+        }
+    }
+
     /// The page ends when the thing `id` of `kind` [changes](crate::Store::changed). Name also what
     /// was looked for and not found: it may come.
     pub fn depends_on(&mut self, kind: &str, id: impl Display) -> &mut Self {
@@ -71,6 +88,7 @@ impl Page {
     /// Whether something ends it, or nothing needs to.
     pub(crate) fn may_be_kept(&self) -> bool {
         let ends = !self.dependencies.is_empty() || self.max_age.is_some();
-        !self.is_unwanted && (ends || self.is_constant)
+        let ends = ends || self.is_constant || !self.reads.is_empty();
+        !self.is_unwanted && ends && self.reads.may_be_kept(self.max_age.is_some())
     }
 }

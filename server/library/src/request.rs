@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use bytes::Bytes;
 
 use crate::failure::Failure;
-use crate::values::Values;
+use crate::values::NamedValues;
 
 /// A request. It is borrowed: copy what is to outlive the handler.
 #[derive(Clone, Debug)]
@@ -44,7 +44,7 @@ impl<'a> Request<'a> {
 
     /// The same, to be read as types by name.
     #[must_use]
-    pub fn query_values(&self) -> Values<'a> {
+    pub fn query_values(&self) -> NamedValues<'a> {
         self.query_pairs().collect()
     }
 
@@ -109,7 +109,7 @@ impl<'a> Request<'a> {
     /// }));
     /// ```
     #[must_use]
-    pub fn form_values(&self) -> Values<'a> {
+    pub fn form_values(&self) -> NamedValues<'a> {
         self.form().collect()
     }
 }

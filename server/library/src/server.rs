@@ -139,9 +139,10 @@ impl ServerSettings {
         self
     }
 
-    /// Serves until SIGTERM or Ctrl-C: all that the `main` of a service needs. If the program has an
-    /// argument, it is the address, before that of [`listen`](ServerSettings::listen). Writes the
-    /// URL to standard output, and why the server does not start, or ended, to standard error.
+    /// Serves until SIGTERM or Ctrl-C: all that the `main` of a service needs. The first argument
+    /// of the program, if there is one, is the address, before that of
+    /// [`listen`](ServerSettings::listen). Writes the URL to standard output, and why the server
+    /// does not start, or ended, to standard error.
     ///
     /// ```no_run
     /// use millpond::{Request, Routes, ServerSettings, quick};

@@ -9,10 +9,11 @@ use std::time::Duration;
 
 use base_clock::Boottime;
 use millpond_http::Prepared;
-use millpond_store::{Change, Config, Feed, Sink as _, Tag};
+use millpond_store::{Change, Config, Sink as _, Tag};
 use parking_lot::Mutex;
 
 use crate::failure::Failure;
+use crate::feed::{ChangeMark, DatabaseSink, Heard, ProgramFeed, SeenChanges};
 use crate::page::Page;
 
 /// Pages in memory, each until something changes on which it depends.
@@ -53,7 +54,9 @@ struct StoreInner {
     number: AtomicU64,
     /// Held while a change is applied, so that they are applied in the order of their numbers.
     applying: Mutex<()>,
-    is_watched: bool,
+    heard: Arc<Heard>,
+    /// The bound of the program's looks at its source.
+    max_staleness: Option<Duration>,
 }
 
 /// Settings of a [`Store`].
@@ -118,23 +121,6 @@ impl millpond_store::Value for StoredPage {
     }
 }
 
-/// Changes by number.
-pub(crate) struct ProgramFeed;
-
-impl Feed for ProgramFeed {
-    type Mark = u64;
-    type Snapshot = u64;
-    type Position = u64;
-
-    fn sees(snapshot: &u64, mark: u64) -> bool {
-        mark <= *snapshot
-    }
-
-    fn snapshot_at(position: u64) -> u64 {
-        position
-    }
-}
-
 /// A number for a route, which no other route of the process has.
 pub(crate) fn next_route() -> u64 {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
@@ -168,24 +154,45 @@ impl Store {
     /// A store with these settings.
     #[must_use]
     pub fn with(settings: &StoreSettings) -> Self {
+        Self::of(settings, false)
+    }
+
+    /// The same for pages that show the rows of a database, which is heard of later.
+    pub(crate) fn of(settings: &StoreSettings, has_database: bool) -> Self {
         let pages = PageStore::new(Config {
             memory: settings.memory,
-            max_staleness: settings.max_staleness.unwrap_or_default(),
+            // It is in what is heard, as each source has its own.
+            max_staleness: Duration::ZERO,
             flights: settings.fills,
             waiters: settings.waiters,
             ..Config::default()
         });
-        let store = Self {
+        let is_watched = settings.max_staleness.is_some();
+        let heard = Heard::new(Arc::clone(&pages), is_watched, has_database);
+        Self {
             inner: Arc::new(StoreInner {
                 pages,
                 hasher: foldhash::quality::RandomState::default(),
                 number: AtomicU64::new(0),
                 applying: Mutex::new(()),
-                is_watched: settings.max_staleness.is_some(),
+                heard: Arc::new(heard),
+                max_staleness: settings.max_staleness,
             }),
-        };
-        store.beat(0);
-        store
+        }
+    }
+
+    /// What a database of this store notifies.
+    pub(crate) fn sink(&self, max_staleness: Duration) -> Arc<DatabaseSink> {
+        Arc::new(DatabaseSink {
+            pages: Arc::clone(&self.inner.pages),
+            heard: Arc::clone(&self.inner.heard),
+            max_staleness,
+        })
+    }
+
+    /// Whether both are one store.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.inner, &other.inner)
     }
 
     /// The thing `id` of `kind` has changed, was added or removed. Pages that depend on it or on
@@ -216,9 +223,12 @@ impl Store {
         let _applying = self.inner.applying.lock();
         let number = self.inner.number.load(Ordering::SeqCst) + 1;
         self.inner.number.store(number, Ordering::SeqCst);
-        self.inner.pages.apply(Change { mark: number, tags });
-        self.inner.pages.visible(&number);
-        self.beat(number);
+        let mark = ChangeMark::Program(number);
+        self.inner.pages.apply(Change { mark, tags });
+        self.inner.pages.visible(&SeenChanges {
+            program: number,
+            database: None,
+        });
     }
 
     /// Everything may have changed, such as after the source of truth was replaced. All pages end.
@@ -227,7 +237,6 @@ impl Store {
         self.inner
             .pages
             .new_epoch("the program says that everything may have changed");
-        self.beat(self.inner.number.load(Ordering::SeqCst));
     }
 
     /// Begins a look at the source of truth, of a program that gives
@@ -264,7 +273,7 @@ impl Store {
 
     /// The tags of what a page depends on.
     pub(crate) fn tags(&self, page: &Page) -> Vec<Tag> {
-        let mut tags = Vec::new();
+        let mut tags = page.reads.tags();
         for (kind, ids) in page.dependencies() {
             match ids {
                 Some(ids) => {
@@ -284,13 +293,6 @@ impl Store {
 
     fn broad(&self, named: &Named<'_>) -> Tag {
         Tag::broad(self.inner.hasher.hash_one(named))
-    }
-
-    /// Without a bound of its own, the program's word is always the newest.
-    fn beat(&self, number: u64) {
-        if !self.inner.is_watched {
-            self.inner.pages.heartbeat(Boottime::NEVER, number);
-        }
     }
 }
 
@@ -340,7 +342,9 @@ impl LookAtSource {
     /// look.
     pub fn done(self) {
         let _applying = self.store.inner.applying.lock();
-        let number = self.store.inner.number.load(Ordering::SeqCst);
-        self.store.inner.pages.heartbeat(self.began, number);
+        let inner = &self.store.inner;
+        if let Some(bound) = inner.max_staleness {
+            inner.heard.program(self.began.plus(bound));
+        }
     }
 }

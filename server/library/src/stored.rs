@@ -11,12 +11,14 @@ use millpond_http::{
 use millpond_store::{Class, Fill, FillOutcome, FlightEnd, Hit, Joined, Need, Permit};
 
 use crate::failure::Failure;
+use crate::feed::{ProgramFeed, SeenChanges};
 use crate::handler::PageJob;
+use crate::limits::PAGE_ATTEMPTS;
 use crate::page::Page;
 use crate::response::{Response, ResponseContent};
 use crate::service::Shared;
 use crate::slot::slot;
-use crate::store::{ProgramFeed, Store, StoredPage};
+use crate::store::{Store, StoredPage};
 
 /// Two are enough, unless fills panic or are cancelled: a request that starts again joins a flight
 /// that has not begun.
@@ -161,7 +163,7 @@ impl PageRequest {
         let (shared, store) = (Arc::clone(&self.shared), self.store.clone());
         let job = std::mem::replace(&mut self.job, Box::new(|_| Response::empty(500)));
         let submitted = self.shared.pool.submit(Box::new(move || {
-            sender.send(make(&shared, &store, job, permit));
+            sender.send(make(&shared, &store, &job, permit));
         }));
         if submitted.is_err() {
             return self.shared.render(Response::failed(Failure::busy()));
@@ -174,11 +176,41 @@ impl PageRequest {
     }
 }
 
+/// A page, made.
+struct Made {
+    page: Page,
+    response: Response,
+    began: Boottime,
+    seen: SeenChanges,
+}
+
+/// Calls the program's function, again if the rows that it had read changed while it read on.
+fn call(store: &Store, job: &PageJob) -> Result<Made, Failure> {
+    for _ in 0..PAGE_ATTEMPTS {
+        let began = Boottime::now();
+        let program = store.snapshot();
+        let mut page = Page::of(store);
+        let called = catch_unwind(AssertUnwindSafe(|| job(&mut page)));
+        let response = called.map_err(|_| Failure::new(500, "internal server error"))?;
+        if page.reads.is_torn() {
+            continue;
+        }
+        let seen = SeenChanges {
+            program,
+            database: page.reads.snapshot(),
+        };
+        return Ok(Made {
+            page,
+            response,
+            began,
+            seen,
+        });
+    }
+    Err(Failure::busy())
+}
+
 /// Makes a page, and gives it to the store and to those who wait.
-fn make(shared: &Shared, store: &Store, job: PageJob, permit: Option<PagePermit>) -> MadePage {
-    let began = Boottime::now();
-    let snapshot = store.snapshot();
-    let mut page = Page::default();
+fn make(shared: &Shared, store: &Store, job: &PageJob, permit: Option<PagePermit>) -> MadePage {
     let fail = |failure: Failure, permit: Option<PagePermit>| {
         let value = Arc::new(StoredPage::Failed(failure));
         if let Some(permit) = permit {
@@ -186,16 +218,16 @@ fn make(shared: &Shared, store: &Store, job: PageJob, permit: Option<PagePermit>
         }
         MadePage::Shared(value)
     };
-    let response = match catch_unwind(AssertUnwindSafe(|| job(&mut page))) {
-        Ok(response) => response,
-        Err(_) => return fail(Failure::new(500, "internal server error"), permit),
+    let made = match call(store, job) {
+        Ok(made) => made,
+        Err(failure) => return fail(failure, permit),
     };
-    let response = match response.content {
+    let response = match made.response.content {
         ResponseContent::Failure(failure) if failure.status() >= 500 => {
             return fail(failure, permit);
         }
         ResponseContent::Failure(failure) => shared.routes.show(&failure),
-        _ => response,
+        _ => made.response,
     };
     if response.has_field("set-cookie") {
         // It is meant for one visitor.
@@ -215,6 +247,7 @@ fn make(shared: &Shared, store: &Store, job: PageJob, permit: Option<PagePermit>
     let Some(permit) = permit else {
         return MadePage::Shared(value);
     };
+    let (page, began) = (made.page, made.began);
     if !page.may_be_kept() {
         permit.give(value.clone());
         return MadePage::Shared(value);
@@ -222,8 +255,8 @@ fn make(shared: &Shared, store: &Store, job: PageJob, permit: Option<PagePermit>
     let outcome = permit.complete(Fill {
         value: value.clone(),
         tags: store.tags(&page),
-        snapshot,
-        position: snapshot,
+        snapshot: made.seen,
+        position: (),
         expires: page.max_age.map(|age| began.plus(age)),
         class,
         cost: Boottime::now().since(began),

@@ -10,9 +10,9 @@ use crate::param::{Param, expected, missing};
 /// element of XML.
 ///
 /// ```
-/// use millpond::Values;
+/// use millpond::NamedValues;
 ///
-/// let values: Values = [("count", "3"), ("size", "")].into_iter().collect();
+/// let values: NamedValues = [("count", "3"), ("size", "")].into_iter().collect();
 /// assert_eq!(values.get::<u16>("count")?, 3);
 /// assert_eq!(values.get::<Option<u16>>("size")?, None);
 /// let failure = values.get::<bool>("count").unwrap_err();
@@ -20,9 +20,9 @@ use crate::param::{Param, expected, missing};
 /// # Ok::<(), millpond::Failure>(())
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Values<'a>(Vec<(Cow<'a, str>, Cow<'a, str>)>);
+pub struct NamedValues<'a>(Vec<(Cow<'a, str>, Cow<'a, str>)>);
 
-impl<'a> Values<'a> {
+impl<'a> NamedValues<'a> {
     /// No values.
     #[must_use]
     pub const fn new() -> Self {
@@ -58,7 +58,7 @@ impl<'a> Values<'a> {
     }
 }
 
-impl<'a, N: Into<Cow<'a, str>>, V: Into<Cow<'a, str>>> FromIterator<(N, V)> for Values<'a> {
+impl<'a, N: Into<Cow<'a, str>>, V: Into<Cow<'a, str>>> FromIterator<(N, V)> for NamedValues<'a> {
     fn from_iter<I: IntoIterator<Item = (N, V)>>(pairs: I) -> Self {
         let pairs = pairs.into_iter();
         Self(

@@ -163,7 +163,7 @@ impl Generation {
             closed => {
                 let behind = self.path_behind(path);
                 let is_api = self.is_api_at(request, behind.as_deref().unwrap_or(path));
-                Err(self.turn_away(request, closed, session.is_some(), is_api))
+                Err(self.refuse_admission(request, closed, session.is_some(), is_api))
             }
         }
     }
@@ -196,7 +196,7 @@ impl Generation {
         match (form, &endpoint.page) {
             (Some(form), _) => !form.is_for_people(),
             (None, Some(page)) => page.is_api_for(request),
-            (None, None) => endpoint.is_api(),
+            (None, None) => endpoint.is_api_for(request),
         }
     }
 
@@ -212,7 +212,7 @@ impl Generation {
     /// says that a session may help, and how it is shown; 403 that the session is not enough. A
     /// person is led to the page where one signs in, if there is one.
     #[cold]
-    pub(crate) fn turn_away(
+    pub(crate) fn refuse_admission(
         &self,
         request: &Request<'_>,
         gate: Gate<'_>,

@@ -34,7 +34,7 @@ pub(crate) enum MissOrBypass {
     /// This node's feed may not have applied these writes of the visitor yet.
     UnseenWrites(Vec<Position>),
     /// The visitor is led back to a form with this.
-    LedBack(Flash),
+    RefusedForm(Flash),
     /// The server runs without the store (`--no-cache`).
     CacheOff,
 }
@@ -263,7 +263,7 @@ impl Ask {
                 }
                 Arc::new(Cached::Page(prepared))
             }
-            Rendered::Missing => Arc::new(Cached::Missing),
+            Rendered::Missing(at) => Arc::new(Cached::Missing(at)),
             Rendered::Private(prepared) => {
                 self.page.private.store(true, Ordering::Relaxed);
                 permit.alone();
@@ -446,7 +446,7 @@ impl Ask {
     /// Notes why the queries failed, for the developer.
     #[cold]
     pub(crate) fn report_read(&self, error: &millpond_db::Error) {
-        if self.core.dev.is_some() && !dev::is_of_visitor(error) {
+        if self.core.dev.is_some() {
             let (page, values, visitor) = (&self.page, &self.values, &self.visitor);
             let report = dev::of_read(&self.core, page, values, visitor, error);
             let _ = self.report.set(report);
@@ -464,16 +464,31 @@ impl Ask {
             &self.request(),
             Bytes::from_static(extra),
         );
-        match (&self.core.dev, self.report.get()) {
-            (Some(dev), Some(report)) => dev.mark(response, report.clone()),
-            _ => response,
-        }
+        self.explained(value, response)
+    }
+
+    /// The response, with why for the developer if the page could not be made.
+    fn explained(&self, value: &Cached, response: Response) -> Response {
+        let Some(dev) = &self.core.dev else {
+            return response;
+        };
+        let report = match (self.report.get(), value) {
+            (Some(report), _) => report.clone(),
+            (None, Cached::Missing(at)) => {
+                let (page, values, visitor) = (&self.page, &self.values, &self.visitor);
+                dev::of_missing(&self.core, page, values, visitor, *at)
+            }
+            _ => return response,
+        };
+        dev.mark(response, report)
     }
 
     fn respond_timed(&self, value: &Arc<Cached>, status: &[u8], timing: Timing) -> Response {
         let extra = extra_fields(status, Some(timing));
-        self.generation
-            .respond(&self.page, value, &self.request(), extra)
+        let response = self
+            .generation
+            .respond(&self.page, value, &self.request(), extra);
+        self.explained(value, response)
     }
 
     fn respond_rendered(&self, rendered: Rendered, status: &[u8], timing: Timing) -> Response {
@@ -481,7 +496,9 @@ impl Ask {
             Rendered::Page(prepared, _) | Rendered::Private(prepared) => {
                 prepared.respond(&self.request(), extra_fields(status, Some(timing)))
             }
-            Rendered::Missing => self.respond_timed(&Arc::new(Cached::Missing), status, timing),
+            Rendered::Missing(at) => {
+                self.respond_timed(&Arc::new(Cached::Missing(at)), status, timing)
+            }
             Rendered::Failed(_) => {
                 self.respond(&Arc::new(Cached::Failed(PageFailure::Internal)), b"")
             }

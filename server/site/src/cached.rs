@@ -22,8 +22,8 @@ pub(crate) type SiteStore = Store<Cached, DatabaseFeed>;
 pub(crate) enum Cached {
     /// A rendered page.
     Page(Arc<Prepared>),
-    /// A `:one` gave no row: the page does not exist.
-    Missing,
+    /// The page does not exist: its query at this place, a `:one`, gave no row, or no bytes.
+    Missing(usize),
     /// The result of one query.
     Object(Arc<QueryResult>),
     /// All results of a page that is rendered for each visitor anew.
@@ -61,7 +61,7 @@ impl millpond_store::Value for Cached {
                 Self::Page(prepared) => prepared.weight(),
                 Self::Object(object) => object.weight(),
                 Self::Bundle(objects) => objects.iter().map(|object| object.weight()).sum(),
-                Self::Missing | Self::Failed(_) => 0,
+                Self::Missing(_) | Self::Failed(_) => 0,
             }
     }
 }

@@ -15,7 +15,7 @@ use millpond_db::{Advice, Database, Error, Query, Requirement, repair_sqlite};
 use crate::{
     Config, DatabaseUrl, PostgresUrl, Problem, SiteOptions,
     core::Generation,
-    data::{self, Pin},
+    data::{self, DataSources, Pin},
     dialect::Dialect,
     folder::{Migrations, migrations},
     hosts::{below, read as read_config},
@@ -249,7 +249,8 @@ fn deleted(applied: &[String], migrations: &Migrations) -> Vec<Problem> {
 
 /// Reads the folder as serving it would, and says what is there.
 fn report(dir: &Path, config: &Config, database: &Database) -> Result<CheckReport, Vec<Problem>> {
-    let files = data::found(dir, database, config.formats.zone);
+    let sources = DataSources::new(dir, config);
+    let files = data::found(&sources, database, config.formats.zone);
     let read = report_pages(dir, config, database);
     match read {
         Ok(mut report) if files.problems.is_empty() => {

@@ -21,7 +21,7 @@ use crate::{
     params::Param,
     route::{Pattern, Router},
     script::{NamedQuery, Script},
-    session::Needs,
+    session::SessionRequirements,
     template::{self, Given, GivenForms, GivenQuery},
     time_zone::SiteZone,
 };
@@ -32,6 +32,7 @@ mod declared_types;
 mod fields;
 mod form;
 mod invalid;
+mod lists;
 mod messages;
 mod notes;
 mod parameters;
@@ -40,11 +41,15 @@ mod password_forms;
 mod plain_passwords;
 mod redirect;
 mod repeated;
+mod returned;
 mod rewrite;
+mod same_value;
 mod secrets;
+pub(crate) mod sign_in;
 mod signing;
 mod statements;
 mod undeclared;
+mod unverified;
 mod uploads;
 
 use answer::Shows;
@@ -52,6 +57,7 @@ use form::form;
 use parameters::{SqlFile, misspelt, parameters, unused};
 use partials::{Partial, Partials};
 use statements::{Prepared, Statements};
+use undeclared::claims_from_visitors;
 
 /// A site's pages, ready to answer.
 #[derive(Debug)]
@@ -65,6 +71,9 @@ pub(crate) struct Pages {
     zone: SiteZone,
     /// Values in templates that may be missing, depending on the data and the request.
     pub(crate) doubts: Vec<Problem>,
+    /// Claims that a page takes from its address, each with the place of the page's endpoint: a
+    /// fault where the settings require a session.
+    open_claims: Vec<(usize, Problem)>,
 }
 
 /// The files of one path.
@@ -125,6 +134,7 @@ pub(crate) fn compile(
         error_pages: ErrorPages::default(),
         zone: formats.zone,
         doubts: Vec::new(),
+        open_claims: Vec::new(),
     };
     let claims = undeclared::claims(folder);
     let mut given = Vec::new();
@@ -157,6 +167,7 @@ pub(crate) fn compile(
         pages.doubts.extend(notes::notes(folder, &pages));
         pages.doubts.extend(fields::misspelt(folder, &pages));
         pages.doubts.extend(secrets::unnamed(&pages));
+        pages.doubts.extend(unverified::claims(&pages));
         Ok(pages)
     } else {
         Err(repeated::merged(problems))
@@ -168,6 +179,21 @@ impl Pages {
     pub(crate) fn issue_sessions(&self) -> bool {
         let mut forms = self.endpoints.iter().flat_map(|endpoint| &endpoint.forms);
         forms.any(|form| !form.signing.claims.is_empty() || form.invalid.is_some())
+    }
+
+    /// Claims that pages take from their addresses though the settings let in only visitors with a
+    /// session.
+    pub(crate) fn open_claims(&self, is_closed: impl Fn(&str) -> bool) -> Vec<Problem> {
+        let open = self.open_claims.iter();
+        let open = open.filter(|(at, _)| is_closed(&self.endpoints[*at].pattern.sample()));
+        open.map(|(_, problem)| problem.clone()).collect()
+    }
+
+    /// The names of the claims that forms give to sessions.
+    pub(crate) fn claims_of_forms(&self) -> BTreeSet<&str> {
+        let forms = self.endpoints.iter().flat_map(|endpoint| &endpoint.forms);
+        let claims = forms.flat_map(|form| &form.signing.claims);
+        claims.map(|(name, _)| name.as_str()).collect()
     }
 
     /// Adds `pages/404.html` or its like.
@@ -214,7 +240,8 @@ impl Pages {
         let page = match (files.html, files.sql) {
             (None, None) => None,
             (html, sql) => {
-                let page = self.page(index, stem, &pattern, (html, sql), database, given)?;
+                let with_claims = (database, claims);
+                let page = self.page(index, stem, &pattern, (html, sql), with_claims, given)?;
                 Some(Arc::new(page))
             }
         };
@@ -235,18 +262,20 @@ impl Pages {
             }
             forms.push(Arc::new(form));
         }
-        self.endpoints.push(Endpoint::new(pattern, page, forms));
+        let endpoint = Endpoint::new(pattern, page, forms);
+        self.router.restrict(index, &endpoint.choices);
+        self.endpoints.push(endpoint);
         Ok(())
     }
 
     /// What answers GET at a path. What its template gets goes to `given`.
     fn page(
-        &self,
+        &mut self,
         index: usize,
         stem: &str,
         pattern: &Pattern,
         (html, sql): (Option<&Text>, Option<&Text>),
-        database: &Database,
+        (database, claims): (&Database, &BTreeSet<String>),
         given: &mut Vec<Given>,
     ) -> Result<Page, Vec<Problem>> {
         let file = sql.map_or_else(|| PathBuf::from(format!("pages/{stem}.sql")), Text::page);
@@ -300,6 +329,13 @@ impl Pages {
             problems.push(problem);
             None
         });
+        let open = claims_from_visitors(source, &single_statements(&prepared), claims);
+        match open.is_closed {
+            true => problems.extend(open.problems),
+            false => self
+                .open_claims
+                .extend(open.problems.into_iter().map(|it| (index, it))),
+        }
         let template = html.map(|_| format!("pages/{stem}.html"));
         let partials = self.partials.shown_by(template.as_deref());
         let params = self.page_params(source, &prepared, html.is_some(), stem);
@@ -323,6 +359,7 @@ impl Pages {
             return Err(problems);
         };
         let mut needs = signing::needs(&script);
+        sign_in::check(&file, &script.session, pattern).map_err(|problem| vec![problem])?;
         let mut vary = script.vary.clone();
         for partial in &partials {
             partial.add_vary(&mut vary, &mut needs);
@@ -411,7 +448,7 @@ fn with_partials(
     for partial in partials {
         problems.extend(partial.collision(&taken));
         taken.extend(partial.prepared().map(|(query, _)| (query, &*partial.file)));
-        problems.extend(partial.add_params(source.file, &mut params).err());
+        problems.extend(partial.add_params(source, &mut params).err());
     }
     match problems.is_empty() {
         true => Ok(params),
@@ -454,7 +491,7 @@ fn page_query(
     file: &Path,
     (named, all): Prepared<'_>,
     params: &[Param],
-    needs: &mut Needs,
+    needs: &mut SessionRequirements,
 ) -> PageQuery {
     let param = |name: &str| params.iter().position(|param| param.name == name);
     let mut place = |param_of: &db::Param| match signing::claim(param_of) {

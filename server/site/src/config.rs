@@ -4,6 +4,7 @@
 //! parser, the hints of [`Problem`]s and the reference manual (`docs/reference/configuration.md`)
 //! use it. This module opens neither sockets nor databases.
 
+mod data;
 mod database;
 mod files;
 mod hosts;
@@ -34,6 +35,7 @@ use millpond_db::FeedKind;
 use millpond_http::Limits;
 
 use crate::{Problem, StaticOptions, locale::Formats, rules::RuleSet, uploads::UploadLimits};
+pub(crate) use data::DataFolder;
 pub use database::{DatabaseUrl, PostgresUrl};
 pub(crate) use files::{FileSettings, KEEP};
 pub(crate) use hosts::{Host, HostName};
@@ -104,6 +106,8 @@ pub struct Config {
     pub(crate) formats: Formats,
     /// Redirects, rewrites and fields.
     pub(crate) rules: RuleSet,
+    /// Folders other than `data/` whose files are tables.
+    pub(crate) data: Vec<DataFolder>,
     /// The sites that the host of the request selects; empty if the folder itself is the site.
     pub(crate) hosts: Vec<Host>,
 }
@@ -155,6 +159,7 @@ impl Config {
             session: SessionSettings::default(),
             formats: Formats::default(),
             rules: RuleSet::default(),
+            data: Vec::new(),
             hosts: Vec::new(),
         };
         for key in &keys::KEYS {
@@ -174,6 +179,9 @@ impl Config {
             .filter(|key| !key.is_live() && !value::is_same(key, self, other))
             .map(keys::Key::path)
             .collect();
+        if self.data != other.data {
+            differences.push("data".to_owned());
+        }
         if self.hosts != other.hosts {
             differences.push("host".to_owned());
         }

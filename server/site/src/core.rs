@@ -20,7 +20,7 @@ use crate::{
     cached::{Cached, PageFailure, SiteStore},
     compile::Pages,
     config::show_time,
-    dev::DevState,
+    dev::{DevState, Report},
     error_answer::PreparedErrors,
     log::Log,
     page::Page,
@@ -78,6 +78,8 @@ pub(crate) struct Generation {
     pub(crate) error: Arc<Prepared>,
     /// Other error pages of the site's own.
     pub(crate) errors: PreparedErrors,
+    /// For development only.
+    pub(crate) dev: Option<Arc<DevState>>,
 }
 
 impl Core {
@@ -89,6 +91,20 @@ impl Core {
     /// A line that a request brings about.
     pub(crate) fn log_request(&self, message: &str) {
         self.log.line_of_request(message, Boottime::now());
+    }
+
+    /// The response, with why for the developer if it is an error. `report` is made in development
+    /// only.
+    #[cold]
+    pub(crate) fn explained(
+        &self,
+        response: Response,
+        report: impl FnOnce() -> Arc<Report>,
+    ) -> Response {
+        match &self.dev {
+            Some(dev) if response.status() >= 400 => dev.mark(response, report()),
+            _ => response,
+        }
     }
 
     /// Reports the error to the owner, and returns what the visitor may know. A malformed parameter
@@ -220,7 +236,7 @@ impl Generation {
         let is_api = page.is_api_for(request);
         match value {
             Cached::Page(prepared) => prepared.respond(request, extra),
-            Cached::Missing => self.missing(request, is_api, extra),
+            Cached::Missing(_) => self.missing(request, is_api, extra),
             Cached::Failed(failure) => self.failed(request, is_api, failure),
             Cached::Object(_) | Cached::Bundle(_) => self.broken(request, is_api, Bytes::new()),
         }

@@ -19,6 +19,7 @@ use crate::{
     Problem,
     compile::Pages,
     core::Generation,
+    dev,
     page_type::HTML,
     problem_details::{FieldError, wants_json},
     suggest::closest,
@@ -124,7 +125,12 @@ impl Generation {
         let lines: String = lines
             .map(|(name, value)| format!("{name}: {value}\r\n"))
             .collect();
-        prepared.respond(request, Bytes::from(lines))
+        let response = prepared.respond(request, Bytes::from(lines));
+        match &self.dev {
+            // The site's own page need not show the sentence.
+            Some(dev) => dev.mark(response, dev::of_refusal(request, error.sentence)),
+            None => response,
+        }
     }
 
     /// The site's own page for an error, if it has one.

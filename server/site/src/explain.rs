@@ -178,7 +178,7 @@ impl Site {
                 "bytes": entry.weight,
                 "depends_on": entry.tags,
                 "cost_of_mean": entry.cost,
-                "missing": matches!(&*entry.value, Cached::Missing),
+                "missing": matches!(&*entry.value, Cached::Missing(_)),
                 "ends_in_s": entry.expires.map(|end| end.since(now).as_secs_f64()),
             })
         });

@@ -120,7 +120,7 @@ impl Submission {
         if let Some(cookie) = sessions.flash(&flash, &request, now) {
             return see_other(&back.target, [cookie]);
         }
-        let page = self.show_again(back, &flash).await;
+        let page = self.refused_form_page(back, &flash).await;
         page.unwrap_or_else(|| self.refuse_plainly(plain, &faults))
     }
 

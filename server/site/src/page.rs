@@ -23,9 +23,9 @@ use crate::{
     page_type::PageType,
     params::Param,
     problem_details::names_html,
-    route::Pattern,
+    route::{Pattern, Segment},
     script::Rows,
-    session::Needs,
+    session::SessionRequirements,
     uploads::UploadField,
 };
 
@@ -38,17 +38,44 @@ pub(crate) struct Endpoint {
     pub(crate) forms: Box<[Arc<Form>]>,
     /// The methods that it has, as `Allow` lists them.
     pub(crate) allow: String,
+    /// The texts that each parameter of the path may be; any if there are none.
+    pub(crate) choices: Box<[Vec<String>]>,
 }
+
+/// An endpoint is written out for at most this many values of its path.
+const MAX_SHAPES: usize = 64;
 
 impl Endpoint {
     pub(crate) fn new(pattern: Pattern, page: Option<Arc<Page>>, forms: Vec<Arc<Form>>) -> Self {
         let methods = forms.iter().map(|form| form.method);
         Self {
             allow: allow(page.is_some(), methods),
+            choices: path_choices(&pattern, page.as_deref(), &forms),
             pattern,
             page,
             forms: forms.into(),
         }
+    }
+
+    /// Its pattern with the values of parameters that may have only some, one for each combination.
+    pub(crate) fn shapes(&self) -> Vec<Pattern> {
+        let mut shapes = vec![self.pattern.clone()];
+        let places = self.pattern.segments.iter().enumerate();
+        let places = places.filter(|(_, segment)| matches!(segment, Segment::Param(_)));
+        for ((at, _), texts) in places.zip(&self.choices) {
+            if texts.is_empty() || shapes.len() * texts.len() > MAX_SHAPES {
+                continue;
+            }
+            let with = |shape: &Pattern, text: &String| {
+                let mut shape = shape.clone();
+                shape.segments[at] = Segment::Literal(text.clone());
+                shape
+            };
+            let all = shapes.iter();
+            let all = all.flat_map(|shape| texts.iter().map(move |text| with(shape, text)));
+            shapes = all.collect();
+        }
+        shapes
     }
 
     /// What answers a method that writes.
@@ -56,11 +83,36 @@ impl Endpoint {
         self.forms.iter().find(|form| form.method == method)
     }
 
-    /// True if nothing at this address is for people: it is an API's.
-    pub(crate) fn is_api(&self) -> bool {
-        let page = self.page.iter().any(|page| page.is_for_people());
+    /// Whether this client is answered as a program, because nothing at this address is for people:
+    /// it is an API's.
+    pub(crate) fn is_api_for(&self, request: &Request<'_>) -> bool {
+        let page = self.page.iter().any(|page| !page.is_api_for(request));
         !page && !self.forms.iter().any(|form| form.is_for_people())
     }
+}
+
+/// The texts that each parameter of a path may be: those that any of the files of the address
+/// takes. What one file leaves open is open for all, because they are one address.
+fn path_choices(pattern: &Pattern, page: Option<&Page>, forms: &[Arc<Form>]) -> Box<[Vec<String>]> {
+    let of_page = page.iter().map(|page| &page.params);
+    let files: Vec<&Vec<Param>> = of_page
+        .chain(forms.iter().map(|form| &form.params))
+        .collect();
+    let choices = (0..pattern.params().count()).map(|at| {
+        let of_files = files.iter().map(|params| {
+            let mut params = params.iter();
+            let texts = params
+                .find(|param| param.in_path == Some(at))
+                .map(Param::texts);
+            texts.unwrap_or_default()
+        });
+        let of_files: Vec<Vec<String>> = of_files.collect();
+        match of_files.iter().any(Vec::is_empty) {
+            true => Vec::new(),
+            false => of_files.concat(),
+        }
+    });
+    choices.collect()
 }
 
 /// What answers GET.
@@ -85,7 +137,7 @@ pub(crate) struct Page {
     pub(crate) vary: Arc<[String]>,
     /// What the page needs of the visitor's session. The claims' values follow the parameters'
     /// values.
-    pub(crate) needs: Arc<Needs>,
+    pub(crate) needs: Arc<SessionRequirements>,
     /// The fields of the forms that lead back to the page, if there are any.
     pub(crate) forms: Option<Arc<FormFields>>,
     /// Set when a render has looked at more of the request than the key holds.
@@ -230,7 +282,7 @@ pub(crate) struct Form {
     pub(crate) params: Vec<Param>,
     /// What the form needs of the visitor's session. The claims' values follow the parameters'
     /// values, and the hashes follow both.
-    pub(crate) needs: Needs,
+    pub(crate) needs: SessionRequirements,
     pub(crate) signing: Signing,
     pub(crate) steps: Vec<FormStep>,
     pub(crate) answer: FormAnswer,

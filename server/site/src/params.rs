@@ -55,6 +55,27 @@ impl Param {
             && self.rules.as_ref().is_none_or(|rules| rules.allow(value))
     }
 
+    /// The word for its type in a `-- param:` line.
+    pub(crate) fn type_name(&self) -> &'static str {
+        match self.kind {
+            ValueKind::Integer => "integer",
+            ValueKind::Real => "real",
+            ValueKind::Boolean => "boolean",
+            _ => "text",
+        }
+    }
+
+    /// The texts that it may be, if it is a text that is compared as it is written.
+    pub(crate) fn texts(&self) -> Vec<String> {
+        let is_plain = self.rules.is_none() && !self.is_list;
+        let texts = self.choices.iter().filter(|_| is_plain);
+        let texts = texts.filter_map(|value| match value {
+            Value::Text(text) => Some(text.to_string()),
+            _ => None,
+        });
+        texts.collect()
+    }
+
     /// Whether it takes every value of its kind.
     pub(crate) fn takes_all(&self) -> bool {
         self.choices.is_empty() && self.rules.is_none()

@@ -1,7 +1,7 @@
 //! Errors for programs: JSON documents (RFC 9457).
 //!
 //! An address of an API answers its errors as JSON. So does every other address to a client that
-//! prefers JSON to HTML.
+//! prefers JSON to HTML, or sends a token and does not ask for HTML.
 
 use std::sync::{Arc, LazyLock};
 
@@ -115,11 +115,23 @@ fn prepared(status: u16, sentence: &str) -> Arc<Prepared> {
 
 /// Whether an error is said to this client as JSON.
 pub(crate) fn wants_json(request: &Request<'_>, is_api: bool) -> bool {
-    is_api || {
-        let json = ["application/json", "application/problem+json"];
-        let json = json.map(|media_type| preference(request, media_type));
-        json.into_iter().max() > Some(preference(request, "text/html"))
-    }
+    is_api || prefers_json(request) || (has_token(request) && !names_html(request))
+}
+
+fn prefers_json(request: &Request<'_>) -> bool {
+    let json = ["application/json", "application/problem+json"];
+    let json = json.map(|media_type| preference(request, media_type));
+    json.into_iter().max() > Some(preference(request, "text/html"))
+}
+
+/// Whether a client sends a token (RFC 6750), as no browser does by itself. Whether the site takes
+/// tokens makes no difference: what sends one is a program.
+fn has_token(request: &Request<'_>) -> bool {
+    let mut lines = request.fields.get_all("authorization");
+    lines.any(|line| {
+        let scheme = line.get(..7);
+        scheme.is_some_and(|scheme| scheme.eq_ignore_ascii_case(b"bearer "))
+    })
 }
 
 /// Whether a client names HTML among what it takes, as a browser does that goes to a page.
@@ -194,6 +206,26 @@ mod tests {
             let found = wants_json(&request.as_request(), false);
             assert_eq!(found, expected, "{accept:?}");
             assert!(wants_json(&request.as_request(), true));
+        }
+    }
+
+    #[test]
+    fn a_client_with_a_token_gets_json_unless_it_asks_for_html() {
+        for (token, accept, expected) in [
+            ("Bearer x", None, true),
+            ("bearer x", Some("*/*"), true),
+            ("Bearer x", Some("text/html,*/*;q=0.8"), false),
+            ("Bearer x", Some("text/html;q=0, */*"), true),
+            ("Basic x", None, false),
+            ("Bearerx", None, false),
+        ] {
+            let request = OwnedRequest::new("GET", "/").field("Authorization", token);
+            let request = match accept {
+                Some(accept) => request.field("Accept", accept),
+                None => request,
+            };
+            let found = wants_json(&request.as_request(), false);
+            assert_eq!(found, expected, "{token} {accept:?}");
         }
     }
 

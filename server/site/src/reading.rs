@@ -187,6 +187,7 @@ fn assemble(
             before.map(|before| &before.error),
         ),
         errors: PreparedErrors::default(),
+        dev: before.and_then(|before| before.dev.clone()),
         addresses: Addresses::new(&statics, &pages.router, &config.files),
         rules,
         statics,
@@ -203,7 +204,11 @@ fn assemble(
     let closed = generation.rules.as_ref().map_or_else(Vec::new, |rules| {
         closed_targets(rules, |path| generation.path_behind(path))
     });
-    let circles: Vec<Problem> = circles.into_iter().chain(closed).collect();
+    let guards = generation.rules.as_ref();
+    let guards = guards.and_then(|rules| rules.guards.as_ref());
+    let is_closed = |path: &str| guards.is_some_and(|it| it.at("GET", path).next().is_some());
+    let open = generation.pages.open_claims(is_closed);
+    let circles: Vec<Problem> = circles.into_iter().chain(closed).chain(open).collect();
     if circles.is_empty() {
         Ok(generation)
     } else {

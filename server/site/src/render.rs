@@ -26,8 +26,8 @@ pub(crate) enum Rendered {
     Page(Arc<Prepared>, Option<Boottime>),
     /// This visitor's only.
     Private(Arc<Prepared>),
-    /// A `:one` had no row.
-    Missing,
+    /// The `:one` at this place had no row, or no bytes.
+    Missing(usize),
     /// The template failed; the log says how.
     Failed(minijinja::Error),
 }
@@ -41,13 +41,13 @@ pub(crate) fn render(
     objects: &[Arc<QueryResult>],
     visitor: &Arc<Visitor>,
 ) -> Rendered {
-    if objects.iter().any(|object| object.is_missing()) {
-        return Rendered::Missing;
+    if let Some(at) = objects.iter().position(|object| object.is_missing()) {
+        return Rendered::Missing(at);
     }
     if let Some(bytes) = &page.bytes {
         return match bytes.prepare(page, objects, cache_control(page)) {
             Some(prepared) => Rendered::Page(prepared, None),
-            None => Rendered::Missing,
+            None => Rendered::Missing(bytes.content.query),
         };
     }
     if page.template.is_none() {
@@ -91,8 +91,8 @@ pub(crate) fn render(
 pub(crate) enum RenderedForm {
     /// For this request alone.
     Alone(Arc<Prepared>),
-    /// A `:one` had no row.
-    Missing,
+    /// The `:one` at this place had no row.
+    Missing(usize),
     /// The template failed; the log says how.
     Failed,
 }
@@ -106,8 +106,8 @@ pub(crate) fn render_with_form(
     visitor: &Arc<Visitor>,
     flash: &Arc<Flash>,
 ) -> RenderedForm {
-    if objects.iter().any(|object| object.is_missing()) {
-        return RenderedForm::Missing;
+    if let Some(at) = objects.iter().position(|object| object.is_missing()) {
+        return RenderedForm::Missing(at);
     }
     match text(site, page, values, objects, visitor, Some(flash)) {
         Ok((body, _)) => {

@@ -54,9 +54,14 @@ impl Pattern {
 
     /// A path that it matches, with something at its parameters that no rule names.
     pub(crate) fn sample(&self) -> String {
+        self.with(crate::rules::WORD)
+    }
+
+    /// Its path with a text in the place of each parameter.
+    pub(crate) fn with(&self, value: &str) -> String {
         let parts = self.segments.iter().map(|segment| match segment {
             Segment::Literal(text) => text.as_str(),
-            Segment::Param(_) => crate::rules::WORD,
+            Segment::Param(_) => value,
         });
         format!("/{}", parts.collect::<Vec<_>>().join("/"))
     }
@@ -161,6 +166,9 @@ pub(crate) struct Router {
     literal: HashMap<String, usize, foldhash::fast::RandomState>,
     /// Most specific first: where two match, the one whose earlier part is literal wins.
     dynamic: Vec<(Pattern, usize)>,
+    /// For a page, by its index: the texts that each parameter of its path may be; any if there are
+    /// none. Pages that take any text are not here.
+    choices: HashMap<usize, Box<[Vec<String>]>, foldhash::fast::RandomState>,
 }
 
 impl Router {
@@ -194,6 +202,23 @@ impl Router {
         Ok(())
     }
 
+    /// Lets a page answer only where the parameters of its path are among these texts; an empty
+    /// list takes any.
+    pub(crate) fn restrict(&mut self, index: usize, choices: &[Vec<String>]) {
+        if choices.iter().any(|texts| !texts.is_empty()) {
+            self.choices.insert(index, choices.into());
+        }
+    }
+
+    /// Whether the page takes these values for the parameters of its path.
+    fn takes(&self, page: usize, values: &[&str]) -> bool {
+        let Some(choices) = self.choices.get(&page) else {
+            return true;
+        };
+        let mut all = choices.iter().zip(values);
+        all.all(|(texts, value)| texts.is_empty() || texts.iter().any(|text| text == value))
+    }
+
     /// Finds the page of a normalized path. A literal path costs one look-up and no allocation.
     pub(crate) fn find<'p>(&self, path: &'p str) -> Option<Match<'p>> {
         if let Some(&page) = self.literal.get(path) {
@@ -207,7 +232,9 @@ impl Router {
         }
         let parts: Vec<&str> = path.strip_prefix('/')?.split('/').collect();
         self.dynamic.iter().find_map(|(pattern, page)| {
-            pattern.matches(&parts).map(|values| Match {
+            let values = pattern.matches(&parts)?;
+            let is_taken = self.choices.is_empty() || self.takes(*page, &values);
+            is_taken.then_some(Match {
                 page: *page,
                 values,
             })
@@ -263,6 +290,24 @@ mod tests {
         assert_eq!(find("/a/1/z"), Some((6, "1".into())));
         assert_eq!(find("/topics/"), None);
         assert_eq!(find("/a/b/c/d"), None);
+    }
+
+    #[test]
+    fn a_page_answers_for_its_own_values_only() {
+        let mut router = router(&["[lang]/plays/[slug]", "[any]/[folder]/x.png", "[lang]"]);
+        let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
+        router.restrict(0, &[texts(&["en", "für"]), texts(&[])]);
+        router.restrict(1, &[texts(&[]), texts(&[])]);
+        router.restrict(2, &[texts(&["en"])]);
+        let find = |path| router.find(path).map(|found| found.page);
+        assert_eq!(find("/en/plays/x.png"), Some(0));
+        assert_eq!(find("/für/plays/a"), Some(0));
+        assert_eq!(find("/uploads/plays/x.png"), Some(1));
+        assert_eq!(find("/uploads/plays/y.png"), None);
+        assert_eq!(
+            (find("/en"), find("/EN"), find("/robots.txt")),
+            (Some(2), None, None)
+        );
     }
 
     #[test]

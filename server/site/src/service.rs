@@ -2,7 +2,7 @@
 
 use std::{
     cell::RefCell,
-    path::Path,
+    path::{Path, PathBuf},
     sync::{
         Arc, OnceLock,
         atomic::{AtomicUsize, Ordering},
@@ -20,8 +20,9 @@ use crate::{
     admission::Admission,
     answer::{Ask, MissOrBypass, owned},
     cached::{Cached, page_key},
+    compile::sign_in,
     core::{Core, Generation},
-    dev::DevState,
+    dev::{self, DevState},
     error_answer::ErrorAnswer,
     form::{self, Refused},
     methods::{ALL_METHODS, FILE_METHODS, KNOWN, WriteMethod, not_allowed, options, options_of},
@@ -29,7 +30,7 @@ use crate::{
     params::{BadParam, Given},
     route::Match,
     rules::{HIT, Rules, encode_path, local, moved, split},
-    session::{Gate, Needs, Session},
+    session::{Gate, Session, SessionRequirements},
     submit::Submission,
     uploads::{Received, with_fields},
     validity::{PageHit, of_file, of_page},
@@ -95,7 +96,8 @@ impl SiteService {
             return not_taken_here(generation, found, request).into();
         };
         let is_api = || page.is_api_for(request);
-        let session = match self.enter(generation, &page.needs, is_api, request) {
+        let files = || dev::files_of(&self.core, page);
+        let session = match self.enter(generation, &page.needs, (is_api, files), (request, found)) {
             Ok(session) => session,
             Err(refused) => return refused.into(),
         };
@@ -108,7 +110,9 @@ impl SiteService {
         let vary = |field: &str| generation.sessions.field(request, field);
         let written = page_key(key, generation.number, page, &given, session, vary);
         if let Err(bad) = written {
-            return not_taken(generation, page, request, &bad).into();
+            return self
+                .not_taken(generation, page, request, (&given, &bad))
+                .into();
         }
         let why = match self.look(generation, page, key, (request, path)) {
             Ok(hit) => return self.give(generation, page, key, request, session, &hit),
@@ -122,7 +126,9 @@ impl SiteService {
                     Visitor::new(owned(request), path.to_owned(), page, sessions, session);
                 self.ask(generation, page, values, key, visitor, why)
             }
-            Err(bad) => not_taken(generation, page, request, &bad).into(),
+            Err(bad) => self
+                .not_taken(generation, page, request, (&given, &bad))
+                .into(),
         }
     }
 
@@ -147,6 +153,8 @@ impl SiteService {
                 let (core, edition) = (&self.core, generation.edition);
                 validity = of_page(core, edition, prepared, request, session_end, hit);
             }
+        } else if let Cached::Missing(at) = &**hit {
+            return self.missing_again(generation, page, request, session, *at);
         }
         let extra = Bytes::from_static(HIT);
         let response = generation.respond(page, hit.value(), request, extra);
@@ -159,9 +167,9 @@ impl SiteService {
     fn enter(
         &self,
         generation: &Generation,
-        needs: &Needs,
-        is_api: impl FnOnce() -> bool,
-        request: &Request<'_>,
+        needs: &SessionRequirements,
+        (is_api, files): (impl FnOnce() -> bool, impl FnOnce() -> Vec<PathBuf>),
+        (request, found): (&Request<'_>, &Match<'_>),
     ) -> Result<Option<Session>, Response> {
         if needs.is_none() {
             return Ok(None);
@@ -169,7 +177,23 @@ impl SiteService {
         let session = generation.sessions.of(request);
         match needs.gate(session.as_ref()) {
             Gate::Open => Ok(session),
-            closed => Err(generation.turn_away(request, closed, session.is_some(), is_api())),
+            closed => {
+                let pattern = &generation.pages.endpoints[found.page].pattern;
+                let path;
+                let closed = match closed {
+                    Gate::SignIn(otherwise) => {
+                        path = sign_in::filled(otherwise, pattern, &found.values);
+                        Gate::SignIn(&path)
+                    }
+                    other => other,
+                };
+                let refused =
+                    generation.refuse_admission(request, closed, session.is_some(), is_api());
+                Err(self.core.explained(refused, || {
+                    let required = needs.require.iter();
+                    dev::of_entry(&self.core, required, session.as_ref(), request, &files())
+                }))
+            }
         }
     }
 
@@ -183,7 +207,7 @@ impl SiteService {
         if page.forms.is_some()
             && let Some(flash) = generation.sessions.flash_of(request, path)
         {
-            return Err(MissOrBypass::LedBack(flash));
+            return Err(MissOrBypass::RefusedForm(flash));
         }
         if !self.core.cache {
             return Err(MissOrBypass::CacheOff);
@@ -231,7 +255,7 @@ impl SiteService {
             match why {
                 MissOrBypass::Miss(why) => ask.answer(why).await,
                 MissOrBypass::UnseenWrites(unseen) => ask.answer_writer(unseen).await,
-                MissOrBypass::LedBack(flash) => ask.answer_led_back(flash).await,
+                MissOrBypass::RefusedForm(flash) => ask.answer_refused_form(flash).await,
                 MissOrBypass::CacheOff => ask.answer_uncached().await,
             }
         })
@@ -292,7 +316,13 @@ impl SiteService {
         let is_api = !form.is_for_people();
         let body_kind =
             checked.map_err(|refused| refused.answer(generation, method, request, is_api))?;
-        let session = self.enter(generation, &form.needs, || is_api, request)?;
+        let files = || vec![form.file.clone()];
+        let session = self.enter(
+            generation,
+            &form.needs,
+            (|| is_api, files),
+            (request, found),
+        )?;
         Ok(Submission {
             session,
             core: self.core.clone(),
@@ -312,6 +342,75 @@ impl SiteService {
         })
     }
 
+    /// The answer to parameters that the page does not take. Nothing of it is kept.
+    #[cold]
+    fn not_taken(
+        &self,
+        generation: &Generation,
+        page: &Page,
+        request: &Request<'_>,
+        (given, bad): (&Given<'_>, &BadParam),
+    ) -> Response {
+        let is_api = page.is_api_for(request);
+        let refused = if bad.is_in_path {
+            generation.missing(request, is_api, Bytes::new())
+        } else {
+            let error = ErrorAnswer::new(400, &bad.sentence);
+            generation.refuse(request, &error.errors(&[bad.error()]).of_api(is_api))
+        };
+        self.core.explained(refused, || {
+            dev::of_parameter(&self.core, page, given, request, bad)
+        })
+    }
+
+    /// The answer of a page of which is known that it does not exist.
+    #[cold]
+    fn missing_again(
+        &self,
+        generation: &Generation,
+        page: &Page,
+        request: &Request<'_>,
+        session: Option<&Session>,
+        at: usize,
+    ) -> Reply {
+        let is_api = page.is_api_for(request);
+        let missing = generation.missing(request, is_api, Bytes::from_static(HIT));
+        if self.core.dev.is_none() {
+            return missing.into();
+        }
+        let path = path::normalize(request.path).unwrap_or_default();
+        let path = generation.place_of(&path);
+        let found = generation.pages.router.find(path);
+        let given = Given {
+            path: found.as_ref().map_or(&[][..], |found| &found.values),
+            form: &[],
+            query: request.query,
+        };
+        let mut values = given.values(&page.params).unwrap_or_default();
+        values.extend(page.needs.values(session));
+        let sessions = &generation.sessions;
+        let visitor = Visitor::new(owned(request), path.to_owned(), page, sessions, session);
+        let report = || dev::of_missing(&self.core, page, &values, &visitor, at);
+        self.core.explained(missing, report).into()
+    }
+
+    /// The answer to a visitor whom a rule of the settings turns away.
+    #[cold]
+    fn rule_explained(
+        &self,
+        generation: &Generation,
+        request: &Request<'_>,
+        path: &str,
+        refused: Response,
+    ) -> Response {
+        self.core.explained(refused, || {
+            let required = generation.required_at(request.method, path);
+            let session = generation.sessions.of(request);
+            let required = required.into_iter();
+            dev::of_entry(&self.core, required, session.as_ref(), request, &[])
+        })
+    }
+
     /// What answers where no page does.
     fn other(&self, generation: &Generation, request: &Request<'_>, path: &str) -> Reply {
         if let Some(found) = generation.addresses.find(&generation.statics, path) {
@@ -326,8 +425,16 @@ impl SiteService {
                 let to = local(&encode_path(to)) + &query.unwrap_or_default();
                 moved(308, &to).into()
             }
-            None => generation.missing(request, false, Bytes::new()).into(),
+            None => self.nothing(generation, request).into(),
         }
+    }
+
+    /// The answer at an address at which nothing is.
+    #[cold]
+    fn nothing(&self, generation: &Generation, request: &Request<'_>) -> Response {
+        let missing = generation.missing(request, false, Bytes::new());
+        self.core
+            .explained(missing, || dev::of_address(generation, request))
     }
 
     fn file(
@@ -438,7 +545,7 @@ impl SiteService {
         }
         match generation.addresses.behind(&generation.statics, path) {
             Some(found) => self.file(generation, &inner, &found),
-            None => generation.missing(&inner, false, Bytes::new()).into(),
+            None => self.nothing(generation, &inner).into(),
         }
     }
 
@@ -457,7 +564,9 @@ impl SiteService {
             Some(_) => generation.admit_at(request, path),
         };
         let reply = match admission {
-            Err(refused) => refused.into(),
+            Err(refused) => self
+                .rule_explained(generation, request, path, refused)
+                .into(),
             Ok(admission) => {
                 let reply = if let Some(response) = rules.redirect(path, request.query) {
                     response.into()
@@ -481,27 +590,12 @@ fn guarded(generation: &Generation, request: &Request<'_>) -> Result<(), Refused
     }
 }
 
-/// The answer to parameters that the page does not take. Nothing of it is kept.
-#[cold]
-fn not_taken(
-    generation: &Generation,
-    page: &Page,
-    request: &Request<'_>,
-    bad: &BadParam,
-) -> Response {
-    let is_api = page.is_api_for(request);
-    if bad.is_in_path {
-        return generation.missing(request, is_api, Bytes::new());
-    }
-    let error = ErrorAnswer::new(400, &bad.sentence);
-    generation.refuse(request, &error.errors(&[bad.error()]).of_api(is_api))
-}
-
 /// The answer to a method that the endpoint does not have.
 #[cold]
 fn not_taken_here(generation: &Generation, found: &Match<'_>, request: &Request<'_>) -> Response {
     let endpoint = &generation.pages.endpoints[found.page];
-    not_allowed(generation, request, endpoint.is_api(), &endpoint.allow)
+    let is_api = endpoint.is_api_for(request);
+    not_allowed(generation, request, is_api, &endpoint.allow)
 }
 
 impl Service for SiteService {

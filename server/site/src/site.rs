@@ -19,7 +19,8 @@ use crate::{
     Config, Problem, SiteService,
     ahead::{self, Ahead},
     core::{Core, Generation},
-    data::{DataFiles, Inbox},
+    data::{DataFiles, DataSources, Inbox},
+    dev::DevState,
     known_migrations::KnownMigrations,
     log::Log,
     opening,
@@ -159,7 +160,9 @@ impl Site {
             ahead: if makes_ahead { ahead::QUEUE } else { 0 },
             ..millpond_store::Config::default()
         });
-        let generation = read(dir, config, &database, None).inspect_err(|_| database.stop())?;
+        let mut generation = read(dir, config, &database, None).inspect_err(|_| database.stop())?;
+        let dev: Option<Arc<DevState>> = options.dev.then(Arc::default);
+        generation.dev.clone_from(&dev);
         let log = Arc::new(Log::new(options.log));
         let limits = UploadLimits {
             text: config.limits.body,
@@ -185,7 +188,7 @@ impl Site {
             follow_links: config.statics.follow_links,
             current: ArcSwap::from_pointee(generation),
             edition: Arc::default(),
-            dev: options.dev.then(Arc::default),
+            dev,
         });
         core.database.start(core.store.clone());
         let site = Arc::new(Self {
@@ -202,7 +205,7 @@ impl Site {
         });
         let weak = Arc::downgrade(&site);
         let was_faulty = AtomicBool::new(false);
-        let inbox = Arc::new(Inbox::default());
+        let inbox = Arc::new(Inbox::new(DataSources::new(dir, config)));
         let links = config.statics.follow_links;
         let watch = Watch::start(dir, links, Arc::clone(&inbox), move |_| {
             let Some(site) = weak.upgrade() else { return };
@@ -225,7 +228,7 @@ impl Site {
                 .map_err(|problem| vec![problem])
                 .inspect_err(|_| site.core.database.stop())?,
         );
-        site.follow_data(inbox)
+        site.follow_data(DataSources::new(dir, config), inbox)
             .inspect_err(|_| site.core.database.stop())
             .map_err(|problem| vec![problem])?;
         // What has changed while the watch was set up would otherwise be missed.
@@ -242,24 +245,21 @@ impl Site {
     }
 
     /// Brings the tables of files to what the files say, and keeps them so.
-    fn follow_data(self: &Arc<Self>, inbox: Arc<Inbox>) -> Result<(), Problem> {
+    fn follow_data(
+        self: &Arc<Self>,
+        sources: DataSources,
+        inbox: Arc<Inbox>,
+    ) -> Result<(), Problem> {
         let core = &self.core;
         let weak = Arc::downgrade(self);
         let zone = self.settings.lock().config.formats.zone;
-        let data = DataFiles::start(
-            &core.dir,
-            &core.database,
-            inbox,
-            &core.log,
-            zone,
-            move || {
-                // A page under development shows what is wrong, and what is new.
-                if let Some(site) = weak.upgrade().filter(|site| site.core.dev.is_some()) {
-                    // It is shown there and logged by the watch.
-                    let _ = site.reload();
-                }
-            },
-        )?;
+        let data = DataFiles::start(sources, &core.database, inbox, &core.log, zone, move || {
+            // A page under development shows what is wrong, and what is new.
+            if let Some(site) = weak.upgrade().filter(|site| site.core.dev.is_some()) {
+                // It is shown there and logged by the watch.
+                let _ = site.reload();
+            }
+        })?;
         *self.data.lock() = Some(data);
         Ok(())
     }

@@ -8,13 +8,13 @@ use std::{
 use base_clock::Boottime;
 use bytes::Bytes;
 use millpond_db::{Bind, ConstraintKind, Error, Expect, Position, ResultRows, Value, WriteStep};
-use millpond_http::{OwnedRequest, Response};
+use millpond_http::{OwnedRequest, Request, Response};
 use percent_encoding::utf8_percent_encode;
 
 use crate::{
     cached::PageFailure,
     core::{Core, Generation},
-    dev,
+    dev::{self, Report},
     error_answer::ErrorAnswer,
     form::Encoding,
     invalid::Back,
@@ -64,8 +64,15 @@ impl Submission {
         self.back = invalid.and_then(|invalid| invalid.back(&self.form.params, &given));
         let files = self.received.refusals(&self.form.uploads, &fields);
         let mut values = match fields.values(&self.form.params, &path, query.as_deref()) {
-            Err(bad) if bad.iter().any(|bad| bad.is_in_path) => return self.not_found(),
-            Err(bad) => return self.refuse_inputs(&given, &bad, &files).await,
+            Err(bad) => {
+                let refused = match bad.iter().any(|bad| bad.is_in_path) {
+                    true => self.not_found(),
+                    false => self.refuse_inputs(&given, &bad, &files).await,
+                };
+                return self.explained(refused, |core, request| {
+                    dev::of_inputs(core, &self.form, &given, request, &bad)
+                });
+            }
             Ok(_) if !files.is_empty() => return self.refuse_inputs(&given, &[], &files).await,
             Ok(values) => values,
         };
@@ -91,7 +98,7 @@ impl Submission {
             step.expect == Expect::One && rows.rows.is_empty()
         };
         if let Some(step) = steps.into_iter().position(is_missing) {
-            return Err(self.refuse_missing(step).await);
+            return Err(self.without_row(step).await);
         }
         self.hash(&mut values).await?;
         let (written, position) = self.write(&values, &results).await?;
@@ -131,7 +138,7 @@ impl Submission {
         }
         match written {
             Ok(written) => Ok((written.results, Some(written.position))),
-            Err(Error::NoRow { step }) => Err(self.refuse_missing(found.len() + step).await),
+            Err(Error::NoRow { step }) => Err(self.without_row(found.len() + step).await),
             Err(Error::TooLarge { limit })
                 if values.iter().any(|value| value.heap_size() > limit) =>
             {
@@ -246,10 +253,35 @@ impl Submission {
         self.report(response, error)
     }
 
+    /// The answer where the `:one` at this place gave no row.
+    async fn without_row(&self, step: usize) -> Response {
+        let refused = self.refuse_missing(step).await;
+        self.explained(refused, |core, request| {
+            let values = self.shown.get().map_or(&[][..], Vec::as_slice);
+            dev::of_step(core, &self.form, values, request, step)
+        })
+    }
+
+    /// The response to a form that is refused, with why for the developer, unless it is the page of
+    /// the form.
+    fn explained(
+        &self,
+        response: Response,
+        report: impl FnOnce(&Core, &Request<'_>) -> Arc<Report>,
+    ) -> Response {
+        // The page of the form is an answer of 422 too (`refused_form_page`).
+        if response.field("cache-status").is_some() {
+            return response;
+        }
+        let request = self.request.as_request();
+        let report = || report(&self.core, &request);
+        self.core.explained(response, report)
+    }
+
     /// The response, with why for the developer. A visitor who is led back is not kept from that.
     fn report(&self, response: Response, error: &Error) -> Response {
         let dev = self.core.dev.as_ref();
-        // The page of the form is an answer of 422 too (`shown_again`).
+        // The page of the form is an answer of 422 too (`refused_form_page`).
         let is_page = response.field("cache-status").is_some();
         let is_shown = !dev::is_of_visitor(error) && response.status() >= 400 && !is_page;
         let Some(dev) = dev.filter(|_| is_shown) else {

@@ -23,6 +23,7 @@ mod scope;
 mod shape;
 mod shown_faults;
 mod syntax;
+mod unclosed;
 mod walk;
 mod warnings;
 
@@ -30,6 +31,7 @@ pub(crate) use inspect::{Given, GivenForms, GivenQuery, inspect};
 pub(crate) use operators::{rewritten, written};
 pub(crate) use reach::Reach;
 pub(crate) use shown_faults::ShownFaults;
+use unclosed::unclosed;
 
 /// All templates as their owner has written them, by their names and in their order.
 pub(crate) fn sources(environment: &Environment<'_>) -> Vec<(String, String)> {
@@ -182,6 +184,9 @@ pub(crate) fn file_of(name: &str) -> String {
 }
 
 fn syntax_problem(name: &str, source: &str, error: &minijinja::Error) -> Problem {
+    if let Some(problem) = unclosed(&file_of(name), source) {
+        return problem;
+    }
     let problem = Problem::new(
         file_of(name),
         error

@@ -4,7 +4,10 @@
 
 use std::borrow::Cow;
 
-use crate::{filters::Moment, time_zone::SiteZone};
+use crate::{
+    filters::{Moment, slug},
+    time_zone::SiteZone,
+};
 
 /// A form of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,22 +18,28 @@ pub(crate) enum TextFormat {
     Time,
     /// A moment. It becomes `2026-03-03 14:05:06` in UTC, as SQLite's `datetime('now')` writes it.
     DateTime,
+    /// A month, `2026-03`.
+    Month,
     /// An address as browsers take it in `<input type=email>`.
     Email,
     /// An address of the web, with its scheme.
     Url,
     /// `123e4567-e89b-12d3-a456-426614174000`, in small letters.
     Uuid,
+    /// A part of an address that can be read, as the filter `slug` makes it.
+    Slug,
 }
 
 /// The formats by the names that `-- param:` lines give them.
-pub(crate) const FORMATS: [(&str, TextFormat); 6] = [
+pub(crate) const FORMATS: [(&str, TextFormat); 8] = [
     ("date", TextFormat::Date),
     ("time", TextFormat::Time),
     ("datetime", TextFormat::DateTime),
+    ("month", TextFormat::Month),
     ("email", TextFormat::Email),
     ("url", TextFormat::Url),
     ("uuid", TextFormat::Uuid),
+    ("slug", TextFormat::Slug),
 ];
 
 impl TextFormat {
@@ -47,9 +56,11 @@ impl TextFormat {
             Self::Date => "a date such as 2026-03-31",
             Self::Time => "a time such as 14:05",
             Self::DateTime => "a date and a time such as 2026-03-31T14:05",
+            Self::Month => "a month such as 2026-03",
             Self::Email => "an e-mail address",
             Self::Url => "an address that begins with https:// or http://",
             Self::Uuid => "a UUID",
+            Self::Slug => "small letters and digits with hyphens between, such as tea-and-cake",
         }
     }
 
@@ -62,8 +73,8 @@ impl TextFormat {
             (Self::Time, true) => "::time[]",
             (Self::DateTime, false) => "::timestamptz",
             (Self::DateTime, true) => "::timestamptz[]",
-            (Self::Email | Self::Url, false) => "::text",
-            (Self::Email | Self::Url, true) => "::text[]",
+            (Self::Month | Self::Email | Self::Url | Self::Slug, false) => "::text",
+            (Self::Month | Self::Email | Self::Url | Self::Slug, true) => "::text[]",
             (Self::Uuid, false) => "::uuid",
             (Self::Uuid, true) => "::uuid[]",
         }
@@ -71,12 +82,12 @@ impl TextFormat {
 
     /// True for those whose values have an order that people know.
     pub(crate) fn is_ordered(self) -> bool {
-        matches!(self, Self::Date | Self::Time | Self::DateTime)
+        matches!(self, Self::Date | Self::Time | Self::DateTime | Self::Month)
     }
 
     /// True if an empty text may stand for no value.
     pub(crate) fn may_be_empty(self) -> bool {
-        matches!(self, Self::Email | Self::Url)
+        matches!(self, Self::Email | Self::Url | Self::Slug)
     }
 
     /// The one spelling of the value that a text is; none if it is no such value. A moment that
@@ -103,6 +114,13 @@ impl TextFormat {
                 let moment = Moment::parse(text)?.in_zone(zone);
                 moment.utc_text().map(Cow::Owned)
             }
+            Self::Month => {
+                let first = format!("{text}-01");
+                let moment = Moment::parse(&first).filter(|_| text.len() == 7)?;
+                let is_month = moment.time.is_none() && moment.date.year() > 0;
+                is_month.then_some(Cow::Borrowed(text))
+            }
+            Self::Slug => (!text.is_empty() && slug(text) == text).then_some(Cow::Borrowed(text)),
             Self::Email => is_email(text).then_some(Cow::Borrowed(text)),
             Self::Url => is_web_address(text).then_some(Cow::Borrowed(text)),
             Self::Uuid => {
@@ -227,6 +245,35 @@ mod tests {
                 "2026-03-31T25:00",
                 "now",
                 "9999-12-31T23:59-01",
+            ],
+        );
+    }
+
+    #[test]
+    fn months_exist_and_slugs_are_what_the_filter_makes() {
+        check(
+            TextFormat::Month,
+            &[("2026-11", "2026-11"), (" 2024-02 ", "2024-02")],
+            &[
+                "",
+                "2026-13",
+                "2026-00",
+                "2026-1",
+                "2026-11-03",
+                "0000-01",
+                "abc",
+                "26-11-0",
+            ],
+        );
+        check(
+            TextFormat::Slug,
+            &[
+                ("tea", "tea"),
+                (" tea-and-7-cakes ", "tea-and-7-cakes"),
+                ("чай", "чай"),
+            ],
+            &[
+                "", "Tea", "-tea", "tea-", "a--b", "a b", "a/b", "größe", "..", "a.b", "a_b",
             ],
         );
     }

@@ -12,7 +12,7 @@ use minijinja::value::{Enumerator, Object, Value};
 use crate::{
     object::template_value,
     page::Page,
-    session::{Needs, Session, Sessions},
+    session::{Session, SessionRequirements, Sessions},
 };
 
 /// `request` in a template. Reading from it makes the page private to its visitor, except for the
@@ -23,7 +23,7 @@ pub(crate) struct Visitor {
     request: OwnedRequest,
     path: String,
     vary: Arc<[String]>,
-    needs: Arc<Needs>,
+    needs: Arc<SessionRequirements>,
     sessions: Arc<Sessions>,
     /// Read from the cookie when it is first looked at.
     session: OnceLock<Option<Session>>,

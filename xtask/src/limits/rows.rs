@@ -105,7 +105,7 @@ const fn option(name: &'static str, unit: Unit) -> Place {
 
 use Unit::{Bytes, Count, Time};
 
-pub(super) const ROWS: [Row; 71] = [
+pub(super) const ROWS: [Row; 73] = [
     Row {
         what: "request target, head, fields, body",
         amount: "{}, {}, {}, {}",
@@ -224,6 +224,15 @@ pub(super) const ROWS: [Row; 71] = [
             constant(LIBRARY, "WRITER_AHEAD", Bytes),
         ],
         past: "the handler, the client or the writer waits",
+    },
+    Row {
+        what: "of a program: reads of a page, one after the other; times that it is made while rows change that it has read",
+        amount: "{}; {}",
+        places: &[
+            constant(LIBRARY, "PAGE_READS", Count),
+            constant(LIBRARY, "PAGE_ATTEMPTS", Count),
+        ],
+        past: "500, which names `Page::queries`; 503 with Retry-After",
     },
     Row {
         what: "of a program: things of one kind that a page names",
@@ -373,7 +382,7 @@ pub(super) const ROWS: [Row; 71] = [
         places: &[
             constant("server/site/src/session/flash", "LONGEST", Bytes),
             constant("server/site/src/session/flash", "LIFETIME", Time),
-            constant(SITE, "SHOWN_AGAIN", Bytes),
+            constant(SITE, "MAX_SHOWN", Bytes),
         ],
         past: "the answer to the form; the page shows an empty form; a plain error",
     },
@@ -466,6 +475,16 @@ pub(super) const ROWS: [Row; 71] = [
             Count,
         )],
         past: "the file is not applied, and its former rows stay",
+    },
+    Row {
+        what: "folders within the folder of a table, one in another",
+        amount: "{}",
+        places: &[constant(
+            "server/site/src/data/scan",
+            "MAX_FOLDER_DEPTH",
+            Count,
+        )],
+        past: "what is deeper is not read, and its rows stay; the log and `check` say so",
     },
     Row {
         what: "files of data that are being written at a time",
@@ -574,7 +593,7 @@ pub(super) const ROWS: [Row; 71] = [
         amount: "{}; {}",
         places: &[
             constant(SITE, "MAX_NAMES", Count),
-            constant(SITE, "MAX_DEPTH", Count),
+            constant("server/site/src/statics/scan", "MAX_DEPTH", Count),
         ],
         past: "refused, and the log says so",
     },

@@ -40,6 +40,7 @@ const EDGES: [(&str, &[&str]); 17] = [
         "millpond-library",
         &[
             "millpond-access-log",
+            "millpond-db",
             "millpond-http",
             "millpond-store",
             "base-clock",

@@ -63,7 +63,11 @@ impl Engine<'_> {
         let plan = self.shared.plan;
         let duration = match plan.length.stop {
             // The statistics may make it much shorter.
-            Stop::Duration(duration) if plan.length.auto.is_none() => Some(nanos(duration)),
+            Stop::Duration(duration) if plan.length.auto.is_none() => {
+                // Recorded arrivals end by themselves.
+                let recording = plan.load.recording();
+                Some(nanos(recording.map_or(duration, |end| end.min(duration))))
+            }
             Stop::Duration(_) | Stop::Requests(_) => None,
         };
         let schedule = plan.load.schedule.as_ref();

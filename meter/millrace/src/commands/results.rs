@@ -100,6 +100,17 @@ impl ResultOptions {
         self.live.line()
     }
 
+    /// Whether the user asks for a file of the result.
+    pub(crate) fn has_files(&self) -> bool {
+        let files = [
+            &self.json,
+            &self.files.csv,
+            &self.files.report,
+            &self.files.svg,
+        ];
+        files.into_iter().any(Option::is_some)
+    }
+
     /// Whether only the result is shown.
     pub(crate) fn is_quiet(&self) -> bool {
         self.live.is_quiet()

@@ -16,6 +16,7 @@ mod measuring;
 mod postgres;
 mod results;
 mod spin;
+mod studies;
 mod support;
 mod sweep;
 mod throttled;

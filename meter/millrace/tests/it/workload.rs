@@ -186,4 +186,6 @@ fn a_log_is_replayed_faster_than_it_was() {
     let json = result(site.path());
     assert_eq!(json["accounting"]["good"], 40, "{}", text(&output.stdout));
     assert_eq!(json["loop"], "open");
+    // The series is as long as the log, whose end no duration gives.
+    assert!(json["series"]["interval_s"].as_f64() < Some(1.0));
 }

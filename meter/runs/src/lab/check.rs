@@ -10,18 +10,18 @@ use super::experiment::{Experiment, NUMBER, numbered};
 use super::fault::Fault;
 use super::placeholders::Placeholders;
 use super::source::ExperimentText;
-use super::spec::{BEST, FileSpec, LadderSpec, ServerSpec};
+use super::spec::{BEST, FileSpec, ServerSpec};
 use super::spec_values::{CommandLine, Ending};
-use super::{check_limits, check_other, check_spin, programs};
+use super::{check_ladder, check_limits, check_other, check_spin, check_workload, programs};
 use millrace_client::limits;
 
 /// Repeats and levels that an experiment may have: each is a run of seconds.
-const MOST: usize = 1000;
+pub(super) const MOST: usize = 1000;
 /// Most paths of a workload, and most files of a kind.
-const MOST_NUMBERS: usize = 1_000_000;
+pub(super) const MOST_NUMBERS: usize = 1_000_000;
 
 /// Placeholders that have a meaning already.
-const RESERVED: [&str; 9] = [
+pub(super) const RESERVED: [&str; 9] = [
     "work", "here", "millpond", "millrace", "path", "port", "dir", "core", "n",
 ];
 
@@ -135,31 +135,14 @@ impl ExperimentCheck<'_> {
                 format!("repeats must be from 1 to {MOST}"),
             );
         }
-        if let Some(ladder) = &experiment.ladder {
-            self.ladder(ladder);
-        }
-    }
-
-    fn ladder(&mut self, ladder: &Spanned<LadderSpec>) {
-        let levels = ladder.get_ref();
-        match (&levels.connections, &levels.rates) {
-            (Some(_), Some(_)) | (None, None) => {
-                self.report(ladder.span(), "a ladder has either connections or rates");
-            }
-            (Some(connections), None) => {
-                if let Err(error) = connections.whole() {
-                    self.report(ladder.span(), error.to_string());
-                }
-            }
-            (None, Some(_)) => {}
-        }
+        self.found.extend(check_ladder::mistakes(experiment));
     }
 
     fn workload(&mut self) {
         let workload = &self.experiment.workload;
         let inner = workload.get_ref();
         self.path(&inner.path);
-        self.count(&inner.path, inner.count);
+        self.count(&inner.path, self.experiment.most_paths());
         self.idle(inner.idle.as_ref());
         for field in &inner.headers {
             if !field.get_ref().contains(':') {
@@ -174,6 +157,7 @@ impl ExperimentCheck<'_> {
         }
         self.found.extend(check_spin::mistakes(self.experiment));
         self.found.extend(check_other::mistakes(self.experiment));
+        self.found.extend(check_workload::mistakes(self.experiment));
         self.runs();
     }
 
@@ -239,8 +223,9 @@ impl ExperimentCheck<'_> {
         }
         if let Some(path) = &server.path {
             self.path(path);
-            let count = self.experiment.workload.get_ref().count;
-            self.count(path, count.filter(|_| path.get_ref().contains(NUMBER)));
+            let count = self.experiment.most_paths();
+            let count = count.filter(|_| path.get_ref().contains(NUMBER));
+            self.count(path, count);
         }
         self.idle(server.idle.as_ref());
         if let (Some(ready), Some(_)) = (&server.ready, &server.ready_log) {

@@ -39,6 +39,27 @@ pub(super) fn mistakes(experiment: &Experiment) -> Vec<(Range<usize>, String)> {
             "the other client keeps its connections: cross_check goes neither with full_handshakes nor with per_connection",
         );
     }
+    let has_habits = workload.think.is_some()
+        || workload.throttle_down.is_some()
+        || workload.throttle_up.is_some()
+        || workload.method.is_some()
+        || workload.body.is_some()
+        || workload.requests.is_some()
+        || workload.replay.is_some()
+        || !workload.keep_alive;
+    if has_habits {
+        say(
+            checker.span(),
+            "the other client asks by GET, at once, and for a time: cross_check does not go with think, throttle_down, \
+             throttle_up, method, body, requests, replay and keep_alive = false",
+        );
+    }
+    if ladder.is_some_and(|ladder| ladder.counts.is_some()) {
+        say(
+            checker.span(),
+            "the other client is told its paths once: cross_check does not go with a ladder of counts",
+        );
+    }
     let mut names: Vec<&str> = Vec::new();
     for field in &workload.headers {
         // Text without a colon is not a field; another check reports it.

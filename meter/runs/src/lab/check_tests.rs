@@ -129,7 +129,7 @@ fn hostile_files_give_mistakes_and_no_panic() {
         ),
         (
             format!("title = 'x'\nladder = {{}}\n{server}"),
-            "either connections or rates",
+            "one of connections, rates",
         ),
     ] {
         let read = Experiment::read(&text, Path::new("/"));

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use toml::Spanned;
 
 use super::fault::Fault;
+use super::figure::LabFigure;
 use super::outcome::{LabLevel, Text};
 use super::programs::{self, Missing};
 use super::source::ExperimentText;
@@ -16,10 +16,8 @@ use super::spec::{
     BEST, FileSpec, LadderSpec, LimitSpec, OtherProgram, PrepareStep, Sequence, ServerSpec,
     WorkloadSpec,
 };
-use super::spec_values::Time;
 use super::{check, placeholders::Placeholders};
 use crate::Ladder;
-use millrace_client::Error;
 
 /// An experiment, read and checked; nothing is started yet. Its format is in
 /// `docs/reference/experiments.md`.
@@ -49,6 +47,15 @@ pub struct Experiment {
     pub(super) prepare: Vec<PrepareStep>,
     #[serde(default, rename = "server")]
     pub(super) servers: Vec<Spanned<ServerSpec>>,
+    /// Figures to be drawn over the levels; none: the usual ones.
+    #[serde(default)]
+    pub(super) graph: Vec<Spanned<LabFigure>>,
+    /// Figures to be drawn over the time of a run.
+    #[serde(default)]
+    pub(super) over_time: Vec<Spanned<LabFigure>>,
+    /// Whether the machine is sampled beside each run.
+    #[serde(default)]
+    pub(super) probe: bool,
     #[serde(default, rename = "limit")]
     pub(super) limits: Vec<Spanned<LimitSpec>>,
     /// The folder of the file.
@@ -106,41 +113,6 @@ impl Experiment {
         programs::missing(self)
     }
 
-    /// The same experiment with other repeats, such as one for a trial.
-    pub fn set_repeats(&mut self, repeats: usize) {
-        self.repeats = Spanned::new(self.repeats.span(), repeats);
-    }
-
-    /// The same experiment with runs of another length.
-    pub fn set_duration(&mut self, duration: Duration) {
-        self.workload.get_mut().duration = Time(duration);
-    }
-
-    /// The same experiment with another warm-up before each run.
-    pub fn set_warmup(&mut self, warmup: Duration) {
-        self.workload.get_mut().warmup = Time(warmup);
-    }
-
-    /// The same experiment at other numbers of connections.
-    ///
-    /// # Errors
-    /// Its ladder is one of rates, or a level is no whole number.
-    pub fn set_connections(&mut self, connections: Ladder) -> Result<(), Error> {
-        connections.whole()?;
-        let by_rate = |levels: &Spanned<LadderSpec>| levels.get_ref().rates.is_some();
-        if self.ladder.as_ref().is_some_and(by_rate) {
-            return Err(Error::Plan(
-                "the levels of this experiment are rates, not connections".to_owned(),
-            ));
-        }
-        let levels = LadderSpec {
-            connections: Some(connections),
-            rates: None,
-        };
-        self.ladder = Some(Spanned::new(0..0, levels));
-        Ok(())
-    }
-
     /// Keeps only the servers for which `wanted` holds, and those that they need. Without its
     /// baseline the experiment has no ratios, and limits on removed servers are not checked.
     pub fn retain(&mut self, wanted: impl Fn(&str) -> bool) {
@@ -172,6 +144,23 @@ impl Experiment {
         });
     }
 
+    /// Whether a graph shows this figure.
+    pub(super) fn shows(&self, figure: LabFigure) -> bool {
+        self.graph.iter().any(|shown| *shown.get_ref() == figure)
+    }
+
+    /// Whether the server `name` is one of `servers`, or is measured with one of them behind it.
+    pub fn needs(&self, name: &str, servers: &[String]) -> bool {
+        let with = self.server(name).map(|server| &server.with);
+        let with = with
+            .into_iter()
+            .flatten()
+            .map(|other| other.get_ref().as_str());
+        std::iter::once(name)
+            .chain(with)
+            .any(|needed| servers.iter().any(|server| server == needed))
+    }
+
     pub(super) fn measured(&self) -> impl Iterator<Item = &ServerSpec> {
         let servers = self.servers.iter().map(Spanned::get_ref);
         servers.filter(|server| server.measured)
@@ -188,6 +177,7 @@ impl Experiment {
         let same = LabLevel {
             connections: workload.connections,
             rate: workload.rate,
+            ..LabLevel::default()
         };
         let Some(levels) = self.ladder.as_ref().map(Spanned::get_ref) else {
             return vec![same];
@@ -198,13 +188,29 @@ impl Experiment {
             ..same
         });
         // `check` has seen that these are whole numbers.
-        let counts = levels.connections.as_ref().map(Ladder::whole);
-        let counts = counts.and_then(Result::ok).unwrap_or_default();
-        let by_count = counts.into_iter().map(|connections| LabLevel {
+        let whole = |ladder: &Option<Ladder>| {
+            let levels = ladder.as_ref().map(Ladder::whole);
+            levels.and_then(Result::ok).unwrap_or_default()
+        };
+        let by_connections = whole(&levels.connections).into_iter();
+        let by_connections = by_connections.map(|connections| LabLevel {
             connections,
             ..same
         });
-        by_rate.chain(by_count).collect()
+        let by_count = whole(&levels.counts).into_iter().map(|count| LabLevel {
+            count: Some(count),
+            ..same
+        });
+        let values = levels.values.iter().flat_map(Spanned::get_ref);
+        let by_value = values.map(|&value| LabLevel {
+            value: Some(value),
+            ..same
+        });
+        by_rate
+            .chain(by_connections)
+            .chain(by_count)
+            .chain(by_value)
+            .collect()
     }
 
     /// The path that is requested from `server`.
@@ -221,9 +227,24 @@ impl Experiment {
             .or(self.workload.get_ref().idle.as_ref())
     }
 
-    /// The targets of `path`: one for each number, or none where it has no `{n}`.
-    pub(super) fn targets(&self, path: &str) -> Vec<String> {
-        let count = self.workload.get_ref().count;
+    /// The name of the placeholder that has another value at each level, if there is one.
+    pub(super) fn variable(&self) -> Option<&str> {
+        let ladder = self.ladder.as_ref()?.get_ref();
+        ladder.variable.as_ref().map(|name| name.get_ref().as_str())
+    }
+
+    /// The number of paths, with a ladder of it the highest; `None` if the path is one.
+    pub(super) fn most_paths(&self) -> Option<usize> {
+        let ladder = self.ladder.as_ref();
+        let counts = ladder.and_then(|ladder| ladder.get_ref().counts.as_ref());
+        let highest = counts.and_then(|counts| counts.whole().ok()?.last().copied());
+        highest.or(self.workload.get_ref().count)
+    }
+
+    /// The targets of `path` at a level: one for each number, or none where it has no `{n}`.
+    /// Without a level those of all levels.
+    pub(super) fn targets(&self, path: &str, level: Option<LabLevel>) -> Vec<String> {
+        let count = level.and_then(|level| level.count).or(self.most_paths());
         let count = count.filter(|_| path.contains(NUMBER)).unwrap_or(0);
         (0..count).map(|n| numbered(path, n)).collect()
     }
@@ -236,9 +257,12 @@ impl Experiment {
     ) -> Placeholders {
         let mut values = Placeholders::default();
         let own = self.values.keys().map(String::as_str);
+        // Preparations are done once, before the first level.
+        let variable = self.variable().filter(|_| server.is_some());
         for name in ["work", "here", "millpond", "millrace", "path"]
             .into_iter()
             .chain(own)
+            .chain(variable)
         {
             values.set(name, "");
         }

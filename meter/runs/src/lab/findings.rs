@@ -1,5 +1,7 @@
 //! The figures and the verdict of each server at each level, from its runs.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use super::blocks::{ratio_to, ratio_to_itself};
 use super::outcome::{LabFinding, LabLevel, LabRun, MedianRange};
 use super::spec::PASSES;
@@ -55,8 +57,31 @@ fn conclude(runs: &[&LabRun], base: Option<&[&LabRun]>) -> LabFinding {
         cpu_itself: ratio_to_itself(runs, |run| run.cpu_us),
         throughput_itself: ratio_to_itself(runs, |run| Some(run.throughput)),
         idle_bytes: spread(|run| run.idle_bytes),
+        figures: spreads(&own, |run| &run.figures),
+        cores_of: spreads(&own, |run| &run.cores_of),
+        limited_by: middle(&own).map_or_else(Vec::new, |run| run.limited_by.clone()),
         other_ratio: MedianRange::of(counted.iter().filter_map(|run| over_other(run))),
     }
+}
+
+/// The spread of each figure over some runs.
+fn spreads<K: Ord + Clone>(
+    runs: &[&LabRun],
+    figures: fn(&LabRun) -> &BTreeMap<K, f64>,
+) -> BTreeMap<K, MedianRange> {
+    let keys: BTreeSet<&K> = runs.iter().flat_map(|run| figures(run).keys()).collect();
+    let spread =
+        |key: &K| MedianRange::of(runs.iter().filter_map(|run| figures(run).get(key).copied()));
+    keys.into_iter()
+        .filter_map(|key| Some((key.clone(), spread(key)?)))
+        .collect()
+}
+
+/// The run with the median throughput.
+fn middle<'a>(runs: &[&'a LabRun]) -> Option<&'a LabRun> {
+    let mut ordered = runs.to_vec();
+    ordered.sort_by(|a, b| a.throughput.total_cmp(&b.throughput));
+    ordered.get(ordered.len() / 2).copied()
 }
 
 /// Throughput as a multiple of the other client's, of a run beside which the other client ran.
@@ -151,8 +176,14 @@ impl std::fmt::Display for LabLevel {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let plural = if self.connections == 1 { "" } else { "s" };
         write!(out, "{} connection{plural}", self.connections)?;
-        match self.rate {
-            Some(rate) => write!(out, ", {rate}/s"),
+        if let Some(rate) = self.rate {
+            write!(out, ", {rate}/s")?;
+        }
+        if let Some(count) = self.count {
+            write!(out, ", {count} paths")?;
+        }
+        match self.value {
+            Some(value) => write!(out, ", at {value}"),
             None => Ok(()),
         }
     }
@@ -165,7 +196,7 @@ pub(super) fn run_of(server: &str, repeat: usize, cpu: f64) -> LabRun {
         server: server.to_owned(),
         level: LabLevel {
             connections: 8,
-            rate: None,
+            ..LabLevel::default()
         },
         repeat,
         pass: 1,
@@ -186,6 +217,10 @@ pub(super) fn run_of(server: &str, repeat: usize, cpu: f64) -> LabRun {
         client_core_busy: None,
         client_spin: false,
         idle_bytes: None,
+        figures: BTreeMap::new(),
+        cores_of: BTreeMap::new(),
+        limited_by: Vec::new(),
+        over_time: Vec::new(),
         other: Some(super::outcome::CrossCheck {
             throughput: 0.9e6 / cpu,
             errors: 0,
@@ -203,6 +238,8 @@ mod tests {
     const LEVEL: LabLevel = LabLevel {
         connections: 8,
         rate: None,
+        count: None,
+        value: None,
     };
 
     fn run(server: &str, repeat: usize, cpu: f64, verdict: Verdict) -> LabRun {

@@ -1,20 +1,24 @@
 //! One server at one level: a warm-up, the run, and its cost.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use toml::Spanned;
 
-use super::cores::{CoreReadings, CoreSets, CoreWork, PerSide};
+use super::cores::{CoreReadings, CoreWork};
+use super::cost::{Cost, pids, sides, with_cost};
 use super::experiment::numbered;
+use super::figure::LabFigure;
 use super::idle::Idle;
 use super::memory;
+use super::moments::ServerWatch;
 use super::other_client;
 use super::outcome::{CrossCheck, LabLevel, LabRun};
+use super::sampled;
 use super::server::RunningServer;
 use super::work_folder::WorkFolder;
-use crate::compare::cpu::ThreadTimes;
 use crate::{Run, run};
 use millrace_client::{Phase, Plan, Progress, Stop, client_config};
 use millrace_stats::Verdict;
@@ -45,35 +49,21 @@ pub(super) struct LevelRun<'a, 'b> {
     pub(super) stop: &'a AtomicBool,
 }
 
-/// What the server used during some work.
-struct Cost {
-    /// Nanoseconds of run time.
-    cpu: Option<u64>,
-    /// Activity of the server's and the client's cores.
-    cores: PerSide<CoreWork>,
-    /// How busy the cores were in the middle of the run, if it was long enough.
-    within: PerSide<f64>,
-}
-
-impl Cost {
-    fn cpu_us(&self, requests: u64) -> Option<f64> {
-        self.cpu
-            .filter(|_| requests > 0)
-            .map(|nanos| nanos as f64 / 1000.0 / requests as f64)
-    }
-}
-
 /// Measures; `None` if it was stopped. `show` is called about five times a second.
 pub(super) fn measure(
     level_run: &mut LevelRun<'_, '_>,
     show: &mut dyn FnMut(),
 ) -> Result<Option<LabRun>, String> {
     let experiment = level_run.work_folder.experiment;
-    let path = experiment.path(level_run.subject.spec);
-    let url = level_run.subject.url(experiment, &numbered(path, 0));
-    let mut plan = experiment.plan(url, experiment.targets(path), level_run.level);
-    plan.length.stop = Stop::Duration(level_run.duration);
-    plan.request.workload = experiment.sessions(&plan)?;
+    let path = level_run.work_folder.path(level_run.subject.spec);
+    let url = level_run.subject.url(experiment, &numbered(&path, 0));
+    let targets = experiment.targets(&path, Some(level_run.level));
+    let mut plan = experiment.plan(url, targets, level_run.level);
+    plan.length.stop = experiment.workload.get_ref().stop(level_run.duration);
+    match level_run.work_folder.replayed()? {
+        Some(log) => experiment.replay(&mut plan, &log)?,
+        None => plan.request.workload = experiment.sessions(&plan)?,
+    }
     if !warm(level_run, &plan, show)?
         || level_run.is_cold && once(level_run, &plan, show)?.is_none()
     {
@@ -145,7 +135,7 @@ fn record(
         errors: ours.errors.total(),
         throughput: ours.good_rate,
         latency_us: ours.latency_us.response.or(ours.latency_us.service),
-        cpu_us: cost.cpu_us(requests),
+        cpu_us: cost.cpu_us(requests).or_else(|| sampled::cpu_us(ours)),
         softirq_us: cost
             .cores
             .server
@@ -162,8 +152,44 @@ fn record(
         client_core_busy: busy(cost.within.client, cost.cores.client).filter(|_| !ours.client.spin),
         client_spin: ours.client.spin,
         idle_bytes: level_run.subject.idle_bytes,
+        figures: figures(ours, cost),
+        cores_of: cost.cores_of(),
+        limited_by: sampled::limits(ours),
+        over_time: cost.over_time.clone(),
         other,
     }
+}
+
+/// The figures that have no field of their own.
+fn figures(ours: &Run, cost: &Cost) -> BTreeMap<LabFigure, f64> {
+    let times = ours.latency_us.response.or(ours.latency_us.service);
+    let issued = ours.accounting.issued.max(1) as f64;
+    let all = [
+        (LabFigure::Mean, times.map(|times| times.mean)),
+        (LabFigure::P90, times.and_then(|times| times.p90)),
+        (LabFigure::Max, times.map(|times| times.max)),
+        (
+            LabFigure::Bytes,
+            (ours.duration_s > 0.0).then(|| ours.bytes as f64 / ours.duration_s),
+        ),
+        (
+            LabFigure::Failed,
+            Some((issued - ours.accounting.good as f64).max(0.0) / issued),
+        ),
+        (
+            LabFigure::Timeouts,
+            Some(ours.errors.count("timeout") as f64 / issued),
+        ),
+        (
+            LabFigure::Cores,
+            sampled::cores(ours).or_else(|| cost.cores(cost.cpu?)),
+        ),
+        (LabFigure::Memory, cost.memory.map(|bytes| bytes as f64)),
+    ];
+    let known = all
+        .into_iter()
+        .filter_map(|(key, value)| Some((key, value?)));
+    known.chain(sampled::figures(ours)).collect()
 }
 
 /// Opens idle connections and waits. Their memory is measured only the first time, because later a
@@ -173,13 +199,7 @@ fn open_idle(
     plan: &Plan,
     count: usize,
 ) -> Result<Option<Idle>, String> {
-    let path = numbered(
-        level_run
-            .work_folder
-            .experiment
-            .path(level_run.subject.spec),
-        0,
-    );
+    let path = numbered(&level_run.work_folder.path(level_run.subject.spec), 0);
     let tls = plan.target.url.starts_with("https:").then(|| {
         // As many clients as connections: none of them has a session to resume.
         let mut target = plan.target.clone();
@@ -233,17 +253,34 @@ fn once(
     show: &mut dyn FnMut(),
 ) -> Result<Option<(Run, Cost)>, String> {
     let (sides, mut looks) = (sides(level_run), CoreReadings::default());
+    let experiment = level_run.work_folder.experiment;
+    let plan = plan.clone().with(|plan| {
+        plan.conditions.probe = experiment
+            .probe
+            .then(|| sampled::probe(plan, &pids(level_run)));
+    });
+    let shows_memory = experiment.shows(LabFigure::Memory);
+    let mut memory = None;
+    let mut watch = (!experiment.over_time.is_empty()).then(ServerWatch::default);
     let mut progress = |progress: &Progress| {
         if progress.phase == Phase::Measuring && progress.fraction < 1.0 {
             looks.look(sides);
+            if shows_memory {
+                memory = memory.max(memory::resident(&pids(level_run)));
+            }
+            if let Some(watch) = &mut watch {
+                watch.look(level_run);
+            }
         }
         show();
     };
     let (run, mut cost) = with_cost(level_run, || {
-        run(plan, Some(&mut progress), level_run.stop).map_err(|error| error.to_string())
+        run(&plan, Some(&mut progress), level_run.stop).map_err(|error| error.to_string())
     });
     let run = run?;
     cost.within = looks.shares();
+    cost.memory = memory;
+    cost.over_time = watch.map_or_else(Vec::new, |watch| watch.moments(&run));
     if level_run.stop.load(Ordering::Relaxed) {
         return Ok(None);
     }
@@ -282,54 +319,6 @@ fn cross_check(
         core_busy: found.server_busy,
         client: found.client,
     }))
-}
-
-/// Runs `work` and returns its cost to the server.
-fn with_cost<T>(level_run: &LevelRun<'_, '_>, work: impl FnOnce() -> T) -> (T, Cost) {
-    let sides = sides(level_run);
-    let ticks = sides.ticks();
-    let before = reading(level_run);
-    let done = work();
-    let (after, ticks_after) = (reading(level_run), sides.ticks());
-    let cost = Cost {
-        cpu: after
-            .zip(before)
-            .and_then(|(after, before)| after.since(&before)),
-        cores: ticks_after.since(ticks),
-        within: CoreReadings::default().shares(),
-    };
-    (done, cost)
-}
-
-/// The cores of the server and of the client. The client's only if no server may be on them,
-/// because otherwise their activity would be the server's too.
-fn sides<'a>(level_run: &'a LevelRun<'_, '_>) -> CoreSets<'a> {
-    let workload = level_run.work_folder.experiment.workload.get_ref();
-    let client = workload.cores.as_ref().map(Spanned::get_ref);
-    let client = client.map_or(&[] as &[usize], Vec::as_slice);
-    let beside = level_run.beside.iter().map(|running| &running.record);
-    let mut servers = [&level_run.subject.record].into_iter().chain(beside);
-    let is_apart =
-        |cores: &[usize]| !cores.is_empty() && cores.iter().all(|core| !client.contains(core));
-    CoreSets {
-        server: &level_run.subject.record.cores,
-        client: match servers.all(|server| is_apart(&server.cores)) {
-            true => client,
-            false => &[],
-        },
-    }
-}
-
-/// Run times of the server and of the servers behind it; `None` if the kernel does not say.
-fn reading(level_run: &LevelRun<'_, '_>) -> Option<ThreadTimes> {
-    // A process may end between the listing and the reading; then the list is read again.
-    (0..3).find_map(|_| ThreadTimes::take(&pids(level_run)).ok())
-}
-
-/// The processes of the server and of the servers behind it.
-fn pids(level_run: &LevelRun<'_, '_>) -> Vec<u32> {
-    let others = level_run.beside.iter().flat_map(RunningServer::pids);
-    level_run.subject.pids().into_iter().chain(others).collect()
 }
 
 fn must_live(level_run: &mut LevelRun<'_, '_>) -> Result<(), String> {

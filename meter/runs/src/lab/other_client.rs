@@ -119,7 +119,7 @@ pub(super) fn run(
     let asked = OtherLoad {
         plan,
         threads: cores.len().max(1).min(plan.load.connections),
-        seconds: whole_seconds(workload.duration.0),
+        seconds: whole_seconds(workload.duration()),
         timeout_s: whole_seconds(workload.timeout.0),
         fields: fields(plan)?,
     };

@@ -1,7 +1,10 @@
 //! The result of an experiment, as it is stored and shown.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
+use super::figure::LabFigure;
 use crate::Host;
 use millrace_stats::{Latency, Ratio, Verdict};
 
@@ -41,6 +44,27 @@ pub struct Lab {
     /// The other client, if one ran: `wrk` or `h2load`.
     #[serde(default)]
     pub cross_check: Option<String>,
+    /// What the client did besides asking at once and reading as fast as it could, in sentences.
+    #[serde(default)]
+    pub client_habits: Vec<String>,
+    /// Requests of a session, if requests belonged to sessions that arrived at a rate.
+    #[serde(default)]
+    pub session: Option<u64>,
+    /// The name of what differs between the levels, if it is neither connections nor a rate.
+    #[serde(default)]
+    pub variable: Option<String>,
+    /// The figures to be drawn over the levels; none: the usual ones.
+    #[serde(default)]
+    pub graph: Vec<LabFigure>,
+    /// The figures to be drawn over the time of a run.
+    #[serde(default)]
+    pub over_time: Vec<LabFigure>,
+    /// When it began, in seconds since 1970 (UTC); 0 if it was not stored.
+    #[serde(default)]
+    pub started_unix_s: u64,
+    /// How long all of it took.
+    #[serde(default)]
+    pub took_s: f64,
     /// Cores of the client; empty where it was not pinned.
     pub client_cores: Vec<usize>,
     /// The figures of each server at each level.
@@ -97,12 +121,18 @@ pub struct Text {
 }
 
 /// A level at which servers are measured.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LabLevel {
     /// Connections, all open at the same time.
     pub connections: usize,
     /// Requests a second, with a plan sessions; `None` is a closed loop.
     pub rate: Option<f64>,
+    /// Number of paths, if the levels differ in it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub count: Option<usize>,
+    /// The value of the experiment's variable, if it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value: Option<f64>,
 }
 
 /// One run.
@@ -163,9 +193,32 @@ pub struct LabRun {
     /// Memory of the server's processes (resident, summed) for each idle connection.
     #[serde(default)]
     pub idle_bytes: Option<f64>,
+    /// Figures that have no field of their own here.
+    #[serde(default)]
+    pub figures: BTreeMap<LabFigure, f64>,
+    /// How many cores each server used, if there are others behind this one.
+    #[serde(default)]
+    pub cores_of: BTreeMap<String, f64>,
+    /// What limited the server, the likeliest first, if the machine was sampled.
+    #[serde(default)]
+    pub limited_by: Vec<String>,
+    /// The run over time, if its experiment shows that.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub over_time: Vec<LabMoment>,
     /// The other client's result directly before or after.
     #[serde(alias = "wrk")]
     pub other: Option<CrossCheck>,
+}
+
+/// A part of a run; the parts have equal lengths.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LabMoment {
+    /// Its beginning, in seconds from the start of the measured part.
+    pub at_s: f64,
+    /// Its figures.
+    pub figures: BTreeMap<LabFigure, f64>,
+    /// How many cores each server used, if there are others behind this one.
+    pub cores_of: BTreeMap<String, f64>,
 }
 
 /// A run of the other client with the same connections.
@@ -255,6 +308,15 @@ pub struct LabFinding {
     /// Memory for each idle connection.
     #[serde(default)]
     pub idle_bytes: Option<MedianRange>,
+    /// Figures that have no field of their own here.
+    #[serde(default)]
+    pub figures: BTreeMap<LabFigure, MedianRange>,
+    /// How many cores each server used, if there are others behind this one.
+    #[serde(default)]
+    pub cores_of: BTreeMap<String, MedianRange>,
+    /// What limited the server in the run with the median throughput, with the evidence.
+    #[serde(default)]
+    pub limited_by: Vec<String>,
     /// This client's throughput over the other's, from pairs of the same turn.
     #[serde(alias = "wrk_ratio")]
     pub other_ratio: Option<MedianRange>,

@@ -1,7 +1,7 @@
 //! The requests of an experiment: one path, or the sessions of a plan.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::experiment::Experiment;
@@ -9,7 +9,7 @@ use super::fault::Fault;
 use super::outcome::{LabLevel, Text};
 use super::source::ExperimentText;
 use super::spec::ArrivalSpec;
-use millrace_client::{Order, Plan, Process, Schedule, Stop, Trust, Workload};
+use millrace_client::{Order, Plan, Process, Replay, Schedule, Trust, Workload};
 
 /// A request to `url`. Every certificate is accepted, because the experiment starts the servers.
 pub(super) fn request_to(url: String) -> Plan {
@@ -53,12 +53,33 @@ impl Experiment {
         Ok(Some(Arc::new(workload)))
     }
 
+    /// Lets `plan` send the requests of the log that the workload names, which is at `path`, at
+    /// their own times.
+    ///
+    /// # Errors
+    /// The log cannot be read, or has nothing to send.
+    pub(super) fn replay(&self, plan: &mut Plan, path: &Path) -> Result<(), String> {
+        let workload = self.workload.get_ref();
+        let speed = workload
+            .speed
+            .as_ref()
+            .map_or(1.0, |speed| *speed.get_ref());
+        let replay = Replay::from_log(path, false).map_err(|error| error.to_string())?;
+        let (sent, times) = replay.workload(plan).map_err(|error| error.to_string())?;
+        let schedule = Schedule::recorded(&times, speed).map_err(|error| error.to_string())?;
+        plan.target.url = sent.url().to_owned();
+        plan.request.workload = Some(Arc::new(sent));
+        plan.load.schedule = Some(schedule);
+        Ok(())
+    }
+
     /// Requests to `url`, over the protocol of the workload.
     pub(super) fn requests_to(&self, url: String) -> Plan {
         let workload = self.workload.get_ref();
         request_to(url).with(|plan| {
             plan.target.http2 = workload.http2;
             plan.target.full_handshakes = workload.full_handshakes;
+            workload.set_request(plan);
         })
     }
 
@@ -75,7 +96,8 @@ impl Experiment {
             plan.request.order = Order::Random(1);
             plan.load.connections = level.connections;
             plan.load.depth = workload.depth;
-            plan.length.stop = Stop::Duration(workload.duration.0);
+            plan.length.stop = workload.stop(workload.duration());
+            workload.set_habits(plan);
             plan.request.timeout = workload.timeout.0;
             plan.request.headers = workload.headers.iter().filter_map(field).collect();
             plan.request.expect = workload.expect.clone();
@@ -86,7 +108,11 @@ impl Experiment {
                 ArrivalSpec::Constant => Process::Constant,
                 ArrivalSpec::Poisson => Process::Poisson(1),
             };
-            plan.load.schedule = level.rate.map(|rate| Schedule::new(rate, process));
+            // Rates of the file are of requests; a schedule begins sessions.
+            let session = workload.session.unwrap_or(1).max(1) as f64;
+            plan.load.schedule = level
+                .rate
+                .map(|rate| Schedule::new(rate / session, process));
         })
     }
 }

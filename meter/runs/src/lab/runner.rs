@@ -20,6 +20,7 @@ use super::server::RunningServer;
 use super::spec::{PrepareStep, Sequence, ServerSpec};
 use super::work_folder::WorkFolder;
 use crate::Host;
+use base_clock::Nanos;
 use millrace_client::Error;
 use millrace_stats::Verdict;
 
@@ -76,6 +77,8 @@ pub fn lab(
         work_folder: WorkFolder::new(experiment, folder.path(), &options.programs),
         experiment,
         levels: experiment.levels(),
+        started: base_clock::now(),
+        started_unix_s: base_clock::unix_nanos() / base_clock::SECOND,
         kept: Vec::new(),
         records: BTreeMap::new(),
         files: Vec::new(),
@@ -98,6 +101,8 @@ struct ExperimentRun<'a, 'p> {
     work_folder: WorkFolder<'a>,
     experiment: &'a Experiment,
     levels: Vec<LabLevel>,
+    started: Nanos,
+    started_unix_s: u64,
     /// Servers that stay up, between their turns.
     kept: Vec<RunningServer<'a>>,
     records: BTreeMap<String, LabServer>,
@@ -176,6 +181,9 @@ impl<'a> ExperimentRun<'a, '_> {
     /// Starts a server if it is not up, measures it, and stops it if its turn is over with that.
     fn turn(&mut self, turn: &ServerTurn<'a>) -> Result<(), String> {
         let (spec, repeat) = (turn.server, turn.repeat);
+        if let Some(&level) = turn.levels.first() {
+            self.work_folder.set_level(level);
+        }
         let Some(mut beside) = self.start_servers(&spec.with)? else {
             return Ok(());
         };
@@ -343,11 +351,26 @@ impl<'a> ExperimentRun<'a, '_> {
             servers: servers.collect(),
             levels: self.levels,
             repeats: experiment.repeats(),
-            duration_s: workload.duration.0.as_secs_f64(),
+            duration_s: workload.duration().as_secs_f64(),
             warmup_s: workload.warmup.0.as_secs_f64(),
             depth: workload.depth,
             protocol: workload.protocol().to_owned(),
             cross_check: checker.map(|_| other.to_owned()),
+            client_habits: workload.habits(),
+            session: workload.session,
+            variable: experiment.variable().map(str::to_owned),
+            graph: experiment
+                .graph
+                .iter()
+                .map(|figure| *figure.get_ref())
+                .collect(),
+            over_time: experiment
+                .over_time
+                .iter()
+                .map(|figure| *figure.get_ref())
+                .collect(),
+            started_unix_s: self.started_unix_s,
+            took_s: base_clock::since(self.started).as_secs_f64(),
             client_cores: cores.unwrap_or_default(),
             findings,
             limits,

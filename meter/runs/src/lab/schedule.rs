@@ -31,7 +31,7 @@ impl ServerTurn<'_> {
     /// Length of this client's runs. In a separate pass with the other client they are as long as
     /// that client's runs, so that both average over the same disturbances.
     pub(super) fn duration(&self, experiment: &Experiment) -> Duration {
-        let asked = experiment.workload.get_ref().duration.0;
+        let asked = experiment.workload.get_ref().duration();
         match self.pass > PASSES {
             true => Duration::from_secs(whole_seconds(asked)),
             false => asked,
@@ -42,7 +42,7 @@ impl ServerTurn<'_> {
     pub(super) fn run_time(&self, experiment: &Experiment) -> Duration {
         let workload = experiment.workload.get_ref();
         let own = self.duration(experiment) * (1 + u32::from(self.is_cold));
-        let other = Duration::from_secs(whole_seconds(workload.duration.0));
+        let other = Duration::from_secs(whole_seconds(workload.duration()));
         workload.warmup.0 + own + other * u32::from(self.is_checked)
     }
 }
@@ -76,7 +76,7 @@ pub(super) fn turns(experiment: &Experiment) -> Vec<ServerTurn<'_>> {
         is_checked: experiment.cross_check.is_some(),
         is_cold: false,
     };
-    match experiment.order {
+    let turns: Vec<ServerTurn<'_>> = match experiment.order {
         Sequence::OneByOne => experiment
             .measured()
             .flat_map(|server| repeats.clone().map(move |repeat| whole(server, repeat)))
@@ -90,7 +90,23 @@ pub(super) fn turns(experiment: &Experiment) -> Vec<ServerTurn<'_>> {
         Sequence::Blocks => repeats
             .flat_map(|repeat| block(experiment, repeat))
             .collect(),
+    };
+    match experiment.variable() {
+        Some(_) => level_by_level(turns),
+        None => turns,
     }
+}
+
+/// A turn for each level, since each starts the server with another value.
+fn level_by_level(turns: Vec<ServerTurn<'_>>) -> Vec<ServerTurn<'_>> {
+    let mut single = Vec::new();
+    for turn in turns {
+        single.extend(turn.levels.iter().map(|&level| ServerTurn {
+            levels: vec![level],
+            ..turn
+        }));
+    }
+    single
 }
 
 /// Repeats in which the other client has a separate pass, if no limit needs more. The other client

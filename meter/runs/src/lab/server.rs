@@ -65,13 +65,13 @@ impl<'a> RunningServer<'a> {
         stop: &AtomicBool,
     ) -> Result<(), String> {
         let experiment = work_folder.experiment;
-        let path = experiment.path(self.spec);
-        let targets = experiment.targets(path);
+        let path = work_folder.path(self.spec);
+        let targets = experiment.targets(&path, None);
         if targets.is_empty() || !self.spec.measured {
             return Ok(());
         }
         let count = targets.len() as u64;
-        let url = self.url(experiment, &numbered(path, 0));
+        let url = self.url(experiment, &numbered(&path, 0));
         let plan = experiment.requests_to(url).with(|plan| {
             plan.length.stop = Stop::Requests(count);
             plan.request.urls = targets;
@@ -100,7 +100,7 @@ impl<'a> RunningServer<'a> {
         let mut values = work_folder.values();
         values.set("port", port.to_string());
         values.set("dir", folder.to_string_lossy());
-        values.set("path", numbered(work_folder.experiment.path(spec), 0));
+        values.set("path", numbered(&work_folder.path(spec), 0));
         let cores = spec.cores.as_ref().map(|cores| cores.get_ref().clone());
         let cores = cores.unwrap_or_default();
         if let Some(core) = cores.first() {
@@ -222,7 +222,7 @@ impl<'a> RunningServer<'a> {
         let plan = match &self.spec.ready {
             Some(url) => request_to(self.values.fill(url.get_ref(), false)?),
             None => {
-                let path = numbered(experiment.path(self.spec), 0);
+                let path = numbered(&work_folder.path(self.spec), 0);
                 experiment.requests_to(self.url(experiment, &path))
             }
         };

@@ -1,6 +1,8 @@
 //! The tables of an experiment's file, as they are written.
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
+use std::str::FromStr;
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -10,6 +12,7 @@ use toml::Spanned;
 use super::outcome::LabMetric;
 use super::spec_values::{CommandLine, Ending, Time};
 use crate::Ladder;
+use millrace_client::{Bandwidth, Think};
 
 /// In which order the servers are measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -98,12 +101,31 @@ pub(super) struct WorkloadSpec {
     pub(super) arrivals: ArrivalSpec,
     #[serde(default = "second")]
     pub(super) warmup: Time,
-    #[serde(default = "five_seconds")]
-    pub(super) duration: Time,
+    /// Five seconds if it is not given; a replay then lasts as long as its log.
+    pub(super) duration: Option<Time>,
+    /// Ends a run after this number of requests instead.
+    pub(super) requests: Option<u64>,
     #[serde(default = "five_seconds")]
     pub(super) timeout: Time,
     #[serde(default)]
     pub(super) headers: Vec<Spanned<String>>,
+    pub(super) method: Option<String>,
+    pub(super) body: Option<String>,
+    #[serde(default = "yes")]
+    pub(super) keep_alive: bool,
+    /// The pause after each answer.
+    #[serde(default, deserialize_with = "parsed")]
+    pub(super) think: Option<Think>,
+    /// Requests of a session; rates are then sessions a second.
+    pub(super) session: Option<u64>,
+    #[serde(default, deserialize_with = "parsed")]
+    pub(super) throttle_down: Option<Bandwidth>,
+    #[serde(default, deserialize_with = "parsed")]
+    pub(super) throttle_up: Option<Bandwidth>,
+    /// An access log whose requests are sent at their own times.
+    pub(super) replay: Option<Spanned<String>>,
+    /// How many times as fast as the log.
+    pub(super) speed: Option<Spanned<f64>>,
     /// Over TLS. Every certificate is accepted, because the experiment starts the servers itself.
     #[serde(default)]
     pub(super) https: bool,
@@ -156,13 +178,32 @@ pub(super) enum ArrivalSpec {
 }
 
 /// The levels at which each server is measured.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct LadderSpec {
-    #[serde(default, deserialize_with = "ladder")]
+    #[serde(default, deserialize_with = "parsed")]
     pub(super) connections: Option<Ladder>,
-    #[serde(default, deserialize_with = "ladder")]
+    #[serde(default, deserialize_with = "parsed")]
     pub(super) rates: Option<Ladder>,
+    /// Numbers of paths.
+    #[serde(default, deserialize_with = "parsed")]
+    pub(super) counts: Option<Ladder>,
+    /// The name of a placeholder that has another value at each level.
+    pub(super) variable: Option<Spanned<String>>,
+    /// Its values.
+    pub(super) values: Option<Spanned<Vec<f64>>>,
+}
+
+impl LadderSpec {
+    /// What its levels are.
+    pub(super) fn kind(&self) -> &'static str {
+        match (&self.rates, &self.counts, &self.values) {
+            (Some(_), ..) => "rates",
+            (_, Some(_), _) => "numbers of paths",
+            (.., Some(_)) => "values of a variable",
+            _ => "connections",
+        }
+    }
 }
 
 /// A file that is written before the experiment, or before a server starts.
@@ -228,9 +269,24 @@ pub(super) struct ServerSpec {
     /// Servers that are up while it is.
     #[serde(default)]
     pub(super) with: Vec<Spanned<String>>,
+    /// `false` for a server behind others whose CPU time is not theirs, such as one that makes
+    /// changes.
+    #[serde(default = "yes")]
+    pub(super) counted: bool,
     /// `false` for a server that only serves other servers.
     #[serde(default = "yes")]
     pub(super) measured: bool,
+}
+
+impl ServerSpec {
+    /// Whether what it is started with has the placeholder `name`.
+    pub(super) fn mentions(&self, name: &str) -> bool {
+        let placeholder = format!("{{{name}}}");
+        let files = self.files.iter().filter_map(|file| file.content.as_ref());
+        let texts = files.chain(self.env.values()).map(Spanned::get_ref);
+        let mut all = self.start.get_ref().texts().iter().chain(texts);
+        all.any(|text| text.contains(&placeholder))
+    }
 }
 
 fn root() -> Spanned<String> {
@@ -257,7 +313,12 @@ fn half_a_minute() -> Time {
     Time(Duration::from_secs(30))
 }
 
-fn ladder<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Ladder>, D::Error> {
+/// A text that is read as another kind of value.
+fn parsed<'de, D, T>(from: D) -> Result<Option<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: FromStr<Err: Display>,
+{
     let text = String::deserialize(from)?;
     text.parse().map(Some).map_err(de::Error::custom)
 }

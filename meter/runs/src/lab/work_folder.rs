@@ -5,11 +5,11 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 use super::experiment::{Experiment, numbered};
-use super::outcome::Text;
+use super::outcome::{LabLevel, Text};
 use super::placeholders::Placeholders;
 use super::process::Launch;
 use super::runner::Programs;
-use super::spec::FileSpec;
+use super::spec::{FileSpec, ServerSpec};
 use super::spec_values::CommandLine;
 
 /// An experiment with its folder.
@@ -18,6 +18,8 @@ pub(super) struct WorkFolder<'a> {
     pub(super) experiment: &'a Experiment,
     work: PathBuf,
     programs: Programs,
+    /// The current level.
+    level: LabLevel,
 }
 
 impl<'a> WorkFolder<'a> {
@@ -27,7 +29,34 @@ impl<'a> WorkFolder<'a> {
             experiment,
             work: work.to_owned(),
             programs: programs.clone(),
+            level: experiment.levels().into_iter().next().unwrap_or_default(),
         }
+    }
+
+    /// Gives the experiment's variable its value at `level`.
+    pub(super) fn set_level(&mut self, level: LabLevel) {
+        self.level = level;
+    }
+
+    /// The path that is requested from a server, with the variable's value.
+    pub(super) fn path(&self, server: &ServerSpec) -> String {
+        let path = self.experiment.path(server);
+        match (self.experiment.variable(), self.level.value) {
+            (Some(name), Some(value)) => path.replace(&format!("{{{name}}}"), &value.to_string()),
+            _ => path.to_owned(),
+        }
+    }
+
+    /// The log that is replayed, if there is one.
+    ///
+    /// # Errors
+    /// Its name has a placeholder without a value.
+    pub(super) fn replayed(&self) -> Result<Option<PathBuf>, String> {
+        let Some(name) = &self.experiment.workload.get_ref().replay else {
+            return Ok(None);
+        };
+        let name = self.values().fill(name.get_ref(), false)?;
+        Ok(Some(self.experiment.here.join(name)))
     }
 
     /// The values that every text may use.
@@ -43,6 +72,9 @@ impl<'a> WorkFolder<'a> {
         );
         for (name, value) in &self.experiment.values {
             values.set(name, value.get_ref());
+        }
+        if let (Some(name), Some(value)) = (self.experiment.variable(), self.level.value) {
+            values.set(name, value.to_string());
         }
         values
     }

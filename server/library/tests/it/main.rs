@@ -12,5 +12,6 @@ mod bodies;
 mod lifecycle;
 mod routes;
 mod secure;
+mod sql;
 mod stored;
 mod streams;

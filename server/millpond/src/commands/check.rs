@@ -102,7 +102,7 @@ impl CheckArgs {
     fn write_migrations(&self, config: &Config) -> CommandResult {
         let missing = millpond_site::missing_tables(&self.site, config).unwrap_or_default();
         for pin in &missing {
-            note(format_args!("note: data/{}: {}", pin.source, pin.missing));
+            note(format_args!("note: {}: {}", pin.source, pin.missing));
         }
         if missing.is_empty() {
             return Ok(());

@@ -12,7 +12,7 @@ use crate::support::{
     Connection, Response, Server, fail, millpond, new_site, serve, serve_with, write,
 };
 
-const PAGE: &str = "Accept: text/html,*/*;q=0.8";
+pub(crate) const PAGE: &str = "Accept: text/html,*/*;q=0.8";
 const SCRIPT: &str = "/_millpond/dev/reload.js";
 const CHANGES: &str = "/_millpond/dev/changes";
 
@@ -66,11 +66,11 @@ fn failing() -> TempDir {
     site
 }
 
-fn dev(site: &Path) -> Server {
+pub(crate) fn dev(site: &Path) -> Server {
     serve_with(site, &["--dev"])
 }
 
-fn ask(server: &Server, target: &str, fields: &[&str]) -> Response {
+pub(crate) fn ask(server: &Server, target: &str, fields: &[&str]) -> Response {
     let mut connection = Connection::open(server.address());
     let host = server.address();
     let fields: String = fields.iter().map(|field| format!("{field}\r\n")).collect();
@@ -81,11 +81,11 @@ fn ask(server: &Server, target: &str, fields: &[&str]) -> Response {
 }
 
 /// The text of a page, as a browser shows it.
-fn shown(page: &Response) -> String {
+pub(crate) fn shown(page: &Response) -> String {
     page.text().replace("&#x2f;", "/")
 }
 
-fn page(server: &Server, target: &str) -> Response {
+pub(crate) fn page(server: &Server, target: &str) -> Response {
     ask(server, target, &[PAGE])
 }
 

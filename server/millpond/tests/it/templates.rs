@@ -1,8 +1,12 @@
 //! What `millpond new --template` makes, as it is: each answers every address, on both databases.
 
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
 use tempfile::TempDir;
 
-use crate::support::{Connection, fail, run, text};
+use crate::support::{Connection, PATIENCE, Server, fail, run, text, write};
 use crate::visitors::{Visitor, alike_on_both, are_kept, on_both, pages_on_both};
 
 /// A new site.
@@ -17,7 +21,7 @@ fn new(template: &str) -> TempDir {
 fn answers(template: &str, from: &[&str], least: usize) {
     let pages = alike_on_both(|| new(template), from);
     for (target, (status, body)) in &pages {
-        let is_closed = ["/desk", "/editor", "/account"].contains(&target.as_str());
+        let is_closed = ["/editor", "/account"].contains(&target.as_str());
         let expected = if is_closed { 303 } else { 200 };
         assert_eq!(*status, expected, "{template}: {target}: {body}");
     }
@@ -39,7 +43,17 @@ fn the_notes_answer_every_address_on_both_databases() {
 
 #[test]
 fn each_template_answers_every_address_alike_on_both_databases() {
-    answers("blog", &["/", "/robots.txt", "/sitemap.xml", "/login"], 12);
+    answers(
+        "blog",
+        &[
+            "/",
+            "/robots.txt",
+            "/sitemap.xml",
+            "/search?q=wheel",
+            "/search",
+        ],
+        14,
+    );
     answers(
         "shop",
         &["/", "/robots.txt", "/sitemap.xml", "/api/albums/3"],
@@ -72,74 +86,81 @@ fn what_is_secret_or_made_is_not_for_git() {
     }
 }
 
+/// Asks until the page has this text, or has it no more.
+fn until(server: &Server, target: &str, text: &str, is_there: bool) {
+    let since = Instant::now();
+    while server.get(target).text().contains(text) != is_there {
+        let page = server.get(target).text();
+        assert!(since.elapsed() < PATIENCE, "{target}: {text}: {page}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
 #[test]
-fn a_blog_is_written_and_its_comments_are_let_through() {
-    on_both(
-        || new("blog"),
-        |server, run| {
-            are_kept(
-                server,
-                &[
-                    "/",
-                    "/posts/hello",
-                    "/tags",
-                    "/tags/writing",
-                    "/feed.rss",
-                    "/sitemap.xml",
-                    "/login",
-                ],
-            );
-            let (mut author, mut reader) = (Visitor::new(server), Visitor::new(server));
-            author.post("/register", "name=Ada&password=long+enough");
-            assert_eq!(author.get("/desk").status, 403);
-            assert_eq!(
-                author.refused("/desk/posts/new", "title=A&slug=a&body=A"),
-                403
-            );
-            run("update account set role = 'author' where name = 'Ada'");
-            author.post("/login", "name=Ada&password=long+enough");
-            author.post("/desk/tags", "name=C%2B%2B+%26+co");
-            let post = "title=Tea+%3C3&slug=tea&body=**Hot**&tag=1&tag=3";
-            assert_eq!(author.post("/desk/posts/new", post), "/desk");
-            assert_eq!(author.refused("/desk/posts/new", post), 409);
-            assert_eq!(server.get("/posts/tea").status, 404);
-            assert!(!server.get("/feed.rss").text().contains("Tea"));
-            author.shows("/desk", "draft");
-            run("update post set published_at = '2020-02-02T20:20:20Z' where slug = 'tea'");
-            author.shows("/desk/posts/2", "value=\"3\" checked");
-            author.post("/desk/posts/2", &format!("{post}&public=true"));
-            reader.shows("/", "Tea &lt;3");
-            assert!(!server.get("/posts/tea").text().contains("2020"));
-            reader.shows("/posts/tea", "<strong>Hot</strong>");
-            reader.shows("/tags/C%2B%2B%20%26%20co", "Tea &lt;3");
-            reader.shows("/feed.rss", "<![CDATA[<p><strong>Hot</strong>");
-            author.post(
-                "/desk/posts/2",
-                "title=Tea&slug=tea&body=Cold&tag=3&public=true",
-            );
-            assert!(!server.get("/tags/millpond").text().contains("Tea"));
-            assert_eq!(
-                reader.post("/comment", "slug=tea&who=Bo&body=%3Cb%3E"),
-                "/posts/tea?sent=true#comments"
-            );
-            reader.shows("/posts/tea?sent=true", "Thank you");
-            assert!(!server.get("/posts/tea").text().contains("&lt;b&gt;"));
-            assert_eq!(reader.refused("/comment", "slug=no&who=Bo&body=b"), 404);
-            let refused = reader.post("/comment", "slug=tea&who=&body=Not+yet");
-            assert_eq!(refused, "/posts/tea#comments");
-            let refused = reader.get("/posts/tea").text();
-            assert!(refused.contains("A name has 1 to 80"), "{refused}");
-            assert!(refused.contains("Not yet</textarea>"), "{refused}");
-            assert!(!reader.get("/posts/tea").text().contains("Not yet"));
-            author.shows("/desk", "&lt;b&gt;");
-            author.post("/desk/comments/2/allow", "");
-            reader.shows("/posts/tea", "&lt;b&gt;");
-            author.post("/desk/comments/2/delete", "");
-            assert!(!server.get("/posts/tea").text().contains("&lt;b&gt;"));
-            author.post("/desk/posts/2/delete", "");
-            assert_eq!(server.get("/posts/tea").status, 404);
-        },
-    );
+fn a_blog_is_written_in_files() {
+    let site = Mutex::new(PathBuf::new());
+    let make = || {
+        let dir = new("blog");
+        site.lock().unwrap().clone_from(&dir.path().to_owned());
+        dir
+    };
+    on_both(make, |server, _| {
+        let site = site.lock().unwrap().clone();
+        let post = |name: &str, text: &str| write(&site, &format!("data/posts/{name}"), text);
+        are_kept(
+            server,
+            &[
+                "/",
+                "/posts/hello",
+                "/posts/how-it-looks",
+                "/pages/about",
+                "/tags",
+                "/tags/markdown",
+                "/search?q=pond",
+                "/feed.atom",
+                "/sitemap.xml",
+            ],
+        );
+        post(
+            "2026/tea.md",
+            "---\ntitle: Tea <3\ndate: 2026-02-01\ntags: [C++ & co, blog]\n---\n\n**Hot** [x](hello.md#y)\n",
+        );
+        until(server, "/posts/tea", "<strong>Hot</strong>", true);
+        let page = server.get("/posts/tea").text();
+        assert!(page.contains("<a href=\"hello#y\">x</a>"), "{page}");
+        assert!(page.contains("1 February 2026"), "{page}");
+        until(server, "/", "Tea &lt;3", true);
+        until(server, "/tags/C%2B%2B%20%26%20co", "Tea &lt;3", true);
+        until(server, "/search?q=hot", "Tea &lt;3", true);
+        until(server, "/feed.atom", "&lt;strong&gt;Hot&lt;", true);
+        until(server, "/sitemap.xml", "/posts/tea</loc>", true);
+        // A draft is nowhere.
+        post(
+            "2026/tea.md",
+            "---\ntitle: Tea <3\ndate: 2026-02-01\ntags: [C++ & co]\ndraft: true\n---\n\nHot\n",
+        );
+        until(server, "/", "Tea", false);
+        for target in ["/tags", "/search?q=hot", "/feed.atom", "/sitemap.xml"] {
+            until(server, target, "Tea", false);
+            assert!(!server.get(target).text().contains("tea"), "{target}");
+        }
+        assert_eq!(server.get("/posts/tea").status, 404);
+        assert_eq!(server.get("/tags/C%2B%2B%20%26%20co").status, 404);
+        // Only a heading: it is the title, and the post is the last of the list.
+        post("note.md", "# A note\n\nShort.\n");
+        until(server, "/posts/note", "<h1>A note</h1>", true);
+        until(server, "/", "A note", true);
+        let list = server.get("/").text();
+        assert!(list.find("How it looks") < list.find("A note"), "{list}");
+        // What is no list, and no day, is said; the post stays as it was.
+        post("note.md", "---\ntags: winter\n---\n# Another\n");
+        server.wait_for("data/posts/note.md: the rows stay as they were");
+        server.wait_for("the tags are a list, such as [walks, winter]");
+        until(server, "/posts/note", "<h1>A note</h1>", true);
+        std::fs::remove_file(site.join("data/posts/note.md")).unwrap();
+        until(server, "/", "A note", false);
+        assert_eq!(server.get("/posts/note").status, 404);
+    });
 }
 
 /// What a program sends: the answer's status and body, and the address of what was made.

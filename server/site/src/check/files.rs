@@ -7,7 +7,7 @@ use millpond_db::Database;
 use super::{open, sqlite::Scratch};
 use crate::{
     Config, DatabaseUrl, Problem,
-    data::{self, Pin},
+    data::{self, DataSources, Pin},
     dialect::Dialect,
     folder::migrations,
     opening,
@@ -19,14 +19,16 @@ use crate::{
 /// # Errors
 /// What is wrong with the migrations there are, or with the database.
 pub fn missing_tables(dir: &Path, config: &Config) -> Result<Vec<Pin>, Vec<Problem>> {
-    if !dir.join(data::FOLDER).exists() || config.has_hosts() {
+    let sources = DataSources::new(dir, config);
+    if !sources.has_any() || config.has_hosts() {
         return Ok(Vec::new());
     }
     let migrations = migrations(dir, Dialect::of(&config.database))?;
     let shown = opening::shown(dir, &config.database);
     let one = |problem| vec![problem];
     let find = |database: &Database, is_ready: Result<(), Problem>| {
-        let pins = is_ready.map(|()| data::found(dir, database, config.formats.zone).pins);
+        let zone = config.formats.zone;
+        let pins = is_ready.map(|()| data::found(&sources, database, zone).pins);
         database.stop();
         pins.map_err(one)
     };

@@ -2,11 +2,13 @@
 
 use millpond_http::path;
 
+use super::targets;
 use crate::{
     Problem,
     core::Generation,
     form_tags::{FormTag, forms},
     markup::{VALUE, without_comments},
+    may_be_at::{candidates, endpoint_at},
     methods::WriteMethod,
     page::{Endpoint, Form},
     params::Param,
@@ -16,7 +18,7 @@ use crate::{
 };
 
 /// A message and a hint.
-type Remark = (String, String);
+type Note = (String, String);
 
 /// Notes on all of them.
 pub(super) fn notes(generation: &Generation) -> Vec<Problem> {
@@ -26,7 +28,7 @@ pub(super) fn notes(generation: &Generation) -> Vec<Problem> {
         let stem = name.strip_prefix("pages/");
         let own = stem.and_then(|stem| stem.strip_suffix(".html"));
         for form in forms(&text) {
-            if let Some((message, hint)) = of_form(generation, own, &form, &text) {
+            if let Some((message, hint)) = of_form(generation, own, &form) {
                 let note = Problem::new(file_of(&name), message).at_offset(&text, form.at);
                 notes.push(note.hint(hint));
             }
@@ -36,19 +38,12 @@ pub(super) fn notes(generation: &Generation) -> Vec<Problem> {
 }
 
 /// `own` is the name of the page that has the form; none in a template that several pages show.
-fn of_form(
-    generation: &Generation,
-    own: Option<&str>,
-    form: &FormTag<'_>,
-    text: &str,
-) -> Option<Remark> {
+fn of_form(generation: &Generation, own: Option<&str>, form: &FormTag<'_>) -> Option<Note> {
     let action = form.action.clone().or(own.map(address_of))?;
     let target = action.split('#').next()?;
     let (place, query) = target.split_once('?').unwrap_or((target, ""));
     let is_of_site = place.starts_with('/') && !place.starts_with("//");
-    // What a value comes to is not known where it stands for more than one part.
-    let is_known = |part: &str| !part.contains(VALUE) || part.chars().count() == 1;
-    if !is_of_site || !place.split('/').all(is_known) {
+    if !is_of_site {
         return None;
     }
     let sample = place.replace(VALUE, "1");
@@ -57,17 +52,26 @@ fn of_form(
     if rules.is_some_and(|rules| rules.before(&path).is_some()) {
         return None;
     }
-    let Some(found) = generation.pages.router.find(&path) else {
+    let Some(endpoint) = endpoint_at(&generation.pages, place) else {
         let is_file = generation.addresses.find(&generation.statics, &path);
         let is_there = is_file.is_some() || generation.canonical(&path).is_some();
+        let is_there = is_there || targets::may_answer(generation, place);
         let is_nowhere = !is_there && form.action.is_some();
-        return is_nowhere.then(|| nowhere(generation, place));
+        return is_nowhere.then(|| {
+            let shown = place.replace(VALUE, "…");
+            let hint = targets::nearest(generation, &shown, |_| true);
+            (
+                format!("this form is sent to {shown}, where nothing answers"),
+                hint,
+            )
+        });
     };
-    let endpoint = &generation.pages.endpoints[found.page];
+    let takes_post = |endpoint: &Endpoint| endpoint.form(WriteMethod::Post).is_some();
     match &*form.method {
         "get" => of_get(endpoint, form),
         "post" => match endpoint.form(WriteMethod::Post) {
-            Some(post) => lacking(post, form, query, text),
+            Some(post) => lacking(post, form, query),
+            None if candidates(&generation.pages, place).any(takes_post) => None,
             None => {
                 let route = endpoint.pattern.to_string();
                 let message = format!("{route} does not answer POST, with which this form is sent");
@@ -79,22 +83,8 @@ fn of_form(
     }
 }
 
-fn nowhere(generation: &Generation, place: &str) -> Remark {
-    let shown = place.replace(VALUE, "…");
-    let routes = generation.pages.endpoints.iter();
-    let routes: Vec<String> = routes.map(|it| it.pattern.to_string()).collect();
-    let hint = match closest(&shown, routes.iter().map(String::as_str)) {
-        Some(near) => format!("did you mean {near}?"),
-        None => "no page, file or rule has this address".to_owned(),
-    };
-    (
-        format!("this form is sent to {shown}, where nothing answers"),
-        hint,
-    )
-}
-
 /// A form that is sent with GET, and probably meant for POST.
-fn of_get(endpoint: &Endpoint, form: &FormTag<'_>) -> Option<Remark> {
+fn of_get(endpoint: &Endpoint, form: &FormTag<'_>) -> Option<Note> {
     let post = endpoint.form(WriteMethod::Post)?;
     let route = &endpoint.pattern;
     let hint = "write <form method=\"post\" …>".to_owned();
@@ -112,13 +102,13 @@ fn of_get(endpoint: &Endpoint, form: &FormTag<'_>) -> Option<Remark> {
 }
 
 /// A parameter that must be given, and that no field of the form sends.
-fn lacking(post: &Form, form: &FormTag<'_>, query: &str, text: &str) -> Option<Remark> {
+fn lacking(post: &Form, form: &FormTag<'_>, query: &str) -> Option<Note> {
     let names: Vec<&str> = form.names().collect();
     let is_chosen = |name: &&str| name.contains(['{', VALUE]);
     let in_query = query.split('&').filter_map(|pair| pair.split('=').next());
     let in_query: Vec<&str> = in_query.collect();
     let is_unknown = names.iter().chain(&in_query).any(is_chosen);
-    if is_unknown || !form.is_whole(text) {
+    if is_unknown || !form.is_whole() {
         return None;
     }
     let is_file = |name: &str| {

@@ -3,14 +3,13 @@
 
 use std::path::Path;
 
-use millpond_http::path;
-
 use super::targets;
 use crate::{
     Problem,
     core::Generation,
     filters::{Piece, TagText, Tags},
     markup::{VALUE, address, attribute, misfit, without_comments},
+    may_be_at::endpoint_at,
     page::Page,
     suggest::closest,
     template::{file_of, sources},
@@ -18,7 +17,7 @@ use crate::{
 };
 
 /// A message and a hint.
-type Remark = (String, String);
+type Note = (String, String);
 
 /// Notes on all of them.
 pub(super) fn notes(generation: &Generation) -> Vec<Problem> {
@@ -56,22 +55,36 @@ fn link<'t>(tag: &TagText<'t>) -> Option<&'t str> {
     attribute(tag, name)
 }
 
-fn of_link(generation: &Generation, own: Option<&Page>, link: &str) -> Option<Remark> {
+fn of_link(generation: &Generation, own: Option<&Page>, link: &str) -> Option<Note> {
     let target = address(link)?;
     let target = target.split('#').next()?;
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
     if path.is_empty() {
-        return of_query(own?, query);
+        return of_query(generation, own?, query);
     }
-    let is_known = |part: &str| part.len() == VALUE.len_utf8() || !part.contains(VALUE);
     let is_of_site = path.starts_with('/') && !path.starts_with("//");
-    if !is_of_site || !path.split('/').all(is_known) || is_upload(path) {
+    if !is_of_site || is_upload(path) {
         return None;
     }
     if let Some(nowhere) = targets::unanswered(generation, path) {
         return Some(nowhere);
     }
-    of_query(page_at(generation, path)?, query)
+    of_query(generation, page_at(generation, path)?, query)
+}
+
+/// Whether a template asks for `request.query.NAME`.
+fn is_read(generation: &Generation, name: &str) -> bool {
+    let environment = &generation.pages.environment;
+    let written = [
+        format!("query.{name}"),
+        format!("query['{name}'"),
+        format!("query[\"{name}\""),
+    ];
+    let mut templates = environment.templates();
+    templates.any(|(_, template)| {
+        let source = template.source();
+        written.iter().any(|written| source.contains(written))
+    })
 }
 
 /// Files of visitors are not those of the folder.
@@ -81,15 +94,12 @@ fn is_upload(path: &str) -> bool {
 
 /// The page that answers at a path, in which values may stand for parts.
 pub(super) fn page_at<'g>(generation: &'g Generation, target: &str) -> Option<&'g Page> {
-    let sample = target.replace(VALUE, "1");
-    let path = path::normalize(&sample).ok()?;
-    let found = generation.pages.router.find(&path)?;
-    generation.pages.endpoints[found.page].page.as_deref()
+    endpoint_at(&generation.pages, target)?.page.as_deref()
 }
 
 /// What is wrong with the first parameter of an address that its page does not take. Other names
 /// than those of parameters are allowed, unless one is nearly that of a parameter.
-pub(super) fn of_query(page: &Page, query: &str) -> Option<Remark> {
+pub(super) fn of_query(generation: &Generation, page: &Page, query: &str) -> Option<Note> {
     let route = &page.route;
     let mut pairs = form_urlencoded::parse(query.as_bytes());
     pairs.find_map(|(name, value)| {
@@ -101,6 +111,11 @@ pub(super) fn of_query(page: &Page, query: &str) -> Option<Remark> {
             return Some((message, format!("`{name}` {wrong}")));
         }
         let near = closest(&name, params.by_ref().map(|param| param.name.as_str()))?;
+        // `tab` beside `tag` is a name of its own, as is one that a template or a script may read.
+        let is_own = name.chars().count() <= 3 && near.chars().count() <= 3;
+        if is_own || is_read(generation, &name) {
+            return None;
+        }
         let message = format!("the page {route} has no parameter `{name}`");
         Some((message, format!("did you mean `{near}`?")))
     })

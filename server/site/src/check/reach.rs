@@ -8,7 +8,8 @@ use crate::{
     config::FILE,
     core::Generation,
     page::Endpoint,
-    rules::{Guards, RequireRule, WORD},
+    route::Pattern,
+    rules::{RequireRule, RequireRules, WORD},
     script::FilePlace,
     suggest::closest,
     uploads::UploadField,
@@ -45,7 +46,7 @@ impl ReachReport {
 /// Behind an address that is reached for some values in its path.
 const SOME: &str = " (some)";
 
-fn guards(generation: &Generation) -> Option<&Guards> {
+fn guards(generation: &Generation) -> Option<&RequireRules> {
     generation.rules.as_ref()?.guards.as_ref()
 }
 
@@ -79,16 +80,39 @@ fn reach(generation: &Generation, rule: &RequireRule) -> ReachReport {
     }
 }
 
+/// For which values in its path a rule reaches an address.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Reaches {
+    None,
+    Some,
+    All,
+}
+
+impl Reaches {
+    fn of(rule: &RequireRule, pattern: &Pattern) -> Self {
+        let sample = pattern.sample();
+        let has_values = pattern.params().next().is_some();
+        match rule.holds_at(&sample) {
+            true => Self::All,
+            // An exception for all values leaves nothing.
+            false if rule.path.matches(&sample) => Self::None,
+            false if has_values && rule.path.may_match(&pattern.segments) => Self::Some,
+            false => Self::None,
+        }
+    }
+}
+
 /// The methods of an endpoint that a rule reaches, with its address.
 fn of_endpoint(rule: &RequireRule, endpoint: &Endpoint) -> Vec<String> {
-    let sample = endpoint.pattern.sample();
-    let has_values = endpoint.pattern.params().next().is_some();
-    let note = match rule.holds_at(&sample) {
-        true => "",
-        // An exception for all values leaves nothing.
-        false if rule.path.matches(&sample) => return Vec::new(),
-        false if has_values && rule.path.may_match(&endpoint.pattern.segments) => SOME,
-        false => return Vec::new(),
+    let shapes = endpoint.shapes();
+    let reaches: BTreeSet<Reaches> = shapes
+        .iter()
+        .map(|shape| Reaches::of(rule, shape))
+        .collect();
+    let note = match (reaches.first(), reaches.len()) {
+        (Some(Reaches::All), 1) => "",
+        (Some(Reaches::None) | None, 1) => return Vec::new(),
+        _ => SOME,
     };
     let page = endpoint.page.iter().map(|_| "GET");
     let methods = page.chain(endpoint.forms.iter().map(|form| form.method.name()));
@@ -112,7 +136,7 @@ pub(super) fn notes(generation: &Generation, reached: &[ReachReport]) -> Vec<Pro
                 !reached.addresses.is_empty(),
             ));
         }
-        notes.extend(unknown_claim(generation, rule));
+        notes.extend(claim_that_no_form_gives(generation, rule));
         let target = rule.require.otherwise.as_deref();
         let led = target.and_then(|target| targets::led_nowhere(generation, target));
         notes.extend(led.map(|found| Problem {
@@ -156,11 +180,8 @@ fn with_folders(path: String) -> Vec<String> {
     all
 }
 
-fn unknown_claim(generation: &Generation, rule: &RequireRule) -> Option<Problem> {
-    let endpoints = generation.pages.endpoints.iter();
-    let forms = endpoints.flat_map(|endpoint| &endpoint.forms);
-    let given = forms.flat_map(|form| &form.signing.claims);
-    let given: BTreeSet<&str> = given.map(|(name, _)| name.as_str()).collect();
+fn claim_that_no_form_gives(generation: &Generation, rule: &RequireRule) -> Option<Problem> {
+    let given = generation.pages.claims_of_forms();
     let name = rule.require.condition.claim.as_str();
     if given.contains(name) {
         return None;

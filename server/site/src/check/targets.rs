@@ -7,12 +7,14 @@ use millpond_http::path;
 use super::links;
 use crate::{
     Problem,
+    compile::sign_in,
     config::FILE,
     core::Generation,
     markup::VALUE,
-    page::{Form, FormAnswer, RedirectPiece},
-    route::Segment,
-    session::Needs,
+    may_be_at::{candidates, may_be_file},
+    page::{Endpoint, Form, FormAnswer, RedirectPiece},
+    route::Pattern,
+    session::SessionRequirements,
     suggest::closest,
 };
 
@@ -23,20 +25,32 @@ pub(super) fn nowhere(generation: &Generation) -> Vec<Problem> {
         if let Some(page) = &endpoint.page {
             let file = page.queries.first().map(|query| query.file.clone());
             let file = file.unwrap_or_else(|| PathBuf::from(format!("pages ({})", page.route)));
-            notes.extend(of_needs(generation, &page.needs, &file));
+            notes.extend(of_needs(
+                generation,
+                &page.needs,
+                (&file, &endpoint.pattern),
+            ));
         }
         for form in &endpoint.forms {
-            notes.extend(of_needs(generation, &form.needs, &form.file));
+            notes.extend(of_needs(
+                generation,
+                &form.needs,
+                (&form.file, &endpoint.pattern),
+            ));
             notes.extend(of_form(generation, form));
         }
     }
     notes
 }
 
-fn of_needs(generation: &Generation, needs: &Needs, file: &PathBuf) -> Vec<Problem> {
+fn of_needs(
+    generation: &Generation,
+    needs: &SessionRequirements,
+    (file, pattern): (&PathBuf, &Pattern),
+) -> Vec<Problem> {
     let targets = needs.require.iter();
     let targets = targets.filter_map(|require| require.otherwise.as_deref());
-    let targets = targets.map(|target| vec![RedirectPiece::Text(target.to_owned())]);
+    let targets = targets.map(|target| sign_in::pieces(target, pattern));
     targets
         .filter_map(|pieces| note(generation, &pieces, file))
         .collect()
@@ -72,7 +86,8 @@ fn note(generation: &Generation, pieces: &[RedirectPiece], file: &PathBuf) -> Op
     let target = target.split('#').next()?;
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
     let found = unanswered(generation, path);
-    let found = found.or_else(|| links::of_query(links::page_at(generation, path)?, query));
+    let found =
+        found.or_else(|| links::of_query(generation, links::page_at(generation, path)?, query));
     let (message, hint) = found?;
     Some(Problem::new(file, message).hint(hint))
 }
@@ -84,41 +99,46 @@ pub(super) fn unanswered(generation: &Generation, target: &str) -> Option<(Strin
     let shown = target.replace(VALUE, "…");
     match answers(generation, &path) {
         Answer::Page => None,
+        Answer::OnlyForm if candidates(&generation.pages, target).any(|it| it.page.is_some()) => {
+            None
+        }
         Answer::OnlyForm => Some((
             format!("leads to {shown}, which answers POST only"),
             "what leads there asks with GET".to_owned(),
         )),
         Answer::Nothing if may_answer(generation, target) => None,
         Answer::Nothing => {
-            let pages = generation.pages.endpoints.iter();
-            let routes = pages.filter(|endpoint| endpoint.page.is_some());
-            let routes: Vec<String> = routes.map(|it| it.pattern.to_string()).collect();
-            let hint = match closest(&shown, routes.iter().map(String::as_str)) {
-                Some(near) => format!("did you mean {near}?"),
-                None => "no page, file or rule has this address".to_owned(),
-            };
-            Some((format!("leads to {shown}, and there is no such page"), hint))
+            let message = format!("leads to {shown}, and there is no such page");
+            let hint = nearest(generation, &shown, |endpoint| endpoint.page.is_some());
+            Some((message, hint))
         }
     }
 }
 
-/// Whether a page or a file answers at a target with some values in its path.
-fn may_answer(generation: &Generation, target: &str) -> bool {
-    let Some(at) = target.find(VALUE) else {
-        return false;
-    };
-    let parts: Vec<&str> = target[1..].split('/').collect();
-    let fits = |(segment, part): (&Segment, &&str)| match segment {
-        Segment::Param(_) => true,
-        Segment::Literal(text) => part.contains(VALUE) || text == part,
-    };
-    let mut pages = generation.pages.endpoints.iter();
-    let has_page = pages.any(|endpoint| {
-        let segments = &endpoint.pattern.segments;
-        segments.len() == parts.len() && segments.iter().zip(&parts).all(fits)
-    });
+/// Which of some addresses was probably meant by one at which nothing answers.
+pub(super) fn nearest(
+    generation: &Generation,
+    shown: &str,
+    may_be_meant: impl Fn(&Endpoint) -> bool,
+) -> String {
+    let endpoints = generation.pages.endpoints.iter();
+    let routes = endpoints.filter(|endpoint| may_be_meant(endpoint));
+    // A value of the address stands where the page has a parameter.
+    let routes = routes.map(|it| (it.pattern.with("…"), it.pattern.to_string()));
+    let routes: Vec<(String, String)> = routes.collect();
+    let near = closest(shown, routes.iter().map(|(shape, _)| shape.as_str()));
+    let near = near.and_then(|near| routes.iter().find(|(shape, _)| shape == near));
+    match near {
+        Some((_, route)) => format!("did you mean {route}?"),
+        None => "no page, file or rule has this address".to_owned(),
+    }
+}
+
+/// Whether a page, a form or a file answers at a target with some values in its path.
+pub(super) fn may_answer(generation: &Generation, target: &str) -> bool {
+    let has_page = candidates(&generation.pages, target).next().is_some();
     let mut files = generation.statics.files();
-    has_page || files.any(|(path, _)| path.starts_with(&target[..at]))
+    has_page || target.contains(VALUE) && files.any(|(path, _)| may_be_file(path, target))
 }
 
 enum Answer {

@@ -2,14 +2,13 @@
 
 use std::path::PathBuf;
 
-use millpond_http::path;
-
 use super::Pages;
 use crate::{
     Problem,
-    filters::{Piece, TagText, Tags},
     folder::Folder,
-    markup::{VALUE, address, attribute, misfit, without_comments},
+    form_tags::{FieldTag, FormTag, forms},
+    markup::{misfit, without_comments},
+    may_be_at::endpoint_at,
     methods::WriteMethod,
     params::Param,
     route::address_of,
@@ -34,10 +33,16 @@ pub(super) fn misspelt(folder: &Folder, pages: &Pages) -> Vec<Problem> {
     let mut notes = Vec::new();
     for (file, text, stem) in own.chain(shared) {
         let text = without_comments(text);
-        let mut reader = FormReader::default();
-        for piece in Tags::with_fields(&text) {
-            let found = reader.read(pages, stem, piece);
-            notes.extend(found.map(|Remark { at, message, hint }| {
+        for form in forms(&text) {
+            let Some(receiver) = receiver(pages, &form, stem) else {
+                continue;
+            };
+            let found = form.fields.iter().flat_map(|field| {
+                let repeated = Some(field).filter(|field| form.is_in_loop(field));
+                let repeated = repeated.and_then(|field| receiver.of_repeated(field));
+                receiver.of_field(field).into_iter().chain(repeated)
+            });
+            notes.extend(found.map(|FieldNote { at, message, hint }| {
                 let at = at.as_ptr() as usize - text.as_ptr() as usize;
                 let note = Problem::new(&file, message).at_offset(&text, at);
                 note.hint(hint)
@@ -48,7 +53,7 @@ pub(super) fn misspelt(folder: &Folder, pages: &Pages) -> Vec<Problem> {
 }
 
 /// What is wrong, and the text in which it is.
-struct Remark<'t> {
+struct FieldNote<'t> {
     at: &'t str,
     message: String,
     hint: String,
@@ -64,65 +69,44 @@ struct Receiver<'p> {
     files: &'p [crate::uploads::UploadField],
 }
 
-/// The form and the `select` in which the reader is.
-#[derive(Default)]
-struct FormReader<'p, 't> {
-    receiver: Option<Receiver<'p>>,
-    select: Option<&'t str>,
-}
-
-impl<'p, 't> FormReader<'p, 't> {
-    fn read(
-        &mut self,
-        pages: &'p Pages,
-        stem: Option<&str>,
-        piece: Piece<'t>,
-    ) -> Option<Remark<'t>> {
-        match piece {
-            Piece::Start(tag) if tag.name == "form" => {
-                self.receiver = receiver(pages, &tag, stem);
-                None
-            }
-            Piece::End(name) if name == "form" => {
-                *self = Self::default();
-                None
-            }
-            Piece::End(name) if name == "select" => {
-                self.select = None;
-                None
-            }
-            Piece::Start(tag) => self.field(&tag),
-            Piece::End(_) | Piece::Text(_) => None,
-        }
-    }
-
-    fn field(&mut self, tag: &TagText<'t>) -> Option<Remark<'t>> {
-        let receiver = self.receiver?;
-        let name = attribute(tag, "name").filter(|name| !has_braces(name));
-        match &*tag.name {
-            "select" => {
-                self.select = name;
-                receiver.of_name(name?)
-            }
-            "textarea" => receiver.of_name(name?),
-            "option" => receiver.of_value(self.select?, attribute(tag, "value")?),
-            "input" | "button" => {
-                let kind = attribute(tag, "type").unwrap_or_default();
-                let is_chosen = ["radio", "checkbox", "hidden", "submit"]
-                    .iter()
-                    .any(|known| kind.eq_ignore_ascii_case(known));
-                let value = attribute(tag, "value").filter(|_| is_chosen);
-                let of_value = || receiver.of_value(name?, value?);
-                receiver.of_name(name?).or_else(of_value)
-            }
-            _ => None,
-        }
-    }
-}
-
 impl Receiver<'_> {
+    /// What is wrong with the name of a field, else with the values that it can have.
+    fn of_field<'t>(&self, field: &FieldTag<'t>) -> Vec<FieldNote<'t>> {
+        let name = field.name;
+        let is_field = matches!(&*field.element, "input" | "button" | "select" | "textarea");
+        if !is_field || has_braces(name) {
+            return Vec::new();
+        }
+        if let Some(note) = self.of_name(name) {
+            return vec![note];
+        }
+        let is_chosen = matches!(&*field.kind, "radio" | "checkbox" | "hidden" | "submit");
+        let own = field.value.filter(|_| is_chosen);
+        let values = own.into_iter().chain(field.choices.iter().copied());
+        let notes = values.filter_map(|value| self.of_value(name, value));
+        notes.collect()
+    }
+
+    /// A box that a loop makes several times, for a parameter that takes one value.
+    fn of_repeated<'t>(&self, field: &FieldTag<'t>) -> Option<FieldNote<'t>> {
+        let name = field.name;
+        let mut params = self.params.iter();
+        let param = params.find(|param| param.name == name)?;
+        (field.kind == "checkbox" && !param.is_list).then(|| FieldNote {
+            at: name,
+            message: format!(
+                "{} {} takes one `{name}`, and a loop makes several boxes of this name",
+                self.method, self.route
+            ),
+            hint: format!(
+                "a list takes them all: -- param: {name} {}[]",
+                param.type_name()
+            ),
+        })
+    }
+
     /// A name that no parameter has, but nearly.
-    fn of_name<'t>(&self, name: &'t str) -> Option<Remark<'t>> {
+    fn of_name<'t>(&self, name: &'t str) -> Option<FieldNote<'t>> {
         let known = self.params.iter().map(|param| param.name.as_str());
         let files = self.files.iter().map(|field| field.line.name.as_str());
         let known: Vec<&str> = known.chain(files).collect();
@@ -134,7 +118,7 @@ impl Receiver<'_> {
             true => plain,
             false => closest(plain, known.iter().copied())?,
         };
-        Some(Remark {
+        Some(FieldNote {
             at: name,
             message: format!("{} {} has no parameter `{name}`", self.method, self.route),
             hint: format!("did you mean `{near}`?"),
@@ -142,13 +126,13 @@ impl Receiver<'_> {
     }
 
     /// A value that the parameter of this name cannot be.
-    fn of_value<'t>(&self, name: &str, value: &'t str) -> Option<Remark<'t>> {
+    fn of_value<'t>(&self, name: &str, value: &'t str) -> Option<FieldNote<'t>> {
         if value.is_empty() || has_braces(value) || value.contains('&') {
             return None;
         }
         let param = self.params.iter().find(|param| param.name == name)?;
         let wrong = misfit(param, value)?;
-        Some(Remark {
+        Some(FieldNote {
             at: value,
             message: format!(
                 "{} {} does not take `{value}` for `{name}`",
@@ -163,28 +147,24 @@ fn has_braces(text: &str) -> bool {
     text.contains('{')
 }
 
-/// What a `<form>` sends to. `stem` is the name of the page that has it.
-fn receiver<'p>(pages: &'p Pages, tag: &TagText<'_>, stem: Option<&str>) -> Option<Receiver<'p>> {
-    let method = attribute(tag, "method").unwrap_or("get");
-    let action = match attribute(tag, "action") {
-        Some(action) => address(action)?,
+/// What takes a form. `stem` is the name of the page that has it.
+fn receiver<'p>(pages: &'p Pages, form: &FormTag<'_>, stem: Option<&str>) -> Option<Receiver<'p>> {
+    let action = match &form.action {
+        Some(action) => action.clone(),
         None => address_of(stem?),
     };
-    let place = action.split(['?', '#']).next()?.replace(VALUE, "1");
-    let place = path::normalize(&place).ok()?;
-    let found = pages.router.find(&place)?;
-    let endpoint = &pages.endpoints[found.page];
-    if method.eq_ignore_ascii_case("post") {
-        let form = endpoint.form(WriteMethod::Post)?;
+    let endpoint = endpoint_at(pages, action.split(['?', '#']).next()?)?;
+    if form.method == "post" {
+        let post = endpoint.form(WriteMethod::Post)?;
         return Some(Receiver {
             method: "POST",
-            route: &form.route,
-            params: &form.params,
-            files: &form.uploads,
+            route: &post.route,
+            params: &post.params,
+            files: &post.uploads,
         });
     }
     let page = endpoint.page.as_ref();
-    let page = page.filter(|_| method.eq_ignore_ascii_case("get"))?;
+    let page = page.filter(|_| form.method == "get")?;
     Some(Receiver {
         method: "GET",
         route: &page.route,

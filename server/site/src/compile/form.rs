@@ -11,7 +11,7 @@ use super::{
     parameters::{SqlFile, misspelt, parameters, unused},
     plain_passwords::plain_password,
     redirect::{names, redirect},
-    signing,
+    returned, sign_in, signing,
     statements::Statements,
     undeclared::undeclared,
     uploads::{deleted_files, uploads},
@@ -24,7 +24,7 @@ use crate::{
     params::Param,
     route::Pattern,
     script::{NamedQuery, Rows, Script},
-    session::Needs,
+    session::SessionRequirements,
     suggest::closest,
     time_zone::SiteZone,
 };
@@ -62,8 +62,13 @@ pub(super) fn form(
     if !undeclared.is_empty() {
         return Err(undeclared);
     }
+    let ambiguous = returned::ambiguous(source, &steps.prepared, target.as_ref());
+    if !ambiguous.is_empty() {
+        return Err(ambiguous);
+    }
     let mut params = parameters(source, &steps.prepared, &given).map_err(one)?;
     let session = &script.session;
+    sign_in::check(&file, session, pattern).map_err(one)?;
     signing::check(&file, &script, &steps.prepared, &given).map_err(one)?;
     let end = steps.prepared.len();
     let is_column = |name: &str| !steps.is_declared(name) && steps.column(end, name).is_some();
@@ -136,7 +141,10 @@ impl<'f> FormSteps<'f> {
         let mut prepared = Vec::new();
         for named in &source.script.queries {
             match statements.one(named) {
-                Ok(query) => prepared.push((named, query)),
+                Ok(query) => {
+                    problems.extend(returned::without_columns(source, named, &query));
+                    prepared.push((named, query));
+                }
                 Err(problem) => problems.push(problem),
             }
         }
@@ -213,7 +221,7 @@ impl<'f> FormSteps<'f> {
     }
 
     /// What the form needs of the visitor's session.
-    fn needs(&self) -> Needs {
+    fn needs(&self) -> SessionRequirements {
         let script = self.source.script;
         let mut needs = signing::needs(script);
         for claim in script.session.claims.iter().filter_map(signing::kept_claim) {
@@ -231,7 +239,7 @@ impl<'f> FormSteps<'f> {
     fn argument(
         &self,
         params: &[Param],
-        needs: &Needs,
+        needs: &SessionRequirements,
         before: usize,
         name: &str,
     ) -> Option<ArgumentSource> {
@@ -256,7 +264,7 @@ impl<'f> FormSteps<'f> {
     fn redirect(
         &self,
         params: &[Param],
-        needs: &Needs,
+        needs: &SessionRequirements,
         target: Option<Target<'_>>,
     ) -> Result<Vec<RedirectPiece>, Problem> {
         let SqlFile { file, script, .. } = self.source;
@@ -287,7 +295,7 @@ impl<'f> FormSteps<'f> {
         })
     }
 
-    fn all(&self, params: &[Param], needs: &Needs) -> Vec<FormStep> {
+    fn all(&self, params: &[Param], needs: &SessionRequirements) -> Vec<FormStep> {
         let steps = self.prepared.iter().enumerate();
         let steps = steps.map(|(step, (named, query))| {
             let source = |param: &db::Param| match signing::claim(param) {

@@ -38,9 +38,7 @@ fn columns_of_one_name(pages: &Pages) -> Vec<Problem> {
 
 /// Claims that are asked for and that no form of the site gives, if one gives any.
 fn unknown_claims(folder: &Folder, pages: &Pages) -> Vec<Problem> {
-    let forms = pages.endpoints.iter().flat_map(|endpoint| &endpoint.forms);
-    let given = forms.flat_map(|form| &form.signing.claims);
-    let given: BTreeSet<&str> = given.map(|(name, _)| name.as_str()).collect();
+    let given = pages.claims_of_forms();
     if given.is_empty() {
         return Vec::new();
     }

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, path::Path};
 
 use millpond_db::{self as db, ValueKind};
 
-use super::rewrite;
+use super::{lists, rewrite};
 use crate::{
     Problem,
     params::Param,
@@ -186,6 +186,7 @@ fn takes_list(
     named: &NamedQuery,
     param: &db::Param,
 ) -> Result<(), Problem> {
+    lists::not_as_json(source, declared, named, param)?;
     if !declared.is_list || matches!(param.kind, None | Some(ValueKind::Other)) {
         return Ok(());
     }

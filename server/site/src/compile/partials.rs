@@ -22,7 +22,7 @@ use crate::{
     params::Param,
     route::Pattern,
     script::{Declaration, NamedQuery, Rows, Script},
-    session::{Needs, RESERVED},
+    session::{RESERVED, SessionRequirements},
     suggest::closest,
     template::{GivenQuery, Reach},
     time_zone::SiteZone,
@@ -40,6 +40,7 @@ pub(crate) struct Partials {
 #[derive(Debug)]
 pub(super) struct Partial {
     pub(super) file: PathBuf,
+    text: String,
     script: Script,
     /// The statements of each query.
     statements: Vec<Vec<(Chosen, db::Query)>>,
@@ -163,6 +164,7 @@ impl Partial {
         }
         let statements = prepared.into_iter().map(|(_, all)| all).collect();
         Ok(Self {
+            text: text.text.clone(),
             file,
             script,
             statements,
@@ -187,19 +189,23 @@ impl Partial {
         })
     }
 
-    /// Adds its parameters to those of a page whose queries are in `page`.
-    pub(super) fn add_params(&self, page: &Path, params: &mut Vec<Param>) -> Result<(), Problem> {
+    /// Adds its parameters to those of a page.
+    pub(super) fn add_params(
+        &self,
+        page: SqlFile<'_>,
+        params: &mut Vec<Param>,
+    ) -> Result<(), Problem> {
         for declared in &self.script.params {
             match params.iter().find(|param| param.name == declared.name) {
                 Some(param) => self.agrees(declared, param, page)?,
-                None => params.push(self.param(declared, page)?),
+                None => params.push(self.param(declared, page.file)?),
             }
         }
         Ok(())
     }
 
     /// Adds the fields and claims that its template looks at to those of a page.
-    pub(super) fn add_vary(&self, vary: &mut Vec<String>, needs: &mut Needs) {
+    pub(super) fn add_vary(&self, vary: &mut Vec<String>, needs: &mut SessionRequirements) {
         for field in &self.script.vary {
             if !vary.contains(field) {
                 vary.push(field.clone());
@@ -231,7 +237,12 @@ impl Partial {
     }
 
     /// A parameter of one name has one meaning on a page.
-    fn agrees(&self, declared: &Declaration, param: &Param, page: &Path) -> Result<(), Problem> {
+    fn agrees(
+        &self,
+        declared: &Declaration,
+        param: &Param,
+        page: SqlFile<'_>,
+    ) -> Result<(), Problem> {
         // PostgreSQL reads what is of another type from text.
         let is_text = |kind| matches!(kind, ValueKind::Text | ValueKind::Other);
         let is_same_kind =
@@ -246,7 +257,16 @@ impl Partial {
         if is_same {
             return Ok(());
         }
-        let (name, shown) = (&declared.name, page.display());
+        let (name, shown) = (&declared.name, page.file.display());
+        if page.declared(name).is_none() {
+            let message =
+                format!("`{name}` is declared here, and not in {shown}, which shows this");
+            let line = self.text.lines().nth(declared.line - 1);
+            let line = line.unwrap_or_default().trim();
+            return Err(self
+                .at(declared, message)
+                .hint(format!("write the same line into {shown}: {line}")));
+        }
         let message = format!("`{name}` is declared otherwise than in {shown}, which shows this");
         Err(self
             .at(declared, message)

@@ -1,7 +1,11 @@
 //! Forms that would send a password in an address.
 
 use crate::{
-    Problem, folder::Folder, form_tags::forms, markup::without_comments, secret_names::is_password,
+    Problem,
+    folder::Folder,
+    form_tags::forms,
+    markup::without_comments,
+    secret_names::{is_of_something, is_password},
     template,
 };
 
@@ -16,7 +20,7 @@ pub(super) fn in_addresses(folder: &Folder) -> Vec<Problem> {
     for (file, text) in own.chain(shared) {
         let text = &without_comments(text);
         for form in forms(text) {
-            let password = form.password(is_password);
+            let password = form.password(|name| is_password(name) && !is_of_something(name));
             if let Some(name) = password.filter(|_| form.method == "get") {
                 let message = format!("this form sends `{name}` in the address, as GET does");
                 let problem = Problem::new(&file, message).at_offset(text, form.at);

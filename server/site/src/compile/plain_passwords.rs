@@ -5,7 +5,11 @@ use std::collections::BTreeSet;
 use millpond_db::{self as db, ValueKind};
 
 use super::{parameters::SqlFile, signing};
-use crate::{Problem, script::NamedQuery, secret_names::is_password};
+use crate::{
+    Problem,
+    script::NamedQuery,
+    secret_names::{is_of_something, is_password, is_repetition},
+};
 
 /// The first parameter that a visitor gives and whose name says that it is a password. Hashes of
 /// `-- hash:` lines and columns of other queries are in `given`.
@@ -20,7 +24,9 @@ pub(super) fn plain_password(
         let param = params.iter().find(|param| {
             let name = &*param.name;
             // `-- param: has_password boolean` is none.
-            let may_be = source.declared(name).is_none_or(|it| it.kind == ValueKind::Text);
+            let may_be = source.declared(name).is_none_or(|it| {
+                it.kind == ValueKind::Text && !is_of_something(name)
+            });
             let is_named = signing::passwords(session).any(|password| password == name);
             let is_given = given.contains(&(step, name.to_owned()));
             is_password(name) && may_be && !is_named && !is_given
@@ -30,8 +36,13 @@ pub(super) fn plain_password(
             "query `{}` is given the password `:{name}` as it was typed",
             named.name
         );
+        if is_repetition(name) {
+            return Some(source.at_query(named, name, message).hint(
+                "let the browser compare what is typed twice, and leave the repetition out of the queries",
+            ));
+        }
         Some(source.at_query(named, name, message).hint(format!(
-            "a form stores its hash: -- hash: password_hash = :{name}, and :password_hash in the query; a sign-in compares it: -- verify: account.password_hash = :{name} else /login"
+            "a form stores its hash: -- hash: password_hash = :{name}, and :password_hash in the query; a sign-in compares it: -- verify: account.password_hash = :{name} else /login; a value that is no visitor's password says of what: -- param: wifi_password text"
         )))
     })
 }

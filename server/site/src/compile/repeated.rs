@@ -6,8 +6,8 @@ use crate::Problem;
 /// Further places that are written out.
 const SHOWN: usize = 3;
 
-/// The problems, with one for all queries that lack the same table or column: it stands at the first
-/// of them and names the places of the others.
+/// The problems, with one for all queries that lack the same table or column: it stands at the
+/// first of them and names the places of the others.
 pub(super) fn merged(problems: Vec<Problem>) -> Vec<Problem> {
     let mut merged: Vec<(Problem, Vec<String>)> = Vec::new();
     for problem in problems {

@@ -10,7 +10,8 @@ use crate::{
     params::Param,
     script::{NamedQuery, Rows, Script},
     session::{
-        ClaimLine, ClaimUse, DirectiveLine, From, Needs, RESERVED, SessionLines, VerifyLine,
+        ClaimLine, ClaimUse, DirectiveLine, From, RESERVED, SessionLines, SessionRequirements,
+        VerifyLine,
     },
     suggest::closest,
 };
@@ -40,8 +41,8 @@ pub(super) fn kept_claim(line: &ClaimLine) -> Option<ClaimUse> {
 }
 
 /// What the lines alone say of a page's needs; those of its queries come to it.
-pub(super) fn needs(script: &Script) -> Needs {
-    let mut needs = Needs {
+pub(super) fn needs(script: &Script) -> SessionRequirements {
+    let mut needs = SessionRequirements {
         require: script.session.require.clone(),
         claims: Vec::new(),
     };
@@ -50,7 +51,7 @@ pub(super) fn needs(script: &Script) -> Needs {
 }
 
 /// Adds the claims that the template looks at.
-pub(super) fn vary(script: &Script, needs: &mut Needs) {
+pub(super) fn vary(script: &Script, needs: &mut SessionRequirements) {
     for name in &script.session.vary {
         needs.place_of(ClaimUse {
             name: name.clone(),
@@ -213,7 +214,7 @@ pub(super) fn signing(
     file: &Path,
     lines: &SessionLines,
     prepared: &Prepared<'_>,
-    (params, needs): (&[Param], &Needs),
+    (params, needs): (&[Param], &SessionRequirements),
     verified: Option<usize>,
 ) -> Result<Signing, Problem> {
     let place = |name: &str| params.iter().position(|param| param.name == name);
@@ -292,6 +293,13 @@ pub(super) fn passwords(lines: &SessionLines) -> impl Iterator<Item = &str> {
     let hashes = lines.hashes.iter().map(|hash| hash.password.as_str());
     let verified = lines.verify.as_ref();
     hashes.chain(verified.map(|verify| verify.password.as_str()))
+}
+
+/// The line that gives a claim the value of a name.
+pub(super) fn claim_of_param<'l>(lines: &'l SessionLines, name: &str) -> Option<&'l DirectiveLine> {
+    let mut claims = lines.claims.iter();
+    let claim = claims.find(|claim| matches!(&claim.from, From::Param(of) if of == name))?;
+    Some(&claim.line)
 }
 
 /// What must not stand in an address that a visitor is redirected to.

@@ -61,12 +61,16 @@ pub(super) fn undeclared(
             let signs_in = !source.script.session.claims.is_empty();
             let mut claims = claims.iter().filter(|_| !signs_in);
             let claim = claims.find(|claim| is_like(name, claim));
+            let is_claim = claim.is_some_and(|claim| claim == name);
             let claim = claim.map(|claim| format!("did you mean `:claims.{claim}`?"));
             let meant = meant_column(prepared, step, name).or(claim);
             if needs_lines || meant.is_some() {
-                let message = format!(
-                    "nothing gives `:{name}`, so any visitor could: no line declares it, and no `:one` query before has such a column"
-                );
+                let message = match is_claim && !needs_lines {
+                    true => format!("`:{name}` could be a field of the form or the claim `{name}`"),
+                    false => format!(
+                        "nothing gives `:{name}`, so any visitor could: no line declares it, and no `:one` query before has such a column"
+                    ),
+                };
                 let declaration = format!(
                     "if the visitor sends it, declare it: -- param: {name} {}",
                     type_name(param.kind)
@@ -80,6 +84,60 @@ pub(super) fn undeclared(
         }
     }
     problems
+}
+
+/// Claims that a page takes from its address.
+pub(super) struct OpenClaims {
+    /// Whether the page's own file lets in only visitors with a session.
+    pub(super) is_closed: bool,
+    pub(super) problems: Vec<Problem>,
+}
+
+/// Parameters of a page that no line declares and that have the name of a claim: each visitor would
+/// choose whose rows the page shows.
+pub(super) fn claims_from_visitors(
+    source: SqlFile<'_>,
+    queries: &[(&NamedQuery, db::Query)],
+    claims: &BTreeSet<String>,
+) -> OpenClaims {
+    let required = source.script.session.require.iter();
+    let required = required.map(|require| require.condition.claim.as_str());
+    let required: BTreeSet<&str> = required.collect();
+    let is_used = queries.iter().any(|(_, query)| {
+        let params = query.params();
+        params.iter().any(|param| param.name.starts_with(RESERVED))
+    });
+    let claims = claims.iter().map(String::as_str);
+    let claims: BTreeSet<&str> = claims.chain(required.iter().copied()).collect();
+    let mut reported = BTreeSet::new();
+    let mut problems = Vec::new();
+    for (named, query) in queries {
+        for param in query.params().iter() {
+            let name = &*param.name;
+            let is_given = name.starts_with(RESERVED)
+                || source.declared(name).is_some()
+                || source.in_path(name).is_some();
+            let Some(claim) = claims
+                .iter()
+                .find(|claim| !is_given && is_like(name, claim))
+            else {
+                continue;
+            };
+            if reported.insert(name.to_owned()) {
+                let message = format!(
+                    "nothing gives `:{name}`, so each visitor could choose it in the address of a page that requires a session"
+                );
+                let kind = type_name(param.kind);
+                problems.push(source.at_query(named, name, message).hint(format!(
+                    "did you mean `:claims.{claim}`? If visitors may choose it, declare it: -- param: {name} {kind}"
+                )));
+            }
+        }
+    }
+    OpenClaims {
+        is_closed: is_used || !required.is_empty(),
+        problems,
+    }
 }
 
 /// A step that returns rows and is said to give none.

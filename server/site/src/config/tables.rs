@@ -1,5 +1,5 @@
 //! The settings of which there may be many: `[[redirect]]`, `[[rewrite]]`, `[[fields]]`,
-//! `[[require]]`, `[[host]]`.
+//! `[[require]]`, `[[data]]`, `[[host]]`.
 
 use std::{borrow::Cow, ops::Range, path::Path};
 
@@ -8,7 +8,7 @@ use toml::{
     de::{DeTable, DeValue},
 };
 
-use super::{Config, FILE, hosts, list, require, rules};
+use super::{Config, FILE, data, hosts, list, require, rules};
 use crate::{Problem, rules::RulePosition, suggest};
 
 /// A kind of entry.
@@ -37,11 +37,12 @@ pub(super) struct EntryKey {
 }
 
 /// All of them, in the order of the manual.
-pub(super) const TABLES: [&EntryKind; 5] = [
+pub(super) const TABLES: [&EntryKind; 6] = [
     &rules::REDIRECT,
     &rules::REWRITE,
     &rules::FIELDS,
     &require::REQUIRE,
+    &data::DATA,
     &hosts::HOST,
 ];
 

@@ -4,6 +4,9 @@ use millpond_db::{FILE_COLUMN, KEY_COLUMN, TableColumn, TableColumnKind};
 
 use crate::time_zone::SiteZone;
 
+/// The path between the folder of a table and a file.
+pub(super) const PATH_COLUMN: &str = "folder";
+
 /// The columns of a table of files.
 #[derive(Clone, Debug)]
 pub(super) struct TargetTable {
@@ -68,9 +71,11 @@ impl TargetTable {
         for column in &self.columns {
             let name = column.name.to_lowercase();
             let from = names.iter().position(|known| *known == name);
+            // A file that is in no folder within the table's has an empty text for it.
+            let is_folder = column.name == PATH_COLUMN && column.is_key && column.not_null;
             if column.name == KEY_COLUMN && column.is_key {
                 filled.content_key = Some(filled.columns.len());
-            } else if from.is_none() || column.name == FILE_COLUMN {
+            } else if from.is_none() && !is_folder || column.name == FILE_COLUMN {
                 if column.is_key {
                     filled
                         .missing_key

@@ -59,6 +59,8 @@ fn convert(value: &FileValue<'_>, column: &TableColumn, zone: SiteZone) -> Resul
     };
     converted.ok_or_else(|| {
         let what = match column.kind {
+            // YAML 1.1 had more words for the truth.
+            Kind::Integer if is_old_truth(value) => "an integer, true or false",
             Kind::Integer => "an integer",
             Kind::Real => "a number",
             Kind::Boolean => "true or false",
@@ -82,6 +84,11 @@ fn convert(value: &FileValue<'_>, column: &TableColumn, zone: SiteZone) -> Resul
 fn moment(text: &str, zone: SiteZone) -> Value {
     let utc = TextFormat::DateTime.read(text, zone);
     Value::from(utc.as_deref().unwrap_or(text))
+}
+
+fn is_old_truth(value: &FileValue<'_>) -> bool {
+    let words = ["yes", "no", "on", "off"];
+    matches!(value, FileValue::Text(text) if words.contains(&&*text.to_lowercase()))
 }
 
 /// Text of a format without types.

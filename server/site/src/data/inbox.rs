@@ -1,4 +1,4 @@
-//! What inotify says about the files of the folder.
+//! What inotify says about the files of the folders.
 //!
 //! A file is looked at when its writer closes it, and not before: what is half written would be a
 //! file too. A file that takes the place of another by a rename is whole at once.
@@ -16,7 +16,7 @@ use notify::{
 };
 use parking_lot::{Condvar, Mutex};
 
-use super::FOLDER;
+use super::{DataSources, FOLDER};
 
 /// Files that are written at a time, at most; with more of them events count as lost.
 const MAX_OPEN: usize = 10_000;
@@ -24,6 +24,9 @@ const MAX_OPEN: usize = 10_000;
 /// The events that the thread of the files has not taken.
 #[derive(Debug, Default)]
 pub(crate) struct Inbox {
+    sources: DataSources,
+    /// The folders other than `data/` as they are watched, with the names of their tables.
+    roots: Mutex<Vec<(PathBuf, String)>>,
     state: Mutex<InboxState>,
     wake: Condvar,
     /// Asked at each row, without the lock; set with it.
@@ -32,7 +35,7 @@ pub(crate) struct Inbox {
 
 #[derive(Debug, Default)]
 struct InboxState {
-    /// Files that are being written, below the folder.
+    /// Files that are being written, by their names.
     open: HashSet<PathBuf>,
     /// Files that were closed or renamed since the last look.
     closed: HashSet<PathBuf>,
@@ -54,19 +57,58 @@ pub(super) enum Wake {
 }
 
 impl Inbox {
-    /// Takes an event in. True if it concerns only files of the folder, and no folder in it.
-    pub(crate) fn event(&self, event: &Event, root: &Path) -> bool {
+    pub(crate) fn new(sources: DataSources) -> Self {
+        Self {
+            sources,
+            ..Self::default()
+        }
+    }
+
+    /// The folders other than `data/` that are to be watched, as they are named. Events in them are
+    /// understood from now on.
+    pub(crate) fn elsewhere(&self) -> Vec<PathBuf> {
+        let roots = self.sources.elsewhere();
+        let roots = roots.filter_map(|(table, folder)| {
+            let root = folder.canonicalize().ok()?;
+            Some((root, table.to_owned()))
+        });
+        *self.roots.lock() = roots.collect();
+        let folders = self.sources.elsewhere();
+        folders.map(|(_, folder)| folder.to_owned()).collect()
+    }
+
+    /// The names of what the event is about, in the order of its paths; none for what is in no
+    /// folder of data, and an empty one for such a folder itself.
+    fn names(&self, event: &Event, root: &Path) -> Vec<Option<PathBuf>> {
         let folder = root.join(FOLDER);
-        let is_inside = |path: &PathBuf| path.starts_with(&folder) && *path != folder;
-        if !event.paths.iter().any(|path| path.starts_with(&folder)) {
+        let roots = self.roots.lock();
+        let name = |path: &PathBuf| {
+            if let Ok(below) = path.strip_prefix(&folder) {
+                return Some(below.to_owned());
+            }
+            roots.iter().find_map(|(root, table)| {
+                let below = path.strip_prefix(root).ok()?;
+                let is_root = below.as_os_str().is_empty();
+                Some(match is_root {
+                    true => PathBuf::new(),
+                    false => Path::new(table).join(below),
+                })
+            })
+        };
+        event.paths.iter().map(name).collect()
+    }
+
+    /// Takes an event in. True if it concerns only files of the folders, and no folder in them.
+    pub(crate) fn event(&self, event: &Event, root: &Path) -> bool {
+        let names = self.names(event, root);
+        if names.iter().all(Option::is_none) {
             return false;
         }
+        let files = || names.iter().flatten();
         let mut state = self.state.lock();
         let news = match event.kind {
             EventKind::Create(CreateKind::File) | EventKind::Modify(ModifyKind::Data(_)) => {
-                let below = event.paths.iter();
-                let below = below.filter_map(|path| path.strip_prefix(&folder).ok());
-                state.open.extend(below.map(Path::to_owned));
+                state.open.extend(files().cloned());
                 if state.open.len() > MAX_OPEN {
                     state.open.clear();
                     state.is_lost = true;
@@ -76,12 +118,10 @@ impl Inbox {
             EventKind::Access(AccessKind::Close(AccessMode::Write))
             | EventKind::Modify(ModifyKind::Name(_))
             | EventKind::Remove(_) => {
-                for path in &event.paths {
-                    if let Ok(below) = path.strip_prefix(&folder) {
-                        state.open.remove(below);
-                        if state.closed.len() < MAX_OPEN {
-                            state.closed.insert(below.to_owned());
-                        }
+                for name in files() {
+                    state.open.remove(name);
+                    if state.closed.len() < MAX_OPEN {
+                        state.closed.insert(name.clone());
                     }
                 }
                 true
@@ -102,7 +142,15 @@ impl Inbox {
                 | EventKind::Any
                 | EventKind::Other
         );
-        of_files && event.paths.iter().all(is_inside)
+        // A file of a folder that is elsewhere in the site may also be served as it is.
+        let folder = root.join(FOLDER);
+        let is_for_data_alone = |(path, name): (&PathBuf, &Option<PathBuf>)| {
+            let is_file = name
+                .as_ref()
+                .is_some_and(|name| !name.as_os_str().is_empty());
+            is_file && (path.starts_with(&folder) || !path.starts_with(root))
+        };
+        of_files && event.paths.iter().zip(&names).all(is_for_data_alone)
     }
 
     /// Events were lost, or the site's folder is another one.
@@ -209,5 +257,34 @@ mod tests {
         assert_eq!(inbox.wait(now), Wake::Lost);
         inbox.stop();
         assert_eq!(inbox.wait(None), Wake::Stopped);
+    }
+
+    #[test]
+    fn a_file_of_a_folder_elsewhere_has_the_name_of_its_table() {
+        let temporary = lab_testkit::fast_dir();
+        let root = temporary.path().canonicalize().unwrap().join("site");
+        std::fs::create_dir_all(root.join("static/docs")).unwrap();
+        std::fs::create_dir_all(root.join("../docs")).unwrap();
+        let folder = |(table, shown): (&str, &str)| crate::config::DataFolder {
+            table: table.to_owned(),
+            folder: root.join(shown),
+            shown: shown.into(),
+            endings: Vec::new(),
+        };
+        let folders = [("docs", "../docs"), ("served", "static/docs")];
+        let inbox = Inbox::new(DataSources {
+            dir: root.clone(),
+            folders: folders.map(folder).into(),
+        });
+        assert_eq!(inbox.elsewhere().len(), 2);
+        let closed = EventKind::Access(AccessKind::Close(AccessMode::Write));
+        let tell = |path: &Path| inbox.event(&Event::new(closed).add_path(path.into()), &root);
+        let docs = root.parent().unwrap().join("docs");
+        assert!(tell(&docs.join("guide/a.md")));
+        assert!(!tell(&root.parent().unwrap().join("other/a.md")));
+        assert!(!tell(&root.join("static/docs/b.md")), "it is served, too");
+        let names = ["docs/guide/a.md", "served/b.md"].map(PathBuf::from);
+        let news = inbox.wait(Some(Duration::ZERO));
+        assert_eq!(news, Wake::News(HashSet::from(names)));
     }
 }

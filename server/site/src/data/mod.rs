@@ -5,7 +5,8 @@
 //! transaction a file. Here it is decided which file is which table's, when a file is looked at,
 //! and what the owner is told.
 //!
-//! - `scan`: the files of the folder; `columns`, `convert`: from their values to the table's;
+//! - `sources`, `scan`: the files of the folders;
+//! - `columns`, `convert`: from their values to those of the table;
 //! - `survey`, `rows`: a file is read twice, to be checked and to be applied;
 //! - `sync`: what is applied and what is removed; `inbox`, `writers`, `thread`: when;
 //! - `pins`: migrations for files without a table.
@@ -16,6 +17,7 @@ mod inbox;
 mod pins;
 mod rows;
 mod scan;
+mod sources;
 mod survey;
 mod sync;
 #[cfg(test)]
@@ -26,7 +28,8 @@ mod writers;
 pub(crate) use inbox::Inbox;
 pub use pins::Pin;
 pub(crate) use pins::{found, pin};
+pub(crate) use sources::DataSources;
 pub(crate) use thread::DataFiles;
 
-/// The folder of the files, below the site's.
+/// The folder of the files, below the site's; `[[data]]` names others.
 pub(crate) const FOLDER: &str = "data";

@@ -11,8 +11,8 @@ use millpond_data::{Inference, InferredColumn, Kind, ReadError, read};
 use millpond_db::{Database, FILE_COLUMN, KEY_COLUMN};
 
 use super::{
-    FOLDER,
-    columns::TargetTable,
+    DataSources,
+    columns::{PATH_COLUMN, TargetTable},
     scan::{DataFile, scan},
     survey::{Survey, problem, survey},
 };
@@ -45,7 +45,7 @@ impl Found {
     pub(crate) fn notes(&self) -> Vec<Problem> {
         let pins = self.pins.iter();
         pins.map(|pin| {
-            Problem::new(Path::new(FOLDER).join(&pin.source), pin.missing.clone()).hint(format!(
+            Problem::new(&pin.source, pin.missing.clone()).hint(format!(
                 "`millpond check --fix` writes migrations/…_{}.sql",
                 pin.name
             ))
@@ -56,8 +56,8 @@ impl Found {
 
 /// Reads all files, and holds them against the tables of the database. A moment without an offset is
 /// of the zone.
-pub(crate) fn found(dir: &Path, database: &Database, zone: SiteZone) -> Found {
-    let scan = scan(dir);
+pub(crate) fn found(sources: &DataSources, database: &Database, zone: SiteZone) -> Found {
+    let scan = scan(sources);
     let mut found = Found {
         problems: scan.problems,
         ..Found::default()
@@ -68,11 +68,11 @@ pub(crate) fn found(dir: &Path, database: &Database, zone: SiteZone) -> Found {
     }
     for (table, files) in tables {
         let mut inference = Inference::default();
-        let mut is_whole = true;
+        let mut readable = Vec::new();
         for file in &files {
-            if let Err(problem) = infer(file, &mut inference) {
-                found.problems.extend(problem);
-                is_whole = false;
+            match infer(file, &mut inference) {
+                Ok(()) => readable.push(*file),
+                Err(problem) => found.problems.extend(problem),
             }
         }
         // Of the transaction in which a check has applied the migrations.
@@ -82,15 +82,15 @@ pub(crate) fn found(dir: &Path, database: &Database, zone: SiteZone) -> Found {
             .map(|query| query.columns().to_vec());
         let columns = inference.columns();
         let source = match files[0].is_one_of_many() {
-            true => format!("{table}/"),
-            false => files[0].name.clone(),
+            true => format!("{}/", sources.shown(table).display()),
+            false => files[0].shown.display().to_string(),
         };
         match known {
-            None if is_whole => found.pins.push(create(
+            None if readable.len() == files.len() => found.pins.push(create(
                 &source,
                 table,
                 &columns,
-                files[0].is_one_of_many(),
+                FilesLayout::of(&files),
                 database.is_postgres(),
             )),
             None => {}
@@ -100,13 +100,11 @@ pub(crate) fn found(dir: &Path, database: &Database, zone: SiteZone) -> Found {
                     table,
                     &columns,
                     &known,
+                    FilesLayout::of(&files),
                     database.is_postgres(),
                 ));
-                if is_whole {
-                    found
-                        .problems
-                        .extend(misfits(&files, table, database, zone));
-                }
+                let misfits = misfits(&readable, table, database, zone);
+                found.problems.extend(misfits);
             }
         }
     }
@@ -114,15 +112,15 @@ pub(crate) fn found(dir: &Path, database: &Database, zone: SiteZone) -> Found {
 }
 
 fn infer(file: &DataFile, inference: &mut Inference) -> Result<(), Option<Problem>> {
-    let shown = file.shown();
+    let shown = &file.shown;
     let opened = File::open(&file.path).map_err(|error| {
         Some(Problem::new(
-            &shown,
+            shown,
             format!("the file cannot be read: {error}"),
         ))
     })?;
     inference.begin_file();
-    let outcome = read(file.format, opened, file.slug.as_deref(), &mut |row| {
+    let outcome = read(file.format, opened, file.row_path.as_deref(), &mut |row| {
         inference.add(row);
         Ok(())
     });
@@ -148,8 +146,8 @@ fn misfits(files: &[&DataFile], table: &str, database: &Database, zone: SiteZone
         columns,
         zone,
     };
-    if let Some((message, hint)) = table.fault() {
-        return vec![Problem::new(files[0].shown(), message).hint(hint)];
+    if let (Some((message, hint)), Some(file)) = (table.fault(), files.first()) {
+        return vec![Problem::new(&file.shown, message).hint(hint)];
     }
     let surveys = files.iter().map(|file| survey(file, &table, &|| false));
     surveys
@@ -160,41 +158,66 @@ fn misfits(files: &[&DataFile], table: &str, database: &Database, zone: SiteZone
         .collect()
 }
 
+/// Where the files of a table are.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum FilesLayout {
+    /// One file.
+    One,
+    /// A folder.
+    Folder,
+    /// A folder with Markdown files in folders, which tell rows apart with the slug.
+    Nested,
+}
+
+impl FilesLayout {
+    fn of(files: &[&DataFile]) -> Self {
+        match files {
+            [file] if !file.is_one_of_many() => Self::One,
+            files if files.iter().any(|file| file.is_nested()) => Self::Nested,
+            _ => Self::Folder,
+        }
+    }
+}
+
 fn create(
     source: &str,
     table: &str,
     columns: &[InferredColumn],
-    is_folder: bool,
+    layout: FilesLayout,
     is_postgres: bool,
 ) -> Pin {
+    // Files of one name may be in several folders.
+    let is_by_path = layout == FilesLayout::Nested;
     let key = ["id", "slug"].iter().find_map(|name| {
         columns
             .iter()
-            .find(|column| column.name == **name && column.is_key)
+            .find(|column| column.name == **name && column.is_key && !is_by_path)
     });
     let mut lines = Vec::new();
-    if key.is_none() {
+    if key.is_none() && !is_by_path {
         lines.push(format!("{KEY_COLUMN} text primary key"));
     }
     for column in columns {
-        let name = name(&column.name);
         let kind = type_name(column.kind, is_postgres);
-        let suffix = if key == Some(column) {
-            " primary key"
-        } else {
-            ""
+        let suffix = match &*column.name {
+            "folder" | "slug" if is_by_path => " not null",
+            _ if key == Some(column) => " primary key",
+            _ => "",
         };
-        lines.push(format!("{name} {kind}{suffix}"));
+        lines.push(format!("{} {kind}{suffix}", name(&column.name)));
     }
     lines.push(format!("{FILE_COLUMN} text not null"));
+    if is_by_path {
+        lines.push("primary key (folder, slug)".to_owned());
+    }
     let mut sql = format!(
-        "-- The rows of {FOLDER}/{source}, written by `millpond check --fix`. Change it before the site starts:\n\
+        "-- The rows of {source}, written by `millpond check --fix`. Change it before the site starts:\n\
          -- types, references, checks, indexes, columns of your own. What is named {FILE_COLUMN} or {KEY_COLUMN} stays.\n\n\
          create table {} (\n  {}\n);\n",
         name(table),
         lines.join(",\n  ")
     );
-    if is_folder {
+    if layout != FilesLayout::One {
         sql.push_str(&format!(
             "\ncreate index {} on {} ({FILE_COLUMN});\n",
             name(&format!("{table}_by_file")),
@@ -215,6 +238,7 @@ fn add(
     table: &str,
     columns: &[InferredColumn],
     known: &[std::sync::Arc<str>],
+    layout: FilesLayout,
     is_postgres: bool,
 ) -> Option<Pin> {
     if !known.iter().any(|known| **known == *FILE_COLUMN) {
@@ -225,6 +249,8 @@ fn add(
     let new: Vec<&InferredColumn> = columns
         .iter()
         .filter(|column| !known.contains(&column.name))
+        // The folders may be the owner's order alone.
+        .filter(|column| !(layout == FilesLayout::Nested && column.name == PATH_COLUMN))
         .collect();
     if new.is_empty() {
         return None;
@@ -246,7 +272,7 @@ fn add(
         missing: format!("the table {table} lacks {}", names.join(", ")),
         name: format!("data_{table}"),
         sql: format!(
-            "-- New columns of {FOLDER}/{source}, written by `millpond check --fix`.\n\n{}",
+            "-- New columns of {source}, written by `millpond check --fix`.\n\n{}",
             statements.concat()
         ),
     })

@@ -56,7 +56,7 @@ impl RowSource for FileRows {
         let mut refused = None;
         let mut values = Vec::with_capacity(self.filled.columns.len());
         let (filled, file) = (&self.filled, &self.file);
-        let outcome = read(file.format, &opened, file.slug.as_deref(), &mut |row| {
+        let outcome = read(file.format, &opened, file.row_path.as_deref(), &mut |row| {
             if self.inbox.is_stopped() || convert::row(filled, row.values, &mut values).is_err() {
                 return Err(Stop);
             }
@@ -82,14 +82,18 @@ impl RowSource for FileRows {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::scan::scan;
+    use crate::data::{DataSources, scan::scan};
 
     #[test]
     fn rows_end_when_the_site_stops() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::create_dir(dir.path().join("data")).unwrap();
         std::fs::write(dir.path().join("data/t.csv"), "id\n1\n2\n3\n").unwrap();
-        let file = scan(dir.path()).files["t.csv"].clone();
+        let sources = DataSources {
+            dir: dir.path().to_owned(),
+            folders: Vec::new(),
+        };
+        let file = scan(&sources).files["t.csv"].clone();
         let inbox = Arc::new(Inbox::default());
         let mut rows = FileRows {
             file,

@@ -1,4 +1,4 @@
-//! The files of the folder, and the table of each.
+//! The files of the folders, and the table of each.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -10,8 +10,12 @@ use std::{
 
 use millpond_data::{Format, table_name};
 
-use super::FOLDER;
-use crate::{Problem, file_name::is_passed_over};
+use super::{FOLDER, sources::DataSources};
+use crate::{
+    Problem,
+    config::{DataFolder, FILE as CONFIG},
+    file_name::is_passed_over,
+};
 
 /// A file of one state: another inode, size or time is another state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,20 +47,24 @@ impl FileStamp {
 /// A file with rows of a table.
 #[derive(Clone, Debug)]
 pub(super) struct DataFile {
-    /// Below the folder: `rates.csv`, `posts/hello.md`.
+    /// Below the folder, or below that of the table: `rates.csv`, `posts/hello.md`.
     pub(super) name: String,
     pub(super) path: PathBuf,
+    /// The file as a problem names it, from the site's folder.
+    pub(super) shown: PathBuf,
     pub(super) table: String,
     pub(super) format: Format,
-    /// The value of `slug` where the file is one row and has none.
-    pub(super) slug: Option<String>,
+    /// Its path below the folder of its table without the ending, which is the row's name where the
+    /// file is one row; none for a file that can have no name.
+    pub(super) row_path: Option<String>,
     pub(super) stamp: FileStamp,
 }
 
 impl DataFile {
-    /// The file as a problem names it.
-    pub(super) fn shown(&self) -> PathBuf {
-        Path::new(FOLDER).join(&self.name)
+    /// True if it is a row with a folder between its own and that of the table.
+    pub(super) fn is_nested(&self) -> bool {
+        let path = self.row_path.as_deref();
+        self.format == Format::Markdown && path.is_some_and(|path| path.contains('/'))
     }
 
     /// True if other files may have rows of the same table.
@@ -65,84 +73,160 @@ impl DataFile {
     }
 }
 
-/// What is in the folder.
+/// What is in the folders.
 #[derive(Debug, Default)]
 pub(super) struct FolderScan {
-    /// True if there is a folder.
+    /// True if there is a folder `data/`.
     pub(super) is_there: bool,
-    /// When the folder was changed last, in milliseconds since 1970.
+    /// When one of the folders was changed last, in milliseconds since 1970.
     pub(super) version: i64,
     /// By their names.
     pub(super) files: BTreeMap<String, DataFile>,
-    /// Files that are there and are not read: their rows stay.
-    pub(super) held: BTreeSet<String>,
+    /// Files and folders that are there and are not read: their rows stay.
+    held: BTreeSet<String>,
     pub(super) problems: Vec<Problem>,
 }
 
+/// The files of one table are in this folder.
+struct TableFolder<'a> {
+    /// No link may lead out of it.
+    root: &'a Path,
+    table: &'a str,
+    /// The endings of the names that count; empty for all that are known, and others are problems.
+    endings: &'a [String],
+}
+
 /// Lists the files. What cannot be a table's is a problem.
-pub(super) fn scan(dir: &Path) -> FolderScan {
+pub(super) fn scan(sources: &DataSources) -> FolderScan {
     let mut scan = FolderScan::default();
-    let folder = dir.join(FOLDER);
-    let Ok(root) = folder.canonicalize() else {
-        return scan;
-    };
-    let Ok(metadata) = fs::metadata(&root) else {
-        return scan;
-    };
-    scan.is_there = metadata.is_dir();
-    scan.version = FileStamp::of(&metadata).version();
-    // The kinds of each table's sources: a table has one file, or one folder.
-    let mut sources: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for (name, path) in scan.entries(&root, "") {
-        match kind(&root, &path) {
-            Err(problem) => scan.refuse(&name, problem),
-            Ok((metadata, true)) => {
-                if let Some(table) = scan.table(&name, &name) {
-                    scan.version = scan.version.max(FileStamp::of(&metadata).version());
-                    sources.entry(table.clone()).or_default().push(name.clone());
-                    scan.folder(&root, &path, &name, &table);
-                }
-            }
-            Ok((metadata, false)) => {
-                let Some((stem, format)) = scan.format(&name, &name) else {
-                    continue;
-                };
-                let Some(table) = scan.table(&name, stem) else {
-                    continue;
-                };
-                sources.entry(table.clone()).or_default().push(name.clone());
-                let slug = (format == Format::Markdown).then(|| stem.to_owned());
-                scan.files.insert(
-                    name.clone(),
-                    DataFile {
-                        path,
-                        table,
-                        format,
-                        slug,
-                        stamp: FileStamp::of(&metadata),
-                        name,
-                    },
-                );
-            }
-        }
+    // The files and folders of each table: a table has one.
+    let mut tables = BTreeMap::new();
+    scan.data_folder(sources, &mut tables);
+    for folder in &sources.folders {
+        scan.folder_elsewhere(sources, folder, &mut tables);
     }
-    scan.refuse_shared(&sources);
+    scan.refuse_shared(sources, &tables);
     scan
 }
 
+/// For each table, the names of what has its rows.
+type TableNames = BTreeMap<String, Vec<PathBuf>>;
+
 impl FolderScan {
-    /// True if the file may be there and was not read, or the folder that it is in.
+    /// True if the rows of a file, by its name, stay although it was not found.
     pub(super) fn holds(&self, name: &str) -> bool {
-        let folder = name.split_once('/').map_or(name, |(folder, _)| folder);
-        self.held.contains(name) || self.held.contains(folder)
+        let folders = name.match_indices('/').map(|(at, _)| &name[..at]);
+        folders.chain([name]).any(|part| self.held.contains(part))
+    }
+
+    /// The files and folders in `data/`.
+    fn data_folder(&mut self, sources: &DataSources, tables: &mut TableNames) {
+        let Ok(root) = sources.dir.join(FOLDER).canonicalize() else {
+            return;
+        };
+        let Ok(metadata) = fs::metadata(&root) else {
+            return;
+        };
+        self.is_there = metadata.is_dir();
+        self.changed(&metadata);
+        for (name, path) in self.entries(sources, &root, "") {
+            let (metadata, is_folder) = match kind(&root, &path) {
+                Ok(found) => found,
+                Err(problem) => {
+                    self.refuse(sources, &name, problem);
+                    continue;
+                }
+            };
+            let format = match is_folder {
+                true => None,
+                false => match Format::of_name(&name) {
+                    Some(format) => Some(format),
+                    None => {
+                        self.refuse_kind(sources, &name);
+                        continue;
+                    }
+                },
+            };
+            let stem = format.map_or(&*name, |(stem, _)| stem);
+            let Some(table) = self.table(sources, &name, stem) else {
+                continue;
+            };
+            tables
+                .entry(table.clone())
+                .or_default()
+                .push(sources.shown(&name));
+            let Some((stem, format)) = format else {
+                let folder = TableFolder {
+                    root: &root,
+                    table: &table,
+                    endings: &[],
+                };
+                self.changed(&metadata);
+                self.table_folder(sources, &folder, &path, &table, 0);
+                continue;
+            };
+            let row_path = (format == Format::Markdown).then(|| stem.to_owned());
+            let file = DataFile {
+                path,
+                shown: sources.shown(&name),
+                table,
+                format,
+                row_path,
+                stamp: FileStamp::of(&metadata),
+                name: name.clone(),
+            };
+            self.files.insert(name, file);
+        }
+    }
+
+    /// The files of a folder that `[[data]]` names.
+    fn folder_elsewhere(
+        &mut self,
+        sources: &DataSources,
+        folder: &DataFolder,
+        tables: &mut TableNames,
+    ) {
+        let table = &folder.table;
+        tables
+            .entry(table.clone())
+            .or_default()
+            .push(folder.shown.clone());
+        let root = folder.folder.canonicalize();
+        match root.and_then(|root| Ok((fs::metadata(&root)?, root))) {
+            Ok((metadata, root)) if metadata.is_dir() => {
+                self.changed(&metadata);
+                let folder = TableFolder {
+                    root: &root,
+                    table,
+                    endings: &folder.endings,
+                };
+                self.table_folder(sources, &folder, &root, table, 0);
+            }
+            _ => {
+                let message = format!("there is no such folder, and the rows of {table} stay");
+                let hint = "correct `folder` of [[data]] in millpond.toml, or restore the folder; to \
+                            remove the rows, make an empty folder";
+                self.refuse(sources, table, (message, hint.to_owned()));
+            }
+        }
+    }
+
+    /// A folder is as old as the last change of a name in it.
+    fn changed(&mut self, metadata: &Metadata) {
+        self.version = self.version.max(FileStamp::of(metadata).version());
     }
 
     /// The entries of a folder with their names below `data/`, without hidden ones and backups.
-    fn entries(&mut self, path: &Path, below: &str) -> Vec<(String, PathBuf)> {
+    fn entries(
+        &mut self,
+        sources: &DataSources,
+        path: &Path,
+        below: &str,
+    ) -> Vec<(String, PathBuf)> {
         let listed = match fs::read_dir(path) {
             Ok(listed) => listed,
             Err(error) => {
-                self.unread_folder(below, &error);
+                self.unread_folder(sources, below, &error);
                 return Vec::new();
             }
         };
@@ -151,17 +235,15 @@ impl FolderScan {
             let entry = match entry {
                 Ok(entry) => entry,
                 Err(error) => {
-                    self.unread_folder(below, &error);
+                    self.unread_folder(sources, below, &error);
                     return Vec::new();
                 }
             };
             let name = entry.file_name();
             let Some(name) = name.to_str() else {
+                let name = format!("{below}{}", name.to_string_lossy());
                 let message = "the file's name is not UTF-8".to_owned();
-                self.refuse(
-                    &format!("{below}{}", name.to_string_lossy()),
-                    (message, "rename it".to_owned()),
-                );
+                self.refuse(sources, &name, (message, "rename it".to_owned()));
                 continue;
             };
             if !is_passed_over(name.as_bytes()) {
@@ -173,43 +255,56 @@ impl FolderScan {
     }
 
     /// What is below a folder that cannot be listed stays as it is.
-    fn unread_folder(&mut self, below: &str, error: &io::Error) {
+    fn unread_folder(&mut self, sources: &DataSources, below: &str, error: &io::Error) {
         if below.is_empty() {
             self.is_there = false;
         }
-        self.refuse(
-            below.trim_end_matches('/'),
-            (
-                format!("the folder cannot be read: {error}"),
-                "the user that runs millpond must be able to read it".to_owned(),
-            ),
-        );
+        let message = format!("the folder cannot be read: {error}");
+        let hint = "the user that runs millpond must be able to read it".to_owned();
+        self.refuse(sources, below.trim_end_matches('/'), (message, hint));
     }
 
-    fn folder(&mut self, root: &Path, path: &Path, folder: &str, table: &str) {
-        for (name, path) in self.entries(path, &format!("{folder}/")) {
-            let metadata = match kind(root, &path) {
+    /// The files of a table in `path`, which has the name `name`, and in the folders in it.
+    fn table_folder(
+        &mut self,
+        sources: &DataSources,
+        folder: &TableFolder<'_>,
+        path: &Path,
+        name: &str,
+        depth: usize,
+    ) {
+        for (name, path) in self.entries(sources, path, &format!("{name}/")) {
+            let ending = name.rsplit_once('.').map_or("", |(_, ending)| ending);
+            let counts = |ending: &str| {
+                folder.endings.is_empty() || folder.endings.iter().any(|known| known == ending)
+            };
+            let metadata = match kind(folder.root, &path) {
+                Ok((_, false)) | Err(_) if !counts(ending) => continue,
                 Err(problem) => {
-                    self.refuse(&name, problem);
+                    self.refuse(sources, &name, problem);
                     continue;
                 }
-                Ok((_, true)) => {
-                    let message = "a folder within the folder of a table is not read".to_owned();
-                    let hint = format!("put its files directly into data/{folder}/");
-                    self.refuse(&name, (message, hint));
+                Ok((_, true)) if depth == MAX_FOLDER_DEPTH || path.is_symlink() => {
+                    self.refuse(sources, &name, too_deep(depth));
+                    continue;
+                }
+                Ok((metadata, true)) => {
+                    self.changed(&metadata);
+                    self.table_folder(sources, folder, &path, &name, depth + 1);
                     continue;
                 }
                 Ok((metadata, false)) => metadata,
             };
-            let own = name[folder.len() + 1..].to_owned();
-            let Some((stem, format)) = self.format(&name, &own) else {
+            let Some((stem, format)) = Format::of_name(&name[folder.table.len() + 1..]) else {
+                self.refuse_kind(sources, &name);
                 continue;
             };
             let file = DataFile {
                 path,
-                table: table.to_owned(),
+                shown: sources.shown(&name),
+                table: folder.table.to_owned(),
                 format,
-                slug: Some(stem.to_owned()),
+                row_path: Some(stem.to_owned()),
                 stamp: FileStamp::of(&metadata),
                 name: name.clone(),
             };
@@ -217,43 +312,44 @@ impl FolderScan {
         }
     }
 
-    /// The stem and the format of a file.
-    fn format<'n>(&mut self, name: &str, own: &'n str) -> Option<(&'n str, Format)> {
-        let found = Format::of_name(own);
-        if found.is_none() {
-            let message = "this kind of file is no table".to_owned();
-            self.refuse(
-                name,
-                (message, format!("the kinds are {}", Format::endings())),
-            );
-        }
-        found
+    fn refuse_kind(&mut self, sources: &DataSources, name: &str) {
+        let message = "this kind of file is no table".to_owned();
+        let hint = format!("the kinds are {}", Format::endings());
+        self.refuse(sources, name, (message, hint));
     }
 
-    fn table(&mut self, name: &str, stem: &str) -> Option<String> {
+    fn table(&mut self, sources: &DataSources, name: &str, stem: &str) -> Option<String> {
         match table_name(stem) {
             Ok(table) => Some(table.to_owned()),
             Err((problem, better)) => {
                 let ending = name.strip_prefix(stem).unwrap_or_default();
-                self.refuse(name, (problem, format!("rename it to {better}{ending}")));
+                self.refuse(
+                    sources,
+                    name,
+                    (problem, format!("rename it to {better}{ending}")),
+                );
                 None
             }
         }
     }
 
-    fn refuse(&mut self, name: &str, (message, hint): (String, String)) {
+    fn refuse(&mut self, sources: &DataSources, name: &str, (message, hint): (String, String)) {
         self.held.insert(name.to_owned());
-        let problem = Problem::new(Path::new(FOLDER).join(name), message).hint(hint);
+        let problem = Problem::new(sources.shown(name), message).hint(hint);
         self.problems.push(problem);
     }
 
     /// Two sources for one table: which one counts is not to be guessed.
-    fn refuse_shared(&mut self, sources: &BTreeMap<String, Vec<String>>) {
-        for (table, names) in sources.iter().filter(|(_, names)| names.len() > 1) {
-            let message = format!("{} are all the table {table}", names.join(" and "));
-            let hint = format!("keep one of them, or put the files into data/{table}/");
-            let problem = Problem::new(Path::new(FOLDER).join(&names[1]), message).hint(hint);
-            self.problems.push(problem);
+    fn refuse_shared(&mut self, sources: &DataSources, tables: &TableNames) {
+        for (table, names) in tables.iter().filter(|(_, names)| names.len() > 1) {
+            let shown: Vec<String> = names.iter().map(|it| it.display().to_string()).collect();
+            let message = format!("{} are all the table {table}", shown.join(" and "));
+            let hint = match sources.is_elsewhere(table) {
+                true => format!("keep one of them, or name another table in [[data]] of {CONFIG}"),
+                false => format!("keep one of them, or put the files into data/{table}/"),
+            };
+            self.problems
+                .push(Problem::new(&names[1], message).hint(hint));
             let shared: Vec<String> = self
                 .files
                 .values()
@@ -281,7 +377,7 @@ fn kind(root: &Path, path: &Path) -> Result<(Metadata, bool), (String, String)> 
         let target = path.canonicalize().map_err(unreadable)?;
         if !target.starts_with(root) {
             return Err((
-                "the link leads out of the folder data".to_owned(),
+                "the link leads out of the folder of the data".to_owned(),
                 "put the file itself there".to_owned(),
             ));
         }
@@ -290,9 +386,26 @@ fn kind(root: &Path, path: &Path) -> Result<(Metadata, bool), (String, String)> 
     let is_folder = metadata.is_dir();
     if !is_folder && !metadata.is_file() {
         let message = "this is neither a file nor a folder".to_owned();
-        return Err((message, "take it out of the folder data".to_owned()));
+        return Err((message, "take it out of the folder".to_owned()));
     }
     Ok((metadata, is_folder))
+}
+
+/// How deep the folders of a table are nested.
+const MAX_FOLDER_DEPTH: usize = 16;
+
+/// A folder of a table that is not looked into.
+fn too_deep(depth: usize) -> (String, String) {
+    match depth == MAX_FOLDER_DEPTH {
+        true => (
+            format!("the folders of a table are nested more than {MAX_FOLDER_DEPTH} deep"),
+            "put its files into a folder further up".to_owned(),
+        ),
+        false => (
+            "a link to a folder is not followed within the folder of a table".to_owned(),
+            "put the folder itself there".to_owned(),
+        ),
+    }
 }
 
 #[cfg(test)]
@@ -302,8 +415,13 @@ mod tests {
     #[test]
     fn a_folder_that_cannot_be_listed_holds_its_files() {
         let mut found = FolderScan::default();
-        let root = Path::new("/");
-        found.folder(root, &root.join("missing/posts"), "posts", "posts");
+        let folder = TableFolder {
+            root: Path::new("/"),
+            table: "posts",
+            endings: &[],
+        };
+        let missing = Path::new("/missing/posts");
+        found.table_folder(&DataSources::default(), &folder, missing, "posts", 0);
         assert!(found.holds("posts/a.md") && found.holds("posts/b.csv"));
         assert!(!found.holds("rates.csv") && !found.holds("more/a.md"));
         assert_eq!(found.problems[0].file, Path::new("data/posts"));
@@ -315,7 +433,11 @@ mod tests {
         fs::create_dir(dir.path().join(FOLDER)).unwrap();
         let link = dir.path().join(FOLDER).join("posts");
         std::os::unix::fs::symlink("posts", link).unwrap();
-        let found = scan(dir.path());
+        let sources = DataSources {
+            dir: dir.path().to_owned(),
+            folders: Vec::new(),
+        };
+        let found = scan(&sources);
         assert!(found.is_there && found.files.is_empty());
         assert!(found.holds("posts/a.md"));
     }

@@ -39,10 +39,10 @@ pub(super) fn problem(file: &DataFile, error: &DataError) -> Problem {
     let FilePlace { line, column, row } = error.place;
     let number = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
     let problem = match (line, row) {
-        (Some(line), _) => Problem::new(file.shown(), error.message.clone())
+        (Some(line), _) => Problem::new(&file.shown, error.message.clone())
             .at(number(line), number(column.unwrap_or(1))),
-        (None, Some(row)) => Problem::new(file.shown(), format!("row {row}: {}", error.message)),
-        (None, None) => Problem::new(file.shown(), error.message.clone()),
+        (None, Some(row)) => Problem::new(&file.shown, format!("row {row}: {}", error.message)),
+        (None, None) => Problem::new(&file.shown, error.message.clone()),
     };
     match &error.remedy {
         Some(remedy) => problem.hint(remedy.clone()),
@@ -65,7 +65,7 @@ pub(super) fn open(file: &DataFile) -> io::Result<Option<File>> {
 
 /// A file that cannot be opened.
 pub(super) fn unreadable(file: &DataFile, error: &io::Error) -> Problem {
-    Problem::new(file.shown(), format!("the file cannot be read: {error}"))
+    Problem::new(&file.shown, format!("the file cannot be read: {error}"))
         .hint("the user that runs millpond must be able to read it")
 }
 
@@ -91,7 +91,7 @@ pub(super) fn survey(
     let mut filled = table.filled(&file.name, &names);
     let mut fault = None;
     let mut values = Vec::new();
-    let outcome = read(file.format, &opened, file.slug.as_deref(), &mut |row| {
+    let outcome = read(file.format, &opened, file.row_path.as_deref(), &mut |row| {
         if is_stopped() {
             return Err(Stop);
         }
@@ -124,7 +124,7 @@ pub(super) fn survey(
                     "{key} is the key of the table {table}, and the file has no column of that name"
                 );
                 Survey::Bad(
-                    Problem::new(file.shown(), message)
+                    Problem::new(&file.shown, message)
                         .hint("add the column to the file, or change the key in a migration"),
                 )
             }

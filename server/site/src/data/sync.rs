@@ -16,8 +16,8 @@ use millpond_db::{
 use parking_lot::Mutex;
 
 use super::{
-    FOLDER, Inbox,
-    columns::TargetTable,
+    DataSources, FOLDER, Inbox,
+    columns::{PATH_COLUMN, TargetTable},
     rows::{FileRows, RowsEnd},
     scan::{DataFile, FileStamp, FolderScan, scan},
     survey::{Survey, problem, survey},
@@ -36,7 +36,7 @@ const SETTLED: Duration = Duration::from_millis(250);
 
 /// What is known of the files between two looks.
 pub(super) struct Sync {
-    dir: PathBuf,
+    sources: DataSources,
     database: Database,
     inbox: Arc<Inbox>,
     /// The zone of moments without an offset.
@@ -125,10 +125,15 @@ impl DataFile {
 }
 
 impl Sync {
-    pub(super) fn new(dir: &Path, database: &Database, inbox: Arc<Inbox>, zone: SiteZone) -> Self {
+    pub(super) fn new(
+        sources: DataSources,
+        database: &Database,
+        inbox: Arc<Inbox>,
+        zone: SiteZone,
+    ) -> Self {
         Self {
             zone,
-            dir: dir.to_owned(),
+            sources,
             database: database.clone(),
             inbox,
             known: BTreeMap::new(),
@@ -147,7 +152,7 @@ impl Sync {
     /// others are read once they have not been changed for a while.
     pub(super) fn look(&mut self, closed: &HashSet<PathBuf>) -> LookOutcome {
         let mut outcome = LookOutcome::default();
-        let scan = scan(&self.dir);
+        let scan = scan(&self.sources);
         let is_first = !self.has_looked;
         if self.inbox.take_migrated() {
             self.changes += 1;
@@ -219,7 +224,12 @@ impl Sync {
 
     /// True if there is nothing to do, by what was found at the last look.
     fn is_unchanged(&mut self, scan: &FolderScan) -> bool {
-        if !self.has_looked && !scan.is_there && scan.problems.is_empty() {
+        if !self.has_looked
+            && !scan.is_there
+            && scan.files.is_empty()
+            && scan.problems.is_empty()
+            && self.sources.folders.is_empty()
+        {
             self.has_looked = true;
             return true;
         }
@@ -279,15 +289,13 @@ impl Sync {
         let gone = gone.filter(|known| !scan.files.contains_key(&known.file));
         let before = std::mem::take(&mut self.missing);
         for file in gone.filter(|known| !scan.holds(&known.file)) {
-            if !scan.is_there {
-                faults.push(
-                    Problem::new(
-                        FOLDER,
-                        format!("the folder is gone, and the rows of {} stay", file.file),
-                    )
-                    .hint("restore the folder; to remove the rows, make an empty folder"),
-                );
-                break;
+            if !scan.is_there && !self.sources.is_elsewhere(&file.table) {
+                if faults.is_empty() {
+                    let message = format!("the folder is gone, and the rows of {} stay", file.file);
+                    let hint = "restore the folder; to remove the rows, make an empty folder";
+                    faults.push(Problem::new(FOLDER, message).hint(hint));
+                }
+                continue;
             }
             let since = before.get(&file.file).copied().unwrap_or(now);
             if !is_first && now.since(since) < SETTLED {
@@ -303,7 +311,7 @@ impl Sync {
                 is_news: !is_first,
                 state: FileState::Gone,
             };
-            let shown = Path::new(FOLDER).join(&file.file);
+            let shown = self.sources.shown(&file.file);
             match self.database.apply_file(change) {
                 Ok(FileOutcome::Applied(counts)) => {
                     self.changes += 1;
@@ -341,7 +349,7 @@ impl Sync {
                 Ok(table) => table,
                 Err(error) => {
                     outcome.retry_passing(&error);
-                    let fault = unapplied(&file.shown(), &error);
+                    let fault = unapplied(&file.shown, &error);
                     self.remember(file, String::new(), Some(fault), None);
                     self.retry(file, Retry::EachLook);
                     return false;
@@ -360,7 +368,7 @@ impl Sync {
         }
         let Some(table) = table else {
             let note = Problem::new(
-                file.shown(),
+                &file.shown,
                 format!("there is no table {} yet", file.table),
             )
             .hint(
@@ -370,7 +378,7 @@ impl Sync {
             return false;
         };
         if let Some((message, hint)) = table.fault() {
-            let fault = Problem::new(file.shown(), message).hint(hint);
+            let fault = Problem::new(&file.shown, message).hint(hint);
             self.remember(file, signature, Some(fault), None);
             return false;
         }
@@ -482,7 +490,7 @@ impl Sync {
         let change = self.change(file, hash, !is_first, FileState::Rows(content));
         let result = self.database.apply_file(change);
         let end = end.lock().take();
-        let shown = file.shown();
+        let shown = file.shown.clone();
         match (result, end) {
             (Ok(done), _) => {
                 match done {
@@ -605,7 +613,7 @@ fn unapplied(shown: &Path, error: &Error) -> Problem {
 /// A file whose rows the database refused.
 fn refused(file: &DataFile, error: &Error, end: Option<RowsEnd>) -> Problem {
     if is_passing(error) {
-        return unapplied(&file.shown(), error);
+        return unapplied(&file.shown, error);
     }
     let place = match end {
         Some(RowsEnd::Refused(place)) => place,
@@ -619,6 +627,13 @@ fn refused(file: &DataFile, error: &Error, end: Option<RowsEnd>) -> Problem {
 
 /// Columns of the file for which the table has none.
 fn unknown_columns(file: &DataFile, table: &TargetTable, unknown: &[String]) -> Option<Problem> {
+    // The folders may be the owner's order alone.
+    let is_left_out = |name: &&String| **name == PATH_COLUMN && file.is_nested();
+    let unknown: Vec<String> = unknown
+        .iter()
+        .filter(|name| !is_left_out(name))
+        .cloned()
+        .collect();
     let (first, rest) = unknown.split_first()?;
     let names = match rest {
         [] => format!("column {first}"),
@@ -629,7 +644,7 @@ fn unknown_columns(file: &DataFile, table: &TargetTable, unknown: &[String]) -> 
         table.name
     );
     Some(
-        Problem::new(file.shown(), message).hint(
+        Problem::new(&file.shown, message).hint(
             "`millpond check --fix` writes a migration for it; it is applied at the next start",
         ),
     )

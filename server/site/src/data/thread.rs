@@ -1,17 +1,12 @@
 //! The thread that keeps the tables in step with the files.
 
-use std::{
-    collections::HashSet,
-    path::{Path, PathBuf},
-    sync::Arc,
-    thread::JoinHandle,
-    time::Duration,
-};
+use std::{collections::HashSet, path::PathBuf, sync::Arc, thread::JoinHandle, time::Duration};
 
 use millpond_db::Database;
 use parking_lot::Mutex;
 
 use super::{
+    DataSources,
     inbox::{Inbox, Wake},
     sync::{LookOutcome, SOON, Sync},
 };
@@ -29,9 +24,10 @@ pub(crate) struct DataFiles {
 
 impl DataFiles {
     /// Applies what has changed since the site last ran, and follows the folder from then on.
-    /// A moment without an offset is of the zone. `changed` is called after each look that has changed rows or found other problems.
+    /// A moment without an offset is of the zone. `changed` is called after each look that has
+    /// changed rows or found other problems.
     pub(crate) fn start(
-        dir: &Path,
+        sources: DataSources,
         database: &Database,
         inbox: Arc<Inbox>,
         log: &Arc<Log>,
@@ -40,7 +36,7 @@ impl DataFiles {
     ) -> Result<Self, Problem> {
         let problems = Arc::new(Mutex::new(Vec::new()));
         let mut follower = Follower {
-            sync: Sync::new(dir, database, Arc::clone(&inbox), zone),
+            sync: Sync::new(sources, database, Arc::clone(&inbox), zone),
             inbox: Arc::clone(&inbox),
             log: Arc::clone(log),
             problems: Arc::clone(&problems),

@@ -6,13 +6,14 @@
 //! `service`.
 //!
 //! - `state`: what has changed, what is wrong with the folder, and the failures of requests;
-//! - `report`, `scope`, `excerpt`: what is known of a failure, without secrets;
+//! - `report`, `refusals`, `scope`, `excerpt`: what is known of a failure, without secrets;
 //! - `page`, `inject`: HTML and JSON of it, and the script in the site's own pages;
 //! - `waiting`: a folder that cannot be opened yet.
 
 mod excerpt;
 mod inject;
 mod page;
+mod refusals;
 mod report;
 mod scope;
 mod service;
@@ -20,6 +21,9 @@ mod state;
 mod suggestion;
 mod waiting;
 
+pub(crate) use refusals::{
+    files_of, of_address, of_entry, of_inputs, of_missing, of_parameter, of_refusal, of_step,
+};
 pub(crate) use report::{Report, is_of_visitor, of_form, of_read, of_render};
 pub use service::DevService;
 pub(crate) use state::DevState;

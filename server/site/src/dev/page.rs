@@ -22,7 +22,13 @@ const POLICY: &str = "default-src 'none'; style-src 'self' 'unsafe-inline'; img-
                       form-action 'none'; frame-ancestors 'none'";
 
 /// Fields of the site's own response that hold for the page of its error too.
-const TAKEN: [&str; 4] = ["allow", "cache-status", "retry-after", "set-cookie"];
+const TAKEN: [&str; 5] = [
+    "allow",
+    "cache-status",
+    "retry-after",
+    "set-cookie",
+    "www-authenticate",
+];
 
 /// Bytes of an error that is a sentence.
 const LONGEST_SENTENCE: usize = 4096;

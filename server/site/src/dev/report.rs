@@ -11,7 +11,7 @@ use crate::{
     config::show_time,
     core::Core,
     object::QueryResult,
-    page::{ArgumentSource, Form, Page, PageQuery},
+    page::{ArgumentSource, Form, FormStep, Page, PageQuery},
     session::RESERVED,
     template::{file_of, render_failure, written},
     visitor::Visitor,
@@ -21,6 +21,18 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct Report {
     pub(super) facts: Json,
+    /// Whether the request is refused and the site has no fault: then only a browser that asks for
+    /// a page, and a program that gets a document of its own, are shown it.
+    pub(super) is_refusal: bool,
+}
+
+impl Report {
+    fn of_failure(facts: Json) -> Arc<Self> {
+        Arc::new(Self {
+            facts,
+            is_refusal: false,
+        })
+    }
 }
 
 /// True if an error is a mistake in what the visitor has sent, which the site answers as it is to.
@@ -81,7 +93,7 @@ pub(crate) fn of_render(
         (1, time) => format!("the query took {}", milliseconds(time)).into(),
         (_, time) => format!("the queries took {}", milliseconds(time)).into(),
     };
-    Arc::new(Report { facts })
+    Report::of_failure(facts)
 }
 
 /// The report of a page whose queries failed.
@@ -106,7 +118,10 @@ pub(crate) fn of_read(
             .is_some_and(|failed| std::ptr::eq(failed, query))
             .into();
     }
-    Arc::new(Report { facts })
+    Arc::new(Report {
+        facts,
+        is_refusal: is_of_visitor(error),
+    })
 }
 
 /// The report of a form whose statements failed.
@@ -118,14 +133,34 @@ pub(crate) fn of_form(
     error: &Error,
 ) -> Arc<Report> {
     let sql = error.sql();
-    let failed = form.steps.iter().find(|step| sql == Some(step.query.sql()));
-    let signing = &form.signing;
-    let verified = signing.verify.as_ref().map(|verify| verify.password);
-    let passwords: Vec<usize> = signing.hashes.iter().copied().chain(verified).collect();
+    let has_failed = |step: &&FormStep| sql == Some(step.query.sql());
+    let failed = form.steps.iter().find(has_failed);
+    let mut facts = of_statements(form, values, request);
+    let all = facts["queries"].as_array_mut().into_iter().flatten();
+    for (step, shown) in form.steps.iter().zip(all) {
+        shown["has_failed"] = has_failed(&step).into();
+    }
+    let line = failed.map_or(1, |step| step.line);
+    describe(core, &mut facts, error, Some((&form.file, line)));
+    if let Error::Constraint {
+        kind,
+        violated,
+        sql,
+        ..
+    } = error
+        && let Some(hint) = form.texts.left_out(*kind, violated, sql)
+    {
+        facts["hint"] = hint.into();
+    }
+    Report::of_failure(facts)
+}
+
+/// What all failures of a form have in common.
+pub(super) fn of_statements(form: &Form, values: &[Value], request: &Request<'_>) -> Json {
+    let hidden = passwords(form);
     // A password that was hashed meanwhile is hidden by its place.
-    let is_shown = |at: &usize| !passwords.contains(at);
-    let shown = |at: usize, name: &str| match (is_shown(&at), values.get(at)) {
-        (true, Some(value)) => scope::named(name, value),
+    let shown = |at: usize, name: &str| match (hidden.contains(&at), values.get(at)) {
+        (false, Some(value)) => scope::named(name, value),
         _ => json!({ "name": name, "kind": "hidden", "value": "hidden" }),
     };
     let params = form.params.iter().enumerate();
@@ -141,29 +176,22 @@ pub(crate) fn of_form(
             "name": format!("line {}", step.line),
             "sql": step.query.sql().trim(),
             "params": given.filter(is_of_the_site).collect::<Json>(),
-            "has_failed": sql == Some(step.query.sql()),
         })
     });
-    let mut facts = json!({
+    json!({
         "route": form.route,
         "method": "POST",
         "params": params.map(|(at, param)| shown(at, &param.name)).collect::<Json>(),
         "queries": queries.collect::<Json>(),
         "request": scope::request(request, request.path),
-    });
-    let line = failed.map_or(1, |step| step.line);
-    describe(core, &mut facts, error, Some((&form.file, line)));
-    if let Error::Constraint {
-        kind,
-        violated,
-        sql,
-        ..
-    } = error
-        && let Some(hint) = form.texts.left_out(*kind, violated, sql)
-    {
-        facts["hint"] = hint.into();
-    }
-    Arc::new(Report { facts })
+    })
+}
+
+/// The places of a form's passwords among its values.
+pub(super) fn passwords(form: &Form) -> Vec<usize> {
+    let signing = &form.signing;
+    let verified = signing.verify.as_ref().map(|verify| verify.password);
+    signing.hashes.iter().copied().chain(verified).collect()
 }
 
 /// The facts of an error of which only the sentence for the visitor is known.
@@ -176,7 +204,7 @@ pub(super) fn of_sentence(request: &Request<'_>) -> Json {
 }
 
 /// What all failures of a page have in common.
-fn of_page(page: &Page, values: &[Value], visitor: &Visitor) -> Json {
+pub(super) fn of_page(page: &Page, values: &[Value], visitor: &Visitor) -> Json {
     let request = visitor.request().as_request();
     let claims = visitor.session().into_iter();
     let claims = claims.flat_map(|session| session.claims.iter());
@@ -242,9 +270,13 @@ fn describe(core: &Core, facts: &mut Json, error: &Error, place: Option<(&Path, 
         }
         other => sentence(&other.to_string()),
     };
-    let Some((file, line)) = place else {
-        return;
-    };
+    if let Some((file, line)) = place {
+        point_at(core, facts, file, line);
+    }
+}
+
+/// Shows a line of a file of the site.
+pub(super) fn point_at(core: &Core, facts: &mut Json, file: &Path, line: usize) {
     facts["place"] = json!({ "file": file.display().to_string(), "line": line });
     if let Some(text) = excerpt::source(&core.dir, file) {
         facts["excerpt"] = excerpt::lines(&text, line, &(0..0));
@@ -252,7 +284,7 @@ fn describe(core: &Core, facts: &mut Json, error: &Error, place: Option<(&Path, 
 }
 
 /// A text as a sentence without a full stop, short enough to be read.
-fn sentence(text: &str) -> Json {
+pub(super) fn sentence(text: &str) -> Json {
     let text = scope::short(text.trim_end_matches('.'));
     let mut letters = text.chars();
     match letters.next() {

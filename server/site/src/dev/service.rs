@@ -5,10 +5,14 @@
 //! only if it names this machine and no proxy has left a trace in it. All other requests are
 //! answered as without `--dev`.
 
-use std::{cell::OnceCell, sync::Arc};
+use std::{
+    cell::OnceCell,
+    sync::Arc,
+    task::{Context, Poll},
+};
 
 use bytes::Bytes;
-use millpond_http::{BodyHandling, Reply, Request, Response, Service, Version};
+use millpond_http::{BodyHandling, BodyReceiver, Reply, Request, Response, Service, Version};
 use serde_json::Value as Json;
 
 use super::{
@@ -16,7 +20,7 @@ use super::{
     inject::{tag, with_script},
     page::{self, ErrorFormat},
     report::of_sentence,
-    state::{MARK, WaitEnd},
+    state::{WaitEnd, without_mark},
 };
 use crate::{Sites, SitesService, problem_details::wants_json};
 
@@ -54,7 +58,21 @@ impl DevService {
 impl Service for DevService {
     fn body_begins(&self, request: &Request<'_>) -> BodyHandling {
         let inner = self.inner();
-        inner.map_or(BodyHandling::Whole, |inner| inner.body_begins(request))
+        let Some((inner, (_, state))) = inner.and_then(|inner| Some((inner, inner.dev(request)?)))
+        else {
+            return inner.map_or(BodyHandling::Whole, |inner| inner.body_begins(request));
+        };
+        let shown = is_of_developer(request).then(|| Shown::new(request, state));
+        match inner.body_begins(request) {
+            BodyHandling::Whole => BodyHandling::Whole,
+            BodyHandling::Refused(response) => BodyHandling::Refused(match shown {
+                Some(shown) => shown.response(response),
+                None => without_mark(response),
+            }),
+            BodyHandling::Streamed(receiver) => {
+                BodyHandling::Streamed(Box::new(ShownAnswer { receiver, shown }))
+            }
+        }
     }
 
     fn wants_done(&self) -> bool {
@@ -81,7 +99,7 @@ impl Service for DevService {
             return inner.call(request);
         };
         if !is_own {
-            return if_late(inner.call(request), without_mark);
+            return unless_reusable(inner.call(request), without_mark);
         }
         if let Some(reply) = own_address(request, state) {
             return reply;
@@ -92,7 +110,7 @@ impl Service for DevService {
             return page::of_faults(dir, &problems, true, &shown.token, shown.format).into();
         }
         if shown.request.is_none() {
-            return if_late(inner.call(request), move |response| {
+            return unless_reusable(inner.call(request), move |response| {
                 shown.response(response)
             });
         }
@@ -101,11 +119,11 @@ impl Service for DevService {
             None => &PARTIAL[..1],
         };
         let reply = inner.call(&request.to_owned().without(left_out).as_request());
-        match reply {
-            Reply::Ready(response) => shown.response(response).into(),
-            Reply::Reusable(reply) => shown.response(reply.0).into(),
-            late @ Reply::Later(_) => if_late(late, move |response| shown.response(response)),
-        }
+        let reply = match reply {
+            Reply::Reusable(reply) => reply.0.into(),
+            other => other,
+        };
+        unless_reusable(reply, move |response| shown.response(response))
     }
 }
 
@@ -136,10 +154,14 @@ impl Shown {
     fn response(&self, response: Response) -> Response {
         if let Some(report) = self.state.report_of(&response) {
             // An address for programs answers them as it does without `--dev`.
-            let format = match page::is_problem(&response) && self.request.is_none() {
+            let is_for_program = page::is_problem(&response) && self.request.is_none();
+            let format = match is_for_program {
                 true => ErrorFormat::Json,
                 false => self.format,
             };
+            if report.is_refusal && self.request.is_none() && !is_for_program {
+                return without_mark(response);
+            }
             return page::of_failure(&report.facts, &response, &self.token, format);
         }
         let response = without_mark(response);
@@ -150,6 +172,39 @@ impl Shown {
             (_, Some(script)) => with_script(response, script),
             (_, None) => response,
         }
+    }
+}
+
+/// The receiver of a body, whose answers are shown to the developer.
+struct ShownAnswer {
+    receiver: Box<dyn BodyReceiver>,
+    /// None where another client sends the body.
+    shown: Option<Shown>,
+}
+
+impl BodyReceiver for ShownAnswer {
+    fn limit(&self) -> u64 {
+        self.receiver.limit()
+    }
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        self.receiver.poll_ready(context)
+    }
+
+    fn receive(&mut self, piece: &[u8]) -> Result<(), Response> {
+        let received = self.receiver.receive(piece);
+        received.map_err(|response| match &self.shown {
+            Some(shown) => shown.response(response),
+            None => without_mark(response),
+        })
+    }
+
+    fn finish(self: Box<Self>, request: &Request<'_>) -> Reply {
+        let Self { receiver, shown } = *self;
+        unless_reusable(receiver.finish(request), move |response| match shown {
+            Some(shown) => shown.response(response),
+            None => without_mark(response),
+        })
     }
 }
 
@@ -264,23 +319,14 @@ fn not_ready() -> Response {
         .body("The site is not ready. Please try again in a moment.\n")
 }
 
-/// The reply with its response changed if it is made later. Only then may it be an error with a
-/// report: a response of the store or of a file stays as quick as it is.
-fn if_late(reply: Reply, change: impl FnOnce(Response) -> Response + 'static) -> Reply {
+/// The reply with its response changed, unless the connection may repeat it. Such a response is no
+/// error, so it has no report, and stays as quick as it is.
+fn unless_reusable(reply: Reply, change: impl FnOnce(Response) -> Response + 'static) -> Reply {
     match reply {
+        Reply::Ready(response) => change(response).into(),
         Reply::Later(response) => Reply::later(async move { change(response.await) }),
-        ready => ready,
+        reusable @ Reply::Reusable(_) => reusable,
     }
-}
-
-fn without_mark(response: Response) -> Response {
-    if response.field(MARK).is_none() {
-        return response;
-    }
-    let extra = String::from_utf8_lossy(response.extra()).into_owned();
-    let lines = extra.split_inclusive("\r\n");
-    let lines = lines.filter(|line| !line.starts_with(MARK));
-    response.with_extra(Bytes::from(lines.collect::<String>()))
 }
 
 #[cfg(test)]

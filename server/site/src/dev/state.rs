@@ -16,7 +16,7 @@ const MAX_REPORTS: usize = 32;
 /// server does not notice that a waiting client has gone.
 const MAX_WAITING: u64 = 32;
 /// Marks a response with the number of its report. It never leaves the server.
-pub(super) const MARK: &str = "Millpond-Report";
+const MARK: &str = "Millpond-Report";
 
 /// The state of a folder under development.
 pub(crate) struct DevState {
@@ -117,6 +117,8 @@ impl DevState {
         }
         reports.list.push_back((number, report));
         drop(reports);
+        // A report that is made later knows more.
+        let response = without_mark(response);
         let line = format!("{MARK}: {number}\r\n");
         let extra = [response.extra(), line.as_bytes()].concat();
         response.with_extra(Bytes::from(extra))
@@ -129,6 +131,17 @@ impl DevState {
         let found = reports.list.iter().find(|(other, _)| *other == number);
         found.map(|(_, report)| report.clone())
     }
+}
+
+/// The response as it leaves the server.
+pub(super) fn without_mark(response: Response) -> Response {
+    if response.field(MARK).is_none() {
+        return response;
+    }
+    let extra = String::from_utf8_lossy(response.extra()).into_owned();
+    let lines = extra.split_inclusive("\r\n");
+    let lines = lines.filter(|line| !line.starts_with(MARK));
+    response.with_extra(Bytes::from(lines.collect::<String>()))
 }
 
 impl std::fmt::Debug for DevState {

@@ -232,6 +232,7 @@ mod tests {
             .collect();
         expect_test::expect![[r#"
                   3 March 2026, 14:05
+            en    3 March 2026, 14:05
             en-US March 3, 2026, 2:05 PM
             en-GB 3 March 2026, 14:05
             de    3. März 2026, 14:05

@@ -9,19 +9,25 @@ use minijinja::{
 };
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd, html};
 
-use super::{given, unfit};
+use super::{document, given, unfit, unfit_argument};
 
-/// The HTML of a text. With `html = true` HTML in the text stays as it is. In a page of another
-/// type it is escaped as any other text.
+/// The HTML of a text. With `html = true` HTML in the text stays as it is; with `document = PATH`
+/// the text is a document of the site's. In a page of another type it is escaped as any other text.
 pub(super) fn markdown(state: &State, value: &Value, options: &Kwargs) -> Result<Value, Error> {
     let is_html_allowed: Option<bool> = options.get("html")?;
+    let place: Option<Value> = options.get("document")?;
+    let place = place.as_ref().map(|place| {
+        let text = place.as_str();
+        text.ok_or_else(|| unfit_argument("markdown", "no path is given", "`document = \"path\"`"))
+    });
+    let place = place.transpose()?;
     options.assert_all_used()?;
     let Some(value) = given("markdown", value)? else {
         return Ok(Value::from(""));
     };
     let text = value.as_str().filter(|_| value.kind() == ValueKind::String);
     let text = text.ok_or_else(|| unfit("markdown", value, "a text"))?;
-    let html = render(text, is_html_allowed == Some(true));
+    let html = render(text, is_html_allowed == Some(true), place);
     Ok(match state.auto_escape() {
         AutoEscape::Html => Value::from_safe_string(html),
         _ => Value::from(html),
@@ -32,7 +38,7 @@ pub(super) fn markdown(state: &State, value: &Value, options: &Kwargs) -> Result
 /// short text could have very many.
 const CELLS: usize = 1 << 16;
 
-fn options(text: &str) -> Options {
+pub(super) fn options(text: &str) -> Options {
     let columns = text.lines().map(|line| line.matches('|').count() + 1);
     let cells = columns.max().unwrap_or(0) * text.lines().count();
     match cells > CELLS {
@@ -41,11 +47,14 @@ fn options(text: &str) -> Options {
     }
 }
 
-fn render(text: &str, is_html_allowed: bool) -> String {
-    let parser = Parser::new_ext(text, options(text));
+fn render(text: &str, is_html_allowed: bool, place: Option<&str>) -> String {
+    let mut events: Vec<Event<'_>> = Parser::new_ext(text, options(text)).collect();
+    if let Some(place) = place {
+        document::prepare(&mut events, place);
+    }
     // For each link or image that is open, whether it is left as its text.
     let mut refused = Vec::new();
-    let events = parser.filter_map(|event| match event {
+    let events = events.into_iter().filter_map(|event| match event {
         Event::Html(text) | Event::InlineHtml(text) if !is_html_allowed => Some(Event::Text(text)),
         Event::Start(Tag::HtmlBlock) if !is_html_allowed => Some(Event::Start(Tag::Paragraph)),
         Event::End(TagEnd::HtmlBlock) if !is_html_allowed => Some(Event::End(TagEnd::Paragraph)),
@@ -97,8 +106,8 @@ mod tests {
             "-|".repeat(512),
             "a\n".repeat(511)
         );
-        assert!(render(&table, false).len() < 2 * table.len());
-        assert!(render("a|b\n-|-\n1|2", false).contains("<td>2</td>"));
+        assert!(render(&table, false, None).len() < 2 * table.len());
+        assert!(render("a|b\n-|-\n1|2", false, None).contains("<td>2</td>"));
     }
 
     #[test]
@@ -119,7 +128,7 @@ mod tests {
             "[a][b]\n\n[b]: javascript:alert(1)",
             "[![x](data:image/svg+xml,<svg>)](vbscript:x)",
         ] {
-            let html = render(text, false).to_lowercase();
+            let html = render(text, false, Some("a/b")).to_lowercase();
             let tags: String = html
                 .split('<')
                 .skip(1)
@@ -153,7 +162,7 @@ mod tests {
             ("a <b>c</b>", false, "<p>a &lt;b&gt;c&lt;/b&gt;</p>\n"),
             ("<b>c</b>", false, "<p>&lt;b&gt;c&lt;/b&gt;</p>\n"),
         ] {
-            assert_eq!(render(text, is_html_allowed), expected);
+            assert_eq!(render(text, is_html_allowed, None), expected);
         }
     }
 
@@ -162,8 +171,9 @@ mod tests {
     fn hostile_texts_end() {
         for piece in [
             "[", "![", "> ", "*a_ ", "`a", "<a ", "[a](", "|a", "- ", "&", "\\", "[a]: b\n",
+            "# a\n",
         ] {
-            let html = render(&piece.repeat(200_000 / piece.len()), false);
+            let html = render(&piece.repeat(200_000 / piece.len()), false, Some("a"));
             assert!(html.len() < 40_000_000, "{piece} gave {}", html.len());
         }
     }

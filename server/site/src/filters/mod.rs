@@ -7,6 +7,7 @@
 mod ago;
 mod dates;
 mod decimal;
+mod document;
 mod links;
 #[cfg(test)]
 mod manual;
@@ -23,10 +24,11 @@ use minijinja::{
     value::{Kwargs, Value},
 };
 
-use crate::locale::Formats;
+use crate::locale::{Formats, Locale, tags};
 pub(crate) use ago::with_present_time;
 pub(crate) use moment::Moment;
 pub(crate) use sanitize::{Piece, TagText, Tags};
+pub(crate) use text::slug_of as slug;
 use tolerance::Otherwise;
 pub(crate) use tolerance::{strictly, with_note};
 
@@ -35,15 +37,24 @@ type Register = fn(&mut Environment<'_>, String, Formats);
 
 /// The filters of this folder, in the order of their names.
 #[rustfmt::skip]
-const OWN: [(&str, Register); 15] = [
+const OWN: [(&str, Register); 16] = [
     ("date", |environment, name, formats| {
-        environment.add_filter(name, move |value: Value, format: Option<String>| dates::date(&value, format.as_deref(), formats));
+        environment.add_filter(name, move |value: Value, format: Option<String>, options: Kwargs| {
+            dates::date(&value, format.as_deref(), in_locale("date", &options, formats)?)
+        });
     }),
     ("datetime", |environment, name, formats| {
-        environment.add_filter(name, move |value: Value| dates::datetime(&value, formats));
+        environment.add_filter(name, move |value: Value, options: Kwargs| {
+            dates::datetime(&value, in_locale("datetime", &options, formats)?)
+        });
     }),
-    ("filesize", |environment, name, Formats { locale, .. }| {
-        environment.add_filter(name, move |value: Value| numbers::filesize(&value, locale));
+    ("filesize", |environment, name, formats| {
+        environment.add_filter(name, move |value: Value, options: Kwargs| {
+            numbers::filesize(&value, in_locale("filesize", &options, formats)?.locale)
+        });
+    }),
+    ("headings", |environment, name, _| {
+        environment.add_filter(name, |value: Value| document::headings(&value));
     }),
     ("markdown", |environment, name, _| {
         environment.add_filter(name, |state: &State, value: Value, options: Kwargs| markdown::markdown(state, &value, &options));
@@ -56,8 +67,10 @@ const OWN: [(&str, Register); 15] = [
     ("nl2br", |environment, name, _| {
         environment.add_filter(name, |state: &State, value: Value| text::nl2br(state, &value));
     }),
-    ("number", |environment, name, Formats { locale, .. }| {
-        environment.add_filter(name, move |value: Value, places: Option<usize>| numbers::number(&value, places, locale));
+    ("number", |environment, name, formats| {
+        environment.add_filter(name, move |value: Value, places: Option<usize>, options: Kwargs| {
+            numbers::number(&value, places, in_locale("number", &options, formats)?.locale)
+        });
     }),
     ("pluralize", |environment, name, _| {
         environment.add_filter(name, |value: Value, first: Option<String>, second: Option<String>| {
@@ -77,7 +90,9 @@ const OWN: [(&str, Register); 15] = [
         environment.add_filter(name, |value: Value| sanitize::striptags(&value));
     }),
     ("timeago", |environment, name, formats| {
-        environment.add_filter(name, move |value: Value| ago::timeago(&value, formats));
+        environment.add_filter(name, move |value: Value, options: Kwargs| {
+            ago::timeago(&value, in_locale("timeago", &options, formats)?)
+        });
     }),
     ("truncate", |environment, name, _| {
         environment.add_filter(name, |value: Value, length: Option<usize>, options: Kwargs| text::truncate(&value, length, &options));
@@ -108,6 +123,27 @@ pub(crate) fn register(environment: &mut Environment<'_>, formats: Formats) {
     }
     tolerance::soften(environment);
     operators::register(environment);
+}
+
+/// The formats with the locale that the last argument of a filter names, `locale = "de"`. Null and
+/// an empty text name none.
+fn in_locale(filter: &str, options: &Kwargs, formats: Formats) -> Result<Formats, Error> {
+    let tag: Option<String> = options.get("locale")?;
+    options.assert_all_used()?;
+    let Some(tag) = tag.filter(|tag| !tag.is_empty()) else {
+        return Ok(formats);
+    };
+    let found = Locale::find(&tag).map_err(|near| {
+        let what = format!("`{tag}` is no locale");
+        match near {
+            Some(near) => unfit_argument(filter, &what, &format!("`{near}`, for example")),
+            None => unfit_argument(filter, &what, &format!("one of {}", tags())),
+        }
+    });
+    Ok(Formats {
+        locale: found?,
+        ..formats
+    })
 }
 
 /// The value, if there is one: not none, and not an empty text.

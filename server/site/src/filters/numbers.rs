@@ -7,7 +7,7 @@ use minijinja::{
 
 use super::{
     decimal::{Decimal, Number},
-    given, unfit, unfit_argument,
+    given, in_locale, unfit, unfit_argument,
 };
 use crate::locale::{Currency, CurrencyPlace, Formats, Locale};
 
@@ -49,7 +49,7 @@ pub(super) fn money(
 ) -> Result<String, Error> {
     let decimals: Option<usize> = options.get("decimals")?;
     let is_minor: Option<bool> = options.get("minor")?;
-    options.assert_all_used()?;
+    let formats = in_locale("money", options, formats)?;
     check_decimals("money", decimals)?;
     let currency = match currency {
         Some(code) => Some(Currency::parse(code).ok_or_else(|| {
@@ -210,6 +210,7 @@ mod tests {
             .collect();
         expect_test::expect![[r#"
                   −€1^234.50
+            en    −€1,234.50
             en-US −€1,234.50
             en-GB −€1,234.50
             de    −1.234,50_€

@@ -69,6 +69,11 @@ pub(super) fn slug(value: &Value) -> Result<String, Error> {
         return Ok(String::new());
     };
     let text = text_of(value).ok_or_else(|| unfit("slug", value, "a text"))?;
+    Ok(slug_of(&text))
+}
+
+/// The same of a text.
+pub(crate) fn slug_of(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut is_gap = false;
     for letter in text.chars().flat_map(char::to_lowercase) {
@@ -88,7 +93,7 @@ pub(super) fn slug(value: &Value) -> Result<String, Error> {
             out.push_str(plain);
         }
     }
-    Ok(out)
+    out
 }
 
 /// How a Latin letter with a mark is written without; empty for other letters.

@@ -26,10 +26,11 @@ const fn locale(
 }
 
 /// All locales; the first is the default.
-pub(crate) static LOCALES: [Locale; 14] = {
+pub(crate) static LOCALES: [Locale; 15] = {
     use CurrencyPlace::{After, Before, BeforeWithSpace};
     [
         locale("", (".", THIN, 4), Before, "%-d %B %Y", &ENGLISH),
+        locale("en", (".", ",", 4), Before, "%-d %B %Y", &ENGLISH),
         Locale {
             time: "%-I:%M %p",
             ..locale("en-US", (".", ",", 4), Before, "%B %-d, %Y", &ENGLISH)

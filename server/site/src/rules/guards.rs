@@ -93,7 +93,7 @@ type Map = HashMap<String, Vec<usize>, foldhash::fast::RandomState>;
 
 /// The rules, so that those for a path are found without a look at the others.
 #[derive(Debug)]
-pub(crate) struct Guards {
+pub(crate) struct RequireRules {
     pub(crate) rules: Vec<RequireRule>,
     /// By the first part of the path, in their order.
     by_first_part: Map,
@@ -103,7 +103,7 @@ pub(crate) struct Guards {
     by_other_address: Map,
 }
 
-impl Guards {
+impl RequireRules {
     /// None where there is no rule.
     pub(super) fn compile(rules: &[RequireRule]) -> Option<Self> {
         if rules.is_empty() {
@@ -241,7 +241,7 @@ mod tests {
 
     #[test]
     fn all_rules_for_a_path_hold() {
-        let guards = Guards::compile(&[
+        let guards = RequireRules::compile(&[
             rule("/*", "a", &["/login", "/public/*"], &[]),
             rule("/editor/*", "b", &[], &[]),
             rule("/editor/posts/:id", "c", &[], &[]),
@@ -282,7 +282,7 @@ mod tests {
         ] {
             assert_eq!(at(method, path), expected, "{method} {path}");
         }
-        assert!(Guards::compile(&[]).is_none());
+        assert!(RequireRules::compile(&[]).is_none());
     }
 
     #[test]

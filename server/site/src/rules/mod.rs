@@ -16,7 +16,7 @@ use millpond_http::{Reply, Response, path};
 pub(crate) use check::{WORD, closed_targets, loops, shadowed};
 use fields::ResponseFields;
 pub(crate) use fields::{FieldRule, HIT, check_field};
-pub(crate) use guards::{FolderPattern, Guards, RequireRule};
+pub(crate) use guards::{FolderPattern, RequireRule, RequireRules};
 use index::Index;
 pub(crate) use pattern::{PathPattern, Scope};
 pub(crate) use target::{RuleTarget, VALUE, encode_path, local};
@@ -66,7 +66,7 @@ pub(crate) struct Rules {
     rewrites: Index,
     fields: ResponseFields,
     /// None where every visitor may enter every folder.
-    pub(crate) guards: Option<Guards>,
+    pub(crate) guards: Option<RequireRules>,
 }
 
 impl Rules {
@@ -84,7 +84,7 @@ impl Rules {
             fixed: fixed.collect(),
             rewrites: Index::new(set.rewrites.iter().map(|rule| &rule.from)),
             fields: ResponseFields::new(&set.fields),
-            guards: Guards::compile(&set.requires),
+            guards: RequireRules::compile(&set.requires),
             set: set.clone(),
         })
     }

@@ -413,7 +413,7 @@ mod tests {
         assert!(hint("a integer?").ends_with("-- param: a integer = null"));
         assert_eq!(
             hint("a string"),
-            "one of integer, real, text, boolean, date, time, datetime, email, url, uuid; with `[]` behind it, a list"
+            "one of integer, real, text, boolean, date, time, datetime, month, email, url, uuid, slug; with `[]` behind it, a list"
         );
         assert_eq!(hint("a int"), "did you mean `integer`?");
     }

@@ -87,6 +87,8 @@ pub(crate) enum From {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct SessionLines {
     pub(crate) require: Vec<Require>,
+    /// The line of each.
+    pub(crate) require_lines: Vec<DirectiveLine>,
     /// The claims of `-- vary:`.
     pub(crate) vary: Vec<String>,
     pub(crate) verify: Option<VerifyLine>,
@@ -134,7 +136,10 @@ impl SessionLines {
         queries: usize,
     ) -> Result<(), Fault> {
         match word {
-            "require" => self.require.push(require(rest)?),
+            "require" => {
+                self.require.push(require(rest)?);
+                self.require_lines.push(line);
+            }
             "verify" => {
                 let verify = verify(rest, line, queries)?;
                 if self.verify.replace(verify).is_some() {
@@ -234,18 +239,6 @@ fn require(rest: &str) -> Result<Require, Fault> {
         ("else", path) => Some(own_path(path)?),
         _ => return Err(superfluous(rest)),
     };
-    if let Some(path) = &otherwise
-        && path
-            .split(':')
-            .skip(1)
-            .any(|after| after.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_'))
-    {
-        return Err(fault(
-            path,
-            "no parameter is filled in here",
-            "the wanted address is added as `next=` by itself",
-        ));
-    }
     Ok(Require {
         condition,
         otherwise,

@@ -35,7 +35,7 @@ pub(crate) use condition::Condition;
 pub(crate) use flash::{Flash, FlashError};
 pub(crate) use keys::{FILE as KEY_FILE, SHORTEST as SHORTEST_KEY};
 pub(crate) use lines::{ClaimLine, DirectiveLine, From, SessionLines, VerifyLine, WORDS, is_path};
-pub(crate) use needs::{Gate, Needs, Require, gate};
+pub(crate) use needs::{Gate, Require, SessionRequirements, gate};
 pub(crate) use passwords::{
     LONGEST as LONGEST_PASSWORD, PasswordRefusal, Passwords, SHORTEST as SHORTEST_PASSWORD,
 };

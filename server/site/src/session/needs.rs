@@ -8,13 +8,14 @@ use super::{ClaimUse, Claims, Condition, Session};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Require {
     pub(crate) condition: Condition,
-    /// The path of this site where a visitor without the claim is led.
+    /// The path of this site where a visitor without the claim is led. In that of a `-- require:`
+    /// line `:name` stands for a part of the page's path.
     pub(crate) otherwise: Option<String>,
 }
 
 /// All requirements of a page or a form.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Needs {
+pub(crate) struct SessionRequirements {
     pub(crate) require: Vec<Require>,
     /// The claims that queries are given, and those of `-- vary:`.
     pub(crate) claims: Vec<ClaimUse>,
@@ -30,7 +31,7 @@ pub(crate) enum Gate<'n> {
     Closed,
 }
 
-impl Needs {
+impl SessionRequirements {
     /// Whether every visitor is the same to it.
     pub(crate) fn is_none(&self) -> bool {
         self.require.is_empty() && self.claims.is_empty()
@@ -65,8 +66,8 @@ impl Needs {
             .map(move |used| used.value(session.map_or(&nobody, |session| &session.claims)))
     }
 
-    /// The place of a claim as a kind of value among [`Needs::values`]; it is added if it is not
-    /// there.
+    /// The place of a claim as a kind of value among [`SessionRequirements::values`]; it is added
+    /// if it is not there.
     pub(crate) fn place_of(&mut self, used: ClaimUse) -> usize {
         let found = self.claims.iter().position(|other| *other == used);
         found.unwrap_or_else(|| {
@@ -122,7 +123,7 @@ mod tests {
                 ..Session::default()
             }
         };
-        let needs = |require: Vec<Require>| Needs {
+        let needs = |require: Vec<Require>| SessionRequirements {
             require,
             claims: Vec::new(),
         };
@@ -154,7 +155,7 @@ mod tests {
 
     #[test]
     fn a_claim_of_another_kind_is_nothing_to_a_query_and_still_itself_in_the_key() {
-        let needs = Needs {
+        let needs = SessionRequirements {
             require: Vec::new(),
             claims: vec![ClaimUse {
                 name: "admin".to_owned(),

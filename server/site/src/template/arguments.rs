@@ -36,6 +36,7 @@ const FILTERS: &[(SampleValue, &[&str])] = &[
         SampleValue::Text,
         &[
             "capitalize",
+            "headings",
             "indent",
             "lower",
             "markdown",

@@ -3,7 +3,7 @@
 
 use minijinja::{
     Value,
-    machinery::ast::{BinOp, BinOpKind, CallArg, Expr, Filter, UnaryOpKind},
+    machinery::ast::{BinOp, BinOpKind, CallArg, Expr, Filter, Test, UnaryOpKind},
 };
 
 use super::{
@@ -44,6 +44,7 @@ impl Walk<'_> {
                 }
             }
             Expr::Filter(filter) => self.constant_default(filter, depth),
+            Expr::Test(test) => self.constant_defined(test),
             _ => None,
         }
     }
@@ -87,6 +88,28 @@ impl Walk<'_> {
             }
             _ => None,
         }
+    }
+
+    /// `menu is defined`, where the page gives `menu` for certain, or nothing gives it.
+    fn constant_defined(&self, test: &Test<'_>) -> Option<Value> {
+        let wanted = match test.name {
+            "defined" => true,
+            "undefined" => false,
+            _ => return None,
+        };
+        let Expr::Var(var) = &test.expr else {
+            return None;
+        };
+        let is_defined = match self.scope.find(var.id) {
+            // What stands below in a loop or beside a macro may set the name before this is asked
+            // again.
+            None if self.scope.may_be_set_later() => return None,
+            None => false,
+            Some(known) if known.is_undefined() => false,
+            Some(known) if known.lack.is_none() && !matches!(known.shape, Shape::Any) => true,
+            Some(_) => return None,
+        };
+        Some(Value::from(is_defined == wanted))
     }
 
     /// `menu | default(false)`, where the page sets `menu` or nothing gives it.

@@ -85,8 +85,14 @@ impl<'t> Walk<'t> {
     /// What was probably meant by a name that nothing gives, or what there is.
     fn unknown_hint(&self, name: &str) -> String {
         if matches!(name, FORM | ERRORS) && !self.scope.is_of_error() {
+            let shared = match self.file == self.page {
+                true => String::new(),
+                false => format!(
+                    "; in a template of several pages, write {{% if {name} is defined and {name}.NAME is defined %}}…{{% endif %}} around what shows a value of it"
+                ),
+            };
             return format!(
-                "`{name}` is there if a form leads back to this page: in its .post.sql, -- invalid: /path"
+                "`{name}` is there if a form leads back to this page: in its .post.sql, -- invalid: /path{shared}"
             );
         }
         let names = self.scope.names();

@@ -1,13 +1,13 @@
 //! What filters make of shapes, and the columns that their arguments name.
 
-use std::rc::Rc;
+use std::{collections::BTreeMap, rc::Rc};
 
 use minijinja::machinery::ast::{CallArg, Expr, Filter};
 
 use super::{
     facts::{argument, path},
     members::column,
-    shape::{Known, MapKind, Shape},
+    shape::{Known, MapKind, Members, Shape},
     syntax::constant_text,
     walk::Walk,
 };
@@ -23,6 +23,15 @@ const SAME_ITEMS: &[&str] = &[
     "selectattr",
     "rejectattr",
 ];
+
+/// An item of what `headings` gives.
+fn heading() -> Known {
+    let fields = ["level", "id", "text"].map(|name| (name.to_owned(), Known::scalar()));
+    Known::new(Shape::Members(Rc::new(Members {
+        of: MapKind::Literal,
+        fields: BTreeMap::from(fields),
+    })))
+}
 
 impl<'t> Walk<'t> {
     pub(super) fn filter(&mut self, filter: &'t Filter<'t>) -> Known {
@@ -60,6 +69,7 @@ impl<'t> Walk<'t> {
                 Shape::List(item) => list_of(Known::new(Shape::Group(item.clone()))),
                 _ => Known::any(),
             },
+            "headings" => list_of(heading()),
             "batch" | "slice" => match &base.shape {
                 Shape::List(_) if filter.args.len() == 1 => list_of(Known::new(base.shape.clone())),
                 _ => list_of(list_of(Known::any())),

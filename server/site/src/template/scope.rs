@@ -152,6 +152,13 @@ impl Scope {
         !self.roots.contains_key("request")
     }
 
+    /// Whether this point is reached several times, with other names each time: in a loop or a
+    /// macro.
+    pub(super) fn may_be_set_later(&self) -> bool {
+        let mut frames = self.frames.iter();
+        frames.any(|frame| frame.is_loop || frame.enclosed.is_some())
+    }
+
     /// Whether a name is what the page gives, and nothing that a template has set.
     pub(super) fn is_root(&self, name: &str) -> bool {
         let is_set = self.frames.iter().any(|frame| {

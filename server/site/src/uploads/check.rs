@@ -8,6 +8,8 @@ use rustix::fs::{Access, access};
 use crate::{
     Problem,
     compile::Pages,
+    filters::{Piece, TagText, Tags},
+    markup::{attribute, without_comments},
     script::FilePlace,
     template::{self, file_of},
 };
@@ -18,22 +20,43 @@ pub(crate) fn notes(dir: &Path, pages: &Pages) -> Vec<Problem> {
     let forms = pages.endpoints.iter().flat_map(|endpoint| &endpoint.forms);
     for form in forms {
         for field in &form.uploads {
-            if let FilePlace::Folder(folder) = &field.line.place
-                && let Some((message, hint)) = unwritable(dir, folder)
-            {
+            let FilePlace::Folder(folder) = &field.line.place else {
+                continue;
+            };
+            if let Some(hidden) = hidden(pages, folder) {
+                notes.push(
+                    Problem {
+                        file: form.file.clone(),
+                        ..hidden
+                    }
+                    .at(field.line.line, 1),
+                );
+            }
+            if let Some((message, hint)) = unwritable(dir, folder) {
                 let problem = Problem::new(&form.file, message).at(field.line.line, 1);
                 notes.push(problem.hint(hint));
             }
         }
     }
     for (name, source) in template::sources(&pages.environment) {
-        for at in forms_without_encoding(&source) {
-            let message = "this form has a file, and sends only the file's name";
-            let problem = Problem::new(file_of(&name), message).at_offset(&source, at);
-            notes.push(problem.hint("add enctype=\"multipart/form-data\" to its <form …>"));
+        let text = without_comments(&source);
+        for (at, message, hint) in file_forms(&text) {
+            let problem = Problem::new(file_of(&name), message).at_offset(&text, at);
+            notes.push(problem.hint(hint));
         }
     }
     notes
+}
+
+/// The page that answers in the place of the files of a folder.
+fn hidden(pages: &Pages, folder: &str) -> Option<Problem> {
+    let path = format!("/{folder}/file.png");
+    let found = pages.router.find(&path)?;
+    let page = &pages.endpoints[found.page].pattern;
+    let message = format!("no file in `{folder}` answers: the page {page} comes first");
+    Some(Problem::new("", message).hint(
+        "say which values the page takes, for example: -- param: lang text in (en, de); or name another folder",
+    ))
 }
 
 /// Why a folder cannot be made or written, and what to do.
@@ -59,22 +82,52 @@ fn unwritable(dir: &Path, folder: &str) -> Option<(String, &'static str)> {
     ))
 }
 
-/// Where forms begin that have a field for a file and do not say how to send it. What a template
-/// puts into the tag is not known.
-fn forms_without_encoding(source: &str) -> Vec<usize> {
-    let lower = source.to_ascii_lowercase();
-    let begins = lower.match_indices("<form");
-    let found = begins.filter(|(at, _)| {
-        let rest = &lower[*at..];
-        let rest = &rest[..rest.find("</form").unwrap_or(rest.len())];
-        let Some((tag, inside)) = rest.split_once('>') else {
-            return false;
-        };
-        let has_file = ["type=\"file\"", "type='file'", "type=file"];
-        let has_file = has_file.iter().any(|field| inside.contains(field));
-        has_file && !tag.contains("multipart/form-data") && !tag.contains('{')
-    });
-    found.map(|(at, _)| at).collect()
+/// A place, a message and a hint.
+type FormRemark = (usize, &'static str, &'static str);
+
+/// Forms that have a field for a file and do not send it. What a template puts into the tag besides
+/// the values of attributes is not known.
+fn file_forms(text: &str) -> Vec<FormRemark> {
+    let mut remarks = Vec::new();
+    let mut open: Option<FormRemark> = None;
+    for piece in Tags::with_fields(text) {
+        match piece {
+            Piece::Start(tag) if tag.name == "form" => {
+                let at = tag.written.as_ptr() as usize - text.as_ptr() as usize;
+                open = wrong_with(&tag).map(|(message, hint)| (at - 1, message, hint));
+            }
+            Piece::End(name) if name == "form" => open = None,
+            Piece::Start(tag) if tag.name == "input" => {
+                let kind = attribute(&tag, "type").unwrap_or_default();
+                if kind.trim().eq_ignore_ascii_case("file") {
+                    remarks.extend(open.take());
+                }
+            }
+            _ => {}
+        }
+    }
+    remarks
+}
+
+/// Why a form would not send a file.
+fn wrong_with(form: &TagText<'_>) -> Option<(&'static str, &'static str)> {
+    let mut names = form.attributes.iter().map(|(name, _)| name);
+    let method = attribute(form, "method").unwrap_or_default().trim();
+    let encoding = attribute(form, "enctype").unwrap_or_default().trim();
+    if names.any(|name| name.contains(['{', '%'])) || encoding.contains('{') {
+        return None;
+    }
+    if !encoding.eq_ignore_ascii_case("multipart/form-data") {
+        return Some((
+            "this form has a file, and sends only the file's name",
+            "add enctype=\"multipart/form-data\" to its <form …>",
+        ));
+    }
+    let is_post = method.contains('{') || method.eq_ignore_ascii_case("post");
+    (!is_post).then_some((
+        "this form has a file, and is sent with GET, which has no place for it",
+        "write <form method=\"post\" …>",
+    ))
 }
 
 #[cfg(test)]
@@ -90,14 +143,23 @@ mod tests {
             ),
             ("x<FORM>\n<input name=a TYPE=\"file\">", &[1]),
             (
-                "<form enctype='multipart/form-data'><input type='file'></form>",
+                "<form method=post enctype='multipart/form-data'><input type='file'></form>",
                 &[],
             ),
             ("<form {{ attributes }}><input type=file></form>", &[]),
             ("<form><input type=text></form><input type=file>", &[]),
             ("<form", &[]),
+            (
+                "<form method=post action='/a/{{ b > c }}'><input type=file name=a></form>",
+                &[0],
+            ),
+            (
+                "<form action='{{ here }}' enctype=multipart/form-data><input type=file></form>",
+                &[0],
+            ),
         ] {
-            assert_eq!(forms_without_encoding(source), expected, "{source}");
+            let found: Vec<usize> = file_forms(source).iter().map(|(at, ..)| *at).collect();
+            assert_eq!(found, expected, "{source}");
         }
     }
 }

@@ -59,7 +59,7 @@ mod tests {
         assert!(!drain.is_begun() && drain.ended(|| at(1000)).is_none());
         drain.begin(&UploadRefusal::new(415, "first"), at(10), time);
         drain.begin(&UploadRefusal::new(413, "second"), at(30), time);
-        assert!(drain.is_begun() && drain.clone().ended(|| at(40)).is_none());
+        assert!(drain.is_begun() && drain.ended(|| at(40)).is_none());
         assert_eq!(drain.ended(|| at(41)).unwrap().sentence, "first");
     }
 }

@@ -32,6 +32,8 @@ pub(super) struct Tree {
     /// Without symbolic links.
     root: PathBuf,
     identity: Identity,
+    /// Folders of data elsewhere: as they are named, and what that led to.
+    elsewhere: Vec<(PathBuf, Option<Identity>)>,
     /// Whether files outside that links lead to are watched.
     outside_files: bool,
 }
@@ -49,6 +51,9 @@ impl Tree {
             |error: std::io::Error| Problem::new(dir, format!("cannot be watched: {error}"));
         let root = dir.canonicalize().map_err(unreadable)?;
         let identity = identity(&root).map_err(unreadable)?;
+        let elsewhere = data.elsewhere().into_iter();
+        let elsewhere = elsewhere.map(|named| (named.clone(), self::identity(&named).ok()));
+        let elsewhere = elsewhere.collect();
         let relative_to = root.clone();
         let handler = move |event: notify::Result<notify::Event>| {
             let is_of_data = event
@@ -64,22 +69,29 @@ impl Tree {
             watcher,
             root,
             identity,
+            elsewhere,
             outside_files,
         };
         tree.grow()?;
         Ok(tree)
     }
 
-    /// Whether `dir` leads to this very folder.
+    /// Whether `dir` leads to this very folder, and the names of folders elsewhere to those that
+    /// are watched.
     pub(super) fn is_of(&self, dir: &Path) -> bool {
+        let is_same = |(path, known): &(PathBuf, Option<Identity>)| identity(path).ok() == *known;
         identity(dir).is_ok_and(|identity| identity == self.identity)
+            && self.elsewhere.iter().all(is_same)
     }
 
     /// Watches all folders; watched folders stay watched. Each folder is watched before it is
     /// listed, so a later entry makes an event.
     pub(super) fn grow(&mut self) -> Result<(), Problem> {
         let mut seen = HashSet::new();
-        let mut folders = vec![self.root.clone()];
+        let elsewhere = self.elsewhere.iter();
+        let elsewhere = elsewhere.filter_map(|(named, _)| named.canonicalize().ok());
+        let mut folders: Vec<PathBuf> = elsewhere.collect();
+        folders.push(self.root.clone());
         while let Some(folder) = folders.pop() {
             // A folder that links lead to twice is watched under the name found first.
             let Ok(identity) = identity(&folder) else {

@@ -283,3 +283,30 @@ fn check_says_which_fault_no_visitor_sees() {
         assert!(is_right, "{page}: {notes:?}");
     }
 }
+
+/// Names and addresses that are right, though they are like others or have parts that are unknown.
+#[test]
+fn what_may_be_meant_is_not_noted() {
+    let said = notes(&[
+        (
+            "pages/index.sql",
+            "-- param: tag text = ''\n-- param: search text = ''\n-- name: a :many\nselect id from article where :tag || :search = '';\n",
+        ),
+        (
+            "pages/index.html",
+            "{{ a }}{% if request.query.seach is defined %}{% endif %}<a href='/?tab=info'><a href='/?seach=1'>",
+        ),
+        ("pages/docs/[a]/[b].html", "{{ params.a }}{{ params.b }}"),
+        (
+            "pages/docs/[a]/[b]/rate.post.sql",
+            "-- name: a :exec\ndelete from comment where id = 0;\n-- redirect: /?tab=info\n",
+        ),
+        (
+            "pages/links.html",
+            "<a href='/docs/{{ request.path }}'><form method=post action='/docs/{{ request.path }}/rate'></form>\n\
+             <!-- <form method=post action=/gone></form> --><template><form action=/gone></form></template>\
+             <script>let html = '<form action=/gone>';</script><form hx-post=/gone></form>",
+        ),
+    ]);
+    assert!(said.is_empty(), "{said:?}");
+}

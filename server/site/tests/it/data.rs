@@ -1,6 +1,11 @@
 //! Files as tables, on both databases.
 
-use std::{fmt::Write as _, fs, io::Write as _, path::PathBuf};
+use std::{
+    fmt::Write as _,
+    fs,
+    io::Write as _,
+    path::{Path, PathBuf},
+};
 
 use crate::{
     both::{Housed, Kind, on_both},
@@ -13,6 +18,8 @@ on_both!(
     a_file_is_never_half_in_its_table,
     a_broken_file_keeps_its_rows_until_it_is_mended,
     a_folder_is_a_table_of_all_its_files,
+    the_folders_in_a_folder_are_of_its_table,
+    a_folder_elsewhere_is_a_table,
     rows_without_a_key_keep_their_identity,
     columns_of_the_owner_keep_their_values,
     a_file_that_is_replaced_a_thousand_times_ends_as_the_last,
@@ -279,6 +286,118 @@ fn a_folder_is_a_table_of_all_its_files(kind: Kind) {
     site.until("all are gone", || {
         site.text("select count(*) || '' from post") == "0"
     });
+}
+
+const DOCS: &str = "create table post (folder text not null, slug text not null, title text, body text, _file text not null, primary key (folder, slug));
+create index post_by_file on post (_file);";
+
+/// A site with documents in folders, which are in `folder` if one is given, else in `data/`.
+fn docs(kind: Kind, folder: Option<&Path>) -> Housed {
+    let elsewhere = folder.map_or_else(String::new, |folder| {
+        let folder = folder.display();
+        format!("[[data]]\ntable = \"post\"\nfolder = \"{folder}\"\nendings = [\"md\"]\n")
+    });
+    let settings = format!("{}{elsewhere}", SETTINGS.1);
+    let mut files = vec![
+        (SETTINGS.0, &*settings),
+        MARKS[0],
+        MARKS[1],
+        ("migrations/0002_data_post.sql", DOCS),
+        ("migrations/0003_publish.postgres.sql", POSTS_PUBLISH),
+        ("migrations/0003_publish.sqlite.sql", "select 1;"),
+        (
+            "pages/docs/[folder]/[slug].sql",
+            "-- name: doc :one?\nselect title, body from post where slug = :slug and folder = :folder;\n",
+        ),
+        (
+            "pages/docs/[folder]/[slug].html",
+            "{% if doc %}{{ doc.title }}: {{ doc.body }}{% else %}none{% endif %}",
+        ),
+        (
+            "pages/top.sql",
+            "-- name: docs :many\nselect slug from post where folder = '' order by slug;\n",
+        ),
+        (
+            "pages/top.html",
+            "{% for doc in docs %}{{ doc.slug }};{% endfor %}",
+        ),
+    ];
+    if folder.is_none() {
+        files.extend([
+            ("data/post/top.md", "x"),
+            ("data/post/a/one.md", "# One\n\nText"),
+            ("data/post/a/two.md", "# Two\n\nText"),
+            ("data/post/b/one.md", "# Other\n\nText"),
+        ]);
+    }
+    Housed::new(kind, &files)
+}
+
+fn the_folders_in_a_folder_are_of_its_table(kind: Kind) {
+    let site = docs(kind, None);
+    assert_eq!(site.get("/top").body, "top;");
+    assert_eq!(site.get("/docs/a/one").body, "One: Text");
+    assert_eq!(site.get("/docs/b/one").body, "Other: Text");
+    first_rows_have_passed(&site);
+    site.until("they are kept", || {
+        let is_hit = |target| site.get(target).cache() == "hit";
+        is_hit("/docs/a/two") && is_hit("/docs/b/one")
+    });
+    fs::write(path(&site, "post/b/one.md"), "# Another\n\nText").unwrap();
+    site.until("one is another", || {
+        assert_eq!(site.get("/docs/a/two").cache(), "hit");
+        site.get("/docs/b/one").body == "Another: Text"
+    });
+    // A new folder is followed, and what is in it when it comes is there.
+    fs::create_dir(path(&site, ".c")).unwrap();
+    fs::write(path(&site, ".c/one.md"), "# Third\n\nText").unwrap();
+    fs::rename(path(&site, ".c"), path(&site, "post/c")).unwrap();
+    shows(&site, "/docs/c/one", "Third: Text");
+    fs::write(path(&site, "post/c/two.md"), "# Fourth\n\nText").unwrap();
+    shows(&site, "/docs/c/two", "Fourth: Text");
+    // What takes the place of a folder is a link, which is not followed: the rows stay.
+    fs::rename(path(&site, "post/c"), path(&site, ".c")).unwrap();
+    shows(&site, "/docs/c/two", "none");
+    fs::rename(path(&site, "post/b"), path(&site, ".b")).unwrap();
+    std::os::unix::fs::symlink("a", path(&site, "post/b")).unwrap();
+    fs::write(path(&site, "post/a/one.md"), "# New\n\nText").unwrap();
+    shows(&site, "/docs/a/one", "New: Text");
+    assert_eq!(site.get("/docs/b/one").body, "Another: Text");
+}
+
+fn a_folder_elsewhere_is_a_table(kind: Kind) {
+    let elsewhere = lab_testkit::fast_dir();
+    let folder = elsewhere.path().join("docs");
+    fs::create_dir_all(folder.join("a")).unwrap();
+    fs::write(folder.join("a/one.md"), "# One\n\nText").unwrap();
+    fs::write(folder.join("top.md"), "Top").unwrap();
+    fs::write(folder.join("picture.png"), "no table").unwrap();
+    let site = docs(kind, Some(&folder));
+    assert_eq!(site.get("/docs/a/one").body, "One: Text");
+    assert_eq!(site.get("/top").body, "top;");
+    first_rows_have_passed(&site);
+    site.until("it is kept", || site.get("/docs/a/one").cache() == "hit");
+    fs::write(folder.join("a/two.md"), "# Two\n\nText").unwrap();
+    site.until("another is there", || {
+        assert_eq!(site.get("/docs/a/one").cache(), "hit");
+        site.get("/docs/a/two").body == "Two: Text"
+    });
+    fs::create_dir(folder.join("b")).unwrap();
+    fs::write(folder.join("b/three.md"), "# Three\n\nText").unwrap();
+    shows(&site, "/docs/b/three", "Three: Text");
+    fs::remove_file(folder.join("a/two.md")).unwrap();
+    shows(&site, "/docs/a/two", "none");
+    // Without the folder its rows stay, and another one in its place is followed.
+    fs::rename(&folder, elsewhere.path().join("away")).unwrap();
+    fs::create_dir_all(elsewhere.path().join("new/a")).unwrap();
+    let new = elsewhere.path().join("new/a/one.md");
+    fs::write(&new, "# Next\n\nText").unwrap();
+    assert_eq!(site.get("/docs/a/one").body, "One: Text");
+    fs::rename(elsewhere.path().join("new"), &folder).unwrap();
+    shows(&site, "/docs/a/one", "Next: Text");
+    shows(&site, "/docs/b/three", "none");
+    fs::write(folder.join("a/one.md"), "# Last\n\nText").unwrap();
+    shows(&site, "/docs/a/one", "Last: Text");
 }
 
 fn rows_without_a_key_keep_their_identity(kind: Kind) {

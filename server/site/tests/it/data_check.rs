@@ -110,6 +110,7 @@ fn what_cannot_be_a_table_is_said_with_its_remedy() {
     )
     .unwrap();
     std::os::unix::fs::symlink(outside.path(), dir.path().join("data/folder")).unwrap();
+    std::os::unix::fs::symlink("deep", dir.path().join("data/posts/link")).unwrap();
     let said = found(dir.path());
     for expected in [
         "data/2026 rates.csv: a table's name has lower-case letters, digits and _, and begins with a letter\n  hint: rename it to c2026_rates.csv",
@@ -117,12 +118,12 @@ fn what_cannot_be_a_table_is_said_with_its_remedy() {
         "data/_millpond_x.csv: names that begin with _ are the server's\n  hint: rename it to millpond_x.csv",
         "data/sqlite_master.csv: names that begin with sqlite_",
         "data/article.csv: there is a table article that is not made for files: it has no column _file",
-        "data/menu.yaml: menu.json and menu.yaml are all the table menu",
+        "data/menu.yaml: data/menu.json and data/menu.yaml are all the table menu",
         "data/read.txt: this kind of file is no table",
-        "data/posts/deep: a folder within the folder of a table is not read",
+        "data/posts/link: a link to a folder is not followed within the folder of a table",
         "data/broken.json:2:8: expected value",
-        "data/secret.csv: the link leads out of the folder data",
-        "data/folder: the link leads out of the folder data",
+        "data/secret.csv: the link leads out of the folder of the data",
+        "data/folder: the link leads out of the folder of the data",
     ] {
         assert!(said.contains(expected), "{expected} is not in:\n{said}");
     }
@@ -144,6 +145,12 @@ fn values_that_do_not_fit_the_table_are_errors_of_the_check() {
             "create table rates (id integer primary key, rate real, _file text not null);",
         ),
         ("data/rates.csv", "id,rate\n1,1.5\n2,n/a\n"),
+        (
+            "migrations/0003_data_posts.sql",
+            "create table posts (slug text primary key, draft integer, body text, _file text not null);",
+        ),
+        ("data/posts/broken.md", "---\ndraft\n---\n"),
+        ("data/posts/unfit.md", "---\ndraft: yes\n---\n"),
     ]);
     let said = found(dir.path());
     assert!(
@@ -152,6 +159,10 @@ fn values_that_do_not_fit_the_table_are_errors_of_the_check() {
         ),
         "{said}"
     );
+    // A broken file does not hide what is wrong with the others.
+    assert!(said.contains("data/posts/broken.md:"), "{said}");
+    let unfit = "data/posts/unfit.md:1:1: draft is \"yes\", not an integer, true or false";
+    assert!(said.contains(unfit), "{said}");
     let config = Config::read(dir.path()).unwrap();
     let site = Site::open(dir.path(), &config, SiteOptions::default()).unwrap();
     site.stop();

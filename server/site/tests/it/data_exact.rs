@@ -193,7 +193,8 @@ fn postgresql_cuts_and_rounds_no_value() {
     }
     // As it is written, also where the type finds both equal.
     fs::write(path(&site, "t.csv"), "id,c\n1,1.5\n").unwrap();
-    holds(&site, "select c::text from t", "1.50");
+    let number = "select coalesce(max(c::text), '') from t";
+    holds(&site, number, "1.50");
 }
 
 #[test]
@@ -240,7 +241,7 @@ fn a_file_that_is_being_written_at_the_start_is_applied_when_its_writer_is_done(
             .unwrap()
     };
     assert_eq!(count(&site), 0);
-    write!(file, "2\n").unwrap();
+    writeln!(file, "2").unwrap();
     drop(file);
     site.until("both rows are there", || count(&site) == 2);
 }

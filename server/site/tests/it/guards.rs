@@ -440,3 +440,59 @@ fn an_explanation_names_the_rules() {
     );
     assert!(explain("/public", "role=reader").is_null());
 }
+
+#[test]
+fn else_of_a_requirement_takes_parts_of_the_path() {
+    let pages = [
+        (
+            "pages/[lang]/account.sql",
+            "-- require: claims.user else /:lang/enter?of=:lang\n-- name: n :one\nselect :lang as n;\n",
+        ),
+        ("pages/[lang]/account.html", "{{ n.n }}"),
+        (
+            "pages/[lang]/account.post.sql",
+            "-- require: claims.user else /:lang/enter\n-- redirect: /:lang/account\n",
+        ),
+        ("pages/[lang]/enter.html", "enter"),
+    ];
+    let site = TestSite::new(&[SITE, &pages].concat());
+    let led = |target: &str| told_owned(&site.get(target));
+    for (target, expected) in [
+        ("/de/account", "/de/enter?of=de&next=%2Fde%2Faccount"),
+        ("/en/account", "/en/enter?of=en&next=%2Fen%2Faccount"),
+        (
+            "/a%3Fb/account",
+            "/a%3Fb/enter?of=a%3Fb&next=%2Fa%253Fb%2Faccount",
+        ),
+    ] {
+        // Twice: nothing of it is kept.
+        for _ in 0..2 {
+            assert_eq!(led(target), (303, expected.to_owned()));
+        }
+    }
+    assert_eq!(
+        told_owned(&site.post("/fr/account", "")),
+        (303, "/fr/enter".to_owned())
+    );
+    register(&site, "ann", 1, "reader");
+    let ann = crate::sessions::cookie(&crate::sessions::login(&site, "ann", "pass+of+ann"));
+    assert_eq!(get(&site, "/de/account", &ann).body, "de");
+
+    let unknown = problems(&[
+        (
+            "pages/[lang]/a.sql",
+            "-- require: claims.user else /:lnag/enter\n",
+        ),
+        ("pages/[lang]/a.html", "a"),
+    ]);
+    assert!(
+        unknown.contains("`:lnag`, which is no part of this file's path"),
+        "{unknown}"
+    );
+    assert!(unknown.contains("did you mean `:lang`?"), "{unknown}");
+    assert!(unknown.contains("pages/[lang]/a.sql:1:"), "{unknown}");
+}
+
+fn told_owned(answer: &Answer) -> (u16, String) {
+    (answer.status, answer.field("location").to_owned())
+}

@@ -6,6 +6,7 @@
 )]
 
 mod accounts;
+mod addressbook;
 mod addresses;
 mod ahead;
 mod ahead_postgres;
@@ -13,6 +14,7 @@ mod api;
 mod articles;
 mod both;
 mod bytes;
+mod check_faults;
 mod check_notes;
 mod data;
 mod data_check;

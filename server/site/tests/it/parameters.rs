@@ -492,3 +492,39 @@ fn a_declared_type_stands_where_the_database_finds_none(kind: Kind) {
     assert_eq!(site.post("/add", "").status, 303);
     assert!(site.get("/list").body.contains("Seven"));
 }
+
+#[test]
+fn a_month_and_a_slug_are_types() {
+    let site = TestSite::new(&[
+        (
+            "pages/programme.sql",
+            "-- param: month month from 2026-01 = 2026-03\n-- param: slug slug = ''\n",
+        ),
+        (
+            "pages/programme.html",
+            "{{ params.month }} {{ params.slug }}",
+        ),
+    ]);
+    for (query, status, body) in [
+        ("", 200, "2026-03 "),
+        ("?month=2026-11&slug=tea-time", 200, "2026-11 tea-time"),
+        (
+            "?month=abc",
+            400,
+            "The parameter \"month\" must be a month such as 2026-03.\n",
+        ),
+        (
+            "?month=2025-12",
+            400,
+            "The parameter \"month\" must be at least 2026-01.\n",
+        ),
+        (
+            "?slug=Tea%20Time",
+            400,
+            "The parameter \"slug\" must be small letters and digits with hyphens between, such as tea-and-cake.\n",
+        ),
+    ] {
+        let answer = site.get(&format!("/programme{query}"));
+        assert_eq!((answer.status, &*answer.body), (status, body), "{query}");
+    }
+}

@@ -5,7 +5,7 @@ use millpond_http::OwnedRequest;
 use crate::{sessions::cookie, support::TestSite};
 
 const RECIPES: &str = include_str!("../../../../docs/guide/recipes.md");
-const LAYOUT: &str = "{% block main %}{% endblock %}";
+const LAYOUT: &str = "{% block main %}{% endblock %}{% include 'newsletter.html' %}";
 
 /// The listings whose first line names a file, with these names.
 fn files() -> Vec<(&'static str, &'static str)> {
@@ -48,7 +48,7 @@ fn a_basket_is_its_visitors(site: &TestSite) {
 #[test]
 fn the_recipes_work() {
     let mut files = files();
-    assert_eq!(files.len(), 26, "{files:?}");
+    assert_eq!(files.len(), 30, "{files:?}");
     files.push(("templates/layout.html", LAYOUT));
     let site = TestSite::new(&files);
     let sql = "insert into artist (name) values ('Ann'), ('Bob'); \
@@ -78,6 +78,9 @@ fn the_recipes_work() {
     );
     has("/words?q=AC/DC", "AC/DC live");
     a_basket_is_its_visitors(&site);
+    let subscribe = || site.post("/newsletter", "email=ann@example.org");
+    assert_eq!(subscribe().field("Location"), "/newsletter");
+    assert_eq!(subscribe().status, 303);
     has(
         "/news.atom",
         "<title>AC&#x2f;DC live</title><updated>2021-01-01T00:00:00Z</updated>",

@@ -280,3 +280,41 @@ fn a_value_that_cannot_be_used_fails_no_page() {
         assert_eq!(shown, expected, "{id}");
     }
 }
+
+#[test]
+fn a_filter_writes_in_the_locale_that_it_is_given() {
+    let site = TestSite::new(&[
+        (
+            "pages/[lang]/day.sql",
+            "-- param: lang text in (en, de, xx)\n",
+        ),
+        (
+            "pages/[lang]/day.html",
+            "{{ '2026-03-03' | date(locale = params.lang) }}, {{ 1234.5 | number(1, locale = params.lang) }}",
+        ),
+    ]);
+    for (target, expected) in [
+        ("/de/day", "3. März 2026, 1.234,5"),
+        ("/en/day", "3 March 2026, 1,234.5"),
+        // A value that is no locale fails no page.
+        ("/xx/day", "2026-03-03, 1234.5"),
+    ] {
+        for _ in 0..2 {
+            assert_eq!(site.get(target).body, expected);
+        }
+    }
+    for (text, expected) in [
+        (
+            "{{ 1 | money('EUR', locale = 'dee') }}",
+            "`dee` is no locale; it takes `de`",
+        ),
+        ("{{ 1 | filesize(local = 'de') }}", "filter `filesize`"),
+        (
+            "{{ '2026-03-03' | date('%Q', locale = 'de') }}",
+            "`%Q` is no field of a date",
+        ),
+    ] {
+        let found = problems(&[("pages/a.html", text)]);
+        assert!(found.contains(expected), "{text}: {found}");
+    }
+}

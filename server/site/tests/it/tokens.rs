@@ -291,3 +291,35 @@ fn check_names_sign_ins_that_give_no_token() {
     }
     assert_eq!(notes(&claims), "");
 }
+
+/// *Counterexample*: a program that mistypes an address got the page that people see.
+#[test]
+fn errors_for_a_program_are_documents_at_every_address() {
+    let site = site(&[
+        ("pages/404.html", "own page"),
+        ("pages/4xx.html", "own page"),
+        ("pages/wide/[id].sql", "-- param: id integer\n"),
+        ("pages/wide/[id].html", "{{ params.id }}"),
+    ]);
+    let token = token(&site, "ann", 1);
+    let bearer = format!("Bearer {token}");
+    for (method, target, status) in [
+        ("GET", "/nowhere", 404),
+        ("GET", "/api/nowhere", 404),
+        ("GET", "/wide/x", 404),
+        ("GET", "/wide/x", 404),
+        ("POST", "/open.txt", 405),
+        ("POST", "/greet", 405),
+        ("GET", "/login?failed=x", 400),
+    ] {
+        for (name, value) in [("Authorization", &*bearer), ("Accept", "application/json")] {
+            let answer = ask(&site, method, target, &[(name, value)], "");
+            assert_eq!(answer.status, status, "{target}: {}", answer.body);
+            let told = answer.field("content-type");
+            assert_eq!(told, "application/problem+json", "{target} {name}");
+        }
+        let fields = [("Authorization", &*bearer), ("Accept", "text/html")];
+        let page = ask(&site, method, target, &fields, "");
+        assert_eq!((page.status, &*page.body), (status, "own page"), "{target}");
+    }
+}

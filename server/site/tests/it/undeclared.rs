@@ -111,7 +111,13 @@ fn a_claim_is_not_a_visitors_value() {
         );
         problems(&[TABLES, login, ("pages/gone.post.sql", &form)])
     };
-    for name in ["user_id", "user", "current_user", "userid"] {
+    let found = with("", "user");
+    assert_eq!(
+        found,
+        "pages/gone.post.sql:2:39: `:user` could be a field of the form or the claim `user`\n  \
+         hint: did you mean `:claims.user`? if the visitor sends it, declare it: -- param: user integer"
+    );
+    for name in ["user_id", "current_user", "userid"] {
         let found = with("", name);
         assert!(
             found.contains(&format!(
@@ -165,6 +171,38 @@ fn a_password_is_not_stored_as_it_was_typed() {
             "-- param: name text\n-- param: has_password boolean = false\n-- hash: password_hash = :password\n-- name: a :exec\ninsert into account (name, password, password_hash, role) values (:name, '', :password_hash, :has_password);\n-- redirect: /\n",
         ),
     ]);
+}
+
+/// A password of something else is data, where a line declares it.
+#[test]
+fn a_password_of_something_else_is_data() {
+    let form = |line: &str, name: &str| {
+        problems(&[
+            TABLES,
+            (
+                "pages/net.post.sql",
+                &format!(
+                    "{line}-- name: a :exec\nupdate account set password = :{name} where id = 1;\n-- redirect: /\n"
+                ),
+            ),
+        ])
+    };
+    assert_eq!(form("-- param: wifi_password text\n", "wifi_password"), "");
+    for (line, name) in [
+        ("", "wifi_password"),
+        ("-- param: user_password text\n", "user_password"),
+    ] {
+        let found = form(line, name);
+        assert!(found.contains("is given the password `:"), "{found}");
+        assert!(found.contains("-- param: wifi_password text"), "{found}");
+    }
+    let found = form("-- param: password_repeat text\n", "password_repeat");
+    assert!(
+        found.contains("let the browser compare what is typed twice"),
+        "{found}"
+    );
+    let page = "<form><input name=wifi_password></form>";
+    assert_eq!(problems(&[("templates/form.html", page)]), "");
 }
 
 /// A form that gives a session new claims keeps those that it names.

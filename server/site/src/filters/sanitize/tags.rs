@@ -17,6 +17,8 @@ pub(crate) enum Piece<'t> {
 pub(crate) struct TagText<'t> {
     /// In lower case.
     pub(crate) name: String,
+    /// The name as it is written, which says where the tag is.
+    pub(crate) written: &'t str,
     /// Names in lower case, and values as they are written.
     pub(crate) attributes: Vec<(String, &'t str)>,
 }
@@ -45,6 +47,11 @@ impl<'t> Tags<'t> {
             has_fields: true,
             ..Self::new(text)
         }
+    }
+
+    /// What has not been read.
+    pub(crate) fn rest(&self) -> &'t str {
+        self.rest
     }
 
     /// What stands before `end`, which is taken too; all if it is not there.
@@ -83,6 +90,7 @@ impl<'t> Tags<'t> {
         let name = self.skip_while(|letter| !is_space(letter) && !matches!(letter, '/' | '>'));
         let mut tag = TagText {
             name: name.to_ascii_lowercase(),
+            written: name,
             attributes: Vec::new(),
         };
         loop {

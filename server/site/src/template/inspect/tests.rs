@@ -542,6 +542,15 @@ fn a_condition_in_a_layout_excuses_what_it_proves() {
         "{% set shows_topic = false %}",
     );
     assert_eq!(layout(shown, on, off), "");
+    for set in [
+        "{% set shows_topic = category is defined %}",
+        "{% set shows_topic = category is not undefined and category %}",
+        "{% set shows_topic = not (category is undefined) and params.q %}",
+    ] {
+        assert_eq!(layout(&format!("{set}{shown}"), "", ""), "", "{set}");
+    }
+    let other = "{% set shows_topic = albums is defined %}";
+    assert_ne!(layout(&format!("{other}{shown}"), "", ""), "");
     assert_eq!(
         layout(&shown.replace("pic %", "pic | default(false) %"), on, ""),
         ""

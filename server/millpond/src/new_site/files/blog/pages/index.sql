@@ -1,8 +1,8 @@
--- param: page integer = 1
+-- param: page integer from 1 = 1
 
 -- name: total :one
-select (count(*) + 9) / 10 as pages from post where is_public;
+select (count(*) + 9) / 10 as pages from posts where draft is not true;
 
 -- name: posts :many
-select slug, title, summary, author, published_at from post
-where is_public order by published_at desc, id desc limit 10 offset (:page - 1) * 10;
+select slug, title, date, summary from posts where draft is not true
+order by date desc nulls last, slug limit 10 offset (:page - 1) * 10;

@@ -1,2 +1,5 @@
 -- name: posts :many
-select slug from post where is_public order by published_at desc, id desc limit 49000;
+select slug from posts where draft is not true order by date desc nulls last, slug limit 49000;
+
+-- name: pages :many
+select slug from pages order by slug;

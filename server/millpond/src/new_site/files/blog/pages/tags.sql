@@ -1,4 +1,3 @@
 -- name: tags :many
-select t.name, count(*) as posts
-from tag t join post_tag x on x.tag_id = t.id join post p on p.id = x.post_id
-where p.is_public group by t.id, t.name order by lower(t.name), t.id;
+select tag.value as name, count(*) as posts from posts, json_each(posts.tags) as tag
+where posts.draft is not true group by tag.value order by lower(tag.value), tag.value;

@@ -1,13 +1,7 @@
--- param: page integer = 1
-
 -- name: tag :one
-select name from tag where name = :tag;
-
--- name: total :one
-select (count(*) + 9) / 10 as pages
-from tag t join post_tag x on x.tag_id = t.id join post p on p.id = x.post_id where t.name = :tag and p.is_public;
+select distinct tag.value as name from posts, json_each(posts.tags) as tag where tag.value = :tag and posts.draft is not true;
 
 -- name: posts :many
-select p.slug, p.title, p.summary, p.author, p.published_at
-from tag t join post_tag x on x.tag_id = t.id join post p on p.id = x.post_id
-where t.name = :tag and p.is_public order by p.published_at desc, p.id desc limit 10 offset (:page - 1) * 10;
+select slug, title, date, summary from posts
+where draft is not true and exists (select 1 from json_each(posts.tags) as tag where tag.value = :tag)
+order by date desc nulls last, slug limit 500;

@@ -1,0 +1,2 @@
+-- The tables whose changes PostgreSQL sends to the server.
+create publication millpond for table docs, sections;

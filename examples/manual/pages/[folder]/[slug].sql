@@ -1,0 +1,2 @@
+-- name: doc :one
+select folder, slug, title, body from docs where slug = :slug and folder = :folder;

@@ -1,0 +1,432 @@
+//! A study: experiments that repeat the tables of a write-up, with its figures and an explanation.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Component, Path, PathBuf};
+use std::time::Duration;
+
+use serde::Deserialize;
+use toml::Spanned;
+
+use super::experiment::Experiment;
+use super::fault::Fault;
+use super::spec_values::Time;
+use super::study_record::{CannotRepeat, OriginalTable, StudyText};
+use crate::Ladder;
+use millrace_client::Error;
+
+/// Most repeats, and the usual ones of a quick run.
+const REPEATS: [usize; 2] = [1000, 1];
+/// Levels that a quick run leaves of a ladder.
+const LEVELS: usize = 5;
+/// The usual length of a quick run, and of its warm-up.
+const LENGTHS: [Duration; 2] = [Duration::from_millis(300), Duration::from_millis(100)];
+
+/// The file `study.toml` as it is written.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StudySpec {
+    title: Spanned<String>,
+    sentence: Spanned<String>,
+    source: Spanned<String>,
+    experiments: Spanned<Vec<Spanned<String>>>,
+    shows: Spanned<String>,
+    #[serde(default)]
+    original: Vec<OriginalSpec>,
+    #[serde(default)]
+    cannot: Vec<CannotRepeat>,
+    #[serde(default)]
+    quick: QuickSpec,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct OriginalSpec {
+    title: String,
+    columns: Vec<String>,
+    rows: Vec<Spanned<Vec<TableCell>>>,
+    experiment: Option<Spanned<String>>,
+    #[serde(default)]
+    note: String,
+}
+
+/// A cell of a table.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum TableCell {
+    Text(String),
+    Whole(i64),
+    Number(f64),
+}
+
+impl TableCell {
+    fn text(&self) -> String {
+        match self {
+            Self::Text(text) => text.clone(),
+            Self::Whole(number) => number.to_string(),
+            Self::Number(number) => number.to_string(),
+        }
+    }
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct QuickSpec {
+    duration: Option<Time>,
+    warmup: Option<Time>,
+    repeats: Option<Spanned<usize>>,
+    levels: Option<Spanned<LevelsSpec>>,
+}
+
+/// Levels for every experiment, or for some by the names of their files.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum LevelsSpec {
+    All(String),
+    Each(BTreeMap<String, String>),
+}
+
+/// A study, read and checked. Its format is in `docs/reference/experiments.md`.
+#[derive(Clone, Debug)]
+pub struct Study {
+    /// The name of its folder.
+    pub name: String,
+    /// What it says.
+    pub text: StudyText,
+    /// The files of its experiments, in their order.
+    pub files: Vec<String>,
+    /// What a quick run changes in them.
+    pub quick: QuickRuns,
+    folder: PathBuf,
+}
+
+/// What a quick run changes in every experiment of a study.
+#[derive(Clone, Debug, PartialEq)]
+pub struct QuickRuns {
+    duration: Duration,
+    warmup: Duration,
+    repeats: usize,
+    all: Option<Ladder>,
+    each: BTreeMap<String, Ladder>,
+}
+
+impl Study {
+    /// Reads a study from the text of its `study.toml`, which is in `folder`.
+    ///
+    /// # Errors
+    /// All mistakes in it; of a text that is not TOML, or that has a wrong key, the first one.
+    /// Mistakes in its experiments are found by [`Study::experiment`].
+    pub fn read(text: &str, folder: &Path) -> Result<Self, Vec<Fault>> {
+        let read: Result<StudySpec, toml::de::Error> = toml::from_str(text);
+        let spec = read.map_err(|error| {
+            let place = error.span().unwrap_or(0..0);
+            vec![Fault::at(text, &place, error.message())]
+        })?;
+        let mut check = StudyCheck {
+            text,
+            folder,
+            faults: Vec::new(),
+        };
+        check.texts(&spec);
+        check.experiments(&spec);
+        check.originals(&spec);
+        let quick = check.quick(&spec);
+        if !check.faults.is_empty() {
+            return Err(check.faults);
+        }
+        let name = folder.file_name().unwrap_or_default().to_string_lossy();
+        Ok(Self {
+            name: name.into_owned(),
+            files: spec
+                .experiments
+                .get_ref()
+                .iter()
+                .map(|file| file.get_ref().clone())
+                .collect(),
+            text: spec.into_text(),
+            quick,
+            folder: folder.to_owned(),
+        })
+    }
+
+    /// The path of an experiment's file.
+    pub fn path(&self, file: &str) -> PathBuf {
+        self.folder.join(file)
+    }
+
+    /// Reads one of its experiments.
+    ///
+    /// # Errors
+    /// The mistakes in the experiment's file.
+    pub fn experiment(&self, file: &str) -> Result<Experiment, Vec<Fault>> {
+        let text = fs::read_to_string(self.path(file)).map_err(|error| {
+            let sentence = format!("it cannot be read: {error}");
+            vec![Fault::at("", &(0..0), sentence)]
+        })?;
+        Experiment::read(&text, &self.folder)
+    }
+}
+
+impl StudySpec {
+    fn into_text(self) -> StudyText {
+        let original = |table: OriginalSpec| OriginalTable {
+            title: table.title,
+            columns: table.columns,
+            rows: table
+                .rows
+                .iter()
+                .map(|row| row.get_ref().iter().map(TableCell::text).collect())
+                .collect(),
+            experiment: table.experiment.map(Spanned::into_inner),
+            note: table.note,
+        };
+        StudyText {
+            title: self.title.into_inner(),
+            sentence: self.sentence.into_inner().trim().to_owned(),
+            source: self.source.into_inner(),
+            shows: self.shows.into_inner(),
+            originals: self.original.into_iter().map(original).collect(),
+            cannot: self.cannot,
+        }
+    }
+}
+
+impl QuickRuns {
+    /// Makes the runs of `experiment`, which is in `file`, short and few.
+    ///
+    /// # Errors
+    /// The levels for it do not fit its ladder.
+    pub fn shorten(&self, file: &str, experiment: &mut Experiment) -> Result<(), Error> {
+        experiment.set_duration(self.duration);
+        experiment.set_warmup(self.warmup);
+        experiment.set_repeats(self.repeats);
+        match self.each.get(file).or(self.all.as_ref()) {
+            Some(levels) => experiment.set_levels(levels),
+            None => {
+                experiment.thin(LEVELS);
+                Ok(())
+            }
+        }
+    }
+}
+
+impl Default for QuickRuns {
+    fn default() -> Self {
+        let [duration, warmup] = LENGTHS;
+        Self {
+            duration,
+            warmup,
+            repeats: REPEATS[1],
+            all: None,
+            each: BTreeMap::new(),
+        }
+    }
+}
+
+struct StudyCheck<'a> {
+    text: &'a str,
+    folder: &'a Path,
+    faults: Vec<Fault>,
+}
+
+impl StudyCheck<'_> {
+    fn report<T>(&mut self, place: &Spanned<T>, message: impl Into<String>) {
+        self.faults
+            .push(Fault::at(self.text, &place.span(), message));
+    }
+
+    fn texts(&mut self, spec: &StudySpec) {
+        let texts = [
+            (&spec.title, "title"),
+            (&spec.sentence, "sentence"),
+            (&spec.source, "source"),
+            (&spec.shows, "shows"),
+        ];
+        for (text, name) in texts {
+            if text.get_ref().trim().is_empty() {
+                self.report(text, format!("`{name}` is empty"));
+            }
+        }
+        if spec.sentence.get_ref().trim().contains("\n\n") {
+            self.report(&spec.sentence, "`sentence` is one paragraph");
+        }
+    }
+
+    fn experiments(&mut self, spec: &StudySpec) {
+        if spec.experiments.get_ref().is_empty() {
+            self.report(&spec.experiments, "a study has at least one experiment");
+        }
+        let mut seen = BTreeSet::new();
+        for file in spec.experiments.get_ref() {
+            let name = file.get_ref();
+            let mut parts = Path::new(name).components();
+            let is_plain =
+                matches!(parts.next(), Some(Component::Normal(_))) && parts.next().is_none();
+            if !is_plain || !name.ends_with(".toml") || name == "study.toml" {
+                let message = format!(
+                    "{name:?} is no experiment: a file of the study's folder that ends with .toml is"
+                );
+                self.report(file, message);
+            } else if !self.folder.join(name).is_file() {
+                self.report(file, format!("there is no file {name} beside study.toml"));
+            }
+            if !seen.insert(name) {
+                self.report(file, format!("{name} stands here twice"));
+            }
+        }
+    }
+
+    /// A name that must be one of the experiments.
+    fn known<T>(&mut self, spec: &StudySpec, place: &Spanned<T>, name: &str) {
+        let files: Vec<&str> = spec
+            .experiments
+            .get_ref()
+            .iter()
+            .map(|file| file.get_ref().as_str())
+            .collect();
+        if !files.contains(&name) {
+            let message = format!("{name:?} is none of the experiments: {}", files.join(", "));
+            self.report(place, message);
+        }
+    }
+
+    fn originals(&mut self, spec: &StudySpec) {
+        for table in &spec.original {
+            if let Some(file) = &table.experiment {
+                self.known(spec, file, file.get_ref());
+            }
+            for row in &table.rows {
+                let (cells, columns) = (row.get_ref().len(), table.columns.len());
+                if cells != columns {
+                    let message =
+                        format!("this row has {cells} cells, and the table has {columns} columns");
+                    self.report(row, message);
+                }
+            }
+        }
+    }
+
+    fn quick(&mut self, spec: &StudySpec) -> QuickRuns {
+        let mut quick = QuickRuns::default();
+        let own = &spec.quick;
+        quick.duration = own.duration.map_or(quick.duration, |time| time.0);
+        quick.warmup = own.warmup.map_or(quick.warmup, |time| time.0);
+        if let Some(repeats) = &own.repeats {
+            quick.repeats = *repeats.get_ref();
+            if !(1..=REPEATS[0]).contains(&quick.repeats) {
+                self.report(repeats, format!("repeats must be from 1 to {}", REPEATS[0]));
+            }
+        }
+        let Some(levels) = &own.levels else {
+            return quick;
+        };
+        match levels.get_ref() {
+            LevelsSpec::All(text) => quick.all = self.ladder(levels, text),
+            LevelsSpec::Each(each) => {
+                for (file, text) in each {
+                    self.known(spec, levels, file);
+                    let ladder = self.ladder(levels, text);
+                    quick
+                        .each
+                        .extend(ladder.map(|ladder| (file.clone(), ladder)));
+                }
+            }
+        }
+        quick
+    }
+
+    fn ladder<T>(&mut self, place: &Spanned<T>, text: &str) -> Option<Ladder> {
+        match text.parse() {
+            Ok(ladder) => Some(ladder),
+            Err(error) => {
+                let error: Error = error;
+                self.report(place, error.to_string());
+                None
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEAD: &str = "title = 'T'\nsentence = 'S.'\nsource = 'W, 2003'\nshows = 'It shows.'\n";
+
+    fn folder() -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        let experiment = "title = 'x'\n[ladder]\nconnections = '1..9'\n[workload]\n[[server]]\nname = 'a'\nstart = 'a'\n";
+        fs::write(folder.path().join("a.toml"), experiment).unwrap();
+        folder
+    }
+
+    #[test]
+    fn a_study_is_read_with_its_tables() {
+        let folder = folder();
+        let text = format!(
+            "{HEAD}experiments = ['a.toml']\n[[original]]\ntitle = 'O'\ncolumns = ['x', 'y']\nrows = [[1, 2.5], ['3', '–']]\n\
+             experiment = 'a.toml'\n[quick]\nrepeats = 2\nlevels = {{ 'a.toml' = '2,4' }}\n[[cannot]]\nwhat = 'w'\nwhy = 'y'\n"
+        );
+        let study = Study::read(&text, folder.path()).unwrap();
+        assert_eq!(study.text.originals[0].rows, [["1", "2.5"], ["3", "–"]]);
+        let mut experiment = study.experiment("a.toml").unwrap();
+        study.quick.shorten("a.toml", &mut experiment).unwrap();
+        assert_eq!(experiment.repeats(), 2);
+        assert_eq!(experiment.levels().len(), 2);
+        QuickRuns::default()
+            .shorten("a.toml", &mut experiment)
+            .unwrap();
+        assert_eq!((experiment.repeats(), experiment.levels().len()), (1, 2));
+    }
+
+    #[test]
+    fn mistakes_of_a_study_have_their_places() {
+        let folder = folder();
+        for (more, expected) in [
+            (
+                "experiments = []\n",
+                "5:15: a study has at least one experiment",
+            ),
+            (
+                "experiments = ['b.toml']\n",
+                "5:16: there is no file b.toml",
+            ),
+            (
+                "experiments = ['a.toml', 'a.toml']\n",
+                "5:26: a.toml stands here twice",
+            ),
+            (
+                "experiments = ['../a.toml']\n",
+                "5:16: \"../a.toml\" is no experiment",
+            ),
+            (
+                "experiments = ['study.toml']\n",
+                "5:16: \"study.toml\" is no experiment",
+            ),
+            (
+                "experiments = ['a.toml']\n[[original]]\ntitle = 'O'\ncolumns = ['x']\nrows = [['1'], ['1', '2']]\n",
+                "9:16: this row has 2 cells, and the table has 1 columns",
+            ),
+            (
+                "experiments = ['a.toml']\n[[original]]\ntitle = 'O'\ncolumns = []\nrows = []\nexperiment = 'b'\n",
+                "10:14: \"b\" is none of the experiments: a.toml",
+            ),
+            (
+                "experiments = ['a.toml']\n[quick]\nrepeats = 0\n",
+                "7:11: repeats must be",
+            ),
+            (
+                "experiments = ['a.toml']\n[quick]\nlevels = 'x'\n",
+                "7:10: ",
+            ),
+            (
+                "experiments = ['a.toml']\nexperimens = 1\n",
+                "6:1: unknown field `experimens`",
+            ),
+        ] {
+            let faults = Study::read(&format!("{HEAD}{more}"), folder.path()).unwrap_err();
+            let first = faults[0].to_string();
+            assert!(first.starts_with(expected), "{more}: {first}");
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! Why a query gives no rows.
+
+use std::fmt;
+use std::io::Write as _;
+
+use millpond_db::{Error, SqlError};
+
+use crate::failure::Failure;
+use crate::response::{IntoResponse, Response};
+
+/// Why a query gives no rows, or a write does nothing. Its text is for the owner: it names the
+/// statement.
+///
+/// As a [`Failure`] it is what the client may know: 503 if the database has too much to do, is away
+/// or took too long, 409 for a violated constraint, 400 for a value that the statement cannot use,
+/// otherwise 500. The cause of a 500 is written to standard error.
+#[derive(Clone, Debug)]
+pub struct QueryError {
+    status: u16,
+    message: String,
+    /// What the client is told, where that is more than the status.
+    shown: Option<String>,
+}
+
+impl QueryError {
+    /// A mistake of the program.
+    pub(super) fn usage(message: impl Into<String>) -> Self {
+        Self {
+            status: 500,
+            message: message.into(),
+            shown: None,
+        }
+    }
+
+    /// A statement that cannot be prepared.
+    pub(super) fn refused(error: &SqlError, sql: &str) -> Self {
+        let place = error.offset.and_then(|offset| sql.get(..offset));
+        let place = place.map_or_else(String::new, |before| {
+            let line = before.matches('\n').count() + 1;
+            let column = before.rsplit('\n').next().unwrap_or_default();
+            format!(" at line {line}, column {}", column.chars().count() + 1)
+        });
+        Self::usage(format!("{error}{place}, in: {sql}"))
+    }
+
+    /// The rows of an earlier read changed.
+    pub(super) fn torn() -> Self {
+        Self {
+            status: 503,
+            message: "the rows of an earlier query of this page have changed".to_owned(),
+            shown: None,
+        }
+    }
+
+    /// The status of the answer that it makes.
+    #[must_use]
+    pub const fn status(&self) -> u16 {
+        self.status
+    }
+}
+
+impl From<Error> for QueryError {
+    fn from(error: Error) -> Self {
+        let (status, shown) = match &error {
+            Error::Overloaded
+            | Error::Timeout { .. }
+            | Error::Locked { .. }
+            | Error::Unavailable { .. } => (503, None),
+            Error::Constraint { .. } => {
+                let sentence = "this contradicts what is there already";
+                (409, Some(sentence.to_owned()))
+            }
+            Error::Parameter { name, message, .. } => (400, Some(format!("{name} {message}"))),
+            Error::Value { names, .. } => {
+                let names = names.join(", ");
+                (400, Some(format!("a value cannot be used: {names}")))
+            }
+            _ => (500, None),
+        };
+        let sql = error
+            .sql()
+            .map_or_else(String::new, |sql| format!(", in: {sql}"));
+        Self {
+            status,
+            message: format!("{error}{sql}"),
+            shown,
+        }
+    }
+}
+
+impl fmt::Display for QueryError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for QueryError {}
+
+impl From<QueryError> for Failure {
+    fn from(error: QueryError) -> Self {
+        match error.status {
+            503 => Self::busy(),
+            500 => {
+                // A closed standard error is no reason to panic.
+                let _ = writeln!(std::io::stderr(), "millpond: {error}");
+                Self::new(500, "internal server error")
+            }
+            status => Self::new(status, error.shown.unwrap_or_default()),
+        }
+    }
+}
+
+impl IntoResponse for QueryError {
+    fn into_response(self) -> Response {
+        Failure::from(self).into_response()
+    }
+}

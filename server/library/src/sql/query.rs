@@ -1,0 +1,91 @@
+//! Prepared statements and the values of their parameters.
+
+use millpond_db::{Call, Query, Value};
+
+use super::{QueryError, SqlDatabase};
+
+/// A statement that the database has accepted, of [`SqlDatabase::prepare`]. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct SqlQuery {
+    database: SqlDatabase,
+    query: Query,
+}
+
+/// A statement with values for its parameters.
+#[derive(Clone, Debug)]
+pub struct BoundQuery {
+    query: SqlQuery,
+    values: Vec<(String, Value)>,
+}
+
+impl SqlQuery {
+    pub(super) fn new(database: SqlDatabase, query: Query) -> Self {
+        Self { database, query }
+    }
+
+    /// The statement with a value for its parameter `:name`. A value is a number, a text, bytes, a
+    /// boolean, or an [`Option`] of them.
+    #[must_use]
+    pub fn with(&self, name: &str, value: impl Into<Value>) -> BoundQuery {
+        BoundQuery::from(self).with(name, value)
+    }
+
+    /// What ends a page that shows its rows, in few words: `address with id = :id`, or `any
+    /// address`.
+    #[must_use]
+    pub fn ends(&self) -> Vec<String> {
+        self.query.ends()
+    }
+
+    pub(super) fn prepared(&self) -> Query {
+        self.query.clone()
+    }
+}
+
+impl From<&SqlQuery> for BoundQuery {
+    fn from(query: &SqlQuery) -> Self {
+        Self {
+            query: query.clone(),
+            values: Vec::new(),
+        }
+    }
+}
+
+impl BoundQuery {
+    /// The same with a value for another parameter. Of two values for one, the last counts.
+    #[must_use]
+    pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
+        self.values.push((name.to_owned(), value.into()));
+        self
+    }
+
+    pub(super) fn database(&self) -> &SqlDatabase {
+        &self.query.database
+    }
+
+    /// The values in the order of the statement.
+    pub(super) fn call(self, database: &SqlDatabase) -> Result<Call, QueryError> {
+        let query = self.query.query;
+        let fault = |what: String| QueryError::usage(format!("{what}, in: {}", query.sql()));
+        if !self.query.database.is(database) {
+            return Err(fault("the statement is of another database".to_owned()));
+        }
+        let params = query.params();
+        let unknown = |name: &String| !params.iter().any(|param| param.name == *name);
+        if let Some((name, _)) = self.values.iter().find(|(name, _)| unknown(name)) {
+            let names: Vec<_> = params.iter().map(|param| &*param.name).collect();
+            let names = names.join(", ");
+            return Err(fault(format!(
+                "there is no parameter {name} among: {names}"
+            )));
+        }
+        let value = |param: &millpond_db::Param| {
+            let mut given = self.values.iter().rev();
+            let given = given.find(|(name, _)| *name == param.name);
+            let missing = || fault(format!("the parameter {} has no value", param.name));
+            given.map(|(_, value)| value.clone()).ok_or_else(missing)
+        };
+        let params = params.iter().map(value).collect::<Result<_, _>>()?;
+        Ok(Call { query, params })
+    }
+}

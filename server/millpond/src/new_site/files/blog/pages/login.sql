@@ -1,1 +1,0 @@
--- param: next text = ''

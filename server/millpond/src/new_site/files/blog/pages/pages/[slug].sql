@@ -1,0 +1,2 @@
+-- name: page :one
+select slug, title, body from pages where slug = :slug;

@@ -1,0 +1,2 @@
+-- name: menu :many
+select slug, title from pages order by title, slug;
