@@ -10,7 +10,7 @@ use super::session::WriterSession;
 use super::writer::Writer;
 use crate::data_file::{
     AppliedFile, FILE_COLUMN, FileChange, FileContent, FileDecision, FileOutcome, FileState,
-    RowCounts, TableColumn, TableColumnKind, literal, numbered_key, quoted,
+    RowCounts, Statements, TableColumn, TableColumnKind, literal, numbered_key, quoted,
 };
 use crate::sqlite::database::SqliteShared;
 use crate::{Error, Value};
@@ -214,17 +214,31 @@ impl WriterSession {
         self.fill(shared, STAGE, None, content)?;
         let exact = |_: &TableColumn, name: &str| format!("{name} collate binary");
         let statements = content.statements(table, STAGE, &literal(file), exact);
-        let connection = self.connection();
-        let counts = RowCounts {
-            deleted: run(connection, &statements.delete)?,
-            updated: statements
-                .update
-                .as_ref()
-                .map_or(Ok(0), |update| run(connection, update))?,
-            inserted: run(connection, &statements.insert)?,
-        };
-        run(connection, &format!("drop table {STAGE}"))?;
+        let counts = exchange(self.connection(), &statements);
+        let counts = counts.map_err(|error| {
+            let is_refused = matches!(error, Error::Constraint { .. });
+            let row = is_refused.then(|| self.refused_row(shared, table, file, content));
+            row.flatten().unwrap_or(error)
+        })?;
+        run(self.connection(), &format!("drop table {STAGE}"))?;
         Ok(counts)
+    }
+
+    /// The error of the row that the table refuses: rows that are put in all at once are not told
+    /// apart. They are put in one by one, in the transaction that has failed in any case.
+    fn refused_row(
+        &mut self,
+        shared: &SqliteShared,
+        table: &str,
+        file: &str,
+        content: &mut FileContent,
+    ) -> Option<Error> {
+        // `on conflict rollback` has ended the transaction.
+        if self.connection().is_autocommit() {
+            return None;
+        }
+        delete_all(self.connection(), table, file).ok()?;
+        self.fill(shared, &quoted(table), Some(file), content).err()
     }
 
     /// Inserts the rows of a file; gives their number.
@@ -279,6 +293,16 @@ impl WriterSession {
         })?;
         Ok(rows)
     }
+}
+
+/// Brings the table to what was gathered.
+fn exchange(connection: &Connection, statements: &Statements) -> Result<RowCounts, Error> {
+    let update = statements.update.as_ref();
+    Ok(RowCounts {
+        deleted: run(connection, &statements.delete)?,
+        updated: update.map_or(Ok(0), |update| run(connection, update))?,
+        inserted: run(connection, &statements.insert)?,
+    })
 }
 
 /// Says that nothing is missing, in the middle of a transaction of ours: as this connection holds

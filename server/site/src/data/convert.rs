@@ -79,8 +79,8 @@ fn convert(value: &FileValue<'_>, column: &TableColumn, zone: SiteZone) -> Resul
     })
 }
 
-/// A moment in UTC, as `datetime('now')` of SQLite writes it and as parameters of type `datetime` are:
-/// so the two compare on both databases. What is no moment is left to the database.
+/// A moment in UTC, as `datetime('now')` of SQLite writes it and as parameters of type `datetime`
+/// are: so the two compare on both databases. What is no moment is left to the database.
 fn moment(text: &str, zone: SiteZone) -> Value {
     let utc = TextFormat::DateTime.read(text, zone);
     Value::from(utc.as_deref().unwrap_or(text))

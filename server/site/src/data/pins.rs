@@ -54,8 +54,8 @@ impl Found {
     }
 }
 
-/// Reads all files, and holds them against the tables of the database. A moment without an offset is
-/// of the zone.
+/// Reads all files, and holds them against the tables of the database. A moment without an offset
+/// is of the zone.
 pub(crate) fn found(sources: &DataSources, database: &Database, zone: SiteZone) -> Found {
     let scan = scan(sources);
     let mut found = Found {

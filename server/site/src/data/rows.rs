@@ -50,6 +50,7 @@ impl FileRows {
 
 impl RowSource for FileRows {
     fn rows(&mut self, each: &mut dyn FnMut(&[Value]) -> Result<(), Error>) -> Result<(), Error> {
+        *self.end.lock() = None;
         let Ok(Some(opened)) = open(&self.file) else {
             return Err(self.changed());
         };

@@ -611,7 +611,7 @@ fn unapplied(shown: &Path, error: &Error) -> Problem {
 }
 
 /// A file whose rows the database refused.
-fn refused(file: &DataFile, error: &Error, end: Option<RowsEnd>) -> Problem {
+pub(super) fn refused(file: &DataFile, error: &Error, end: Option<RowsEnd>) -> Problem {
     if is_passing(error) {
         return unapplied(&file.shown, error);
     }

@@ -1,11 +1,12 @@
 //! Files as tables: nothing is lost, cut or mixed up, on both databases.
 
-use std::{fs, io::Write as _, path::PathBuf, time::Duration};
+use std::{fs, io::Write as _, path::PathBuf, sync::Mutex, time::Duration};
 
 use millpond_site::{Config, SiteOptions, missing_tables, write_migrations};
 
 use crate::{
     both::{Housed, Kind, on_both},
+    postgres,
     support::TestSite,
 };
 
@@ -17,6 +18,7 @@ on_both!(
     a_file_that_is_truncated_in_place_is_read_when_its_writer_is_done,
     a_moment_is_the_same_in_a_file_and_in_a_parameter,
     a_large_number_is_not_put_into_a_text,
+    a_row_that_the_table_refuses_is_named_by_its_line,
 );
 
 fn path(site: &TestSite, name: &str) -> PathBuf {
@@ -161,6 +163,41 @@ fn a_file_that_is_truncated_in_place_is_read_when_its_writer_is_done(kind: Kind)
     holds(&site, "select count(*) || '' from rate", "1");
 }
 
+fn a_row_that_the_table_refuses_is_named_by_its_line(kind: Kind) {
+    static LOG: Mutex<String> = Mutex::new(String::new());
+    let options = SiteOptions {
+        log: |line| *LOG.lock().unwrap() += &format!("{line}\n"),
+        ..SiteOptions::default()
+    };
+    let table = match kind {
+        Kind::Sqlite => "lite",
+        Kind::Postgres => "post",
+    };
+    let sql = format!(
+        "create table {table} (id integer primary key, v integer check (v > 0), u text unique, _file text not null);"
+    );
+    let file = format!("data/{table}.csv");
+    let files = [
+        ("migrations/0002_data.sql", &*sql),
+        (&*file, "id,v,u\n1,1,a\n2,2,b\n3,3,c\n"),
+    ];
+    let database = matches!(kind, Kind::Postgres).then(postgres::database);
+    let site = match &database {
+        None => TestSite::with(&files, options),
+        Some(database) => TestSite::open(postgres::folder(database, &files), options),
+    };
+    let said = |text: &str| site.until(text, || LOG.lock().unwrap().contains(text));
+    said(&format!("{file}: table {table}, rows: 3 new"));
+    for (rows, line) in [("1,1,a\n2,0,b\n3,3,c\n", 3), ("1,1,a\n2,2,b\n3,3,a\n", 4)] {
+        fs::write(site.dir.path().join(&file), format!("id,v,u\n{rows}")).unwrap();
+        said(&format!("{file}:{line}:1: the rows stay as they were"));
+    }
+    fs::write(site.dir.path().join(&file), "id,v,u\n1,1,d\n").unwrap();
+    said(&format!(
+        "{file}: table {table}, rows: 1 changed, 2 removed"
+    ));
+}
+
 #[test]
 fn postgresql_cuts_and_rounds_no_value() {
     let site = site(
@@ -195,6 +232,11 @@ fn postgresql_cuts_and_rounds_no_value() {
     fs::write(path(&site, "t.csv"), "id,c\n1,1.5\n").unwrap();
     let number = "select coalesce(max(c::text), '') from t";
     holds(&site, number, "1.50");
+    let version = site.text("select xmin::text from t where id = 1");
+    fs::write(path(&site, "t.csv"), "id,c\n1,1.5\n2,1\n").unwrap();
+    holds(&site, "select count(*) || '' from t", "2");
+    let after = site.text("select xmin::text from t where id = 1");
+    assert_eq!(version, after, "the row is the same");
 }
 
 #[test]
