@@ -136,6 +136,9 @@ fn place_error(error: &Error, start: FilePlace) -> DataError {
     if sentence.ends_with(TWICE) {
         return DataError::new(place, sentence.to_owned()).remedy("take one of them out");
     }
+    if sentence.ends_with(LARGE) {
+        return DataError::new(place, sentence.to_owned()).remedy("put it in quotes");
+    }
     if sentence.contains("unicode") {
         return DataError::new(place, format!("the file is no JSON: {sentence}"))
             .remedy("save it as UTF-8");
@@ -146,6 +149,8 @@ fn place_error(error: &Error, start: FilePlace) -> DataError {
 
 /// Ends the message about a name that is given twice.
 const TWICE: &str = " is given twice";
+/// Ends the message about an integer that no database keeps.
+const LARGE: &str = " has more than 64 bits";
 /// Marks a value that is nested too deep.
 const DEEP: &str = "values are nested too deep";
 
@@ -265,8 +270,13 @@ impl<'de> Visitor<'de> for NestedSeed {
         Ok(number.into())
     }
 
-    fn visit_u64<E>(self, number: u64) -> Result<Json, E> {
-        Ok(number.into())
+    fn visit_u64<E: serde::de::Error>(self, number: u64) -> Result<Json, E> {
+        match i64::try_from(number) {
+            Ok(number) => Ok(number.into()),
+            // JSON in JSON stays as it is.
+            Err(_) if self.depth > 1 => Ok(number.into()),
+            Err(_) => Err(E::custom(format_args!("{number}{LARGE}"))),
+        }
     }
 
     fn visit_f64<E>(self, number: f64) -> Result<Json, E> {

@@ -321,6 +321,37 @@ fn yaml_is_a_list_or_a_map() {
 }
 
 #[test]
+fn no_digit_of_a_number_is_lost() {
+    let read = |format: Format, value: &str| match format {
+        Format::Yaml => shown(format, format!("a: {value}\n").as_bytes()),
+        _ => shown(format, format!("{{\"a\": {value}}}\n").as_bytes()),
+    };
+    for format in [Format::Yaml, Format::Json, Format::Ndjson] {
+        let found = read(format, "-9223372036854775808");
+        assert!(found.contains("Integer(-9223372036854775808)"), "{found}");
+        let found = read(format, "9223372036854775808");
+        assert!(found.contains("9223372036854775808"), "{found}");
+        assert!(found.contains("put it in quotes"), "{found}");
+        let found = read(format, "[18446744073709551615]");
+        assert!(found.contains("18446744073709551615"), "{found}");
+    }
+    for code in ["01234", "-007", "00", "00.5"] {
+        let found = read(Format::Yaml, code);
+        assert!(found.contains(&format!("Text({code:?})")), "{found}");
+    }
+    for (number, expected) in [
+        ("0", "Integer(0)"),
+        ("-0", "Integer(0)"),
+        ("0.5", "Real(0.5)"),
+        ("0o17", "Integer(15)"),
+    ] {
+        let found = read(Format::Yaml, number);
+        assert!(found.contains(expected), "{number}: {found}");
+    }
+    assert!(read(Format::Yaml, "123456789012345678901234567890").contains("in quotes"));
+}
+
+#[test]
 fn a_bomb_of_aliases_is_refused() {
     let mut text = "a0: &a0 [1, 2, 3, 4, 5, 6, 7, 8, 9]\n".to_owned();
     for level in 1..30 {

@@ -316,8 +316,16 @@ fn number(text: &str) -> Option<Result<Number, ()>> {
     {
         return None;
     }
+    // Zeros in front belong to a code, such as that of a town.
+    let mut digits = unsigned.bytes();
+    if digits.next() == Some(b'0') && digits.next().is_some_and(|next| next.is_ascii_digit()) {
+        return None;
+    }
     if let Ok(integer) = text.parse::<i64>() {
         return Some(Ok(integer.into()));
+    }
+    if unsigned.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Some(Err(()));
     }
     let real = text.parse::<f64>().ok()?;
     Some(Number::from_f64(real).ok_or(()))

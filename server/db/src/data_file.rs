@@ -18,6 +18,8 @@ pub enum TableColumnKind {
     Real,
     /// True or false, which SQLite has no type for.
     Boolean,
+    /// A moment: `timestamptz` and `timestamp`; on SQLite `datetime` and `timestamp`.
+    Moment,
     /// Text.
     Text,
     /// A JSON document.

@@ -249,8 +249,14 @@ fn deleted(applied: &[String], migrations: &Migrations) -> Vec<Problem> {
 
 /// Reads the folder as serving it would, and says what is there.
 fn report(dir: &Path, config: &Config, database: &Database) -> Result<CheckReport, Vec<Problem>> {
-    let files = data::found(&DataSources::new(dir, config), database);
+    let sources = DataSources::new(dir, config);
+    let zone = config.formats.zone;
+    let mut files = data::found(&sources, database, zone);
     let read = report_pages(dir, config, database);
+    // On SQLite the database is a copy.
+    if files.problems.is_empty() && !database.is_postgres() {
+        files.problems = data::refused_rows(&sources, database, zone);
+    }
     match read {
         Ok(mut report) if files.problems.is_empty() => {
             report.notes.extend(files.notes());

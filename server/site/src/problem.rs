@@ -3,7 +3,7 @@
 use std::{fmt, path::PathBuf};
 
 /// One fault in a file of the site: where it is, what it is, and what to do.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Problem {
     /// The file, relative to the site folder.
     pub file: PathBuf,

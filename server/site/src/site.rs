@@ -252,7 +252,8 @@ impl Site {
     ) -> Result<(), Problem> {
         let core = &self.core;
         let weak = Arc::downgrade(self);
-        let data = DataFiles::start(sources, &core.database, inbox, &core.log, move || {
+        let zone = self.settings.lock().config.formats.zone;
+        let data = DataFiles::start(sources, &core.database, inbox, &core.log, zone, move || {
             // A page under development shows what is wrong, and what is new.
             if let Some(site) = weak.upgrade().filter(|site| site.core.dev.is_some()) {
                 // It is shown there and logged by the watch.
@@ -351,8 +352,11 @@ impl Site {
         let settings = &mut *self.settings.lock();
         let known = &mut settings.migrations;
         let applied = known.apply(&core.dir, &settings.config, &core.database)?;
-        for file in applied {
+        for file in &applied {
             core.log(&format!("{file} is applied"));
+        }
+        if let Some(data) = self.data.lock().as_ref().filter(|_| !applied.is_empty()) {
+            data.migrated();
         }
         Ok(())
     }

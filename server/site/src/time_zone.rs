@@ -51,6 +51,11 @@ impl SiteZone {
         Ok(Self(Some(zone)))
     }
 
+    /// Its name; empty without a zone.
+    pub(crate) fn name(self) -> &'static str {
+        self.0.and_then(TimeZone::iana_name).unwrap_or_default()
+    }
+
     /// Seconds east of UTC at a moment, which is given in seconds since 1970; none without a zone.
     pub(crate) fn offset_at(self, unix: i64) -> Option<i32> {
         let moment = Timestamp::from_second(unix).ok()?;

@@ -2,12 +2,13 @@
 //! the feed, as that of any other program.
 
 use super::options::PostgresOptions;
+use super::refused_row::refused_row;
 use super::session::{PostgresSession, TextRow};
 use crate::data_file::{
     AppliedFile, FILE_COLUMN, FileChange, FileContent, FileDecision, FileOutcome, FileState,
     KEY_COLUMN, RowCounts, TableColumn, TableColumnKind, literal, quoted,
 };
-use crate::{Error, Value};
+use crate::{ConstraintKind, Error, Value};
 
 const TABLE: &str = "create table _millpond_data (\"file\" text primary key, \"table\" text not null, \
     hash text not null, version bigint not null, applied_at timestamptz not null default now())";
@@ -59,6 +60,7 @@ fn kind(type_name: &str) -> TableColumnKind {
         "bool" => TableColumnKind::Boolean,
         "text" | "varchar" | "bpchar" | "citext" => TableColumnKind::Text,
         "json" | "jsonb" => TableColumnKind::Json,
+        "timestamptz" | "timestamp" => TableColumnKind::Moment,
         _ => TableColumnKind::Other,
     }
 }
@@ -113,7 +115,26 @@ pub(crate) fn apply(
         // Without a connection there is nothing to roll back.
         Err(_) => drop(session.run("rollback")),
     }
-    outcome
+    outcome.map_err(|error| match &mut change.state {
+        FileState::Rows(content) if is_refusal(&error) => {
+            let found = refused_row(session, &change.table, &change.file, content);
+            found.unwrap_or(error)
+        }
+        _ => error,
+    })
+}
+
+/// True if a row may be to blame, without other tables.
+const fn is_refusal(error: &Error) -> bool {
+    use ConstraintKind as Kind;
+    match error {
+        Error::Constraint { kind, .. } => !matches!(
+            kind,
+            Kind::ForeignKey | Kind::StillReferenced | Kind::EitherReference
+        ),
+        Error::Value { .. } | Error::Sql { .. } | Error::Usage { .. } => true,
+        _ => false,
+    }
 }
 
 fn in_transaction(
@@ -190,7 +211,6 @@ fn replace_rows(
 ) -> Result<RowCounts, Error> {
     let types = unbounded_types(session, table, content)?;
     let columns = content.columns.iter().map(|column| quoted(&column.name));
-    let names = columns.clone().collect::<Vec<_>>().join(", ");
     let wide: Vec<String> = columns
         .zip(&types)
         .map(|(name, wide)| format!("{name}::{wide} as {name}"))
@@ -200,7 +220,8 @@ fn replace_rows(
         wide.join(", "),
         quoted(table)
     ))?;
-    gather(session, &names, &types, content)?;
+    let sql = insertion(STAGE, content, &types, None);
+    gather(session, &sql, content, ROWS_AT_ONCE, u64::MAX)?;
     refuse_cut(session, &types, content)?;
     let keys: Vec<String> = content
         .columns
@@ -243,7 +264,7 @@ fn replace_rows(
 
 /// The type of each column without a bound on lengths and digits, and below its domains: a cast to
 /// the type itself would cut without a word.
-fn unbounded_types(
+pub(super) fn unbounded_types(
     session: &mut PostgresSession,
     table: &str,
     content: &FileContent,
@@ -297,25 +318,37 @@ fn refuse_cut(
 }
 
 /// A column as something that differs where its text does. Equality of a type may be coarser
-/// (`citext`, `1.5` and `1.50`), or there may be none (`json`).
+/// (`citext`), or there may be none (`json`). It is compared as the column keeps it: `1.5` is
+/// `1.50` in a column of two decimals.
 fn exact(column: &TableColumn, name: &str) -> String {
     match column.kind {
-        TableColumnKind::Integer | TableColumnKind::Real | TableColumnKind::Boolean => {
-            name.to_owned()
-        }
+        TableColumnKind::Integer
+        | TableColumnKind::Real
+        | TableColumnKind::Boolean
+        | TableColumnKind::Moment => name.to_owned(),
         TableColumnKind::Text | TableColumnKind::Json | TableColumnKind::Other => {
-            format!("{name}::text collate \"C\"")
+            let kept = &column.type_name;
+            format!("{name}::{kept}::text collate \"C\"")
         }
     }
 }
 
-/// Fills the staging table.
-fn gather(
-    session: &mut PostgresSession,
-    names: &str,
+/// The statement that puts rows into a table; of a file, if it is given.
+pub(super) fn insertion(
+    into: &str,
+    content: &FileContent,
     types: &[String],
-    content: &mut FileContent,
-) -> Result<(), Error> {
+    file: Option<&str>,
+) -> String {
+    let columns = content.columns.iter().map(|column| quoted(&column.name));
+    let names = columns.collect::<Vec<_>>().join(", ");
+    let (own, value) = match file {
+        Some(file) => (
+            format!(", {}", quoted(FILE_COLUMN)),
+            format!(", {}", literal(file)),
+        ),
+        None => (String::new(), String::new()),
+    };
     let types = types.iter().enumerate();
     let values: Vec<String> = types
         .map(|(index, type_name)| format!("u.c{index}::{type_name}"))
@@ -326,27 +359,41 @@ fn gather(
     let aliases: Vec<String> = (0..content.columns.len())
         .map(|index| format!("c{index}"))
         .collect();
-    let sql = format!(
-        "insert into {STAGE} ({names}) select {} from unnest({}) as u({})",
+    format!(
+        "insert into {into} ({names}{own}) select {}{value} from unnest({}) as u({})",
         values.join(", "),
         lists.join(", "),
         aliases.join(", ")
-    );
+    )
+}
+
+/// Puts the rows in by the statement, `at_once` of them in one step, and not more than `limit`.
+pub(super) fn gather(
+    session: &mut PostgresSession,
+    sql: &str,
+    content: &mut FileContent,
+    at_once: usize,
+    limit: u64,
+) -> Result<(), Error> {
     let mut batch: Vec<Vec<Option<String>>> = vec![Vec::new(); content.columns.len()];
-    let mut bytes = 0;
+    let (mut bytes, mut rows) = (0, 0);
     content.source.rows(&mut |row| {
+        rows += 1;
+        if rows > limit {
+            return Ok(());
+        }
         for (list, value) in batch.iter_mut().zip(row) {
             let text = text(value);
             bytes += text.as_ref().map_or(0, String::len);
             list.push(text);
         }
-        if batch[0].len() >= ROWS_AT_ONCE || bytes >= BYTES_AT_ONCE {
-            send(session, &sql, &mut batch)?;
+        if batch[0].len() >= at_once || bytes >= BYTES_AT_ONCE {
+            send(session, sql, &mut batch)?;
             bytes = 0;
         }
         Ok(())
     })?;
-    send(session, &sql, &mut batch)
+    send(session, sql, &mut batch)
 }
 
 fn send(

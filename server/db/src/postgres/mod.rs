@@ -29,6 +29,7 @@ mod pool;
 mod prepare;
 mod read;
 mod read_snapshot;
+mod refused_row;
 mod rehearsal;
 mod replay;
 mod replica;

@@ -10,7 +10,7 @@ use super::session::WriterSession;
 use super::writer::Writer;
 use crate::data_file::{
     AppliedFile, FILE_COLUMN, FileChange, FileContent, FileDecision, FileOutcome, FileState,
-    RowCounts, TableColumn, TableColumnKind, literal, numbered_key, quoted,
+    RowCounts, Statements, TableColumn, TableColumnKind, literal, numbered_key, quoted,
 };
 use crate::sqlite::database::SqliteShared;
 use crate::{Error, Value};
@@ -59,6 +59,8 @@ fn kind(type_name: &str) -> TableColumnKind {
     let has = |part: &str| name.contains(part);
     if has("bool") {
         TableColumnKind::Boolean
+    } else if name.starts_with("datetime") || name.starts_with("timestamp") {
+        TableColumnKind::Moment
     } else if has("int") {
         TableColumnKind::Integer
     } else if has("char") || has("clob") || has("text") {
@@ -154,17 +156,10 @@ impl WriterSession {
             },
             FileState::Rows(content) => self.replace_rows(shared, table, file, content)?,
         };
-        let connection = self.connection();
-        let sql = match state {
-            FileState::Rows(_) => {
-                "insert or replace into _millpond_data values (?1, ?2, ?3, ?4, datetime('now'))"
-            }
-            _ => "delete from _millpond_data where \"file\" = ?1 and ?2 || ?3 || ?4 is not null",
-        };
-        let recorded = connection
-            .prepare_cached(sql)
-            .and_then(|mut record| record.execute(params![&*file, &*table, &*hash, version]));
-        recorded.map_err(|error| fail(&error, sql))?;
+        match state {
+            FileState::Rows(_) => record(self.connection(), file, table, hash, version)?,
+            FileState::Gone | FileState::Known => forget(self.connection(), file)?,
+        }
         Ok(FileOutcome::Applied(counts))
     }
 
@@ -219,17 +214,31 @@ impl WriterSession {
         self.fill(shared, STAGE, None, content)?;
         let exact = |_: &TableColumn, name: &str| format!("{name} collate binary");
         let statements = content.statements(table, STAGE, &literal(file), exact);
-        let connection = self.connection();
-        let counts = RowCounts {
-            deleted: run(connection, &statements.delete)?,
-            updated: statements
-                .update
-                .as_ref()
-                .map_or(Ok(0), |update| run(connection, update))?,
-            inserted: run(connection, &statements.insert)?,
-        };
-        run(connection, &format!("drop table {STAGE}"))?;
+        let counts = exchange(self.connection(), &statements);
+        let counts = counts.map_err(|error| {
+            let is_refused = matches!(error, Error::Constraint { .. });
+            let row = is_refused.then(|| self.refused_row(shared, table, file, content));
+            row.flatten().unwrap_or(error)
+        })?;
+        run(self.connection(), &format!("drop table {STAGE}"))?;
         Ok(counts)
+    }
+
+    /// The error of the row that the table refuses: rows that are put in all at once are not told
+    /// apart. They are put in one by one, in the transaction that has failed in any case.
+    fn refused_row(
+        &mut self,
+        shared: &SqliteShared,
+        table: &str,
+        file: &str,
+        content: &mut FileContent,
+    ) -> Option<Error> {
+        // `on conflict rollback` has ended the transaction.
+        if self.connection().is_autocommit() {
+            return None;
+        }
+        delete_all(self.connection(), table, file).ok()?;
+        self.fill(shared, &quoted(table), Some(file), content).err()
     }
 
     /// Inserts the rows of a file; gives their number.
@@ -284,6 +293,16 @@ impl WriterSession {
         })?;
         Ok(rows)
     }
+}
+
+/// Brings the table to what was gathered.
+fn exchange(connection: &Connection, statements: &Statements) -> Result<RowCounts, Error> {
+    let update = statements.update.as_ref();
+    Ok(RowCounts {
+        deleted: run(connection, &statements.delete)?,
+        updated: update.map_or(Ok(0), |update| run(connection, update))?,
+        inserted: run(connection, &statements.insert)?,
+    })
 }
 
 /// Says that nothing is missing, in the middle of a transaction of ours: as this connection holds
@@ -392,6 +411,30 @@ fn delete_all(connection: &Connection, table: &str, file: &str) -> Result<u64, E
             literal(file)
         ),
     )
+}
+
+/// Remembers a file as applied.
+fn record(
+    connection: &Connection,
+    file: &str,
+    table: &str,
+    hash: &str,
+    version: i64,
+) -> Result<(), Error> {
+    let sql = "insert or replace into _millpond_data values (?1, ?2, ?3, ?4, datetime('now'))";
+    let recorded = connection
+        .prepare_cached(sql)
+        .and_then(|mut record| record.execute(params![file, table, hash, version]));
+    recorded.map(drop).map_err(|error| fail(&error, sql))
+}
+
+/// Forgets a file that has no rows any more.
+fn forget(connection: &Connection, file: &str) -> Result<(), Error> {
+    let sql = "delete from _millpond_data where \"file\" = ?1";
+    let forgotten = connection
+        .prepare_cached(sql)
+        .and_then(|mut forget| forget.execute([file]));
+    forgotten.map(drop).map_err(|error| fail(&error, sql))
 }
 
 /// Runs a statement that gives no rows that matter; gives the number of changed rows.

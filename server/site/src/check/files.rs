@@ -27,7 +27,8 @@ pub fn missing_tables(dir: &Path, config: &Config) -> Result<Vec<Pin>, Vec<Probl
     let shown = opening::shown(dir, &config.database);
     let one = |problem| vec![problem];
     let find = |database: &Database, is_ready: Result<(), Problem>| {
-        let pins = is_ready.map(|()| data::found(&sources, database).pins);
+        let zone = config.formats.zone;
+        let pins = is_ready.map(|()| data::found(&sources, database, zone).pins);
         database.stop();
         pins.map_err(one)
     };

@@ -1,6 +1,8 @@
 //! Which columns of a table a file fills.
 
-use millpond_db::{FILE_COLUMN, KEY_COLUMN, TableColumn};
+use millpond_db::{FILE_COLUMN, KEY_COLUMN, TableColumn, TableColumnKind};
+
+use crate::time_zone::SiteZone;
 
 /// The path between the folder of a table and a file.
 pub(super) const PATH_COLUMN: &str = "folder";
@@ -10,6 +12,8 @@ pub(super) const PATH_COLUMN: &str = "folder";
 pub(super) struct TargetTable {
     pub(super) name: String,
     pub(super) columns: Vec<TableColumn>,
+    /// The zone of moments without an offset.
+    pub(super) zone: SiteZone,
 }
 
 impl TargetTable {
@@ -36,7 +40,7 @@ impl TargetTable {
 
     /// A text that is another one if the table is another one.
     pub(super) fn signature(&self) -> String {
-        let parts: Vec<String> = self
+        let mut parts: Vec<String> = self
             .columns
             .iter()
             .map(|column| {
@@ -46,6 +50,10 @@ impl TargetTable {
                 )
             })
             .collect();
+        let has_moments = |column: &TableColumn| column.kind == TableColumnKind::Moment;
+        if self.columns.iter().any(has_moments) {
+            parts.push(self.zone.name().to_owned());
+        }
         format!(
             "{:032x}",
             millpond_data::hash_bytes(parts.join(",").as_bytes())
@@ -57,6 +65,7 @@ impl TargetTable {
     pub(super) fn filled(&self, file: &str, names: &[String]) -> FilledColumns {
         let mut filled = FilledColumns {
             file: file.to_owned(),
+            zone: self.zone,
             ..FilledColumns::default()
         };
         for column in &self.columns {
@@ -88,6 +97,8 @@ impl TargetTable {
 pub(super) struct FilledColumns {
     /// The file's name.
     pub(super) file: String,
+    /// The zone of moments without an offset.
+    pub(super) zone: SiteZone,
     pub(super) columns: Vec<TableColumn>,
     /// For each of them, the column of the file; none for the hash of the content.
     pub(super) from: Vec<Option<usize>>,

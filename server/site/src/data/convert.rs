@@ -6,6 +6,10 @@ use millpond_data::FieldValue as FileValue;
 use millpond_db::{TableColumn, TableColumnKind as Kind, Value};
 
 use super::columns::FilledColumns;
+use crate::{text_format::TextFormat, time_zone::SiteZone};
+
+/// Up to this number a double has each integer: 2 to the power of 53.
+const EXACT: f64 = 9_007_199_254_740_992.0;
 
 /// The values of a row for the filled columns. An error names the column and the value.
 pub(super) fn row(
@@ -16,7 +20,11 @@ pub(super) fn row(
     out.clear();
     for (column, from) in filled.columns.iter().zip(&filled.from) {
         let value = from.and_then(|from| values.get(from));
-        out.push(convert(value.unwrap_or(&FileValue::Null), column)?);
+        out.push(convert(
+            value.unwrap_or(&FileValue::Null),
+            column,
+            filled.zone,
+        )?);
     }
     if let Some(key) = filled.content_key {
         out[key] = content_hash(&filled.file, out, key);
@@ -24,7 +32,7 @@ pub(super) fn row(
     Ok(())
 }
 
-fn convert(value: &FileValue<'_>, column: &TableColumn) -> Result<Value, String> {
+fn convert(value: &FileValue<'_>, column: &TableColumn, zone: SiteZone) -> Result<Value, String> {
     let converted = match (value, column.kind) {
         (FileValue::Null, Kind::Text) if column.not_null => Some("".into()),
         (FileValue::Null, _) => Some(Value::Null),
@@ -37,13 +45,16 @@ fn convert(value: &FileValue<'_>, column: &TableColumn) -> Result<Value, String>
         }
         (FileValue::Real(real), Kind::Real) => Some(Value::Real(*real)),
         (FileValue::Real(real), Kind::Integer) => whole(*real).map(Value::from),
+        (FileValue::Plain(text) | FileValue::Text(text), Kind::Moment) => Some(moment(text, zone)),
         (FileValue::Plain(text), kind) => plain(text, kind),
         (FileValue::Text(text), Kind::Text | Kind::Other) => Some(Value::from(&**text)),
         (FileValue::Json(json), Kind::Text) => Some(Value::from(&*json.to_string())),
         (FileValue::Json(json), Kind::Json) => Some(json.clone().into()),
         (FileValue::Text(text), Kind::Json) => Some(serde_json::Value::from(&**text).into()),
         (value, Kind::Json) => scalar_json(value).map(Value::from),
-        (value, Kind::Text | Kind::Other) => scalar_text(value).map(|text| Value::from(&*text)),
+        (value, Kind::Text | Kind::Other | Kind::Moment) => {
+            scalar_text(value).map(|text| Value::from(&*text))
+        }
         _ => None,
     };
     converted.ok_or_else(|| {
@@ -54,10 +65,25 @@ fn convert(value: &FileValue<'_>, column: &TableColumn) -> Result<Value, String>
             Kind::Real => "a number",
             Kind::Boolean => "true or false",
             Kind::Json => "JSON",
-            Kind::Text | Kind::Other => "text",
+            Kind::Text | Kind::Other | Kind::Moment => "text",
         };
+        let is_rounded = matches!(value, FileValue::Real(real) if real.abs() >= EXACT);
+        if is_rounded && column.kind != Kind::Boolean {
+            return format!(
+                "{} is {}, a number whose last digits are lost: put it in quotes",
+                column.name,
+                shown(value)
+            );
+        }
         format!("{} is {}, not {what}", column.name, shown(value))
     })
+}
+
+/// A moment in UTC, as `datetime('now')` of SQLite writes it and as parameters of type `datetime`
+/// are: so the two compare on both databases. What is no moment is left to the database.
+fn moment(text: &str, zone: SiteZone) -> Value {
+    let utc = TextFormat::DateTime.read(text, zone);
+    Value::from(utc.as_deref().unwrap_or(text))
 }
 
 fn is_old_truth(value: &FileValue<'_>) -> bool {
@@ -68,7 +94,7 @@ fn is_old_truth(value: &FileValue<'_>) -> bool {
 /// Text of a format without types.
 fn plain(text: &str, kind: Kind) -> Option<Value> {
     match kind {
-        Kind::Text | Kind::Other => Some(text.into()),
+        Kind::Text | Kind::Other | Kind::Moment => Some(text.into()),
         Kind::Integer => match text.trim() {
             "true" => Some(1.into()),
             "false" => Some(0.into()),
@@ -98,7 +124,8 @@ fn scalar_text(value: &FileValue<'_>) -> Option<String> {
     match value {
         FileValue::Boolean(truth) => Some(truth.to_string()),
         FileValue::Integer(integer) => Some(integer.to_string()),
-        FileValue::Real(real) => Some(real.to_string()),
+        // Of a larger number it is not known whether the file has more digits.
+        FileValue::Real(real) => (real.abs() < EXACT).then(|| real.to_string()),
         FileValue::Json(json) => Some(json.to_string()),
         FileValue::Null | FileValue::Text(_) | FileValue::Plain(_) => None,
     }
@@ -117,6 +144,7 @@ fn scalar_json(value: &FileValue<'_>) -> Option<serde_json::Value> {
 fn shown(value: &FileValue<'_>) -> String {
     let text = match value {
         FileValue::Text(text) | FileValue::Plain(text) => format!("{text:?}"),
+        FileValue::Real(real) => real.to_string(),
         other => scalar_text(other).unwrap_or_else(|| "null".to_owned()),
     };
     match text.char_indices().nth(60) {

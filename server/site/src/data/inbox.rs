@@ -6,6 +6,7 @@
 use std::{
     collections::HashSet,
     path::{Path, PathBuf},
+    sync::atomic::{AtomicBool, Ordering},
     time::Duration,
 };
 
@@ -28,6 +29,8 @@ pub(crate) struct Inbox {
     roots: Mutex<Vec<(PathBuf, String)>>,
     state: Mutex<InboxState>,
     wake: Condvar,
+    /// Asked at each row, without the lock; set with it.
+    stopped: AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -38,7 +41,7 @@ struct InboxState {
     closed: HashSet<PathBuf>,
     has_news: bool,
     is_lost: bool,
-    stopped: bool,
+    has_migrated: bool,
 }
 
 /// What woke the thread.
@@ -165,19 +168,32 @@ impl Inbox {
         self.wake.notify_one();
     }
 
+    /// Looks at all files once more: the tables may be others now.
+    pub(super) fn migrated(&self) {
+        self.state.lock().has_migrated = true;
+        self.look();
+    }
+
+    /// True if the tables may be others than at the last call.
+    pub(super) fn take_migrated(&self) -> bool {
+        std::mem::take(&mut self.state.lock().has_migrated)
+    }
+
     pub(super) fn stop(&self) {
-        self.state.lock().stopped = true;
+        let state = self.state.lock();
+        self.stopped.store(true, Ordering::Relaxed);
+        drop(state);
         self.wake.notify_one();
     }
 
     pub(super) fn is_stopped(&self) -> bool {
-        self.state.lock().stopped
+        self.stopped.load(Ordering::Relaxed)
     }
 
     /// Waits for news; `limit` bounds the wait.
     pub(super) fn wait(&self, limit: Option<Duration>) -> Wake {
         let mut state = self.state.lock();
-        while !state.has_news && !state.stopped {
+        while !state.has_news && !self.is_stopped() {
             match limit {
                 None => self.wake.wait(&mut state),
                 Some(limit) => {
@@ -187,7 +203,7 @@ impl Inbox {
                 }
             }
         }
-        if state.stopped {
+        if self.is_stopped() {
             return Wake::Stopped;
         }
         if !std::mem::take(&mut state.has_news) {

@@ -8,8 +8,8 @@
 //! - `sources`, `scan`: the files of the folders;
 //! - `columns`, `convert`: from their values to those of the table;
 //! - `survey`, `rows`: a file is read twice, to be checked and to be applied;
-//! - `sync`: what is applied and what is removed; `inbox`, `thread`: when;
-//! - `pins`: migrations for files without a table.
+//! - `sync`: what is applied and what is removed; `inbox`, `writers`, `thread`: when;
+//! - `pins`: migrations for files without a table; `trial`: do the tables take the rows?
 
 mod columns;
 mod convert;
@@ -23,12 +23,15 @@ mod sync;
 #[cfg(test)]
 mod tests;
 mod thread;
+mod trial;
+mod writers;
 
 pub(crate) use inbox::Inbox;
 pub use pins::Pin;
 pub(crate) use pins::{found, pin};
 pub(crate) use sources::DataSources;
 pub(crate) use thread::DataFiles;
+pub(crate) use trial::refused_rows;
 
 /// The folder of the files, below the site's; `[[data]]` names others.
 pub(crate) const FOLDER: &str = "data";

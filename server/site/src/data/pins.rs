@@ -16,7 +16,7 @@ use super::{
     scan::{DataFile, scan},
     survey::{Survey, problem, survey},
 };
-use crate::Problem;
+use crate::{Problem, time_zone::SiteZone};
 
 /// A migration that a table of files lacks.
 #[derive(Clone, Debug)]
@@ -54,8 +54,9 @@ impl Found {
     }
 }
 
-/// Reads all files, and holds them against the tables of the database.
-pub(crate) fn found(sources: &DataSources, database: &Database) -> Found {
+/// Reads all files, and holds them against the tables of the database. A moment without an offset
+/// is of the zone.
+pub(crate) fn found(sources: &DataSources, database: &Database, zone: SiteZone) -> Found {
     let scan = scan(sources);
     let mut found = Found {
         problems: scan.problems,
@@ -102,7 +103,8 @@ pub(crate) fn found(sources: &DataSources, database: &Database) -> Found {
                     FilesLayout::of(&files),
                     database.is_postgres(),
                 ));
-                found.problems.extend(misfits(&readable, table, database));
+                let misfits = misfits(&readable, table, database, zone);
+                found.problems.extend(misfits);
             }
         }
     }
@@ -131,7 +133,7 @@ fn infer(file: &DataFile, inference: &mut Inference) -> Result<(), Option<Proble
 
 /// The files whose values do not fit the table. A table that only a pending migration makes on
 /// PostgreSQL cannot be asked for its types.
-fn misfits(files: &[&DataFile], table: &str, database: &Database) -> Vec<Problem> {
+fn misfits(files: &[&DataFile], table: &str, database: &Database, zone: SiteZone) -> Vec<Problem> {
     let Some(columns) = database
         .table_columns(table)
         .ok()
@@ -142,15 +144,16 @@ fn misfits(files: &[&DataFile], table: &str, database: &Database) -> Vec<Problem
     let table = TargetTable {
         name: table.to_owned(),
         columns,
+        zone,
     };
     if let (Some((message, hint)), Some(file)) = (table.fault(), files.first()) {
         return vec![Problem::new(&file.shown, message).hint(hint)];
     }
-    let surveys = files.iter().map(|file| survey(file, &table));
+    let surveys = files.iter().map(|file| survey(file, &table, &|| false));
     surveys
         .filter_map(|survey| match survey {
-            Survey::Bad(problem) => Some(problem),
-            Survey::Good(_) | Survey::Unstable => None,
+            Survey::Bad(problem) | Survey::Unreadable(problem) => Some(problem),
+            Survey::Good(_) | Survey::Changed => None,
         })
         .collect()
 }
@@ -285,7 +288,8 @@ fn type_name(kind: Option<Kind>, is_postgres: bool) -> &'static str {
         (Kind::Json, true) => "jsonb",
         (Kind::Integer | Kind::Boolean, false) => "integer",
         (Kind::Real, false) => "real",
-        (Kind::Date | Kind::Moment | Kind::Json, false) | (Kind::Text, _) => "text",
+        (Kind::Moment, false) => "datetime",
+        (Kind::Date | Kind::Json, false) | (Kind::Text, _) => "text",
     }
 }
 

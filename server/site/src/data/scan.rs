@@ -38,6 +38,11 @@ impl FileStamp {
         }
     }
 
+    /// In bytes.
+    pub(super) const fn size(&self) -> u64 {
+        self.size
+    }
+
     /// When the file came to be here, or was changed last, in milliseconds since 1970.
     pub(super) const fn version(&self) -> i64 {
         self.changed.0 * 1_000 + self.changed.1 / 1_000_000

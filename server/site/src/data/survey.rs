@@ -2,6 +2,7 @@
 
 use std::{
     fs::{self, File},
+    io,
     path::Path,
 };
 
@@ -20,8 +21,10 @@ pub(super) enum Survey {
     Good(SurveyedFile),
     /// Something is wrong with it.
     Bad(Problem),
-    /// The file was changed meanwhile, or is gone.
-    Unstable,
+    /// The file cannot be read, for a reason outside of it.
+    Unreadable(Problem),
+    /// The file was changed meanwhile, or is gone, or the site stops.
+    Changed,
 }
 
 /// A file that fits its table.
@@ -47,30 +50,51 @@ pub(super) fn problem(file: &DataFile, error: &DataError) -> Problem {
     }
 }
 
-/// Opens a file, and says whether it is the one that was found.
-pub(super) fn open(file: &DataFile) -> Option<File> {
-    let opened = File::open(&file.path).ok()?;
-    let stamp = FileStamp::of(&opened.metadata().ok()?);
-    (stamp == file.stamp).then_some(opened)
+/// Opens a file; none if it is not the one that was found any more.
+///
+/// # Errors
+/// It is there, and cannot be opened.
+pub(super) fn open(file: &DataFile) -> io::Result<Option<File>> {
+    let opened = match File::open(&file.path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        opened => opened?,
+    };
+    let stamp = FileStamp::of(&opened.metadata()?);
+    Ok((stamp == file.stamp).then_some(opened))
+}
+
+/// A file that cannot be opened.
+pub(super) fn unreadable(file: &DataFile, error: &io::Error) -> Problem {
+    Problem::new(&file.shown, format!("the file cannot be read: {error}"))
+        .hint("the user that runs millpond must be able to read it")
 }
 
 /// True if the file at the path is still the one that was opened, and unchanged.
 pub(super) fn is_unchanged(file: &DataFile, opened: &File) -> bool {
-    let of = |metadata: std::io::Result<fs::Metadata>| metadata.ok().map(|it| FileStamp::of(&it));
+    let of = |metadata: io::Result<fs::Metadata>| metadata.ok().map(|it| FileStamp::of(&it));
     let path: &Path = &file.path;
     of(opened.metadata()) == Some(file.stamp) && of(fs::metadata(path)) == Some(file.stamp)
 }
 
-/// Reads a file whole.
-pub(super) fn survey(file: &DataFile, table: &TargetTable) -> Survey {
-    let Some(opened) = open(file) else {
-        return Survey::Unstable;
+/// Reads a file whole, unless `is_stopped` says that the site stops.
+pub(super) fn survey(
+    file: &DataFile,
+    table: &TargetTable,
+    is_stopped: &dyn Fn() -> bool,
+) -> Survey {
+    let opened = match open(file) {
+        Ok(Some(opened)) => opened,
+        Ok(None) => return Survey::Changed,
+        Err(error) => return Survey::Unreadable(unreadable(file, &error)),
     };
     let mut names: Vec<String> = Vec::new();
     let mut filled = table.filled(&file.name, &names);
     let mut fault = None;
     let mut values = Vec::new();
     let outcome = read(file.format, &opened, file.row_path.as_deref(), &mut |row| {
+        if is_stopped() {
+            return Err(Stop);
+        }
         if row.names.len() != names.len() {
             names = row.names.to_vec();
             filled = table.filled(&file.name, &names);
@@ -87,12 +111,12 @@ pub(super) fn survey(file: &DataFile, table: &TargetTable) -> Survey {
         }
     });
     if !is_unchanged(file, &opened) {
-        return Survey::Unstable;
+        return Survey::Changed;
     }
     match (outcome, fault) {
         (_, Some(fault)) => Survey::Bad(problem(file, &fault)),
         (Err(ReadError::Data(error)), None) => Survey::Bad(problem(file, &error)),
-        (Err(ReadError::Stopped), None) => Survey::Unstable,
+        (Err(ReadError::Stopped), None) => Survey::Changed,
         (Ok(digest), None) => match filled.missing_key.as_ref().filter(|_| digest.rows > 0) {
             Some(key) => {
                 let table = &table.name;

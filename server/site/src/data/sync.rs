@@ -21,8 +21,14 @@ use super::{
     rows::{FileRows, RowsEnd},
     scan::{DataFile, FileStamp, FolderScan, scan},
     survey::{Survey, problem, survey},
+    writers::{Writers, writers},
 };
-use crate::Problem;
+use crate::{Problem, time_zone::SiteZone};
+
+/// The pause before a file is tried again that may be good at any moment.
+pub(super) const SOON: Duration = Duration::from_millis(250);
+/// The pause before a file is tried again where that may take long.
+const SLOWLY: Duration = Duration::from_secs(10);
 
 /// A file that was changed this short a while ago may still be written, where no event says that it
 /// was closed.
@@ -33,18 +39,22 @@ pub(super) struct Sync {
     sources: DataSources,
     database: Database,
     inbox: Arc<Inbox>,
+    /// The zone of moments without an offset.
+    zone: SiteZone,
     /// The files as they were when they were looked at last, and what came of it.
     known: BTreeMap<String, KnownFile>,
     /// Files with rows that were missing at the last look, and since when.
     missing: BTreeMap<String, Boottime>,
+    /// Counts what was applied and what may have changed the tables.
+    changes: u64,
     /// False until the folder was looked at once.
     has_looked: bool,
     /// True if the last look left something to be tried again.
     is_unfinished: bool,
     /// True if there was a folder.
     was_there: bool,
-    /// How many problems the names of files were.
-    scan_problems: usize,
+    /// What was wrong with the names of files.
+    scan_problems: Vec<Problem>,
     /// What is wrong, for `check` and the developer's page.
     pub(super) problems: Vec<Problem>,
     /// What is to be done, such as a table that is missing; for the log.
@@ -58,8 +68,17 @@ struct KnownFile {
     /// What was wrong with it, or is to be done.
     fault: Option<Problem>,
     note: Option<Problem>,
-    /// True if it may be good once another file is applied, or the database is there again.
-    is_worth_trying: bool,
+    retry: Retry,
+}
+
+/// When a file is tried again that has not changed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Retry {
+    Never,
+    /// Once there are other rows than after this number of changes.
+    After(u64),
+    /// At each look: it could not be read, or the database was away.
+    EachLook,
 }
 
 /// What a look came to.
@@ -69,13 +88,32 @@ pub(super) struct LookOutcome {
     pub(super) lines: Vec<String>,
     /// True if rows were changed.
     pub(super) has_changed: bool,
-    /// True if a file is to be looked at again soon.
-    pub(super) again: bool,
+    /// When to look again, if no event comes before.
+    pub(super) retry: Option<Duration>,
 }
 
-/// How old a file must be in milliseconds before it is read, so that inotify has told of what its
-/// time is of.
-const TOLD: i64 = 10;
+impl LookOutcome {
+    fn retry_after(&mut self, pause: Duration) {
+        self.retry = Some(self.retry.map_or(pause, |known| known.min(pause)));
+    }
+
+    /// True if the error may be over soon.
+    fn retry_passing(&mut self, error: &Error) -> bool {
+        let is_passing = is_passing(error);
+        if is_passing {
+            self.retry_after(SOON);
+        }
+        is_passing
+    }
+}
+
+/// How old a file must be in milliseconds before it is read: by then the event of its last change
+/// has arrived.
+const EVENT_DELAY: i64 = 10;
+
+/// How long a file must not have been changed, in milliseconds, where neither an event nor the
+/// kernel says whether a program is writing it.
+const QUIET: i64 = 2_000;
 
 impl DataFile {
     /// How long ago it was changed, in milliseconds; none for a time in the future.
@@ -87,17 +125,24 @@ impl DataFile {
 }
 
 impl Sync {
-    pub(super) fn new(sources: DataSources, database: &Database, inbox: Arc<Inbox>) -> Self {
+    pub(super) fn new(
+        sources: DataSources,
+        database: &Database,
+        inbox: Arc<Inbox>,
+        zone: SiteZone,
+    ) -> Self {
         Self {
+            zone,
             sources,
             database: database.clone(),
             inbox,
             known: BTreeMap::new(),
             missing: BTreeMap::new(),
+            changes: 0,
             has_looked: false,
             is_unfinished: false,
             was_there: false,
-            scan_problems: 0,
+            scan_problems: Vec::new(),
             problems: Vec::new(),
             notes: Vec::new(),
         }
@@ -109,13 +154,17 @@ impl Sync {
         let mut outcome = LookOutcome::default();
         let scan = scan(&self.sources);
         let is_first = !self.has_looked;
+        if self.inbox.take_migrated() {
+            self.changes += 1;
+            self.is_unfinished = true;
+        }
         if self.is_unchanged(&scan) {
             return outcome;
         }
         let applied = match self.database.applied_files() {
             Ok(applied) => applied,
             Err(error) => {
-                outcome.again = true;
+                outcome.retry_after(SOON);
                 self.finish(
                     &scan,
                     vec![unapplied(Path::new(FOLDER), &error)],
@@ -138,7 +187,7 @@ impl Sync {
             .collect();
         // A row may refer to one of another file, so what is refused is tried again after others.
         loop {
-            let before = waiting.len();
+            let before = self.changes;
             let mut refused = Vec::new();
             for file in waiting {
                 if self.inbox.is_stopped() {
@@ -146,7 +195,12 @@ impl Sync {
                 }
                 if self.differs(file) && !self.is_whole(file, closed) {
                     // Its end is news; but for a file that was written before it was watched.
-                    outcome.again |= !self.inbox.is_open(&file.name);
+                    let is_recent = file.age().is_some_and(|age| age < 2 * QUIET);
+                    match self.inbox.is_open(&file.name) {
+                        true => {}
+                        false if is_recent => outcome.retry_after(SOON),
+                        false => outcome.retry_after(SLOWLY),
+                    }
                     continue;
                 }
                 let known = by_name.get(&*file.name).copied();
@@ -157,7 +211,7 @@ impl Sync {
                     refused.push(file);
                 }
             }
-            if refused.is_empty() || refused.len() == before {
+            if refused.is_empty() || self.changes == before {
                 break;
             }
             waiting = refused;
@@ -184,11 +238,7 @@ impl Sync {
             && self.was_there == scan.is_there
             && self.known.len() == scan.files.len()
             && !scan.files.values().any(|file| self.differs(file))
-            && scan
-                .problems
-                .iter()
-                .all(|problem| self.problems.contains(problem))
-            && scan.problems.len() == self.scan_problems
+            && scan.problems == self.scan_problems
     }
 
     /// True if the file is not as it was when it was looked at last.
@@ -203,13 +253,24 @@ impl Sync {
         let is_old = file
             .age()
             .is_none_or(|age| age >= SETTLED.as_millis() as i64);
-        if !is_old && !closed.contains(Path::new(&file.name)) {
+        let is_closed = closed.contains(Path::new(&file.name));
+        if !is_old && !is_closed {
             return false;
         }
-        if let Some(age) = file.age().filter(|age| *age < TOLD) {
-            std::thread::sleep(Duration::from_millis((TOLD - age).unsigned_abs()));
+        if let Some(age) = file.age().filter(|age| *age < EVENT_DELAY) {
+            std::thread::sleep(Duration::from_millis((EVENT_DELAY - age).unsigned_abs()));
         }
-        !self.inbox.is_open(&file.name)
+        if self.inbox.is_open(&file.name) {
+            return false;
+        }
+        // A program may have opened it before it was watched, and more than one may have.
+        match File::open(&file.path).map(|file| writers(&file)) {
+            Ok(Writers::None) => true,
+            Ok(Writers::Some) => false,
+            Ok(Writers::Unknown) => is_closed || file.age().is_none_or(|age| age >= QUIET),
+            // That is said when it is read.
+            Err(_) => true,
+        }
     }
 
     /// Removes the rows of files that are gone: a program that writes a file anew may remove it
@@ -239,7 +300,7 @@ impl Sync {
             let since = before.get(&file.file).copied().unwrap_or(now);
             if !is_first && now.since(since) < SETTLED {
                 self.missing.insert(file.file.clone(), since);
-                outcome.again = true;
+                outcome.retry_after(SOON);
                 continue;
             }
             let change = FileChange {
@@ -253,6 +314,7 @@ impl Sync {
             let shown = self.sources.shown(&file.file);
             match self.database.apply_file(change) {
                 Ok(FileOutcome::Applied(counts)) => {
+                    self.changes += 1;
                     outcome.has_changed = true;
                     outcome
                         .lines
@@ -264,7 +326,7 @@ impl Sync {
                 )),
                 Ok(FileOutcome::Same) => {}
                 Err(error) => {
-                    outcome.again |= is_passing(&error);
+                    outcome.retry_passing(&error);
                     faults.push(unapplied(&shown, &error));
                 }
             }
@@ -286,10 +348,10 @@ impl Sync {
             let table = match self.table(&file.table) {
                 Ok(table) => table,
                 Err(error) => {
-                    outcome.again |= is_passing(&error);
+                    outcome.retry_passing(&error);
                     let fault = unapplied(&file.shown, &error);
                     self.remember(file, String::new(), Some(fault), None);
-                    self.try_again(file);
+                    self.retry(file, Retry::EachLook);
                     return false;
                 }
             };
@@ -301,7 +363,7 @@ impl Sync {
             .known
             .get(&file.name)
             .is_some_and(|known| known.stamp == file.stamp && known.table == signature);
-        if is_known && !self.known[&file.name].is_worth_trying {
+        if is_known && !self.is_worth_trying(file) {
             return false;
         }
         let Some(table) = table else {
@@ -328,6 +390,7 @@ impl Sync {
         Ok((!columns.is_empty()).then(|| TargetTable {
             name: name.to_owned(),
             columns,
+            zone: self.zone,
         }))
     }
 
@@ -343,17 +406,25 @@ impl Sync {
             table,
             fault,
             note,
-            is_worth_trying: false,
+            retry: Retry::Never,
         };
         self.known.insert(file.name.clone(), known);
     }
 
-    /// What is wrong with the file may be mended from outside.
-    fn try_again(&mut self, file: &DataFile) -> bool {
+    /// Says when the file, which has a fault, is tried again though it has not changed.
+    fn retry(&mut self, file: &DataFile, retry: Retry) {
         if let Some(known) = self.known.get_mut(&file.name) {
-            known.is_worth_trying = true;
+            known.retry = retry;
         }
-        true
+    }
+
+    /// True if a file that has not changed may have become good.
+    fn is_worth_trying(&self, file: &DataFile) -> bool {
+        match self.known.get(&file.name).map(|known| known.retry) {
+            Some(Retry::After(changes)) => changes != self.changes,
+            Some(Retry::EachLook) => true,
+            Some(Retry::Never) | None => false,
+        }
     }
 
     /// Applies a file whose table is there; true if its rows were refused.
@@ -375,19 +446,27 @@ impl Sync {
             if !self.is_alone() && applied.version < file.stamp.version() {
                 let state = FileState::Known;
                 let change = self.change(file, full_hash(hash, &signature), false, state);
-                outcome.again |= self.database.apply_file(change).is_err();
+                if self.database.apply_file(change).is_err() {
+                    outcome.retry_after(SOON);
+                }
             }
             self.remember(file, signature, None, None);
             return false;
         }
-        let surveyed = match survey(file, table) {
+        let surveyed = match survey(file, table, &|| self.inbox.is_stopped()) {
             Survey::Good(surveyed) => surveyed,
             Survey::Bad(fault) => {
                 self.remember(file, signature, Some(fault), None);
                 return false;
             }
-            Survey::Unstable => {
-                outcome.again = true;
+            Survey::Unreadable(fault) => {
+                outcome.retry_after(SLOWLY);
+                self.remember(file, signature, Some(fault), None);
+                self.retry(file, Retry::EachLook);
+                return false;
+            }
+            Survey::Changed => {
+                outcome.retry_after(SOON);
                 return false;
             }
         };
@@ -403,6 +482,7 @@ impl Sync {
                 file: file.clone(),
                 filled: surveyed.filled,
                 hash: surveyed.hash,
+                inbox: Arc::clone(&self.inbox),
                 end: Arc::clone(&end),
             }),
         };
@@ -415,6 +495,7 @@ impl Sync {
             (Ok(done), _) => {
                 match done {
                     FileOutcome::Applied(counts) => {
+                        self.changes += 1;
                         outcome.has_changed = true;
                         outcome.lines.push(format!(
                             "{}: table {}, {}",
@@ -432,16 +513,22 @@ impl Sync {
                 self.remember(file, signature, None, note);
                 false
             }
-            (Err(_), Some(RowsEnd::Changed)) => {
-                outcome.again = true;
+            (Err(_), Some(RowsEnd::Changed | RowsEnd::Stopped)) => {
+                outcome.retry_after(SOON);
                 false
             }
             (Err(error), end) => {
-                let is_passing = is_passing(&error);
-                outcome.again |= is_passing;
+                let is_passing = outcome.retry_passing(&error);
                 let fault = refused(file, &error, end);
                 self.remember(file, signature, Some(fault), note);
-                self.try_again(file) && !is_passing
+                self.retry(
+                    file,
+                    match is_passing {
+                        true => Retry::EachLook,
+                        false => Retry::After(self.changes),
+                    },
+                );
+                !is_passing
             }
         }
     }
@@ -463,9 +550,10 @@ impl Sync {
 
     /// Keeps what is wrong, and says what is new about it.
     fn finish(&mut self, scan: &FolderScan, mut faults: Vec<Problem>, outcome: &mut LookOutcome) {
-        self.is_unfinished = outcome.again || self.known.values().any(|file| file.is_worth_trying);
+        let is_finished = |file: &KnownFile| file.retry != Retry::EachLook && file.note.is_none();
+        self.is_unfinished = outcome.retry.is_some() || !self.known.values().all(is_finished);
         self.was_there = scan.is_there;
-        self.scan_problems = scan.problems.len();
+        self.scan_problems.clone_from(&scan.problems);
         faults.extend(scan.problems.iter().cloned());
         let notes: Vec<Problem> = self
             .known
@@ -473,15 +561,15 @@ impl Sync {
             .filter_map(|known| known.note.clone())
             .collect();
         let new = |now: &[Problem], before: &[Problem]| -> Vec<String> {
+            let before: HashSet<&Problem> = before.iter().collect();
             let new = now.iter().filter(|problem| !before.contains(problem));
             new.map(Problem::to_string).collect()
         };
         outcome.lines.extend(new(&faults, &self.problems));
         outcome.lines.extend(new(&notes, &self.notes));
-        let mended = self.problems.iter().map(|problem| &problem.file);
-        let mended: HashSet<&PathBuf> = mended
-            .filter(|file| !faults.iter().any(|problem| problem.file == **file))
-            .collect();
+        let faulty: HashSet<&PathBuf> = faults.iter().map(|problem| &problem.file).collect();
+        let before = self.problems.iter().map(|problem| &problem.file);
+        let mended: HashSet<&PathBuf> = before.filter(|file| !faulty.contains(file)).collect();
         let mended = mended
             .into_iter()
             .map(|file| format!("{}: is mended", file.display()));
@@ -523,7 +611,7 @@ fn unapplied(shown: &Path, error: &Error) -> Problem {
 }
 
 /// A file whose rows the database refused.
-fn refused(file: &DataFile, error: &Error, end: Option<RowsEnd>) -> Problem {
+pub(super) fn refused(file: &DataFile, error: &Error, end: Option<RowsEnd>) -> Problem {
     if is_passing(error) {
         return unapplied(&file.shown, error);
     }

@@ -8,12 +8,10 @@ use parking_lot::Mutex;
 use super::{
     DataSources,
     inbox::{Inbox, Wake},
-    sync::{LookOutcome, Sync},
+    sync::{LookOutcome, SOON, Sync},
 };
-use crate::{Problem, log::Log};
+use crate::{Problem, log::Log, time_zone::SiteZone};
 
-/// The pause before a file that could not be read or applied is tried again.
-const AGAIN: Duration = Duration::from_millis(250);
 /// How often a site that starts waits for files that are being written.
 const FIRST_LOOKS: u32 = 8;
 
@@ -26,33 +24,34 @@ pub(crate) struct DataFiles {
 
 impl DataFiles {
     /// Applies what has changed since the site last ran, and follows the folder from then on.
-    /// `changed` is called after each look that has changed rows or found other problems.
+    /// A moment without an offset is of the zone. `changed` is called after each look that has
+    /// changed rows or found other problems.
     pub(crate) fn start(
         sources: DataSources,
         database: &Database,
         inbox: Arc<Inbox>,
         log: &Arc<Log>,
+        zone: SiteZone,
         changed: impl Fn() + Send + 'static,
     ) -> Result<Self, Problem> {
         let problems = Arc::new(Mutex::new(Vec::new()));
         let mut follower = Follower {
-            sync: Sync::new(sources, database, Arc::clone(&inbox)),
+            sync: Sync::new(sources, database, Arc::clone(&inbox), zone),
             inbox: Arc::clone(&inbox),
             log: Arc::clone(log),
             problems: Arc::clone(&problems),
         };
-        let mut again = follower.look(&HashSet::new()).again;
+        let mut retry = follower.look(&HashSet::new()).retry;
         for _ in 1..FIRST_LOOKS {
-            if !again {
+            if retry != Some(SOON) {
                 break;
             }
-            // No event tells when a file that was opened before the watch is closed.
-            std::thread::sleep(AGAIN);
-            again = follower.look(&HashSet::new()).again;
+            std::thread::sleep(SOON);
+            retry = follower.look(&HashSet::new()).retry;
         }
         let thread = std::thread::Builder::new()
             .name("millpond-data".to_owned())
-            .spawn(move || follower.run(again, changed))
+            .spawn(move || follower.run(retry, changed))
             .map_err(|error| {
                 Problem::new(
                     super::FOLDER,
@@ -71,7 +70,12 @@ impl DataFiles {
         self.problems.lock().clone()
     }
 
-    /// Ends after the file that is being applied.
+    /// Looks at all files once more: a migration was applied.
+    pub(crate) fn migrated(&self) {
+        self.inbox.migrated();
+    }
+
+    /// Waits until the thread has ended; a file that is being applied is left as it was.
     pub(crate) fn stop(&self) {
         self.inbox.stop();
         if let Some(thread) = self.thread.lock().take()
@@ -106,16 +110,16 @@ impl Follower {
         outcome
     }
 
-    fn run(mut self, mut again: bool, changed: impl Fn()) {
+    fn run(mut self, mut retry: Option<Duration>, changed: impl Fn()) {
         loop {
-            let closed = match self.inbox.wait(again.then_some(AGAIN)) {
+            let closed = match self.inbox.wait(retry) {
                 Wake::Stopped => return,
                 Wake::News(closed) => closed,
                 Wake::Lost | Wake::Time => HashSet::new(),
             };
             let before = self.sync.problems.clone();
             let outcome = self.look(&closed);
-            again = outcome.again;
+            retry = outcome.retry;
             if outcome.has_changed || before != self.sync.problems {
                 changed();
             }

@@ -169,6 +169,35 @@ fn values_that_do_not_fit_the_table_are_errors_of_the_check() {
 }
 
 /// The files of the manual's blog, each named before its text.
+#[test]
+fn a_row_that_the_table_refuses_is_an_error_of_the_check() {
+    let dir = support::folder(&[
+        (
+            "migrations/0002_data_rates.sql",
+            "create table lands (id text primary key);
+            create table rates (id integer primary key, rate real check (rate > 0), code text unique,
+                land text references lands, _file text not null);",
+        ),
+        ("data/rates.csv", "id,rate,code,land\n1,1.5,a,nl\n2,0,b,nl\n3,1,c,nl\n"),
+    ]);
+    let said = found(dir.path());
+    assert!(
+        said.contains("data/rates.csv:3:1: the rows stay as they were: "),
+        "{said}"
+    );
+    assert!(said.to_lowercase().contains("check"), "{said}");
+    fs::write(
+        dir.path().join("data/rates.csv"),
+        "id,rate,code\n1,1,a\n2,1,b\n3,1,a\n",
+    )
+    .unwrap();
+    let said = found(dir.path());
+    assert!(said.contains("data/rates.csv:4:1: "), "{said}");
+    // It is not known here whether the land is there.
+    fs::write(dir.path().join("data/rates.csv"), "id,rate,land\n1,1,nl\n").unwrap();
+    assert!(!found(dir.path()).contains("data/rates.csv"));
+}
+
 fn blog() -> Vec<(&'static str, &'static str)> {
     const MANUAL: &str = include_str!("../../../../docs/reference/data.md");
     let (_, blog) = MANUAL.split_once("## A blog of Markdown files").unwrap();

@@ -1,11 +1,12 @@
 //! Files as tables: nothing is lost, cut or mixed up, on both databases.
 
-use std::{fs, path::PathBuf, time::Duration};
+use std::{fs, io::Write as _, path::PathBuf, sync::Mutex, time::Duration};
 
-use millpond_site::SiteOptions;
+use millpond_site::{Config, SiteOptions, missing_tables, write_migrations};
 
 use crate::{
     both::{Housed, Kind, on_both},
+    postgres,
     support::TestSite,
 };
 
@@ -15,6 +16,9 @@ on_both!(
     a_renamed_file_has_its_rows_once,
     a_change_of_case_is_a_change,
     a_file_that_is_truncated_in_place_is_read_when_its_writer_is_done,
+    a_moment_is_the_same_in_a_file_and_in_a_parameter,
+    a_large_number_is_not_put_into_a_text,
+    a_row_that_the_table_refuses_is_named_by_its_line,
 );
 
 fn path(site: &TestSite, name: &str) -> PathBuf {
@@ -159,6 +163,41 @@ fn a_file_that_is_truncated_in_place_is_read_when_its_writer_is_done(kind: Kind)
     holds(&site, "select count(*) || '' from rate", "1");
 }
 
+fn a_row_that_the_table_refuses_is_named_by_its_line(kind: Kind) {
+    static LOG: Mutex<String> = Mutex::new(String::new());
+    let options = SiteOptions {
+        log: |line| *LOG.lock().unwrap() += &format!("{line}\n"),
+        ..SiteOptions::default()
+    };
+    let table = match kind {
+        Kind::Sqlite => "lite",
+        Kind::Postgres => "post",
+    };
+    let sql = format!(
+        "create table {table} (id integer primary key, v integer check (v > 0), u text unique, _file text not null);"
+    );
+    let file = format!("data/{table}.csv");
+    let files = [
+        ("migrations/0002_data.sql", &*sql),
+        (&*file, "id,v,u\n1,1,a\n2,2,b\n3,3,c\n"),
+    ];
+    let database = matches!(kind, Kind::Postgres).then(postgres::database);
+    let site = match &database {
+        None => TestSite::with(&files, options),
+        Some(database) => TestSite::open(postgres::folder(database, &files), options),
+    };
+    let said = |text: &str| site.until(text, || LOG.lock().unwrap().contains(text));
+    said(&format!("{file}: table {table}, rows: 3 new"));
+    for (rows, line) in [("1,1,a\n2,0,b\n3,3,c\n", 3), ("1,1,a\n2,2,b\n3,3,a\n", 4)] {
+        fs::write(site.dir.path().join(&file), format!("id,v,u\n{rows}")).unwrap();
+        said(&format!("{file}:{line}:1: the rows stay as they were"));
+    }
+    fs::write(site.dir.path().join(&file), "id,v,u\n1,1,d\n").unwrap();
+    said(&format!(
+        "{file}: table {table}, rows: 1 changed, 2 removed"
+    ));
+}
+
 #[test]
 fn postgresql_cuts_and_rounds_no_value() {
     let site = site(
@@ -191,7 +230,13 @@ fn postgresql_cuts_and_rounds_no_value() {
     }
     // As it is written, also where the type finds both equal.
     fs::write(path(&site, "t.csv"), "id,c\n1,1.5\n").unwrap();
-    holds(&site, "select c::text from t", "1.50");
+    let number = "select coalesce(max(c::text), '') from t";
+    holds(&site, number, "1.50");
+    let version = site.text("select xmin::text from t where id = 1");
+    fs::write(path(&site, "t.csv"), "id,c\n1,1.5\n2,1\n").unwrap();
+    holds(&site, "select count(*) || '' from t", "2");
+    let after = site.text("select xmin::text from t where id = 1");
+    assert_eq!(version, after, "the row is the same");
 }
 
 #[test]
@@ -217,4 +262,88 @@ fn a_site_under_development_stops_while_files_change() {
         });
         site.until("it has stopped", || stopping.is_finished());
     }
+}
+
+#[test]
+fn a_file_that_is_being_written_at_the_start_is_applied_when_its_writer_is_done() {
+    let dir = crate::support::folder(&[
+        (
+            "migrations/0002_data.sql",
+            "create table t (id integer primary key, _file text not null);",
+        ),
+        ("data/t.csv", ""),
+    ]);
+    let mut file = fs::File::create(dir.path().join("data/t.csv")).unwrap();
+    write!(file, "id\n1\n").unwrap();
+    let site = TestSite::open(dir, SiteOptions::default());
+    let count = |site: &TestSite| -> i64 {
+        let read = "select count(*) from t";
+        site.foreign()
+            .query_row(read, [], |row| row.get(0))
+            .unwrap()
+    };
+    assert_eq!(count(&site), 0);
+    writeln!(file, "2").unwrap();
+    drop(file);
+    site.until("both rows are there", || count(&site) == 2);
+}
+
+fn a_moment_is_the_same_in_a_file_and_in_a_parameter(kind: Kind) {
+    let (column, text) = match kind {
+        Kind::Sqlite => ("datetime", "at"),
+        Kind::Postgres => (
+            "timestamptz",
+            "to_char(at at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS')",
+        ),
+    };
+    let table =
+        format!("create table t (id integer primary key, at {column}, _file text not null);");
+    let settings = "[database]\nurl = \"sqlite:site.db\"\n[site]\ntimezone = \"Europe/Vienna\"\n";
+    let files = [
+        ("millpond.toml", settings),
+        (
+            "data/t.csv",
+            "id,at\n1,2026-07-01T12:00:00+02:00\n2,2026-07-01T12:00\n3,2026-07-01 12:00:00\n4,2026-07-01T10:00:00Z\n",
+        ),
+    ];
+    let site = site(kind, &table, &files);
+    for (id, expected) in [(1, "10"), (2, "10"), (3, "12"), (4, "10")] {
+        let found = site.text(&format!("select {text} from t where id = {id}"));
+        assert_eq!(found, format!("2026-07-01 {expected}:00:00"), "{id}");
+    }
+}
+
+fn a_large_number_is_not_put_into_a_text(kind: Kind) {
+    let site = site(
+        kind,
+        "create table t (id integer primary key, name text, _file text not null);",
+        &[("data/t.json", "[{\"id\": 1, \"name\": 1234567890123456}]")],
+    );
+    holds(&site, "select name from t", "1234567890123456");
+    fs::write(
+        path(&site, "t.json"),
+        "[{\"id\": 1, \"name\": 123456789012345678901}]",
+    )
+    .unwrap();
+    was_looked_at(&site);
+    assert_eq!(site.text("select name from t"), "1234567890123456");
+}
+
+#[test]
+fn a_table_that_is_made_under_development_gets_its_rows() {
+    let options = SiteOptions {
+        dev: true,
+        ..SiteOptions::default()
+    };
+    let site = TestSite::with(&[("data/t.csv", "id,name\n1,one\n")], options);
+    let dir = site.dir.path();
+    let config = Config::read(dir).unwrap();
+    let missing = missing_tables(dir, &config).unwrap();
+    write_migrations(dir, &missing).unwrap();
+    let count = || {
+        let read = "select count(*) from t";
+        let found = site.foreign().query_row(read, [], |row| row.get(0));
+        found.unwrap_or(0_i64)
+    };
+    site.until("the row is there", || count() == 1);
 }

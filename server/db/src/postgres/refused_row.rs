@@ -1,0 +1,43 @@
+//! Finds the row of a file that its table refuses: rows that are put in many at once are not told
+//! apart.
+
+use super::file_rows::{gather, insertion, unbounded_types};
+use super::session::PostgresSession;
+use crate::Error;
+use crate::data_file::{FileContent, quoted};
+
+/// A row is looked for among this number of rows, each in a step of its own.
+const LIMIT: u64 = 20_000;
+
+/// The error of the first row that a table of the same kind refuses, which has no other rows and
+/// refers to none; it goes away again. None if it takes them all.
+pub(super) fn refused_row(
+    session: &mut PostgresSession,
+    table: &str,
+    file: &str,
+    content: &mut FileContent,
+) -> Option<Error> {
+    let begin = "begin isolation level read committed read write";
+    session.run(begin).ok()?;
+    let found = probe(session, table, file, content);
+    drop(session.run("rollback"));
+    found
+}
+
+fn probe(
+    session: &mut PostgresSession,
+    table: &str,
+    file: &str,
+    content: &mut FileContent,
+) -> Option<Error> {
+    let types = unbounded_types(session, table, content).ok()?;
+    let table = quoted(table);
+    let create = format!("create temporary table _millpond_probe (like {table} including all)");
+    session.run(&create).ok()?;
+    let mut sql = insertion("pg_temp._millpond_probe", content, &types, Some(file));
+    if content.content_key().is_some() {
+        // Equal rows get numbers.
+        sql.push_str(" on conflict do nothing");
+    }
+    gather(session, &sql, content, 1, LIMIT).err()
+}
