@@ -154,7 +154,7 @@ fn a_blog_is_written_in_files() {
         assert!(list.find("How it looks") < list.find("A note"), "{list}");
         // What is no list, and no day, is said; the post stays as it was.
         post("note.md", "---\ntags: winter\n---\n# Another\n");
-        server.wait_for("data/posts/note.md: the rows stay as they were");
+        server.wait_for(": the rows stay as they were");
         server.wait_for("the tags are a list, such as [walks, winter]");
         until(server, "/posts/note", "<h1>A note</h1>", true);
         std::fs::remove_file(site.join("data/posts/note.md")).unwrap();
