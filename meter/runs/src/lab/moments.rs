@@ -7,6 +7,7 @@ use super::figure::LabFigure;
 use super::measure::LevelRun;
 use super::outcome::LabMoment;
 use super::run_time::ServerTimes;
+use super::sampled;
 use crate::Run;
 use base_clock::Nanos;
 
@@ -181,25 +182,16 @@ impl RunCounters {
         let good = ended.zip(failed).map(|(ended, failed)| ended - failed);
         let ended = ended.filter(|ended| *ended > 0.0);
         let count = |name: &str| self.processor.get(name)?.between(from, to);
-        let for_one = |name: &str| Some(count(name)? / ended?);
-        let cycles = count("cycles").filter(|cycles| *cycles > 0.0);
         let all = [
             (LabFigure::Throughput, good.map(|good| good / seconds)),
             (
                 LabFigure::Failed,
                 failed.zip(ended).map(|(failed, ended)| failed / ended),
             ),
-            (
-                LabFigure::Ipc,
-                count("instructions")
-                    .zip(cycles)
-                    .map(|(done, cycles)| done / cycles),
-            ),
-            (LabFigure::CacheMisses, for_one("cache_misses")),
-            (LabFigure::BranchMisses, for_one("branch_misses")),
         ];
         all.into_iter()
             .filter_map(|(figure, value)| Some((figure, value?)))
+            .chain(sampled::processor(count, ended))
             .collect()
     }
 }

@@ -75,12 +75,6 @@ pub(super) fn figures(run: &Run) -> Vec<(LabFigure, f64)> {
     });
     let counter = |name: &str| summary.perf.get(name).map(|count| *count as f64);
     let answers = run.achieved_rate * summary.span_s;
-    let for_one = |name: &str| {
-        counter(name)
-            .filter(|_| answers > 0.0)
-            .map(|count| count / answers)
-    };
-    let cycles = counter("cycles").filter(|cycles| *cycles > 0.0);
     let all = [
         (
             LabFigure::Idle,
@@ -90,16 +84,37 @@ pub(super) fn figures(run: &Run) -> Vec<(LabFigure, f64)> {
             LabFigure::Network,
             network.map(|bytes| bytes as f64 / summary.span_s),
         ),
-        (
-            LabFigure::Ipc,
-            counter("instructions")
-                .zip(cycles)
-                .map(|(done, cycles)| done / cycles),
-        ),
-        (LabFigure::CacheMisses, for_one("cache_misses")),
-        (LabFigure::BranchMisses, for_one("branch_misses")),
     ];
     all.into_iter()
         .filter_map(|(figure, value)| Some((figure, value?)))
+        .chain(processor(counter, Some(answers)))
         .collect()
+}
+
+/// What the counters of the processor, by their names, come to, for these answers. A figure whose
+/// counters the machine lacks, or that would be divided by nothing, is left out.
+pub(super) fn processor(
+    count: impl Fn(&str) -> Option<f64>,
+    answers: Option<f64>,
+) -> impl Iterator<Item = (LabFigure, f64)> {
+    let ratio = |part: Option<f64>, whole: Option<f64>| {
+        let whole = whole.filter(|whole| *whole > 0.0);
+        part.zip(whole).map(|(part, whole)| part / whole)
+    };
+    let all = [
+        (
+            LabFigure::Ipc,
+            ratio(count("instructions"), count("cycles")),
+        ),
+        (
+            LabFigure::CacheMisses,
+            ratio(count("cache_misses"), answers),
+        ),
+        (
+            LabFigure::BranchMisses,
+            ratio(count("branch_misses"), answers),
+        ),
+    ];
+    all.into_iter()
+        .filter_map(|(figure, value)| Some((figure, value?)))
 }
