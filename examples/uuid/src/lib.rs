@@ -3,7 +3,7 @@
 mod parse;
 mod uuids;
 
-use millpond::{BodyReader, Failure, Request, Response, Routes, Stream, quick, reading};
+use millpond::{BodyReader, Failure, Request, Response, Routes, Shown, Stream, quick, reading};
 use uuids::{Uuids, order};
 
 const HEAD: &str = "<?xml version='1.0' encoding='UTF-8'?>\n";
@@ -29,8 +29,8 @@ fn answer(orders: Vec<Uuids>) -> Result<Response, Failure> {
         return Err(Failure::bad_request(message));
     }
     let uuids = orders.into_iter().flatten();
-    let lines = uuids.map(|uuid| format!("  <uuid>{uuid}</uuid>\n"));
-    let begin = [format!("{HEAD}<response>\n")].into_iter();
-    let xml = begin.chain(lines).chain(["</response>\n".to_owned()]);
+    let lines = uuids.map(|uuid| ("  <uuid>", Some(Shown(uuid)), "</uuid>\n"));
+    let begin = [(HEAD, None, "<response>\n")].into_iter();
+    let xml = begin.chain(lines).chain([("</response>\n", None, "")]);
     Ok(Response::stream("application/xml", Stream::quick(xml)))
 }

@@ -340,11 +340,13 @@ pub(crate) fn field_line(head: &mut Vec<u8>, name: &str, value: &str) {
     }
     head.extend_from_slice(name.as_bytes());
     head.extend_from_slice(b": ");
-    head.extend(
-        value
-            .bytes()
-            .map(|b| if is_field_value(b) { b } else { b' ' }),
-    );
+    let start = head.len();
+    head.extend_from_slice(value.as_bytes());
+    for byte in &mut head[start..] {
+        if !is_field_value(*byte) {
+            *byte = b' ';
+        }
+    }
     head.extend_from_slice(b"\r\n");
 }
 

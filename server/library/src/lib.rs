@@ -96,5 +96,5 @@ pub use sql::{
     BoundQuery, FromSql, QueryError, SqlDatabase, SqlQuery, SqlRow, SqlRows, SqlSettings,
 };
 pub use store::{Changes, LookAtSource, Store, StoreSettings, StoreStats};
-pub use stream::{Piece, Stream, StreamWriter};
+pub use stream::{Piece, Shown, Stream, StreamWriter};
 pub use values::NamedValues;

@@ -1,6 +1,7 @@
 //! Bodies that are made while they are sent.
 
 mod quick;
+mod row;
 
 use std::collections::VecDeque;
 use std::io;
@@ -8,17 +9,18 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use base_clock::Deadline;
 use bytes::Bytes;
 use millpond_http::{BodyCut, BodySource, StreamedBody};
 use parking_lot::{Condvar, Mutex};
+
+use row::{After, Pieces, ROW};
+pub use row::{Piece, Shown};
 
 use crate::limits::WRITER_AHEAD;
 use crate::pool::{BlockingPool, PoolFull};
 use crate::slot::{SlotReceiver, slot};
 
-/// Pieces that one thread makes in a row: up to this length, or for this time.
-const ROW: usize = 16 << 10;
+/// So long a thread makes pieces before they are sent.
 const ROW_TIME: Duration = Duration::from_millis(5);
 
 /// A body that is made while it is sent: as much as the client takes, and a little more. HTTP/1.1
@@ -50,50 +52,12 @@ pub(crate) enum BegunStream {
     Busy,
 }
 
-type Pieces = Box<dyn Iterator<Item = Result<Bytes, BodyCut>> + Send>;
 type WriteJob = Box<dyn FnOnce(&mut StreamWriter) -> io::Result<()> + Send>;
 
 enum StreamKind {
-    Quick(Pieces),
-    Blocking(Pieces),
+    Quick(Box<dyn Pieces>),
+    Blocking(Box<dyn Pieces>),
     Writer(WriteJob),
-}
-
-/// A piece of a [`Stream`]: bytes, a text, or a [`Result`] of them, whose error ends the response
-/// so that the client sees that it is not complete.
-pub trait Piece {
-    #[doc(hidden)]
-    fn into_bytes(self) -> Option<Bytes>;
-}
-
-impl Piece for Bytes {
-    fn into_bytes(self) -> Option<Bytes> {
-        Some(self)
-    }
-}
-
-impl Piece for Vec<u8> {
-    fn into_bytes(self) -> Option<Bytes> {
-        Some(self.into())
-    }
-}
-
-impl Piece for String {
-    fn into_bytes(self) -> Option<Bytes> {
-        Some(self.into())
-    }
-}
-
-impl Piece for &'static str {
-    fn into_bytes(self) -> Option<Bytes> {
-        Some(Bytes::from_static(self.as_bytes()))
-    }
-}
-
-impl<T: Piece, E> Piece for Result<T, E> {
-    fn into_bytes(self) -> Option<Bytes> {
-        self.ok()?.into_bytes()
-    }
 }
 
 impl Stream {
@@ -102,7 +66,7 @@ impl Stream {
     /// KiB is answered with 500.
     #[must_use]
     pub fn quick<P: Piece>(pieces: impl IntoIterator<Item = P, IntoIter: Send + 'static>) -> Self {
-        Self(StreamKind::Quick(boxed(pieces)))
+        Self(StreamKind::Quick(Box::new(pieces.into_iter())))
     }
 
     /// The pieces of an iterator that **may block**: it is asked on a thread of the pool, for as
@@ -111,7 +75,7 @@ impl Stream {
     pub fn blocking<P: Piece>(
         pieces: impl IntoIterator<Item = P, IntoIter: Send + 'static>,
     ) -> Self {
-        Self(StreamKind::Blocking(boxed(pieces)))
+        Self(StreamKind::Blocking(Box::new(pieces.into_iter())))
     }
 
     /// What a function writes, on a thread of the pool. A write waits while the client is 64 KiB
@@ -135,7 +99,6 @@ impl Stream {
                 BegunStream::Streamed(StreamedBody::new(BlockingPieces {
                     pool: Arc::clone(pool),
                     state: BlockingState::Ready(pieces),
-                    row: VecDeque::new(),
                 }))
             }
             StreamKind::Writer(write) => match begin_writer(write, pool) {
@@ -146,86 +109,71 @@ impl Stream {
     }
 }
 
-fn boxed<P: Piece>(pieces: impl IntoIterator<Item = P, IntoIter: Send + 'static>) -> Pieces {
-    let pieces = pieces.into_iter();
-    Box::new(pieces.map(|piece| piece.into_bytes().ok_or(BodyCut)))
-}
-
 impl std::fmt::Debug for Stream {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Stream").finish_non_exhaustive()
     }
 }
 
-/// What a thread has made in a row, and the iterator if there may be more.
-type MadeRow = (VecDeque<Result<Bytes, BodyCut>>, Option<Pieces>);
+/// A row that a thread has made, and the iterator.
+type MadeRow = (Bytes, After, Box<dyn Pieces>);
 
 enum BlockingState {
-    Ready(Pieces),
+    Ready(Box<dyn Pieces>),
     Asked(SlotReceiver<MadeRow>),
+    Cut,
     Ended,
 }
 
 struct BlockingPieces {
     pool: Arc<BlockingPool>,
     state: BlockingState,
-    row: VecDeque<Result<Bytes, BodyCut>>,
+}
+
+impl BlockingPieces {
+    /// `None` if there is no thread for it.
+    fn ask(&self, mut pieces: Box<dyn Pieces>) -> Option<BlockingState> {
+        let (sender, receiver) = slot();
+        let job = Box::new(move || {
+            if !sender.is_unwanted() {
+                let (row, after) = pieces.next_row(Some(ROW_TIME));
+                sender.send((row, after, pieces));
+            }
+        });
+        self.pool.submit_next(job).ok()?;
+        Some(BlockingState::Asked(receiver))
+    }
 }
 
 impl BodySource for BlockingPieces {
     fn poll_piece(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, BodyCut>>> {
         loop {
-            if let Some(piece) = self.row.pop_front() {
-                return Poll::Ready(Some(piece));
-            }
-            self.state = match std::mem::replace(&mut self.state, BlockingState::Ended) {
+            match std::mem::replace(&mut self.state, BlockingState::Ended) {
                 BlockingState::Ended => return Poll::Ready(None),
-                BlockingState::Ready(pieces) => {
-                    let (sender, receiver) = slot();
-                    let job = Box::new(move || {
-                        if !sender.is_unwanted() {
-                            sender.send(make_row(pieces));
-                        }
-                    });
-                    match self.pool.submit_next(job) {
-                        Ok(()) => BlockingState::Asked(receiver),
-                        Err(PoolFull) => return Poll::Ready(Some(Err(BodyCut))),
-                    }
-                }
+                BlockingState::Cut => return Poll::Ready(Some(Err(BodyCut))),
+                BlockingState::Ready(pieces) => match self.ask(pieces) {
+                    Some(asked) => self.state = asked,
+                    None => return Poll::Ready(Some(Err(BodyCut))),
+                },
                 BlockingState::Asked(receiver) => match receiver.poll_value(context) {
                     Poll::Pending => {
                         self.state = BlockingState::Asked(receiver);
                         return Poll::Pending;
                     }
-                    Poll::Ready(Some((row, pieces))) => {
-                        self.row = row;
-                        pieces.map_or(BlockingState::Ended, BlockingState::Ready)
-                    }
                     // The iterator panicked, or the server ends.
                     Poll::Ready(None) => return Poll::Ready(Some(Err(BodyCut))),
+                    Poll::Ready(Some((row, after, pieces))) => {
+                        self.state = match after {
+                            After::More => BlockingState::Ready(pieces),
+                            After::End => BlockingState::Ended,
+                            After::Cut => BlockingState::Cut,
+                        };
+                        if !row.is_empty() {
+                            return Poll::Ready(Some(Ok(row)));
+                        }
+                    }
                 },
-            };
-        }
-    }
-}
-
-fn make_row(mut pieces: Pieces) -> MadeRow {
-    let deadline = Deadline::after(ROW_TIME);
-    let (mut row, mut len) = (VecDeque::new(), 0);
-    loop {
-        match pieces.next() {
-            Some(Ok(piece)) => {
-                len += piece.len();
-                row.push_back(Ok(piece));
             }
-            Some(Err(cut)) => {
-                row.push_back(Err(cut));
-                return (row, None);
-            }
-            None => return (row, None),
-        }
-        if len >= ROW || deadline.is_past() {
-            return (row, Some(pieces));
         }
     }
 }

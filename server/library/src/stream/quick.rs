@@ -6,22 +6,12 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use millpond_http::{BodyCut, BodySource, StreamedBody};
 
-use super::{BegunStream, Pieces, ROW};
+use super::BegunStream;
+use super::row::{After, Pieces};
 
-/// A piece of this length is sent as it is; smaller ones are copied together.
-const LARGE: usize = ROW / 4;
-
-/// What comes behind some pieces.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum After {
-    More,
-    End,
-    Cut,
-}
-
-/// The body, whole if it ends within [`ROW`] bytes.
-pub(super) fn begin(mut pieces: Pieces) -> BegunStream {
-    match gather(&mut pieces) {
+/// The body, whole if it ends within a row.
+pub(super) fn begin(mut pieces: Box<dyn Pieces>) -> BegunStream {
+    match next_row(&mut *pieces) {
         (bytes, After::End) => BegunStream::Whole(bytes),
         (_, After::Cut) => BegunStream::Failed,
         (first, After::More) => BegunStream::Streamed(StreamedBody::new(QuickPieces {
@@ -33,7 +23,7 @@ pub(super) fn begin(mut pieces: Pieces) -> BegunStream {
 }
 
 struct QuickPieces {
-    pieces: Pieces,
+    pieces: Box<dyn Pieces>,
     /// What was made when the response was begun.
     first: Option<Bytes>,
     after: After,
@@ -45,7 +35,7 @@ impl BodySource for QuickPieces {
             return Poll::Ready(Some(Ok(first)));
         }
         if self.after == After::More {
-            let (bytes, after) = gather(&mut self.pieces);
+            let (bytes, after) = next_row(&mut *self.pieces);
             self.after = after;
             if !bytes.is_empty() {
                 return Poll::Ready(Some(Ok(bytes)));
@@ -58,23 +48,8 @@ impl BodySource for QuickPieces {
     }
 }
 
-/// Pieces together, about [`ROW`] bytes of them unless they end. A panic cuts the body.
-fn gather(pieces: &mut Pieces) -> (Bytes, After) {
-    let gathered = catch_unwind(AssertUnwindSafe(|| {
-        let mut bytes = Vec::new();
-        loop {
-            match pieces.next() {
-                Some(Ok(piece)) if bytes.is_empty() && piece.len() >= LARGE => {
-                    return (piece, After::More);
-                }
-                Some(Ok(piece)) => bytes.extend_from_slice(&piece),
-                Some(Err(BodyCut)) => return (bytes.into(), After::Cut),
-                None => return (bytes.into(), After::End),
-            }
-            if bytes.len() >= ROW {
-                return (bytes.into(), After::More);
-            }
-        }
-    }));
-    gathered.unwrap_or((Bytes::new(), After::Cut))
+/// A panic cuts the body.
+fn next_row(pieces: &mut dyn Pieces) -> (Bytes, After) {
+    let row = catch_unwind(AssertUnwindSafe(|| pieces.next_row(None)));
+    row.unwrap_or((Bytes::new(), After::Cut))
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Sender};
 
 use lab_testkit::PATIENCE;
-use millpond::{Request, Response, Routes, Stream, blocking, quick};
+use millpond::{Bytes, Request, Response, Routes, Shown, Stream, blocking, quick};
 
 use crate::support::{Gate, connect, get, serve, settings};
 
@@ -267,6 +267,37 @@ fn a_stream_that_fails_is_seen_to_be_incomplete() {
     }
     assert_eq!(get(&server, "/early").status, 500);
     assert_eq!(get(&server, "/quick").status, 500);
+}
+
+/// What is large is not copied unless something stands beside it; the order is kept.
+#[test]
+fn pieces_of_all_kinds_come_in_their_order() {
+    let piece = |n: u32| {
+        let large = "x".repeat(if n % 3 == 0 { 5000 } else { 3 });
+        let shown = Some(n).filter(|n| n % 2 == 0).map(Shown);
+        (shown, (Bytes::from(large), "-"), Ok::<_, ()>(vec![b'\n']))
+    };
+    let expected: String = (0..40)
+        .map(|n| {
+            let shown = Some(n).filter(|n| n % 2 == 0).map(|n| n.to_string());
+            let large = "x".repeat(if n % 3 == 0 { 5000 } else { 3 });
+            format!("{}{large}-\n", shown.unwrap_or_default())
+        })
+        .collect();
+    let mut routes = Routes::new();
+    routes
+        .get(
+            "/quick",
+            quick(move |_: &Request| Response::stream("a/b", Stream::quick((0..40).map(piece)))),
+        )
+        .get(
+            "/blocking",
+            quick(move |_: &Request| Response::stream("a/b", Stream::blocking((0..40).map(piece)))),
+        );
+    let server = serve(routes);
+    for path in ["/quick", "/blocking"] {
+        assert!(get(&server, path).text() == expected, "{path}");
+    }
 }
 
 /// Clients that read nothing of what is written for them.
