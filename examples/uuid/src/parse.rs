@@ -1,7 +1,6 @@
 //! The XML of a request, read as it arrives.
 
-use std::error::Error;
-use std::io::BufRead;
+use std::{error::Error, io::BufRead};
 
 use millpond::{Failure, NamedValues};
 use quick_xml::{Reader, XmlVersion, escape::unescape, events::Event};
@@ -52,7 +51,8 @@ fn read(reader: &mut Reader<impl BufRead>) -> Result<Vec<Uuids>, Box<dyn Error>>
             (_, Event::Comment(_) | Event::PI(_)) => {}
             (0, Event::Eof) if orders.is_some() => return Ok(orders.unwrap_or_default()),
             (_, Event::Start(it)) => Err(format!("<{:.40}> is not expected", it.name().as_ref()))?,
-            (_, event) => Err(format!("{event:.80?} is not expected"))?,
+            (_, Event::Eof) => Err("the end is not expected")?,
+            (_, event) => Err(format!("{:.40?} is not expected", &*event))?,
         }
     }
 }

@@ -160,7 +160,7 @@ fn what_is_no_request_is_a_clear_400_in_xml() {
         ),
         (
             "<!DOCTYPE r [<!ENTITY a 'aaaa'><!ENTITY b '&a;&a;'>]><request>&b;</request>",
-            "DocType",
+            "ENTITY",
         ),
         (
             "<request><generate-uuid method='NAME'>&lol;</generate-uuid></request>",
