@@ -12,11 +12,12 @@ use minijinja::Environment;
 use crate::{
     Problem,
     dialect::{Dialect, Text},
-    error_answer::ErrorPages,
+    error_pages::ErrorPages,
     folder::Folder,
     locale::Formats,
     methods::WriteMethod,
     page::{Counters, Endpoint, Form, FormAnswer, Page, PageQuery, PageStatement},
+    page_path::PagePath,
     page_type::PageType,
     params::Param,
     route::{Pattern, Router},
@@ -145,6 +146,7 @@ pub(crate) fn compile(
         };
         problems.extend(added.err().into_iter().flatten());
     }
+    pages.error_pages.finish(&pages.endpoints);
     if problems.is_empty() {
         problems.extend(pages.link_forms(&mut given, &sources));
     }
@@ -214,8 +216,10 @@ impl Pages {
         let partials = self.partials.shown_by(Some(&template));
         let queries = partials.iter().flat_map(|partial| partial.given());
         let queries = queries.collect();
-        given.push(Given::of_error(template, queries));
-        self.error_pages.add(stem).map_err(|problem| vec![problem])
+        let params = self.error_pages.add(stem);
+        let params = params.map_err(|problem| vec![problem])?;
+        given.push(Given::of_error(template, queries, params));
+        Ok(())
     }
 
     fn add(
@@ -374,6 +378,7 @@ impl Pages {
         Ok(Page {
             index: index as u32,
             route: pattern.to_string(),
+            path: PagePath::new(pattern, &params),
             queries,
             params,
             template,

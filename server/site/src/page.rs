@@ -20,6 +20,7 @@ use crate::{
     invalid::Invalid,
     methods::{WriteMethod, allow},
     page_bytes::PageBytes,
+    page_path::PagePath,
     page_type::PageType,
     params::Param,
     problem_details::names_html,
@@ -121,6 +122,7 @@ pub(crate) struct Page {
     /// Its place among the site's pages; part of its keys.
     pub(crate) index: u32,
     pub(crate) route: String,
+    pub(crate) path: PagePath,
     pub(crate) params: Vec<Param>,
     pub(crate) queries: Vec<PageQuery>,
     /// The template's name; without one the queries are given as JSON, or as CSV.

@@ -111,7 +111,8 @@ impl Submission {
         values.extend(page.needs.values(session.as_ref()));
         let path = back.path().to_owned();
         let sessions = &generation.sessions;
-        let visitor = Visitor::new(request.clone(), path, page, sessions, session.as_ref());
+        let of = (&**page, &*values);
+        let visitor = Visitor::new(request.clone(), path, of, sessions, session.as_ref());
         Some(self.ask(page, values, key, visitor))
     }
 

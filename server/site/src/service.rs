@@ -122,8 +122,8 @@ impl SiteService {
             Ok(mut values) => {
                 values.extend(page.needs.values(session));
                 let sessions = &generation.sessions;
-                let visitor =
-                    Visitor::new(owned(request), path.to_owned(), page, sessions, session);
+                let of = (&**page, &*values);
+                let visitor = Visitor::new(owned(request), path.to_owned(), of, sessions, session);
                 self.ask(generation, page, values, key, visitor, why)
             }
             Err(bad) => self
@@ -389,7 +389,8 @@ impl SiteService {
         let mut values = given.values(&page.params).unwrap_or_default();
         values.extend(page.needs.values(session));
         let sessions = &generation.sessions;
-        let visitor = Visitor::new(owned(request), path.to_owned(), page, sessions, session);
+        let of = (page, &*values);
+        let visitor = Visitor::new(owned(request), path.to_owned(), of, sessions, session);
         let report = || dev::of_missing(&self.core, page, &values, &visitor, at);
         self.core.explained(missing, report).into()
     }
