@@ -33,9 +33,11 @@ mod declared_types;
 mod fields;
 mod form;
 mod invalid;
+mod language;
 mod lists;
 mod messages;
 mod notes;
+mod page_redirect;
 mod parameters;
 mod partials;
 mod password_forms;
@@ -359,6 +361,15 @@ impl Pages {
                 .hint("give each query a file of its own, or leave `.csv` out of the name"),
             );
         }
+        problems.extend(language::in_path(source));
+        let redirect = params
+            .as_ref()
+            .filter(|_| is_whole)
+            .map(|params| page_redirect::page_redirect(source, &prepared, params, shows));
+        let redirect = redirect.unwrap_or(Ok(None)).unwrap_or_else(|problem| {
+            problems.push(problem);
+            None
+        });
         let Some(params) = params.filter(|_| problems.is_empty()) else {
             return Err(problems);
         };
@@ -379,9 +390,11 @@ impl Pages {
             index: index as u32,
             route: pattern.to_string(),
             path: PagePath::new(pattern, &params),
+            language: language::place(&script, &params),
             queries,
             params,
             template,
+            redirect,
             bytes,
             bare,
             total,
@@ -414,11 +427,12 @@ impl Pages {
         if problems.is_empty() && are_all_known && is_parsed {
             problems = unused(source, &all, |param| {
                 let mut templates = self.environment.templates();
-                has_template
+                let is_shown = has_template
                     && templates.any(|(name, template)| {
                         let may_show = name == own || !name.starts_with("pages/");
                         may_show && parameters::may_read(template.source(), param)
-                    })
+                    });
+                is_shown || page_redirect::uses(source.script, param)
             });
         }
         match parameters(source, &all, &given) {

@@ -56,6 +56,10 @@ impl Submission {
         let Body::Bytes(body) = prepared.body() else {
             return None;
         };
+        // A page that leads elsewhere shows no form.
+        if prepared.status() != 200 {
+            return None;
+        }
         let response = Response::builder(422)
             .field("Content-Type", page.page_type.media_type)
             .field("Cache-Control", "private, no-store")

@@ -110,6 +110,11 @@ impl SiteService {
         let vary = |field: &str| generation.sessions.field(request, field);
         let written = page_key(key, generation.number, page, &given, session, vary);
         if let Err(bad) = written {
+            if let Some(query) = page.with_missing_language(request, &bad) {
+                let mut chosen = request.clone();
+                chosen.query = Some(&query);
+                return self.get(generation, key, &chosen, path, found);
+            }
             return self
                 .not_taken(generation, page, request, (&given, &bad))
                 .into();
