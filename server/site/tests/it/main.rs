@@ -48,6 +48,7 @@ mod postgres;
 mod privacy;
 mod recipes;
 mod replicas;
+mod roles;
 mod rules;
 mod sessions;
 mod sqlite_triggers;
