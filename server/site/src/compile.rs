@@ -12,11 +12,12 @@ use minijinja::Environment;
 use crate::{
     Problem,
     dialect::{Dialect, Text},
-    error_answer::ErrorPages,
+    error_pages::ErrorPages,
     folder::Folder,
     locale::Formats,
     methods::WriteMethod,
     page::{Counters, Endpoint, Form, FormAnswer, Page, PageQuery, PageStatement},
+    page_path::PagePath,
     page_type::PageType,
     params::Param,
     route::{Pattern, Router},
@@ -32,9 +33,11 @@ mod declared_types;
 mod fields;
 mod form;
 mod invalid;
+mod language;
 mod lists;
 mod messages;
 mod notes;
+mod page_redirect;
 mod parameters;
 mod partials;
 mod password_forms;
@@ -145,6 +148,7 @@ pub(crate) fn compile(
         };
         problems.extend(added.err().into_iter().flatten());
     }
+    pages.error_pages.finish(&pages.endpoints);
     if problems.is_empty() {
         problems.extend(pages.link_forms(&mut given, &sources));
     }
@@ -214,8 +218,10 @@ impl Pages {
         let partials = self.partials.shown_by(Some(&template));
         let queries = partials.iter().flat_map(|partial| partial.given());
         let queries = queries.collect();
-        given.push(Given::of_error(template, queries));
-        self.error_pages.add(stem).map_err(|problem| vec![problem])
+        let params = self.error_pages.add(stem);
+        let params = params.map_err(|problem| vec![problem])?;
+        given.push(Given::of_error(template, queries, params));
+        Ok(())
     }
 
     fn add(
@@ -355,6 +361,15 @@ impl Pages {
                 .hint("give each query a file of its own, or leave `.csv` out of the name"),
             );
         }
+        problems.extend(language::in_path(source));
+        let redirect = params
+            .as_ref()
+            .filter(|_| is_whole)
+            .map(|params| page_redirect::page_redirect(source, &prepared, params, shows));
+        let redirect = redirect.unwrap_or(Ok(None)).unwrap_or_else(|problem| {
+            problems.push(problem);
+            None
+        });
         let Some(params) = params.filter(|_| problems.is_empty()) else {
             return Err(problems);
         };
@@ -374,9 +389,12 @@ impl Pages {
         Ok(Page {
             index: index as u32,
             route: pattern.to_string(),
+            path: PagePath::new(pattern, &params),
+            language: language::place(&script, &params),
             queries,
             params,
             template,
+            redirect,
             bytes,
             bare,
             total,
@@ -409,11 +427,12 @@ impl Pages {
         if problems.is_empty() && are_all_known && is_parsed {
             problems = unused(source, &all, |param| {
                 let mut templates = self.environment.templates();
-                has_template
+                let is_shown = has_template
                     && templates.any(|(name, template)| {
                         let may_show = name == own || !name.starts_with("pages/");
                         may_show && parameters::may_read(template.source(), param)
-                    })
+                    });
+                is_shown || page_redirect::uses(source.script, param)
             });
         }
         match parameters(source, &all, &given) {

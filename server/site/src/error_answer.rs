@@ -2,16 +2,14 @@
 //!
 //! A page of the site's own is `pages/422.html` for one status, `pages/4xx.html` for a kind of
 //! them. It is given the status, its name and the sentence that is sent as plain text where there
-//! is no such page; it knows nothing of the request. So it is the same for each visitor, and is
-//! prepared once for each sentence. Not one of these answers is stored under the key of a page.
+//! is no such page; of the request it knows the parts of the path that its folder names. So it is
+//! the same for each visitor, and is prepared once for each sentence. Not one of these answers is
+//! stored under the key of a page.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::{collections::BTreeMap, sync::Arc};
 
 use bytes::Bytes;
-use millpond_http::{Parts, Prepared, Request, Response, reason_phrase};
+use millpond_http::{Parts, Prepared, Request, Response, path, reason_phrase};
 use minijinja::Value;
 use parking_lot::Mutex;
 
@@ -20,9 +18,9 @@ use crate::{
     compile::Pages,
     core::Generation,
     dev,
+    error_pages::ErrorPage,
     page_type::HTML,
     problem_details::{FieldError, wants_json},
-    suggest::closest,
     template::failure as render_fault,
 };
 
@@ -108,9 +106,10 @@ pub(crate) const AWAY: ErrorAnswer<'static> = ErrorAnswer::unavailable(
 
 /// The answers that were made of the site's own error pages.
 #[derive(Debug, Default)]
-pub(crate) struct PreparedErrors(Mutex<BTreeMap<StatusAndSentence, Arc<Prepared>>>);
+pub(crate) struct PreparedErrors(Mutex<BTreeMap<PreparedKey, Arc<Prepared>>>);
 
-type StatusAndSentence = (u16, Box<str>);
+/// The name of the page, the values in its path, the status and the sentence.
+type PreparedKey = (String, Vec<String>, u16, Box<str>);
 
 impl Generation {
     /// The answer for an error.
@@ -118,7 +117,7 @@ impl Generation {
         if wants_json(request, error.is_api) {
             return error.problem();
         }
-        let Some(prepared) = self.prepared_error(error) else {
+        let Some(prepared) = self.prepared_error(request, error) else {
             return error.plain();
         };
         let lines = error.fields.iter();
@@ -133,150 +132,111 @@ impl Generation {
         }
     }
 
-    /// The site's own page for an error, if it has one.
-    fn prepared_error(&self, error: &ErrorAnswer<'_>) -> Option<Arc<Prepared>> {
-        let pages = &self.pages;
-        let name = pages.error_pages.template(error.status)?;
-        let key = (error.status, Box::from(error.sentence));
+    /// The site's own page for an error of this request, if it has one.
+    fn prepared_error(
+        &self,
+        request: &Request<'_>,
+        error: &ErrorAnswer<'_>,
+    ) -> Option<Arc<Prepared>> {
+        let fields = [("Cache-Control", "no-store")];
+        let pages = &self.pages.error_pages;
+        if !pages.has_folders() {
+            return self.prepare_error(pages.of_site(error.status)?, error, &fields);
+        }
+        let path = path::normalize(request.path).unwrap_or_default();
+        self.prepare_error(pages.at(&path, error.status)?, error, &fields)
+    }
+
+    /// The page for a 404 or a 500 that a folder at this request's path has; none where that of the
+    /// whole site is shown.
+    #[cold]
+    pub(crate) fn folder_error(
+        &self,
+        request: &Request<'_>,
+        (status, sentence): (u16, &str),
+    ) -> Option<Arc<Prepared>> {
+        let pages = &self.pages.error_pages;
+        if !pages.has_folders() {
+            return None;
+        }
+        // A client that prefers JSON gets that.
+        let fields = [("Cache-Control", "no-cache"), ("Vary", "Accept")];
+        let path = path::normalize(request.path).ok()?;
+        let page = pages.in_folder(&path, status)?;
+        self.prepare_error(page, &ErrorAnswer::new(status, sentence), &fields)
+    }
+
+    fn prepare_error(
+        &self,
+        page: ErrorPage,
+        error: &ErrorAnswer<'_>,
+        fields: &[(&str, &str)],
+    ) -> Option<Arc<Prepared>> {
+        // Visitors can think of any number of values, so only those of a list are kept.
+        let is_kept = page.has_known_values && error.sentence.len() <= LONGEST_SENTENCE;
+        let sentence = Box::from(error.sentence);
+        let key = (page.template, page.values, error.status, sentence);
         if let Some(prepared) = self.errors.0.lock().get(&key) {
             return Some(prepared.clone());
         }
+        let (template, values, ..) = &key;
+        let params = page.names.iter().cloned().zip(values.iter().cloned());
         // A page that fails with this sentence only: the plain answer is better than none.
-        let html = render(pages, &name, error.status, error.sentence).ok()?;
+        let html = render(
+            &self.pages,
+            template,
+            params.collect(),
+            (error.status, error.sentence),
+        );
         let prepared = Arc::new(Prepared::new(Parts {
             status: error.status,
             media_type: HTML,
-            fields: &[("Cache-Control", "no-store")],
-            body: html.into(),
+            fields,
+            body: html.ok()?.into(),
             last_modified: None,
             compressible: true,
         }));
         let mut kept = self.errors.0.lock();
-        if kept.len() < MOST_PREPARED && error.sentence.len() <= LONGEST_SENTENCE {
+        if is_kept && kept.len() < MOST_PREPARED {
             kept.insert(key, prepared.clone());
         }
         Some(prepared)
     }
 }
 
-/// The names of the site's error pages: `404`, `5xx`.
-#[derive(Debug, Default)]
-pub(crate) struct ErrorPages(BTreeSet<String>);
-
-impl ErrorPages {
-    /// Whether a page of this name is an error page.
-    pub(crate) fn is_name(stem: &str) -> bool {
-        let status = stem.parse::<u16>().ok().filter(|_| stem.len() == 3);
-        status.is_some_and(|status| (400..600).contains(&status)) || matches!(stem, "4xx" | "5xx")
-    }
-
-    /// Adds the error page of this name.
-    ///
-    /// # Errors
-    /// HTTP has no such status.
-    pub(crate) fn add(&mut self, stem: &str) -> Result<(), Problem> {
-        if let Some(status) = stem.parse().ok().filter(|status| !is_known(*status)) {
-            let known = (400..600).filter(|status| is_known(*status));
-            let known: Vec<String> = known.map(|status| status.to_string()).collect();
-            let message = format!("there is no status {status}, so this error page is never shown");
-            let problem = Problem::new(format!("pages/{stem}.html"), message);
-            return Err(match closest(stem, known.iter().map(String::as_str)) {
-                Some(near) => problem.hint(format!("did you mean `pages/{near}.html`?")),
-                None => problem.hint("`pages/4xx.html` is shown for those without a page"),
-            });
-        }
-        self.0.insert(stem.to_owned());
-        Ok(())
-    }
-
-    /// Whether there is a page for exactly this status.
-    pub(crate) fn has(&self, status: u16) -> bool {
-        self.0.contains(&status.to_string())
-    }
-
-    /// The template of a status, or of its kind.
-    pub(crate) fn template(&self, status: u16) -> Option<String> {
-        if self.0.is_empty() {
-            return None;
-        }
-        let of_kind = format!("{}xx", status / 100);
-        let names = [status.to_string(), of_kind].into_iter();
-        let found = names.into_iter().find(|name| self.0.contains(name));
-        found.map(|name| format!("pages/{name}.html"))
-    }
-
-    /// What is wrong with the pages: each is rendered once.
-    pub(crate) fn faults(pages: &Pages) -> Vec<Problem> {
-        let rendered = pages.error_pages.0.iter().map(|stem| {
-            let status = stem.replace("xx", "00").parse().unwrap_or(500);
-            let name = format!("pages/{stem}.html");
-            render(pages, &name, status, "A sentence.").map(drop)
-        });
-        rendered.filter_map(Result::err).collect()
-    }
-}
-
-fn is_known(status: u16) -> bool {
-    reason_phrase(status) != "Unknown"
+/// What is wrong with the error pages: each is rendered once for each value in its path that is
+/// known.
+pub(crate) fn faults(pages: &Pages) -> Vec<Problem> {
+    let samples = pages.error_pages.samples();
+    let rendered = samples.map(|(page, status)| {
+        let params = page.names.into_iter().zip(page.values);
+        let told = (status, "A sentence.");
+        render(pages, &page.template, params.collect(), told).map(drop)
+    });
+    rendered.filter_map(Result::err).collect()
 }
 
 /// What an error page is given.
 pub(crate) const ROOTS: &[&str] = &["status", "title", "message"];
 
-/// Renders an error page.
+/// Renders an error page. `params` are the parts of the path that its folder names.
 pub(crate) fn render(
     pages: &Pages,
     name: &str,
-    status: u16,
-    sentence: &str,
+    params: BTreeMap<String, String>,
+    (status, sentence): (u16, &str),
 ) -> Result<String, Problem> {
-    let given = minijinja::context! {
-        status => status, title => reason_phrase(status), message => sentence,
-        ..Value::from(pages.partials.without_rows(name))
-    };
+    let mut given = pages.partials.without_rows(name);
+    given.insert("status".to_owned(), status.into());
+    given.insert("title".to_owned(), reason_phrase(status).into());
+    given.insert("message".to_owned(), sentence.into());
+    if !params.is_empty() {
+        given.insert("params".to_owned(), Value::from(params));
+    }
     let template = pages.environment.get_template(name);
-    let html = template.and_then(|template| template.render(given));
+    let html = template.and_then(|template| template.render(Value::from(given)));
     html.map_err(|error| {
         Problem::new(name, render_fault(&error))
-            .hint("an error page has `status`, `title` and `message`, no queries and no request; those of partials have no rows there")
+            .hint("an error page has `status`, `title`, `message` and the `params` of its folder, no queries and no request; those of partials have no rows there")
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_of_error_pages() {
-        for (stem, is_one) in [
-            ("404", true),
-            ("422", true),
-            ("4xx", true),
-            ("5xx", true),
-            ("399", false),
-            ("600", false),
-            ("0404", false),
-            ("+404", false),
-            ("3xx", false),
-            ("errors/404", false),
-            ("404/index", false),
-            ("2024", false),
-        ] {
-            assert_eq!(ErrorPages::is_name(stem), is_one, "{stem}");
-        }
-    }
-
-    #[test]
-    fn the_page_of_the_status_comes_before_that_of_its_kind() {
-        let mut pages = ErrorPages::default();
-        assert_eq!(pages.template(404), None);
-        for stem in ["4xx", "422"] {
-            pages.add(stem).unwrap();
-        }
-        assert_eq!(pages.template(422).as_deref(), Some("pages/422.html"));
-        assert_eq!(pages.template(404).as_deref(), Some("pages/4xx.html"));
-        assert_eq!(pages.template(503), None);
-        let unknown = pages.add("419").unwrap_err().to_string();
-        assert!(unknown.contains("there is no status 419"), "{unknown}");
-    }
 }

@@ -103,10 +103,11 @@ impl Site {
         explanation["template"] = json!(page.template);
         explanation["route_so_far"] = route_counters(&page.counters);
         visitor(explanation, page, session);
+        let chosen = page.with_language(query, "");
         let given = Given {
             path: &found.values,
             form: &[],
-            query,
+            query: chosen.as_deref().or(query),
         };
         let mut key = Vec::new();
         let values = page_key(&mut key, generation.number, page, &given, session, |_| None)

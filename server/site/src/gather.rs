@@ -184,7 +184,7 @@ impl Gathered {
     /// The fill to store under the key of the page, or of all its results.
     pub(crate) fn fill(self, value: Arc<Cached>, cost: Duration) -> Fill<Cached, DatabaseFeed> {
         let missing = self.objects.iter().any(|object| object.is_missing());
-        let class = if missing {
+        let class = if missing || matches!(*value, Cached::Missing(_)) {
             Class::Negative
         } else {
             Class::Normal

@@ -20,6 +20,8 @@ use crate::{
     invalid::Invalid,
     methods::{WriteMethod, allow},
     page_bytes::PageBytes,
+    page_path::PagePath,
+    page_redirect::PageRedirect,
     page_type::PageType,
     params::Param,
     problem_details::names_html,
@@ -121,10 +123,13 @@ pub(crate) struct Page {
     /// Its place among the site's pages; part of its keys.
     pub(crate) index: u32,
     pub(crate) route: String,
+    pub(crate) path: PagePath,
     pub(crate) params: Vec<Param>,
     pub(crate) queries: Vec<PageQuery>,
     /// The template's name; without one the queries are given as JSON, or as CSV.
     pub(crate) template: Option<String>,
+    /// Where it leads, instead of what it shows.
+    pub(crate) redirect: Option<PageRedirect>,
     /// The column that the page answers with, where it has no template.
     pub(crate) bytes: Option<PageBytes>,
     /// The query whose rows alone are the JSON.
@@ -135,6 +140,8 @@ pub(crate) struct Page {
     pub(crate) page_type: &'static PageType,
     /// Lower-case names of the request fields that are part of the key.
     pub(crate) vary: Arc<[String]>,
+    /// The place of the parameter that the visitor's browser chooses, if the address does not.
+    pub(crate) language: Option<usize>,
     /// What the page needs of the visitor's session. The claims' values follow the parameters'
     /// values.
     pub(crate) needs: Arc<SessionRequirements>,
@@ -147,9 +154,9 @@ pub(crate) struct Page {
 
 impl Page {
     /// True if a visitor without access may be redirected to the sign-in page: if the page has a
-    /// template, or is a download.
+    /// template, leads elsewhere, or is a download.
     pub(crate) fn is_for_people(&self) -> bool {
-        self.template.is_some() || self.is_download()
+        self.template.is_some() || self.redirect.is_some() || self.is_download()
     }
 
     /// Whether the page gives a file, which people and programs ask for alike.
@@ -160,7 +167,8 @@ impl Page {
     /// Whether this client gets its errors as a program does: as JSON, and 401 in place of a
     /// redirect. A browser that is led to a download names HTML among what it takes.
     pub(crate) fn is_api_for(&self, request: &Request<'_>) -> bool {
-        self.template.is_none() && !(self.is_download() && names_html(request))
+        let is_shown = self.template.is_some() || self.redirect.is_some();
+        !(is_shown || self.is_download() && names_html(request))
     }
 
     /// The query whose statement an error is about.

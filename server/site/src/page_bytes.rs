@@ -92,7 +92,7 @@ impl PageBytes {
         };
         let name = self.name.as_ref().and_then(|source| source.text(results));
         let disposition = disposition(name.as_deref(), self.is_attachment);
-        let vary = page.vary.join(", ");
+        let vary = page.vary_field();
         let mut fields = vec![("Cache-Control", cache_control)];
         if !vary.is_empty() {
             fields.push(("Vary", &vary));

@@ -13,6 +13,7 @@ use crate::{
     cached::PageFailure,
     core::Generation,
     error_answer::{AWAY, BUSY, ErrorAnswer, SLOW},
+    reading::{FAILED, NOT_FOUND},
 };
 
 /// The media type of an error for programs.
@@ -58,9 +59,11 @@ impl Generation {
     pub(crate) fn missing(&self, request: &Request<'_>, is_api: bool, extra: Bytes) -> Response {
         static PROBLEM: LazyLock<Arc<Prepared>> = LazyLock::new(|| prepared(404, MISSING));
         if wants_json(request, is_api) {
-            PROBLEM.respond(request, extra)
-        } else {
-            self.not_found.respond(request, extra)
+            return PROBLEM.respond(request, extra);
+        }
+        match self.folder_error(request, (404, NOT_FOUND)) {
+            Some(page) => page.respond(request, extra),
+            None => self.not_found.respond(request, extra),
         }
     }
 
@@ -68,9 +71,11 @@ impl Generation {
     pub(crate) fn broken(&self, request: &Request<'_>, is_api: bool, extra: Bytes) -> Response {
         static PROBLEM: LazyLock<Arc<Prepared>> = LazyLock::new(|| prepared(500, BROKEN));
         if wants_json(request, is_api) {
-            PROBLEM.respond(request, extra)
-        } else {
-            self.error.respond(request, extra)
+            return PROBLEM.respond(request, extra);
+        }
+        match self.folder_error(request, (500, FAILED)) {
+            Some(page) => page.respond(request, extra),
+            None => self.error.respond(request, extra),
         }
     }
 

@@ -1,6 +1,6 @@
 //! One reading of a site folder: its files first, then its pages.
 
-use std::{path::Path, sync::Arc};
+use std::{collections::BTreeMap, path::Path, sync::Arc};
 
 use bytes::Bytes;
 use millpond_db::Database;
@@ -11,7 +11,7 @@ use crate::{
     compile::{Pages, compile},
     core::{Generation, error_page},
     dialect::Dialect,
-    error_answer::{self, ErrorPages, PreparedErrors},
+    error_answer::{self, PreparedErrors},
     folder::{Folder, MAX_SOURCE},
     rules::{Rules, closed_targets, loops},
     session::{Purpose, Sessions},
@@ -146,8 +146,9 @@ fn whole(
     assemble(config, statics.clone(), texts, sessions, before)
 }
 
-const NOT_FOUND: &str = "There is no such page here.";
-const FAILED: &str = "The page could not be made. It is not your fault; please try again later.";
+pub(crate) const NOT_FOUND: &str = "There is no such page here.";
+pub(crate) const FAILED: &str =
+    "The page could not be made. It is not your fault; please try again later.";
 
 fn assemble(
     config: &Config,
@@ -157,7 +158,7 @@ fn assemble(
     before: Option<&Generation>,
 ) -> Result<Generation, Vec<Problem>> {
     let pages = texts.pages;
-    let faults = ErrorPages::faults(&pages);
+    let faults = error_answer::faults(&pages);
     if !faults.is_empty() {
         return Err(faults);
     }
@@ -227,10 +228,11 @@ fn own_error_page(
     status: u16,
     sentence: &str,
 ) -> Result<Option<Bytes>, Vec<Problem>> {
-    let Some(name) = pages.error_pages.template(status) else {
+    let Some(page) = pages.error_pages.of_site(status) else {
         return Ok(None);
     };
-    let html = error_answer::render(pages, &name, status, sentence);
+    let none = BTreeMap::new();
+    let html = error_answer::render(pages, &page.template, none, (status, sentence));
     html.map(|html| Some(html.into()))
         .map_err(|problem| vec![problem])
 }

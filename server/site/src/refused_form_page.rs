@@ -56,6 +56,10 @@ impl Submission {
         let Body::Bytes(body) = prepared.body() else {
             return None;
         };
+        // A page that leads elsewhere shows no form.
+        if prepared.status() != 200 {
+            return None;
+        }
         let response = Response::builder(422)
             .field("Content-Type", page.page_type.media_type)
             .field("Cache-Control", "private, no-store")
@@ -111,7 +115,8 @@ impl Submission {
         values.extend(page.needs.values(session.as_ref()));
         let path = back.path().to_owned();
         let sessions = &generation.sessions;
-        let visitor = Visitor::new(request.clone(), path, page, sessions, session.as_ref());
+        let of = (&**page, &*values);
+        let visitor = Visitor::new(request.clone(), path, of, sessions, session.as_ref());
         Some(self.ask(page, values, key, visitor))
     }
 

@@ -26,7 +26,7 @@ pub(crate) enum Rendered {
     Page(Arc<Prepared>, Option<Boottime>),
     /// This visitor's only.
     Private(Arc<Prepared>),
-    /// The `:one` at this place had no row, or no bytes.
+    /// The `:one` at this place had no row, or no bytes; behind the last, a redirect has no value.
     Missing(usize),
     /// The template failed; the log says how.
     Failed(minijinja::Error),
@@ -43,6 +43,15 @@ pub(crate) fn render(
 ) -> Rendered {
     if let Some(at) = objects.iter().position(|object| object.is_missing()) {
         return Rendered::Missing(at);
+    }
+    if let Some(redirect) = &page.redirect {
+        if let Some(location) = redirect.location(values, objects) {
+            let prepared = redirect.prepare(page, &location, cache_control(page));
+            return Rendered::Page(prepared, None);
+        }
+        if page.template.is_none() {
+            return Rendered::Missing(objects.len());
+        }
     }
     if let Some(bytes) = &page.bytes {
         return match bytes.prepare(page, objects, cache_control(page)) {
@@ -108,6 +117,12 @@ pub(crate) fn render_with_form(
 ) -> RenderedForm {
     if let Some(at) = objects.iter().position(|object| object.is_missing()) {
         return RenderedForm::Missing(at);
+    }
+    let redirect = page.redirect.as_ref();
+    if let Some((redirect, location)) =
+        redirect.zip(redirect.and_then(|it| it.location(values, objects)))
+    {
+        return RenderedForm::Alone(redirect.prepare(page, &location, ALONE));
     }
     match text(site, page, values, objects, visitor, Some(flash)) {
         Ok((body, _)) => {
@@ -183,7 +198,7 @@ fn cache_control(page: &Page) -> &'static str {
 /// Rows as JSON with the number of all rows in a field. A 304 repeats no such field, so the entity
 /// tag tells the number too.
 fn with_total(page: &Page, body: Vec<u8>, total: i64) -> Arc<Prepared> {
-    let (vary, total) = (page.vary.join(", "), total.to_string());
+    let (vary, total) = (page.vary_field(), total.to_string());
     let mut fields = vec![
         ("Cache-Control", cache_control(page)),
         ("X-Total-Count", &total),
@@ -208,7 +223,7 @@ fn with_total(page: &Page, body: Vec<u8>, total: i64) -> Arc<Prepared> {
 }
 
 fn prepare(page: &Page, media_type: &str, body: Vec<u8>, cache_control: &str) -> Arc<Prepared> {
-    let vary = page.vary.join(", ");
+    let vary = page.vary_field();
     let mut fields = vec![("Cache-Control", cache_control)];
     if !vary.is_empty() {
         fields.push(("Vary", &vary));

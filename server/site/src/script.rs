@@ -13,9 +13,11 @@ mod bytes;
 mod declare;
 mod files;
 mod json;
+mod language;
 mod message;
 mod misspelt;
 mod range;
+mod redirect;
 
 pub(crate) use bytes::{BytesLine, ColumnName, TextSource, is_media_type};
 pub(crate) use declare::{Declaration, OrderLine};
@@ -55,6 +57,8 @@ pub(crate) struct NamedQuery {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Script {
     pub(crate) params: Vec<Declaration>,
+    /// The parameter that the visitor's browser chooses, with its line.
+    pub(crate) language: Option<(String, usize)>,
     /// Each is a parameter too.
     pub(crate) orders: Vec<OrderLine>,
     /// Each gives parameters too.
@@ -66,6 +70,8 @@ pub(crate) struct Script {
     pub(crate) vary: Vec<String>,
     /// The target, with its line.
     pub(crate) redirect: Option<(String, usize)>,
+    /// The status of a page's redirect.
+    pub(crate) redirect_status: Option<u16>,
     /// The address of what a write creates, with its line.
     pub(crate) created: Option<(String, usize)>,
     /// The query whose rows alone are the JSON, with its line.
@@ -84,6 +90,7 @@ const DIRECTIVES: &[&str] = &[
     "name",
     "param",
     "order",
+    "language",
     "file",
     "delete-file",
     "redirect",
@@ -169,10 +176,26 @@ impl Script {
             return taken.map_err(|fault| at_word(fault, line));
         }
         let mut rest = rest;
-        if word == "redirect"
-            && let Some(path) = self.session.next(rest, line.clone())
-        {
-            rest = path.map_err(|fault| at_word(fault, line))?;
+        if word == "redirect" {
+            let plain = |(message, hint): Complaint| Problem {
+                hint,
+                ..Problem::new("", message).at(number, 1)
+            };
+            let status;
+            (status, rest) = redirect::status(rest).map_err(plain)?;
+            self.redirect_status = status.or(self.redirect_status);
+            if self.redirect.is_some() || self.session.next.is_some() {
+                return Err(plain((
+                    "a second redirect".to_owned(),
+                    Some("keep one".to_owned()),
+                )));
+            }
+            if let Some(next) = self.session.next(rest, line.clone()) {
+                match next.map_err(|fault| at_word(fault, line))? {
+                    Some(path) => rest = path,
+                    None => return Ok(()),
+                }
+            }
         }
         if word == "bytes" {
             let read = bytes::parse(rest, line.clone()).map_err(|fault| at_word(fault, line))?;
@@ -213,6 +236,16 @@ impl Script {
                 let order = declare::order(rest, line)?;
                 self.declare(order.declaration())?;
                 self.orders.push(order);
+            }
+            "language" => {
+                let declared = language::language(rest, line)?;
+                once(
+                    &mut self.language,
+                    "`-- language:` line",
+                    &declared.name,
+                    line,
+                )?;
+                self.declare(declared)?;
             }
             "file" => {
                 let file = files::file(rest, line)?;

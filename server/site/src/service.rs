@@ -110,6 +110,11 @@ impl SiteService {
         let vary = |field: &str| generation.sessions.field(request, field);
         let written = page_key(key, generation.number, page, &given, session, vary);
         if let Err(bad) = written {
+            if let Some(query) = page.with_missing_language(request, &bad) {
+                let mut chosen = request.clone();
+                chosen.query = Some(&query);
+                return self.get(generation, key, &chosen, path, found);
+            }
             return self
                 .not_taken(generation, page, request, (&given, &bad))
                 .into();
@@ -122,8 +127,8 @@ impl SiteService {
             Ok(mut values) => {
                 values.extend(page.needs.values(session));
                 let sessions = &generation.sessions;
-                let visitor =
-                    Visitor::new(owned(request), path.to_owned(), page, sessions, session);
+                let of = (&**page, &*values);
+                let visitor = Visitor::new(owned(request), path.to_owned(), of, sessions, session);
                 self.ask(generation, page, values, key, visitor, why)
             }
             Err(bad) => self
@@ -389,7 +394,8 @@ impl SiteService {
         let mut values = given.values(&page.params).unwrap_or_default();
         values.extend(page.needs.values(session));
         let sessions = &generation.sessions;
-        let visitor = Visitor::new(owned(request), path.to_owned(), page, sessions, session);
+        let of = (page, &*values);
+        let visitor = Visitor::new(owned(request), path.to_owned(), of, sessions, session);
         let report = || dev::of_missing(&self.core, page, &values, &visitor, at);
         self.core.explained(missing, report).into()
     }

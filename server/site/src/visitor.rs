@@ -6,6 +6,7 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
+use millpond_db as db;
 use millpond_http::OwnedRequest;
 use minijinja::value::{Enumerator, Object, Value};
 
@@ -16,12 +17,14 @@ use crate::{
 };
 
 /// `request` in a template. Reading from it makes the page private to its visitor, except for the
-/// fields and claims that are part of the page's key: shared pages are made of declared parameters
-/// only.
+/// page's address and for the fields and claims that are part of its key: shared pages are made of
+/// declared parameters only.
 #[derive(Debug)]
 pub(crate) struct Visitor {
     request: OwnedRequest,
     path: String,
+    /// The address of the page, which its key determines.
+    page_path: String,
     vary: Arc<[String]>,
     needs: Arc<SessionRequirements>,
     sessions: Arc<Sessions>,
@@ -31,11 +34,12 @@ pub(crate) struct Visitor {
 }
 
 impl Visitor {
-    /// `entered` is the session with which the page's key was made, if it wants one.
+    /// `values` are those of the page's key, and `entered` is the session with which it was made,
+    /// if it wants one.
     pub(crate) fn new(
         request: OwnedRequest,
         path: String,
-        page: &Page,
+        (page, values): (&Page, &[db::Value]),
         sessions: &Arc<Sessions>,
         entered: Option<&Session>,
     ) -> Arc<Self> {
@@ -48,6 +52,7 @@ impl Visitor {
         Arc::new(Self {
             request,
             path,
+            page_path: page.path.of(values),
             vary: page.vary.clone(),
             needs: page.needs.clone(),
             sessions: sessions.clone(),
@@ -90,11 +95,13 @@ impl Object for Visitor {
         if key == "claims" {
             return Some(Value::from_object(ClaimsOf(self.clone())));
         }
+        if key == "path" {
+            return Some(Value::from(self.page_path.as_str()));
+        }
         self.touched.store(true, Ordering::Relaxed);
         let request = self.request.as_request();
         match key {
             "method" => Some(Value::from(request.method)),
-            "path" => Some(Value::from(self.path.as_str())),
             "host" => Some(request.host().map_or(Value::from(()), Value::from)),
             "query" => {
                 let pairs = form_urlencoded::parse(request.query.unwrap_or_default().as_bytes());

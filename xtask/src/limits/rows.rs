@@ -105,7 +105,7 @@ const fn option(name: &'static str, unit: Unit) -> Place {
 
 use Unit::{Bytes, Count, Time};
 
-pub(super) const ROWS: [Row; 73] = [
+pub(super) const ROWS: [Row; 74] = [
     Row {
         what: "request target, head, fields, body",
         amount: "{}, {}, {}, {}",
@@ -537,6 +537,12 @@ pub(super) const ROWS: [Row; 73] = [
             ),
         ],
         past: "400; every change of the table counts",
+    },
+    Row {
+        what: "ranges of `Accept-Language` by which a `-- language:` is chosen",
+        amount: "{}",
+        places: &[constant(SITE, "MOST_RANGES", Count)],
+        past: "the ranges before",
     },
     Row {
         what: "statements of one query with `-- order:`",

@@ -28,6 +28,7 @@ mod limits;
 mod log;
 mod manual;
 mod memory;
+mod page_redirects;
 mod promise;
 mod relay;
 mod rules;

@@ -78,7 +78,7 @@ pub(super) fn ask(
     let visitor = Visitor::new(
         request,
         page.route.clone(),
-        page,
+        (page, &values),
         &generation.sessions,
         None,
     );

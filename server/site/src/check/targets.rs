@@ -12,7 +12,7 @@ use crate::{
     core::Generation,
     markup::VALUE,
     may_be_at::{candidates, may_be_file},
-    page::{Endpoint, Form, FormAnswer, RedirectPiece},
+    page::{Endpoint, Form, FormAnswer, Page, RedirectPiece},
     route::Pattern,
     session::SessionRequirements,
     suggest::closest,
@@ -30,6 +30,7 @@ pub(super) fn nowhere(generation: &Generation) -> Vec<Problem> {
                 &page.needs,
                 (&file, &endpoint.pattern),
             ));
+            notes.extend(of_page(generation, page));
         }
         for form in &endpoint.forms {
             notes.extend(of_needs(
@@ -60,6 +61,12 @@ fn of_needs(
 pub(super) fn led_nowhere(generation: &Generation, target: &str) -> Option<Problem> {
     let pieces = [RedirectPiece::Text(target.to_owned())];
     note(generation, &pieces, &PathBuf::from(FILE))
+}
+
+fn of_page(generation: &Generation, page: &Page) -> Option<Problem> {
+    let redirect = page.redirect.as_ref()?;
+    let note = note(generation, redirect.pieces.as_ref()?, &redirect.file)?;
+    Some(note.at(redirect.line, 1))
 }
 
 fn of_form(generation: &Generation, form: &Form) -> Vec<Problem> {

@@ -149,7 +149,6 @@ pub(super) fn of_page(source: SqlFile<'_>, stem: &str, shows: Shows) -> Option<P
     let line = |found: &Option<(String, usize)>| found.as_ref().map(|(_, line)| *line);
     let message = script.messages.first().map(|message| message.line);
     let of_writes = [
-        (line(&script.redirect), "redirect"),
         (line(&script.created), "created"),
         (line(&script.invalid), "invalid"),
         (message, "message"),

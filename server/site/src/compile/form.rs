@@ -7,7 +7,9 @@ use millpond_db::{self as db, Database, Expect};
 use super::{
     answer::{AnswerLines, Target},
     invalid::invalid,
+    language,
     messages::texts,
+    page_redirect,
     parameters::{SqlFile, misspelt, parameters, unused},
     plain_passwords::plain_password,
     redirect::{names, redirect},
@@ -47,6 +49,8 @@ pub(super) fn form(
     };
     let one = |problem| vec![problem];
     without_lines_of_pages(source).map_err(one)?;
+    page_redirect::of_form(source).map_err(one)?;
+    language::of_page_alone(source).map_err(one)?;
     let lines = AnswerLines::of(source).map_err(one)?;
     let target = lines.target();
     let steps = FormSteps::prepare(source, database)?;

@@ -13,6 +13,7 @@ use millpond_db::{self as db, Database, ValueKind};
 use minijinja::Value;
 
 use super::{
+    language, page_redirect,
     parameters::{self, SqlFile, unused},
     statements::{Chosen, Prepared, Statements},
 };
@@ -127,9 +128,18 @@ impl Partial {
     ) -> Result<Self, Vec<Problem>> {
         let file = text.partial();
         let script = Script::parse_in(&file, &text.text, zone).map_err(|problem| vec![problem])?;
-        if let Some(problem) = of_an_address(&file, &script) {
+        let pattern = Pattern::default();
+        let source = SqlFile {
+            file: &file,
+            text: &text.text,
+            pattern: &pattern,
+            script: &script,
+        };
+        let misplaced = of_an_address(&file, &script);
+        if let Some(problem) = misplaced.or_else(|| page_redirect::of_partial(source)) {
             return Err(vec![problem]);
         }
+        language::of_page_alone(source).map_err(|problem| vec![problem])?;
         let statements = Statements {
             file: &file,
             text: &text.text,
@@ -142,13 +152,6 @@ impl Partial {
         if !problems.is_empty() {
             return Err(problems);
         }
-        let pattern = Pattern::default();
-        let source = SqlFile {
-            file: &file,
-            text: &text.text,
-            pattern: &pattern,
-            script: &script,
-        };
         let single = super::single_statements(&prepared);
         problems.extend(undeclared(source, &single));
         if problems.is_empty() {
@@ -297,7 +300,7 @@ impl Partial {
 
 /// A line that only what has an address can have.
 fn of_an_address(file: &Path, script: &Script) -> Option<Problem> {
-    let paths = [&script.redirect, &script.created, &script.invalid].into_iter();
+    let paths = [&script.created, &script.invalid].into_iter();
     let paths = paths.flatten().map(|(_, line)| *line);
     let messages = script.messages.iter().map(|message| message.line);
     let of_forms = script.session.of_forms().map(|line| line.number);

@@ -21,7 +21,7 @@ pub(super) fn unnamed(pages: &Pages) -> Vec<Problem> {
 }
 
 fn of_page(page: &Page) -> Vec<Problem> {
-    if page.template.is_some() || page.bytes.is_some() {
+    if page.template.is_some() || page.redirect.is_some() || page.bytes.is_some() {
         return Vec::new();
     }
     let queries = page.queries.iter().enumerate();

@@ -53,6 +53,7 @@ fn is_english(word: &str) -> bool {
             | "hash"
             | "created"
             | "json"
+            | "language"
             | "bytes"
             | "invalid"
             | "message"
@@ -130,6 +131,7 @@ mod tests {
             "-- Created: 2026-11-26, by Ann",
             "-- creates: a row",
             "-- JSON: see below",
+            "-- Language: that of the visitor",
             "-- Required: a title",
             "-- Names: of members",
             "-- note: name",

@@ -197,19 +197,18 @@ impl SessionLines {
         Some(Ok(()))
     }
 
-    /// The path of `:next else /path`; none where the redirect does not begin with a parameter.
+    /// The path of `:next else /path`, if there is one; none where the redirect does not begin with
+    /// a parameter.
     pub(crate) fn next<'r>(
         &mut self,
         rest: &'r str,
         line: DirectiveLine,
-    ) -> Option<Result<&'r str, Fault>> {
+    ) -> Option<Result<Option<&'r str>, Fault>> {
         let after = rest.strip_prefix(':')?;
         let example = "for example: -- redirect: :next else /account";
-        let found = after.split_once(" else ");
-        let Some((name, path)) = found.map(|(name, path)| (name.trim(), path.trim())) else {
-            let message =
-                "a redirect to a parameter says where to go if that is no path of this site";
-            return Some(Err(fault(rest, message, example)));
+        let (name, path) = match after.split_once(" else ") {
+            Some((name, path)) => (name.trim(), Some(path.trim())),
+            None => (after.trim(), None),
         };
         if !is_name(name) {
             return Some(Err(fault(
@@ -409,7 +408,8 @@ mod tests {
         assert_eq!(lines.claims[1].from, From::Param("name".to_owned()));
         assert_eq!(lines.claims[2].from, From::Claim("visitor".to_owned()));
         assert!(lines.logout.is_some());
-        assert_eq!(lines.next(":next else /a", line()), Some(Ok("/a")));
+        assert_eq!(lines.next(":next else /a", line()), Some(Ok(Some("/a"))));
+        assert_eq!(lines.next(":next", line()), Some(Ok(None)));
         assert_eq!(lines.next("/a", line()), None);
         assert_eq!(lines.vary("claims.name"), Some(Ok(())));
         assert_eq!(lines.vary("accept-language"), None);
@@ -445,7 +445,7 @@ mod tests {
             assert_eq!(found.unwrap_err().0, at, "{word}: {rest}");
         }
         let mut lines = SessionLines::default();
-        for rest in [":next", ":next else", ":a-b else /x"] {
+        for rest in [":", ":next else", ":a-b else /x"] {
             assert!(lines.next(rest, line()).unwrap().is_err(), "{rest}");
         }
         let shown = DirectiveLine {

@@ -99,7 +99,7 @@ impl<'t> Walk<'t> {
         match closest(name, names.iter().map(String::as_str)) {
             Some(near) => format!("did you mean `{near}`?"),
             None if self.scope.is_of_error() => {
-                "an error page sees `status`, `title` and `message`".to_owned()
+                "an error page sees `status`, `title` and `message`; one in a folder such as pages/[lang]/ also `params`".to_owned()
             }
             None => {
                 let shared = match self.file == self.page {

@@ -51,13 +51,18 @@ pub(crate) enum GivenForms {
 }
 
 impl Given {
-    /// What an error page gets. Of the queries of partials it sees those that may give no row.
-    pub(crate) fn of_error(template: String, mut queries: Vec<GivenQuery>) -> Self {
+    /// What an error page gets: the parameters of its folder's path, and of the queries of partials
+    /// those that may give no row.
+    pub(crate) fn of_error(
+        template: String,
+        mut queries: Vec<GivenQuery>,
+        params: Vec<Param>,
+    ) -> Self {
         queries.retain(|query| query.rows != Rows::One);
         Self {
             template,
             queries,
-            params: Some(Vec::new()),
+            params: Some(params),
             is_error: true,
             forms: GivenForms::None,
         }
@@ -153,19 +158,6 @@ fn roots(given: &Given, page: usize, cell: &Shape) -> BTreeMap<String, Known> {
     let mut roots: BTreeMap<String, Known> = queries
         .map(|query| (query.name.clone(), result(query, page, cell)))
         .collect();
-    if given.is_error {
-        let names = error_answer::ROOTS.iter();
-        roots.extend(names.map(|name| ((*name).to_owned(), Known::scalar())));
-        return roots;
-    }
-    let request = visitor::FIELDS.iter().map(|field| {
-        let value = match *field {
-            "query" => Known::new(Shape::Query),
-            "headers" | "claims" => Known::any(),
-            _ => Known::scalar(),
-        };
-        ((*field).to_owned(), value)
-    });
     let map = |of, fields| Known::new(Shape::Members(Rc::new(Members { of, fields })));
     let params = given.params.as_ref().map(|params| {
         let names = params.iter();
@@ -175,6 +167,25 @@ fn roots(given: &Given, page: usize, cell: &Shape) -> BTreeMap<String, Known> {
                 .map(|param| (param.name.clone(), Known::any()))
                 .collect(),
         )
+    });
+    if given.is_error {
+        let names = error_answer::ROOTS.iter();
+        roots.extend(names.map(|name| ((*name).to_owned(), Known::scalar())));
+        let has_params = given.params.iter().any(|params| !params.is_empty());
+        roots.extend(
+            params
+                .filter(|_| has_params)
+                .map(|it| ("params".to_owned(), it)),
+        );
+        return roots;
+    }
+    let request = visitor::FIELDS.iter().map(|field| {
+        let value = match *field {
+            "query" => Known::new(Shape::Query),
+            "headers" | "claims" => Known::any(),
+            _ => Known::scalar(),
+        };
+        ((*field).to_owned(), value)
     });
     roots.insert("params".to_owned(), params.unwrap_or_else(Known::any));
     if matches!(given.forms, GivenForms::Unknown) {

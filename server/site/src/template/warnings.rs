@@ -77,7 +77,8 @@ impl<'t> Walk<'t> {
     /// is always so.
     pub(super) fn is_empty_on_error_pages(&mut self, list: &Expr<'_>) {
         let Expr::Var(var) = list else { return };
-        let is_given = self.scope.is_root(var.id) && !error_answer::ROOTS.contains(&var.id);
+        let is_own = error_answer::ROOTS.contains(&var.id) || var.id == "params";
+        let is_given = self.scope.is_root(var.id) && !is_own;
         if !self.scope.is_of_error() || !is_given {
             return;
         }

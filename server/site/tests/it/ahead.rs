@@ -158,7 +158,7 @@ fn nothing_that_shows_a_visitor_is_made_ahead() {
         READ_HTML,
         EDIT,
         ("pages/path.sql", LIST.1),
-        ("pages/path.html", "{{ request.path }} {{ articles }}"),
+        ("pages/path.html", "{{ request.host }} {{ articles }}"),
         (
             "pages/tongue.sql",
             "-- vary: Accept-Language\n-- name: articles :many\nselect title from article order by id;\n",
@@ -191,6 +191,27 @@ fn nothing_that_shows_a_visitor_is_made_ahead() {
     }
     assert_eq!(site.get("/path").cache(), "fwd=bypass; detail=private");
     assert_eq!(made(&site), 1);
+}
+
+#[test]
+fn what_is_made_ahead_shows_its_own_address() {
+    let site = TestSite::new(&[
+        ON,
+        EDIT,
+        ("pages/plays/[id].sql", READ.1),
+        (
+            "pages/plays/[id].html",
+            "{{ request.path }} {{ article.title }}",
+        ),
+    ]);
+    heat(&site, "/plays/01");
+    edit(&site, 1, "Mine");
+    until_made(&site, 1);
+    let made = site.get("/plays/1");
+    assert_eq!(
+        (made.cache(), &*made.body),
+        ("hit", "&#x2f;plays&#x2f;1 Mine")
+    );
 }
 
 #[test]

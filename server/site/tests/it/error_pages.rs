@@ -2,7 +2,10 @@
 
 use millpond_http::OwnedRequest;
 
-use crate::support::{TestSite, problems, write};
+use crate::{
+    both::{Housed, Kind, on_both},
+    support::{Answer, TestSite, problems, write},
+};
 
 const PAGE: &str = "{% extends 'layout.html' %}{% block main %}{{ status }} {{ title }}: {{ message }}{% endblock %}";
 const FILES: &[(&str, &str)] = &[
@@ -163,4 +166,129 @@ fn what_cannot_be_an_error_page_is_a_fault() {
         problems(&[("pages/399.html", "a page"), ("pages/2024.html", "a year")]),
         ""
     );
+}
+
+const SPOKEN: &str = "{% extends 'spoken.html' %}{% block main %}\
+                      {{ {'en': 'Nothing here', 'de': 'Hier ist nichts'}[params.lang] }}{% endblock %}";
+const IN_FOLDERS: &[(&str, &str)] = &[
+    (
+        "millpond.toml",
+        "[database]\nurl = \"sqlite:site.db\"\n[cache]\nrefresh_ahead = 0\n\
+         [[require]]\npath = \"/en/office/*\"\nclaims = \"user\"\n",
+    ),
+    (
+        "templates/spoken.html",
+        "{{ params.lang }}: {% block main %}{% endblock %}",
+    ),
+    ("pages/404.html", "everywhere {{ status }}"),
+    ("pages/[lang]/404.html", SPOKEN),
+    (
+        "pages/[lang]/4xx.html",
+        "{{ params.lang }} {{ status }} {{ message }}",
+    ),
+    ("pages/users/[name]/404.html", "not {{ params.name }}'s"),
+    ("pages/users/[name]/index.html", "{{ params.name }}"),
+    (
+        "pages/[lang]/plays/[id].sql",
+        "-- param: lang text in (en, de)\n-- param: size integer = 1\n-- name: play :one\n\
+         select title from article where id = :id and :size > 0;\n",
+    ),
+    ("pages/[lang]/plays/[id].html", "{{ play.title }}"),
+    (
+        "pages/[lang]/office/index.sql",
+        "-- param: lang text in (en, de)\n",
+    ),
+    ("pages/[lang]/office/index.html", "the office"),
+];
+
+fn told(answer: &Answer) -> (u16, &str) {
+    (answer.status, &answer.body)
+}
+
+fn the_nearest_folder_answers_and_knows_its_part_of_the_path(kind: Kind) {
+    let site = Housed::new(kind, IN_FOLDERS);
+    for _ in 0..3 {
+        for (target, expected) in [
+            ("/de/plays/9", (404, "de: Hier ist nichts")),
+            ("/en/plays/9", (404, "en: Nothing here")),
+            ("/de/plays/x", (404, "de: Hier ist nichts")),
+            ("/de/nothing/at/all/", (404, "de: Hier ist nichts")),
+            ("/%64e/nothing", (404, "de: Hier ist nichts")),
+            ("/de", (404, "de: Hier ist nichts")),
+            ("/fr/plays/1", (404, "everywhere 404")),
+            ("/robots.txt", (404, "everywhere 404")),
+            ("/nothing", (404, "everywhere 404")),
+            (
+                "/de/plays/1?size=x",
+                (
+                    400,
+                    "de 400 The parameter &quot;size&quot; must be a whole number.",
+                ),
+            ),
+            (
+                "/en/office",
+                (403, "en 403 You have no access to this page."),
+            ),
+            ("/users/ann/x", (404, "not ann's")),
+            ("/users/%3Cb%3E/x", (404, "not &lt;b&gt;'s")),
+            ("/en/plays/1", (200, "One")),
+        ] {
+            assert_eq!(told(&site.get(target)), expected, "{target}");
+        }
+    }
+    let missing = site.get("/de/plays/9");
+    assert_eq!(missing.cache(), "hit");
+    assert_eq!(missing.field("vary"), "Accept");
+    let delete = OwnedRequest::new("DELETE", "/de/plays/1").field("Host", "site.test");
+    let refused = site.ask(&delete);
+    let sentence = "de 405 This address does not take that method.";
+    assert_eq!(told(&refused), (405, sentence));
+    assert_eq!(refused.field("allow"), "GET, HEAD, OPTIONS");
+    let program = OwnedRequest::new("GET", "/de/plays/9").field("Accept", "application/json");
+    let document = site.ask(&program);
+    assert_eq!(document.field("content-type"), "application/problem+json");
+}
+
+on_both!(the_nearest_folder_answers_and_knows_its_part_of_the_path);
+
+/// Values that visitors think of take no room from the pages that are prepared.
+#[test]
+fn any_number_of_values_in_a_path_is_answered() {
+    let site = TestSite::new(IN_FOLDERS);
+    for number in 0..500 {
+        let answer = site.get(&format!("/users/u{number}/x"));
+        let expected = format!("not u{number}'s");
+        assert_eq!(told(&answer), (404, &*expected));
+    }
+    assert_eq!(site.get("/de/x").body, "de: Hier ist nichts");
+}
+
+#[test]
+fn faults_of_error_pages_in_folders_are_named() {
+    let with = |file, text| problems(&[&[(file, text)], &IN_FOLDERS[7..]].concat());
+    for (file, text, expected) in [
+        (
+            "pages/[lang]/404.html",
+            "{{ params.lnag }}",
+            "pages/[lang]/404.html:1:11: the page has no parameter `lnag`\n  hint: did you mean `lang`?",
+        ),
+        (
+            "pages/[lang]/plays/404.sql",
+            "-- name: a :one\nselect 1 as x;\n",
+            "pages/[lang]/plays/404.sql: `[lang]/plays/404` is the error page of a status, which has no queries",
+        ),
+        (
+            "pages/[lang]/404.html",
+            "{{ {'en': {'x': 1}}[params.lang].x }}",
+            "pages/[lang]/404.html: ",
+        ),
+        (
+            "pages/404.html",
+            "{{ params.lang }}",
+            "pages/404.html:1:4: nothing gives the template `params`",
+        ),
+    ] {
+        let found = with(file, text);
+        assert!(found.starts_with(expected), "{file}: {found}");
+    }
 }

@@ -183,7 +183,7 @@ fn what_is_wrong_with_a_partial_is_said_once() {
     );
     assert_eq!(
         menu("-- name: menu :many\nselect title from article;\n-- redirect: /\n"),
-        "templates/parts/menu.sql:3:1: only a form has this line\n  hint: put it into a .post.sql file below pages/"
+        "templates/parts/menu.sql:3:1: only a page or a form redirects\n  hint: put the line into a .sql file below pages/"
     );
     assert_eq!(
         found(&[MENU_SQL, ("templates/parts/mnu.sql", MENU_SQL.1)]),

@@ -226,6 +226,34 @@ fn without_the_setting_a_token_is_nothing() {
     assert_eq!(with(&site, "/", value).field("cache-control"), "no-cache");
 }
 
+/// RFC 9110 section 12.5.5: `Authorization` need not stand in `Vary`, because its own definition
+/// restricts who may be given the answer again. So the 404 of a client with a token, where tokens
+/// are not taken, says `Accept` alone. An HTML answer is not reused for the client either: both are
+/// asked for each time (`no-cache`), and a 404 has no conditional answer.
+#[test]
+fn a_missing_page_varies_by_accept_alone() {
+    let site = site_with("", &[]);
+    let fields = [("Authorization", "Bearer x")];
+    let document = ask(&site, "GET", "/nowhere", &fields, "");
+    let page = site.get("/nowhere");
+    for (answer, media_type) in [
+        (&document, "application/problem+json"),
+        (&page, "text/html; charset=utf-8"),
+    ] {
+        assert_eq!(
+            (answer.status, answer.field("content-type")),
+            (404, media_type)
+        );
+        assert_eq!(answer.field("vary"), "Accept");
+        assert_eq!(answer.field("cache-control"), "no-cache");
+    }
+    let (etag, other) = (page.field("etag"), document.field("etag"));
+    assert_ne!(etag, other);
+    let again = [fields[0], ("If-None-Match", etag)];
+    let again = ask(&site, "GET", "/nowhere", &again, "");
+    assert_eq!((again.status, again.body), (404, document.body));
+}
+
 #[test]
 fn attempts_of_programs_are_few_too() {
     let site = site(&[]);
