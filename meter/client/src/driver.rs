@@ -64,9 +64,9 @@ impl<'a> PreparedRun<'a> {
         })
     }
 
-    /// The address of the server.
-    pub fn address(&self) -> &SockAddr {
-        self.target.address()
+    /// The addresses of the server; there is at least one.
+    pub fn addresses(&self) -> &[SockAddr] {
+        self.target.addresses()
     }
 
     /// Sends the requests of the plan. Returns at the end of the plan, or soon after `stop` is set

@@ -365,6 +365,12 @@ fn configuration(server: &LabServer) -> String {
     if !server.with.is_empty() {
         text.push_str(&format!("# with: {}\n", server.with.join(", ")));
     }
+    if !server.addresses.is_empty() {
+        text.push_str(&format!(
+            "# connections go in turn to: {}\n",
+            server.addresses.join(", ")
+        ));
+    }
     for Text { path, content } in &server.files {
         text.push_str(&format!("\n--- {path}\n{}\n", content.trim_end()));
     }

@@ -9,6 +9,7 @@
 
 mod blocks;
 mod check;
+mod check_addresses;
 mod check_ladder;
 mod check_limits;
 mod check_other;
@@ -20,6 +21,7 @@ mod client_options;
 mod cores;
 mod cost;
 mod doubts;
+mod expected_time;
 mod experiment;
 mod fault;
 mod figure;
@@ -38,6 +40,7 @@ mod process;
 mod process_tree;
 mod programs;
 mod progress;
+mod quick;
 mod requests;
 mod run_time;
 mod runner;
@@ -49,6 +52,8 @@ mod spec;
 mod spec_values;
 mod study;
 mod study_record;
+#[cfg(test)]
+mod study_tests;
 mod trial;
 mod work_folder;
 mod wrk;
@@ -62,6 +67,7 @@ pub use outcome::{
 };
 pub use programs::Missing;
 pub use progress::LabProgress;
+pub use quick::QuickRuns;
 pub use runner::{LabOptions, Programs, lab};
-pub use study::{QuickRuns, Study};
+pub use study::Study;
 pub use study_record::{CannotRepeat, OriginalTable, StudyPart, StudyRecord, StudyText};

@@ -21,7 +21,7 @@ pub fn run(
 ) -> Result<Run, Error> {
     let prepared = PreparedRun::new(plan)?;
     let postgres = postgres::watch(&plan.conditions)?;
-    let probing = probe::start(&plan.conditions, prepared.address())?;
+    let probing = probe::start(&plan.conditions, prepared.addresses())?;
     let sent = prepared.carry_out(progress, stop)?;
     let probed = probing.map(|probing| probing.finish(&sent.harvests));
     Ok(conclude(Measured {

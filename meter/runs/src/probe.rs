@@ -1,6 +1,7 @@
 //! The host probe of a run: started before it, cut to its measured part, and turned into demands
 //! and a bottleneck.
 
+use std::collections::BTreeSet;
 use std::net::{SocketAddr, UdpSocket};
 
 use base_probe::{Moment, Probe, Prober, ProberOptions, Summary};
@@ -35,15 +36,15 @@ pub(crate) struct Probing(Prober);
 /// Starts the probe that the plan asks for.
 pub(crate) fn start(
     conditions: &RunConditions,
-    address: &SockAddr,
+    addresses: &[SockAddr],
 ) -> Result<Option<Probing>, Error> {
     let Some(wanted) = &conditions.probe else {
         return Ok(None);
     };
     let explicit = !(wanted.pids.is_empty() && wanted.ports.is_empty());
-    let ports = match address.as_socket().filter(is_here) {
-        Some(address) if !explicit => vec![address.port()],
-        _ => wanted.ports.clone(),
+    let ports = match explicit {
+        true => wanted.ports.clone(),
+        false => ports_here(addresses),
     };
     let options = ProberOptions {
         interval: wanted.interval,
@@ -59,6 +60,13 @@ pub(crate) fn start(
         ))
     })?;
     Ok(Some(Probing(prober)))
+}
+
+/// The ports of addresses that belong to this machine, each once.
+fn ports_here(addresses: &[SockAddr]) -> Vec<u16> {
+    let here = addresses.iter().filter_map(SockAddr::as_socket);
+    let ports: BTreeSet<u16> = here.filter(is_here).map(|address| address.port()).collect();
+    ports.into_iter().collect()
 }
 
 /// Whether an address belongs to this machine: only then can a socket be bound to it.
@@ -135,7 +143,7 @@ impl Run {
 
 #[cfg(test)]
 mod tests {
-    use super::is_here;
+    use super::{is_here, ports_here};
 
     #[test]
     fn only_local_addresses_are_on_this_machine() {
@@ -146,5 +154,20 @@ mod tests {
         ] {
             assert_eq!(is_here(&address.parse().unwrap()), here, "{address}");
         }
+    }
+
+    #[test]
+    fn servers_are_found_by_all_their_ports_on_this_machine() {
+        let all = [
+            "127.0.0.1:82",
+            "192.0.2.7:83",
+            "127.0.0.2:81",
+            "127.0.0.1:81",
+        ];
+        let all = all.map(|address| {
+            let address: std::net::SocketAddr = address.parse().unwrap();
+            address.into()
+        });
+        assert_eq!(ports_here(&all), [81, 82]);
     }
 }

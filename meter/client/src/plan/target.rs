@@ -14,8 +14,12 @@ pub struct TargetPlan {
     pub url: String,
     /// Connections go through this Unix socket. The request still names the host of the URL.
     pub unix_socket: Option<PathBuf>,
-    /// Connections go to this `HOST:PORT`. The request and TLS still name the host of the URL.
-    pub connect_to: Option<String>,
+    /// Connections go to these `HOST:PORT` in turn, each new connection to the next one; if there
+    /// are none, to the host of the URL. The request and TLS name the host of the URL in any case.
+    pub connect_to: Vec<String>,
+    /// New connections go in turn to every address of a name that has several, as the visitors of a
+    /// round-robin name do. Otherwise all go to the first address that accepts.
+    pub round_robin: bool,
     /// Which certificates an `https://` server may have.
     pub trust: Trust,
     /// No TLS session is resumed: each connection makes a full handshake.
@@ -36,7 +40,8 @@ impl TargetPlan {
         Self {
             url: url.into(),
             unix_socket: None,
-            connect_to: None,
+            connect_to: Vec::new(),
+            round_robin: false,
             trust: Trust::System,
             full_handshakes: false,
             http2: false,
@@ -52,10 +57,10 @@ impl TargetPlan {
         if self.http2 && (self.throttle_down.is_some() || self.throttle_up.is_some()) {
             return refuse("bandwidth is limited for HTTP/1.1 only: HTTP/2 has windows of its own");
         }
-        if self.unix_socket.is_some() && self.connect_to.is_some() {
+        if self.unix_socket.is_some() && (self.round_robin || !self.connect_to.is_empty()) {
             return refuse("connections go through a Unix socket or to another address, not both");
         }
-        if let Some(other) = &self.connect_to {
+        for other in &self.connect_to {
             url::host_and_port(other)?;
         }
         if self.trust != Trust::System && !url.secure {
@@ -72,11 +77,14 @@ impl TargetPlan {
         if self.unix_socket.is_some() {
             return true;
         }
-        let host = match &self.connect_to {
-            Some(other) => url::host_and_port(other).map(|(host, _)| host),
-            None => Url::parse(&self.url).map(|url| url.host),
-        };
-        host.is_ok_and(|host| limits::is_local(&host))
+        if self.connect_to.is_empty() {
+            return Url::parse(&self.url).is_ok_and(|url| limits::is_local(&url.host));
+        }
+        let mut places = self
+            .connect_to
+            .iter()
+            .map(|other| url::host_and_port(other));
+        places.all(|place| place.is_ok_and(|(host, _)| limits::is_local(&host)))
     }
 }
 
@@ -93,7 +101,7 @@ mod tests {
     #[test]
     fn a_server_that_cannot_be_reached_as_asked_is_refused() {
         assert!(TargetPlan::new("http://h/").check().is_ok());
-        let changes: [fn(&mut TargetPlan); 6] = [
+        let changes: [fn(&mut TargetPlan); 7] = [
             |target| target.url = "ftp://h/".into(),
             |target| target.trust = Trust::Anyone,
             |target| target.full_handshakes = true,
@@ -101,9 +109,13 @@ mod tests {
                 target.http2 = true;
                 target.throttle_up = Some("1K".parse().unwrap());
             },
-            |target| target.connect_to = Some("nowhere".into()),
+            |target| target.connect_to = vec!["h:1".into(), "nowhere".into()],
             |target| {
-                target.connect_to = Some("h:1".into());
+                target.connect_to = vec!["h:1".into()];
+                target.unix_socket = Some("/s".into());
+            },
+            |target| {
+                target.round_robin = true;
                 target.unix_socket = Some("/s".into());
             },
         ];
@@ -119,7 +131,9 @@ mod tests {
         assert!(!TargetPlan::new(away).is_local());
         assert!(TargetPlan::new("http://localhost/").is_local());
         assert!(changed(away, |target| target.unix_socket = Some("/s".into())).is_local());
-        let other = Some("127.0.0.1:1".into());
-        assert!(changed(away, |target| target.connect_to = other).is_local());
+        let near = || "127.0.0.1:1".to_owned();
+        assert!(changed(away, |target| target.connect_to = vec![near()]).is_local());
+        let both = vec![near(), "192.0.2.7:1".into()];
+        assert!(!changed(away, |target| target.connect_to = both).is_local());
     }
 }

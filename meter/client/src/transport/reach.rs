@@ -9,7 +9,8 @@ use super::Target;
 use crate::url::Url;
 use crate::{Error, Plan};
 
-/// Opens one connection to the server of a plan and closes it.
+/// Opens one connection to the server of a plan and closes it. Of several addresses one that
+/// accepts is enough.
 ///
 /// # Errors
 /// The plan cannot be carried out, or the server cannot be reached: a run would have no answer.
@@ -17,15 +18,23 @@ pub fn reach(plan: &Plan) -> Result<(), Error> {
     let url = plan.check()?;
     let timeout = plan.request.timeout;
     let target = Target::find(&plan.target, &url, timeout)?;
-    match connect(target.address(), timeout) {
-        Ok(()) => Ok(()),
-        // The queue of a Unix socket is full: there is a server, and it is busy.
-        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(()),
-        Err(source) => Err(Error::Unreachable {
-            address: named(plan, &url, target.address()),
-            source,
-        }),
+    let mut failure = None;
+    for address in target.addresses() {
+        match connect(address, timeout) {
+            Ok(()) => return Ok(()),
+            // The queue of a Unix socket is full: there is a server, and it is busy.
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+            Err(error) => failure = Some(error),
+        }
     }
+    let named = |address| named(plan, &url, address);
+    let names: Vec<String> = target.addresses().iter().map(named).collect();
+    failure.map_or(Ok(()), |source| {
+        Err(Error::Unreachable {
+            address: names.join(", "),
+            source,
+        })
+    })
 }
 
 fn connect(address: &SockAddr, timeout: Duration) -> io::Result<()> {
@@ -46,7 +55,11 @@ fn named(plan: &Plan, url: &Url, address: &SockAddr) -> String {
         let path = plan.target.unix_socket.iter();
         return path.map(|path| path.display().to_string()).collect();
     };
-    let given = plan.target.connect_to.as_ref().unwrap_or(&url.authority);
+    let given = match &*plan.target.connect_to {
+        [] => &url.authority,
+        [only] => only,
+        _ => return address.to_string(),
+    };
     let is_name = !given.contains(&address.ip().to_string());
     match is_name {
         true => format!("{given} ({address})"),
@@ -75,15 +88,26 @@ mod tests {
         assert_eq!(refused(&plan), format!("nothing listens at {address}"));
         let port = address.port();
         let name = Plan::new("http://h/")
-            .with(|plan| plan.target.connect_to = Some(format!("localhost:{port}")));
+            .with(|plan| plan.target.connect_to = vec![format!("localhost:{port}")]);
         let said = refused(&name);
         assert!(
             said.starts_with(&format!("nothing listens at localhost:{port} (")),
             "{said}"
         );
         let elsewhere = Plan::new("http://example.test/")
-            .with(|plan| plan.target.connect_to = Some(address.to_string()));
+            .with(|plan| plan.target.connect_to = vec![address.to_string()]);
         assert_eq!(refused(&elsewhere), format!("nothing listens at {address}"));
+        let several = Plan::new("http://example.test/").with(|plan| {
+            plan.target.connect_to = vec![address.to_string(), "127.0.0.1:1".into()];
+        });
+        assert_eq!(
+            refused(&several),
+            format!("nothing listens at {address}, 127.0.0.1:1")
+        );
+        let there = TcpListener::bind("127.0.0.1:0").unwrap();
+        let one = there.local_addr().unwrap().to_string();
+        let several = several.with(|plan| plan.target.connect_to.push(one));
+        assert!(reach(&several).is_ok());
     }
 
     #[test]

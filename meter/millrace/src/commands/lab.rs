@@ -3,6 +3,7 @@
 
 mod catalogue;
 mod check;
+mod expected;
 mod experiment;
 mod list;
 mod run;

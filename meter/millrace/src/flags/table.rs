@@ -66,6 +66,9 @@ mod tests {
         assert_eq!(sent.load.depth, 3);
         assert_eq!(plan(&["-d", "x", "-m", "PUT"]).request.method, "PUT");
         assert_eq!(plan(&["--insecure"]).target.trust, Trust::Anyone);
+        let spread = plan(&["--connect-to", "a:1,b:2", "--round-robin"]).target;
+        assert_eq!(spread.connect_to, ["a:1", "b:2"]);
+        assert!(spread.round_robin);
         assert_eq!(plan(&["--cores", "1,2"]).load.cores, Some(vec![1, 2]));
         let second = Duration::from_secs(1);
         assert_eq!(plan(&["--cycle", "1s"]).load.pace, Pace::Cycle(second));

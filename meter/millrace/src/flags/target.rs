@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::value_parser;
+use clap::{ArgAction, value_parser};
 use millrace_client::{Bandwidth, Trust};
 
 use super::kinds::{seldom, set, switch};
@@ -57,12 +57,27 @@ pub(super) const FLAGS: &[Flag] = &[
     },
     Flag {
         name: "connect-to",
-        help: "Connect there; Host and TLS keep the URL's host",
+        help: "Connect there, to several in turn; Host and TLS keep the URL's host",
         heading: SERVER,
         on: ALL,
-        arg: |arg| arg.value_name("HOST:PORT"),
+        arg: |arg| {
+            arg.value_name("HOST:PORT")
+                .value_delimiter(',')
+                .action(ArgAction::Append)
+        },
         set: |plan, given| {
-            plan.target.connect_to = given.value();
+            plan.target.connect_to = given.values();
+            Ok(())
+        },
+    },
+    Flag {
+        name: "round-robin",
+        help: "Of a name with several addresses connect to each in turn, not to the first that accepts",
+        heading: SERVER,
+        on: ALL,
+        arg: |arg| switch(seldom(arg)).conflicts_with("unix-socket"),
+        set: |plan, given| {
+            plan.target.round_robin = given.is_on();
             Ok(())
         },
     },

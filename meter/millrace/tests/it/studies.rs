@@ -28,7 +28,7 @@ fn studies() -> TempDir {
          rows = [[1, 10], [2, 20], [3, 30], [4, 31]]\nexperiment = 'closed.toml'\nnote = 'an old machine'\n\
          [[original]]\ntitle = 'Two'\ncolumns = ['page', 'ms']\nrows = [['cached', '3 ms']]\n\
          [[cannot]]\nwhat = 'a disk'\nwhy = 'none here'\n[quick]\nduration = '40ms'\nwarmup = '0s'\n\
-         levels = {{ 'closed.toml' = '1,2' }}\n"
+         levels = {{ 'closed.toml' = '1,2', 'delays.toml' = [0, 3] }}\n"
     );
     write(dir.path(), "lab/studies/01-null/study.toml", &study);
     let closed = format!(
@@ -45,7 +45,7 @@ fn studies() -> TempDir {
     );
     write(dir.path(), "lab/studies/01-null/rates.toml", &rates);
     let delays = format!(
-        "title = 'Delays'\n[ladder]\nvariable = 'delay'\nvalues = [0, 3]\n[workload]\n{}",
+        "title = 'Delays'\n[ladder]\nvariable = 'delay'\nvalues = [0, 1, 3]\n[workload]\n{}",
         null("waiting", ", '--delay', '{delay}ms'", "")
     );
     write(dir.path(), "lab/studies/01-null/delays.toml", &delays);
@@ -67,6 +67,8 @@ fn all_studies_run_and_become_a_site() {
     let output = run(dir.path(), &["lab", "run", "--all", "--quick"]);
     let said = text(&output.stdout) + &text(&output.stderr);
     for expected in [
+        "experiments: 4, about ",
+        "not installed, and left out: no-such-program\n  sudo apt-get install no-such-program nowhere\n",
         "absent is left out, for no-such-program is not installed",
         "02-gone/gone: left out: not installed: no-such-program (sudo apt-get install nowhere)",
         "done, 4 of 4 experiments in ",
@@ -136,7 +138,10 @@ fn a_study_is_named_in_several_ways() {
     assert_eq!(list.status.code(), Some(0), "{}", text(&list.stderr));
     let said = text(&list.stdout);
     for expected in [
-        "01-null  Two <null> servers\n  closed  Connections  (not installed: no-such-program)\n  rates  Rates\n",
+        "01-null  Two <null> servers  (about ",
+        ")\n  closed  Connections  (not installed: no-such-program)\n  rates  Rates\n",
+        "02-gone  Gone  (nothing of it is installed)\n",
+        "\nall studies: about ",
         "for all of them: sudo apt-get install no-such-program nowhere",
     ] {
         assert!(said.contains(expected), "{said}");
@@ -262,4 +267,49 @@ fn a_replay_is_drawn_over_its_time() {
     let throughput = moments[1]["figures"]["throughput"].as_f64().unwrap();
     assert!((20.0..500.0).contains(&throughput), "{throughput}");
     assert!(file(dir.path(), "day.html").contains("Good answers a second, over the run"));
+}
+
+#[test]
+fn the_clients_of_a_server_find_it_at_several_addresses() {
+    let dir = lab_testkit::fast_dir();
+    let experiment = format!(
+        "title = 'A name'\nrepeats = 1\n[workload]\nrequests = 40\nwarmup = '0s'\nkeep_alive = false\n{}{}{}{}",
+        null("alone", "", ""),
+        null("other", "", "measured = false"),
+        null(
+            "both",
+            "",
+            "with = ['other']\naddresses = ['127.0.0.1:{port}', '127.0.0.1:{port.other}']"
+        ),
+        null(
+            "gone",
+            "",
+            "addresses = ['127.0.0.1:{port}', '127.0.0.1:1']"
+        ),
+    );
+    write(dir.path(), "name.toml", &experiment);
+    let arguments = [
+        "lab",
+        "run",
+        "name.toml",
+        "--json",
+        "name.json",
+        "--report",
+        "name.html",
+    ];
+    let output = run(dir.path(), &arguments);
+    assert!(
+        dir.path().join("name.json").exists(),
+        "{}",
+        text(&output.stderr)
+    );
+    let found = json(&dir.path().join("name.json"));
+    let runs = found["runs"].as_array().unwrap();
+    let of = |name: &str| runs.iter().find(|run| run["server"] == name).unwrap();
+    assert_eq!(of("alone")["errors"], 0);
+    assert_eq!(of("both")["errors"], 0);
+    // Every second connection goes to an address at which nothing listens.
+    assert_eq!(of("gone")["errors"], 20, "{}", of("gone"));
+    let page = file(dir.path(), "name.html");
+    assert!(page.contains("# connections go in turn to: 127.0.0.1:"));
 }

@@ -12,7 +12,9 @@ use super::placeholders::Placeholders;
 use super::source::ExperimentText;
 use super::spec::{BEST, FileSpec, ServerSpec};
 use super::spec_values::{CommandLine, Ending};
-use super::{check_ladder, check_limits, check_other, check_spin, check_workload, programs};
+use super::{
+    check_addresses, check_ladder, check_limits, check_other, check_spin, check_workload, programs,
+};
 use millrace_client::limits;
 
 /// Repeats and levels that an experiment may have: each is a run of seconds.
@@ -158,6 +160,8 @@ impl ExperimentCheck<'_> {
         self.found.extend(check_spin::mistakes(self.experiment));
         self.found.extend(check_other::mistakes(self.experiment));
         self.found.extend(check_workload::mistakes(self.experiment));
+        self.found
+            .extend(check_addresses::mistakes(self.experiment));
         self.runs();
     }
 

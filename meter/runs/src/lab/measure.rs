@@ -60,6 +60,9 @@ pub(super) fn measure(
     let targets = experiment.targets(&path, Some(level_run.level));
     let mut plan = experiment.plan(url, targets, level_run.level);
     plan.length.stop = experiment.workload.get_ref().stop(level_run.duration);
+    plan.target
+        .connect_to
+        .clone_from(&level_run.subject.record.addresses);
     match level_run.work_folder.replayed()? {
         Some(log) => experiment.replay(&mut plan, &log)?,
         None => plan.request.workload = experiment.sessions(&plan)?,

@@ -61,15 +61,20 @@ fn is_program(path: &Path) -> bool {
 
 /// Programs that `experiment` needs and that are not installed.
 pub(super) fn missing(experiment: &Experiment) -> Vec<Missing> {
+    let mut needed = needed(experiment);
+    needed.retain(|one| !is_here(&one.program, &experiment.here));
+    needed
+}
+
+/// Programs that `experiment` needs, installed or not.
+pub(super) fn needed(experiment: &Experiment) -> Vec<Missing> {
     let mut found: BTreeMap<(String, String), Vec<String>> = BTreeMap::new();
     let mut look = |text: &str, server: Option<&str>| {
         let (program, package) = need(text);
-        if !is_here(program, &experiment.here) {
-            let servers = found.entry((program.to_owned(), package.to_owned()));
-            servers
-                .or_default()
-                .extend(server.into_iter().map(str::to_owned));
-        }
+        let servers = found.entry((program.to_owned(), package.to_owned()));
+        servers
+            .or_default()
+            .extend(server.into_iter().map(str::to_owned));
     };
     for need in experiment.prepare.iter().flat_map(|step| &step.needs) {
         look(need.get_ref(), None);

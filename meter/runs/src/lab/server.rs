@@ -120,6 +120,8 @@ impl<'a> RunningServer<'a> {
             let value = values.fill(value.get_ref(), false)?;
             launch.env.push((key.clone(), value));
         }
+        let addresses = spec.addresses.iter();
+        let addresses = addresses.map(|address| values.fill(address.get_ref(), false));
         let record = LabServer {
             name: name.clone(),
             about: spec.about.clone(),
@@ -132,6 +134,7 @@ impl<'a> RunningServer<'a> {
                 .iter()
                 .map(|name| name.get_ref().clone())
                 .collect(),
+            addresses: addresses.collect::<Result<_, _>>()?,
             files: files
                 .into_iter()
                 .map(|mut file| {

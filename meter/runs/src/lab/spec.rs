@@ -261,6 +261,10 @@ pub(super) struct ServerSpec {
     pub(super) port: Option<u16>,
     /// Instead of the workload's.
     pub(super) path: Option<Spanned<String>>,
+    /// Where the client connects instead of `127.0.0.1` and the port: each new connection to the
+    /// next address.
+    #[serde(default)]
+    pub(super) addresses: Vec<Spanned<String>>,
     /// Idle connections that are open during the runs.
     pub(super) idle: Option<Spanned<usize>>,
     /// Stays up throughout.

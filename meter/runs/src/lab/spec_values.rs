@@ -15,15 +15,23 @@ const LONGEST: Duration = Duration::from_secs(86_400);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Time(pub(super) Duration);
 
+impl Time {
+    /// Reads it.
+    ///
+    /// # Errors
+    /// The text is no time, or one longer than a day.
+    pub(super) fn parse(text: &str) -> Result<Self, String> {
+        let time = span::duration(text).filter(|time| *time <= LONGEST);
+        time.map(Self).ok_or_else(|| {
+            format!("{text:?} is no time; write it as 500ms, 5s or 2min, a day at most")
+        })
+    }
+}
+
 impl<'de> Deserialize<'de> for Time {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let text = String::deserialize(from)?;
-        let time = span::duration(&text).filter(|time| *time <= LONGEST);
-        time.map(Self).ok_or_else(|| {
-            de::Error::custom(format!(
-                "{text:?} is no time; write it as 500ms, 5s or 2min, a day at most"
-            ))
-        })
+        Self::parse(&text).map_err(de::Error::custom)
     }
 }
 

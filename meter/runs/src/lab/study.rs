@@ -1,26 +1,16 @@
 //! A study: experiments that repeat the tables of a write-up, with its figures and an explanation.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
-use std::time::Duration;
 
 use serde::Deserialize;
 use toml::Spanned;
 
 use super::experiment::Experiment;
 use super::fault::Fault;
-use super::spec_values::Time;
+use super::quick::{QuickRuns, QuickSpec};
 use super::study_record::{CannotRepeat, OriginalTable, StudyText};
-use crate::Ladder;
-use millrace_client::Error;
-
-/// Most repeats, and the usual ones of a quick run.
-const REPEATS: [usize; 2] = [1000, 1];
-/// Levels that a quick run leaves of a ladder.
-const LEVELS: usize = 5;
-/// The usual length of a quick run, and of its warm-up.
-const LENGTHS: [Duration; 2] = [Duration::from_millis(300), Duration::from_millis(100)];
 
 /// The file `study.toml` as it is written.
 #[derive(Debug, Deserialize)]
@@ -69,23 +59,6 @@ impl TableCell {
     }
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct QuickSpec {
-    duration: Option<Time>,
-    warmup: Option<Time>,
-    repeats: Option<Spanned<usize>>,
-    levels: Option<Spanned<LevelsSpec>>,
-}
-
-/// Levels for every experiment, or for some by the names of their files.
-#[derive(Debug, Deserialize)]
-#[serde(untagged)]
-enum LevelsSpec {
-    All(String),
-    Each(BTreeMap<String, String>),
-}
-
 /// A study, read and checked. Its format is in `docs/reference/experiments.md`.
 #[derive(Clone, Debug)]
 pub struct Study {
@@ -98,16 +71,6 @@ pub struct Study {
     /// What a quick run changes in them.
     pub quick: QuickRuns,
     folder: PathBuf,
-}
-
-/// What a quick run changes in every experiment of a study.
-#[derive(Clone, Debug, PartialEq)]
-pub struct QuickRuns {
-    duration: Duration,
-    warmup: Duration,
-    repeats: usize,
-    all: Option<Ladder>,
-    each: BTreeMap<String, Ladder>,
 }
 
 impl Study {
@@ -130,19 +93,20 @@ impl Study {
         check.texts(&spec);
         check.experiments(&spec);
         check.originals(&spec);
-        let quick = check.quick(&spec);
+        let files: Vec<&str> = spec.files().collect();
+        let quick = QuickRuns::read(&spec.quick, &files).unwrap_or_else(|mistakes| {
+            let mistakes = mistakes.into_iter();
+            let faults = mistakes.map(|(place, sentence)| Fault::at(text, &place, sentence));
+            check.faults.extend(faults);
+            QuickRuns::default()
+        });
         if !check.faults.is_empty() {
             return Err(check.faults);
         }
         let name = folder.file_name().unwrap_or_default().to_string_lossy();
         Ok(Self {
             name: name.into_owned(),
-            files: spec
-                .experiments
-                .get_ref()
-                .iter()
-                .map(|file| file.get_ref().clone())
-                .collect(),
+            files: spec.files().map(str::to_owned).collect(),
             text: spec.into_text(),
             quick,
             folder: folder.to_owned(),
@@ -168,6 +132,12 @@ impl Study {
 }
 
 impl StudySpec {
+    /// The names of its experiments.
+    fn files(&self) -> impl Iterator<Item = &str> {
+        let files = self.experiments.get_ref().iter();
+        files.map(|file| file.get_ref().as_str())
+    }
+
     fn into_text(self) -> StudyText {
         let original = |table: OriginalSpec| OriginalTable {
             title: table.title,
@@ -187,38 +157,6 @@ impl StudySpec {
             shows: self.shows.into_inner(),
             originals: self.original.into_iter().map(original).collect(),
             cannot: self.cannot,
-        }
-    }
-}
-
-impl QuickRuns {
-    /// Makes the runs of `experiment`, which is in `file`, short and few.
-    ///
-    /// # Errors
-    /// The levels for it do not fit its ladder.
-    pub fn shorten(&self, file: &str, experiment: &mut Experiment) -> Result<(), Error> {
-        experiment.set_duration(self.duration);
-        experiment.set_warmup(self.warmup);
-        experiment.set_repeats(self.repeats);
-        match self.each.get(file).or(self.all.as_ref()) {
-            Some(levels) => experiment.set_levels(levels),
-            None => {
-                experiment.thin(LEVELS);
-                Ok(())
-            }
-        }
-    }
-}
-
-impl Default for QuickRuns {
-    fn default() -> Self {
-        let [duration, warmup] = LENGTHS;
-        Self {
-            duration,
-            warmup,
-            repeats: REPEATS[1],
-            all: None,
-            each: BTreeMap::new(),
         }
     }
 }
@@ -276,24 +214,13 @@ impl StudyCheck<'_> {
         }
     }
 
-    /// A name that must be one of the experiments.
-    fn known<T>(&mut self, spec: &StudySpec, place: &Spanned<T>, name: &str) {
-        let files: Vec<&str> = spec
-            .experiments
-            .get_ref()
-            .iter()
-            .map(|file| file.get_ref().as_str())
-            .collect();
-        if !files.contains(&name) {
-            let message = format!("{name:?} is none of the experiments: {}", files.join(", "));
-            self.report(place, message);
-        }
-    }
-
     fn originals(&mut self, spec: &StudySpec) {
         for table in &spec.original {
             if let Some(file) = &table.experiment {
-                self.known(spec, file, file.get_ref());
+                let files: Vec<&str> = spec.files().collect();
+                if let Err(message) = must_be_one_of(file.get_ref(), &files) {
+                    self.report(file, message);
+                }
             }
             for row in &table.rows {
                 let (cells, columns) = (row.get_ref().len(), table.columns.len());
@@ -305,46 +232,17 @@ impl StudyCheck<'_> {
             }
         }
     }
+}
 
-    fn quick(&mut self, spec: &StudySpec) -> QuickRuns {
-        let mut quick = QuickRuns::default();
-        let own = &spec.quick;
-        quick.duration = own.duration.map_or(quick.duration, |time| time.0);
-        quick.warmup = own.warmup.map_or(quick.warmup, |time| time.0);
-        if let Some(repeats) = &own.repeats {
-            quick.repeats = *repeats.get_ref();
-            if !(1..=REPEATS[0]).contains(&quick.repeats) {
-                self.report(repeats, format!("repeats must be from 1 to {}", REPEATS[0]));
-            }
-        }
-        let Some(levels) = &own.levels else {
-            return quick;
-        };
-        match levels.get_ref() {
-            LevelsSpec::All(text) => quick.all = self.ladder(levels, text),
-            LevelsSpec::Each(each) => {
-                for (file, text) in each {
-                    self.known(spec, levels, file);
-                    let ladder = self.ladder(levels, text);
-                    quick
-                        .each
-                        .extend(ladder.map(|ladder| (file.clone(), ladder)));
-                }
-            }
-        }
-        quick
+/// A name that must be one of the experiments.
+pub(super) fn must_be_one_of(name: &str, files: &[&str]) -> Result<(), String> {
+    if files.contains(&name) {
+        return Ok(());
     }
-
-    fn ladder<T>(&mut self, place: &Spanned<T>, text: &str) -> Option<Ladder> {
-        match text.parse() {
-            Ok(ladder) => Some(ladder),
-            Err(error) => {
-                let error: Error = error;
-                self.report(place, error.to_string());
-                None
-            }
-        }
-    }
+    Err(format!(
+        "{name:?} is none of the experiments: {}",
+        files.join(", ")
+    ))
 }
 
 #[cfg(test)]

@@ -80,6 +80,27 @@ impl Experiment {
         Ok(())
     }
 
+    /// The same experiment with other values of its variable.
+    ///
+    /// # Errors
+    /// Its ladder is of another kind.
+    pub(super) fn set_values(&mut self, values: &[f64]) -> Result<(), Error> {
+        let Some(ladder) = &mut self.ladder else {
+            return Ok(());
+        };
+        let ladder = ladder.get_mut();
+        let kind = ladder.kind();
+        match &mut ladder.values {
+            Some(own) => {
+                *own.get_mut() = values.to_vec();
+                Ok(())
+            }
+            None => Err(Error::Plan(format!(
+                "the levels of this experiment are {kind}, not values of a variable: write them as a text"
+            ))),
+        }
+    }
+
     /// The same experiment with at most `most` levels: the first, the last, and some between.
     pub fn thin(&mut self, most: usize) {
         let Some(ladder) = &mut self.ladder else {

@@ -3,7 +3,7 @@
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use millrace_client::{Error, Plan};
@@ -146,8 +146,31 @@ fn connections_go_elsewhere_and_the_host_stays() {
         });
     });
     let plan = counted("http://example.test:99/".into(), 2, 50)
-        .with(|plan| plan.target.connect_to = Some(server.address.to_string()));
+        .with(|plan| plan.target.connect_to = vec![server.address.to_string()]);
     assert_eq!(measure(&plan).accounting.good, 50);
+}
+
+#[test]
+fn new_connections_go_to_several_addresses_in_turn() {
+    let [first, second] = [0, 1].map(|_| StubServer::fixed(HELLO));
+    let to = |connections, keep_alive, last: String| {
+        counted("http://example.test/".into(), connections, 40).with(|plan| {
+            plan.request.keep_alive = keep_alive;
+            plan.target.connect_to = vec![first.address.to_string(), last];
+        })
+    };
+    let accepted = |server: &StubServer| server.accepted.swap(0, Ordering::Relaxed);
+    let run = measure(&to(8, true, second.address.to_string()));
+    assert_eq!(run.accounting.good, 40);
+    assert_eq!([accepted(&first), accepted(&second)], [4, 4]);
+    // A connection for each request: more than are open at a time.
+    let run = measure(&to(3, false, second.address.to_string()));
+    assert_eq!(run.accounting.good, 40);
+    assert_eq!([accepted(&first), accepted(&second)], [20, 20]);
+    // A name goes on naming a server that is gone.
+    let run = measure(&to(3, false, "127.0.0.1:1".to_owned()));
+    let counts = (run.accounting.good, run.errors.count("connect_refused"));
+    assert_eq!(counts, (20, 20), "{run:?}");
 }
 
 #[test]

@@ -161,7 +161,7 @@ fn the_url_names_the_server_wherever_connections_go() {
     let (server, seen) = fixed(config, HELLO);
     let plan = secure(&server, &authority, 10).with(|plan| {
         plan.target.url = "https://example.test:4433/".into();
-        plan.target.connect_to = Some(server.address.to_string());
+        plan.target.connect_to = vec![server.address.to_string()];
     });
     assert_eq!(measure(&plan).accounting.good, 10);
     let names = seen.names.lock().unwrap();

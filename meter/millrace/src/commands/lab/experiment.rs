@@ -88,9 +88,11 @@ pub(super) fn packages(missing: &[Missing]) -> String {
     packages.join(" ")
 }
 
-/// The programs that are missing, in a line.
+/// The programs that are missing, each once, in a line.
 pub(super) fn programs_of(missing: &[Missing]) -> String {
-    let programs: Vec<&str> = missing.iter().map(|one| one.program.as_str()).collect();
+    let mut programs: Vec<&str> = missing.iter().map(|one| one.program.as_str()).collect();
+    programs.sort_unstable();
+    programs.dedup();
     programs.join(", ")
 }
 

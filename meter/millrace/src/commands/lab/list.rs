@@ -6,11 +6,12 @@ use clap::Args;
 use millrace_runs::{Experiment, Missing, Study};
 
 use super::catalogue::{Catalogue, plain};
+use super::expected::StudyTimes;
 use super::experiment::{packages, programs_of, read};
 use crate::failure::{CommandResult, Failure};
 use crate::output::say;
 
-/// Name all studies and experiments, and the programs that they lack
+/// Name all studies and experiments, about how long they take, and the programs that they lack
 #[derive(Args)]
 pub(super) struct List {
     /// The folder with studies/ and experiments/ [default: lab, here or in a folder above]
@@ -27,15 +28,19 @@ impl List {
         }
         let mut missing = Vec::new();
         let mut is_wrong = false;
+        let mut all = StudyTimes::default();
         for (name, study) in studies {
             match study {
-                Ok(study) => is_wrong |= !show(&study, &mut missing),
+                Ok(study) => is_wrong |= !show(&study, &mut missing, &mut all),
                 Err(failure) => {
                     is_wrong = true;
                     say(format!("{name}: has mistakes"));
                     failure.print();
                 }
             }
+        }
+        if all.is_some() {
+            say(format!("all studies: {all}"));
         }
         if !experiments.is_empty() {
             say("experiments");
@@ -57,9 +62,12 @@ impl List {
     }
 }
 
-/// Prints a study with its experiments; false if one has mistakes.
-fn show(study: &Study, missing: &mut Vec<Missing>) -> bool {
-    say(format!("{}  {}", study.name, study.text.title));
+/// Prints a study with its experiments, and adds its time to that of all; false if an experiment
+/// has mistakes.
+fn show(study: &Study, missing: &mut Vec<Missing>, all: &mut StudyTimes) -> bool {
+    let times = StudyTimes::of(study, &study.files);
+    all.add(&times);
+    say(format!("{}  {}  ({times})", study.name, study.text.title));
     let mut is_good = true;
     for file in &study.files {
         let read = study

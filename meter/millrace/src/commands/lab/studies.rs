@@ -12,6 +12,7 @@ use millrace_runs::{
 use millrace_stats::Verdict;
 
 use super::catalogue::plain;
+use super::expected::StudyTimes;
 use super::experiment::{leave_out_missing, packages, programs_of, progress_line};
 use super::run::is_missed;
 use crate::commands::results::{ResultOptions, write_to};
@@ -53,6 +54,7 @@ impl StudyRun<'_> {
         let events = Events::listen()?;
         let began = base_clock::now();
         let count: usize = studies.iter().map(|(_, files)| files.len()).sum();
+        self.announce(studies, count);
         let (mut number, mut lines) = (0, Vec::new());
         let mut worst = Ok(());
         for (study, files) in studies {
@@ -83,6 +85,29 @@ impl StudyRun<'_> {
         match is_stopped {
             true => Err(Failure::Said),
             false => worst,
+        }
+    }
+
+    /// Says how long it will take, and which packages would leave nothing out.
+    fn announce(&self, studies: &[(Study, Vec<String>)], count: usize) {
+        let (mut times, mut missing) = (StudyTimes::default(), Vec::new());
+        for (study, files) in studies {
+            times.add(&StudyTimes::of(study, files));
+            let experiments = files.iter().flat_map(|file| study.experiment(file).ok());
+            missing.extend(experiments.flat_map(|experiment| experiment.missing()));
+        }
+        if times.is_some() {
+            note(format!(
+                "experiments: {count}, about {}",
+                times.in_words(self.is_quick)
+            ));
+        }
+        if !missing.is_empty() {
+            note(format!(
+                "not installed, and left out: {}\n  sudo apt-get install {}",
+                programs_of(&missing),
+                packages(&missing)
+            ));
         }
     }
 
