@@ -487,6 +487,16 @@ pub(super) const ROWS: [Row; 74] = [
         past: "what is deeper is not read, and its rows stay; the log and `check` say so",
     },
     Row {
+        what: "files of data that share a transaction; their rows; bytes of their values",
+        amount: "{}; {}; {}",
+        places: &[
+            constant("server/site/src/data/batch", "MAX_FILES", Count),
+            constant("server/site/src/data/batch", "MAX_ROWS", Count),
+            constant("server/site/src/data/batch", "MAX_BYTES", Bytes),
+        ],
+        past: "another transaction; a larger file has its own, and is read twice",
+    },
+    Row {
         what: "files of data that are being written at a time",
         amount: "{}",
         places: &[constant("server/site/src/data/inbox", "MAX_OPEN", Count)],
