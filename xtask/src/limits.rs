@@ -26,7 +26,7 @@ pub(crate) fn page(sources: &[Source<'_>]) -> Result<String, String> {
          this page, and `cargo xtask tidy` compares the page with the code.\n\n\
          | what | how much | past the limit |\n|---|---|---|\n",
     );
-    for row in &ROWS {
+    for row in ROWS {
         let amount = amount(row, sources)?;
         let _ = writeln!(page, "| {} | {amount} | {} |", row.what, row.past);
     }

@@ -105,7 +105,7 @@ const fn option(name: &'static str, unit: Unit) -> Place {
 
 use Unit::{Bytes, Count, Time};
 
-pub(super) const ROWS: [Row; 74] = [
+pub(super) const ROWS: &[Row] = &[
     Row {
         what: "request target, head, fields, body",
         amount: "{}, {}, {}, {}",
