@@ -17,7 +17,7 @@ const LARGE: usize = ROW / 4;
 /// response so that the client sees that it is not complete.
 pub trait Piece {
     #[doc(hidden)]
-    fn add_to(self, row: &mut Row) -> Result<(), BodyCut>;
+    fn add_to(self, row: &mut PieceRow) -> Result<(), BodyCut>;
 }
 
 /// A piece that is what a value displays, written where it is sent from: no text is made for it.
@@ -32,13 +32,13 @@ pub trait Piece {
 pub struct Shown<T>(pub T);
 
 impl<T: fmt::Display> Piece for Shown<T> {
-    fn add_to(self, row: &mut Row) -> Result<(), BodyCut> {
+    fn add_to(self, row: &mut PieceRow) -> Result<(), BodyCut> {
         write!(row, "{}", self.0).map_err(|_| BodyCut)
     }
 }
 
 impl Piece for Bytes {
-    fn add_to(self, row: &mut Row) -> Result<(), BodyCut> {
+    fn add_to(self, row: &mut PieceRow) -> Result<(), BodyCut> {
         if row.is_empty() && self.len() >= LARGE {
             row.large = self;
         } else {
@@ -49,7 +49,7 @@ impl Piece for Bytes {
 }
 
 impl Piece for Vec<u8> {
-    fn add_to(self, row: &mut Row) -> Result<(), BodyCut> {
+    fn add_to(self, row: &mut PieceRow) -> Result<(), BodyCut> {
         if row.is_empty() && self.len() >= LARGE {
             row.large = self.into();
         } else {
@@ -60,13 +60,13 @@ impl Piece for Vec<u8> {
 }
 
 impl Piece for String {
-    fn add_to(self, row: &mut Row) -> Result<(), BodyCut> {
+    fn add_to(self, row: &mut PieceRow) -> Result<(), BodyCut> {
         self.into_bytes().add_to(row)
     }
 }
 
 impl Piece for &'static str {
-    fn add_to(self, row: &mut Row) -> Result<(), BodyCut> {
+    fn add_to(self, row: &mut PieceRow) -> Result<(), BodyCut> {
         if self.len() >= LARGE {
             return Bytes::from_static(self.as_bytes()).add_to(row);
         }
@@ -76,14 +76,14 @@ impl Piece for &'static str {
 }
 
 impl<A: Piece, B: Piece> Piece for (A, B) {
-    fn add_to(self, row: &mut Row) -> Result<(), BodyCut> {
+    fn add_to(self, row: &mut PieceRow) -> Result<(), BodyCut> {
         self.0.add_to(row)?;
         self.1.add_to(row)
     }
 }
 
 impl<A: Piece, B: Piece, C: Piece> Piece for (A, B, C) {
-    fn add_to(self, row: &mut Row) -> Result<(), BodyCut> {
+    fn add_to(self, row: &mut PieceRow) -> Result<(), BodyCut> {
         self.0.add_to(row)?;
         self.1.add_to(row)?;
         self.2.add_to(row)
@@ -91,25 +91,25 @@ impl<A: Piece, B: Piece, C: Piece> Piece for (A, B, C) {
 }
 
 impl<T: Piece> Piece for Option<T> {
-    fn add_to(self, row: &mut Row) -> Result<(), BodyCut> {
+    fn add_to(self, row: &mut PieceRow) -> Result<(), BodyCut> {
         self.map_or(Ok(()), |piece| piece.add_to(row))
     }
 }
 
 impl<T: Piece, E> Piece for Result<T, E> {
-    fn add_to(self, row: &mut Row) -> Result<(), BodyCut> {
+    fn add_to(self, row: &mut PieceRow) -> Result<(), BodyCut> {
         self.map_err(|_| BodyCut)?.add_to(row)
     }
 }
 
 /// Pieces that were copied together, or one that is large.
 #[derive(Default)]
-pub struct Row {
+pub struct PieceRow {
     bytes: Vec<u8>,
     large: Bytes,
 }
 
-impl Row {
+impl PieceRow {
     fn is_empty(&self) -> bool {
         self.bytes.is_empty() && self.large.is_empty()
     }
@@ -134,7 +134,7 @@ impl Row {
     }
 }
 
-impl Write for Row {
+impl Write for PieceRow {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         self.add(text.as_bytes());
         Ok(())
@@ -158,7 +158,7 @@ pub(super) trait Pieces: Send {
 impl<I: Iterator<Item: Piece> + Send> Pieces for I {
     fn next_row(&mut self, time: Option<Duration>) -> (Bytes, After) {
         let deadline = time.map(Deadline::after);
-        let mut row = Row::default();
+        let mut row = PieceRow::default();
         let after = loop {
             match self.next().map(|piece| piece.add_to(&mut row)) {
                 Some(Ok(())) => {}
