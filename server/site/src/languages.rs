@@ -8,10 +8,7 @@ use std::borrow::Cow;
 use millpond_db::Value;
 use millpond_http::Request;
 
-use crate::{
-    page::Page,
-    params::{BadParam, MISSING},
-};
+use crate::{page::Page, params::BadParam};
 
 /// Ranges behind these are not looked at.
 const MOST_RANGES: usize = 32;
@@ -28,20 +25,22 @@ impl Page {
         request: &Request<'_>,
         bad: &BadParam,
     ) -> Option<String> {
-        let param = &self.params[self.language?];
-        let is_missing = param.name == bad.name && bad.wrong == MISSING;
+        if self.params[self.language?].name != bad.name {
+            return None;
+        }
         let lines = request.fields.get_all(FIELD).map(String::from_utf8_lossy);
         let field = lines.collect::<Vec<_>>().join(",");
-        is_missing.then(|| self.with_language(request.query, &field))?
+        self.with_language(request.query, &field)
     }
 
     /// The query string with the language for a visitor with this `Accept-Language`; none if the
-    /// page has no languages, or the query string has the parameter.
+    /// page has no languages, or the query string gives one.
     pub(crate) fn with_language(&self, query: Option<&str>, field: &str) -> Option<String> {
         let param = &self.params[self.language?];
-        let query = query.unwrap_or_default();
-        let mut pairs = form_urlencoded::parse(query.as_bytes());
-        if pairs.any(|(name, _)| name == param.name) {
+        let pairs = form_urlencoded::parse(query.unwrap_or_default().as_bytes());
+        // A field that is left empty is not given.
+        let (own, others): (Vec<_>, Vec<_>) = pairs.partition(|(name, _)| *name == param.name);
+        if own.iter().any(|(_, text)| !text.is_empty()) {
             return None;
         }
         let texts = param.choices.iter().filter_map(|value| match value {
@@ -50,11 +49,8 @@ impl Page {
         });
         let chosen = choose(field, &texts.collect::<Vec<_>>())?;
         let mut out = form_urlencoded::Serializer::new(String::new());
-        let chosen = out.append_pair(&param.name, chosen).finish();
-        Some(match query {
-            "" => chosen,
-            query => format!("{chosen}&{query}"),
-        })
+        out.append_pair(&param.name, chosen).extend_pairs(others);
+        Some(out.finish())
     }
 
     /// The value of `Vary`: the fields that decide what the answer is. Empty if none does.

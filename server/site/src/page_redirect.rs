@@ -9,7 +9,7 @@ use std::{path::PathBuf, sync::Arc};
 
 use bytes::Bytes;
 use millpond_db::Value;
-use millpond_http::{Parts, Prepared};
+use millpond_http::{Body, Content, Parts, Prepared};
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 
 use crate::{
@@ -80,13 +80,21 @@ impl PageRedirect {
         if !vary.is_empty() {
             fields.push(("Vary", &vary));
         }
-        Arc::new(Prepared::new(Parts {
+        // The tag is that of no page. *Counterexample*: an empty page at this address later would
+        // have the tag of the empty body, and a 304 would confirm the redirect.
+        let tagged = format!("{} {location}", self.status);
+        let parts = Parts {
             status: self.status,
             media_type: "text/plain; charset=utf-8",
             fields: &fields,
-            body: Bytes::new(),
+            body: tagged.into(),
             last_modified: None,
             compressible: false,
-        }))
+        };
+        let content = Content {
+            identity: Body::Bytes(Bytes::new()),
+            codings: Vec::new(),
+        };
+        Arc::new(Prepared::with_content(&parts, content))
     }
 }

@@ -53,7 +53,12 @@ fn the_choice_is_in_the_key_and_the_field_is_not(kind: Kind) {
     assert_eq!(chosen.field("vary"), "accept-language");
     let english = wanting(&site, "/hello", "en");
     assert_eq!(english.body, "en One en ?lang=en&amp;id=2");
-    assert_eq!(wanting(&site, "/hello?lang=fr", "de").status, 400);
+    let empty = wanting(&site, "/hello?lang=&id=1&lang=", "de");
+    assert_eq!((empty.cache(), &*empty.body), ("hit", &*german.body));
+    for wrong in ["fr", "de&lang=en", "de&lang="] {
+        let target = format!("/hello?lang={wrong}");
+        assert_eq!(wanting(&site, &target, "de").status, 400, "{wrong}");
+    }
     site.run("update article set title = 'Uno' where id = 1");
     site.until("both end with the row", || {
         wanting(&site, "/hello", "de").body.starts_with("de Uno")

@@ -36,6 +36,7 @@ const FILES: &[(&str, &str)] = &[
         "pages/maybe.sql",
         "-- param: id integer = null\n-- redirect: /articles/:id\n",
     ),
+    ("pages/empty.html", ""),
     (
         "pages/mine.sql",
         "-- require: claims.user else /go\n-- redirect: /articles/1\n",
@@ -61,6 +62,7 @@ fn a_redirect_is_kept_and_ends_with_its_row(kind: Kind) {
     for request in [head, conditional] {
         assert_eq!(led(&site.ask(&request)), (301, "/articles/1"));
     }
+    assert_ne!(first.field("etag"), site.get("/empty").field("etag"));
     let absent = site.get("/old/Uno");
     assert_eq!((absent.status, absent.cache()), (404, "fwd=miss; stored"));
     site.run("update article set title = 'Uno' where id = 1");
