@@ -31,6 +31,7 @@ mod bytes;
 mod declared_types;
 mod fields;
 mod form;
+mod guards;
 mod invalid;
 mod lists;
 mod messages;
@@ -344,9 +345,13 @@ impl Pages {
         let names = params.as_deref();
         let gets = |template| given_to(template, &script, &prepared, &partials, names);
         given.extend(template.clone().map(gets));
+        let guards = guards::guards(source).unwrap_or_else(|problem| {
+            problems.push(problem);
+            Box::default()
+        });
         let bytes = bytes::page_bytes(&file, &script, &prepared, html.is_some(), &mut problems);
-        if shows == Shows::Csv && script.bytes.is_none() && script.queries.len() != 1 {
-            let count = script.queries.len();
+        let count = script.queries.len() - script.session.guards.len().min(script.queries.len());
+        if shows == Shows::Csv && script.bytes.is_none() && count != 1 {
             problems.push(
                 Problem::new(
                     &file,
@@ -383,6 +388,7 @@ impl Pages {
             page_type,
             vary: vary.into(),
             needs: needs.into(),
+            guards,
             forms: None,
             private: AtomicBool::new(false),
             counters: Counters::default(),

@@ -52,6 +52,7 @@ mod form_values;
 #[cfg(test)]
 mod fuzz;
 mod gather;
+mod guard;
 mod hosts;
 mod invalid;
 mod json_body;

@@ -17,6 +17,7 @@ use crate::{
     config::show_time,
     form_faults::FormTexts,
     form_values::FormFields,
+    guard::Guard,
     invalid::Invalid,
     methods::{WriteMethod, allow},
     page_bytes::PageBytes,
@@ -138,6 +139,8 @@ pub(crate) struct Page {
     /// What the page needs of the visitor's session. The claims' values follow the parameters'
     /// values.
     pub(crate) needs: Arc<SessionRequirements>,
+    /// The queries that say who may enter.
+    pub(crate) guards: Box<[Guard]>,
     /// The fields of the forms that lead back to the page, if there are any.
     pub(crate) forms: Option<Arc<FormFields>>,
     /// Set when a render has looked at more of the request than the key holds.
@@ -180,11 +183,12 @@ impl Page {
     }
 
     /// True if every visitor gets the same page, as far as its key says: no session and no cookie
-    /// is part of it.
+    /// is part of it, and no query says who may enter.
     pub(crate) fn is_public(&self) -> bool {
         let personal = ["cookie", "authorization"];
         let is_personal = |field: &String| personal.contains(&field.as_str());
         self.needs.is_none()
+            && self.guards.is_empty()
             && !self.vary.iter().any(is_personal)
             && !self.private.load(Ordering::Relaxed)
     }
@@ -283,6 +287,8 @@ pub(crate) struct Form {
     /// What the form needs of the visitor's session. The claims' values follow the parameters'
     /// values, and the hashes follow both.
     pub(crate) needs: SessionRequirements,
+    /// The first steps of the transaction, which say who may enter.
+    pub(crate) guards: Box<[Guard]>,
     pub(crate) signing: Signing,
     pub(crate) steps: Vec<FormStep>,
     pub(crate) answer: FormAnswer,

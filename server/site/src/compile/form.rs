@@ -6,6 +6,7 @@ use millpond_db::{self as db, Database, Expect};
 
 use super::{
     answer::{AnswerLines, Target},
+    guards::guards_of_form,
     invalid::invalid,
     messages::texts,
     parameters::{SqlFile, misspelt, parameters, unused},
@@ -24,7 +25,7 @@ use crate::{
     params::Param,
     route::Pattern,
     script::{NamedQuery, Rows, Script},
-    session::SessionRequirements,
+    session::{SessionLines, SessionRequirements},
     suggest::closest,
     time_zone::SiteZone,
 };
@@ -69,6 +70,7 @@ pub(super) fn form(
     let mut params = parameters(source, &steps.prepared, &given).map_err(one)?;
     let session = &script.session;
     sign_in::check(&file, session, pattern).map_err(one)?;
+    let guards = guards_of_form(source, &steps.prepared, verified_after(session)).map_err(one)?;
     signing::check(&file, &script, &steps.prepared, &given).map_err(one)?;
     let end = steps.prepared.len();
     let is_column = |name: &str| !steps.is_declared(name) && steps.column(end, name).is_some();
@@ -96,6 +98,7 @@ pub(super) fn form(
         steps: steps.all(&params, &needs),
         params,
         needs,
+        guards,
         signing,
         invalid,
         texts,
@@ -103,6 +106,11 @@ pub(super) fn form(
         deleted_files,
         file,
     })
+}
+
+/// The number of steps above `-- verify:`.
+fn verified_after(lines: &SessionLines) -> usize {
+    lines.verify.as_ref().map_or(0, |verify| verify.after)
 }
 
 /// Lines that only a page may have.

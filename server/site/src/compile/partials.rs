@@ -312,7 +312,9 @@ fn of_an_address(file: &Path, script: &Script) -> Option<Problem> {
         let problem = Problem::new(file, "only a page has this line").at(line, 1);
         return Some(problem.hint("put it into a .sql file below pages/"));
     }
-    script.session.require.first()?;
+    if script.session.require.is_empty() && script.session.guards.is_empty() {
+        return None;
+    }
     let problem = Problem::new(file, "only a page or a form says who may enter");
     Some(problem.hint("put the `-- require:` line into the .sql file of each page"))
 }

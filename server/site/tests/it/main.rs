@@ -43,6 +43,7 @@ mod partials;
 mod policies;
 mod postgres;
 mod privacy;
+mod query_guards;
 mod recipes;
 mod replicas;
 mod rules;
