@@ -336,10 +336,10 @@ fn queries(generation: &Generation, shown: &ShownQueries<'_>) -> Vec<QueryReport
         .collect()
 }
 
-/// The advice on a query that is useful beside its `-- max-age:`, if it has one.
+/// The advice on a query that is useful beside its `-- max-age:` or `-- until:`, if it has one.
 fn advice(query: &PageQuery, statement: &PageStatement) -> Vec<Advice> {
     let mut all = statement.query.advice();
-    all.retain(|advice| advice.is_kept || query.max_age.is_none());
+    all.retain(|advice| advice.is_kept || query.max_age.is_none() && query.until.is_none());
     all
 }
 

@@ -117,10 +117,12 @@ fn verified_after(lines: &SessionLines) -> usize {
 fn without_lines_of_pages(source: SqlFile<'_>) -> Result<(), Problem> {
     let order = source.script.orders.first().map(|order| order.line);
     let bytes = source.script.bytes.as_ref().map(|bytes| bytes.line.number);
-    let (line, message) = match (order, bytes) {
-        (Some(line), _) => (line, "only a page has an order to choose"),
-        (None, Some(line)) => (line, "only a page answers with bytes"),
-        (None, None) => return Ok(()),
+    let until = source.script.until.first().map(|until| until.line.number);
+    let (line, message) = match (order, bytes, until) {
+        (Some(line), ..) => (line, "only a page has an order to choose"),
+        (None, Some(line), _) => (line, "only a page answers with bytes"),
+        (None, None, Some(line)) => (line, "only a page ends at a moment"),
+        (None, None, None) => return Ok(()),
     };
     Err(Problem::new(source.file, message)
         .at(line, 1)

@@ -56,6 +56,7 @@ fn is_english(word: &str) -> bool {
             | "bytes"
             | "invalid"
             | "message"
+            | "until"
     )
 }
 

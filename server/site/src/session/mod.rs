@@ -36,7 +36,9 @@ pub(crate) use condition::Condition;
 pub(crate) use flash::{Flash, FlashError};
 pub(crate) use guard::GuardLine;
 pub(crate) use keys::{FILE as KEY_FILE, SHORTEST as SHORTEST_KEY};
-pub(crate) use lines::{ClaimLine, DirectiveLine, From, SessionLines, VerifyLine, WORDS, is_path};
+pub(crate) use lines::{
+    ClaimLine, DirectiveLine, Fault, From, SessionLines, VerifyLine, WORDS, is_path,
+};
 pub(crate) use needs::{Gate, Require, SessionRequirements, gate};
 pub(crate) use passwords::{
     LONGEST as LONGEST_PASSWORD, PasswordRefusal, Passwords, SHORTEST as SHORTEST_PASSWORD,

@@ -37,6 +37,7 @@ mod max_age;
 mod nodes;
 mod nodes_triggers;
 mod outages;
+mod page_end;
 mod pages;
 mod parameters;
 mod partials;
