@@ -32,6 +32,7 @@ use sqlite::check_sqlite;
 mod forms;
 mod links;
 mod partials;
+mod passed_over;
 mod reach;
 mod targets;
 mod tokens;
@@ -289,6 +290,7 @@ fn report_pages(
         notes.extend(tokens::notes(&generation));
         notes.extend(shadowed(&config.rules));
         notes.extend(hidden(&generation));
+        notes.extend(passed_over::notes(dir));
         notes.extend(targets::nowhere(&generation));
         notes.extend(links::notes(&generation));
         let shown = ShownQueries::of(&generation.pages);
@@ -334,10 +336,10 @@ fn queries(generation: &Generation, shown: &ShownQueries<'_>) -> Vec<QueryReport
         .collect()
 }
 
-/// The advice on a query that is useful beside its `-- max-age:`, if it has one.
+/// The advice on a query that is useful beside its `-- max-age:` or `-- until:`, if it has one.
 fn advice(query: &PageQuery, statement: &PageStatement) -> Vec<Advice> {
     let mut all = statement.query.advice();
-    all.retain(|advice| advice.is_kept || query.max_age.is_none());
+    all.retain(|advice| advice.is_kept || query.max_age.is_none() && query.until.is_none());
     all
 }
 
@@ -357,7 +359,13 @@ fn hidden(generation: &Generation) -> Vec<Problem> {
     files.sort_unstable();
     for path in files {
         if let Some(why) = hides(generation, path) {
-            notes.push(Problem::new(format!("static{path}"), why));
+            let note = Problem::new(format!("static{path}"), why);
+            notes.push(match open_parameter(generation, path) {
+                Some(name) => note.hint(format!(
+                    "say which values the page takes: -- param: {name} text in (…); or name the file otherwise"
+                )),
+                None => note,
+            });
         }
     }
     notes
@@ -384,6 +392,18 @@ fn hides(generation: &Generation, path: &str) -> Option<String> {
     });
     let page = page_at("/").filter(|_| is_index)?;
     Some(format!("does not answer at /: the page {page} does"))
+}
+
+/// The first part of its path for which the page at this path takes any text, where no rule comes
+/// first.
+fn open_parameter<'g>(generation: &'g Generation, path: &str) -> Option<&'g str> {
+    if rule_before(generation, path).is_some() {
+        return None;
+    }
+    let endpoint = &generation.pages.endpoints[generation.pages.router.find(path)?.page];
+    let mut params = endpoint.pattern.params().zip(&endpoint.choices);
+    let (name, _) = params.find(|(_, choices)| choices.is_empty())?;
+    Some(name)
 }
 
 /// The rule that applies to a path before pages and files.

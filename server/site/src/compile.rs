@@ -32,6 +32,7 @@ mod bytes;
 mod declared_types;
 mod fields;
 mod form;
+mod guards;
 mod invalid;
 mod language;
 mod lists;
@@ -52,6 +53,7 @@ pub(crate) mod sign_in;
 mod signing;
 mod statements;
 mod undeclared;
+mod until;
 mod unverified;
 mod uploads;
 
@@ -302,10 +304,7 @@ impl Pages {
         let mut problems = Vec::new();
         problems.extend(answer::of_page(source, stem, shows));
         let queries: Vec<&NamedQuery> = script.queries.iter().collect();
-        let bare = answer::bare(source, &queries).unwrap_or_else(|problem| {
-            problems.push(problem);
-            None
-        });
+        let bare = or_noted(answer::bare(source, &queries), &mut problems);
         if let Some(line) = script.session.of_forms() {
             problems.push(
                 Problem::new(&file, "only a form signs in or out, and handles passwords")
@@ -331,10 +330,7 @@ impl Pages {
         // What is wrong with a query has been said.
         let is_whole = prepared.len() == script.queries.len();
         let total = is_whole.then(|| answer::total(source, &prepared));
-        let total = total.unwrap_or(Ok(None)).unwrap_or_else(|problem| {
-            problems.push(problem);
-            None
-        });
+        let total = or_noted(total.unwrap_or(Ok(None)), &mut problems);
         let open = claims_from_visitors(source, &single_statements(&prepared), claims);
         match open.is_closed {
             true => problems.extend(open.problems),
@@ -350,17 +346,11 @@ impl Pages {
         let names = params.as_deref();
         let gets = |template| given_to(template, &script, &prepared, &partials, names);
         given.extend(template.clone().map(gets));
+        let until = is_whole.then(|| until::until(source, &prepared));
+        let until = or_noted(until.unwrap_or_else(|| Ok(Box::default())), &mut problems);
+        let guards = or_noted(guards::guards(source), &mut problems);
         let bytes = bytes::page_bytes(&file, &script, &prepared, html.is_some(), &mut problems);
-        if shows == Shows::Csv && script.bytes.is_none() && script.queries.len() != 1 {
-            let count = script.queries.len();
-            problems.push(
-                Problem::new(
-                    &file,
-                    format!("{count} queries, but CSV has the rows of one"),
-                )
-                .hint("give each query a file of its own, or leave `.csv` out of the name"),
-            );
-        }
+        problems.extend(rows_of_csv(source, shows));
         problems.extend(language::in_path(source));
         let redirect = params
             .as_ref()
@@ -385,7 +375,10 @@ impl Pages {
             queries.map(|query| (&*partial.file, query))
         }));
         let queries = all.map(|(file, query)| page_query(file, query, &params, &mut needs));
-        let queries = queries.collect();
+        let mut queries: Vec<PageQuery> = queries.collect();
+        let ends = until::shown(&script);
+        let own = queries.iter_mut().filter(|query| query.file == file);
+        own.for_each(|query| query.until.clone_from(&ends));
         Ok(Page {
             index: index as u32,
             route: pattern.to_string(),
@@ -401,6 +394,8 @@ impl Pages {
             page_type,
             vary: vary.into(),
             needs: needs.into(),
+            guards,
+            until,
             forms: None,
             private: AtomicBool::new(false),
             counters: Counters::default(),
@@ -444,6 +439,30 @@ impl Pages {
             }
         }
     }
+}
+
+/// What was found; what is wrong goes to `problems`.
+fn or_noted<T: Default>(found: Result<T, Problem>, problems: &mut Vec<Problem>) -> T {
+    found.unwrap_or_else(|problem| {
+        problems.push(problem);
+        T::default()
+    })
+}
+
+/// A page of CSV that has not one query beside those that say who may enter.
+fn rows_of_csv(source: SqlFile<'_>, shows: Shows) -> Option<Problem> {
+    let SqlFile { file, script, .. } = source;
+    let guards = &script.session.guards;
+    let queries = script.queries.iter();
+    let count = queries
+        .filter(|query| !guards.iter().any(|guard| guard.query == query.name))
+        .count();
+    let is_wrong = shows == Shows::Csv && script.bytes.is_none() && count != 1;
+    is_wrong.then(|| {
+        let message = format!("{count} queries, but CSV has the rows of one");
+        Problem::new(file, message)
+            .hint("give each query a file of its own, or leave `.csv` out of the name")
+    })
 }
 
 /// Each statement with its query.
@@ -530,6 +549,7 @@ fn page_query(
         orders: orders.filter_map(|(name, _)| param(name)).collect(),
         statements,
         max_age: named.max_age,
+        until: None,
         depends: named.depends.clone().into(),
         file: file.to_owned(),
         line: named.line,

@@ -236,7 +236,10 @@ impl Generation {
         let is_api = page.is_api_for(request);
         match value {
             Cached::Page(prepared) => prepared.respond(request, extra),
-            Cached::Missing(_) => self.missing(request, is_api, extra),
+            Cached::Missing(at) => match page.guard(*at) {
+                Some(guard) => self.refuse_guarded(guard, request, is_api),
+                None => self.missing(request, is_api, extra),
+            },
             Cached::Failed(failure) => self.failed(request, is_api, failure),
             Cached::Object(_) | Cached::Bundle(_) => self.broken(request, is_api, Bytes::new()),
         }

@@ -17,10 +17,11 @@ use serde_json::{Value, json};
 use crate::{
     Site,
     cached::{Cached, bundle_key, object_key, page_key},
+    compile::sign_in,
     core::Generation,
     page::{Counters, Page, PageQuery},
     params::Given,
-    route::Match,
+    route::{Match, Pattern},
     session::{Gate, Session, gate},
 };
 
@@ -102,7 +103,9 @@ impl Site {
         explanation["route"] = page.route.as_str().into();
         explanation["template"] = json!(page.template);
         explanation["route_so_far"] = route_counters(&page.counters);
-        visitor(explanation, page, session);
+        let path = (&endpoint.pattern, &*found.values);
+        visitor(explanation, page, path, session);
+        explanation["guards"] = guards(page, path);
         let chosen = page.with_language(query, "");
         let given = Given {
             path: &found.values,
@@ -260,7 +263,12 @@ fn rules(explanation: &mut Value, generation: &Generation, path: &str, session: 
 }
 
 /// What the page wants of a session, and what it finds.
-fn visitor(explanation: &mut Value, page: &Page, session: Option<&Session>) {
+fn visitor(
+    explanation: &mut Value,
+    page: &Page,
+    (pattern, values): (&Pattern, &[&str]),
+    session: Option<&Session>,
+) {
     let needs = &page.needs;
     explanation["needs_session"] = (!needs.is_none()).into();
     let required = needs.require.iter().map(|wanted| &wanted.condition.claim);
@@ -280,7 +288,9 @@ fn visitor(explanation: &mut Value, page: &Page, session: Option<&Session>) {
     });
     match needs.gate(session) {
         Gate::Open => {}
-        Gate::SignIn(path) if page.is_for_people() => explanation["led_to"] = path.into(),
+        Gate::SignIn(path) if page.is_for_people() => {
+            explanation["led_to"] = sign_in::filled(path, pattern, values).into();
+        }
         // A program cannot sign in: a session may help, but there is no redirect.
         Gate::SignIn(_) => explanation["refused_without"] = true.into(),
         Gate::Closed if session.is_none() && !page.is_for_people() => {
@@ -288,6 +298,17 @@ fn visitor(explanation: &mut Value, page: &Page, session: Option<&Session>) {
         }
         Gate::Closed => explanation["closed"] = true.into(),
     }
+}
+
+/// The queries that say who may enter, each with where a visitor is led for whom it gives no row.
+fn guards(page: &Page, (pattern, values): (&Pattern, &[&str])) -> Value {
+    let guards = page.guards.iter().map(|guard| {
+        let otherwise = guard.otherwise.as_deref();
+        let otherwise = otherwise.filter(|_| page.is_for_people());
+        let led_to = otherwise.map(|path| sign_in::filled(path, pattern, values));
+        json!({ "query": page.queries[guard.query].name, "led_to": led_to })
+    });
+    guards.collect()
 }
 
 /// A sentence without its capital and its dot.

@@ -8,6 +8,7 @@ use crate::{
 };
 
 /// One form, as far as it is written out.
+#[derive(Clone)]
 pub(crate) struct FormTag<'t> {
     /// Where it begins in the text.
     pub(crate) at: usize,
@@ -16,6 +17,8 @@ pub(crate) struct FormTag<'t> {
     /// The address, with [`VALUE`](crate::markup::VALUE) for each value in braces. None if the form
     /// is sent to the page that shows it.
     pub(crate) action: Option<String>,
+    /// The name that is the whole address: `here` in `action="{{ here }}"`.
+    pub(crate) named: Option<&'t str>,
     pub(crate) fields: Vec<FieldTag<'t>>,
     /// What stands in it.
     body: &'t str,
@@ -24,6 +27,7 @@ pub(crate) struct FormTag<'t> {
 }
 
 /// A tag in a form that has a name.
+#[derive(Clone)]
 pub(crate) struct FieldTag<'t> {
     /// The element, in lower case.
     pub(crate) element: String,
@@ -169,6 +173,7 @@ impl<'t> FormTag<'t> {
             at,
             method: method.to_ascii_lowercase(),
             action: action.filter(|action| !action.is_empty()),
+            named: attribute(tag, "action").and_then(named),
             fields: Vec::new(),
             body: "",
             has_others: false,
@@ -184,10 +189,19 @@ impl<'t> FormTag<'t> {
             at: at.saturating_sub(1),
             method: method.to_ascii_lowercase(),
             action: Some(action),
+            named: attribute(tag, "formaction").and_then(named),
             fields: Vec::new(),
             body: "",
             has_others: true,
         })
+    }
+
+    /// The same form, sent to an address.
+    pub(crate) fn sent_to(&self, address: String) -> Self {
+        Self {
+            action: Some(address),
+            ..self.clone()
+        }
     }
 
     /// Whether a field stands in a loop of the template that begins in the form.
@@ -232,6 +246,14 @@ impl<'t> FormTag<'t> {
         let has_value = parts(self.body, "{{", "}}").any(may_be_html);
         !is_made && !has_tag && !has_value && !self.has_others
     }
+}
+
+/// The name that is all of an attribute.
+fn named(value: &str) -> Option<&str> {
+    let inner = value.trim().strip_prefix("{{")?.strip_suffix("}}")?;
+    let name = inner.trim_matches(['-', '+']).trim();
+    let is_part = |c: char| c.is_alphanumeric() || c == '_';
+    (!name.is_empty() && name.chars().all(is_part)).then_some(name)
 }
 
 /// What stands between two marks, without the signs that take blanks away.

@@ -29,7 +29,7 @@ pub(crate) struct Gathered {
 impl Ask {
     /// All results of the page: from the store if they make one state, else from one snapshot (rule
     /// 4). Each result that is read is stored under the leader's permit.
-    pub(crate) async fn gather(
+    pub(crate) async fn results(
         &self,
         permit: Option<&Permit<Cached, DatabaseFeed>>,
     ) -> Result<Gathered, PageFailure> {
@@ -141,7 +141,8 @@ impl Ask {
             // 14). It does not waive the position of the feed: a read that the feed does not cover
             // is not kept (rule 7), or a page would be combined from states that never existed.
             let waived = expires.is_some();
-            let uncacheable = read.uncovered.is_some() || deps.uncacheable.is_some() && !waived;
+            let is_uncovered = read.uncovered.is_some();
+            let uncacheable = is_uncovered || deps.uncacheable.is_some() && !waived;
             // Of a page that does not exist only the absence is kept, in the memory budget for
             // negative entries.
             // Bytes are in memory once: as the page.
@@ -165,7 +166,8 @@ impl Ask {
                     },
                 );
             }
-            gathered.uncacheable |= uncacheable;
+            // With `-- until:` it is the page that ends in time; the result alone has no end.
+            gathered.uncacheable |= is_uncovered || uncacheable && query.until.is_none();
             gathered.tags.extend(deps.tags);
             gathered.expires = [gathered.expires, expires].into_iter().flatten().min();
             gathered.objects.push(object);

@@ -17,9 +17,11 @@ use crate::{
     config::show_time,
     form_faults::FormTexts,
     form_values::FormFields,
+    guard::Guard,
     invalid::Invalid,
     methods::{WriteMethod, allow},
     page_bytes::PageBytes,
+    page_end::Until,
     page_path::PagePath,
     page_redirect::PageRedirect,
     page_type::PageType,
@@ -145,6 +147,10 @@ pub(crate) struct Page {
     /// What the page needs of the visitor's session. The claims' values follow the parameters'
     /// values.
     pub(crate) needs: Arc<SessionRequirements>,
+    /// The queries that say who may enter.
+    pub(crate) guards: Box<[Guard]>,
+    /// The moments at which it ends by itself.
+    pub(crate) until: Box<[Until]>,
     /// The fields of the forms that lead back to the page, if there are any.
     pub(crate) forms: Option<Arc<FormFields>>,
     /// Set when a render has looked at more of the request than the key holds.
@@ -188,11 +194,12 @@ impl Page {
     }
 
     /// True if every visitor gets the same page, as far as its key says: no session and no cookie
-    /// is part of it.
+    /// is part of it, and no query says who may enter.
     pub(crate) fn is_public(&self) -> bool {
         let personal = ["cookie", "authorization"];
         let is_personal = |field: &String| personal.contains(&field.as_str());
         self.needs.is_none()
+            && self.guards.is_empty()
             && !self.vary.iter().any(is_personal)
             && !self.private.load(Ordering::Relaxed)
     }
@@ -208,6 +215,9 @@ pub(crate) struct PageQuery {
     /// The places of the parameters that choose among the statements.
     pub(crate) orders: Box<[usize]>,
     pub(crate) max_age: Option<Duration>,
+    /// The moments of the page's `-- until:` lines, as they are written. The owner's word is that
+    /// the clock changes the result at these only.
+    pub(crate) until: Option<Arc<str>>,
     /// Tables that the owner declares as dependencies of the query, in addition to those that the
     /// database names.
     pub(crate) depends: Box<[String]>,
@@ -253,32 +263,60 @@ impl PageQuery {
 
     /// One line for each thing that a result of the statement depends on.
     pub(crate) fn describe(&self, statement: &PageStatement) -> Vec<String> {
-        self.with_age(statement.query.describe(), |age, reason| {
-            format!("kept for {age} (-- max-age): {reason}")
+        self.with_end(statement.query.describe(), |end, reason| {
+            format!("kept {}: {reason}", end.kept)
         })
     }
 
     /// What ends a result of the statement, in few words.
     pub(crate) fn ends(&self, statement: &PageStatement) -> Vec<String> {
-        self.with_age(statement.query.ends(), |age, _| {
-            format!("its age of {age} (-- max-age)")
-        })
+        let mut ends = self.with_end(statement.query.ends(), |end, _| end.cause.clone());
+        let until = self.until.is_some().then(|| self.owners_end()).flatten();
+        ends.extend(
+            until
+                .map(|end| end.cause)
+                .filter(|cause| !ends.contains(cause)),
+        );
+        ends
     }
 
-    /// A result that would not be kept is, for the age that the owner gives.
-    fn with_age(&self, lines: Vec<String>, kept: impl Fn(&str, &str) -> String) -> Vec<String> {
-        let Some(age) = self.max_age else {
+    /// A result that would not be kept is, until the end that the owner gives.
+    fn with_end(
+        &self,
+        lines: Vec<String>,
+        kept: impl Fn(&OwnersEnd, &str) -> String,
+    ) -> Vec<String> {
+        let Some(end) = self.owners_end() else {
             return lines;
         };
-        let age = show_time(age);
         let lines = lines.into_iter();
         lines
             .map(|line| match line.strip_prefix("not cacheable: ") {
-                Some(reason) => kept(&age, reason),
+                Some(reason) => kept(&end, reason),
                 None => line,
             })
             .collect()
     }
+
+    fn owners_end(&self) -> Option<OwnersEnd> {
+        if let Some(until) = &self.until {
+            return Some(OwnersEnd {
+                kept: format!("until {until} (-- until)"),
+                cause: format!("the moment of {until} (-- until)"),
+            });
+        }
+        let age = show_time(self.max_age?);
+        Some(OwnersEnd {
+            kept: format!("for {age} (-- max-age)"),
+            cause: format!("its age of {age} (-- max-age)"),
+        })
+    }
+}
+
+/// The end that the owner gives to results that could not be kept otherwise, in words.
+struct OwnersEnd {
+    kept: String,
+    cause: String,
 }
 
 /// What answers POST, PUT, PATCH or DELETE.
@@ -291,6 +329,8 @@ pub(crate) struct Form {
     /// What the form needs of the visitor's session. The claims' values follow the parameters'
     /// values, and the hashes follow both.
     pub(crate) needs: SessionRequirements,
+    /// The first steps of the transaction, which say who may enter.
+    pub(crate) guards: Box<[Guard]>,
     pub(crate) signing: Signing,
     pub(crate) steps: Vec<FormStep>,
     pub(crate) answer: FormAnswer,

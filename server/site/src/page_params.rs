@@ -16,6 +16,7 @@ struct PageParam {
     name: String,
     value: Value,
     default: Option<Value>,
+    /// Whether it is a part of the path, or given by the server: no query string has it.
     is_in_path: bool,
 }
 
@@ -25,7 +26,7 @@ impl PageParams {
             name: param.name.clone(),
             value: template_value(value),
             default: param.default.as_ref().map(template_value),
-            is_in_path: param.in_path.is_some(),
+            is_in_path: param.in_path.is_some() || param.today.is_some(),
         });
         Self(params.collect())
     }

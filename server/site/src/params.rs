@@ -10,6 +10,8 @@ use millpond_db::{Value, ValueKind};
 use crate::{
     param_value::{TypedText, list, list_item, push_key, typed},
     problem_details::FieldError,
+    time_zone::SiteZone,
+    today,
     value_rules::ValueRules,
 };
 
@@ -33,6 +35,8 @@ pub(crate) struct Param {
     pub(crate) default: Option<Value>,
     /// Its place among the path's parameters, if it is one.
     pub(crate) in_path: Option<usize>,
+    /// The zone whose date it is, if the server gives it and no request ([`today`]).
+    pub(crate) today: Option<SiteZone>,
 }
 
 impl Param {
@@ -46,6 +50,7 @@ impl Param {
             rules: None,
             default: None,
             in_path: None,
+            today: None,
         }
     }
 
@@ -188,6 +193,9 @@ impl Given<'_> {
     ) -> Result<T, BadParam> {
         if let Some(text) = param.in_path.and_then(|at| self.path.get(at)) {
             return then(ParamInput::Text(text));
+        }
+        if let Some(zone) = param.today {
+            return then(ParamInput::Default(&today::value(zone)));
         }
         // A field that is left empty is not given, if it need not be.
         let given = |text: &str| match &param.default {

@@ -41,7 +41,7 @@ pub(crate) fn render(
     objects: &[Arc<QueryResult>],
     visitor: &Arc<Visitor>,
 ) -> Rendered {
-    if let Some(at) = objects.iter().position(|object| object.is_missing()) {
+    if let Some(at) = page.missing(objects) {
         return Rendered::Missing(at);
     }
     if let Some(redirect) = &page.redirect {
@@ -60,16 +60,16 @@ pub(crate) fn render(
         };
     }
     if page.template.is_none() {
-        // A page of CSV has one query.
-        if let (true, [object]) = (page.page_type.is_csv(), objects) {
+        let results = page.queries.iter().zip(objects).enumerate();
+        let mut results = results.filter(|(at, _)| page.guard(*at).is_none());
+        // A page of CSV has one query beside its guards.
+        if page.page_type.is_csv()
+            && let Some((_, (_, object))) = results.next()
+        {
             let body = csv(&object.data);
             return Rendered::Page(prepare(page, CSV, body, cache_control(page)), None);
         }
-        let results = page
-            .queries
-            .iter()
-            .zip(objects)
-            .map(|(query, object)| (query.name.clone(), object.json()));
+        let results = results.map(|(_, (query, object))| (query.name.clone(), object.json()));
         let json = match page.bare {
             Some(at) => objects[at].json(),
             None => serde_json::Value::Object(results.collect()),
@@ -115,7 +115,7 @@ pub(crate) fn render_with_form(
     visitor: &Arc<Visitor>,
     flash: &Arc<Flash>,
 ) -> RenderedForm {
-    if let Some(at) = objects.iter().position(|object| object.is_missing()) {
+    if let Some(at) = page.missing(objects) {
         return RenderedForm::Missing(at);
     }
     let redirect = page.redirect.as_ref();

@@ -18,11 +18,13 @@ mod message;
 mod misspelt;
 mod range;
 mod redirect;
+mod until;
 
 pub(crate) use bytes::{BytesLine, ColumnName, TextSource, is_media_type};
 pub(crate) use declare::{Declaration, OrderLine};
 pub(crate) use files::{FileLine, FilePlace};
 pub(crate) use message::MessageLine;
+pub(crate) use until::UntilLine;
 
 /// How many rows a query is to give.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,6 +86,10 @@ pub(crate) struct Script {
     pub(crate) session: SessionLines,
     /// What the page answers with, if not with all its queries.
     pub(crate) bytes: Option<BytesLine>,
+    /// The moments at which the page ends by itself.
+    pub(crate) until: Vec<UntilLine>,
+    /// The time zone of the site.
+    pub(crate) zone: SiteZone,
 }
 
 const DIRECTIVES: &[&str] = &[
@@ -102,12 +108,14 @@ const DIRECTIVES: &[&str] = &[
     "max-age",
     "depends",
     "vary",
+    "until",
 ];
 
 impl Script {
     /// Reads the text of a `.sql` file of a site in this time zone.
     pub(crate) fn parse_in(file: &Path, text: &str, zone: SiteZone) -> Result<Self, Problem> {
         let mut script = Self::parse(file, text)?;
+        script.zone = zone;
         for declared in &mut script.params {
             if declared.rules.format == Some(TextFormat::DateTime) {
                 declared.rules.zone = zone;
@@ -205,6 +213,11 @@ impl Script {
                     .at(number, 1)
                     .hint("keep one")),
             };
+        }
+        if word == "until" {
+            let read = until::until(rest, line).map_err(|fault| at_word(fault, line))?;
+            self.until.extend(read);
+            return Ok(());
         }
         if word == "vary" {
             for field in rest.split(',').map(str::trim) {

@@ -159,7 +159,7 @@ impl SiteService {
                 validity = of_page(core, edition, prepared, request, session_end, hit);
             }
         } else if let Cached::Missing(at) = &**hit {
-            return self.missing_again(generation, page, request, session, *at);
+            return self.missing_again(generation, page, (request, session), hit.value(), *at);
         }
         let extra = Bytes::from_static(HIT);
         let response = generation.respond(page, hit.value(), request, extra);
@@ -374,12 +374,11 @@ impl SiteService {
         &self,
         generation: &Generation,
         page: &Page,
-        request: &Request<'_>,
-        session: Option<&Session>,
+        (request, session): (&Request<'_>, Option<&Session>),
+        value: &Arc<Cached>,
         at: usize,
     ) -> Reply {
-        let is_api = page.is_api_for(request);
-        let missing = generation.missing(request, is_api, Bytes::from_static(HIT));
+        let missing = generation.respond(page, value, request, Bytes::from_static(HIT));
         if self.core.dev.is_none() {
             return missing.into();
         }

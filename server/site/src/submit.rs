@@ -255,7 +255,13 @@ impl Submission {
 
     /// The answer where the `:one` at this place gave no row.
     async fn without_row(&self, step: usize) -> Response {
-        let refused = self.refuse_missing(step).await;
+        let refused = match self.form.guard(step) {
+            Some(guard) => {
+                let (request, is_api) = (self.request.as_request(), !self.form.is_for_people());
+                self.generation.refuse_guarded(guard, &request, is_api)
+            }
+            None => self.refuse_missing(step).await,
+        };
         self.explained(refused, |core, request| {
             let values = self.shown.get().map_or(&[][..], Vec::as_slice);
             dev::of_step(core, &self.form, values, request, step)

@@ -6,6 +6,7 @@ use minijinja::{AutoEscape, Environment, ErrorKind, UndefinedBehavior, syntax::S
 
 use crate::{Problem, locale::Formats, page_type, suggest::closest};
 
+mod addresses_set;
 mod arguments;
 mod calls;
 mod constants;
@@ -27,6 +28,7 @@ mod unclosed;
 mod walk;
 mod warnings;
 
+pub(crate) use addresses_set::SetAddresses;
 pub(crate) use inspect::{Given, GivenForms, GivenQuery, inspect};
 pub(crate) use operators::{rewritten, written};
 pub(crate) use reach::Reach;

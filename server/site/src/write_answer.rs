@@ -89,13 +89,13 @@ fn with_token(document: Option<Json>, begun: &BegunSession) -> Option<Json> {
 }
 
 /// What the steps gave, as a page without a template shows it; none if nothing is given. The steps
-/// above `-- verify:` are left out: they know the hash of a password.
+/// above `-- verify:` are left out, as they know the hash of a password, and so are guards.
 fn document(form: &Form, bare: Option<usize>, results: Vec<ResultRows>) -> Option<Json> {
     let steps = form.steps.iter().zip(results).enumerate();
     let given = steps.filter(|(at, (step, _))| {
         *at >= form.signing.lookups
             && step.rows != Rows::Exec
-            && bare.is_none_or(|bare| bare == *at)
+            && bare.map_or(form.guard(*at).is_none(), |bare| bare == *at)
     });
     let mut members = given.map(|(_, (step, data))| {
         let result = QueryResult {

@@ -137,9 +137,9 @@ impl<'b> WriteBody<'b> {
         query: Option<&str>,
     ) -> Result<Vec<Value>, Vec<BadParam>> {
         let given = self.given(path, query);
-        let value = |param| match self {
-            Self::Form(_) => given.value(param),
-            Self::Json(members) => members.value(param, &given),
+        let value = |param: &Param| match self {
+            Self::Json(members) if param.today.is_none() => members.value(param, &given),
+            _ => given.value(param),
         };
         let (mut values, mut bad) = (Vec::with_capacity(params.len()), Vec::new());
         for param in params {

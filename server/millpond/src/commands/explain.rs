@@ -295,6 +295,13 @@ fn visitor(text: &mut String, explanation: &Value) {
     if explanation["closed"] == true {
         let _ = writeln!(text, "it requires another claim: the answer is 403");
     }
+    for guard in explanation["guards"].as_array().into_iter().flatten() {
+        let query = word(&guard["query"]);
+        let _ = match guard["led_to"].as_str() {
+            Some(path) => writeln!(text, "who gets no row from `{query}` is led to {path}"),
+            None => writeln!(text, "who gets no row from `{query}` has no access"),
+        };
+    }
 }
 
 fn entry(text: &mut String, indent: &str, entry: &Value) {

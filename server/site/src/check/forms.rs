@@ -6,7 +6,7 @@ use super::targets;
 use crate::{
     Problem,
     core::Generation,
-    form_tags::{FormTag, forms},
+    form_tags::FormTag,
     markup::{VALUE, without_comments},
     may_be_at::{candidates, endpoint_at},
     methods::WriteMethod,
@@ -14,7 +14,7 @@ use crate::{
     params::Param,
     route::address_of,
     suggest::closest,
-    template::{file_of, sources},
+    template::{SetAddresses, file_of, sources},
 };
 
 /// A message and a hint.
@@ -23,11 +23,12 @@ type Note = (String, String);
 /// Notes on all of them.
 pub(super) fn notes(generation: &Generation) -> Vec<Problem> {
     let mut notes = Vec::new();
+    let set = SetAddresses::new(sources(&generation.pages.environment));
     for (name, source) in sources(&generation.pages.environment) {
         let text = without_comments(&source);
         let stem = name.strip_prefix("pages/");
         let own = stem.and_then(|stem| stem.strip_suffix(".html"));
-        for form in forms(&text) {
+        for form in set.forms(&name, &text) {
             if let Some((message, hint)) = of_form(generation, own, &form) {
                 let note = Problem::new(file_of(&name), message).at_offset(&text, form.at);
                 notes.push(note.hint(hint));

@@ -10,6 +10,7 @@ use crate::{
     compile::sign_in,
     config::FILE,
     core::Generation,
+    guard::Guard,
     markup::VALUE,
     may_be_at::{candidates, may_be_file},
     page::{Endpoint, Form, FormAnswer, Page, RedirectPiece},
@@ -27,7 +28,7 @@ pub(super) fn nowhere(generation: &Generation) -> Vec<Problem> {
             let file = file.unwrap_or_else(|| PathBuf::from(format!("pages ({})", page.route)));
             notes.extend(of_needs(
                 generation,
-                &page.needs,
+                (&page.needs, &page.guards),
                 (&file, &endpoint.pattern),
             ));
             notes.extend(of_page(generation, page));
@@ -35,7 +36,7 @@ pub(super) fn nowhere(generation: &Generation) -> Vec<Problem> {
         for form in &endpoint.forms {
             notes.extend(of_needs(
                 generation,
-                &form.needs,
+                (&form.needs, &form.guards),
                 (&form.file, &endpoint.pattern),
             ));
             notes.extend(of_form(generation, form));
@@ -46,11 +47,13 @@ pub(super) fn nowhere(generation: &Generation) -> Vec<Problem> {
 
 fn of_needs(
     generation: &Generation,
-    needs: &SessionRequirements,
+    (needs, guards): (&SessionRequirements, &[Guard]),
     (file, pattern): (&PathBuf, &Pattern),
 ) -> Vec<Problem> {
     let targets = needs.require.iter();
     let targets = targets.filter_map(|require| require.otherwise.as_deref());
+    let of_guards = guards.iter().filter_map(|guard| guard.otherwise.as_deref());
+    let targets = targets.chain(of_guards);
     let targets = targets.map(|target| sign_in::pieces(target, pattern));
     targets
         .filter_map(|pieces| note(generation, &pieces, file))

@@ -6,19 +6,20 @@ use super::Pages;
 use crate::{
     Problem,
     folder::Folder,
-    form_tags::{FieldTag, FormTag, forms},
+    form_tags::{FieldTag, FormTag},
     markup::{misfit, without_comments},
     may_be_at::endpoint_at,
     methods::WriteMethod,
     params::Param,
     route::address_of,
     suggest::closest,
-    template,
+    template::{self, SetAddresses},
 };
 
 /// Fields whose names are nearly those of a parameter, and choices of a field that its parameter
 /// cannot be. What a name or a value in braces comes to is not known.
 pub(super) fn misspelt(folder: &Folder, pages: &Pages) -> Vec<Problem> {
+    let set = SetAddresses::new(template::sources(&pages.environment));
     let own = folder.pages.iter();
     let own = own.filter_map(|(name, text)| {
         let stem = name.strip_suffix(".html")?;
@@ -33,7 +34,9 @@ pub(super) fn misspelt(folder: &Folder, pages: &Pages) -> Vec<Problem> {
     let mut notes = Vec::new();
     for (file, text, stem) in own.chain(shared) {
         let text = without_comments(text);
-        for form in forms(&text) {
+        let name = file.to_string_lossy();
+        let name = name.strip_prefix("templates/").unwrap_or(&name);
+        for form in set.forms(name, &text) {
             let Some(receiver) = receiver(pages, &form, stem) else {
                 continue;
             };

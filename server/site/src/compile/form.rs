@@ -6,6 +6,7 @@ use millpond_db::{self as db, Database, Expect};
 
 use super::{
     answer::{AnswerLines, Target},
+    guards::guards_of_form,
     invalid::invalid,
     language,
     messages::texts,
@@ -26,7 +27,7 @@ use crate::{
     params::Param,
     route::Pattern,
     script::{NamedQuery, Rows, Script},
-    session::SessionRequirements,
+    session::{SessionLines, SessionRequirements},
     suggest::closest,
     time_zone::SiteZone,
 };
@@ -73,6 +74,7 @@ pub(super) fn form(
     let mut params = parameters(source, &steps.prepared, &given).map_err(one)?;
     let session = &script.session;
     sign_in::check(&file, session, pattern).map_err(one)?;
+    let guards = guards_of_form(source, &steps.prepared, verified_after(session)).map_err(one)?;
     signing::check(&file, &script, &steps.prepared, &given).map_err(one)?;
     let end = steps.prepared.len();
     let is_column = |name: &str| !steps.is_declared(name) && steps.column(end, name).is_some();
@@ -100,6 +102,7 @@ pub(super) fn form(
         steps: steps.all(&params, &needs),
         params,
         needs,
+        guards,
         signing,
         invalid,
         texts,
@@ -109,14 +112,21 @@ pub(super) fn form(
     })
 }
 
+/// The number of steps above `-- verify:`.
+fn verified_after(lines: &SessionLines) -> usize {
+    lines.verify.as_ref().map_or(0, |verify| verify.after)
+}
+
 /// Lines that only a page may have.
 fn without_lines_of_pages(source: SqlFile<'_>) -> Result<(), Problem> {
     let order = source.script.orders.first().map(|order| order.line);
     let bytes = source.script.bytes.as_ref().map(|bytes| bytes.line.number);
-    let (line, message) = match (order, bytes) {
-        (Some(line), _) => (line, "only a page has an order to choose"),
-        (None, Some(line)) => (line, "only a page answers with bytes"),
-        (None, None) => return Ok(()),
+    let until = source.script.until.first().map(|until| until.line.number);
+    let (line, message) = match (order, bytes, until) {
+        (Some(line), ..) => (line, "only a page has an order to choose"),
+        (None, Some(line), _) => (line, "only a page answers with bytes"),
+        (None, None, Some(line)) => (line, "only a page ends at a moment"),
+        (None, None, None) => return Ok(()),
     };
     Err(Problem::new(source.file, message)
         .at(line, 1)

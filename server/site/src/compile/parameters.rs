@@ -12,6 +12,7 @@ use crate::{
     script::{Declaration, NamedQuery, Script},
     session::RESERVED,
     suggest::closest,
+    today::TODAY,
 };
 
 /// The file that is compiled.
@@ -63,6 +64,7 @@ pub(super) fn parameters(
             rules: declared.rules.clone().some(),
             default: declared.default.clone(),
             in_path,
+            today: None,
         });
     }
     for (at, (named, query)) in queries.iter().enumerate() {
@@ -73,6 +75,7 @@ pub(super) fn parameters(
             match source.declared(&param.name) {
                 Some(declared) => takes_list(source, declared, named, param)?,
                 None if params.iter().any(|known| known.name == param.name) => {}
+                None if is_today(source, &param.name) => params.push(today(source, named, param)?),
                 None => {
                     let param = known_elsewhere(param, queries);
                     params.push(Param {
@@ -94,6 +97,24 @@ pub(super) fn parameters(
         }
     }
     Ok(params)
+}
+
+/// Whether the server gives the parameter: the date.
+pub(super) fn is_today(source: SqlFile<'_>, name: &str) -> bool {
+    name == TODAY && source.declared(name).is_none() && source.in_path(name).is_none()
+}
+
+/// The date that the server gives to a query.
+pub(super) fn today(
+    source: SqlFile<'_>,
+    named: &NamedQuery,
+    wanted: &db::Param,
+) -> Result<Param, Problem> {
+    crate::today::param(wanted, source.script.zone).ok_or_else(|| {
+        let message = "`:today` is a date, and something else is expected here".to_owned();
+        let hint = "compare it with a column of dates; or declare it, if the visitor sends it: -- param: today integer";
+        source.at_query(named, TODAY, message).hint(hint)
+    })
 }
 
 /// The parameter with the type that the first query gives it from which the database knows it.

@@ -27,6 +27,7 @@ use crate::{
     suggest::closest,
     template::{GivenQuery, Reach},
     time_zone::SiteZone,
+    today::TODAY,
     value_rules::ValueRules,
 };
 
@@ -204,6 +205,38 @@ impl Partial {
                 None => params.push(self.param(declared, page.file)?),
             }
         }
+        self.add_today(page, params)
+    }
+
+    /// Adds the date that the server gives, if a query asks for it.
+    fn add_today(&self, page: SqlFile<'_>, params: &mut Vec<Param>) -> Result<(), Problem> {
+        let source = SqlFile {
+            file: &self.file,
+            text: &self.text,
+            pattern: page.pattern,
+            script: &self.script,
+        };
+        if self.script.params.iter().any(|param| param.name == TODAY) {
+            return Ok(());
+        }
+        for (named, all) in self.prepared() {
+            let wanted = all[0].1.params();
+            let Some(wanted) = wanted.iter().find(|param| param.name == TODAY) else {
+                continue;
+            };
+            match params.iter().find(|param| param.name == TODAY) {
+                None => params.push(parameters::today(source, named, wanted)?),
+                Some(param) if param.today.is_some() => {}
+                Some(_) => {
+                    let shown = page.file.display();
+                    let message = format!(
+                        "`:today` is the server's date here, and a parameter of {shown}, which shows this"
+                    );
+                    let problem = source.at_query(named, TODAY, message);
+                    return Err(problem.hint("give the page's parameter another name"));
+                }
+            }
+        }
         Ok(())
     }
 
@@ -236,6 +269,7 @@ impl Partial {
             rules: declared.rules.clone().some(),
             default: declared.default.clone(),
             in_path: None,
+            today: None,
         })
     }
 
@@ -311,11 +345,14 @@ fn of_an_address(file: &Path, script: &Script) -> Option<Problem> {
     }
     let of_pages = script.json.as_ref().map(|(_, line)| *line);
     let bytes = script.bytes.as_ref().map(|bytes| bytes.line.number);
-    if let Some(line) = of_pages.or(bytes) {
+    let until = script.until.first().map(|until| until.line.number);
+    if let Some(line) = of_pages.or(bytes).or(until) {
         let problem = Problem::new(file, "only a page has this line").at(line, 1);
         return Some(problem.hint("put it into a .sql file below pages/"));
     }
-    script.session.require.first()?;
+    if script.session.require.is_empty() && script.session.guards.is_empty() {
+        return None;
+    }
     let problem = Problem::new(file, "only a page or a form says who may enter");
     Some(problem.hint("put the `-- require:` line into the .sql file of each page"))
 }
@@ -328,7 +365,9 @@ fn undeclared(source: SqlFile<'_>, queries: &[(&NamedQuery, db::Query)]) -> Vec<
     for (named, query) in queries {
         let params = query.params();
         let unknown = params.iter().filter(|param| {
-            !declared.contains(param.name.as_str()) && !param.name.starts_with(RESERVED)
+            !declared.contains(param.name.as_str())
+                && !param.name.starts_with(RESERVED)
+                && param.name != TODAY
         });
         for param in unknown {
             let name = &param.name;

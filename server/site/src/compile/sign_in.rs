@@ -23,8 +23,11 @@ use crate::{
 /// A name that is no part of the path.
 pub(super) fn check(file: &Path, lines: &SessionLines, pattern: &Pattern) -> Result<(), Problem> {
     let required = lines.require.iter().zip(&lines.require_lines);
-    for (require, line) in required {
-        let path = require.otherwise.as_deref().unwrap_or_default();
+    let required = required.map(|(require, line)| (&require.otherwise, line));
+    let guards = lines.guards.iter();
+    let guards = guards.map(|guard| (&guard.otherwise, &guard.line));
+    for (path, line) in required.chain(guards) {
+        let path = path.as_deref().unwrap_or_default();
         let is_unknown = |name: &&str| !pattern.params().any(|part| part == *name);
         let Some(name) = names(path).find(is_unknown) else {
             continue;

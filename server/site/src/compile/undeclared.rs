@@ -11,6 +11,7 @@ use crate::{
     folder::Folder,
     script::{FileLine, NamedQuery, Rows, Script},
     session::RESERVED,
+    today::TODAY,
 };
 
 /// The claims that the forms of a folder give. A file that cannot be read is reported elsewhere.
@@ -53,6 +54,7 @@ pub(super) fn undeclared(
                 || name.starts_with(RESERVED)
                 || source.declared(name).is_some()
                 || source.in_path(name).is_some()
+                || name == TODAY
                 || signing::passwords(&source.script.session).any(|password| password == name);
             if is_known || !reported.insert(name.to_owned()) {
                 continue;

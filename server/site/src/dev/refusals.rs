@@ -59,7 +59,11 @@ pub(crate) fn of_missing(
         ),
         _ => (
             format!("The query `{name}` gave no row{given}"),
-            "a `:one` without a row is a 404; `:one?` is for a row that may be missing".to_owned(),
+            match page.guard(at) {
+                Some(_) => format!("`-- require: {name}` lets in only where it gives one"),
+                None => "a `:one` without a row is a 404; `:one?` is for a row that may be missing"
+                    .to_owned(),
+            },
         ),
     };
     facts["cause"] = sentence(&cause);
@@ -85,6 +89,12 @@ pub(crate) fn of_step(
     facts["cause"] = sentence(&format!("The step `{}` gave no row{given}", step.name));
     facts["hint"] = match step.otherwise {
         Some(status) => format!("`else {status}` says what is answered then"),
+        None if form.guard(at).is_some() => {
+            format!(
+                "`-- require: {}` lets in only where it gives one",
+                step.name
+            )
+        }
         None => "a `:one` without a row is a 404, and nothing is written; `:one?` is for a row \
                  that may be missing, `else 409` for one that has changed meanwhile"
             .to_owned(),

@@ -4,6 +4,7 @@
 //! -- file: picture into uploads/albums max 5MB types (image/png, image/jpeg)
 //! -- file: scans[] into uploads/scans count 20 types (image/*, application/pdf) = null
 //! -- file: portrait as bytes max 200KB types (image/*)
+//! -- file: letters[] as bytes max 3MB count 5
 //! -- delete-file: old.picture
 //! ```
 
@@ -16,7 +17,7 @@ use crate::{
     config::parse_size,
     file_type::{FileType, types_named},
     suggest::closest,
-    uploads::FOLDER,
+    uploads::{FOLDER, in_units},
     value_rules::ValueRules,
 };
 
@@ -26,7 +27,7 @@ const WORDS: [&str; 5] = ["into", "as", "max", "count", "types"];
 /// What a file may have where the line does not say.
 const IN_FOLDER: usize = 10_000_000;
 const AS_BYTES: usize = 1_000_000;
-/// The most that a line may allow: what is bound to a statement is in memory.
+/// The most that a line may allow, of all its files: what is bound to a statement is in memory.
 const MOST_BYTES: usize = 16 << 20;
 const COUNT: usize = 10;
 const MOST_FILES: usize = 100;
@@ -36,7 +37,7 @@ const MOST_FILES: usize = 100;
 pub(crate) enum FilePlace {
     /// Into a folder of the site, by its path from the site's folder.
     Folder(String),
-    /// Into a statement.
+    /// Into a statement; of a list in hexadecimal digits, as JSON has no bytes.
     Bytes,
 }
 
@@ -114,15 +115,6 @@ pub(super) fn file(rest: &str, line: usize) -> Result<FileLine, Complaint> {
     let Some(place) = read.place else {
         return complain("the line does not say where the file goes", EXAMPLE);
     };
-    if is_list && place == FilePlace::Bytes {
-        return complain(
-            format!("`{name}` is a list, and `as bytes` takes one file"),
-            format!(
-                "for files that not every visitor may read, a line for each: -- file: {name} as bytes = null, \
-                 -- file: {name}2 as bytes = null; what goes into a folder can be read by all who have its address"
-            ),
-        );
-    }
     if !is_list && read.count.is_some() {
         return complain(
             format!("`{name}` is one file, and has no count"),
@@ -143,16 +135,28 @@ pub(super) fn file(rest: &str, line: usize) -> Result<FileLine, Complaint> {
             "let a large file go into a folder: -- file: name into uploads/…",
         );
     }
+    let count = match is_list {
+        true => read.count.unwrap_or(COUNT),
+        false => 1,
+    };
+    if place == FilePlace::Bytes && count.saturating_mul(max) > MOST_BYTES {
+        return complain(
+            format!(
+                "{count} files of {} in `{name}` are more than {} MiB, the most with `as bytes`",
+                in_units(max),
+                MOST_BYTES >> 20
+            ),
+            format!(
+                "say less, for example: -- file: {name}[] as bytes max 3MB count 5; what may be read by all who have its address can go into a folder"
+            ),
+        );
+    }
     Ok(FileLine {
         name: name.to_owned(),
         is_list,
         place,
         max,
-        count: if is_list {
-            read.count.unwrap_or(COUNT)
-        } else {
-            1
-        },
+        count,
         kinds: read.kinds.unwrap_or_default(),
         is_optional: read.is_optional,
         line,
@@ -327,6 +331,9 @@ mod tests {
         assert!(scans.is_list && scans.is_optional && scans.kinds.len() > 3);
         assert_eq!((scans.max, scans.count), (IN_FOLDER, 20));
         assert_eq!(scans.declarations().len(), 1);
+        let letters = read("letters[] as bytes");
+        assert_eq!((letters.max, letters.count), (AS_BYTES, COUNT));
+        assert_eq!(letters.declarations().len(), 1);
         let portrait = read("portrait as bytes max 200KB");
         assert_eq!(
             (&portrait.place, portrait.max),
@@ -342,7 +349,10 @@ mod tests {
             ("a into uploads//b", "`uploads//b` is no folder"),
             ("a into uploads into uploads", "the line has a place twice"),
             ("a as text", "`as text` is no place"),
-            ("a[] as bytes", "`a` is a list"),
+            (
+                "a[] as bytes max 2MB",
+                "10 files of 2 MB in `a` are more than 16 MiB",
+            ),
             ("a as bytes max 17MiB", "`a` must have a `max` above 0"),
             ("a into uploads max 0B", "`a` must have a `max` above 0"),
             ("a into uploads max lots", "`lots` is no size"),

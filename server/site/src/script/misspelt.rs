@@ -57,6 +57,7 @@ fn is_english(word: &str) -> bool {
             | "bytes"
             | "invalid"
             | "message"
+            | "until"
     )
 }
 

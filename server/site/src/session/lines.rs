@@ -2,6 +2,7 @@
 //!
 //! ```sql
 //! -- require: claims.role = 'editor' else /login
+//! -- require: member else /teams
 //! -- verify: account.password_hash = :password else /login?failed=1
 //! -- hash: password_hash = :password
 //! -- claims: user = account.id, name = account.name
@@ -11,6 +12,7 @@
 use super::{
     Condition, Require,
     condition::{superfluous, word},
+    guard::{GuardLine, guard},
     token::MOST_CLAIMS,
 };
 use crate::script::is_name;
@@ -89,6 +91,8 @@ pub(crate) struct SessionLines {
     pub(crate) require: Vec<Require>,
     /// The line of each.
     pub(crate) require_lines: Vec<DirectiveLine>,
+    /// The queries that say who may enter.
+    pub(crate) guards: Vec<GuardLine>,
     /// The claims of `-- vary:`.
     pub(crate) vary: Vec<String>,
     pub(crate) verify: Option<VerifyLine>,
@@ -136,10 +140,13 @@ impl SessionLines {
         queries: usize,
     ) -> Result<(), Fault> {
         match word {
-            "require" => {
-                self.require.push(require(rest)?);
-                self.require_lines.push(line);
-            }
+            "require" => match guard(rest, &line)? {
+                Some(guard) => self.guards.push(guard),
+                None => {
+                    self.require.push(require(rest)?);
+                    self.require_lines.push(line);
+                }
+            },
             "verify" => {
                 let verify = verify(rest, line, queries)?;
                 if self.verify.replace(verify).is_some() {
@@ -308,7 +315,7 @@ fn otherwise(rest: &str) -> Result<(&str, Option<String>), Fault> {
 }
 
 /// The path after `else`.
-fn own_path(path: &str) -> Result<String, Fault> {
+pub(super) fn own_path(path: &str) -> Result<String, Fault> {
     let path = path.trim();
     if !is_path(path) {
         return Err(fault(
@@ -418,7 +425,7 @@ mod tests {
     #[test]
     fn faults_name_the_word() {
         for (word, rest, at) in [
-            ("require", "user", "user"),
+            ("require", "user = 1", "user"),
             ("require", "claims.", "claims."),
             ("require", "claims.role = editor", "editor"),
             ("require", "claims.role in ('a'", "('a'"),

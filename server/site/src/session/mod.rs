@@ -15,6 +15,7 @@ mod claims;
 mod condition;
 mod cookie;
 mod flash;
+mod guard;
 mod keys;
 mod lines;
 mod needs;
@@ -33,8 +34,11 @@ pub(crate) use bearer::TokenFault;
 pub(crate) use claims::{ClaimUse, Claims};
 pub(crate) use condition::Condition;
 pub(crate) use flash::{Flash, FlashError};
+pub(crate) use guard::GuardLine;
 pub(crate) use keys::{FILE as KEY_FILE, SHORTEST as SHORTEST_KEY};
-pub(crate) use lines::{ClaimLine, DirectiveLine, From, SessionLines, VerifyLine, WORDS, is_path};
+pub(crate) use lines::{
+    ClaimLine, DirectiveLine, Fault, From, SessionLines, VerifyLine, WORDS, is_path,
+};
 pub(crate) use needs::{Gate, Require, SessionRequirements, gate};
 pub(crate) use passwords::{
     LONGEST as LONGEST_PASSWORD, PasswordRefusal, Passwords, SHORTEST as SHORTEST_PASSWORD,

@@ -28,7 +28,7 @@ pub(crate) use begin::with_fields;
 pub(crate) use check::notes;
 use disk::Disk;
 pub(crate) use names::stored;
-pub(crate) use receive::UploadReceiver;
+pub(crate) use receive::{UploadReceiver, in_units};
 pub(crate) use received::Received;
 
 /// The folder of the site that uploads are in, and the beginning of their addresses.

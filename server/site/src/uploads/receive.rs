@@ -210,7 +210,7 @@ fn limit(form: &Form, uploads: &Uploads) -> u64 {
 }
 
 /// A size for a visitor, as it is.
-fn in_units(bytes: usize) -> String {
+pub(crate) fn in_units(bytes: usize) -> String {
     match bytes {
         _ if bytes.is_multiple_of(1_000_000) => format!("{} MB", bytes / 1_000_000),
         _ if bytes.is_multiple_of(1_000) => format!("{} KB", bytes / 1_000),

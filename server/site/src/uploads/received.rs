@@ -130,12 +130,23 @@ impl Received {
     }
 }
 
+/// A file in a list: with its address, or with its content in hexadecimal digits, from which both
+/// databases make bytes.
 fn in_list(file: &ReceivedFile) -> Json {
-    let address = match &file.content {
-        FileContent::Stored(address) => address.as_str(),
-        FileContent::Bytes(_) => "",
+    let (member, content) = match &file.content {
+        FileContent::Stored(address) => ("file", address.clone()),
+        FileContent::Bytes(bytes) => ("bytes", hexadecimal(bytes)),
     };
-    json!({ "file": address, "name": file.name, "type": file.kind.name, "size": file.size })
+    json!({ member: content, "name": file.name, "type": file.kind.name, "size": file.size })
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let digits = bytes
+        .iter()
+        .flat_map(|byte| [byte >> 4, byte & 15])
+        .map(|digit| char::from(DIGITS[usize::from(digit)]));
+    digits.collect()
 }
 
 /// The refusal of what the disk does not take.

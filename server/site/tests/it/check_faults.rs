@@ -233,9 +233,28 @@ fn a_page_answers_for_the_values_that_it_takes() {
     assert_eq!(
         notes(&open),
         [
-            "static/uploads/plays/x.png: does not answer at /uploads/plays/x.png: the page /{lang}/plays/{slug} does",
+            "static/uploads/plays/x.png: does not answer at /uploads/plays/x.png: the page /{lang}/plays/{slug} does\n  \
+             hint: say which values the page takes: -- param: lang text in (…); or name the file otherwise",
             "pages/send.post.sql:1:1: no file in `uploads/plays` answers: the page /{lang}/plays/{slug} comes first\n  \
              hint: say which values the page takes, for example: -- param: lang text in (en, de); or name another folder",
+        ]
+    );
+}
+
+#[test]
+fn files_whose_names_begin_with_a_dot_are_named() {
+    let form = "-- name: a :exec\ndelete from comment;\n-- redirect: /\n";
+    assert_eq!(
+        notes(&[
+            ("pages/.post.sql", form),
+            ("pages/.#a.sql", "of an editor"),
+            ("pages/.a.sql.swp", "of an editor"),
+            ("templates/parts/.menu.html", "x"),
+        ]),
+        [
+            "pages/.post.sql: is not looked at, as its name begins with a dot\n  hint: did you mean pages/index.post.sql?",
+            "templates/parts/.menu.html: is not looked at, as its name begins with a dot\n  \
+             hint: name it menu.html, or move it to another folder",
         ]
     );
 }

@@ -75,6 +75,48 @@ fn a_form_that_may_be_right_is_not_noted() {
     }
 }
 
+/// A partial has the form, and the page that shows it says where the form is sent.
+#[test]
+fn the_address_of_a_form_may_be_set_by_the_page() {
+    let noted = |set: &str| {
+        let page = format!("{{% set here = {set} %}}{{% include 'box.html' %}}");
+        let dir = folder(&[
+            COMMENT,
+            (
+                "templates/box.html",
+                "<form method=post action=\"{{ here }}\"><input name=who><input name=bdy></form>",
+            ),
+            ("pages/form.html", &page),
+            ("pages/about.html", "about"),
+        ]);
+        let report = check(dir.path(), &Config::read(dir.path()).unwrap()).unwrap();
+        let notes = report.notes.iter().map(ToString::to_string);
+        notes.collect::<Vec<_>>().join("\n")
+    };
+    for (set, expected) in [
+        (
+            "'/comment'",
+            "templates/box.html:1:67: POST /comment has no parameter `bdy`\n  hint: did you mean `body`?",
+        ),
+        (
+            "'/com' ~ request.path",
+            "templates/box.html:1:67: POST /comment has no parameter `bdy`\n  hint: did you mean `body`?",
+        ),
+        (
+            "'/coment/7'",
+            "templates/box.html:1:1: this form is sent to /coment/7, where nothing answers",
+        ),
+        (
+            "'/about' if request.path else request.path",
+            "templates/box.html:1:1: /about does not answer POST, with which this form is sent",
+        ),
+    ] {
+        let found = noted(set);
+        assert!(found.starts_with(expected), "{set}: {found}");
+    }
+    assert_eq!(noted("request.path"), "");
+}
+
 #[test]
 fn a_password_does_not_go_into_an_address() {
     for form in [

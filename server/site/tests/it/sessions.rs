@@ -314,8 +314,12 @@ fn faults_have_their_place() {
             "pages/f.post.sql:4:1: the form both begins a session and ends it",
         ),
         (
-            "-- require: user",
+            "-- require: user = 1",
             "pages/f.post.sql:3:13: `user` is no claim",
+        ),
+        (
+            "-- require: user",
+            "pages/f.post.sql:3:13: there is no query `user` here",
         ),
         (
             "-- param: claims_user integer",

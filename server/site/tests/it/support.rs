@@ -199,6 +199,14 @@ impl TestSite {
         )
     }
 
+    /// Whether a request that arrives at a moment is answered from memory. It is not answered.
+    pub(crate) fn is_hit_at(&self, target: &str, at: Boottime) -> bool {
+        let peer = SocketAddr::from(([127, 0, 0, 1], 1));
+        let request = OwnedRequest::new("GET", target).field("Host", "site.test");
+        let reply = self.service.call(&request.from_peer(peer, at).as_request());
+        !matches!(reply, Reply::Later(_))
+    }
+
     /// Another program's connection to the same file.
     pub(crate) fn foreign(&self) -> rusqlite::Connection {
         let connection = rusqlite::Connection::open(self.dir.path().join("site.db")).unwrap();

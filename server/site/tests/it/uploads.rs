@@ -458,11 +458,73 @@ fn several_files_come_as_a_list(kind: Kind) {
     site.until_files(1);
 }
 
+/// Files that not every visitor may read are in the database, and a page gives them.
+fn several_files_come_as_bytes(kind: Kind) {
+    let (blob, rows) = match kind {
+        Kind::Sqlite => (
+            "blob",
+            "unhex(value ->> 'bytes'), value ->> 'name', value ->> 'type', value ->> 'size' from json_each(:letters)",
+        ),
+        Kind::Postgres => (
+            "bytea",
+            "decode(value ->> 'bytes', 'hex'), value ->> 'name', value ->> 'type', (value ->> 'size')::bigint \
+             from json_array_elements(:letters)",
+        ),
+    };
+    let schema = format!(
+        "create table letter (name text primary key, content {blob} not null, type text not null, size bigint not null);"
+    );
+    let form = format!(
+        "-- file: letters[] as bytes count 3 max 1KB = null\n-- name: letter :exec\n\
+         insert into letter (content, name, type, size) select {rows};\n-- redirect: /\n"
+    );
+    let site = Served::with(
+        kind,
+        &[
+            ("migrations/0003_letter.sql", &schema),
+            ("pages/letters.post.sql", &form),
+            (
+                "pages/letters/[name].sql",
+                "-- bytes: letter.content type letter.type name letter.name\n-- name: letter :one\n\
+                 select content, type, name from letter where name = :name;\n",
+            ),
+        ],
+    );
+    let all: Vec<u8> = (0..=255).collect();
+    let letter = |name, content| File("letters", name, content);
+    let three = [
+        letter("all", &*all),
+        letter("b.csv", b"b,c"),
+        letter("c", PNG),
+    ];
+    assert_eq!(site.post("/letters", &three).status, 303);
+    for (name, content, kind) in [
+        ("all", &*all, "application/octet-stream"),
+        ("b.csv", b"b,c", "text/csv"),
+        ("c", PNG, "image/png"),
+    ] {
+        let given = site.get(&format!("/letters/{name}"));
+        assert_eq!(given.body, content, "{name}");
+        let told = given.field("content-type").unwrap_or_default();
+        assert!(told.starts_with(kind), "{told}");
+        let size = format!("select size || '' from letter where name = '{name}'");
+        assert_eq!(site.housed.text(&size), content.len().to_string());
+    }
+    // Without a file the list is empty, and what is refused leaves no row.
+    assert_eq!(site.post("/letters", &[]).status, 303);
+    let large = [letter("d", b"d"), letter("e", &[b'e'; 1001])];
+    assert_eq!(site.post("/letters", &large).status, 413);
+    let rows = "select count(*) || '' from letter";
+    assert_eq!(site.housed.text(rows), "3");
+    assert_eq!(site.until_files(0), Vec::<String>::new());
+}
+
 on_both!(
     a_file_is_there_with_its_row,
     a_form_that_fails_leaves_no_file,
     a_refused_form_with_a_file_leads_back,
     several_files_come_as_a_list,
+    several_files_come_as_bytes,
 );
 
 /// What a process that was killed has left is removed by the next; what may belong to a row stays.

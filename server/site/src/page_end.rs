@@ -1,0 +1,223 @@
+//! The moment at which a page ends even if nothing changes: at midnight, if it uses `:today`, and
+//! at the moments of `-- until:` lines (coherence.md, rule 14).
+
+use std::time::Duration;
+
+use base_clock::Boottime;
+use millpond_db::{DatabaseFeed, Value};
+use millpond_store::Permit;
+
+use crate::{
+    answer::Ask,
+    cached::{Cached, PageFailure},
+    filters::Moment,
+    gather::Gathered,
+    object::QueryResult,
+    time_zone::SiteZone,
+    today,
+};
+
+/// For so long after a moment a result is not kept. A database may show whole seconds, and its
+/// clock need not be exactly this one: what it was asked just after the moment may be of before.
+const SETTLING: Duration = Duration::from_secs(10);
+
+/// One moment by both clocks.
+#[derive(Clone, Copy)]
+pub(crate) struct Present {
+    pub(crate) boottime: Boottime,
+    /// Since 1970.
+    pub(crate) unix: Duration,
+}
+
+impl Present {
+    pub(crate) fn now() -> Self {
+        Self {
+            boottime: Boottime::now(),
+            unix: Duration::from_nanos(base_clock::unix_nanos()),
+        }
+    }
+
+    /// The moment of a time in seconds and nanoseconds since 1970; this one, if that is past.
+    pub(crate) fn at(&self, unix: i64, fraction: u32) -> Boottime {
+        let then = u64::try_from(unix).map_or(Duration::ZERO, |unix| Duration::new(unix, fraction));
+        self.boottime.plus(then.saturating_sub(self.unix))
+    }
+}
+
+/// One of the columns of an `-- until:` line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Until {
+    /// The place of its query among the page's.
+    pub(crate) query: usize,
+    pub(crate) column: String,
+    /// The seconds by which the page ends later than the column says.
+    pub(crate) shift: i64,
+    pub(crate) zone: SiteZone,
+}
+
+/// What the moments in the rows of a result come to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum NextEnd {
+    /// All are past, or there are none.
+    None,
+    At(Boottime),
+    /// One was just now, or cannot be read.
+    Unknown,
+}
+
+impl Ask {
+    /// All results of the page, with the moment at which the page ends by itself.
+    pub(crate) async fn gather(
+        &self,
+        permit: Option<&Permit<Cached, DatabaseFeed>>,
+    ) -> Result<Gathered, PageFailure> {
+        // Before the queries are asked, so no clock that they read is behind it.
+        let present = Present::now();
+        let mut gathered = self.results(permit).await?;
+        let midnight = today::end(&self.page.params, &self.values, present);
+        let mut ends = Vec::from_iter(midnight);
+        for until in &self.page.until {
+            match until.next_end(&gathered.objects[until.query], present) {
+                NextEnd::None => {}
+                NextEnd::At(end) => ends.push(end),
+                NextEnd::Unknown => gathered.uncacheable = true,
+            }
+        }
+        let end = ends.into_iter().min();
+        // Who has asked after that moment gets no page from before it.
+        gathered.uncacheable |= end.is_some_and(|end| end <= Boottime::now());
+        gathered.expires = [gathered.expires, end].into_iter().flatten().min();
+        Ok(gathered)
+    }
+}
+
+impl Until {
+    fn next_end(&self, result: &QueryResult, present: Present) -> NextEnd {
+        let mut columns = result.data.columns.iter();
+        let Some(at) = columns.position(|column| **column == *self.column) else {
+            return NextEnd::Unknown;
+        };
+        let mut next = NextEnd::None;
+        for row in &result.data.rows {
+            let end = match &row[at] {
+                Value::Null => continue,
+                value => self.end(value, present),
+            };
+            next = match (next, end) {
+                (_, NextEnd::Unknown) => return NextEnd::Unknown,
+                (NextEnd::At(one), NextEnd::At(other)) => NextEnd::At(one.min(other)),
+                (NextEnd::None, end) => end,
+                (next, _) => next,
+            };
+        }
+        next
+    }
+
+    fn end(&self, value: &Value, present: Present) -> NextEnd {
+        let shown = crate::object::template_value(value);
+        let Some(moment) = Moment::of(&shown) else {
+            return match Moment::is_beyond(&shown) {
+                true => NextEnd::None,
+                false => NextEnd::Unknown,
+            };
+        };
+        let unix = match moment.time {
+            None => today::beginning_of(self.zone, moment.date),
+            Some(_) => moment.in_zone(self.zone).unix(),
+        };
+        let (unix, fraction) = (unix.saturating_add(self.shift), moment.clock().fraction);
+        let then = u64::try_from(unix).map_or(Duration::ZERO, |unix| Duration::new(unix, fraction));
+        if then > present.unix {
+            return NextEnd::At(present.at(unix, fraction));
+        }
+        match present.unix - then < SETTLING {
+            true => NextEnd::Unknown,
+            false => NextEnd::None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use millpond_db::ResultRows;
+
+    use super::*;
+    use crate::script::Rows;
+
+    /// 2026-11-26 14:00:00 UTC.
+    const NOON: i64 = 1_795_701_600;
+
+    fn result(values: &[Value]) -> QueryResult {
+        let rows = values.iter().map(|value| vec![1.into(), value.clone()]);
+        let data = ResultRows {
+            columns: ["id", "at"].map(Arc::from).into(),
+            rows: rows.collect(),
+        };
+        QueryResult {
+            rows: Rows::Many,
+            data: Arc::new(data),
+        }
+    }
+
+    #[test]
+    fn a_page_ends_at_the_first_moment_to_come() {
+        let present = Present {
+            boottime: Boottime::now(),
+            unix: Duration::from_millis(NOON.unsigned_abs() * 1000 + 500),
+        };
+        let vienna = SiteZone::find("Europe/Vienna").unwrap();
+        let until = |shift| Until {
+            query: 0,
+            column: "at".to_owned(),
+            shift,
+            zone: vienna,
+        };
+        let after =
+            |seconds: f64| NextEnd::At(present.boottime.plus(Duration::from_secs_f64(seconds)));
+        for (values, shift, expected) in [
+            (&[][..], 0, NextEnd::None),
+            (&[Value::Null], 0, NextEnd::None),
+            (&["2026-11-26 14:00:01".into()], 0, after(0.5)),
+            (&["2026-11-26T14:00:00.75Z".into()], 0, after(0.25)),
+            (&["2026-11-26 15:00:00".into()], -3600, NextEnd::Unknown),
+            (&["2026-11-26 15:00:01".into()], -3600, after(0.5)),
+            (&["2026-11-26 13:00:01".into()], 3600, after(0.5)),
+            // In the zone of the site.
+            (&["2026-11-26T15:00:01".into()], 0, after(0.5)),
+            (&["2026-11-27".into()], 0, after(9.0 * 3600.0 - 0.5)),
+            (&[(NOON + 2).into()], 0, after(1.5)),
+            (
+                &[
+                    "2026-11-27 14:00:00".into(),
+                    "2026-11-26 14:00:02".into(),
+                    Value::Null,
+                ],
+                0,
+                after(1.5),
+            ),
+            // Long ago, and just now.
+            (&["2026-11-26 13:59:50".into()], 0, NextEnd::None),
+            (&["2026-11-26 13:59:51".into()], 0, NextEnd::Unknown),
+            (&["2026-11-26 14:00:00".into()], 0, NextEnd::Unknown),
+            (
+                &["2026-11-27 14:00:00".into(), "2026-11-26 14:00:00".into()],
+                0,
+                NextEnd::Unknown,
+            ),
+            (&["1960-01-01".into()], 0, NextEnd::None),
+            (&["infinity".into()], 0, NextEnd::None),
+            (&["soon".into()], 0, NextEnd::Unknown),
+            (&[Value::Real(1.5)], 0, NextEnd::Unknown),
+        ] {
+            let found = until(shift).next_end(&result(values), present);
+            assert_eq!(found, expected, "{values:?} {shift}");
+        }
+        let other = Until {
+            column: "of".to_owned(),
+            ..until(0)
+        };
+        assert_eq!(other.next_end(&result(&[]), present), NextEnd::Unknown);
+    }
+}
