@@ -2,6 +2,7 @@
 
 use std::{
     fs,
+    os::unix::fs::MetadataExt,
     path::Path,
     sync::atomic::{AtomicBool, Ordering},
     thread,
@@ -185,8 +186,11 @@ fn nodes_whose_folders_differ_for_a_moment_never_go_back() {
         for number in 1..=30 {
             let csv = format!("id,name\n1,{number:03}\n");
             for node in [&one, &two] {
-                fs::write(node.dir.path().join("data/rate.csv"), &csv).unwrap();
+                let path = node.dir.path().join("data/rate.csv");
+                fs::write(&path, &csv).unwrap();
                 shows(node, &format!("{number:03}"));
+                // It has seen its own file, too: else that would be news after the next one.
+                node.until("the file was looked at", || version(&database) >= changed(&path));
             }
         }
         stop.store(true, Ordering::Relaxed);
@@ -196,6 +200,19 @@ fn nodes_whose_folders_differ_for_a_moment_never_go_back() {
     });
     shows(&one, "030");
     shows(&two, "030");
+}
+
+/// When the applied file was put on its node, in milliseconds.
+fn version(database: &lab_pgtest::Database<'static>) -> i64 {
+    let mut client = postgres::client(database);
+    let row = client.query_one("select version from _millpond_data", &[]);
+    row.unwrap().get(0)
+}
+
+/// When a file was changed, in milliseconds.
+fn changed(path: &Path) -> i64 {
+    let metadata = fs::metadata(path).unwrap();
+    metadata.ctime() * 1_000 + metadata.ctime_nsec() / 1_000_000
 }
 
 fn open(dir: tempfile::TempDir) -> TestSite {
