@@ -53,7 +53,7 @@ pub(crate) fn render(
     if page.template.is_none() {
         // A page of CSV has one query.
         if let (true, [object]) = (page.page_type.is_csv(), objects) {
-            let body = csv(&object.data);
+            let body = csv(&object.data, page.csv_reader);
             return Rendered::Page(prepare(page, CSV, body, cache_control(page)), None);
         }
         let results = page

@@ -109,10 +109,12 @@ pub(super) fn form(
 fn without_lines_of_pages(source: SqlFile<'_>) -> Result<(), Problem> {
     let order = source.script.orders.first().map(|order| order.line);
     let bytes = source.script.bytes.as_ref().map(|bytes| bytes.line.number);
-    let (line, message) = match (order, bytes) {
-        (Some(line), _) => (line, "only a page has an order to choose"),
-        (None, Some(line)) => (line, "only a page answers with bytes"),
-        (None, None) => return Ok(()),
+    let csv = source.script.csv.as_ref().map(|(_, line)| *line);
+    let (line, message) = match (order, bytes, csv) {
+        (Some(line), _, _) => (line, "only a page has an order to choose"),
+        (None, Some(line), _) => (line, "only a page answers with bytes"),
+        (None, None, Some(line)) => (line, "only a page answers with CSV"),
+        (None, None, None) => return Ok(()),
     };
     Err(Problem::new(source.file, message)
         .at(line, 1)

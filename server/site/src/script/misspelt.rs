@@ -53,6 +53,7 @@ fn is_english(word: &str) -> bool {
             | "hash"
             | "created"
             | "json"
+            | "csv"
             | "bytes"
             | "invalid"
             | "message"
