@@ -1,3 +1,5 @@
+-- csv: spreadsheet
+
 -- name: albums :many
 select a.id, a.title, r.name as artist, g.name as genre, a.released,
   (select count(*) from track t where t.album_id = a.id) as tracks,

@@ -1,8 +1,9 @@
--- param: page integer = 1
+-- param: page integer from 1 = 1
 -- order: sort: name = "lower(r.name), r.id", albums = "r.albums desc, lower(r.name), r.id", since = "r.since, r.id"
 
 -- name: total :one
-select count(*) as artists, (count(*) + 29) / 30 as pages from artist;
+select count(*) as artists, (count(*) + 29) / 30 as pages from artist
+having (count(*) + 29) / 30 >= :page or :page = 1;
 
 -- name: artists :many
 select r.id, r.name, r.country, r.since, r.albums, r.album_id, a.cover

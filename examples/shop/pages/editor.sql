@@ -1,10 +1,11 @@
 -- require: claims.role = 'editor' else /login
 -- param: q text = ''
--- param: page integer = 1
+-- param: page integer from 1 = 1
 
 -- name: total :one
 select count(*) as albums, (count(*) + 29) / 30 as pages from album a join artist r on r.id = a.artist_id
-where lower(a.title) like '%' || lower(:q) || '%' or lower(r.name) like '%' || lower(:q) || '%';
+where lower(a.title) like '%' || lower(:q) || '%' or lower(r.name) like '%' || lower(:q) || '%'
+having (count(*) + 29) / 30 >= :page or :page = 1;
 
 -- name: albums :many
 select a.id, a.title, a.released, r.name as artist, g.name as genre,

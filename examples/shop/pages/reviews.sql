@@ -1,7 +1,8 @@
--- param: page integer = 1
+-- param: page integer from 1 = 1
 
 -- name: total :one
-select count(*) as reviews, (count(*) + 7) / 8 as pages from review;
+select count(*) as reviews, (count(*) + 7) / 8 as pages from review
+having (count(*) + 7) / 8 >= :page or :page = 1;
 
 -- name: reviews :many
 select v.id, v.album_id, v.headline, v.author, v.body, v.at, a.title, a.cover, r.name as artist

@@ -11,6 +11,7 @@ use minijinja::Environment;
 
 use crate::{
     Problem,
+    csv_rows::CsvReader,
     dialect::{Dialect, Text},
     error_pages::ErrorPages,
     folder::Folder,
@@ -391,6 +392,10 @@ impl Pages {
             bytes,
             bare,
             total,
+            csv_reader: match script.csv {
+                Some(_) => CsvReader::Spreadsheet,
+                None => CsvReader::Program,
+            },
             page_type,
             vary: vary.into(),
             needs: needs.into(),

@@ -94,10 +94,15 @@ pub(crate) fn encoding(request: &Request<'_>) -> Result<Encoding, Refused> {
 }
 
 /// Reads the fields of a form. The files of a multipart form give their contents, which must be
-/// text.
+/// text. In a field that is no file, each end of a line is one line feed.
 pub(crate) async fn read(encoding: Encoding, body: &Bytes) -> Result<Fields<'_>, Refused> {
     let fields: Fields<'_> = match encoding {
-        Encoding::Urlencoded => form_urlencoded::parse(body).take(MAX_FIELDS + 1).collect(),
+        Encoding::Urlencoded => {
+            let fields = form_urlencoded::parse(body).take(MAX_FIELDS + 1);
+            fields
+                .map(|(name, text)| (name, unix_lines(text)))
+                .collect()
+        }
         Encoding::Multipart(boundary) => multipart(boundary, body.clone()).await?,
         Encoding::Read(fields) => fields,
     };
@@ -106,6 +111,22 @@ pub(crate) async fn read(encoding: Encoding, body: &Bytes) -> Result<Fields<'_>,
     } else {
         Ok(fields)
     }
+}
+
+/// The text with a line feed for each CR LF and each lone CR. Browsers send CR LF (HTML standard,
+/// "constructing the entry list"), and count one for it in `maxlength`.
+pub(crate) fn unix_lines(text: Cow<'_, str>) -> Cow<'_, str> {
+    if !text.contains('\r') {
+        return text;
+    }
+    let (mut lines, mut rest) = (String::with_capacity(text.len()), &*text);
+    while let Some((line, behind)) = rest.split_once('\r') {
+        lines.push_str(line);
+        lines.push('\n');
+        rest = behind.strip_prefix('\n').unwrap_or(behind);
+    }
+    lines.push_str(rest);
+    Cow::Owned(lines)
 }
 
 async fn multipart(boundary: String, body: Bytes) -> Result<Fields<'static>, Refused> {
@@ -117,11 +138,16 @@ async fn multipart(boundary: String, body: Bytes) -> Result<Fields<'static>, Ref
         let Some(name) = part.name().map(str::to_owned) else {
             return Err(Refused(400, "A part of the form has no name."));
         };
+        let is_file = part.file_name().is_some();
         let value = part.bytes().await.map_err(broken)?;
         // Without a copy if the parser keeps no part of it.
         let value = String::from_utf8(value.into())
             .map_err(|_| Refused(400, "A field of the form is not UTF-8."))?;
-        fields.push((name.into(), value.into()));
+        let value = match is_file {
+            true => value.into(),
+            false => unix_lines(value.into()),
+        };
+        fields.push((name.into(), value));
         if fields.len() > MAX_FIELDS {
             break;
         }
@@ -293,6 +319,22 @@ mod tests {
         assert_eq!(
             fields.unwrap(),
             [("a".into(), "1".into()), ("f".into(), "hello".into())] as [(Cow<str>, Cow<str>); 2]
+        );
+        let body = Bytes::from_static(b"a=1%0D%0A%0D2%0A%0D%0D%0A3");
+        let fields = runtime.block_on(read(Encoding::Urlencoded, &body));
+        assert_eq!(fields.unwrap()[..], [("a".into(), "1\n\n2\n\n\n3".into())]);
+        let part = |head: &str| {
+            format!("--x\r\nContent-Disposition: form-data; name=\"a\"{head}\r\n\r\n1\r\n2\r3\r\n")
+        };
+        let body = part("") + &part("; filename=\"t.txt\"") + "--x--\r\n";
+        let body = Bytes::from(body);
+        let fields = runtime.block_on(read(Encoding::Multipart("x".into()), &body));
+        assert_eq!(
+            fields.unwrap()[..],
+            [
+                ("a".into(), "1\n2\n3".into()),
+                ("a".into(), "1\r\n2\r3".into())
+            ]
         );
         let cut = Bytes::from_static(b"--x\r\nContent-Dispo");
         let cut = runtime.block_on(read(Encoding::Multipart("x".into()), &cut));

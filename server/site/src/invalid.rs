@@ -47,6 +47,15 @@ pub(crate) fn query_of(target: &str) -> Vec<String> {
     pairs.map(|(name, _)| name.into_owned()).collect()
 }
 
+/// What was typed, as it may stand in HTML: browsers read a character of code zero as this one.
+fn shown(texts: Vec<String>) -> Vec<String> {
+    let shown = |text: String| match text.contains('\0') {
+        true => text.replace('\0', "\u{fffd}"),
+        false => text,
+    };
+    texts.into_iter().map(shown).collect()
+}
+
 impl Invalid {
     /// Where a form with these fields leads back to. None if a value that the address needs is not
     /// there: then there is no page to lead to.
@@ -68,7 +77,7 @@ impl Invalid {
             .ok()?
             .into_owned();
         let kept = params.iter().zip(&self.is_kept).filter(|(_, kept)| **kept);
-        let typed = kept.map(|(param, _)| (param.name.clone(), given.texts(param)));
+        let typed = kept.map(|(param, _)| (param.name.clone(), shown(given.texts(param))));
         Some(Back {
             target,
             path,

@@ -15,6 +15,7 @@ use millpond_http::Request;
 
 use crate::{
     config::show_time,
+    csv_rows::CsvReader,
     form_faults::FormTexts,
     form_values::FormFields,
     guard::Guard,
@@ -138,6 +139,8 @@ pub(crate) struct Page {
     pub(crate) bare: Option<usize>,
     /// The query and its column that say how many rows there are in all, for `X-Total-Count`.
     pub(crate) total: Option<(usize, String)>,
+    /// Who reads the rows, if they are sent as CSV.
+    pub(crate) csv_reader: CsvReader,
     /// What the page is sent as.
     pub(crate) page_type: &'static PageType,
     /// Lower-case names of the request fields that are part of the key.

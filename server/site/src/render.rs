@@ -66,7 +66,7 @@ pub(crate) fn render(
         if page.page_type.is_csv()
             && let Some((_, (_, object))) = results.next()
         {
-            let body = csv(&object.data);
+            let body = csv(&object.data, page.csv_reader);
             return Rendered::Page(prepare(page, CSV, body, cache_control(page)), None);
         }
         let results = results.map(|(_, (query, object))| (query.name.clone(), object.json()));

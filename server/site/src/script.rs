@@ -78,6 +78,8 @@ pub(crate) struct Script {
     pub(crate) created: Option<(String, usize)>,
     /// The query whose rows alone are the JSON, with its line.
     pub(crate) json: Option<(String, usize)>,
+    /// The reader that a page of CSV is for (`-- csv: spreadsheet`), with its line.
+    pub(crate) csv: Option<(String, usize)>,
     /// The column that says how many rows there are beyond those of the answer.
     pub(crate) total: Option<ColumnName>,
     /// Where a form is filled in again that was refused, with the line.
@@ -102,6 +104,7 @@ const DIRECTIVES: &[&str] = &[
     "redirect",
     "created",
     "json",
+    "csv",
     "bytes",
     "invalid",
     "message",
@@ -286,6 +289,14 @@ impl Script {
                 let (name, total) = json::json(rest)?;
                 once(&mut self.json, "`-- json:` line", name, line)?;
                 self.total = total;
+            }
+            "csv" if rest == "spreadsheet" => {
+                once(&mut self.csv, "`-- csv:` line", rest, line)?;
+            }
+            "csv" => {
+                let message = format!("`{rest}` is no reader of CSV that is known");
+                let hint = "write -- csv: spreadsheet, or remove the line".to_owned();
+                return Err((message, Some(hint)));
             }
             "max-age" => {
                 let age = duration::parse(rest)

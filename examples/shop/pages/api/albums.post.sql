@@ -3,7 +3,7 @@
 -- param: title text
 -- param: artist_id integer
 -- param: genre_id integer
--- param: released text
+-- param: released date from 1900-01-01 to 2099-12-31
 
 -- name: album :one
 insert into album (title, artist_id, genre_id, released) values (trim(:title), :artist_id, :genre_id, :released)

@@ -1,6 +1,6 @@
 -- GET /api/albums?page=2&genre=3: the catalogue as a list. Behind its end the list is empty.
 -- param: genre integer[]
--- param: page integer = 1
+-- param: page integer from 1 = 1
 -- param: size integer in (20, 50, 100) = 20
 -- json: albums
 

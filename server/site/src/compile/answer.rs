@@ -161,6 +161,12 @@ pub(super) fn of_page(source: SqlFile<'_>, stem: &str, shows: Shows) -> Option<P
             return Some(Problem::new(source.file, message).at(line, 1).hint(hint));
         }
     }
+    let has_rows = shows == Shows::Csv && script.bytes.is_none();
+    if let (false, Some((_, line))) = (has_rows, &script.csv) {
+        let problem = Problem::new(source.file, "only a page of CSV has this line");
+        let hint = "remove it, or let the page's name end with `.csv.sql`";
+        return Some(problem.at(*line, 1).hint(hint));
+    }
     let (message, hint) = match shows {
         Shows::Json => return None,
         Shows::Template => (

@@ -119,14 +119,22 @@ fn verified_after(lines: &SessionLines) -> usize {
 
 /// Lines that only a page may have.
 fn without_lines_of_pages(source: SqlFile<'_>) -> Result<(), Problem> {
-    let order = source.script.orders.first().map(|order| order.line);
-    let bytes = source.script.bytes.as_ref().map(|bytes| bytes.line.number);
-    let until = source.script.until.first().map(|until| until.line.number);
-    let (line, message) = match (order, bytes, until) {
-        (Some(line), ..) => (line, "only a page has an order to choose"),
-        (None, Some(line), _) => (line, "only a page answers with bytes"),
-        (None, None, Some(line)) => (line, "only a page ends at a moment"),
-        (None, None, None) => return Ok(()),
+    let script = source.script;
+    let order = script.orders.first().map(|order| order.line);
+    let bytes = script.bytes.as_ref().map(|bytes| bytes.line.number);
+    let until = script.until.first().map(|until| until.line.number);
+    let csv = script.csv.as_ref().map(|(_, line)| *line);
+    let found = [
+        (order, "only a page has an order to choose"),
+        (bytes, "only a page answers with bytes"),
+        (until, "only a page ends at a moment"),
+        (csv, "only a page answers with CSV"),
+    ];
+    let found = found
+        .into_iter()
+        .find_map(|(line, message)| Some((line?, message)));
+    let Some((line, message)) = found else {
+        return Ok(());
     };
     Err(Problem::new(source.file, message)
         .at(line, 1)

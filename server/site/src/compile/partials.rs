@@ -343,7 +343,8 @@ fn of_an_address(file: &Path, script: &Script) -> Option<Problem> {
         let problem = Problem::new(file, "only a form has this line").at(line, 1);
         return Some(problem.hint("put it into a .post.sql file below pages/"));
     }
-    let of_pages = script.json.as_ref().map(|(_, line)| *line);
+    let of_pages = script.json.as_ref().or(script.csv.as_ref());
+    let of_pages = of_pages.map(|(_, line)| *line);
     let bytes = script.bytes.as_ref().map(|bytes| bytes.line.number);
     let until = script.until.first().map(|until| until.line.number);
     if let Some(line) = of_pages.or(bytes).or(until) {

@@ -54,6 +54,7 @@ fn is_english(word: &str) -> bool {
             | "created"
             | "json"
             | "language"
+            | "csv"
             | "bytes"
             | "invalid"
             | "message"

@@ -30,7 +30,7 @@ use crate::{
     file_name::safe_name,
     file_type::{FileType, SNIFFED},
     flash_kind,
-    form::{Encoding, Fields, MAX_FIELDS},
+    form::{Encoding, Fields, MAX_FIELDS, unix_lines},
     page::Form,
     script::FilePlace,
     submit::Submission,
@@ -324,6 +324,7 @@ impl Gathering {
     }
 
     async fn text(&mut self, name: String, part: &mut Field<'_>) -> Result<(), UploadRefusal> {
+        let is_file = part.file_name().is_some();
         let mut text = Vec::new();
         while let Some(chunk) = self.chunk(part).await? {
             self.hold_text(chunk.len())?;
@@ -333,9 +334,11 @@ impl Gathering {
             let sentence = format!("The field \"{}\" is not UTF-8.", safe_name(&name));
             return Err(UploadRefusal::new(400, sentence));
         };
-        self.gathered
-            .fields
-            .push((Cow::from(name), Cow::from(text)));
+        let text = match is_file {
+            true => Cow::from(text),
+            false => unix_lines(Cow::from(text)),
+        };
+        self.gathered.fields.push((Cow::from(name), text));
         Ok(())
     }
 

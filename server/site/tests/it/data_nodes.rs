@@ -190,7 +190,9 @@ fn nodes_whose_folders_differ_for_a_moment_never_go_back() {
                 fs::write(&path, &csv).unwrap();
                 shows(node, &format!("{number:03}"));
                 // It has seen its own file, too: else that would be news after the next one.
-                node.until("the file was looked at", || version(&database) >= changed(&path));
+                node.until("the file was looked at", || {
+                    version(&database) >= changed(&path)
+                });
             }
         }
         stop.store(true, Ordering::Relaxed);

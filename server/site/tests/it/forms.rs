@@ -36,7 +36,7 @@ fn later_steps_use_what_earlier_ones_gave() {
     let answer = site.post("/new", "title=Caf%C3%A9+%26+%2F%0D%0ASet-Cookie:x&who=Ann");
     assert_eq!(
         (answer.status, answer.field("location")),
-        (303, "/a/3?t=Caf%C3%A9%20%26%20%2F%0D%0ASet-Cookie%3Ax")
+        (303, "/a/3?t=Caf%C3%A9%20%26%20%2F%0ASet-Cookie%3Ax")
     );
     assert_eq!(answer.field("set-cookie"), "");
     assert_eq!(counts(&site), r#"{"c":{"articles":3,"comments":1}}"#);

@@ -58,6 +58,7 @@ mod sqlite_triggers;
 mod statics;
 mod support;
 mod templates;
+mod texts;
 
 mod tenants;
 mod tokens;

@@ -292,7 +292,7 @@ fn check_says_when_a_page_ends_and_what_cannot_be() {
         ),
         (
             problems(&[("pages/a.sql", today)]),
-            "pages/a.sql:2:39: `:today` is a date, and something else is expected here",
+            "pages/a.sql:2:35: `:today` is a date, and something else is expected here",
         ),
         (
             problems(&[

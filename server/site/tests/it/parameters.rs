@@ -360,7 +360,7 @@ fn after_a_wrong_password_the_address_is_kept() {
             "&next=%2F%2Fevil.example",
             "/login?failed=1&next=%2F%2Fevil.example#form",
         ),
-        ("&next=%0D%0AX%3A1", "/login?failed=1&next=%0D%0AX%3A1#form"),
+        ("&next=%0D%0AX%3A1", "/login?failed=1&next=%0AX%3A1#form"),
         ("", "/login?failed=1&next=#form"),
     ] {
         let answer = site.post("/login", &format!("name=x&password=y{next}"));

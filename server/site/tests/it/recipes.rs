@@ -68,7 +68,8 @@ fn the_recipes_work() {
     has("/albums", "AC&#x2f;DC live");
     has("/albums?page=2", "<a rel=\"prev\" href=\"?\">");
     has("/albums?page=2", "<a rel=\"next\" href=\"?page=3\">");
-    has("/albums?page=99", "no albums on this page");
+    assert_eq!(site.get("/albums?page=99").status, 404);
+    assert_eq!(site.get("/albums?page=0").status, 400);
     has("/older?released=2020-01-02&id=29", "\"id\":1,");
     has("/find?q=LIVE&most=", "<li>AC&#x2f;DC live</li>");
     has("/find?artist=2", "value=\"2\" checked");

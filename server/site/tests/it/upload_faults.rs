@@ -285,7 +285,7 @@ fn any_cut_of_a_refused_form_gives_the_same() {
         }
         assert_eq!(
             shown(&site, &client.receive()),
-            "\r\n--||1|||type: Picture is text/plain; it must be image/png.|size: A scan has 1 KB at most.|",
+            "\n--||1|||type: Picture is text/plain; it must be image/png.|size: A scan has 1 KB at most.|",
             "round {round}"
         );
     }

@@ -527,6 +527,22 @@ on_both!(
     several_files_come_as_bytes,
 );
 
+/// The text of a form with a file has the same ends of lines as that of one without.
+#[test]
+fn the_lines_of_a_text_beside_a_file() {
+    let form = "-- param: note text\n-- file: picture into uploads\n-- name: a :exec\n\
+                update article set body = :note where id = 1;\n-- name: b :exec\n\
+                insert into comment (id, article_id, who) values (9, 1, :picture);\n-- redirect: /\n";
+    let site = Served::with(Kind::Sqlite, &[("pages/note.post.sql", form)]);
+    let answer = site.post(
+        "/note",
+        &[Text("note", "a\r\nb\rc"), File("picture", "a.png", PNG)],
+    );
+    assert_eq!(answer.status, 303, "{}", answer.text());
+    let body = site.housed.text("select body from article where id = 1");
+    assert_eq!(body, "a\nb\nc");
+}
+
 /// What a process that was killed has left is removed by the next; what may belong to a row stays.
 #[test]
 fn what_is_left_over_is_removed_at_the_start() {

@@ -4,7 +4,7 @@
 -- param: title text = null
 -- param: artist_id integer = null
 -- param: genre_id integer = null
--- param: released text = null
+-- param: released date from 1900-01-01 to 2099-12-31 = null
 
 -- name: album :one
 update album set title = coalesce(trim(:title), title), artist_id = coalesce(:artist_id, artist_id),

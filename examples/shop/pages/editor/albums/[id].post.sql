@@ -2,7 +2,7 @@
 -- param: title text
 -- param: artist integer
 -- param: genre integer
--- param: released text
+-- param: released date from 1900-01-01 to 2099-12-31
 -- param: drawn boolean = false
 -- file: cover into uploads/covers max 5MB types (image/png, image/jpeg, image/webp) = null
 -- require: claims.role = 'editor' else /login
@@ -22,6 +22,6 @@ update album set cover = coalesce(:cover, case when :drawn then null else cover 
 -- message: form reference = "The artist or the genre is in the shop no more."
 -- message: cover type = "A picture is PNG, JPEG or WebP."
 -- message: cover size = "A picture has 5 MB at most."
--- message: released check = "A date is year, month and day, such as 2024-08-15."
+-- message: released = "A date is year, month and day, such as 2024-08-15, from 1900 to 2099."
 -- invalid: /editor/albums/:id
 -- redirect: /albums/:id

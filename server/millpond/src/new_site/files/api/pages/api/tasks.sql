@@ -2,7 +2,7 @@
 -- require: claims.user
 -- param: done integer in (0, 1) = null
 -- param: q text = ''
--- param: page integer = 1
+-- param: page integer from 1 = 1
 -- param: size integer in (20, 50, 100) = 20
 -- order: sort: made = "id", -made = "id desc", due = "due nulls last, id", title = "lower(title), id"
 
