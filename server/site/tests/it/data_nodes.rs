@@ -4,7 +4,7 @@ use std::{
     fs,
     os::unix::fs::MetadataExt,
     path::Path,
-    sync::atomic::{AtomicBool, Ordering},
+    sync::mpsc::{self, TryRecvError},
     thread,
     time::Duration,
 };
@@ -169,12 +169,15 @@ fn nodes_whose_folders_differ_for_a_moment_never_go_back() {
     let database = postgres::database();
     let (one, two) = (node(&database, "000"), node(&database, "000"));
     let (one, two) = (open(one), open(two));
-    let stop = AtomicBool::new(false);
+    // Dropped at the end, also by a panic.
+    let (running, is_over) = mpsc::channel::<()>();
+    let database = &database;
     thread::scope(|scope| {
-        let seen = scope.spawn(|| {
-            let mut client = postgres::client(&database);
+        let running = running;
+        let seen = scope.spawn(move || {
+            let mut client = postgres::client(database);
             let mut seen = vec![String::new()];
-            while !stop.load(Ordering::Relaxed) {
+            while is_over.try_recv() == Err(TryRecvError::Empty) {
                 let row = client.query_one("select max(name) from rate", &[]).unwrap();
                 let name: String = row.get(0);
                 if seen.last() != Some(&name) {
@@ -191,11 +194,11 @@ fn nodes_whose_folders_differ_for_a_moment_never_go_back() {
                 shows(node, &format!("{number:03}"));
                 // It has seen its own file, too: else that would be news after the next one.
                 node.until("the file was looked at", || {
-                    version(&database) >= changed(&path)
+                    version(database) >= changed(&path)
                 });
             }
         }
-        stop.store(true, Ordering::Relaxed);
+        drop(running);
         let seen = seen.join().unwrap();
         assert!(seen.is_sorted(), "{seen:?}");
         assert_eq!(seen.last().map(String::as_str), Some("030"));
