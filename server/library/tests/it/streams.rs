@@ -273,14 +273,16 @@ fn a_stream_that_fails_is_seen_to_be_incomplete() {
 #[test]
 fn pieces_of_all_kinds_come_in_their_order() {
     let piece = |n: u32| {
-        let large = "x".repeat(if n % 3 == 0 { 5000 } else { 3 });
-        let shown = Some(n).filter(|n| n % 2 == 0).map(Shown);
+        let large = "x".repeat(if n.is_multiple_of(3) { 5000 } else { 3 });
+        let shown = Some(n).filter(|n| n.is_multiple_of(2)).map(Shown);
         (shown, (Bytes::from(large), "-"), Ok::<_, ()>(vec![b'\n']))
     };
     let expected: String = (0..40)
         .map(|n| {
-            let shown = Some(n).filter(|n| n % 2 == 0).map(|n| n.to_string());
-            let large = "x".repeat(if n % 3 == 0 { 5000 } else { 3 });
+            let shown = Some(n)
+                .filter(|n| n.is_multiple_of(2))
+                .map(|n| n.to_string());
+            let large = "x".repeat(if n.is_multiple_of(3) { 5000 } else { 3 });
             format!("{}{large}-\n", shown.unwrap_or_default())
         })
         .collect();
