@@ -277,7 +277,7 @@ fn pieces_of_all_kinds_come_in_their_order() {
         let shown = Some(n).filter(|n| n.is_multiple_of(2)).map(Shown);
         (shown, (Bytes::from(large), "-"), Ok::<_, ()>(vec![b'\n']))
     };
-    let expected: String = (0..40)
+    let expected: String = (0..40_u32)
         .map(|n| {
             let shown = Some(n)
                 .filter(|n| n.is_multiple_of(2))

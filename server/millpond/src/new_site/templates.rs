@@ -63,6 +63,7 @@ const NOTES: &[File] = files!("files/notes":
 const BLOG: &[File] = files!("files/blog":
     "README.md",
     "data/pages/about.md",
+    "data/pages/imprint.md",
     "data/posts/hello.md",
     "data/posts/how-it-looks.md",
     "migrations/0001_posts.postgres.sql",
@@ -82,6 +83,8 @@ const BLOG: &[File] = files!("files/blog":
     "pages/posts/[slug].html",
     "pages/posts/[slug].postgres.sql",
     "pages/posts/[slug].sql",
+    "pages/preview/[word].html",
+    "pages/preview/[word].sql",
     "pages/robots.txt.html",
     "pages/search.html",
     "pages/search.postgres.sql",
@@ -96,12 +99,16 @@ const BLOG: &[File] = files!("files/blog":
     "pages/tags/[tag].sql",
     "static/favicon.svg",
     "static/style.css",
+    "templates/excerpt.html",
+    "templates/footer.html",
     "templates/layout.html",
     "templates/list.html",
     "templates/menu.html",
     "templates/menu.sql",
     "templates/pager.html",
+    "templates/post.html",
     "templates/site.html",
+    "templates/words.html",
 );
 
 /// What differs from the example: less to sell.

@@ -123,21 +123,66 @@ fn a_blog_is_written_in_files() {
         );
         post(
             "2026/tea.md",
-            "---\ntitle: Tea <3\ndate: 2026-02-01\ntags: [C++ & co, blog]\n---\n\n**Hot** [x](hello.md#y)\n",
+            "---\ntitle: Tea <3\ndate: 2026-02-01\ntags: [C++ & co, blog]\n---\n\n**Hot** [x](hello.md#y) [z](../hello.md)[^1]\n\n<!--more-->\n\nCold\n\n[^1]: A note\n",
         );
         until(server, "/posts/tea", "<strong>Hot</strong>", true);
         let page = server.get("/posts/tea").text();
         assert!(page.contains("<a href=\"hello#y\">x</a>"), "{page}");
+        assert!(page.contains("<a href=\"hello\">z</a>"), "{page}");
+        assert!(
+            page.contains("<div class=\"footnote-definition\""),
+            "{page}"
+        );
+        assert!(!page.contains("more--"), "{page}");
         assert!(page.contains("1 February 2026"), "{page}");
+        assert!(
+            page.contains("rel=\"prev\" href=\"/posts/hello\""),
+            "{page}"
+        );
+        until(
+            server,
+            "/posts/hello",
+            "rel=\"next\" href=\"/posts/tea\"",
+            true,
+        );
         until(server, "/", "Tea &lt;3", true);
+        assert!(server.get("/").text().contains("<p>Hot x z[^1]</p>"));
         until(server, "/tags/C%2B%2B%20%26%20co", "Tea &lt;3", true);
         until(server, "/search?q=hot", "Tea &lt;3", true);
         until(server, "/feed.atom", "&lt;strong&gt;Hot&lt;", true);
         until(server, "/sitemap.xml", "/posts/tea</loc>", true);
+        // A post of a day to come is nowhere, and those beside it do not name it.
+        post(
+            "later.md",
+            "---\ntitle: Later\ndate: 2999-12-31\ntags: [later]\n---\n\nTomorrow\n",
+        );
+        server.wait_for("data/posts/later.md: table posts, rows: 1 new");
+        for target in [
+            "/",
+            "/tags",
+            "/search?q=tomorrow",
+            "/feed.atom",
+            "/sitemap.xml",
+            "/posts/tea",
+        ] {
+            let page = server.get(target).text();
+            assert!(
+                !page.contains("Later") && !page.contains("later"),
+                "{target}: {page}"
+            );
+        }
+        for target in ["/posts/later", "/tags/later"] {
+            assert_eq!(server.get(target).status, 404, "{target}");
+        }
         // A draft is nowhere.
         post(
             "2026/tea.md",
-            "---\ntitle: Tea <3\ndate: 2026-02-01\ntags: [C++ & co]\ndraft: true\n---\n\nHot\n",
+            "---\ntitle: Tea <3\ndate: 2026-02-01\ntags: [C++ & co]\ndraft: true\npreview: a b & c/d\n---\n\nHot\n",
+        );
+        server.wait_for("the preview is a word of eight letters or more");
+        post(
+            "2026/tea.md",
+            "---\ntitle: Tea <3\ndate: 2026-02-01\ntags: [C++ & co]\ndraft: true\npreview: lantern & snow\n---\n\nHot\n",
         );
         until(server, "/", "Tea", false);
         for target in ["/tags", "/search?q=hot", "/feed.atom", "/sitemap.xml"] {
@@ -145,6 +190,11 @@ fn a_blog_is_written_in_files() {
             assert!(!server.get(target).text().contains("tea"), "{target}");
         }
         assert_eq!(server.get("/posts/tea").status, 404);
+        let draft = server.get("/preview/lantern%20%26%20snow");
+        assert!(draft.text().contains("noindex"), "{}", draft.text());
+        for target in ["/?page=2", "/?page=0", "/preview/another"] {
+            assert!(server.get(target).status >= 400, "{target}");
+        }
         assert_eq!(server.get("/tags/C%2B%2B%20%26%20co").status, 404);
         // Only a heading: it is the title, and the post is the last of the list.
         post("note.md", "# A note\n\nShort.\n");
@@ -157,9 +207,66 @@ fn a_blog_is_written_in_files() {
         server.wait_for(": the rows stay as they were");
         server.wait_for("the tags are a list, such as [walks, winter]");
         until(server, "/posts/note", "<h1>A note</h1>", true);
+        post("note.md", "---\nslug: a/b\n---\n# Another\n");
+        server.wait_for("the slug is a part of an address, without a /");
         std::fs::remove_file(site.join("data/posts/note.md")).unwrap();
         until(server, "/", "A note", false);
         assert_eq!(server.get("/posts/note").status, 404);
+    });
+}
+
+/// The listings of the guide whose first line names a file.
+fn recipes() -> Vec<(&'static str, &'static str)> {
+    let guide = include_str!("../../../../docs/guide/blog.md");
+    let listings = guide.split("\n```").filter_map(|listing| {
+        let (language, text) = listing.split_once('\n')?;
+        let (first, rest) = text.split_once('\n')?;
+        match language {
+            "sql" => Some((first.strip_prefix("-- ")?, rest)),
+            "html" => Some((first.strip_prefix("<!-- ")?.strip_suffix(" -->")?, rest)),
+            _ => None,
+        }
+    });
+    listings.collect()
+}
+
+/// A blog with all recipes of the guide.
+fn with_recipes() -> TempDir {
+    let dir = new("blog");
+    let recipes = recipes();
+    assert_eq!(recipes.len(), 10, "{recipes:?}");
+    for (name, text) in recipes {
+        write(dir.path(), name, text);
+    }
+    let page = dir.path().join("pages/posts/[slug].html");
+    let text = std::fs::read_to_string(&page).unwrap();
+    let shown = "</article>\n{% include \"comments.html\" %}";
+    std::fs::write(page, text.replace("</article>", shown)).unwrap();
+    dir
+}
+
+#[test]
+fn the_recipes_for_a_blog_work_on_both_databases() {
+    on_both(with_recipes, |server, sql| {
+        let mut ada = Visitor::new(server);
+        ada.shows("/archive", "<h2>2026</h2>");
+        ada.shows("/posts/hello", "There is no comment yet.");
+        let refused = ada.post("/posts/hello", "name=&words=x");
+        assert_eq!(refused, "/posts/hello");
+        ada.shows(
+            "/posts/hello",
+            "<textarea name=\"words\" required maxlength=\"5000\">x<",
+        );
+        assert_eq!(ada.refused("/posts/none", "name=Ada&words=x"), 404);
+        let posted = ada.post("/posts/hello", "name=Ada&words=Well+said");
+        assert_eq!(posted, "/posts/hello#comments");
+        ada.shows("/posts/hello", "There is no comment yet.");
+        sql("update comment set is_shown = true");
+        until(server, "/posts/hello", "<strong>Ada</strong>", true);
+        let sent = ada.post("/contact", "email=a%40b.example&words=x");
+        assert_eq!(sent, "/contact/thanks");
+        ada.shows("/contact/thanks", "Your message has arrived.");
+        assert_eq!(ada.post("/contact", "email=nowhere&words=x"), "/contact");
     });
 }
 

@@ -10,9 +10,18 @@ use pulldown_cmark::{CowStr, Event, Parser, Tag, TagEnd};
 
 use super::{given, markdown::options, unfit};
 
-/// Gives each heading an `id`, as GitHub does, and lets links to other files lead to their pages.
-/// `place` is the file's path without its ending.
-pub(super) fn prepare(events: &mut [Event<'_>], place: &str) {
+/// Where a document is among those of the site.
+#[derive(Clone, Copy)]
+pub(super) struct DocumentPlace<'p> {
+    /// The path of its file without the ending.
+    pub(super) path: &'p str,
+    /// True if the folders of the files are parts of their addresses.
+    pub(super) has_folders: bool,
+}
+
+/// Gives each heading an `id`, as GitHub does, and each footnote one that no heading has, and lets
+/// links to other files lead to their pages.
+pub(super) fn prepare(events: &mut [Event<'_>], place: DocumentPlace<'_>) {
     let mut names = HeadingIds::default();
     for at in 0..events.len() {
         let is_heading = matches!(events[at], Event::Start(Tag::Heading { .. }));
@@ -26,6 +35,9 @@ pub(super) fn prepare(events: &mut [Event<'_>], place: &str) {
                     *dest_url = page.into();
                 }
             }
+            Event::Start(Tag::FootnoteDefinition(name)) | Event::FootnoteReference(name) => {
+                *name = format!("footnote-{name}").into();
+            }
             _ => {}
         }
     }
@@ -38,7 +50,7 @@ pub(super) fn headings(value: &Value) -> Result<Value, Error> {
     };
     let text = value.as_str().filter(|_| value.kind() == ValueKind::String);
     let text = text.ok_or_else(|| unfit("headings", value, "a text"))?;
-    let events: Vec<Event<'_>> = Parser::new_ext(text, options(text)).collect();
+    let events: Vec<Event<'_>> = Parser::new_ext(text, options(text, true)).collect();
     let mut names = HeadingIds::default();
     let found = events.iter().enumerate().filter_map(|(at, event)| {
         let Event::Start(Tag::Heading { level, .. }) = event else {
@@ -100,14 +112,18 @@ impl HeadingIds {
 
 /// The address of the page of a file that a link names from the file at `place`; none where the
 /// link is not to such a file, or leads out of the folder that the places are in.
-fn page_of(link: &str, place: &str) -> Option<String> {
+fn page_of(link: &str, place: DocumentPlace<'_>) -> Option<String> {
     let end = link.find(['?', '#']).unwrap_or(link.len());
     let (path, rest) = link.split_at(end);
     if path.starts_with('/') || path.contains(':') {
         return None;
     }
     let page = path.strip_suffix(".md")?;
-    let mut depth = place.matches('/').count();
+    if !place.has_folders {
+        let name = page.rsplit('/').next().filter(|name| !name.is_empty())?;
+        return Some(format!("{name}{rest}"));
+    }
+    let mut depth = place.path.matches('/').count();
     for part in page.split('/') {
         depth = match part {
             ".." => depth.checked_sub(1)?,
@@ -164,7 +180,31 @@ mod tests {
             (".md", "c", None),
             ("a/.md", "c", None),
         ] {
-            assert_eq!(page_of(link, place).as_deref(), page, "{link} in {place}");
+            let place = DocumentPlace {
+                path: place,
+                has_folders: true,
+            };
+            let found = page_of(link, place);
+            assert_eq!(found.as_deref(), page, "{link} in {}", place.path);
+        }
+    }
+
+    #[test]
+    fn without_folders_in_addresses_the_name_of_a_file_counts() {
+        let place = DocumentPlace {
+            path: "tea",
+            has_folders: false,
+        };
+        for (link, page) in [
+            ("hello.md", Some("hello")),
+            ("../hello.md#a", Some("hello#a")),
+            ("../../2025/hello.md?b", Some("hello?b")),
+            ("../.md", None),
+            ("/a.md", None),
+            ("https://x.example/a.md", None),
+            ("../a.png", None),
+        ] {
+            assert_eq!(page_of(link, place).as_deref(), page, "{link}");
         }
     }
 

@@ -1,4 +1,5 @@
-//! `markdown`: CommonMark with tables and deletions, for texts of visitors.
+//! `markdown`: CommonMark with tables, deletions and tasks, for texts of visitors; with footnotes
+//! for documents of the site.
 //!
 //! HTML in the text is shown as it was written and is not part of the page, unless the template
 //! allows it. A link or an image whose address could run a program is left as its text.
@@ -9,10 +10,14 @@ use minijinja::{
 };
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd, html};
 
-use super::{document, given, unfit, unfit_argument};
+use super::{
+    document::{self, DocumentPlace},
+    given, unfit, unfit_argument,
+};
 
 /// The HTML of a text. With `html = true` HTML in the text stays as it is; with `document = PATH`
-/// the text is a document of the site's. In a page of another type it is escaped as any other text.
+/// the text is a document of the site's, and with `folders = false` the addresses of all of these
+/// are the names of their files. In a page of another type it is escaped as any other text.
 pub(super) fn markdown(state: &State, value: &Value, options: &Kwargs) -> Result<Value, Error> {
     let is_html_allowed: Option<bool> = options.get("html")?;
     let place: Option<Value> = options.get("document")?;
@@ -21,12 +26,25 @@ pub(super) fn markdown(state: &State, value: &Value, options: &Kwargs) -> Result
         text.ok_or_else(|| unfit_argument("markdown", "no path is given", "`document = \"path\"`"))
     });
     let place = place.transpose()?;
+    let has_folders: Option<bool> = options.get("folders")?;
+    if has_folders.is_some() && place.is_none() {
+        let takes = "`document = \"path\"` beside it";
+        return Err(unfit_argument(
+            "markdown",
+            "`folders` without a document",
+            takes,
+        ));
+    }
     options.assert_all_used()?;
     let Some(value) = given("markdown", value)? else {
         return Ok(Value::from(""));
     };
     let text = value.as_str().filter(|_| value.kind() == ValueKind::String);
     let text = text.ok_or_else(|| unfit("markdown", value, "a text"))?;
+    let place = place.map(|path| DocumentPlace {
+        path,
+        has_folders: has_folders != Some(false),
+    });
     let html = render(text, is_html_allowed == Some(true), place);
     Ok(match state.auto_escape() {
         AutoEscape::Html => Value::from_safe_string(html),
@@ -38,17 +56,20 @@ pub(super) fn markdown(state: &State, value: &Value, options: &Kwargs) -> Result
 /// short text could have very many.
 const CELLS: usize = 1 << 16;
 
-pub(super) fn options(text: &str) -> Options {
+/// What is understood besides CommonMark. Footnotes have names that links lead to, so a text of a
+/// visitor has none.
+pub(super) fn options(text: &str, is_document: bool) -> Options {
     let columns = text.lines().map(|line| line.matches('|').count() + 1);
     let cells = columns.max().unwrap_or(0) * text.lines().count();
-    match cells > CELLS {
-        true => Options::ENABLE_STRIKETHROUGH,
-        false => Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH,
-    }
+    let mut options = Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
+    options.set(Options::ENABLE_TABLES, cells <= CELLS);
+    options.set(Options::ENABLE_FOOTNOTES, is_document);
+    options
 }
 
-fn render(text: &str, is_html_allowed: bool, place: Option<&str>) -> String {
-    let mut events: Vec<Event<'_>> = Parser::new_ext(text, options(text)).collect();
+fn render(text: &str, is_html_allowed: bool, place: Option<DocumentPlace<'_>>) -> String {
+    let options = options(text, place.is_some());
+    let mut events: Vec<Event<'_>> = Parser::new_ext(text, options).collect();
     if let Some(place) = place {
         document::prepare(&mut events, place);
     }
@@ -98,6 +119,13 @@ pub(super) fn is_harmless(address: &str) -> bool {
 mod tests {
     use super::*;
 
+    fn place(path: &str) -> Option<DocumentPlace<'_>> {
+        Some(DocumentPlace {
+            path,
+            has_folders: true,
+        })
+    }
+
     #[test]
     fn the_cells_of_a_short_text_have_a_limit() {
         let table = format!(
@@ -128,7 +156,7 @@ mod tests {
             "[a][b]\n\n[b]: javascript:alert(1)",
             "[![x](data:image/svg+xml,<svg>)](vbscript:x)",
         ] {
-            let html = render(text, false, Some("a/b")).to_lowercase();
+            let html = render(text, false, place("a/b")).to_lowercase();
             let tags: String = html
                 .split('<')
                 .skip(1)
@@ -158,6 +186,16 @@ mod tests {
                 false,
                 "<table><thead><tr><th>a</th></tr></thead><tbody>\n<tr><td>1</td></tr>\n</tbody></table>\n",
             ),
+            (
+                "- [ ] a\n- [x] b",
+                false,
+                "<ul>\n<li><input disabled=\"\" type=\"checkbox\"/>\na</li>\n<li><input disabled=\"\" type=\"checkbox\" checked=\"\"/>\nb</li>\n</ul>\n",
+            ),
+            (
+                "a[^1]\n\n[^1]: b c",
+                false,
+                "<p>a[^1]</p>\n<p>[^1]: b c</p>\n",
+            ),
             ("a <b>c</b>", true, "<p>a <b>c</b></p>\n"),
             ("a <b>c</b>", false, "<p>a &lt;b&gt;c&lt;/b&gt;</p>\n"),
             ("<b>c</b>", false, "<p>&lt;b&gt;c&lt;/b&gt;</p>\n"),
@@ -170,10 +208,25 @@ mod tests {
     #[test]
     fn hostile_texts_end() {
         for piece in [
-            "[", "![", "> ", "*a_ ", "`a", "<a ", "[a](", "|a", "- ", "&", "\\", "[a]: b\n",
+            "[",
+            "![",
+            "> ",
+            "*a_ ",
+            "`a",
+            "<a ",
+            "[a](",
+            "|a",
+            "- ",
+            "&",
+            "\\",
+            "[a]: b\n",
             "# a\n",
+            "[^a]",
+            "[^a]: b\n\n",
+            "- [ ] ",
+            "[^a]: [^b] ",
         ] {
-            let html = render(&piece.repeat(200_000 / piece.len()), false, Some("a"));
+            let html = render(&piece.repeat(200_000 / piece.len()), false, place("a"));
             assert!(html.len() < 40_000_000, "{piece} gave {}", html.len());
         }
     }

@@ -183,7 +183,7 @@ fn name(pattern: &str, name: &str) -> Result<String, String> {
     if name.is_empty() || !name.chars().all(good) {
         return Err(format!(
             "`:{name}` in `{pattern}` is no placeholder: it fills a whole part of the path, and its name has letters, digits \
-             and underscores"
+             and underscores; before an ending stands `*`, as in `/:year/*.html`"
         ));
     }
     Ok(name.to_owned())

@@ -2,12 +2,13 @@
 -- keeps its former row, and the log says why.
 
 create table posts (
-  slug text primary key,
+  slug text primary key constraint "the slug is a part of an address, without a /" check (slug <> '' and slug not like '%/%'),
   title text,
   date date,
   summary text,
   tags jsonb constraint "the tags are a list, such as [walks, winter], without a /" check (jsonb_typeof(tags) = 'array' and tags::text not like '%/%'),
   draft boolean,
+  preview text unique constraint "the preview is a word of eight letters or more, without a /" check (length(preview) >= 8 and preview not like '%/%'),
   body text,
   _file text not null
 );
@@ -15,9 +16,15 @@ create table posts (
 create index posts_by_file on posts (_file);
 create index posts_by_date on posts (date, slug);
 
+-- What is shown: the only place that says which posts are. A date to come is one of UTC. As the view asks the clock, each query
+-- of it says how old its result may be (`-- max-age:`); a change of a file ends it at once all the same.
+create view published as
+select * from posts where draft is not true and (date is null or date <= current_date);
+
 create table pages (
-  slug text primary key,
+  slug text primary key constraint "the slug is a part of an address, without a /" check (slug <> '' and slug not like '%/%'),
   title text,
+  menu integer,
   body text,
   _file text not null
 );

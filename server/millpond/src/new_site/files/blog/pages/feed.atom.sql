@@ -1,2 +1,3 @@
 -- name: posts :many
-select slug, title, date, summary, body from posts where draft is not true and date is not null order by date desc, slug limit 20;
+-- max-age: 60s
+select slug, title, date, summary, body from published where date is not null order by date desc, slug limit 20;

@@ -1,5 +1,6 @@
 -- name: posts :many
-select slug from posts where draft is not true order by date desc nulls last, slug limit 49000;
+-- max-age: 60s
+select slug from published order by date desc nulls last, slug limit 49000;
 
 -- name: pages :many
 select slug from pages order by slug;

@@ -1,3 +1,4 @@
 -- name: tags :many
-select tag.name, count(*) as posts from posts, jsonb_array_elements_text(posts.tags) as tag(name)
-where posts.draft is not true group by tag.name order by lower(tag.name), tag.name;
+-- max-age: 60s
+select tag.name, count(*) as posts from published, jsonb_array_elements_text(published.tags) as tag(name)
+group by tag.name order by lower(tag.name), tag.name;

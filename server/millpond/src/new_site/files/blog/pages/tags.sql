@@ -1,3 +1,4 @@
 -- name: tags :many
-select tag.value as name, count(*) as posts from posts, json_each(posts.tags) as tag
-where posts.draft is not true group by tag.value order by lower(tag.value), tag.value;
+-- max-age: 60s
+select tag.value as name, count(*) as posts from published, json_each(published.tags) as tag
+group by tag.value order by lower(tag.value), tag.value;

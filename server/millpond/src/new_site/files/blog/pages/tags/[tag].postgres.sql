@@ -1,7 +1,9 @@
 -- name: tag :one
-select distinct tag.name from posts, jsonb_array_elements_text(posts.tags) as tag(name) where tag.name = :tag and posts.draft is not true;
+-- max-age: 60s
+select distinct tag.name from published, jsonb_array_elements_text(published.tags) as tag(name) where tag.name = :tag;
 
 -- name: posts :many
-select slug, title, date, summary from posts
-where draft is not true and posts.tags ? :tag
+-- max-age: 60s
+select slug, title, date, summary, substr(body, 1, 2000) as start from published
+where tags ? :tag
 order by date desc nulls last, slug limit 500;

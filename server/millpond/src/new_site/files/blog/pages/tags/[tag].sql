@@ -1,7 +1,9 @@
 -- name: tag :one
-select distinct tag.value as name from posts, json_each(posts.tags) as tag where tag.value = :tag and posts.draft is not true;
+-- max-age: 60s
+select distinct tag.value as name from published, json_each(published.tags) as tag where tag.value = :tag;
 
 -- name: posts :many
-select slug, title, date, summary from posts
-where draft is not true and exists (select 1 from json_each(posts.tags) as tag where tag.value = :tag)
+-- max-age: 60s
+select slug, title, date, summary, substr(body, 1, 2000) as start from published
+where exists (select 1 from json_each(published.tags) as tag where tag.value = :tag)
 order by date desc nulls last, slug limit 500;
