@@ -21,6 +21,7 @@ mod fortio;
 mod frozen;
 mod hit_ratio;
 mod hostile;
+mod import;
 mod joins;
 mod lateness;
 mod libcachesim;
@@ -62,6 +63,11 @@ usage: lab-bench COMMAND
   traces               brings the three traces to target/traces by mvn; --jar FILE takes them from a jar that is there
   hit-ratio            the store's hit ratios on the traces beside libcachesim's
       --python FILE      the interpreter that has libcachesim (default python3)
+      --json FILE
+  import               a large CSV file as a table of a site, beside .import of the sqlite3 shell
+      --mib N            size of the file (default 1024)
+      --runs N           of each (default 6)
+      --millpond FILE    (default target/release/millpond)
       --json FILE
   overhead             bytes of memory for an entry beside its key and value, counted by the allocator
       --entries N        entries to store (default 100000)
@@ -159,6 +165,7 @@ fn main() -> ExitCode {
         Some("sendfile") => sendfile::run(arguments),
         Some("traces") => traces::run(arguments),
         Some("hit-ratio") => hit_ratio::run(arguments),
+        Some("import") => import::run(arguments),
         Some("overhead") => overhead::run(arguments),
         Some("misses") => misses::run(arguments),
         Some("planted") => planted::run(arguments),

@@ -46,7 +46,7 @@ pub struct TableColumn {
 impl TableColumn {
     /// True if a row may get another value: also a key, where keys are equal that differ, such as
     /// `a` and `A` without case.
-    fn may_change(&self) -> bool {
+    pub(crate) fn may_change(&self) -> bool {
         let has_one_form = matches!(
             self.kind,
             TableColumnKind::Integer | TableColumnKind::Boolean
@@ -163,92 +163,6 @@ impl FileChange {
         }
         FileDecision::Apply(self.version.max(applied.version + 1))
     }
-}
-
-impl FileContent {
-    /// The statements that bring the table to what the staging table has. Rows belong together if
-    /// their keys are equal by the rules of the table; `exact` makes of a column what shows each
-    /// difference, such as that of upper and lower case.
-    pub(crate) fn statements(
-        &self,
-        table: &str,
-        stage: &str,
-        file: &str,
-        exact: fn(&TableColumn, &str) -> String,
-    ) -> Statements {
-        let table = quoted(table);
-        let owner = format!("t.{} = {file}", quoted(FILE_COLUMN));
-        let keys = self.columns.iter().filter(|column| column.is_key);
-        let changeable: Vec<_> = self
-            .columns
-            .iter()
-            .filter(|column| column.may_change())
-            .collect();
-        let same: Vec<String> = keys
-            .map(|column| {
-                let name = quoted(&column.name);
-                format!("t.{name} = s.{name}")
-            })
-            .collect();
-        let same = same.join(" and ");
-        let set: Vec<String> = changeable
-            .iter()
-            .map(|column| {
-                let name = quoted(&column.name);
-                format!("{name} = s.{name}")
-            })
-            .collect();
-        let differs: Vec<String> = changeable
-            .iter()
-            .map(|column| {
-                let name = quoted(&column.name);
-                let (old, new) = (format!("t.{name}"), format!("s.{name}"));
-                format!(
-                    "{} is distinct from {}",
-                    exact(column, &old),
-                    exact(column, &new)
-                )
-            })
-            .collect();
-        let names: Vec<String> = self
-            .columns
-            .iter()
-            .map(|column| quoted(&column.name))
-            .collect();
-        let names = names.join(", ");
-        let own = quoted(FILE_COLUMN);
-        Statements {
-            delete: format!(
-                "delete from {table} as t where {owner} \
-                 and not exists (select 1 from {stage} as s where {same})"
-            ),
-            update: (!set.is_empty()).then(|| {
-                format!(
-                    "update {table} as t set {} from {stage} as s where {same} and {owner} and ({})",
-                    set.join(", "),
-                    differs.join(" or ")
-                )
-            }),
-            insert: format!(
-                "insert into {table} ({names}, {own}) select {names}, {file} from {stage} as s \
-                 where not exists (select 1 from {table} as t where {same} and {owner})"
-            ),
-        }
-    }
-
-    /// The place of [`KEY_COLUMN`] among the columns.
-    pub(crate) fn content_key(&self) -> Option<usize> {
-        self.columns
-            .iter()
-            .position(|column| column.name == KEY_COLUMN)
-    }
-}
-
-pub(crate) struct Statements {
-    pub(crate) delete: String,
-    /// None if no column of a row may change.
-    pub(crate) update: Option<String>,
-    pub(crate) insert: String,
 }
 
 /// A name as SQL has it.

@@ -204,7 +204,7 @@ impl Database {
         }
     }
 
-    /// The files of rows that were [applied](Self::apply_file).
+    /// The files of rows that were [applied](Self::apply_files).
     ///
     /// # Errors
     /// [`Error::Unavailable`] if the database does not respond.
@@ -215,21 +215,23 @@ impl Database {
         }
     }
 
-    /// Makes the rows of a file those of its table, in one transaction that changes only rows that
-    /// differ. Blocks until it is over; on SQLite other writes wait meanwhile.
+    /// Makes the rows of files those of their tables, all in one transaction that changes only rows
+    /// that differ; gives what became of each. Blocks until it is over; on SQLite other writes wait
+    /// meanwhile.
     ///
     /// # Errors
-    /// Those of a write, and those of the source of the rows. Nothing is changed then.
-    pub fn apply_file(&self, mut change: FileChange) -> Result<FileOutcome, Error> {
+    /// Those of a write, and those of the sources of the rows. Nothing is changed then, of none of
+    /// the files; only of a single one the error says which row is to blame.
+    pub fn apply_files(&self, mut changes: Vec<FileChange>) -> Result<Vec<FileOutcome>, Error> {
         match &self.engine {
             Engine::Sqlite(sqlite) => {
-                sqlite.on_writer(move |writer| writer.apply_file(&mut change))
+                sqlite.on_writer(move |writer| writer.apply_files(&mut changes))
             }
             Engine::Postgres(postgres) => {
-                let outcome = postgres
-                    .with_file_session(|session| postgres::file_rows::apply(session, &mut change));
+                let outcomes = postgres
+                    .with_file_session(|session| postgres::file_rows::apply(session, &mut changes));
                 postgres.wake_feed();
-                outcome
+                outcomes
             }
         }
     }

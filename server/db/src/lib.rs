@@ -27,6 +27,7 @@ mod data_file;
 mod database;
 mod error;
 mod feed;
+mod file_set;
 mod foreign_key;
 mod migration;
 mod named_constraints;

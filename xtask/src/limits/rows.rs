@@ -105,7 +105,7 @@ const fn option(name: &'static str, unit: Unit) -> Place {
 
 use Unit::{Bytes, Count, Time};
 
-pub(super) const ROWS: [Row; 73] = [
+pub(super) const ROWS: [Row; 74] = [
     Row {
         what: "request target, head, fields, body",
         amount: "{}, {}, {}, {}",
@@ -485,6 +485,16 @@ pub(super) const ROWS: [Row; 73] = [
             Count,
         )],
         past: "what is deeper is not read, and its rows stay; the log and `check` say so",
+    },
+    Row {
+        what: "files of data that share a transaction; their rows; bytes of their values",
+        amount: "{}; {}; {}",
+        places: &[
+            constant("server/site/src/data/batch", "MAX_FILES", Count),
+            constant("server/site/src/data/batch", "MAX_ROWS", Count),
+            constant("server/site/src/data/batch", "MAX_BYTES", Bytes),
+        ],
+        past: "another transaction; a larger file has its own, and is read twice",
     },
     Row {
         what: "files of data that are being written at a time",

@@ -1,19 +1,22 @@
 //! Applies files of rows to PostgreSQL, in a session of its own: nodes notice the change through
 //! the feed, as that of any other program.
 
+use std::collections::HashMap;
+
 use super::options::PostgresOptions;
 use super::refused_row::refused_row;
 use super::session::{PostgresSession, TextRow};
 use crate::data_file::{
-    AppliedFile, FILE_COLUMN, FileChange, FileContent, FileDecision, FileOutcome, FileState,
-    KEY_COLUMN, RowCounts, TableColumn, TableColumnKind, literal, quoted,
+    AppliedFile, FILE_COLUMN, FileChange, FileDecision, FileOutcome, KEY_COLUMN, RowCounts,
+    TableColumn, TableColumnKind, literal, quoted,
 };
+use crate::file_set::{EmptyFiles, FileSet, RowsOfFiles, sort};
 use crate::{ConstraintKind, Error, Value};
 
 const TABLE: &str = "create table _millpond_data (\"file\" text primary key, \"table\" text not null, \
     hash text not null, version bigint not null, applied_at timestamptz not null default now())";
 
-/// Nodes apply one file at a time: "data" in ASCII.
+/// One node at a time applies files: "data" in ASCII.
 const LOCK: i64 = 0x6461_7461;
 
 /// Where the rows of a file are gathered before they are compared.
@@ -103,21 +106,22 @@ pub(crate) fn open(options: &PostgresOptions) -> Result<PostgresSession, Error> 
     Ok(session)
 }
 
-/// Applies one file in a transaction.
+/// Applies files in one transaction.
 pub(crate) fn apply(
     session: &mut PostgresSession,
-    change: &mut FileChange,
-) -> Result<FileOutcome, Error> {
+    changes: &mut [FileChange],
+) -> Result<Vec<FileOutcome>, Error> {
     session.run("begin isolation level read committed read write")?;
-    let outcome = in_transaction(session, change);
-    match &outcome {
+    let outcomes = in_transaction(session, changes);
+    match &outcomes {
         Ok(_) => session.run("commit")?,
         // Without a connection there is nothing to roll back.
         Err(_) => drop(session.run("rollback")),
     }
-    outcome.map_err(|error| match &mut change.state {
-        FileState::Rows(content) if is_refusal(&error) => {
-            let found = refused_row(session, &change.table, &change.file, content);
+    outcomes.map_err(|error| match changes {
+        [change] if is_refusal(&error) => {
+            let set = FileSet::of(change);
+            let found = set.and_then(|mut set| refused_row(session, &mut set));
             found.unwrap_or(error)
         }
         _ => error,
@@ -139,135 +143,176 @@ const fn is_refusal(error: &Error) -> bool {
 
 fn in_transaction(
     session: &mut PostgresSession,
-    change: &mut FileChange,
-) -> Result<FileOutcome, Error> {
+    changes: &mut [FileChange],
+) -> Result<Vec<FileOutcome>, Error> {
     session.run(&format!("select pg_catalog.pg_advisory_xact_lock({LOCK})"))?;
     if !is_recorded(session)? {
         session.run(TABLE)?;
     }
-    let known = session.query(
-        "select \"file\", \"table\", hash, version::text from _millpond_data where \"file\" = $1",
-        &[&change.file],
-    )?;
-    let known = known.into_iter().next().map(record);
-    let version = match change.decision(known.as_ref(), false) {
-        FileDecision::Same => {
-            raise(session, change, known.as_ref())?;
-            return Ok(FileOutcome::Same);
+    let known = known(session, changes)?;
+    let decide = |change: &FileChange| change.decision(known.get(&change.file), false);
+    let decisions: Vec<FileDecision> = changes.iter().map(decide).collect();
+    let mut counts = vec![RowCounts::default(); changes.len()];
+    let (empty, sets) = sort(changes, &decisions);
+    for files in empty {
+        for ((place, _), deleted) in files.files.iter().zip(delete_rows(session, &files)?) {
+            counts[*place].deleted = deleted;
         }
-        FileDecision::Older => return Ok(FileOutcome::Older),
-        FileDecision::Apply(version) => version,
+    }
+    for mut set in sets {
+        for (file, replaced) in replace_rows(session, &mut set)?.into_iter().enumerate() {
+            counts[set.files[file].place] = replaced;
+        }
+    }
+    note(session, changes, &decisions, &known)?;
+    let outcome = |(decision, counts): (FileDecision, RowCounts)| match decision {
+        FileDecision::Same => FileOutcome::Same,
+        FileDecision::Older => FileOutcome::Older,
+        FileDecision::Apply(_) => FileOutcome::Applied(counts),
     };
-    let counts = match &mut change.state {
-        FileState::Gone | FileState::Known => RowCounts {
-            deleted: delete_all(session, &change.table, &change.file)?,
-            ..RowCounts::default()
-        },
-        // A file without rows may have no columns.
-        FileState::Rows(content) if content.columns.is_empty() => RowCounts {
-            deleted: delete_all(session, &change.table, &change.file)?,
-            ..RowCounts::default()
-        },
-        FileState::Rows(content) => replace_rows(session, &change.table, &change.file, content)?,
-    };
-    // What is removed is remembered, or a node that still has the file would bring it back.
-    session.query(
-        "insert into _millpond_data (\"file\", \"table\", hash, version) \
-         values ($1, $2, $3, $4::text::bigint) on conflict (\"file\") do update \
-         set \"table\" = excluded.\"table\", hash = excluded.hash, version = excluded.version, \
-         applied_at = now()",
-        &[
-            &change.file,
-            &change.table,
-            &change.hash,
-            &version.to_string(),
-        ],
-    )?;
-    Ok(FileOutcome::Applied(counts))
+    Ok(decisions.into_iter().zip(counts).map(outcome).collect())
 }
 
-/// The content is the same, and this node's file is younger: the record becomes as young, so that
-/// a node with an older content stays behind.
-fn raise(
+/// What is remembered of these files, by their names.
+fn known(
     session: &mut PostgresSession,
-    change: &FileChange,
-    known: Option<&AppliedFile>,
+    changes: &[FileChange],
+) -> Result<HashMap<String, AppliedFile>, Error> {
+    let names: Vec<&str> = changes.iter().map(|change| &*change.file).collect();
+    let names = serde_json::Value::from(names).to_string();
+    let rows = session.query(
+        "select \"file\", \"table\", hash, version::text from _millpond_data where \"file\" in \
+         (select pg_catalog.json_array_elements_text($1::json))",
+        &[&names],
+    )?;
+    let rows = rows.into_iter().map(record);
+    Ok(rows.map(|known| (known.file.clone(), known)).collect())
+}
+
+/// Remembers what was applied. What is removed is remembered too, or a node that still has the file
+/// would bring it back. Where the content is the same, and this node's file is younger, the record
+/// becomes as young, so that a node with an older content stays behind.
+fn note(
+    session: &mut PostgresSession,
+    changes: &[FileChange],
+    decisions: &[FileDecision],
+    known: &HashMap<String, AppliedFile>,
 ) -> Result<(), Error> {
-    if known.is_none_or(|known| known.version >= change.version) {
+    let mut lists: [Vec<String>; 4] = Default::default();
+    for (change, decision) in changes.iter().zip(decisions) {
+        let before = known.get(&change.file);
+        let (table, hash, version) = match (decision, before) {
+            (FileDecision::Apply(version), _) => (&change.table, &change.hash, *version),
+            (FileDecision::Same, Some(before)) if before.version < change.version => {
+                (&before.table, &before.hash, change.version)
+            }
+            (FileDecision::Same | FileDecision::Older, _) => continue,
+        };
+        let values = [&change.file, table, hash, &version.to_string()];
+        for (list, value) in lists.iter_mut().zip(values) {
+            list.push(value.clone());
+        }
+    }
+    if lists[0].is_empty() {
         return Ok(());
     }
-    session.query(
-        "update _millpond_data set version = $2::text::bigint where \"file\" = $1",
-        &[&change.file, &change.version.to_string()],
-    )?;
-    Ok(())
+    let texts = |list: &Vec<String>| list.iter().map(|text| Some(text.clone())).collect();
+    let lists: Vec<Vec<Option<String>>> = lists.iter().map(texts).collect();
+    fill(
+        session,
+        "insert into _millpond_data (\"file\", \"table\", hash, version) \
+         select * from unnest($1::text[], $2::text[], $3::text[], $4::text[]::bigint[]) \
+         on conflict (\"file\") do update set \"table\" = excluded.\"table\", \
+         hash = excluded.hash, version = excluded.version, applied_at = case \
+         when _millpond_data.hash = excluded.hash then _millpond_data.applied_at else now() end",
+        &lists,
+    )
 }
 
 fn replace_rows(
     session: &mut PostgresSession,
-    table: &str,
-    file: &str,
-    content: &mut FileContent,
-) -> Result<RowCounts, Error> {
-    let types = unbounded_types(session, table, content)?;
-    let columns = content.columns.iter().map(|column| quoted(&column.name));
-    let wide: Vec<String> = columns
-        .zip(&types)
-        .map(|(name, wide)| format!("{name}::{wide} as {name}"))
-        .collect();
-    session.run(&format!(
-        "create temporary table _millpond_stage on commit drop as select {} from {} limit 0",
-        wide.join(", "),
-        quoted(table)
-    ))?;
-    let sql = insertion(STAGE, content, &types, None);
-    gather(session, &sql, content, ROWS_AT_ONCE, u64::MAX)?;
-    refuse_cut(session, &types, content)?;
-    let keys: Vec<String> = content
-        .columns
-        .iter()
-        .filter(|column| column.is_key)
-        .map(|column| quoted(&column.name))
-        .collect();
-    let keys = keys.join(", ");
-    if content.content_key().is_some() {
-        let key = quoted(KEY_COLUMN);
-        session.run(&format!(
-            "update {STAGE} as s set {key} = s.{key} || '-' || d.n from (select ctid as place, \
-             row_number() over (partition by {key}) as n from {STAGE}) as d \
-             where d.place = s.ctid and d.n > 1"
-        ))?;
-    } else {
-        let twice = format!(
-            "select ({keys})::text from {STAGE} group by {keys} having count(*) > 1 limit 1"
-        );
-        if let Some(row) = session.query(&twice, &[])?.first() {
-            let key = row[0].as_deref().unwrap_or_default();
-            return Err(Error::usage(format!(
-                "two rows have the same {keys}: {key}"
-            )));
-        }
-    }
+    set: &mut FileSet<'_>,
+) -> Result<Vec<RowCounts>, Error> {
+    let types = unbounded_types(session, set)?;
+    create_stage(session, set, &types)?;
+    let sql = insertion(STAGE, set, &types, stage_file(set));
+    gather(session, &sql, set, ROWS_AT_ONCE, u64::MAX)?;
+    refuse_cut(session, &types, set)?;
+    number_or_refuse_equal(session, set)?;
+    let keys = stage_key(set);
     session.run(&format!(
         "create unique index on {STAGE} ({keys}); analyze {STAGE}"
     ))?;
-    let statements = content.statements(table, STAGE, &literal(file), exact);
-    Ok(RowCounts {
-        deleted: count(session, &statements.delete)?,
-        updated: statements
-            .update
-            .as_ref()
-            .map_or(Ok(0), |update| count(session, update))?,
-        inserted: count(session, &statements.insert)?,
-    })
+    let names = set.names();
+    let statements = set.statements(STAGE, exact);
+    let counts = statements.exchange(|sql| count(session, sql, &names))?;
+    session.run(&format!("drop table {STAGE}"))?;
+    Ok(counts)
+}
+
+/// The file of a row that is gathered: only where there are several.
+fn stage_file<'a>(set: &FileSet<'_>) -> RowFile<'a> {
+    match set.is_several() {
+        true => RowFile::Given,
+        false => RowFile::None,
+    }
+}
+
+/// What tells the rows apart that are gathered.
+fn stage_key(set: &FileSet<'_>) -> String {
+    let keys = set.columns.iter().filter(|column| column.is_key);
+    let keys = keys.map(|column| quoted(&column.name));
+    let own = set.is_several().then(|| quoted(FILE_COLUMN));
+    keys.chain(own).collect::<Vec<_>>().join(", ")
+}
+
+fn create_stage(
+    session: &mut PostgresSession,
+    set: &FileSet<'_>,
+    types: &[String],
+) -> Result<(), Error> {
+    let columns = set.columns.iter().map(|column| quoted(&column.name));
+    let columns = columns
+        .zip(types)
+        .map(|(name, wide)| format!("{name}::{wide} as {name}"));
+    let own = set.is_several().then(|| quoted(FILE_COLUMN));
+    let columns: Vec<String> = columns.chain(own).collect();
+    session.run(&format!(
+        "create temporary table _millpond_stage on commit drop as select {} from {} limit 0",
+        columns.join(", "),
+        quoted(set.table)
+    ))
+}
+
+/// Gives equal rows without a key of their own numbers; other rows must have different keys.
+fn number_or_refuse_equal(session: &mut PostgresSession, set: &FileSet<'_>) -> Result<(), Error> {
+    if set.content_key().is_some() {
+        let key = quoted(KEY_COLUMN);
+        return session.run(&format!(
+            "update {STAGE} as s set {key} = s.{key} || '-' || d.n from (select ctid as place, \
+             row_number() over (partition by {key}) as n from {STAGE}) as d \
+             where d.place = s.ctid and d.n > 1"
+        ));
+    }
+    let keys = stage_key(set);
+    let twice =
+        format!("select ({keys})::text from {STAGE} group by {keys} having count(*) > 1 limit 1");
+    match session.query(&twice, &[])?.first() {
+        None => Ok(()),
+        Some(row) => {
+            let key = row[0].as_deref().unwrap_or_default();
+            Err(Error::usage(format!(
+                "two rows have the same {keys}: {key}"
+            )))
+        }
+    }
 }
 
 /// The type of each column without a bound on lengths and digits, and below its domains: a cast to
 /// the type itself would cut without a word.
 pub(super) fn unbounded_types(
     session: &mut PostgresSession,
-    table: &str,
-    content: &FileContent,
+    set: &FileSet<'_>,
 ) -> Result<Vec<String>, Error> {
     let sql = "with recursive below (name, type) as ( \
             select attname, atttypid from pg_catalog.pg_attribute where attnum > 0 \
@@ -276,7 +321,7 @@ pub(super) fn unbounded_types(
             where typtype = 'd') \
         select name::text, pg_catalog.format_type(type, -1) from below \
         join pg_catalog.pg_type on oid = type where typtype <> 'd'";
-    let rows = session.query(sql, &[table])?;
+    let rows = session.query(sql, &[set.table])?;
     let column = |column: &TableColumn| {
         let row = rows
             .iter()
@@ -284,16 +329,16 @@ pub(super) fn unbounded_types(
         let found = row.and_then(|row| row[1].clone());
         found.unwrap_or_else(|| column.type_name.clone())
     };
-    Ok(content.columns.iter().map(column).collect())
+    Ok(set.columns.iter().map(column).collect())
 }
 
 /// Refuses a value that the type of its column would cut, pad or round.
 fn refuse_cut(
     session: &mut PostgresSession,
     types: &[String],
-    content: &FileContent,
+    set: &FileSet<'_>,
 ) -> Result<(), Error> {
-    for (column, wide) in content.columns.iter().zip(types) {
+    for (column, wide) in set.columns.iter().zip(types) {
         let (name, narrow) = (quoted(&column.name), &column.type_name);
         if narrow == wide {
             continue;
@@ -333,37 +378,42 @@ fn exact(column: &TableColumn, name: &str) -> String {
     }
 }
 
-/// The statement that puts rows into a table; of a file, if it is given.
+/// What a row that is put in has for the column of its file.
+#[derive(Clone, Copy)]
+pub(super) enum RowFile<'a> {
+    /// Nothing: there is no such column.
+    None,
+    /// This name.
+    One(&'a str),
+    /// The name that comes with its values.
+    Given,
+}
+
+/// The statement that puts rows into a table.
 pub(super) fn insertion(
     into: &str,
-    content: &FileContent,
+    set: &FileSet<'_>,
     types: &[String],
-    file: Option<&str>,
+    file: RowFile<'_>,
 ) -> String {
-    let columns = content.columns.iter().map(|column| quoted(&column.name));
-    let names = columns.collect::<Vec<_>>().join(", ");
-    let (own, value) = match file {
-        Some(file) => (
-            format!(", {}", quoted(FILE_COLUMN)),
-            format!(", {}", literal(file)),
-        ),
-        None => (String::new(), String::new()),
+    let width = set.columns.len();
+    let own = match file {
+        RowFile::None => None,
+        RowFile::One(name) => Some(literal(name)),
+        RowFile::Given => Some(format!("u.c{width}")),
     };
+    let lists = width + usize::from(matches!(file, RowFile::Given));
+    let names = set.columns.iter().map(|column| quoted(&column.name));
+    let names = names.chain(own.is_some().then(|| quoted(FILE_COLUMN)));
     let types = types.iter().enumerate();
-    let values: Vec<String> = types
-        .map(|(index, type_name)| format!("u.c{index}::{type_name}"))
-        .collect();
-    let lists: Vec<String> = (1..=content.columns.len())
-        .map(|number| format!("${number}::text[]"))
-        .collect();
-    let aliases: Vec<String> = (0..content.columns.len())
-        .map(|index| format!("c{index}"))
-        .collect();
+    let values = types.map(|(index, type_name)| format!("u.c{index}::{type_name}"));
+    let joined = |parts: Vec<String>| parts.join(", ");
     format!(
-        "insert into {into} ({names}{own}) select {}{value} from unnest({}) as u({})",
-        values.join(", "),
-        lists.join(", "),
-        aliases.join(", ")
+        "insert into {into} ({}) select {} from unnest({}) as u({})",
+        joined(names.collect()),
+        joined(values.chain(own).collect()),
+        joined((1..=lists).map(|list| format!("${list}::text[]")).collect()),
+        joined((0..lists).map(|list| format!("c{list}")).collect()),
     )
 }
 
@@ -371,28 +421,32 @@ pub(super) fn insertion(
 pub(super) fn gather(
     session: &mut PostgresSession,
     sql: &str,
-    content: &mut FileContent,
+    set: &mut FileSet<'_>,
     at_once: usize,
     limit: u64,
 ) -> Result<(), Error> {
-    let mut batch: Vec<Vec<Option<String>>> = vec![Vec::new(); content.columns.len()];
+    let names = usize::from(set.is_several());
+    let mut batch: Vec<Vec<Option<String>>> = vec![Vec::new(); set.columns.len() + names];
     let (mut bytes, mut rows) = (0, 0);
-    content.source.rows(&mut |row| {
-        rows += 1;
-        if rows > limit {
-            return Ok(());
-        }
-        for (list, value) in batch.iter_mut().zip(row) {
-            let text = text(value);
-            bytes += text.as_ref().map_or(0, String::len);
-            list.push(text);
-        }
-        if batch[0].len() >= at_once || bytes >= BYTES_AT_ONCE {
-            send(session, sql, &mut batch)?;
-            bytes = 0;
-        }
-        Ok(())
-    })?;
+    for file in &mut set.files {
+        let name = (names > 0).then(|| Some(file.name.to_owned()));
+        file.source.rows(&mut |row| {
+            rows += 1;
+            if rows > limit {
+                return Ok(());
+            }
+            let values = row.iter().map(text).chain(name.clone());
+            for (list, value) in batch.iter_mut().zip(values) {
+                bytes += value.as_ref().map_or(0, String::len);
+                list.push(value);
+            }
+            if batch[0].len() >= at_once || bytes >= BYTES_AT_ONCE {
+                send(session, sql, &mut batch)?;
+                bytes = 0;
+            }
+            Ok(())
+        })?;
+    }
     send(session, sql, &mut batch)
 }
 
@@ -404,13 +458,22 @@ fn send(
     if batch[0].is_empty() {
         return Ok(());
     }
-    let lists: Vec<Vec<Option<&str>>> = batch
+    fill(session, sql, batch)?;
+    batch.iter_mut().for_each(Vec::clear);
+    Ok(())
+}
+
+/// Runs a statement whose parameters are lists of texts.
+fn fill(
+    session: &mut PostgresSession,
+    sql: &str,
+    lists: &[Vec<Option<String>>],
+) -> Result<(), Error> {
+    let lists: Vec<Vec<Option<&str>>> = lists
         .iter()
         .map(|list| list.iter().map(Option::as_deref).collect())
         .collect();
-    session.fill(sql, &lists)?;
-    batch.iter_mut().for_each(Vec::clear);
-    Ok(())
+    session.fill(sql, &lists).map(drop)
 }
 
 /// A value as PostgreSQL reads it.
@@ -427,25 +490,30 @@ fn text(value: &Value) -> Option<String> {
     }
 }
 
-fn delete_all(session: &mut PostgresSession, table: &str, file: &str) -> Result<u64, Error> {
-    let is_its_table = columns(session, table)?
-        .iter()
-        .any(|column| column.name == FILE_COLUMN);
-    if !is_its_table {
-        return Ok(0);
+/// Removes the rows of files that have none any more, if their table is still there.
+fn delete_rows(session: &mut PostgresSession, files: &EmptyFiles<'_>) -> Result<Vec<u64>, Error> {
+    let columns = columns(session, files.table)?;
+    if !columns.iter().any(|column| column.name == FILE_COLUMN) {
+        return Ok(vec![0; files.files.len()]);
     }
-    count(
-        session,
-        &format!(
-            "delete from {} where {} = {}",
-            quoted(table),
-            quoted(FILE_COLUMN),
-            literal(file)
-        ),
-    )
+    count(session, &files.delete(), &files.names())
 }
 
-/// Runs a statement; gives the number of changed rows.
-fn count(session: &mut PostgresSession, sql: &str) -> Result<u64, Error> {
-    session.fill(sql, &[])
+/// Runs a statement that changes rows `t` of these files; gives their number for each file.
+fn count(session: &mut PostgresSession, sql: &str, names: &[&str]) -> Result<Vec<u64>, Error> {
+    if names.len() == 1 {
+        return Ok(vec![session.fill(sql, &[])?]);
+    }
+    let own = quoted(FILE_COLUMN);
+    let sql = format!(
+        "with changed as ({sql} returning t.{own}) \
+         select {own}::text, count(*)::text from changed group by {own}"
+    );
+    let mut found = RowsOfFiles::new(names);
+    for row in session.query(&sql, &[])? {
+        if let [Some(name), Some(rows)] = &*row {
+            found.add(name, rows.parse().unwrap_or(0));
+        }
+    }
+    Ok(found.counts)
 }

@@ -13,6 +13,7 @@ use rusqlite::limits::Limit;
 use super::catalog::{Catalog, SchemaKey};
 use super::clockwatch;
 use super::file::FileIdentity;
+use super::heartbeats::Heartbeats;
 use super::recorder::Recorder;
 
 /// Instructions of SQLite's virtual machine between two checks of the clock: about 10 µs.
@@ -31,14 +32,15 @@ pub(crate) struct Deadline(Arc<AtomicU64>);
 impl Deadline {
     const NEVER: u64 = 0;
 
-    fn install(connection: &mut Connection) -> rusqlite::Result<Self> {
+    fn install(connection: &mut Connection, heartbeats: &Heartbeats) -> rusqlite::Result<Self> {
         let deadline = Self::default();
         let at = Arc::clone(&deadline.0);
+        let heartbeats = heartbeats.clone();
         connection.progress_handler(
             STEPS_BETWEEN_LOOKS,
             Some(move || {
                 let at = at.load(Ordering::Relaxed);
-                at != Self::NEVER && Boottime::now().as_nanos() > at
+                heartbeats.must_interrupt() || at != Self::NEVER && Boottime::now().as_nanos() > at
             }),
         )?;
         Ok(deadline)
@@ -54,11 +56,12 @@ impl Deadline {
     }
 }
 
-/// A connection with its authorizer and its deadline.
+/// A connection with its authorizer, its deadline, and its heartbeats, which only a writer sends.
 pub(crate) struct OpenConnection {
     pub(crate) connection: Connection,
     pub(crate) recorder: Recorder,
     pub(crate) deadline: Deadline,
+    pub(crate) heartbeats: Heartbeats,
 }
 
 /// What the connection is for.
@@ -116,11 +119,13 @@ pub(crate) fn open(
         }
     }
     let recorder = Recorder::install(&mut connection)?;
-    let deadline = Deadline::install(&mut connection)?;
+    let heartbeats = Heartbeats::default();
+    let deadline = Deadline::install(&mut connection, &heartbeats)?;
     Ok(OpenConnection {
         connection,
         recorder,
         deadline,
+        heartbeats,
     })
 }
 

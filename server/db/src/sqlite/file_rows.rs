@@ -3,16 +3,15 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use base_clock::Boottime;
 use rusqlite::{Connection, OptionalExtension, Statement, params};
 
 use super::session::WriterSession;
 use super::writer::Writer;
 use crate::data_file::{
-    AppliedFile, FILE_COLUMN, FileChange, FileContent, FileDecision, FileOutcome, FileState,
-    RowCounts, Statements, TableColumn, TableColumnKind, literal, numbered_key, quoted,
+    AppliedFile, FILE_COLUMN, FileChange, FileDecision, FileOutcome, FileState, RowCounts,
+    RowSource, TableColumn, TableColumnKind, literal, numbered_key, quoted,
 };
-use crate::sqlite::database::SqliteShared;
+use crate::file_set::{EmptyFiles, FileSet, RowsOfFiles, sort};
 use crate::{Error, Value};
 
 const TABLE: &str = "create table if not exists _millpond_data (\"file\" text primary key, \
@@ -21,7 +20,7 @@ const TABLE: &str = "create table if not exists _millpond_data (\"file\" text pr
 /// Where the rows of a file are gathered before they are compared.
 const STAGE: &str = "temp._millpond_stage";
 
-/// Rows between two looks at the clock.
+/// Rows between two questions whether a heartbeat is due.
 const ROWS_AT_ONCE: u64 = 256;
 
 /// The number of different hashes that more than one row has. More are refused.
@@ -116,89 +115,99 @@ impl Writer {
         self.run_transaction(|session, _| applied(session.connection(), None))
     }
 
-    /// Applies one file in a transaction.
-    pub(crate) fn apply_file(&mut self, change: &mut FileChange) -> Result<FileOutcome, Error> {
-        self.run_transaction(|session, shared| session.apply_file(shared, change))
+    /// Applies files in one transaction.
+    pub(crate) fn apply_files(
+        &mut self,
+        changes: &mut [FileChange],
+    ) -> Result<Vec<FileOutcome>, Error> {
+        self.run_transaction(|session, _| session.apply_files(changes))
     }
 }
 
 impl WriterSession {
-    fn apply_file(
-        &mut self,
-        shared: &SqliteShared,
-        change: &mut FileChange,
-    ) -> Result<FileOutcome, Error> {
+    fn apply_files(&self, changes: &mut [FileChange]) -> Result<Vec<FileOutcome>, Error> {
         run(self.connection(), TABLE)?;
-        // Rows of one file may refer to each other.
+        // Rows of the files may refer to each other.
         run(self.connection(), "pragma defer_foreign_keys = on")?;
-        let known = applied(self.connection(), Some(&change.file))?;
-        let version = match change.decision(known.first(), true) {
-            FileDecision::Same => return Ok(FileOutcome::Same),
-            FileDecision::Older => return Ok(FileOutcome::Older),
-            FileDecision::Apply(version) => version,
-        };
-        let FileChange {
-            file,
-            table,
-            hash,
-            state,
-            ..
-        } = change;
-        let counts = match state {
-            FileState::Gone | FileState::Known => RowCounts {
-                deleted: delete_all(self.connection(), table, file)?,
-                ..RowCounts::default()
-            },
-            // A file without rows may have no columns.
-            FileState::Rows(content) if content.columns.is_empty() => RowCounts {
-                deleted: delete_all(self.connection(), table, file)?,
-                ..RowCounts::default()
-            },
-            FileState::Rows(content) => self.replace_rows(shared, table, file, content)?,
-        };
-        match state {
-            FileState::Rows(_) => record(self.connection(), file, table, hash, version)?,
-            FileState::Gone | FileState::Known => forget(self.connection(), file)?,
+        let mut decisions = Vec::with_capacity(changes.len());
+        for change in &*changes {
+            let known = applied(self.connection(), Some(&change.file))?;
+            decisions.push(change.decision(known.first(), true));
         }
-        Ok(FileOutcome::Applied(counts))
+        let mut counts = vec![RowCounts::default(); changes.len()];
+        let (empty, sets) = sort(changes, &decisions);
+        for files in empty {
+            for ((place, _), deleted) in files.files.iter().zip(self.delete_rows(&files)?) {
+                counts[*place].deleted = deleted;
+            }
+        }
+        for mut set in sets {
+            for (file, replaced) in self.replace_rows(&mut set)?.into_iter().enumerate() {
+                counts[set.files[file].place] = replaced;
+            }
+        }
+        let all = changes.iter().zip(decisions).zip(counts);
+        all.map(|((change, decision), counts)| match decision {
+            FileDecision::Same => Ok(FileOutcome::Same),
+            FileDecision::Older => Ok(FileOutcome::Older),
+            FileDecision::Apply(version) => {
+                record(self.connection(), change, version)?;
+                Ok(FileOutcome::Applied(counts))
+            }
+        })
+        .collect()
     }
 
-    /// Rows of a new file go straight in; others are gathered beside the table and compared.
-    fn replace_rows(
-        &mut self,
-        shared: &SqliteShared,
-        table: &str,
-        file: &str,
-        content: &mut FileContent,
-    ) -> Result<RowCounts, Error> {
-        let sql = format!(
-            "select 1 from {} where {} = ?1 limit 1",
-            quoted(table),
-            quoted(FILE_COLUMN)
-        );
-        let has_rows = self
-            .connection()
-            .query_row(&sql, [file], |_| Ok(()))
-            .optional()
-            .map_err(|error| fail(&error, &sql))?;
-        if has_rows.is_none() {
-            return Ok(RowCounts {
-                inserted: self.fill(shared, &quoted(table), Some(file), content)?,
-                ..RowCounts::default()
-            });
+    /// Removes the rows of files that have none any more, if their table is still there.
+    fn delete_rows(&self, files: &EmptyFiles<'_>) -> Result<Vec<u64>, Error> {
+        let connection = self.connection();
+        let columns = columns(connection, files.table)?;
+        if !columns.iter().any(|column| column.name == FILE_COLUMN) {
+            return Ok(vec![0; files.files.len()]);
         }
-        let names = name_list(content);
-        run(self.connection(), &format!("drop table if exists {STAGE}"))?;
-        let table_name = quoted(table);
-        run(
-            self.connection(),
-            &format!("create table {STAGE} as select {names} from main.{table_name} limit 0"),
-        )?;
-        let collations = key_collations(self.connection(), table)?;
-        let keys: Vec<String> = content
-            .columns
-            .iter()
-            .filter(|column| column.is_key)
+        run_counted(connection, &files.delete(), &files.names())
+    }
+
+    /// Rows of new files go straight in; others are gathered beside the table and compared.
+    fn replace_rows(&self, set: &mut FileSet<'_>) -> Result<Vec<RowCounts>, Error> {
+        let table = quoted(set.table);
+        let sql = format!(
+            "select 1 from {table} as t where {} limit 1",
+            set.is_owner()
+        );
+        let has_rows = self.connection().query_row(&sql, [], |_| Ok(()));
+        let has_rows = has_rows.optional().map_err(|error| fail(&error, &sql))?;
+        if has_rows.is_none() {
+            let inserted = self.fill(&table, true, set)?;
+            let counts = |inserted| RowCounts {
+                inserted,
+                ..RowCounts::default()
+            };
+            return Ok(inserted.into_iter().map(counts).collect());
+        }
+        self.create_stage(set)?;
+        self.fill(STAGE, set.is_several(), set)?;
+        let exact = |_: &TableColumn, name: &str| format!("{name} collate binary");
+        let statements = set.statements(STAGE, exact);
+        let (connection, names) = (self.connection(), set.names());
+        let counts = statements.exchange(|sql| run_counted(connection, sql, &names));
+        let counts = counts.map_err(|error| {
+            let is_refused = matches!(error, Error::Constraint { .. }) && !set.is_several();
+            let row = is_refused.then(|| self.refused_row(set));
+            row.flatten().unwrap_or(error)
+        })?;
+        run(self.connection(), &format!("drop table {STAGE}"))?;
+        Ok(counts)
+    }
+
+    /// Makes the table where the rows are gathered. It tells rows apart as their own table does.
+    fn create_stage(&self, set: &FileSet<'_>) -> Result<(), Error> {
+        let connection = self.connection();
+        let own = quoted(FILE_COLUMN);
+        let mut names = set.column_list();
+        let collations = key_collations(connection, set.table)?;
+        let keys = set.columns.iter().filter(|column| column.is_key);
+        let mut keys: Vec<String> = keys
             .map(|column| match collations.get(&column.name) {
                 Some(collation) => {
                     format!("{} collate {}", quoted(&column.name), quoted(collation))
@@ -206,124 +215,87 @@ impl WriterSession {
                 None => quoted(&column.name),
             })
             .collect();
+        if set.is_several() {
+            names = format!("{names}, {own}");
+            keys.push(own);
+        }
+        run(connection, &format!("drop table if exists {STAGE}"))?;
+        let table = quoted(set.table);
+        let create = format!("create table {STAGE} as select {names} from main.{table} limit 0");
+        run(connection, &create)?;
         let index = format!(
             "create unique index temp._millpond_stage_key on _millpond_stage ({})",
             keys.join(", ")
         );
-        run(self.connection(), &index)?;
-        self.fill(shared, STAGE, None, content)?;
-        let exact = |_: &TableColumn, name: &str| format!("{name} collate binary");
-        let statements = content.statements(table, STAGE, &literal(file), exact);
-        let counts = exchange(self.connection(), &statements);
-        let counts = counts.map_err(|error| {
-            let is_refused = matches!(error, Error::Constraint { .. });
-            let row = is_refused.then(|| self.refused_row(shared, table, file, content));
-            row.flatten().unwrap_or(error)
-        })?;
-        run(self.connection(), &format!("drop table {STAGE}"))?;
-        Ok(counts)
+        run(connection, &index).map(drop)
     }
 
     /// The error of the row that the table refuses: rows that are put in all at once are not told
     /// apart. They are put in one by one, in the transaction that has failed in any case.
-    fn refused_row(
-        &mut self,
-        shared: &SqliteShared,
-        table: &str,
-        file: &str,
-        content: &mut FileContent,
-    ) -> Option<Error> {
+    fn refused_row(&self, set: &mut FileSet<'_>) -> Option<Error> {
         // `on conflict rollback` has ended the transaction.
         if self.connection().is_autocommit() {
             return None;
         }
-        delete_all(self.connection(), table, file).ok()?;
-        self.fill(shared, &quoted(table), Some(file), content).err()
+        let empty = EmptyFiles {
+            table: set.table,
+            files: set.files.iter().map(|file| (0, file.name)).collect(),
+        };
+        self.delete_rows(&empty).ok()?;
+        self.fill(&quoted(set.table), true, set).err()
     }
 
-    /// Inserts the rows of a file; gives their number.
-    fn fill(
-        &mut self,
-        shared: &SqliteShared,
-        into: &str,
-        file: Option<&str>,
-        content: &mut FileContent,
-    ) -> Result<u64, Error> {
-        let marks = vec!["?"; content.columns.len()].join(", ");
-        let (own, value) = match file {
-            Some(file) => (
-                format!(", {}", quoted(FILE_COLUMN)),
-                format!(", {}", literal(file)),
-            ),
-            None => (String::new(), String::new()),
-        };
-        let key = content.content_key();
+    /// Inserts the rows of the files, with their files' names if they are `named`; gives the number
+    /// of rows of each.
+    fn fill(&self, into: &str, named: bool, set: &mut FileSet<'_>) -> Result<Vec<u64>, Error> {
+        let key = set.content_key();
+        let names = set.column_list();
+        let marks = vec!["?"; set.columns.len()].join(", ");
         let conflict = match key {
             Some(_) => " on conflict do nothing",
             None => "",
         };
-        let sql = format!(
-            "insert into {into} ({}{own}) values ({marks}{value}){conflict}",
-            name_list(content)
-        );
+        let own = quoted(FILE_COLUMN);
+        let mut counts = Vec::with_capacity(set.files.len());
+        for file in &mut set.files {
+            let sql = match named {
+                true => format!(
+                    "insert into {into} ({names}, {own}) values ({marks}, {}){conflict}",
+                    literal(file.name)
+                ),
+                false => format!("insert into {into} ({names}) values ({marks}){conflict}"),
+            };
+            counts.push(self.insert_rows(&sql, key, file.source)?);
+        }
+        Ok(counts)
+    }
+
+    /// Inserts rows by the statement; gives their number.
+    fn insert_rows(
+        &self,
+        sql: &str,
+        key: Option<usize>,
+        source: &mut dyn RowSource,
+    ) -> Result<u64, Error> {
         let mut repeated = Repeated {
             key,
             known: HashMap::new(),
         };
-        let poll = shared.options.poll;
-        let (mut rows, mut due) = (0, Boottime::now().plus(poll));
-        let Self {
-            observed,
-            vouched_tick,
-            file,
-            ..
-        } = self;
-        let mut statement = observed
-            .connection()
-            .prepare(&sql)
-            .map_err(|error| fail(&error, &sql))?;
-        content.source.rows(&mut |values| {
+        let mut rows = 0;
+        let connection = self.observed.connection();
+        let statement = connection.prepare(sql);
+        let mut statement = statement.map_err(|error| fail(&error, sql))?;
+        source.rows(&mut |values| {
             rows += 1;
-            repeated.insert(&mut statement, values, &sql)?;
-            if rows % ROWS_AT_ONCE == 0 && Boottime::now() >= due {
-                vouch(shared, file, vouched_tick)?;
-                due = Boottime::now().plus(poll);
+            repeated.insert(&mut statement, values, sql)?;
+            // To read a row may take longer than to insert it.
+            match rows % ROWS_AT_ONCE {
+                0 => self.heartbeats.send_if_due(),
+                _ => Ok(()),
             }
-            Ok(())
         })?;
         Ok(rows)
     }
-}
-
-/// Brings the table to what was gathered.
-fn exchange(connection: &Connection, statements: &Statements) -> Result<RowCounts, Error> {
-    let update = statements.update.as_ref();
-    Ok(RowCounts {
-        deleted: run(connection, &statements.delete)?,
-        updated: update.map_or(Ok(0), |update| run(connection, update))?,
-        inserted: run(connection, &statements.insert)?,
-    })
-}
-
-/// Says that nothing is missing, in the middle of a transaction of ours: as this connection holds
-/// the write lock, no other program can have committed. The event that is open passes, and another
-/// begins, which is the commit's (coherence.md, rule 17).
-fn vouch(
-    shared: &SqliteShared,
-    file: &super::file::OpenFile,
-    tick: &mut Option<u64>,
-) -> Result<(), Error> {
-    let sent = Boottime::now();
-    if !file.is_at(&shared.options.path) {
-        return Err(Error::unavailable(
-            "the database file was replaced during the transaction",
-        ));
-    }
-    if let Some(open) = *tick {
-        shared.pass(open, sent);
-        *tick = Some(shared.ticks.begin());
-    }
-    Ok(())
 }
 
 /// Rows with the same hash get numbers.
@@ -389,52 +361,26 @@ fn key_collations(connection: &Connection, table: &str) -> Result<HashMap<String
     read().map_err(|error| fail(&error, sql))
 }
 
-fn name_list(content: &FileContent) -> String {
-    let names = content.columns.iter().map(|column| quoted(&column.name));
-    names.collect::<Vec<_>>().join(", ")
-}
-
-/// Removes the rows of a file that is gone, if its table is still there.
-fn delete_all(connection: &Connection, table: &str, file: &str) -> Result<u64, Error> {
-    let is_its_table = columns(connection, table)?
-        .iter()
-        .any(|column| column.name == FILE_COLUMN);
-    if !is_its_table {
-        return Ok(0);
-    }
-    run(
-        connection,
-        &format!(
-            "delete from {} where {} = {}",
-            quoted(table),
-            quoted(FILE_COLUMN),
-            literal(file)
-        ),
-    )
-}
-
-/// Remembers a file as applied.
-fn record(
-    connection: &Connection,
-    file: &str,
-    table: &str,
-    hash: &str,
-    version: i64,
-) -> Result<(), Error> {
-    let sql = "insert or replace into _millpond_data values (?1, ?2, ?3, ?4, datetime('now'))";
-    let recorded = connection
-        .prepare_cached(sql)
-        .and_then(|mut record| record.execute(params![file, table, hash, version]));
-    recorded.map(drop).map_err(|error| fail(&error, sql))
-}
-
-/// Forgets a file that has no rows any more.
-fn forget(connection: &Connection, file: &str) -> Result<(), Error> {
-    let sql = "delete from _millpond_data where \"file\" = ?1";
-    let forgotten = connection
-        .prepare_cached(sql)
-        .and_then(|mut forget| forget.execute([file]));
-    forgotten.map(drop).map_err(|error| fail(&error, sql))
+/// Remembers what was applied; of a file that has no rows any more, nothing.
+fn record(connection: &Connection, change: &FileChange, version: i64) -> Result<(), Error> {
+    let FileChange {
+        file, table, hash, ..
+    } = change;
+    let (sql, outcome) = match change.state {
+        FileState::Rows(_) => {
+            let sql =
+                "insert or replace into _millpond_data values (?1, ?2, ?3, ?4, datetime('now'))";
+            let params = params![file, table, hash, version];
+            let record = connection.prepare_cached(sql);
+            (sql, record.and_then(|mut record| record.execute(params)))
+        }
+        FileState::Gone | FileState::Known => {
+            let sql = "delete from _millpond_data where \"file\" = ?1";
+            let forget = connection.prepare_cached(sql);
+            (sql, forget.and_then(|mut forget| forget.execute([file])))
+        }
+    };
+    outcome.map(drop).map_err(|error| fail(&error, sql))
 }
 
 /// Runs a statement that gives no rows that matter; gives the number of changed rows.
@@ -447,4 +393,24 @@ fn run(connection: &Connection, sql: &str) -> Result<u64, Error> {
         Ok(connection.changes())
     };
     run().map_err(|error: rusqlite::Error| fail(&error, sql))
+}
+
+/// Runs a statement that changes rows of these files; gives their number for each file.
+fn run_counted(connection: &Connection, sql: &str, names: &[&str]) -> Result<Vec<u64>, Error> {
+    // What a statement returns is held in memory, and one file may have any number of rows.
+    if names.len() == 1 {
+        return Ok(vec![run(connection, sql)?]);
+    }
+    let sql = format!("{sql} returning {}", quoted(FILE_COLUMN));
+    let mut found = RowsOfFiles::new(names);
+    let mut run = || {
+        let mut statement = connection.prepare(&sql)?;
+        let mut rows = statement.raw_query();
+        while let Some(row) = rows.next()? {
+            found.add(row.get_ref(0)?.as_str()?, 1);
+        }
+        Ok(())
+    };
+    run().map_err(|error: rusqlite::Error| fail(&error, &sql))?;
+    Ok(found.counts)
 }

@@ -11,6 +11,7 @@ mod documents;
 pub(crate) mod file;
 pub(crate) mod file_rows;
 pub(crate) mod foreign;
+pub(crate) mod heartbeats;
 pub(crate) mod hint;
 pub(crate) mod interest;
 pub(crate) mod log;

@@ -15,6 +15,7 @@ use super::collector::Collector;
 use super::connection::{Deadline, OpenConnection, Purpose, open, schema_version};
 use super::file::{FileIdentity, OpenFile};
 use super::foreign::ForeignCommits;
+use super::heartbeats::Heartbeats;
 use super::interest::WatchList;
 use super::preupdate::ObservedConnection;
 use super::recorder::{AuthorizerRecord, Recorder, StatementPolicy};
@@ -46,9 +47,7 @@ pub(crate) struct WriterSession {
     watch_for: Option<(Arc<Catalog>, u64)>,
     /// The tables that each statement writes according to the authorizer when it was prepared.
     writes: HashMap<Arc<str>, BTreeSet<String>>,
-    /// The tick of the event that is open while a transaction runs. It is another one after each
-    /// heartbeat in the middle of a long transaction.
-    pub(super) vouched_tick: Option<u64>,
+    pub(super) heartbeats: Heartbeats,
 }
 
 /// A guard between a commit and its delivery: if it is dropped armed, the commit was not delivered,
@@ -86,6 +85,7 @@ impl WriterSession {
                 connection,
                 recorder,
                 deadline,
+                heartbeats,
             } = open(path, Purpose::Write { create, expected }, BEGIN_PATIENCE).map_err(cannot)?;
             schema_version(&connection).map_err(cannot)?;
             let foreign = ForeignCommits::of(&connection).map_err(cannot)?;
@@ -107,7 +107,7 @@ impl WriterSession {
                 watch: Arc::default(),
                 watch_for: None,
                 writes: HashMap::new(),
-                vouched_tick: None,
+                heartbeats,
             };
             session.begin_recording(shared)?;
             return Ok(session);
@@ -134,18 +134,18 @@ impl WriterSession {
     /// `work`, a time before the commit, and the tick of the event that the commit is.
     pub(crate) fn in_transaction<T>(
         &mut self,
-        shared: &SqliteShared,
+        shared: &Arc<SqliteShared>,
         tick: u64,
         work: impl FnOnce(&mut Self, &SqliteShared) -> Result<T, Error>,
     ) -> Result<(T, Boottime, u64), Error> {
         self.check_foreign_commits(shared, tick)?;
-        self.vouched_tick = Some(tick);
         let (schema, interest) = self.refresh_watch(shared)?;
         self.collector.0.lock().begin(Arc::clone(&self.watch));
         self.suspend_triggers()?;
         let changes = self.connection().total_changes();
+        self.heartbeats.begin(shared, self.file.identity(), tick);
         let result = work(self, shared);
-        let tick = self.vouched_tick.take().unwrap_or(tick);
+        let tick = self.heartbeats.end().unwrap_or(tick);
         let result = result?;
         let version = |connection: &Connection| {
             schema_version(connection)

@@ -1,6 +1,7 @@
 //! Files of rows: a long transaction of ours.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use millpond_db::{
     Error, FileChange, FileContent, FileOutcome, FileState, RowCounts, RowSource, TableColumn,
@@ -59,18 +60,18 @@ fn heartbeats_go_on_in_a_long_transaction_of_ours_and_its_change_is_not_taken_fo
             rows: 0,
         }),
     };
-    let outcome = fixture.database.apply_file(FileChange {
+    let outcome = fixture.database.apply_files(vec![FileChange {
         file: "t.csv".to_owned(),
         table: "t".to_owned(),
         hash: "a".to_owned(),
         version: 1,
         is_news: true,
         state: FileState::Rows(content),
-    });
-    let Ok(FileOutcome::Applied(RowCounts { inserted, .. })) = outcome else {
+    }]);
+    let Ok([FileOutcome::Applied(RowCounts { inserted, .. })]) = outcome.as_deref() else {
         panic!("{outcome:?}");
     };
-    assert!(inserted > 0);
+    assert!(*inserted > 0);
     let calls = fixture.sink.calls().split_off(seen);
     let applied = calls
         .iter()
@@ -98,4 +99,26 @@ fn heartbeats_go_on_in_a_long_transaction_of_ours_and_its_change_is_not_taken_fo
         }
     }
     assert!(heartbeats >= 3, "{calls:?}");
+}
+
+#[test]
+fn heartbeats_go_on_in_a_long_statement_of_ours() {
+    let fixture = SqliteFixture::on_disk(SCHEMA);
+    let endless = "insert into t select n, n, 'endless' from (with recursive c (n) as (select 2 \
+        union all select n + 1 from c) select n from c) where n < 0";
+    let foreign = fixture.foreign();
+    foreign.busy_timeout(Duration::ZERO).unwrap();
+    std::thread::scope(|scope| {
+        let writing = scope.spawn(|| fixture.try_write(endless, vec![]));
+        while foreign.execute_batch("begin immediate; rollback").is_ok() {
+            assert!(!writing.is_finished(), "the statement has ended");
+        }
+        // Its transaction has the lock, so each heartbeat is sent in the middle of the statement.
+        for _ in 0..3 {
+            fixture.sink.settle();
+        }
+        // There is no other end of it than a file that is not the database any more.
+        std::fs::rename(fixture.path(), fixture.directory.path().join("moved.db")).unwrap();
+        assert!(writing.join().unwrap().is_err());
+    });
 }

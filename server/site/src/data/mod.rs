@@ -1,19 +1,24 @@
 //! Files as tables: `data/rates.csv` is the table `rates`, and `data/posts/` the table `posts` with
 //! the rows of each file in it.
 //!
-//! The formats are [`millpond_data`]'s, and the rows are changed by the site's own writer, one
-//! transaction a file. Here it is decided which file is which table's, when a file is looked at,
-//! and what the owner is told.
+//! The formats are [`millpond_data`]'s, and the rows are changed by the site's own writer, each
+//! file whole or not at all, many small files in one transaction. Here it is decided which file is
+//! which table's, when a file is looked at, and what the owner is told.
 //!
 //! - `sources`, `scan`: the files of the folders;
 //! - `columns`, `convert`: from their values to those of the table;
-//! - `survey`, `rows`: a file is read twice, to be checked and to be applied;
-//! - `sync`: what is applied and what is removed; `inbox`, `writers`, `thread`: when;
+//! - `survey`, `rows`: a file is read to be checked, and a large one again to be applied;
+//! - `sync`: one look at all files; `apply`, `batch`: what has changed; `gone`: what is gone;
+//! - `inbox`, `writers`, `thread`: when; `messages`: what the owner is told;
 //! - `pins`: migrations for files without a table; `trial`: do the tables take the rows?
 
+mod apply;
+mod batch;
 mod columns;
 mod convert;
+mod gone;
 mod inbox;
+mod messages;
 mod pins;
 mod rows;
 mod scan;

@@ -1,4 +1,4 @@
-//! The second reading of a file: its rows on their way to the table.
+//! The rows of a file on their way to the table: held, or read a second time.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::{
     columns::FilledColumns,
     convert,
     scan::DataFile,
-    survey::{is_unchanged, open},
+    survey::{is_as_found, is_unchanged, open},
 };
 
 /// Why the rows ended before the file.
@@ -35,16 +35,15 @@ pub(super) struct FileRows {
     pub(super) end: Arc<Mutex<Option<RowsEnd>>>,
 }
 
-impl FileRows {
-    fn changed(&self) -> Error {
-        self.ended(RowsEnd::Changed, "the file was changed while it was read")
-    }
-
-    fn ended(&self, end: RowsEnd, message: &str) -> Error {
-        *self.end.lock() = Some(end);
-        Error::Unavailable {
-            message: message.to_owned(),
-        }
+/// The rows have ended before the file, for this reason.
+fn ended(at: &Mutex<Option<RowsEnd>>, end: RowsEnd) -> Error {
+    let message = match end {
+        RowsEnd::Stopped => "the site stops",
+        RowsEnd::Changed | RowsEnd::Refused(_) => "the file was changed while it was read",
+    };
+    *at.lock() = Some(end);
+    Error::Unavailable {
+        message: message.to_owned(),
     }
 }
 
@@ -52,7 +51,7 @@ impl RowSource for FileRows {
     fn rows(&mut self, each: &mut dyn FnMut(&[Value]) -> Result<(), Error>) -> Result<(), Error> {
         *self.end.lock() = None;
         let Ok(Some(opened)) = open(&self.file) else {
-            return Err(self.changed());
+            return Err(ended(&self.end, RowsEnd::Changed));
         };
         let mut refused = None;
         let mut values = Vec::with_capacity(self.filled.columns.len());
@@ -71,12 +70,73 @@ impl RowSource for FileRows {
             return Err(error);
         }
         if self.inbox.is_stopped() {
-            return Err(self.ended(RowsEnd::Stopped, "the site stops"));
+            return Err(ended(&self.end, RowsEnd::Stopped));
         }
         match outcome {
             Ok(digest) if digest.hash == self.hash && is_unchanged(&self.file, &opened) => Ok(()),
-            Ok(_) | Err(ReadError::Data(_) | ReadError::Stopped) => Err(self.changed()),
+            Ok(_) | Err(ReadError::Data(_) | ReadError::Stopped) => {
+                Err(ended(&self.end, RowsEnd::Changed))
+            }
         }
+    }
+}
+
+/// The rows of a small file, which are held.
+pub(super) struct HeldRows {
+    pub(super) file: DataFile,
+    pub(super) held: RowsInMemory,
+    pub(super) end: Arc<Mutex<Option<RowsEnd>>>,
+}
+
+/// Rows, each with its place in its file.
+#[derive(Debug, Default)]
+pub(super) struct RowsInMemory {
+    pub(super) rows: Vec<(FilePlace, Vec<Value>)>,
+    /// About the bytes that they take.
+    pub(super) bytes: usize,
+}
+
+impl RowsInMemory {
+    pub(super) fn push(&mut self, place: FilePlace, values: &[Value]) {
+        self.bytes += values.iter().map(bytes).sum::<usize>();
+        self.rows.push((place, values.to_vec()));
+    }
+}
+
+/// About the bytes that a value takes.
+fn bytes(value: &Value) -> usize {
+    size_of::<Value>()
+        + match value {
+            Value::Text(text) => text.len(),
+            Value::Blob(blob) => blob.len(),
+            Value::Json(json) => json_bytes(json),
+            Value::Null | Value::Integer(_) | Value::Real(_) | Value::Boolean(_) => 0,
+        }
+}
+
+fn json_bytes(json: &serde_json::Value) -> usize {
+    use serde_json::Value as Json;
+    size_of::<Json>()
+        + match json {
+            Json::String(text) => text.len(),
+            Json::Array(list) => list.iter().map(json_bytes).sum(),
+            Json::Object(map) => map.iter().map(|(key, it)| key.len() + json_bytes(it)).sum(),
+            Json::Null | Json::Bool(_) | Json::Number(_) => 0,
+        }
+}
+
+impl RowSource for HeldRows {
+    fn rows(&mut self, each: &mut dyn FnMut(&[Value]) -> Result<(), Error>) -> Result<(), Error> {
+        *self.end.lock() = None;
+        // Counterexample: the file is changed, and another node of the same folder, which has the
+        // lock before this one, applies it; these rows would take the place of newer ones.
+        if !is_as_found(&self.file) {
+            return Err(ended(&self.end, RowsEnd::Changed));
+        }
+        for (place, values) in &self.held.rows {
+            each(values).inspect_err(|_| *self.end.lock() = Some(RowsEnd::Refused(*place)))?;
+        }
+        Ok(())
     }
 }
 

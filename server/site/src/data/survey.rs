@@ -1,16 +1,18 @@
-//! The first reading of a file: is it whole, and does each value fit its column?
+//! The first reading of a file: is it whole, and does each value fit its column? The rows of a
+//! small file are held.
 
 use std::{
     fs::{self, File},
     io,
-    path::Path,
 };
 
 use millpond_data::{DataError, FilePlace, ReadError, Stop, read};
 
 use super::{
+    batch::{MAX_BYTES, MAX_ROWS},
     columns::{FilledColumns, TargetTable},
     convert,
+    rows::RowsInMemory,
     scan::{DataFile, FileStamp},
 };
 use crate::Problem;
@@ -32,6 +34,8 @@ pub(super) struct SurveyedFile {
     /// The hash of its content.
     pub(super) hash: u128,
     pub(super) filled: FilledColumns,
+    /// Its rows, if it is small and each row has the same columns.
+    pub(super) rows: Option<RowsInMemory>,
 }
 
 /// A file as a problem names it, with the place in it.
@@ -71,9 +75,13 @@ pub(super) fn unreadable(file: &DataFile, error: &io::Error) -> Problem {
 
 /// True if the file at the path is still the one that was opened, and unchanged.
 pub(super) fn is_unchanged(file: &DataFile, opened: &File) -> bool {
-    let of = |metadata: io::Result<fs::Metadata>| metadata.ok().map(|it| FileStamp::of(&it));
-    let path: &Path = &file.path;
-    of(opened.metadata()) == Some(file.stamp) && of(fs::metadata(path)) == Some(file.stamp)
+    let opened = opened.metadata();
+    opened.is_ok_and(|it| FileStamp::of(&it) == file.stamp) && is_as_found(file)
+}
+
+/// True if the file at the path is still the one that was found.
+pub(super) fn is_as_found(file: &DataFile) -> bool {
+    fs::metadata(&file.path).is_ok_and(|it| FileStamp::of(&it) == file.stamp)
 }
 
 /// Reads a file whole, unless `is_stopped` says that the site stops.
@@ -91,6 +99,7 @@ pub(super) fn survey(
     let mut filled = table.filled(&file.name, &names);
     let mut fault = None;
     let mut values = Vec::new();
+    let mut held = Some(RowsInMemory::default());
     let outcome = read(file.format, &opened, file.row_path.as_deref(), &mut |row| {
         if is_stopped() {
             return Err(Stop);
@@ -98,9 +107,17 @@ pub(super) fn survey(
         if row.names.len() != names.len() {
             names = row.names.to_vec();
             filled = table.filled(&file.name, &names);
+            // Rows before this one were without these columns.
+            held.take_if(|held| !held.rows.is_empty());
         }
         match convert::row(&filled, row.values, &mut values) {
-            Ok(()) => Ok(()),
+            Ok(()) => {
+                if let Some(rows) = &mut held {
+                    rows.push(row.place, &values);
+                }
+                held.take_if(|held| held.rows.len() > MAX_ROWS || held.bytes > MAX_BYTES);
+                Ok(())
+            }
             Err(message) => {
                 fault = Some(
                     DataError::new(row.place, message)
@@ -131,6 +148,7 @@ pub(super) fn survey(
             None => Survey::Good(SurveyedFile {
                 hash: digest.hash,
                 filled,
+                rows: held,
             }),
         },
     }

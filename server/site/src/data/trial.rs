@@ -1,17 +1,16 @@
 //! Whether the tables take the rows of the files, tried on a database that a check throws away.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
-use millpond_db::{ConstraintKind, Database, Error, FileChange, FileContent, FileState};
-use parking_lot::Mutex;
+use millpond_db::{ConstraintKind, Database, Error};
 
 use super::{
     DataSources, Inbox,
+    batch::{Applier, ReadyFile, apply_all},
     columns::TargetTable,
-    rows::FileRows,
+    messages::refused,
     scan::{DataFile, scan},
     survey::{Survey, survey},
-    sync::refused,
 };
 use crate::{Problem, time_zone::SiteZone};
 
@@ -32,59 +31,81 @@ pub(crate) fn refused_rows(
     }
     // A row may have been another file's, so what is refused is tried again after others.
     loop {
+        let mut trial = RowTrial {
+            database,
+            zone,
+            tables: BTreeMap::new(),
+            inbox: Arc::default(),
+            refused: Vec::new(),
+        };
         let count = waiting.len();
-        let mut problems = Vec::new();
-        waiting.retain(|file| {
-            let problem = apply(file, database, zone);
-            let is_refused = problem.is_some();
-            problems.extend(problem);
-            is_refused
-        });
-        if waiting.is_empty() || waiting.len() == count {
-            return problems;
+        apply_all(waiting, &mut trial);
+        let refused = trial.refused;
+        if refused.is_empty() || refused.len() == count {
+            return refused.into_iter().filter_map(|(_, it)| it).collect();
         }
+        waiting = refused.into_iter().map(|(file, _)| file).collect();
     }
 }
 
-/// Applies a file; gives what is wrong with its rows.
-fn apply(file: &DataFile, database: &Database, zone: SiteZone) -> Option<Problem> {
-    let columns = database.table_columns(&file.table).ok()?;
-    if columns.is_empty() {
-        return None;
+struct RowTrial<'a> {
+    database: &'a Database,
+    zone: SiteZone,
+    /// The tables that were asked for; none for one that takes no files.
+    tables: BTreeMap<&'a str, Option<TargetTable>>,
+    inbox: Arc<Inbox>,
+    /// Files that were refused, and what is wrong with their own rows.
+    refused: Vec<(&'a DataFile, Option<Problem>)>,
+}
+
+impl<'a> RowTrial<'a> {
+    fn table(&mut self, name: &'a str) -> Option<&TargetTable> {
+        let (database, zone) = (self.database, self.zone);
+        let table = || {
+            let columns = database.table_columns(name).ok()?;
+            let name = name.to_owned();
+            let table = TargetTable {
+                name,
+                columns,
+                zone,
+            };
+            // A fault is said without a trial.
+            (!table.columns.is_empty() && table.fault().is_none()).then_some(table)
+        };
+        self.tables.entry(name).or_insert_with(table).as_ref()
     }
-    let name = file.table.clone();
-    let table = TargetTable {
-        name,
-        columns,
-        zone,
-    };
-    let surveyed = match survey(file, &table, &|| false) {
-        Survey::Good(surveyed) if table.fault().is_none() => surveyed,
-        // That is said without a trial.
-        _ => return None,
-    };
-    let end = Arc::new(Mutex::new(None));
-    let content = FileContent {
-        columns: surveyed.filled.columns.clone(),
-        source: Box::new(FileRows {
-            file: file.clone(),
-            filled: surveyed.filled,
-            hash: surveyed.hash,
-            inbox: Arc::new(Inbox::default()),
-            end: Arc::clone(&end),
-        }),
-    };
-    let change = FileChange {
-        file: file.name.clone(),
-        table: file.table.clone(),
-        hash: format!("{:032x}", surveyed.hash),
-        version: file.stamp.version(),
-        is_news: true,
-        state: FileState::Rows(content),
-    };
-    let error = database.apply_file(change).err()?;
-    let end = *end.lock();
-    is_of_the_rows(&error).then(|| refused(file, &error, end))
+}
+
+impl<'a> Applier<'a> for RowTrial<'a> {
+    fn prepare(&mut self, file: &'a DataFile) -> Option<ReadyFile<'a>> {
+        let table = self.table(&file.table)?;
+        // What is wrong with a file is said without a trial.
+        let Survey::Good(surveyed) = survey(file, table, &|| false) else {
+            return None;
+        };
+        let hash = format!("{:032x}", surveyed.hash);
+        Some(ReadyFile::surveyed(file, surveyed, hash, true, &self.inbox))
+    }
+
+    fn apply(&mut self, batch: Vec<ReadyFile<'a>>) -> bool {
+        let is_single = batch.len() == 1;
+        let ends: Vec<_> = batch
+            .iter()
+            .map(|ready| (ready.file, Arc::clone(&ready.end)))
+            .collect();
+        let changes = batch.into_iter().map(|ready| ready.change).collect();
+        let Err(error) = self.database.apply_files(changes) else {
+            return false;
+        };
+        if is_single {
+            for (file, end) in ends {
+                let end = *end.lock();
+                let problem = is_of_the_rows(&error).then(|| refused(file, &error, end));
+                self.refused.push((file, problem));
+            }
+        }
+        !is_single
+    }
 }
 
 /// True if other rows of the database have no part in the error.

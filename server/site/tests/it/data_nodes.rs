@@ -1,6 +1,12 @@
 //! Files as tables with several nodes on one PostgreSQL.
 
-use std::{fs, thread, time::Duration};
+use std::{
+    fs,
+    path::Path,
+    sync::atomic::{AtomicBool, Ordering},
+    thread,
+    time::Duration,
+};
 
 use millpond_site::SiteOptions;
 
@@ -100,4 +106,98 @@ fn nodes_that_start_together_apply_a_file_once() {
         .unwrap()
         .get(0);
     assert_eq!(count, 1);
+}
+
+/// A folder whose table has the files of a folder elsewhere.
+fn node_beside(database: &lab_pgtest::Database<'static>, folder: &Path) -> tempfile::TempDir {
+    let dir = postgres::folder(
+        database,
+        &[
+            ("migrations/0002_data_rate.postgres.sql", RATES),
+            (
+                "pages/rate.sql",
+                "-- name: rate :one?\nselect name from rate where id = 1;\n",
+            ),
+            ("pages/rate.html", "{{ rate.name if rate else 'none' }}"),
+        ],
+    );
+    let settings = dir.path().join("millpond.toml");
+    let mut text = fs::read_to_string(&settings).unwrap();
+    let folder = folder.display();
+    text.push_str(&format!(
+        "\n[[data]]\ntable = \"rate\"\nfolder = \"{folder}\"\n"
+    ));
+    fs::write(settings, text).unwrap();
+    dir
+}
+
+#[test]
+fn nodes_of_one_folder_agree() {
+    let database = postgres::database();
+    let folder = lab_testkit::fast_dir();
+    let file = folder.path().join("rate.csv");
+    fs::write(&file, "id,name\n1,first\n").unwrap();
+    let beside = || open(node_beside(&database, folder.path()));
+    let nodes = [beside(), beside(), beside()];
+    for number in 0..20 {
+        fs::write(&file, format!("id,name\n1,n{number}\n2,n{number}\n")).unwrap();
+    }
+    for node in &nodes {
+        shows(node, "n19");
+    }
+    let mut client = postgres::client(&database);
+    let mut text = |sql: &str| -> String { client.query_one(sql, &[]).unwrap().get(0) };
+    let rows = "select string_agg(id || name, ' ' order by id) from rate";
+    assert_eq!(text(rows), "1n19 2n19");
+    let applied = "select hash || version || applied_at from _millpond_data";
+    let before = text(applied);
+    // Each node looks once more, and finds nothing to do.
+    let nodes = nodes.map(|node| node.restart(&[]));
+    for node in &nodes {
+        shows(node, "n19");
+    }
+    assert_eq!(text(applied), before);
+    fs::remove_file(&file).unwrap();
+    for node in &nodes {
+        shows(node, "none");
+    }
+}
+
+#[test]
+fn nodes_whose_folders_differ_for_a_moment_never_go_back() {
+    let database = postgres::database();
+    let (one, two) = (node(&database, "000"), node(&database, "000"));
+    let (one, two) = (open(one), open(two));
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let seen = scope.spawn(|| {
+            let mut client = postgres::client(&database);
+            let mut seen = vec![String::new()];
+            while !stop.load(Ordering::Relaxed) {
+                let row = client.query_one("select max(name) from rate", &[]).unwrap();
+                let name: String = row.get(0);
+                if seen.last() != Some(&name) {
+                    seen.push(name);
+                }
+            }
+            seen
+        });
+        for number in 1..=30 {
+            let csv = format!("id,name\n1,{number:03}\n");
+            for node in [&one, &two] {
+                fs::write(node.dir.path().join("data/rate.csv"), &csv).unwrap();
+                shows(node, &format!("{number:03}"));
+            }
+        }
+        stop.store(true, Ordering::Relaxed);
+        let seen = seen.join().unwrap();
+        assert!(seen.is_sorted(), "{seen:?}");
+        assert_eq!(seen.last().map(String::as_str), Some("030"));
+    });
+    shows(&one, "030");
+    shows(&two, "030");
+}
+
+fn open(dir: tempfile::TempDir) -> TestSite {
+    TestSite::open(dir, SiteOptions::default())
 }

@@ -1,0 +1,320 @@
+//! Applies the files that have changed.
+
+use std::{
+    collections::{BTreeMap, HashMap, HashSet},
+    fs::File,
+    path::PathBuf,
+    rc::Rc,
+    sync::Arc,
+};
+
+use millpond_db::{AppliedFile, Error, FileChange, FileOutcome, RowCounts};
+use parking_lot::Mutex;
+
+use super::{
+    batch::{Applier, ReadyFile, apply_all},
+    columns::TargetTable,
+    messages::{is_passing, refused, rows, unapplied, unknown_columns},
+    rows::RowsEnd,
+    scan::{DataFile, FileStamp, FolderScan},
+    survey::{Survey, survey},
+    sync::{LookOutcome, QUIET, Retry, SLOWLY, SOON, Sync},
+};
+use crate::Problem;
+
+/// Files of one table that were applied together have a line each in the log, up to this number.
+const MAX_LINES: usize = 3;
+
+/// The files of one look that may have changed.
+struct ChangedFiles<'a, 'l> {
+    sync: &'l mut Sync,
+    /// Files that are whole.
+    closed: &'l HashSet<PathBuf>,
+    applied: HashMap<&'a str, &'a AppliedFile>,
+    /// Tables with rows of a file that may be gone: it may have been renamed.
+    owing: HashSet<&'a str>,
+    /// The tables that were asked for; none for one that is not there.
+    tables: BTreeMap<String, Option<Rc<TargetTable>>>,
+    is_first: bool,
+    outcome: &'l mut LookOutcome,
+}
+
+impl Sync {
+    /// Applies the files that have changed. A row may refer to one of another file, so what was
+    /// refused is tried again after others.
+    pub(super) fn apply_changed(
+        &mut self,
+        scan: &FolderScan,
+        applied: &[AppliedFile],
+        closed: &HashSet<PathBuf>,
+        is_first: bool,
+        outcome: &mut LookOutcome,
+    ) {
+        let is_owed = |file: &&AppliedFile| self.missing.contains_key(&file.file);
+        let owing = applied.iter().filter(is_owed).map(|file| &*file.table);
+        let mut files = ChangedFiles {
+            owing: owing.collect(),
+            applied: applied.iter().map(|file| (&*file.file, file)).collect(),
+            sync: self,
+            closed,
+            tables: BTreeMap::new(),
+            is_first,
+            outcome,
+        };
+        let mut waiting: Vec<&DataFile> = scan.files.values().collect();
+        loop {
+            let before = files.sync.changes;
+            apply_all(waiting, &mut files);
+            if files.sync.changes == before {
+                return;
+            }
+            let was_refused = |file: &&DataFile| files.sync.was_refused_before(file);
+            waiting = scan.files.values().filter(was_refused).collect();
+        }
+    }
+
+    fn table(&self, name: &str) -> Result<Option<TargetTable>, Error> {
+        let columns = self.database.table_columns(name)?;
+        Ok((!columns.is_empty()).then(|| TargetTable {
+            name: name.to_owned(),
+            columns,
+            zone: self.zone,
+        }))
+    }
+}
+
+impl<'a> Applier<'a> for ChangedFiles<'a, '_> {
+    fn prepare(&mut self, file: &'a DataFile) -> Option<ReadyFile<'a>> {
+        if self.sync.inbox.is_stopped() || !self.is_ready(file) {
+            return None;
+        }
+        let table = self.table_to_fill(file)?;
+        self.read(file, &table)
+    }
+
+    fn apply(&mut self, batch: Vec<ReadyFile<'a>>) -> bool {
+        if self.sync.inbox.is_stopped() {
+            return false;
+        }
+        let is_single = batch.len() == 1;
+        let (files, changes): (Vec<_>, Vec<_>) = batch.into_iter().map(AppliedNow::of).unzip();
+        match self.sync.database.apply_files(changes) {
+            Ok(outcomes) => self.note_applied(files, &outcomes),
+            Err(error) if !is_single && (is_changed(&files) || !is_passing(&error)) => return true,
+            Err(error) => {
+                for file in files {
+                    self.note_refused(file, &error);
+                }
+            }
+        }
+        false
+    }
+}
+
+/// What is noted of a file once it was applied.
+struct AppliedNow<'a> {
+    file: &'a DataFile,
+    signature: String,
+    note: Option<Problem>,
+    is_known: bool,
+    end: Arc<Mutex<Option<RowsEnd>>>,
+}
+
+impl<'a> AppliedNow<'a> {
+    fn of(ready: ReadyFile<'a>) -> (Self, FileChange) {
+        let is_known = ready.is_known();
+        let file = Self {
+            file: ready.file,
+            signature: ready.signature,
+            note: ready.note,
+            is_known,
+            end: ready.end,
+        };
+        (file, ready.change)
+    }
+}
+
+impl<'a> ChangedFiles<'a, '_> {
+    /// True if the file is whole, and its rows cannot be those of a file that may be gone.
+    fn is_ready(&mut self, file: &DataFile) -> bool {
+        if self.sync.differs(file) && !self.sync.is_whole(file, self.closed) {
+            // Its end is news; but for a file that was written before it was watched.
+            let is_recent = file.age().is_some_and(|age| age < 2 * QUIET);
+            match self.sync.inbox.is_open(&file.name) {
+                true => {}
+                false if is_recent => self.outcome.retry_after(SOON),
+                false => self.outcome.retry_after(SLOWLY),
+            }
+            return false;
+        }
+        let applied = self.applied.get(&*file.name);
+        let has_rows = applied.is_some_and(|applied| !applied.hash.is_empty());
+        has_rows || !self.owing.contains(&*file.table)
+    }
+
+    /// The table of a file that is to be read.
+    fn table_to_fill(&mut self, file: &DataFile) -> Option<Rc<TargetTable>> {
+        if !self.tables.contains_key(&file.table) {
+            match self.sync.table(&file.table) {
+                Ok(table) => drop(self.tables.insert(file.table.clone(), table.map(Rc::new))),
+                Err(error) => {
+                    self.outcome.retry_passing(&error);
+                    let fault = unapplied(&file.shown, &error);
+                    self.sync.remember(file, String::new(), Some(fault), None);
+                    self.sync.retry(file, Retry::EachLook);
+                    return None;
+                }
+            }
+        }
+        let table = self.tables.get(&file.table).cloned().flatten();
+        let signature = table.as_ref().map(|table| table.signature());
+        let signature = signature.unwrap_or_default();
+        let known = self.sync.known.get(&file.name);
+        let is_known =
+            known.is_some_and(|known| known.stamp == file.stamp && known.table == signature);
+        if is_known && !self.sync.is_worth_trying(file) {
+            return None;
+        }
+        let Some(table) = table else {
+            let message = format!("there is no table {} yet", file.table);
+            let note = Problem::new(&file.shown, message).hint(
+                "`millpond check --fix` writes a migration for it; it is applied at the next start",
+            );
+            self.sync.remember(file, signature, None, Some(note));
+            return None;
+        };
+        if let Some((message, hint)) = table.fault() {
+            let fault = Problem::new(&file.shown, message).hint(hint);
+            self.sync.remember(file, signature, Some(fault), None);
+            return None;
+        }
+        Some(table)
+    }
+
+    /// Reads a file whose table is there.
+    fn read(&mut self, file: &'a DataFile, table: &TargetTable) -> Option<ReadyFile<'a>> {
+        let signature = table.signature();
+        if let Some(applied) = self.applied.get(&*file.name).copied()
+            && !self.sync.known.contains_key(&file.name)
+            && let Some(hash) = content_hash(file)
+            && applied.hash == full_hash(hash, &signature)
+        {
+            // What was applied before this process began: at most it is younger now.
+            let is_younger = applied.version < file.stamp.version();
+            if is_younger && self.sync.database.is_postgres() {
+                return Some(ReadyFile::known(file, signature, applied.hash.clone()));
+            }
+            self.sync.remember(file, signature, None, None);
+            return None;
+        }
+        let inbox = Arc::clone(&self.sync.inbox);
+        let surveyed = match survey(file, table, &|| inbox.is_stopped()) {
+            Survey::Good(surveyed) => surveyed,
+            Survey::Bad(fault) => {
+                self.sync.remember(file, signature, Some(fault), None);
+                return None;
+            }
+            Survey::Unreadable(fault) => {
+                self.outcome.retry_after(SLOWLY);
+                self.sync.remember(file, signature, Some(fault), None);
+                self.sync.retry(file, Retry::EachLook);
+                return None;
+            }
+            Survey::Changed => {
+                self.outcome.retry_after(SOON);
+                return None;
+            }
+        };
+        if inbox.is_open(&file.name) {
+            return None;
+        }
+        let note = unknown_columns(file, table, &surveyed.filled.unknown);
+        let hash = full_hash(surveyed.hash, &signature);
+        let mut ready = ReadyFile::surveyed(file, surveyed, hash, !self.is_first, &inbox);
+        (ready.signature, ready.note) = (signature, note);
+        Some(ready)
+    }
+
+    /// Says what has changed, and remembers the files.
+    fn note_applied(&mut self, files: Vec<AppliedNow<'a>>, outcomes: &[FileOutcome]) {
+        let mut changed: BTreeMap<&str, Vec<(&DataFile, RowCounts)>> = BTreeMap::new();
+        for (done, outcome) in files.into_iter().zip(outcomes) {
+            let file = done.file;
+            match outcome {
+                FileOutcome::Applied(counts) => {
+                    self.sync.changes += 1;
+                    self.outcome.has_changed = true;
+                    changed.entry(&file.table).or_default().push((file, *counts));
+                }
+                FileOutcome::Older if !done.is_known => self.outcome.lines.push(format!(
+                    "{}: another node has applied a newer file, whose rows stay; to apply this one, `touch` it",
+                    file.shown.display()
+                )),
+                FileOutcome::Older | FileOutcome::Same => {}
+            }
+            self.sync.remember(file, done.signature, None, done.note);
+        }
+        for (table, files) in changed {
+            let lines = &mut self.outcome.lines;
+            if files.len() > MAX_LINES {
+                let folder = self.sync.sources.shown(table);
+                let counts = files.iter().map(|(_, counts)| *counts);
+                let counts = rows(counts.fold(RowCounts::default(), sum));
+                let count = files.len();
+                let folder = folder.display();
+                lines.push(format!("{folder}/: {count} files, table {table}, {counts}"));
+                continue;
+            }
+            for (file, counts) in files {
+                let counts = rows(counts);
+                lines.push(format!("{}: table {table}, {counts}", file.shown.display()));
+            }
+        }
+    }
+
+    /// Remembers a file whose rows were not taken, and when it is tried again.
+    fn note_refused(&mut self, done: AppliedNow<'a>, error: &Error) {
+        let file = done.file;
+        let end = done.end.lock().take();
+        if let Some(RowsEnd::Changed | RowsEnd::Stopped) = end {
+            self.outcome.retry_after(SOON);
+            return;
+        }
+        let is_passing = self.outcome.retry_passing(error);
+        let fault = refused(file, error, end);
+        self.sync
+            .remember(file, done.signature, Some(fault), done.note);
+        let retry = match is_passing {
+            true => Retry::EachLook,
+            false => Retry::After(self.sync.changes),
+        };
+        self.sync.retry(file, retry);
+    }
+}
+
+/// True if one of the files is another one by now.
+fn is_changed(files: &[AppliedNow<'_>]) -> bool {
+    let mut ends = files.iter().map(|file| *file.end.lock());
+    ends.any(|end| end == Some(RowsEnd::Changed))
+}
+
+fn sum(a: RowCounts, b: RowCounts) -> RowCounts {
+    RowCounts {
+        inserted: a.inserted + b.inserted,
+        updated: a.updated + b.updated,
+        deleted: a.deleted + b.deleted,
+    }
+}
+
+/// The hash of the content, if the file is the one that was found.
+fn content_hash(file: &DataFile) -> Option<u128> {
+    let opened = File::open(&file.path).ok()?;
+    let hash = millpond_data::hash(&opened).ok()?;
+    let stamp = FileStamp::of(&opened.metadata().ok()?);
+    (stamp == file.stamp).then_some(hash)
+}
+
+/// What is applied follows from the content and from the columns of the table.
+fn full_hash(content: u128, table: &str) -> String {
+    format!("{content:032x}-{table}")
+}

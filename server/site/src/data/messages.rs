@@ -1,0 +1,99 @@
+//! What the owner is told about files.
+
+use std::path::Path;
+
+use millpond_data::{DataError, FilePlace};
+use millpond_db::{Error, RowCounts};
+
+use super::{
+    columns::{PATH_COLUMN, TargetTable},
+    rows::RowsEnd,
+    scan::DataFile,
+    survey::problem,
+};
+use crate::Problem;
+
+/// True if trying again may help, without a change of the file.
+pub(super) fn is_passing(error: &Error) -> bool {
+    matches!(
+        error,
+        Error::Unavailable { .. }
+            | Error::Overloaded
+            | Error::Timeout { .. }
+            | Error::Locked { .. }
+            | Error::Login { .. }
+    )
+}
+
+/// A file that the database could not take.
+pub(super) fn unapplied(shown: &Path, error: &Error) -> Problem {
+    Problem::new(shown, format!("the rows stay as they were: {error}"))
+        .hint("it is tried again by itself")
+}
+
+/// A file whose rows the database refused.
+pub(super) fn refused(file: &DataFile, error: &Error, end: Option<RowsEnd>) -> Problem {
+    if is_passing(error) {
+        return unapplied(&file.shown, error);
+    }
+    let place = match end {
+        Some(RowsEnd::Refused(place)) => place,
+        _ => FilePlace::default(),
+    };
+    let message = format!("the rows stay as they were: {error}");
+    let fault = DataError::new(place, message)
+        .remedy("correct the file, or what the table demands in a new migration");
+    problem(file, &fault)
+}
+
+/// Columns of the file for which the table has none.
+pub(super) fn unknown_columns(
+    file: &DataFile,
+    table: &TargetTable,
+    unknown: &[String],
+) -> Option<Problem> {
+    // The folders may be the owner's order alone.
+    let is_left_out = |name: &&String| **name == PATH_COLUMN && file.is_nested();
+    let unknown: Vec<String> = unknown
+        .iter()
+        .filter(|name| !is_left_out(name))
+        .cloned()
+        .collect();
+    let (first, rest) = unknown.split_first()?;
+    let names = match rest {
+        [] => format!("column {first}"),
+        _ => format!("columns {}", unknown.join(", ")),
+    };
+    let message = format!(
+        "the table {} has no {names}, so that is left out",
+        table.name
+    );
+    Some(
+        Problem::new(&file.shown, message).hint(
+            "`millpond check --fix` writes a migration for it; it is applied at the next start",
+        ),
+    )
+}
+
+/// What has changed, for the log.
+pub(super) fn rows(counts: RowCounts) -> String {
+    let RowCounts {
+        inserted,
+        updated,
+        deleted,
+    } = counts;
+    let parts = [
+        (inserted, "new"),
+        (updated, "changed"),
+        (deleted, "removed"),
+    ];
+    let parts: Vec<String> = parts
+        .into_iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, what)| format!("{count} {what}"))
+        .collect();
+    match parts.is_empty() {
+        true => "no row has changed".to_owned(),
+        false => format!("rows: {}", parts.join(", ")),
+    }
+}
