@@ -2,8 +2,9 @@
 
 use std::{
     fs,
+    os::unix::fs::MetadataExt,
     path::Path,
-    sync::atomic::{AtomicBool, Ordering},
+    sync::mpsc::{self, TryRecvError},
     thread,
     time::Duration,
 };
@@ -168,12 +169,15 @@ fn nodes_whose_folders_differ_for_a_moment_never_go_back() {
     let database = postgres::database();
     let (one, two) = (node(&database, "000"), node(&database, "000"));
     let (one, two) = (open(one), open(two));
-    let stop = AtomicBool::new(false);
+    // Dropped at the end, also by a panic.
+    let (running, is_over) = mpsc::channel::<()>();
+    let database = &database;
     thread::scope(|scope| {
-        let seen = scope.spawn(|| {
-            let mut client = postgres::client(&database);
+        let running = running;
+        let seen = scope.spawn(move || {
+            let mut client = postgres::client(database);
             let mut seen = vec![String::new()];
-            while !stop.load(Ordering::Relaxed) {
+            while is_over.try_recv() == Err(TryRecvError::Empty) {
                 let row = client.query_one("select max(name) from rate", &[]).unwrap();
                 let name: String = row.get(0);
                 if seen.last() != Some(&name) {
@@ -185,17 +189,35 @@ fn nodes_whose_folders_differ_for_a_moment_never_go_back() {
         for number in 1..=30 {
             let csv = format!("id,name\n1,{number:03}\n");
             for node in [&one, &two] {
-                fs::write(node.dir.path().join("data/rate.csv"), &csv).unwrap();
+                let path = node.dir.path().join("data/rate.csv");
+                fs::write(&path, &csv).unwrap();
                 shows(node, &format!("{number:03}"));
+                // It has seen its own file, too: else that would be news after the next one.
+                node.until("the file was looked at", || {
+                    version(database) >= changed(&path)
+                });
             }
         }
-        stop.store(true, Ordering::Relaxed);
+        drop(running);
         let seen = seen.join().unwrap();
         assert!(seen.is_sorted(), "{seen:?}");
         assert_eq!(seen.last().map(String::as_str), Some("030"));
     });
     shows(&one, "030");
     shows(&two, "030");
+}
+
+/// When the applied file was put on its node, in milliseconds.
+fn version(database: &lab_pgtest::Database<'static>) -> i64 {
+    let mut client = postgres::client(database);
+    let row = client.query_one("select version from _millpond_data", &[]);
+    row.unwrap().get(0)
+}
+
+/// When a file was changed, in milliseconds.
+fn changed(path: &Path) -> i64 {
+    let metadata = fs::metadata(path).unwrap();
+    metadata.ctime() * 1_000 + metadata.ctime_nsec() / 1_000_000
 }
 
 fn open(dir: tempfile::TempDir) -> TestSite {
