@@ -22,7 +22,7 @@ pub enum Format {
 }
 
 /// The endings of names.
-const ENDINGS: [(&str, Format); 10] = [
+const ENDINGS: [(&str, Format); 11] = [
     ("csv", Format::Csv),
     ("tsv", Format::Tsv),
     ("json", Format::Json),
@@ -33,14 +33,18 @@ const ENDINGS: [(&str, Format); 10] = [
     ("yml", Format::Yaml),
     ("xml", Format::Xml),
     ("md", Format::Markdown),
+    ("markdown", Format::Markdown),
 ];
 
 impl Format {
     /// The stem and the format of a file by its name; none for the name of another kind of file.
+    /// The case of the ending does not matter.
     #[must_use]
     pub fn of_name(name: &str) -> Option<(&str, Self)> {
         let (stem, ending) = name.rsplit_once('.')?;
-        let known = ENDINGS.iter().find(|(known, _)| *known == ending)?;
+        let known = ENDINGS
+            .iter()
+            .find(|(known, _)| known.eq_ignore_ascii_case(ending))?;
         (!stem.is_empty()).then_some((stem, known.1))
     }
 

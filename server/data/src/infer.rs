@@ -82,8 +82,15 @@ fn plain_kind(text: &str) -> Kind {
     time_kind(text).unwrap_or(Kind::Text)
 }
 
-/// Whether a text is a day or a moment.
-fn time_kind(text: &str) -> Option<Kind> {
+/// True for a day of the calendar, as in `2026-01-31`, and for a moment that begins with one, as in
+/// `2026-01-31 10:00`.
+#[must_use]
+pub fn begins_with_day(text: &str) -> bool {
+    rest_behind_day(text).is_some_and(|rest| rest.is_empty() || rest.starts_with(['T', ' ']))
+}
+
+/// What stands behind the day with which a text begins.
+fn rest_behind_day(text: &str) -> Option<&str> {
     let (day, rest) = (text.get(..10)?, text.get(10..)?);
     let bytes = day.as_bytes();
     let number = |range| {
@@ -100,9 +107,13 @@ fn time_kind(text: &str) -> Option<Kind> {
         1..=12 => 31,
         _ => return None,
     };
-    if bytes[4] != b'-' || bytes[7] != b'-' || year == 0 || !(1..=last).contains(&date) {
-        return None;
-    }
+    let is_day = bytes[4] == b'-' && bytes[7] == b'-' && year > 0 && (1..=last).contains(&date);
+    is_day.then_some(rest)
+}
+
+/// Whether a text is a day or a moment.
+fn time_kind(text: &str) -> Option<Kind> {
+    let rest = rest_behind_day(text)?;
     if rest.is_empty() {
         return Some(Kind::Date);
     }

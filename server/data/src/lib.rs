@@ -33,7 +33,7 @@ use twox_hash::XxHash3_128;
 
 pub use error::{DataError, FilePlace, ReadError};
 pub use format::Format;
-pub use infer::{Inference, InferredColumn, Kind};
+pub use infer::{Inference, InferredColumn, Kind, begins_with_day};
 pub use name::{MAX_NAME, table_name};
 pub use row::{FieldValue, Row, Stop};
 
@@ -72,6 +72,20 @@ pub fn hash(input: impl Read) -> io::Result<u128> {
             Err(error) => return Err(error),
         }
     }
+}
+
+/// The line of a Markdown file where its front matter gives the value of a column, from 1; none if
+/// it does not, and for other formats.
+///
+/// # Errors
+/// None: a file that cannot be read has no such line.
+pub fn field_line(format: Format, input: impl Read, column: &str) -> Option<u64> {
+    if format != Format::Markdown {
+        return None;
+    }
+    let mut source = Source::new(input);
+    source.skip_mark().ok()?;
+    markdown::field_line(&source.text().ok()?, column)
 }
 
 /// The hash of some bytes: 128 bits of xxh3, the same in every version.

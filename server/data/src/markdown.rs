@@ -3,6 +3,7 @@
 
 use crate::error::{DataError, FilePlace, ReadError};
 use crate::json::with_path;
+use crate::name::column_name;
 use crate::row::{FieldValue, RowWriter, nul};
 use crate::{toml_rows, yaml};
 
@@ -14,14 +15,13 @@ pub(crate) fn read(
     let MarkdownParts { front, mut body } = split(text)?;
     let mut fields = match front {
         None => Vec::new(),
-        Some((fence, front)) => {
-            let parsed = if fence == "---" {
-                yaml::object(front)
-            } else {
-                toml_rows::object(front)
+        Some(front) => {
+            let parsed = match front.fence {
+                "---" => yaml::object(front.text),
+                _ => toml_rows::object(front.text),
             };
             parsed.map_err(|error| DataError {
-                place: error.place.after(1),
+                place: error.place.after(front.lines_before),
                 ..error
             })?
         }
@@ -70,33 +70,71 @@ fn heading(body: &str) -> Option<(&str, &str)> {
 
 /// The parts of a file.
 struct MarkdownParts<'t> {
-    /// The fence and the front matter, if there is one.
-    front: Option<(&'static str, &'t str)>,
+    front: Option<FrontMatter<'t>>,
     body: &'t str,
 }
 
+/// What stands between the fences.
+struct FrontMatter<'t> {
+    fence: &'static str,
+    text: &'t str,
+    /// The number of lines in front of it, with that of the fence.
+    lines_before: u64,
+}
+
+/// Empty lines in front of the first fence are passed over. Behind them, a fence without a second
+/// one is a line of the body.
 fn split(text: &str) -> Result<MarkdownParts<'_>, DataError> {
-    let first = text.lines().next().unwrap_or_default().trim_end();
-    let Some(fence) = ["---", "+++"].into_iter().find(|fence| *fence == first) else {
-        return Ok(MarkdownParts {
-            front: None,
-            body: text,
-        });
+    let body_alone = MarkdownParts {
+        front: None,
+        body: text,
     };
-    let start = text.find('\n').map_or(text.len(), |at| at + 1);
+    let mut start = 0;
+    let mut lines_before = 0;
+    let mut lines = text.split_inclusive('\n');
+    let first = lines.find_map(|line| {
+        start += line.len();
+        lines_before += 1;
+        (!line.trim().is_empty()).then_some(line.trim_end())
+    });
+    let mut fences = ["---", "+++"].into_iter();
+    let Some(fence) = fences.find(|fence| Some(*fence) == first) else {
+        return Ok(body_alone);
+    };
     let mut at = start;
     for line in text[start..].split_inclusive('\n') {
         if line.trim_end() == fence {
-            let body = text[at + line.len()..].trim_start_matches(['\r', '\n']);
+            let front = FrontMatter {
+                fence,
+                text: &text[start..at],
+                lines_before,
+            };
             return Ok(MarkdownParts {
-                front: Some((fence, &text[start..at])),
-                body,
+                front: Some(front),
+                body: text[at + line.len()..].trim_start_matches(['\r', '\n']),
             });
         }
         at += line.len();
+    }
+    if lines_before > 1 {
+        return Ok(body_alone);
     }
     Err(
         DataError::new(FilePlace::line(1), "the front matter has no end")
             .remedy(format!("end it with a line {fence}")),
     )
+}
+
+/// The line of a field of the front matter, by the name of its column.
+pub(crate) fn field_line(text: &str, column: &str) -> Option<u64> {
+    let front = split(text).ok()?.front?;
+    let sign = if front.fence == "---" { ':' } else { '=' };
+    let is_field = |line: &str| {
+        let name = line.split_once(sign).map(|(name, _)| name);
+        let name = name.filter(|name| !name.starts_with([' ', '\t', '-', '#']));
+        let name = name.map(|name| name.trim().trim_matches(['"', '\'']));
+        name.and_then(column_name).as_deref() == Some(column)
+    };
+    let at = front.text.lines().position(is_field)?;
+    Some(front.lines_before + at as u64 + 1)
 }

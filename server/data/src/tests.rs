@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
 
-use crate::{FieldValue, Format, Inference, ReadError, read};
+use crate::{FieldValue, Format, Inference, ReadError, begins_with_day, field_line, read};
 
 /// The rows of a file, one a line, or what is wrong with it.
 fn shown(format: Format, bytes: &[u8]) -> String {
@@ -442,6 +442,61 @@ fn markdown_is_front_matter_and_a_body() {
     assert!(error(Format::Markdown, b"---\nbody: x\n---\n").contains("has a body"));
     let colon = error(Format::Markdown, b"---\ntitle: No: colon\n---\n");
     assert!(colon.contains("into quotes: title:"), "{colon}");
+}
+
+#[test]
+fn empty_lines_in_front_of_front_matter_are_passed_over() {
+    check(
+        Format::Markdown,
+        "\u{feff}\n  \r\n---\r\ntitle: Hello\r\n---\r\nText",
+        &expect![[r#"
+            line 1: slug=Text("stem") title=Text("Hello") body=Text("Text")
+            [slug Text key][title Text][body Text] 1 rows
+        "#]],
+    );
+    check(
+        Format::Markdown,
+        "\n---\nText",
+        &expect![[r#"
+            line 1: slug=Text("stem") body=Text("\n---\nText")
+            [slug Text key][body Text] 1 rows
+        "#]],
+    );
+    assert!(error(Format::Markdown, b"\n\n---\na: 1\na: 2\n---\n").contains("line 5, column 1"));
+    let text = "\n---\ntitle: A\n  Draft: x\n\"Is Draft\": yes\n---\nday: x\n";
+    let line = |column| field_line(Format::Markdown, text.as_bytes(), column);
+    assert_eq!((line("title"), line("is_draft")), (Some(3), Some(5)));
+    assert_eq!((line("draft"), line("day")), (None, None));
+}
+
+#[test]
+fn endings_are_known_in_either_case() {
+    assert_eq!(Format::of_name("a/b.MD"), Some(("a/b", Format::Markdown)));
+    assert_eq!(Format::of_name("b.markdown"), Some(("b", Format::Markdown)));
+    assert_eq!(Format::of_name("b.jpg"), None);
+}
+
+#[test]
+fn days_are_those_of_the_calendar() {
+    for day in [
+        "2026-01-31",
+        "2024-02-29",
+        "2026-01-31 10:00",
+        "2026-01-31T10:00:00+01:00",
+    ] {
+        assert!(begins_with_day(day), "{day}");
+    }
+    for other in [
+        "next week",
+        "26.11.2026",
+        "2026-2-3",
+        "2026-02-30",
+        "2026-01-311",
+        "",
+        "today",
+    ] {
+        assert!(!begins_with_day(other), "{other}");
+    }
 }
 
 /// The columns of the one row of a file.

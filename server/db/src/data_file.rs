@@ -41,6 +41,8 @@ pub struct TableColumn {
     pub is_key: bool,
     /// True if it takes no null.
     pub not_null: bool,
+    /// What a new row has in it, as an expression of SQL; none for null.
+    pub default: Option<String>,
 }
 
 impl TableColumn {
@@ -108,6 +110,9 @@ pub struct FileContent {
     /// The columns of the table that are filled, [`KEY_COLUMN`] among them if it is part of the
     /// key.
     pub columns: Vec<TableColumn>,
+    /// Columns that the file has filled before and fills no more: in its rows they become what they
+    /// are in a new row.
+    pub reset: Vec<TableColumn>,
     /// The rows.
     pub source: Box<dyn RowSource>,
 }

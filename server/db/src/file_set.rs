@@ -12,6 +12,8 @@ pub(crate) struct FileSet<'a> {
     pub(crate) table: &'a str,
     /// The columns that are filled.
     pub(crate) columns: &'a [TableColumn],
+    /// Those that become what they are in a new row.
+    pub(crate) reset: &'a [TableColumn],
     pub(crate) files: Vec<SetFile<'a>>,
 }
 
@@ -50,18 +52,25 @@ pub(crate) fn sort<'a>(
         let (table, name) = (&*change.table, &*change.file);
         match &mut change.state {
             // A file without rows may have no columns.
-            FileState::Rows(FileContent { columns, source }) if !columns.is_empty() => {
-                let (columns, source): (&[TableColumn], _) = (columns, &mut **source);
+            FileState::Rows(content) if !content.columns.is_empty() => {
+                let FileContent {
+                    columns,
+                    reset,
+                    source,
+                } = content;
+                let (columns, reset): (&[TableColumn], &[TableColumn]) = (columns, reset);
+                let source = &mut **source;
                 let file = SetFile {
                     place,
                     name,
                     source,
                 };
-                match sets.iter_mut().find(|set| set.is_of(table, columns)) {
+                match sets.iter_mut().find(|set| set.is_of(table, columns, reset)) {
                     Some(set) => set.files.push(file),
                     None => sets.push(FileSet {
                         table,
                         columns,
+                        reset,
                         files: vec![file],
                     }),
                 }
@@ -96,12 +105,18 @@ impl<'a> EmptyFiles<'a> {
 impl<'a> FileSet<'a> {
     /// The set of one file; none if it has no rows.
     pub(crate) fn of(change: &'a mut FileChange) -> Option<Self> {
-        let FileState::Rows(FileContent { columns, source }) = &mut change.state else {
+        let FileState::Rows(content) = &mut change.state else {
             return None;
         };
+        let FileContent {
+            columns,
+            reset,
+            source,
+        } = content;
         Some(Self {
             table: &change.table,
             columns,
+            reset,
             files: vec![SetFile {
                 place: 0,
                 name: &change.file,
@@ -110,8 +125,8 @@ impl<'a> FileSet<'a> {
         })
     }
 
-    fn is_of(&self, table: &str, columns: &[TableColumn]) -> bool {
-        self.table == table && self.columns == columns
+    fn is_of(&self, table: &str, columns: &[TableColumn], reset: &[TableColumn]) -> bool {
+        self.table == table && self.columns == columns && self.reset == reset
     }
 
     pub(crate) fn names(&self) -> Vec<&'a str> {
@@ -163,17 +178,18 @@ impl<'a> FileSet<'a> {
         let keys = keys.map(pair).map(|(old, new)| format!("{old} = {new}"));
         let same: Vec<String> = keys.chain([format!("t.{own} = {file}")]).collect();
         let same = same.join(" and ");
-        let changeable = || self.columns.iter().filter(|column| column.may_change());
-        let set: Vec<String> = changeable()
-            .map(|column| format!("{} = {}", quoted(&column.name), pair(column).1))
-            .collect();
-        let differs: Vec<String> = changeable()
-            .map(|column| {
-                let (old, new) = pair(column);
-                let (old, new) = (exact(column, &old), exact(column, &new));
-                format!("{old} is distinct from {new}")
-            })
-            .collect();
+        let given = self.columns.iter().filter(|column| column.may_change());
+        let given = given.map(|column| (column, pair(column).1));
+        let reset = self.reset.iter().map(|column| {
+            let value = column.default.as_deref().unwrap_or("null");
+            (column, format!("({value})"))
+        });
+        let (mut set, mut differs) = (Vec::new(), Vec::new());
+        for (column, value) in given.chain(reset) {
+            set.push(format!("{} = {value}", quoted(&column.name)));
+            let (old, new) = (exact(column, &pair(column).0), exact(column, &value));
+            differs.push(format!("{old} is distinct from {new}"));
+        }
         let names = self.column_list();
         let owner = self.is_owner();
         Statements {

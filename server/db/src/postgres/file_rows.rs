@@ -34,7 +34,9 @@ pub(crate) fn columns(
     let sql = "select a.attname::text, pg_catalog.format_type(a.atttypid, a.atttypmod), \
         t.typname::text, a.attnotnull::text, \
         coalesce((select a.attnum = any (i.indkey) from pg_catalog.pg_index i \
-            where i.indrelid = a.attrelid and i.indisprimary), false)::text \
+            where i.indrelid = a.attrelid and i.indisprimary), false)::text, \
+        (select pg_catalog.pg_get_expr(d.adbin, d.adrelid) from pg_catalog.pg_attrdef d \
+            where d.adrelid = a.attrelid and d.adnum = a.attnum) \
         from pg_catalog.pg_attribute a join pg_catalog.pg_type t on t.oid = a.atttypid \
         join pg_catalog.pg_class c on c.oid = a.attrelid \
         where a.attrelid = pg_catalog.to_regclass(pg_catalog.quote_ident($1)) \
@@ -51,6 +53,7 @@ pub(crate) fn columns(
             kind: kind(&next()),
             not_null: next() == "true",
             is_key: next() == "true",
+            default: Some(next()).filter(|default| !default.is_empty()),
         }
     };
     Ok(rows.into_iter().map(column).collect())

@@ -33,7 +33,7 @@ fn fail(error: &rusqlite::Error, sql: &str) -> Error {
 /// The columns of a table; none if there is no such table.
 pub(crate) fn columns(connection: &Connection, table: &str) -> Result<Vec<TableColumn>, Error> {
     // Hidden columns are generated ones.
-    let sql = "select name, type, \"notnull\", pk from pragma_table_xinfo(?1) where hidden = 0 \
+    let sql = "select name, type, \"notnull\", pk, dflt_value from pragma_table_xinfo(?1) where hidden = 0 \
         and exists (select 1 from sqlite_schema where type = 'table' and name = ?1)";
     let read = || {
         let mut statement = connection.prepare_cached(sql)?;
@@ -45,6 +45,7 @@ pub(crate) fn columns(connection: &Connection, table: &str) -> Result<Vec<TableC
                 type_name,
                 not_null: row.get(2)?,
                 is_key: row.get::<_, i64>(3)? > 0,
+                default: row.get(4)?,
             })
         })?;
         rows.collect::<rusqlite::Result<Vec<_>>>()

@@ -7,8 +7,9 @@ use rusqlite::{Connection, OpenFlags};
 use crate::{Error, migration};
 
 /// Creates the database `to` with the tables, views, indexes and triggers of `from`, and with its
-/// record of applied migrations, without the triggers that record changes. Nothing is written to
-/// `from`, and of its rows only that record is read. Gives the names of the applied migrations.
+/// records of applied migrations and of applied files of rows, without the triggers that record
+/// changes. Nothing is written to `from`, and of its rows only those records are read. Gives the
+/// names of the applied migrations.
 ///
 /// # Errors
 /// If `from` cannot be read, or has a definition that this SQLite cannot execute (a virtual table
@@ -22,7 +23,34 @@ pub fn copy_schema(from: &Path, to: &Path) -> Result<Vec<String>, Error> {
             .execute_batch(&sql)
             .map_err(|error| Error::from_sqlite(&error, &sql))?;
     }
+    copy_applied_files(&source, &target).map_err(Error::unavailable)?;
     copy_record(&source, &target).map_err(Error::unavailable)
+}
+
+/// Files of rows that were applied: their table is there, if the original has it.
+fn copy_applied_files(source: &Connection, target: &Connection) -> rusqlite::Result<()> {
+    let known: bool = target.query_row(
+        "select exists (select 1 from sqlite_schema where name = '_millpond_data')",
+        [],
+        |row| row.get(0),
+    )?;
+    if !known {
+        return Ok(());
+    }
+    let mut rows = source
+        .prepare("select \"file\", \"table\", hash, applied_at, version from _millpond_data")?;
+    let mut rows = rows.query([])?;
+    let mut insert = target.prepare(
+        "insert into _millpond_data (\"file\", \"table\", hash, applied_at, version) \
+         values (?1, ?2, ?3, ?4, ?5)",
+    )?;
+    while let Some(row) = rows.next()? {
+        for at in 0..5 {
+            insert.raw_bind_parameter(at + 1, row.get::<_, rusqlite::types::Value>(at)?)?;
+        }
+        insert.raw_execute()?;
+    }
+    Ok(())
 }
 
 /// The statements that created the schema, in an order in which they can be repeated. A virtual

@@ -46,6 +46,7 @@ fn column(name: &str, is_key: bool) -> TableColumn {
         kind: TableColumnKind::Integer,
         is_key,
         not_null: is_key,
+        default: None,
     }
 }
 
@@ -55,6 +56,7 @@ fn heartbeats_go_on_in_a_long_transaction_of_ours_and_its_change_is_not_taken_fo
     let seen = fixture.sink.calls().len();
     let content = FileContent {
         columns: vec![column("id", true), column("v", false)],
+        reset: Vec::new(),
         source: Box::new(SlowRows {
             sink: Arc::clone(&fixture.sink),
             rows: 0,

@@ -8,10 +8,11 @@ use std::{
     sync::Arc,
 };
 
-use millpond_db::{AppliedFile, Error, FileChange, FileOutcome, RowCounts};
+use millpond_db::{AppliedFile, Error, FileChange, FileOutcome, FileState, RowCounts};
 use parking_lot::Mutex;
 
 use super::{
+    applied_hash,
     batch::{Applier, ReadyFile, apply_all},
     columns::TargetTable,
     messages::{is_passing, refused, rows, unapplied, unknown_columns},
@@ -19,6 +20,7 @@ use super::{
     scan::{DataFile, FileStamp, FolderScan},
     survey::{Survey, survey},
     sync::{LookOutcome, QUIET, Retry, SLOWLY, SOON, Sync},
+    twins::same_key,
 };
 use crate::Problem;
 
@@ -197,7 +199,7 @@ impl<'a> ChangedFiles<'a, '_> {
         if let Some(applied) = self.applied.get(&*file.name).copied()
             && !self.sync.known.contains_key(&file.name)
             && let Some(hash) = content_hash(file)
-            && applied.hash == full_hash(hash, &signature)
+            && applied_hash::is_of(&applied.hash, hash, &signature)
         {
             // What was applied before this process began: at most it is younger now.
             let is_younger = applied.version < file.stamp.version();
@@ -229,8 +231,14 @@ impl<'a> ChangedFiles<'a, '_> {
             return None;
         }
         let note = unknown_columns(file, table, &surveyed.filled.unknown);
-        let hash = full_hash(surveyed.hash, &signature);
+        let filled = &surveyed.filled.columns;
+        let hash = applied_hash::of(surveyed.hash, &signature, filled);
+        let applied = self.applied.get(&*file.name).copied();
+        let reset = applied_hash::no_longer_filled(applied, table, filled);
         let mut ready = ReadyFile::surveyed(file, surveyed, hash, !self.is_first, &inbox);
+        if let FileState::Rows(content) = &mut ready.change.state {
+            content.reset = reset;
+        }
         (ready.signature, ready.note) = (signature, note);
         Some(ready)
     }
@@ -281,7 +289,8 @@ impl<'a> ChangedFiles<'a, '_> {
             return;
         }
         let is_passing = self.outcome.retry_passing(error);
-        let fault = refused(file, error, end);
+        let twin = same_key(&self.sync.sources, file, error);
+        let fault = twin.unwrap_or_else(|| refused(file, error, end));
         self.sync
             .remember(file, done.signature, Some(fault), done.note);
         let retry = match is_passing {
@@ -312,9 +321,4 @@ fn content_hash(file: &DataFile) -> Option<u128> {
     let hash = millpond_data::hash(&opened).ok()?;
     let stamp = FileStamp::of(&opened.metadata().ok()?);
     (stamp == file.stamp).then_some(hash)
-}
-
-/// What is applied follows from the content and from the columns of the table.
-fn full_hash(content: u128, table: &str) -> String {
-    format!("{content:032x}-{table}")
 }

@@ -96,7 +96,11 @@ impl<'a> ReadyFile<'a> {
                 (Box::new(rows), size)
             }
         };
-        let state = FileState::Rows(FileContent { columns, source });
+        let state = FileState::Rows(FileContent {
+            columns,
+            reset: Vec::new(),
+            source,
+        });
         Self {
             file,
             signature: String::new(),

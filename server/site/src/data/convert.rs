@@ -2,7 +2,7 @@
 
 use std::{fmt::Write as _, sync::Arc};
 
-use millpond_data::FieldValue as FileValue;
+use millpond_data::{FieldValue as FileValue, begins_with_day};
 use millpond_db::{TableColumn, TableColumnKind as Kind, Value};
 
 use super::columns::FilledColumns;
@@ -11,20 +11,34 @@ use crate::{text_format::TextFormat, time_zone::SiteZone};
 /// Up to this number a double has each integer: 2 to the power of 53.
 const EXACT: f64 = 9_007_199_254_740_992.0;
 
-/// The values of a row for the filled columns. An error names the column and the value.
+/// A value that does not fit its column.
+#[derive(Debug)]
+pub(super) struct Misfit {
+    /// The column's name.
+    pub(super) column: String,
+    /// A sentence with the column and the value.
+    pub(super) message: String,
+}
+
+/// The values of a row for the filled columns.
+///
+/// # Errors
+/// The first value that does not fit.
 pub(super) fn row(
     filled: &FilledColumns,
     values: &[FileValue<'_>],
     out: &mut Vec<Value>,
-) -> Result<(), String> {
+) -> Result<(), Misfit> {
     out.clear();
     for (column, from) in filled.columns.iter().zip(&filled.from) {
         let value = from.and_then(|from| values.get(from));
-        out.push(convert(
-            value.unwrap_or(&FileValue::Null),
-            column,
-            filled.zone,
-        )?);
+        let value = value.unwrap_or(&FileValue::Null);
+        out.push(
+            convert(value, column, filled.zone).map_err(|message| Misfit {
+                column: column.name.clone(),
+                message,
+            })?,
+        );
     }
     if let Some(key) = filled.content_key {
         out[key] = content_hash(&filled.file, out, key);
@@ -34,6 +48,16 @@ pub(super) fn row(
 
 fn convert(value: &FileValue<'_>, column: &TableColumn, zone: SiteZone) -> Result<Value, String> {
     let converted = match (value, column.kind) {
+        (FileValue::Text(text) | FileValue::Plain(text), Kind::Boolean | Kind::Integer)
+            if old_truth(text).is_some() =>
+        {
+            let truth = old_truth(text) == Some(true);
+            match column.kind {
+                Kind::Boolean => Some(truth.into()),
+                _ => Some(i64::from(truth).into()),
+            }
+        }
+        (value, Kind::Other) if is_day(column) && !may_be_day(value) => None,
         (FileValue::Null, Kind::Text) if column.not_null => Some("".into()),
         (FileValue::Null, _) => Some(Value::Null),
         (FileValue::Boolean(truth), Kind::Boolean) => Some((*truth).into()),
@@ -59,12 +83,11 @@ fn convert(value: &FileValue<'_>, column: &TableColumn, zone: SiteZone) -> Resul
     };
     converted.ok_or_else(|| {
         let what = match column.kind {
-            // YAML 1.1 had more words for the truth.
-            Kind::Integer if is_old_truth(value) => "an integer, true or false",
             Kind::Integer => "an integer",
             Kind::Real => "a number",
             Kind::Boolean => "true or false",
             Kind::Json => "JSON",
+            Kind::Other if is_day(column) => "a day like 2026-11-26",
             Kind::Text | Kind::Other | Kind::Moment => "text",
         };
         let is_rounded = matches!(value, FileValue::Real(real) if real.abs() >= EXACT);
@@ -86,9 +109,27 @@ fn moment(text: &str, zone: SiteZone) -> Value {
     Value::from(utc.as_deref().unwrap_or(text))
 }
 
-fn is_old_truth(value: &FileValue<'_>) -> bool {
-    let words = ["yes", "no", "on", "off"];
-    matches!(value, FileValue::Text(text) if words.contains(&&*text.to_lowercase()))
+/// YAML 1.1 had more words for the truth, and people write them.
+fn old_truth(text: &str) -> Option<bool> {
+    let is_one_of = |words: [&str; 2]| words.iter().any(|word| text.eq_ignore_ascii_case(word));
+    match (is_one_of(["yes", "on"]), is_one_of(["no", "off"])) {
+        (true, _) => Some(true),
+        (_, true) => Some(false),
+        _ => None,
+    }
+}
+
+/// True for a column of days.
+fn is_day(column: &TableColumn) -> bool {
+    column.type_name.eq_ignore_ascii_case("date")
+}
+
+fn may_be_day(value: &FileValue<'_>) -> bool {
+    match value {
+        FileValue::Null => true,
+        FileValue::Text(text) | FileValue::Plain(text) => begins_with_day(text),
+        _ => false,
+    }
 }
 
 /// Text of a format without types.

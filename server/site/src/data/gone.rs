@@ -6,8 +6,8 @@ use base_clock::Boottime;
 use millpond_db::{AppliedFile, FileChange, FileOutcome, FileState};
 
 use super::{
-    FOLDER,
     batch::{MAX_FILES, halves},
+    gone_folder::gone_folder,
     messages::{is_passing, rows, unapplied},
     scan::FolderScan,
     sync::{LookOutcome, SETTLED, SOON, Sync},
@@ -77,11 +77,9 @@ impl Sync {
         let missing = missing.filter(|known| !scan.files.contains_key(&known.file));
         let mut gone = Vec::new();
         for file in missing.filter(|known| !scan.holds(&known.file)) {
-            if !scan.is_there && !self.sources.is_elsewhere(&file.table) {
-                if faults.is_empty() {
-                    let message = format!("the folder is gone, and the rows of {} stay", file.file);
-                    let hint = "restore the folder; to remove the rows, make an empty folder";
-                    faults.push(Problem::new(FOLDER, message).hint(hint));
+            if let Some(fault) = gone_folder(scan, &self.sources, &self.database, file) {
+                if !faults.contains(&fault) {
+                    faults.push(fault);
                 }
                 continue;
             }

@@ -6,7 +6,8 @@ use millpond_data::{DataError, FilePlace};
 use millpond_db::{Error, RowCounts};
 
 use super::{
-    columns::{PATH_COLUMN, TargetTable},
+    columns::TargetTable,
+    fields::{checked, is_left_out, place_of_condition, place_of_field},
     rows::RowsEnd,
     scan::DataFile,
     survey::problem,
@@ -40,7 +41,14 @@ pub(super) fn refused(file: &DataFile, error: &Error, end: Option<RowsEnd>) -> P
         Some(RowsEnd::Refused(place)) => place,
         _ => FilePlace::default(),
     };
-    let message = format!("the rows stay as they were: {error}");
+    let (place, reason) = match checked(error) {
+        Some(condition) => (
+            place_of_condition(file, place, condition),
+            format!("the table checks that {condition}"),
+        ),
+        None => (place, error.to_string()),
+    };
+    let message = format!("the rows stay as they were: {reason}");
     let fault = DataError::new(place, message)
         .remedy("correct the file, or what the table demands in a new migration");
     problem(file, &fault)
@@ -52,11 +60,9 @@ pub(super) fn unknown_columns(
     table: &TargetTable,
     unknown: &[String],
 ) -> Option<Problem> {
-    // The folders may be the owner's order alone.
-    let is_left_out = |name: &&String| **name == PATH_COLUMN && file.is_nested();
     let unknown: Vec<String> = unknown
         .iter()
-        .filter(|name| !is_left_out(name))
+        .filter(|name| !is_left_out(file, name))
         .cloned()
         .collect();
     let (first, rest) = unknown.split_first()?;
@@ -68,11 +74,11 @@ pub(super) fn unknown_columns(
         "the table {} has no {names}, so that is left out",
         table.name
     );
-    Some(
-        Problem::new(&file.shown, message).hint(
-            "`millpond check --fix` writes a migration for it; it is applied at the next start",
-        ),
-    )
+    let place = place_of_field(file, FilePlace::default(), first);
+    let note = DataError::new(place, message).remedy(
+        "`millpond check --fix` writes a migration for it; it is applied at the next start",
+    );
+    Some(problem(file, &note))
 }
 
 /// What has changed, for the log.

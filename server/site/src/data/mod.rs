@@ -6,17 +6,21 @@
 //! which table's, when a file is looked at, and what the owner is told.
 //!
 //! - `sources`, `scan`: the files of the folders;
-//! - `columns`, `convert`: from their values to those of the table;
+//! - `columns`, `convert`: from their values to those of the table; `fields`: what it lacks;
 //! - `survey`, `rows`: a file is read to be checked, and a large one again to be applied;
 //! - `sync`: one look at all files; `apply`, `batch`: what has changed; `gone`: what is gone;
-//! - `inbox`, `writers`, `thread`: when; `messages`: what the owner is told;
+//! - `applied_hash`: what is kept of a file; `gone_folder`: rows that stay without their folder;
+//! - `inbox`, `writers`, `thread`: when; `messages`, `twins`: what the owner is told;
 //! - `pins`: migrations for files without a table; `trial`: do the tables take the rows?
 
+mod applied_hash;
 mod apply;
 mod batch;
 mod columns;
 mod convert;
+mod fields;
 mod gone;
+mod gone_folder;
 mod inbox;
 mod messages;
 mod pins;
@@ -29,6 +33,7 @@ mod sync;
 mod tests;
 mod thread;
 mod trial;
+mod twins;
 mod writers;
 
 pub(crate) use inbox::Inbox;

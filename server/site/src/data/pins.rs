@@ -2,17 +2,20 @@
 //! to read and to change.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeMap,
     fs::{self, File},
     path::Path,
+    sync::Arc,
 };
 
-use millpond_data::{Inference, InferredColumn, Kind, ReadError, read};
+use millpond_data::{FilePlace, Inference, InferredColumn, Kind, ReadError, read};
 use millpond_db::{Database, FILE_COLUMN, KEY_COLUMN};
 
 use super::{
     DataSources,
-    columns::{PATH_COLUMN, TargetTable},
+    columns::TargetTable,
+    fields::{is_left_out, misspelt_names, place_of_field},
+    gone_folder::gone_folders,
     scan::{DataFile, scan},
     survey::{Survey, problem, survey},
 };
@@ -38,19 +41,20 @@ pub(crate) struct Found {
     pub(crate) pins: Vec<Pin>,
     /// What is wrong with files.
     pub(crate) problems: Vec<Problem>,
+    /// Files that are not read.
+    passed_over: Vec<Problem>,
 }
 
 impl Found {
-    /// The missing migrations as notes.
+    /// The missing migrations and the files that are not read, as notes.
     pub(crate) fn notes(&self) -> Vec<Problem> {
-        let pins = self.pins.iter();
-        pins.map(|pin| {
+        let pins = self.pins.iter().map(|pin| {
             Problem::new(&pin.source, pin.missing.clone()).hint(format!(
                 "`millpond check --fix` writes migrations/…_{}.sql",
                 pin.name
             ))
-        })
-        .collect()
+        });
+        pins.chain(self.passed_over.iter().cloned()).collect()
     }
 }
 
@@ -58,8 +62,11 @@ impl Found {
 /// is of the zone.
 pub(crate) fn found(sources: &DataSources, database: &Database, zone: SiteZone) -> Found {
     let scan = scan(sources);
+    let mut problems = gone_folders(&scan, sources, database);
+    problems.extend(scan.problems);
     let mut found = Found {
-        problems: scan.problems,
+        problems,
+        passed_over: scan.notes,
         ..Found::default()
     };
     let mut tables: BTreeMap<&str, Vec<&DataFile>> = BTreeMap::new();
@@ -68,10 +75,13 @@ pub(crate) fn found(sources: &DataSources, database: &Database, zone: SiteZone) 
     }
     for (table, files) in tables {
         let mut inference = Inference::default();
-        let mut readable = Vec::new();
+        let (mut readable, mut named) = (Vec::new(), Vec::new());
         for file in &files {
             match infer(file, &mut inference) {
-                Ok(()) => readable.push(*file),
+                Ok(names) => {
+                    readable.push(*file);
+                    named.push((*file, names));
+                }
                 Err(problem) => found.problems.extend(problem),
             }
         }
@@ -95,14 +105,10 @@ pub(crate) fn found(sources: &DataSources, database: &Database, zone: SiteZone) 
             )),
             None => {}
             Some(known) => {
-                found.pins.extend(add(
-                    &source,
-                    table,
-                    &columns,
-                    &known,
-                    FilesLayout::of(&files),
-                    database.is_postgres(),
-                ));
+                let new = new_columns(&named, &columns, &known);
+                found
+                    .pins
+                    .extend(add(&source, table, &new, &named, database.is_postgres()));
                 let misfits = misfits(&readable, table, database, zone);
                 found.problems.extend(misfits);
             }
@@ -111,7 +117,8 @@ pub(crate) fn found(sources: &DataSources, database: &Database, zone: SiteZone) 
     found
 }
 
-fn infer(file: &DataFile, inference: &mut Inference) -> Result<(), Option<Problem>> {
+/// Takes up the rows of a file; gives the names of its fields.
+fn infer(file: &DataFile, inference: &mut Inference) -> Result<Vec<String>, Option<Problem>> {
     let shown = &file.shown;
     let opened = File::open(&file.path).map_err(|error| {
         Some(Problem::new(
@@ -120,12 +127,14 @@ fn infer(file: &DataFile, inference: &mut Inference) -> Result<(), Option<Proble
         ))
     })?;
     inference.begin_file();
+    let mut names = Vec::new();
     let outcome = read(file.format, opened, file.row_path.as_deref(), &mut |row| {
         inference.add(row);
+        names.extend_from_slice(&row.names[names.len()..]);
         Ok(())
     });
     match outcome {
-        Ok(_) => Ok(()),
+        Ok(_) => Ok(names),
         Err(ReadError::Data(error)) => Err(Some(problem(file, &error))),
         Err(ReadError::Stopped) => Err(None),
     }
@@ -232,28 +241,47 @@ fn create(
     }
 }
 
-/// The columns of the files that the table lacks.
+/// The columns of the files that a table lacks, without those that are misspelt.
+fn new_columns(
+    files: &[(&DataFile, Vec<String>)],
+    columns: &[InferredColumn],
+    known: &[Arc<str>],
+) -> Vec<InferredColumn> {
+    if !known.iter().any(|known| **known == *FILE_COLUMN) {
+        // Another table, which stays as it is; that is a problem.
+        return Vec::new();
+    }
+    let known: Vec<String> = known.iter().map(|name| name.to_lowercase()).collect();
+    let is_new = |(file, names): &(&DataFile, Vec<String>), name: &String| {
+        let mut misspelt = misspelt_names(file, names, &known);
+        names.contains(name)
+            && !is_left_out(file, name)
+            && !misspelt.any(|(misspelt, _)| misspelt == name)
+    };
+    let new = columns.iter().filter(|column| {
+        !known.contains(&column.name) && files.iter().any(|file| is_new(file, &column.name))
+    });
+    new.cloned().collect()
+}
+
+/// The migration that adds columns.
 fn add(
     source: &str,
     table: &str,
-    columns: &[InferredColumn],
-    known: &[std::sync::Arc<str>],
-    layout: FilesLayout,
+    new: &[InferredColumn],
+    files: &[(&DataFile, Vec<String>)],
     is_postgres: bool,
 ) -> Option<Pin> {
-    if !known.iter().any(|known| **known == *FILE_COLUMN) {
-        // Another table, which stays as it is; that is a problem.
-        return None;
-    }
-    let known: BTreeSet<String> = known.iter().map(|name| name.to_lowercase()).collect();
-    let new: Vec<&InferredColumn> = columns
-        .iter()
-        .filter(|column| !known.contains(&column.name))
-        // The folders may be the owner's order alone.
-        .filter(|column| !(layout == FilesLayout::Nested && column.name == PATH_COLUMN))
-        .collect();
-    if new.is_empty() {
-        return None;
+    let first = &new.first()?.name;
+    let mut where_found = String::new();
+    if let Some((file, _)) = files.iter().find(|(_, names)| names.contains(first))
+        && file.is_one_of_many()
+    {
+        let place = place_of_field(file, FilePlace::default(), first);
+        let line = place
+            .line
+            .map_or_else(String::new, |line| format!(":{line}"));
+        where_found = format!(", as in {}{line}", file.shown.display());
     }
     let statements: Vec<String> = new
         .iter()
@@ -269,7 +297,7 @@ fn add(
     let names: Vec<&str> = new.iter().map(|column| &*column.name).collect();
     Some(Pin {
         source: source.to_owned(),
-        missing: format!("the table {table} lacks {}", names.join(", ")),
+        missing: format!("the table {table} lacks {}{where_found}", names.join(", ")),
         name: format!("data_{table}"),
         sql: format!(
             "-- New columns of {source}, written by `millpond check --fix`.\n\n{}",

@@ -89,7 +89,11 @@ pub(super) struct FolderScan {
     pub(super) files: BTreeMap<String, DataFile>,
     /// Files and folders that are there and are not read: their rows stay.
     held: BTreeSet<String>,
+    /// Tables that have a folder in `data/`.
+    pub(super) folders: BTreeSet<String>,
     pub(super) problems: Vec<Problem>,
+    /// What keeps no other file from being a row.
+    pub(super) notes: Vec<Problem>,
 }
 
 /// The files of one table are in this folder.
@@ -124,6 +128,13 @@ impl FolderScan {
         folders.chain([name]).any(|part| self.held.contains(part))
     }
 
+    /// True if a file, by its name and table, has had its rows from the folder of its table in
+    /// `data/`, and there is no such folder any more, nor another file of the table.
+    pub(super) fn lacks_folder(&self, name: &str, table: &str) -> bool {
+        let is_fed = || self.files.values().any(|file| file.table == table);
+        name.contains('/') && !self.folders.contains(table) && !is_fed()
+    }
+
     /// The files and folders in `data/`.
     fn data_folder(&mut self, sources: &DataSources, tables: &mut TableNames) {
         let Ok(root) = sources.dir.join(FOLDER).canonicalize() else {
@@ -147,7 +158,7 @@ impl FolderScan {
                 false => match Format::of_name(&name) {
                     Some(format) => Some(format),
                     None => {
-                        self.refuse_kind(sources, &name);
+                        self.pass_over(sources, &name);
                         continue;
                     }
                 },
@@ -167,6 +178,7 @@ impl FolderScan {
                     endings: &[],
                 };
                 self.changed(&metadata);
+                self.folders.insert(table.clone());
                 self.table_folder(sources, &folder, &path, &table, 0);
                 continue;
             };
@@ -281,7 +293,8 @@ impl FolderScan {
         for (name, path) in self.entries(sources, path, &format!("{name}/")) {
             let ending = name.rsplit_once('.').map_or("", |(_, ending)| ending);
             let counts = |ending: &str| {
-                folder.endings.is_empty() || folder.endings.iter().any(|known| known == ending)
+                let is_same = |known: &String| known.eq_ignore_ascii_case(ending);
+                folder.endings.is_empty() || folder.endings.iter().any(is_same)
             };
             let metadata = match kind(folder.root, &path) {
                 Ok((_, false)) | Err(_) if !counts(ending) => continue,
@@ -301,7 +314,7 @@ impl FolderScan {
                 Ok((metadata, false)) => metadata,
             };
             let Some((stem, format)) = Format::of_name(&name[folder.table.len() + 1..]) else {
-                self.refuse_kind(sources, &name);
+                self.pass_over(sources, &name);
                 continue;
             };
             let file = DataFile {
@@ -317,10 +330,15 @@ impl FolderScan {
         }
     }
 
-    fn refuse_kind(&mut self, sources: &DataSources, name: &str) {
-        let message = "this kind of file is no table".to_owned();
-        let hint = format!("the kinds are {}", Format::endings());
-        self.refuse(sources, name, (message, hint));
+    /// A file of a kind that has no rows.
+    fn pass_over(&mut self, sources: &DataSources, name: &str) {
+        let message = "this kind of file has no rows, so it is not read".to_owned();
+        let hint = format!(
+            "pictures and files for visitors belong into static/; files with rows end in {}",
+            Format::endings()
+        );
+        let note = Problem::new(sources.shown(name), message).hint(hint);
+        self.notes.push(note);
     }
 
     fn table(&mut self, sources: &DataSources, name: &str, stem: &str) -> Option<String> {

@@ -12,6 +12,7 @@ use super::{
     batch::{MAX_BYTES, MAX_ROWS},
     columns::{FilledColumns, TargetTable},
     convert,
+    fields::{misspelt, place_of_field},
     rows::RowsInMemory,
     scan::{DataFile, FileStamp},
 };
@@ -118,9 +119,10 @@ pub(super) fn survey(
                 held.take_if(|held| held.rows.len() > MAX_ROWS || held.bytes > MAX_BYTES);
                 Ok(())
             }
-            Err(message) => {
+            Err(misfit) => {
+                let place = place_of_field(file, row.place, &misfit.column);
                 fault = Some(
-                    DataError::new(row.place, message)
+                    DataError::new(place, misfit.message)
                         .remedy("correct the file, or change the column's type in a new migration"),
                 );
                 Err(Stop)
@@ -129,6 +131,11 @@ pub(super) fn survey(
     });
     if !is_unchanged(file, &opened) {
         return Survey::Changed;
+    }
+    if outcome.is_ok()
+        && let Some(fault) = misspelt(file, table, &names)
+    {
+        return Survey::Bad(fault);
     }
     match (outcome, fault) {
         (_, Some(fault)) => Survey::Bad(problem(file, &fault)),

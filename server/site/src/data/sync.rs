@@ -1,7 +1,7 @@
 //! Looks at the files, and keeps what is known of them between two looks.
 
 use std::{
-    collections::{BTreeMap, HashSet},
+    collections::{BTreeMap, BTreeSet, HashSet},
     fs::File,
     path::{Path, PathBuf},
     sync::Arc,
@@ -49,6 +49,9 @@ pub(super) struct Sync {
     was_there: bool,
     /// What was wrong with the names of files.
     scan_problems: Vec<Problem>,
+    /// What the last look has said about names, and the folders that it found.
+    scan_notes: Vec<Problem>,
+    folders: BTreeSet<String>,
     /// What is wrong, for `check` and the developer's page.
     pub(super) problems: Vec<Problem>,
     /// What is to be done, such as a table that is missing; for the log.
@@ -138,6 +141,8 @@ impl Sync {
             is_unfinished: false,
             was_there: false,
             scan_problems: Vec::new(),
+            scan_notes: Vec::new(),
+            folders: BTreeSet::new(),
             problems: Vec::new(),
             notes: Vec::new(),
         }
@@ -194,6 +199,8 @@ impl Sync {
             && self.known.len() == scan.files.len()
             && !scan.files.values().any(|file| self.differs(file))
             && scan.problems == self.scan_problems
+            && scan.notes == self.scan_notes
+            && scan.folders == self.folders
     }
 
     /// True if the file is not as it was when it was looked at last.
@@ -271,11 +278,14 @@ impl Sync {
         self.is_unfinished = outcome.retry.is_some() || !self.known.values().all(is_finished);
         self.was_there = scan.is_there;
         self.scan_problems.clone_from(&scan.problems);
+        self.scan_notes.clone_from(&scan.notes);
+        self.folders.clone_from(&scan.folders);
         faults.extend(scan.problems.iter().cloned());
         let notes: Vec<Problem> = self
             .known
             .values()
             .filter_map(|known| known.note.clone())
+            .chain(scan.notes.iter().cloned())
             .collect();
         let new = |now: &[Problem], before: &[Problem]| -> Vec<String> {
             let before: HashSet<&Problem> = before.iter().collect();

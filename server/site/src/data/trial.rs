@@ -11,6 +11,7 @@ use super::{
     messages::refused,
     scan::{DataFile, scan},
     survey::{Survey, survey},
+    twins::same_key,
 };
 use crate::{Problem, time_zone::SiteZone};
 
@@ -32,6 +33,7 @@ pub(crate) fn refused_rows(
     // A row may have been another file's, so what is refused is tried again after others.
     loop {
         let mut trial = RowTrial {
+            sources,
             database,
             zone,
             tables: BTreeMap::new(),
@@ -49,6 +51,7 @@ pub(crate) fn refused_rows(
 }
 
 struct RowTrial<'a> {
+    sources: &'a DataSources,
     database: &'a Database,
     zone: SiteZone,
     /// The tables that were asked for; none for one that takes no files.
@@ -100,7 +103,10 @@ impl<'a> Applier<'a> for RowTrial<'a> {
         if is_single {
             for (file, end) in ends {
                 let end = *end.lock();
-                let problem = is_of_the_rows(&error).then(|| refused(file, &error, end));
+                let problem = is_of_the_rows(&error).then(|| {
+                    let twin = same_key(self.sources, file, &error);
+                    twin.unwrap_or_else(|| refused(file, &error, end))
+                });
                 self.refused.push((file, problem));
             }
         }

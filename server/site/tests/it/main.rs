@@ -17,6 +17,7 @@ mod bytes;
 mod check_faults;
 mod check_notes;
 mod data;
+mod data_again;
 mod data_batches;
 mod data_check;
 mod data_exact;
