@@ -156,6 +156,16 @@ impl Query {
         }
     }
 
+    /// Whether a result is right until the clock shows another time, as far as the text tells: no
+    /// other reason keeps it from being kept.
+    #[must_use]
+    pub fn may_end_by_clock(&self) -> bool {
+        match self.prepared() {
+            Prepared::Sqlite(statement) => statement.analysis().may_end_by_clock(),
+            Prepared::Postgres(statement) => statement.analysis().may_end_by_clock(),
+        }
+    }
+
     /// What would reduce the dependencies or make the results cacheable, and what that costs.
     #[must_use]
     pub fn advice(&self) -> Vec<Advice> {
@@ -208,6 +218,8 @@ pub struct Deps {
     /// Why the query's result must not be kept: the feed would not report its end. The owner may
     /// override this by setting an age.
     pub uncacheable: Option<Arc<str>>,
+    /// Whether the clock alone is why, so that the result is right until it shows another time.
+    pub reads_clock_alone: bool,
 }
 
 /// One statement of a write.

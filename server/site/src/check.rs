@@ -339,7 +339,8 @@ fn queries(generation: &Generation, shown: &ShownQueries<'_>) -> Vec<QueryReport
 /// The advice on a query that is useful beside its `-- max-age:` or `-- until:`, if it has one.
 fn advice(query: &PageQuery, statement: &PageStatement) -> Vec<Advice> {
     let mut all = statement.query.advice();
-    all.retain(|advice| advice.is_kept || query.max_age.is_none() && query.until.is_none());
+    let ends_in_time = query.until.is_some() && statement.query.may_end_by_clock();
+    all.retain(|advice| advice.is_kept || query.max_age.is_none() && !ends_in_time);
     all
 }
 

@@ -167,7 +167,8 @@ impl Ask {
                 );
             }
             // With `-- until:` it is the page that ends in time; the result alone has no end.
-            gathered.uncacheable |= is_uncovered || uncacheable && query.until.is_none();
+            let ends_in_time = query.until.is_some() && deps.reads_clock_alone;
+            gathered.uncacheable |= is_uncovered || uncacheable && !ends_in_time;
             gathered.tags.extend(deps.tags);
             gathered.expires = [gathered.expires, expires].into_iter().flatten().min();
             gathered.objects.push(object);

@@ -28,6 +28,12 @@ impl Page {
         if self.params[self.language?].name != bad.name {
             return None;
         }
+        self.with_visitors_language(request)
+    }
+
+    /// The same for a page that is asked for again.
+    pub(crate) fn with_visitors_language(&self, request: &Request<'_>) -> Option<String> {
+        self.language?;
         let lines = request.fields.get_all(FIELD).map(String::from_utf8_lossy);
         let field = lines.collect::<Vec<_>>().join(",");
         self.with_language(request.query, &field)

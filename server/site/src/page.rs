@@ -266,15 +266,19 @@ impl PageQuery {
 
     /// One line for each thing that a result of the statement depends on.
     pub(crate) fn describe(&self, statement: &PageStatement) -> Vec<String> {
-        self.with_end(statement.query.describe(), |end, reason| {
+        let end = self.owners_end(&statement.query);
+        with_end(end.as_ref(), statement.query.describe(), |end, reason| {
             format!("kept {}: {reason}", end.kept)
         })
     }
 
     /// What ends a result of the statement, in few words.
     pub(crate) fn ends(&self, statement: &PageStatement) -> Vec<String> {
-        let mut ends = self.with_end(statement.query.ends(), |end, _| end.cause.clone());
-        let until = self.until.is_some().then(|| self.owners_end()).flatten();
+        let end = self.owners_end(&statement.query);
+        let mut ends = with_end(end.as_ref(), statement.query.ends(), |end, _| {
+            end.cause.clone()
+        });
+        let until = end.filter(|_| self.until.is_some());
         ends.extend(
             until
                 .map(|end| end.cause)
@@ -283,26 +287,8 @@ impl PageQuery {
         ends
     }
 
-    /// A result that would not be kept is, until the end that the owner gives.
-    fn with_end(
-        &self,
-        lines: Vec<String>,
-        kept: impl Fn(&OwnersEnd, &str) -> String,
-    ) -> Vec<String> {
-        let Some(end) = self.owners_end() else {
-            return lines;
-        };
-        let lines = lines.into_iter();
-        lines
-            .map(|line| match line.strip_prefix("not cacheable: ") {
-                Some(reason) => kept(&end, reason),
-                None => line,
-            })
-            .collect()
-    }
-
-    fn owners_end(&self) -> Option<OwnersEnd> {
-        if let Some(until) = &self.until {
+    fn owners_end(&self, query: &db::Query) -> Option<OwnersEnd> {
+        if let Some(until) = self.until.as_ref().filter(|_| query.may_end_by_clock()) {
             return Some(OwnersEnd {
                 kept: format!("until {until} (-- until)"),
                 cause: format!("the moment of {until} (-- until)"),
@@ -320,6 +306,24 @@ impl PageQuery {
 struct OwnersEnd {
     kept: String,
     cause: String,
+}
+
+/// A result that would not be kept is, until the end that the owner gives.
+fn with_end(
+    end: Option<&OwnersEnd>,
+    lines: Vec<String>,
+    kept: impl Fn(&OwnersEnd, &str) -> String,
+) -> Vec<String> {
+    let Some(end) = end else {
+        return lines;
+    };
+    let lines = lines.into_iter();
+    lines
+        .map(|line| match line.strip_prefix("not cacheable: ") {
+            Some(reason) => kept(end, reason),
+            None => line,
+        })
+        .collect()
 }
 
 /// What answers POST, PUT, PATCH or DELETE.

@@ -102,10 +102,11 @@ impl Submission {
         if !matches!(page.needs.gate(session.as_ref()), Gate::Open) {
             return None;
         }
+        let chosen = page.with_visitors_language(&request_again);
         let given = Given {
             path: &found.values,
             form: &[],
-            query,
+            query: chosen.as_deref().or(query),
         };
         let mut key = Vec::new();
         let vary = |field: &str| generation.sessions.field(&request_again, field);

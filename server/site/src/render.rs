@@ -118,12 +118,7 @@ pub(crate) fn render_with_form(
     if let Some(at) = page.missing(objects) {
         return RenderedForm::Missing(at);
     }
-    let redirect = page.redirect.as_ref();
-    if let Some((redirect, location)) =
-        redirect.zip(redirect.and_then(|it| it.location(values, objects)))
-    {
-        return RenderedForm::Alone(redirect.prepare(page, &location, ALONE));
-    }
+    // A page with a template, so its redirect can wait: what was typed would be lost by it.
     match text(site, page, values, objects, visitor, Some(flash)) {
         Ok((body, _)) => {
             let media_type = page.page_type.media_type;

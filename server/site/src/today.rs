@@ -39,6 +39,16 @@ pub(crate) fn value(zone: SiteZone) -> Value {
     })
 }
 
+/// The values of a page that is made again, with the date now.
+pub(crate) fn renewed(params: &[Param], mut values: Vec<Value>) -> Vec<Value> {
+    for (param, given) in params.iter().zip(&mut values) {
+        if let Some(zone) = param.today {
+            *given = value(zone);
+        }
+    }
+    values
+}
+
 /// The moment at which the date that a page was made with is over; none if it has none.
 pub(crate) fn end(params: &[Param], values: &[Value], present: Present) -> Option<Boottime> {
     let at = params.iter().position(|param| param.today.is_some())?;

@@ -142,11 +142,13 @@ impl<V: Value, F: Feed> Permit<V, F> {
     /// If the flight has not [begun](Self::begin).
     pub fn complete(mut self, mut fill: Fill<V, F>) -> FillOutcome {
         let value = fill.value.clone();
+        let expires = fill.expires;
         sort(&mut fill.tags);
         let mut leaving = Leaving::new();
         let store = self.store.clone();
         let mut ledger = store.lock();
         let key = self.key.clone();
+        let is_over = expires.is_some_and(|end| end <= Boottime::now());
         let provenance = Provenance {
             // A request that joined has asked for the value.
             is_ahead: self.provenance.is_ahead && !self.flight.is_joined(),
@@ -156,8 +158,9 @@ impl<V: Value, F: Feed> Permit<V, F> {
         self.retire(&mut ledger);
         drop(ledger);
         match outcome {
-            FillOutcome::Stored => self.flight.land_for_all(value),
-            FillOutcome::Fenced | FillOutcome::Outlived => {
+            FillOutcome::Stored if !is_over => self.flight.land_for_all(value),
+            // A request from after its end may not have it.
+            FillOutcome::Stored | FillOutcome::Fenced | FillOutcome::Outlived => {
                 self.flight.land_for_early_joiners(value)
             }
         }

@@ -17,6 +17,7 @@ use crate::{
     compile::Pages,
     core::{Core, Generation},
     page::Page,
+    today,
     visitor::Visitor,
 };
 
@@ -73,6 +74,7 @@ pub(super) fn ask(
     page: &Arc<Page>,
     values: Vec<Value>,
 ) -> Ask {
+    let values = today::renewed(&page.params, values);
     let key = page_key_of(generation.number, page, &values);
     let request = OwnedRequest::new("GET", &page.route);
     let visitor = Visitor::new(

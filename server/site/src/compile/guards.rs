@@ -39,7 +39,9 @@ fn guard(source: SqlFile<'_>, line: &GuardLine) -> Result<Guard, Problem> {
     };
     let named = &queries[query];
     if named.rows != Rows::One {
-        let message = format!("query `{name}` says who may enter, and need not give a row");
+        let message = format!(
+            "`-- require: {name}` needs a `:one` query: a visitor without its row may not enter"
+        );
         return Err(at(message).hint(format!("make it one: -- name: {name} :one")));
     }
     if let Some(status) = named.otherwise {

@@ -169,11 +169,14 @@ impl Pages {
             return Err((message, "name the page that has the form".to_owned()));
         };
         let query = query_of(&sample);
-        let lacking = page.params.iter().find(|param| {
-            let is_given = param.in_path.is_some() || param.default.is_some() || param.is_list;
+        let lacking = page.params.iter().enumerate().find(|(at, param)| {
+            let is_given = param.in_path.is_some()
+                || param.default.is_some()
+                || param.is_list
+                || page.language == Some(*at);
             !is_given && !query.contains(&param.name)
         });
-        if let Some(param) = lacking {
+        if let Some((_, param)) = lacking {
             let name = &param.name;
             let message = format!("the page {route} needs the parameter `{name}`");
             return Err((

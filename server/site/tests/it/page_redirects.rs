@@ -126,9 +126,9 @@ fn a_redirect_is_for_people() {
     assert!(missing.field("content-type").starts_with("text/html"));
 }
 
-/// A visitor who is led back to a page gets what the page answers to everyone.
+/// What a visitor has typed is not lost because the page with the form leads elsewhere now.
 #[test]
-fn a_refused_form_leads_to_where_its_page_leads() {
+fn a_refused_form_is_shown_before_its_page_leads_elsewhere() {
     let site = TestSite::new(&[
         (
             "pages/closed.sql",
@@ -149,12 +149,13 @@ fn a_refused_form_leads_to_where_its_page_leads() {
         .field("Host", "site.test")
         .field("Cookie", cookie);
     let back = site.ask(&back);
-    assert_eq!(led(&back), (302, "/"));
+    assert!(back.body.starts_with("the form: "), "{}", back.body);
     assert_eq!(back.field("cache-control"), "private, no-store");
-    // What has no room in a cookie would be shown by the answer itself.
+    assert_eq!(led(&site.get("/closed")), (302, "/"));
+    // What has no room in a cookie is shown by the answer itself.
     let refused = site.post("/add", &format!("title={}", "x".repeat(5000)));
     assert_eq!(refused.status, 422);
-    assert!(!refused.body.contains("the form"), "{}", refused.body);
+    assert!(refused.body.contains("the form"), "{}", refused.body);
 }
 
 #[test]

@@ -208,7 +208,7 @@ fn what_cannot_say_who_may_enter_is_a_fault() {
         ),
         (
             page("-- require: member\n-- name: member :many\nselect 1 as yes;"),
-            "pages/a.sql:2:13: query `member` says who may enter, and need not give a row\n  hint: make it one: -- name: member :one",
+            "pages/a.sql:2:13: `-- require: member` needs a `:one` query: a visitor without its row may not enter\n  hint: make it one: -- name: member :one",
         ),
         (
             page("-- require: article\n-- require: article else /x"),

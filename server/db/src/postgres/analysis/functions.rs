@@ -6,7 +6,7 @@
 //! intervals) or on what the fingerprint tells (`lc_*`, the configurations of text search, the
 //! labels of enums). Nothing that is VOLATILE is ever allowed.
 
-use super::Depends;
+use super::{Depends, READS_CLOCK};
 
 /// Allowed as calls, and as what operators do.
 const CALLS: &[&str] = &[
@@ -226,7 +226,7 @@ fn reason(function: &Function) -> String {
         }
         (Role::Input, _) => format!("the result of reading a text by {name}() may change"),
         (Role::Output, _) => format!("the result of writing a value by {name}() may change"),
-        (Role::Call, _) if CLOCK.contains(&name) => format!("{name}() reads the clock"),
+        (Role::Call, _) if CLOCK.contains(&name) => format!("{name}(){READS_CLOCK}"),
         (Role::Call, "nextval" | "currval" | "lastval" | "setval") => {
             format!("{name}() uses a sequence, whose changes no feed reports")
         }

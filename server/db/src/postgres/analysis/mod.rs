@@ -73,8 +73,13 @@ pub(crate) struct Analysis {
     /// A witness has failed, so none is run any more.
     is_unwitnessed: AtomicBool,
     uncacheable: Option<Arc<str>>,
+    /// Nothing but the clock is why.
+    reads_clock_alone: bool,
     clock_words: ClockWords,
 }
+
+/// The end of each reason that is the clock and nothing else.
+const READS_CLOCK: &str = " reads the clock";
 
 /// A family of tables that a query depends on.
 #[derive(Debug)]
@@ -125,6 +130,7 @@ pub(crate) async fn analyse(
         witnesses: Vec::new(),
         is_unwitnessed: AtomicBool::new(false),
         uncacheable: None,
+        reads_clock_alone: false,
         clock_words: ClockWords::of(statement.params()),
     };
     let query = match tree::of(client, sql, statement.params()).await? {
@@ -159,6 +165,8 @@ pub(crate) async fn analyse(
         .objections
         .first()
         .map(|reason| reason.as_str().into());
+    let is_clock = |reason: &String| reason.ends_with(READS_CLOCK);
+    analysis.reads_clock_alone = !readings.is_partial && readings.objections.iter().all(is_clock);
     analysis.files = (!readings.is_partial).then(|| files(catalog, &readings));
     analysis.depends = dependencies(catalog, readings);
     let references = analysis.depends.iter().flat_map(|dep| &dep.references);
@@ -260,6 +268,7 @@ impl Analysis {
             witnesses: Vec::new(),
             is_unwitnessed: AtomicBool::new(false),
             uncacheable: None,
+            reads_clock_alone: true,
             clock_words: ClockWords::of(&[]),
         }
     }
@@ -332,7 +341,13 @@ impl Analysis {
         Deps {
             tags: all,
             uncacheable: self.uncacheable.clone().or_else(clock),
+            reads_clock_alone: self.reads_clock_alone,
         }
+    }
+
+    /// Whether no reason but the clock keeps a result from being kept.
+    pub(crate) fn may_end_by_clock(&self) -> bool {
+        self.reads_clock_alone
     }
 }
 

@@ -10,7 +10,7 @@ use super::carry::{self, Around, Narrowed};
 use super::nodes::{Object, TreeNode};
 use super::restrict::{self, ColumnEquality, Restriction};
 use super::witness::Values;
-use super::{column_reads, columns, derived, first_rows, nearest};
+use super::{READS_CLOCK, column_reads, columns, derived, first_rows, nearest};
 use crate::advice::Cause;
 use crate::column_set::ColumnSet;
 use crate::postgres::catalog::{Catalog, types};
@@ -401,7 +401,7 @@ impl<'a, 't> Walk<'a, 't> {
         const LAST_TIME: u32 = 8;
         let reads_clock = object.number::<u32>("op").is_none_or(|op| op <= LAST_TIME);
         self.object_to(if reads_clock {
-            "it reads the clock".into()
+            format!("it{READS_CLOCK}")
         } else {
             "the result depends on who asks".into()
         });

@@ -5,7 +5,7 @@
 //! read runs them: an older row, which lacks the column, has the default only if that is constant,
 //! and NULL otherwise.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 use rusqlite::Connection;
 
@@ -13,7 +13,7 @@ use super::functions;
 use crate::sqlite::clockwatch;
 use crate::sqlite::recorder::AuthorizerRecord;
 
-/// Why one of the functions that the statement calls makes its results uncacheable, if any does.
+/// Why one of the functions `called`, of those that the statement calls, makes its results uncacheable, if any does.
 ///
 /// A function of a statement that only reads is left out if it stands in a default of a table that
 /// is read, and nowhere in the text of the statement and of its views: what is called is named
@@ -21,16 +21,15 @@ use crate::sqlite::recorder::AuthorizerRecord;
 pub(super) fn objection(
     connection: &Connection,
     sql: &str,
-    recorded: &AuthorizerRecord,
+    (recorded, mut called): (&AuthorizerRecord, BTreeSet<String>),
     readonly: bool,
 ) -> Option<String> {
     let clock_is_watched = clockwatch::register().is_some();
-    let reason = functions::objection(&recorded.functions, clock_is_watched)?;
+    let reason = functions::objection(&called, clock_is_watched)?;
     let texts = with_views(connection, sql)
         .and_then(|text| Ok((text, of_tables_read(connection, recorded)?)));
     match texts {
         Ok((text, defaults)) if readonly => {
-            let mut called = recorded.functions.clone();
             called.retain(|name| text.contains(name.as_str()) || !defaults.contains(name.as_str()));
             functions::objection(&called, clock_is_watched)
         }

@@ -203,6 +203,17 @@ const DATE: &[&str] = &[
     "unixepoch",
 ];
 
+/// What SQL calls the present.
+const PRESENT: &[&str] = &["current_date", "current_time", "current_timestamp"];
+
+/// The functions but for those that read the clock and do nothing else.
+pub(super) fn without_clock(functions: &BTreeSet<String>) -> BTreeSet<String> {
+    let others = functions
+        .iter()
+        .filter(|name| !PRESENT.contains(&name.as_str()));
+    others.cloned().collect()
+}
+
 /// Why one of the functions makes a query uncacheable, if any does.
 pub(crate) fn objection(functions: &BTreeSet<String>, clock_is_watched: bool) -> Option<String> {
     let unknown = functions.iter().find(|function| {
@@ -211,8 +222,8 @@ pub(crate) fn objection(functions: &BTreeSet<String>, clock_is_watched: bool) ->
         DETERMINISTIC.binary_search(&function).is_err() && !date
     })?;
     Some(match unknown.as_str() {
-        "current_date" | "current_time" | "current_timestamp" => {
-            format!("{} reads the clock", unknown.to_ascii_uppercase())
+        name if PRESENT.contains(&name) => {
+            format!("{} reads the clock", name.to_ascii_uppercase())
         }
         name => format!("the result of {name}() may differ from one call to the next"),
     })

@@ -64,6 +64,8 @@ pub(crate) struct Analysis {
     witnesses: Vec<Witness>,
     first_rows: Vec<FirstRows>,
     uncacheable: Option<Arc<str>>,
+    /// Nothing but the clock is why.
+    reads_clock_alone: bool,
     /// A view behind the query that reads the clock in a column, and the function. Whether the
     /// query reads that column is known when it runs.
     clock_view: Option<(String, String)>,
@@ -160,14 +162,18 @@ pub(crate) fn analyse(
         None => scope::lower(sql).contains(name),
     };
     let clock_view = clock_view(catalog, is_named);
+    let functions =
+        |called| defaults::objection(connection, sql, (&recorded, called), facts.readonly);
+    let other = resolver.objection.take().or_else(|| {
+        facts
+            .explain
+            .then(|| "EXPLAIN tells about the plan, not about rows".to_owned())
+    });
+    let reads_clock_alone =
+        other.is_none() && functions(functions::without_clock(&recorded.functions)).is_none();
     let objection = clock
-        .or_else(|| defaults::objection(connection, sql, &recorded, facts.readonly))
-        .or(resolver.objection.take())
-        .or_else(|| {
-            facts
-                .explain
-                .then(|| "EXPLAIN tells about the plan, not about rows".to_owned())
-        });
+        .or_else(|| functions(recorded.functions.clone()))
+        .or(other);
     let are_all_named = tree
         .as_ref()
         .is_some_and(|tree| column_reads::are_all_named(tree, &references.common, catalog));
@@ -204,6 +210,7 @@ pub(crate) fn analyse(
         witnesses,
         first_rows,
         uncacheable: objection.map(Arc::from),
+        reads_clock_alone,
         clock_view,
     })
 }
@@ -550,7 +557,13 @@ impl Analysis {
         Deps {
             tags: all,
             uncacheable: self.uncacheable.clone().or_else(clock),
+            reads_clock_alone: self.reads_clock_alone,
         }
+    }
+
+    /// Whether no reason but the clock keeps a result from being kept.
+    pub(crate) fn may_end_by_clock(&self) -> bool {
+        self.reads_clock_alone
     }
 }
 
