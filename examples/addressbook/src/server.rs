@@ -87,7 +87,7 @@ pub fn serve(
     }
     add_store(&mut routes, &store, &folder);
     add_others(&mut routes, &store);
-    routes.failures(|failure: &Failure| {
+    routes.failures(|_, failure| {
         let page = frame::failure(failure.status(), failure.message());
         Response::html(page).with_status(failure.status())
     });

@@ -15,7 +15,7 @@ pub fn routes() -> Routes {
     let post = |_: &Request<'_>, body: BodyReader| answer(parse::orders(body)?);
     routes.get("/uuid", quick(get));
     routes.post("/uuid", reading(2 << 20, post));
-    routes.failures(|failure| {
+    routes.failures(|_, failure| {
         let message = quick_xml::escape::escape(failure.message());
         Response::xml(format!("{HEAD}<error>{message}</error>\n"))
     });

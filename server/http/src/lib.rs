@@ -16,6 +16,7 @@
 //!
 //! A hit costs one `recv` and one `send`; see `conn` for why no further system call is needed.
 
+mod accept;
 mod body_file;
 mod body_source;
 mod budget;
@@ -45,6 +46,7 @@ mod validity;
 mod worker;
 mod worker_group;
 
+pub use accept::{names_html, prefers_json};
 pub use body_source::{BodyCut, BodySource, StreamedBody};
 pub use compressor::Compressor;
 pub use limits::Limits;

@@ -1,5 +1,7 @@
 //! Requests that get no answer of the program: what was wrong, as a status and a sentence.
 
+use std::borrow::Cow;
+
 use crate::response::{IntoResponse, Response};
 
 /// Why a request is not answered as it was meant: a status from 400 to 599 and a sentence for the
@@ -20,7 +22,7 @@ use crate::response::{IntoResponse, Response};
 pub struct Failure {
     status: u16,
     message: String,
-    pub(crate) fields: Vec<(&'static str, String)>,
+    fields: Vec<(Cow<'static, str>, String)>,
 }
 
 impl Failure {
@@ -56,10 +58,14 @@ impl Failure {
         Self::new(503, "too much at once, try again").with_field("Retry-After", "1")
     }
 
-    /// The same with a field line of the response, such as `Retry-After`.
+    /// The same with a field line of the response, such as `Retry-After` or `WWW-Authenticate`.
     #[must_use]
-    pub fn with_field(mut self, name: &'static str, value: impl Into<String>) -> Self {
-        self.fields.push((name, value.into()));
+    pub fn with_field(
+        mut self,
+        name: impl Into<Cow<'static, str>>,
+        value: impl Into<String>,
+    ) -> Self {
+        self.fields.push((name.into(), value.into()));
         self
     }
 
@@ -73,6 +79,25 @@ impl Failure {
     #[must_use]
     pub fn message(&self) -> &str {
         &self.message
+    }
+
+    /// The field lines that its response has, such as `Allow` of a 405: names and values. A
+    /// handler that makes the response by itself gives it these.
+    pub fn fields(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.fields.iter().map(|(name, value)| (&**name, &**value))
+    }
+
+    /// Whether its response has a field line with this name.
+    pub(crate) fn has_field(&self, name: &str) -> bool {
+        let mut names = self.fields().map(|(name, _)| name);
+        names.any(|found| found.eq_ignore_ascii_case(name))
+    }
+
+    /// Its bytes in memory, beside its own size.
+    pub(crate) fn weight(&self) -> usize {
+        let fields = self.fields.capacity() * size_of::<(Cow<'static, str>, String)>();
+        let texts = self.fields().map(|(name, value)| name.len() + value.len());
+        self.message.capacity() + fields + texts.sum::<usize>()
     }
 }
 

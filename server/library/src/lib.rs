@@ -54,12 +54,14 @@
 #[doc = include_str!("../../../docs/guide/library.md")]
 struct Guide;
 
+mod cache_status;
 mod error;
 mod failure;
 mod feed;
 mod handler;
 mod limits;
 mod page;
+mod pairs;
 mod param;
 mod pattern;
 mod pool;

@@ -71,7 +71,7 @@ macro_rules! parsed {
     };
 }
 
-parsed!("text": String);
+parsed!("a text": String);
 parsed!("one character": char);
 parsed!("an IP address": IpAddr);
 parsed!("a whole number from 0 to 255": u8);
@@ -176,7 +176,12 @@ pub(crate) fn expected(name: &str, text: &str, expected: &str) -> String {
 
 /// Says that `name` must be there.
 pub(crate) fn missing(name: &str, expected: &str) -> Failure {
-    Failure::bad_request(format!("{name} is missing: {expected}"))
+    Failure::bad_request(format!("{name} is missing ({expected})"))
+}
+
+/// Says that the value of `name` is not UTF-8.
+pub(crate) fn not_utf8(name: &str) -> Failure {
+    Failure::bad_request(format!("{name} is not UTF-8"))
 }
 
 /// A text of a client within a sentence: short, and without control characters.

@@ -10,6 +10,8 @@ pub(crate) enum PatternSegment {
     Text(Box<str>),
     /// One segment that is not empty: `{name}`.
     Param,
+    /// One segment, the last, that is a value and this ending: `{name}.json`.
+    ParamWithEnding(Box<str>),
     /// All that is left, which may be empty: `{name...}`.
     Rest,
 }
@@ -53,9 +55,11 @@ impl RoutePattern {
                     }
                 },
                 None if part.contains(['{', '}']) => {
-                    return Err(fault(
-                        "has a brace within a segment: a parameter is a whole one",
-                    ));
+                    let (name, ending) = name_and_ending(part)
+                        .filter(|_| at + 1 == parts.len())
+                        .ok_or_else(|| fault(BRACE))?;
+                    names.push(name.into());
+                    PatternSegment::ParamWithEnding(ending.into())
                 }
                 None if ["", ".", ".."].contains(part) && at + 1 < parts.len() => {
                     return Err(fault("has an empty segment, or one of dots"));
@@ -100,6 +104,15 @@ fn check_names(names: &[Box<str>], fault: impl Fn(&str) -> RouteError) -> Result
     Ok(())
 }
 
+const BRACE: &str = "has a brace within a segment: a parameter is a whole one, \
+    and only in the last segment it may have an ending, as in `/{name}.json`";
+
+/// The parts of `{name}.json`.
+fn name_and_ending(part: &str) -> Option<(&str, &str)> {
+    let (name, ending) = part.strip_prefix('{')?.split_once('}')?;
+    (!name.ends_with("...") && !ending.contains(['{', '}'])).then_some((name, ending))
+}
+
 fn name_in_braces(part: &str) -> Option<&str> {
     part.strip_prefix('{')?.strip_suffix('}')
 }
@@ -123,6 +136,10 @@ mod tests {
         for (pattern, reason) in [
             ("a", "slash"),
             ("/a{b}", "brace"),
+            ("/{a}.json/b", "brace"),
+            ("/{a}.{b}.c", "brace"),
+            ("/{a...}.json", "brace"),
+            ("/{}.json", "name"),
             ("/{a}{b}", "name is not"),
             ("/{a...}/b", "behind"),
             ("/a//b", "empty"),

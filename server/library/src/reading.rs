@@ -119,7 +119,6 @@ impl std::fmt::Debug for BodyReader {
 
 /// A handler that has not begun.
 struct WaitingReader {
-    request: OwnedRequest,
     job: ReadingJob,
     body: BodyReader,
     answer: SlotSender<Response>,
@@ -128,6 +127,7 @@ struct WaitingReader {
 /// The connection's end of a body.
 pub(crate) struct ArrivingBody {
     shared: Arc<Shared>,
+    request: Arc<OwnedRequest>,
     pipe: Arc<BodyPipe>,
     limit: u64,
     arrived: u64,
@@ -150,15 +150,11 @@ impl ArrivingBody {
         };
         Self {
             shared: Arc::clone(shared),
+            request: Arc::new(request),
             pipe,
             limit,
             arrived: 0,
-            waiting: Some(WaitingReader {
-                request,
-                job,
-                body,
-                answer,
-            }),
+            waiting: Some(WaitingReader { job, body, answer }),
             answer: Some(receiver),
         }
     }
@@ -178,9 +174,10 @@ impl ArrivingBody {
                     .ok_or_else(Failure::busy)?,
             ),
         };
+        let request = Arc::clone(&self.request);
         let job = move || {
             let _permit = permit;
-            let request = waiting.request.as_request();
+            let request = request.as_request();
             let answer = (waiting.job)(&Request::new(&request), waiting.body);
             waiting.answer.send(answer);
         };
@@ -189,7 +186,7 @@ impl ArrivingBody {
     }
 
     fn render(&self, response: Response) -> millpond_http::Response {
-        self.shared.render(response)
+        self.shared.render(response, &self.request.as_request())
     }
 }
 
@@ -238,13 +235,14 @@ impl BodyReceiver for ArrivingBody {
             return self.render(Response::failed(failure)).into();
         }
         let Some(answer) = self.answer.take() else {
-            return self.shared.render_panic().into();
+            return self.shared.render_panic(&self.request.as_request()).into();
         };
-        let shared = Arc::clone(&self.shared);
+        let (shared, request) = (Arc::clone(&self.shared), Arc::clone(&self.request));
         Reply::later(async move {
+            let request = request.as_request();
             match answer.await {
-                Some(response) => shared.render(response),
-                None => shared.render_panic(),
+                Some(response) => shared.render(response, &request),
+                None => shared.render_panic(&request),
             }
         })
     }
@@ -259,7 +257,7 @@ impl ArrivingBody {
         match answer.poll_value(&mut Context::from_waker(Waker::noop())) {
             Poll::Pending => Ok(()),
             Poll::Ready(Some(response)) => Err(self.render(response)),
-            Poll::Ready(None) => Err(self.shared.render_panic()),
+            Poll::Ready(None) => Err(self.shared.render_panic(&self.request.as_request())),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
 
@@ -12,11 +13,33 @@ use crate::values::NamedValues;
 #[derive(Clone, Debug)]
 pub struct Request<'a> {
     http: &'a millpond_http::Request<'a>,
+    /// Set when the handler reads `Accept`.
+    accept_read: Option<&'a AtomicBool>,
 }
 
 impl<'a> Request<'a> {
     pub(crate) const fn new(http: &'a millpond_http::Request<'a>) -> Self {
-        Self { http }
+        Self {
+            http,
+            accept_read: None,
+        }
+    }
+
+    /// One that sets `accept_read` when its `Accept` is read.
+    pub(crate) const fn watched(
+        http: &'a millpond_http::Request<'a>,
+        accept_read: &'a AtomicBool,
+    ) -> Self {
+        Self {
+            http,
+            accept_read: Some(accept_read),
+        }
+    }
+
+    fn note_accept(&self) {
+        if let Some(read) = self.accept_read {
+            read.store(true, Ordering::Relaxed);
+        }
     }
 
     /// The method, such as `GET`. A HEAD comes to the handler of GET; its body is not sent.
@@ -37,27 +60,41 @@ impl<'a> Request<'a> {
         self.http.query
     }
 
-    /// The names and values of the query, decoded, in order.
+    /// The names and values of the query, decoded, in order. What is not UTF-8 becomes U+FFFD.
     pub fn query_pairs(&self) -> impl Iterator<Item = (Cow<'a, str>, Cow<'a, str>)> + use<'a> {
         form_urlencoded::parse(self.http.query.unwrap_or_default().as_bytes())
     }
 
-    /// The same, to be read as types by name.
+    /// The same, to be read as types by name. A value that is not UTF-8 is a 400.
     #[must_use]
     pub fn query_values(&self) -> NamedValues<'a> {
-        self.query_pairs().collect()
+        NamedValues::decoded(self.http.query.unwrap_or_default().as_bytes())
     }
 
     /// The value of the first field line with this name, if it is UTF-8. Names are compared without
     /// regard to case.
     #[must_use]
     pub fn field(&self, name: &str) -> Option<&'a str> {
+        if name.eq_ignore_ascii_case("accept") {
+            self.note_accept();
+        }
         std::str::from_utf8(self.http.fields.get(name)?).ok()
     }
 
     /// All field lines: name as sent, value without surrounding white space.
     pub fn fields(&self) -> impl Iterator<Item = (&'a str, &'a [u8])> + use<'a> {
+        self.note_accept();
         self.http.fields.iter()
+    }
+
+    /// Whether JSON suits this client better than HTML: its `Accept` prefers `application/json` or
+    /// `application/problem+json` to `text/html`, or it sends a token (`Authorization: Bearer`) and
+    /// does not name HTML. False without both fields. A response of your own that depends on it
+    /// has `Vary: Accept`; that of [`Routes::failures`](crate::Routes::failures) gets it.
+    #[must_use]
+    pub fn prefers_json(&self) -> bool {
+        self.note_accept();
+        millpond_http::prefers_json(self.http)
     }
 
     /// The host, with its port if it has one, that the client addressed; none only in HTTP/1.0.
@@ -92,11 +129,12 @@ impl<'a> Request<'a> {
     }
 
     /// The fields of a form in the body (`application/x-www-form-urlencoded`), decoded, in order.
+    /// What is not UTF-8 becomes U+FFFD.
     pub fn form(&self) -> impl Iterator<Item = (Cow<'a, str>, Cow<'a, str>)> + use<'a> {
         form_urlencoded::parse(&self.http.body)
     }
 
-    /// The same, to be read as types by name.
+    /// The same, to be read as types by name. A value that is not UTF-8 is a 400.
     ///
     /// ```
     /// use millpond::{Failure, Request, Routes, blocking};
@@ -110,6 +148,6 @@ impl<'a> Request<'a> {
     /// ```
     #[must_use]
     pub fn form_values(&self) -> NamedValues<'a> {
-        self.form().collect()
+        NamedValues::decoded(&self.http.body)
     }
 }

@@ -94,7 +94,19 @@ impl Response {
     /// A 303: the client asks for `location` by GET. For the end of a form.
     #[must_use]
     pub fn see_other(location: impl Into<String>) -> Self {
-        Self::empty(303).with_field("Location", location)
+        Self::redirect(303, location)
+    }
+
+    /// A response with this status, which is 301, 302, 303, 307 or 308, that sends the client to
+    /// `location`; another status becomes 500. Clients keep a 301 and a 308 for long. Add
+    /// `Cache-Control: no-store` where each visit is to reach the service.
+    #[must_use]
+    pub fn redirect(status: u16, location: impl Into<String>) -> Self {
+        let status = match status {
+            301..=303 | 307 | 308 => status,
+            _ => 500,
+        };
+        Self::empty(status).with_field("Location", location)
     }
 
     pub(crate) fn failed(failure: Failure) -> Self {
@@ -128,8 +140,13 @@ impl Response {
     ) -> Self {
         let name = name.into();
         let is_own = OWN_FIELDS.iter().any(|own| name.eq_ignore_ascii_case(own));
-        if !is_own {
-            self.fields.push((name, value.into()));
+        match self.content {
+            _ if is_own => {}
+            // What it looks like is made later.
+            ResponseContent::Failure(failure) => {
+                self.content = ResponseContent::Failure(failure.with_field(name, value));
+            }
+            _ => self.fields.push((name, value.into())),
         }
         self
     }
@@ -143,7 +160,22 @@ impl Response {
     /// Whether it has a field line with this name.
     pub(crate) fn has_field(&self, name: &str) -> bool {
         let mut names = self.fields.iter().map(|(name, _)| name);
-        names.any(|found| found.eq_ignore_ascii_case(name))
+        let is_there = names.any(|found| found.eq_ignore_ascii_case(name));
+        let failed = matches!(&self.content, ResponseContent::Failure(it) if it.has_field(name));
+        is_there || failed
+    }
+
+    /// Adds `Vary: Accept`, unless its `Vary` says so.
+    pub(crate) fn varying_by_accept(self) -> Self {
+        let vary = |(name, _): &&(Cow<'_, str>, String)| name.eq_ignore_ascii_case("vary");
+        let lines = self.fields.iter().filter(vary);
+        let mut names = lines.flat_map(|(_, names)| names.split(','));
+        let is_said =
+            names.any(|name| name.trim() == "*" || name.trim().eq_ignore_ascii_case("accept"));
+        match is_said {
+            true => self,
+            false => self.with_field("Vary", "Accept"),
+        }
     }
 }
 

@@ -1,23 +1,33 @@
 //! Which handler answers which request.
 
 use std::borrow::Cow;
+use std::cmp::Reverse;
 use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use bytes::Bytes;
 
 use crate::error::RouteError;
 use crate::failure::Failure;
 use crate::handler::Handler;
-use crate::param::{MAX_PARAMS, ParamTexts};
+use crate::pairs::pairs;
+use crate::param::{MAX_PARAMS, ParamTexts, not_utf8};
 use crate::pattern::{PatternSegment, RoutePattern};
+use crate::request::Request;
 use crate::response::{Response, ResponseContent};
 
 /// The routes of a service.
 ///
 /// A pattern is a path whose segments are texts or parameters, and after a question mark the
 /// parameters of the query: `/albums/{id}?{page}&{sort}`. `{rest...}` at the end is all that is
-/// left of the path. A text goes before a parameter, and a parameter before a rest. A handler takes
-/// the parameters in the order of the pattern, each as the type that it names: a value in the path
-/// that is none of that type is 404, one in the query 400.
+/// left of the path. A text goes before a parameter, and a parameter before a rest. In the last
+/// segment a parameter may have an ending: `/albums/{id}.json` goes before `/albums/{id}`, and a
+/// longer ending before a shorter one.
+///
+/// A handler takes the parameters in the order of the pattern, each as the type that it names: a
+/// value in the path that is none of that type is 404, one in the query 400.
 ///
 /// A method without a handler is 405 with `Allow`. HEAD is answered by the handler of GET, OPTIONS
 /// by the list of methods. A path is compared in its normal form: percent-decoded, without dot
@@ -28,7 +38,7 @@ pub struct Routes {
     failures: FailureFunction,
 }
 
-type FailureFunction = Arc<dyn Fn(&Failure) -> Response + Send + Sync>;
+type FailureFunction = Arc<dyn Fn(&Request<'_>, &Failure) -> Response + Send + Sync>;
 
 /// The handler of one method, and the names of its parameters.
 pub(crate) struct Route {
@@ -44,6 +54,8 @@ pub(crate) struct Route {
 struct RouteNode {
     texts: HashMap<Box<str>, RouteNode, foldhash::fast::RandomState>,
     param: Option<Box<RouteNode>>,
+    /// Of a parameter with an ending in the last segment: the longest ending first.
+    endings: Vec<(Box<str>, Vec<Route>)>,
     rest: Vec<Route>,
     here: Vec<Route>,
 }
@@ -69,7 +81,7 @@ impl Routes {
         Self {
             root: RouteNode::default(),
             error: None,
-            failures: Arc::new(plain_failure),
+            failures: Arc::new(|_: &Request<'_>, failure: &Failure| plain_failure(failure)),
         }
     }
 
@@ -107,12 +119,27 @@ impl Routes {
     }
 
     /// Says what [`Failure`]s look like: those of handlers, and 400, 404, 405, 413, 500 and 503 of
-    /// the library. Without it they are plain text. The status stays that of the failure.
+    /// the library. Without it they are plain text. The status stays that of the failure, and so
+    /// do its [field lines](Failure::fields), unless the response has such ones.
+    ///
+    /// The function sees the request without its body. It is called for each client on its worker,
+    /// so it must not block, also for a failure that a [store](crate::stored) keeps. If it reads
+    /// `Accept`, such as by [`Request::prefers_json`], the response has `Vary: Accept`.
+    ///
+    /// ```
+    /// use millpond::{Failure, Request, Response, Routes};
+    ///
+    /// let mut routes = Routes::new();
+    /// routes.failures(|request: &Request, failure: &Failure| match request.prefers_json() {
+    ///     true => Response::json(format!(r#"{{"status":{}}}"#, failure.status())),
+    ///     false => Response::html(format!("<h1>Error {}</h1>", failure.status())),
+    /// });
+    /// ```
     ///
     /// A request that is no HTTP, or over a limit of the connection, is answered in plain text.
     pub fn failures(
         &mut self,
-        function: impl Fn(&Failure) -> Response + Send + Sync + 'static,
+        function: impl Fn(&Request<'_>, &Failure) -> Response + Send + Sync + 'static,
     ) -> &mut Self {
         self.failures = Arc::new(function);
         self
@@ -134,18 +161,19 @@ impl Routes {
             ));
         }
         let mut node = &mut self.root;
-        let mut is_rest = false;
+        let (mut is_rest, mut ending) = (false, None);
         for segment in parsed.segments {
             match segment {
                 PatternSegment::Text(text) => node = node.texts.entry(text).or_default(),
                 PatternSegment::Param => node = node.param.get_or_insert_default(),
                 PatternSegment::Rest => is_rest = true,
+                PatternSegment::ParamWithEnding(text) => ending = Some(text),
             }
         }
-        let routes = if is_rest {
-            &mut node.rest
-        } else {
-            &mut node.here
+        let routes = match ending {
+            Some(ending) => node.of_ending(ending),
+            None if is_rest => &mut node.rest,
+            None => &mut node.here,
         };
         if routes.iter().any(|route| *route.method == *method) {
             return fault(format!("has a handler of {method} already"));
@@ -197,20 +225,27 @@ impl Routes {
         }
     }
 
-    /// What a failure looks like.
-    pub(crate) fn show(&self, failure: &Failure) -> Response {
-        let shown = (self.failures)(failure);
-        let mut shown = match shown.content {
-            ResponseContent::Failure(_) => plain_failure(failure),
-            _ => shown,
+    /// What a failure looks like to the client of this request.
+    pub(crate) fn show(&self, failure: &Failure, http: &millpond_http::Request<'_>) -> Response {
+        let mut head = http.clone();
+        head.body = Bytes::new();
+        let accept_read = AtomicBool::new(false);
+        let request = Request::watched(&head, &accept_read);
+        let shown = catch_unwind(AssertUnwindSafe(|| (self.failures)(&request, failure)));
+        let mut shown = match shown {
+            Ok(shown) if !matches!(shown.content, ResponseContent::Failure(_)) => shown,
+            _ => plain_failure(failure),
         };
         shown.status = failure.status();
-        for (name, value) in &failure.fields {
-            if !shown.has_field(name) {
-                shown = shown.with_field(*name, value);
-            }
+        let missing = failure.fields().filter(|(name, _)| !shown.has_field(name));
+        let missing: Vec<_> = missing.collect();
+        for (name, value) in missing {
+            shown = shown.with_field(name.to_owned(), value);
         }
-        shown
+        match accept_read.into_inner() {
+            true => shown.varying_by_accept(),
+            false => shown,
+        }
     }
 }
 
@@ -229,6 +264,28 @@ fn methods(routes: &[Route]) -> String {
 }
 
 impl RouteNode {
+    /// The routes of a parameter with this ending.
+    fn of_ending(&mut self, ending: Box<str>) -> &mut Vec<Route> {
+        let longer = |(known, _): &(Box<str>, _)| (Reverse(known.len()), known.clone());
+        let place = (Reverse(ending.len()), ending.clone());
+        let at = match self.endings.binary_search_by_key(&place, longer) {
+            Ok(at) => at,
+            Err(at) => {
+                self.endings.insert(at, (ending, Vec::new()));
+                at
+            }
+        };
+        &mut self.endings[at].1
+    }
+
+    /// The routes of the first ending that the last segment has behind a value.
+    fn find_ending<'p>(&self, segment: &'p str) -> Option<(&'p str, &[Route])> {
+        self.endings.iter().find_map(|(ending, routes)| {
+            let value = segment.strip_suffix(&**ending)?;
+            (!value.is_empty()).then_some((value, &**routes))
+        })
+    }
+
     /// The routes of the path `rest`, which begins behind a slash; none of it is left if it is
     /// none. A branch that leads nowhere is left again: as patterns have at most eight parameters,
     /// a path tries at most 256 branches, however long it is.
@@ -249,6 +306,12 @@ impl RouteNode {
             && let Some(found) = node.find(behind, captured, count)
         {
             return Some(found);
+        }
+        if behind.is_none()
+            && let Some((value, routes)) = self.find_ending(segment)
+        {
+            captured[count] = value;
+            return Some(routes);
         }
         if let Some(node) = &self.param
             && !segment.is_empty()
@@ -279,7 +342,8 @@ impl Route {
         if let Some(query) = query
             && self.in_path < self.names.len()
         {
-            for (name, value) in form_urlencoded::parse(query.as_bytes()) {
+            for pair in pairs(query.as_bytes()) {
+                let (name, value) = (pair.name, pair.value);
                 let Some(at) = self.names.iter().position(|known| **known == *name) else {
                     continue;
                 };
@@ -288,6 +352,9 @@ impl Route {
                 }
                 if texts.is_set(at) {
                     return Err(Failure::new(400, format!("{name} is given twice")));
+                }
+                if !pair.is_utf8 {
+                    return Err(not_utf8(&name));
                 }
                 texts.set(at, value);
             }
@@ -324,6 +391,10 @@ mod tests {
             .get("/a/b/{y}", quick(|_: &Request, _: String| ()))
             .get("/{rest...}", quick(|_: &Request, _: String| ()))
             .post("/a/b/d", quick(|_: &Request| ()))
+            .get("/e/{plain}", quick(|_: &Request, _: String| ()))
+            .get("/e/{json}.json", quick(|_: &Request, _: String| ()))
+            .get("/e/{map}.map.json", quick(|_: &Request, _: String| ()))
+            .get("/e/x.json", quick(|_: &Request| ()))
             .get("/f/", quick(|_: &Request| ()));
         routes.check().unwrap();
         for (path, names) in [
@@ -335,6 +406,16 @@ mod tests {
             ("/f/", ""),
             ("/f", "rest"),
             ("/a//c", "rest"),
+            ("/e/a", "plain"),
+            ("/e/a.json", "json"),
+            ("/e/a.b.json", "json"),
+            ("/e/.json.json", "json"),
+            ("/e/.json", "plain"),
+            ("/e/a.map.json", "map"),
+            ("/e/.map.json", "json"),
+            ("/e/x.json", ""),
+            ("/e/a.jsonx", "plain"),
+            ("/e/a.json/", "rest"),
         ] {
             assert_eq!(found(&routes, "GET", path), names, "{path}");
         }

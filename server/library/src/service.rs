@@ -52,24 +52,24 @@ impl RouteService {
         if let Some(limit) = route.handler.body_limit
             && http.body.len() as u64 > limit
         {
-            return self.fail(too_large(limit));
+            return self.fail(http, too_large(limit));
         }
         match &route.handler.call {
             HandlerCall::Quick(call) => {
                 let call = AssertUnwindSafe(|| call(&Request::new(http), texts));
                 match catch_unwind(call) {
-                    Ok(Ok(response)) => shared.render(response).into(),
-                    Ok(Err(failure)) => self.fail(failure),
-                    Err(_) => shared.render_panic().into(),
+                    Ok(Ok(response)) => shared.render(response, http).into(),
+                    Ok(Err(failure)) => self.fail(http, failure),
+                    Err(_) => shared.render_panic(http).into(),
                 }
             }
             HandlerCall::Blocking(begin) => match begin(texts) {
                 Ok(job) => self.block(http, job),
-                Err(failure) => self.fail(failure),
+                Err(failure) => self.fail(http, failure),
             },
             HandlerCall::Reading(begin) => match begin(texts) {
                 Ok(job) => self.read_whole(http, job),
-                Err(failure) => self.fail(failure),
+                Err(failure) => self.fail(http, failure),
             },
             HandlerCall::Stored(store, begin) => self.stored(route, store, texts, http, begin),
         }
@@ -87,9 +87,10 @@ impl RouteService {
         key.clear();
         key.extend_from_slice(&route.number.to_le_bytes());
         texts.push_key(&mut key);
-        if let Ok(hit) = store.pages().get(&key, http.received) {
-            return answer_hit(&self.shared, store, &key, hit, http);
-        }
+        let why = match store.pages().get(&key, http.received) {
+            Ok(hit) => return answer_hit(&self.shared, store, &key, hit, http),
+            Err(why) => why,
+        };
         match begin(texts) {
             Ok(job) => {
                 let page = PageRequest {
@@ -98,16 +99,18 @@ impl RouteService {
                     key: key.clone(),
                     request: http.to_owned(),
                     job,
+                    why,
                 };
                 Reply::later(page.answer())
             }
-            Err(failure) => self.fail(failure),
+            Err(failure) => self.fail(http, failure),
         }
     }
 
     /// Calls a handler on a thread of the pool, unless its client goes away before.
     fn block(&self, http: &HttpRequest<'_>, job: RequestJob) -> Reply {
-        let request = http.to_owned();
+        let request = Arc::new(http.to_owned());
+        let shown_to = Arc::clone(&request);
         let (answer, receiver) = slot();
         let submitted = self.shared.pool.submit(Box::new(move || {
             if !answer.is_unwanted() {
@@ -115,13 +118,14 @@ impl RouteService {
             }
         }));
         if submitted.is_err() {
-            return self.fail(Failure::busy());
+            return self.fail(http, Failure::busy());
         }
         let shared = Arc::clone(&self.shared);
         Reply::later(async move {
+            let request = shown_to.as_request();
             match receiver.await {
-                Some(response) => shared.render(response),
-                None => shared.render_panic(),
+                Some(response) => shared.render(response, &request),
+                None => shared.render_panic(&request),
             }
         })
     }
@@ -132,13 +136,15 @@ impl RouteService {
         self.block(http, Box::new(move |request| job(request, body)))
     }
 
-    fn fail(&self, failure: Failure) -> Reply {
-        self.shared.render(Response::failed(failure)).into()
+    fn fail(&self, http: &HttpRequest<'_>, failure: Failure) -> Reply {
+        self.shared.render(Response::failed(failure), http).into()
     }
 
     /// What becomes of a body, by the route of its request.
     fn body(&self, http: &HttpRequest<'_>) -> BodyHandling {
-        let refuse = |failure| BodyHandling::Refused(self.shared.render(Response::failed(failure)));
+        let shared = &self.shared;
+        let refuse =
+            |failure| BodyHandling::Refused(shared.render(Response::failed(failure), http));
         let Ok(path) = path::normalize(http.path) else {
             // The request is answered when it is there.
             return BodyHandling::Whole;
@@ -184,12 +190,12 @@ impl Service for RouteService {
         let path = match path::normalize(http.path) {
             Ok(path) => path,
             Err(_) if http.path == "*" => return Reply::Ready(methods(ALL_METHODS)),
-            Err(error) => return self.fail(Failure::new(400, error.to_string())),
+            Err(error) => return self.fail(http, Failure::new(400, error.to_string())),
         };
         match self.shared.routes.find(http.method, &path, http.query) {
             FoundRoute::Route(route, texts) => self.run(route, &texts, http),
             FoundRoute::Methods(allowed) => Reply::Ready(methods(&allowed)),
-            FoundRoute::Failure(failure) => self.fail(failure),
+            FoundRoute::Failure(failure) => self.fail(http, failure),
         }
     }
 
@@ -242,12 +248,21 @@ fn methods(allowed: &str) -> millpond_http::Response {
 }
 
 impl Shared {
-    /// The response as the connections send it.
-    pub(crate) fn render(&self, response: Response) -> millpond_http::Response {
-        let response = match response.content {
-            ResponseContent::Failure(failure) => self.routes.show(&failure),
-            _ => response,
-        };
+    /// The response as the connections send it to the client of this request.
+    pub(crate) fn render(
+        &self,
+        response: Response,
+        request: &HttpRequest<'_>,
+    ) -> millpond_http::Response {
+        self.begin(response).unwrap_or_else(|failure| {
+            let shown = self.begin(self.routes.show(&failure, request));
+            // What shows failures may fail itself, as a stream.
+            shown.unwrap_or_else(|_| millpond_http::Response::builder(failure.status()).empty())
+        })
+    }
+
+    /// Makes the head, and begins a stream.
+    fn begin(&self, response: Response) -> Result<millpond_http::Response, Failure> {
         let mut head = millpond_http::Response::builder(response.status);
         if let Some(media_type) = &response.media_type {
             head = head
@@ -258,19 +273,24 @@ impl Shared {
             head = head.field(name, value);
         }
         match response.content {
-            ResponseContent::Empty | ResponseContent::Failure(_) => head.empty(),
-            ResponseContent::Bytes(bytes) => head.body(bytes),
+            ResponseContent::Empty => Ok(head.empty()),
+            ResponseContent::Bytes(bytes) => Ok(head.body(bytes)),
+            ResponseContent::Failure(failure) => Err(failure),
             ResponseContent::Stream(stream) => match stream.begin(&self.pool) {
-                BegunStream::Whole(bytes) => head.body(bytes),
-                BegunStream::Streamed(body) => head.streamed(body),
-                BegunStream::Failed => self.render_panic(),
-                BegunStream::Busy => self.render(Response::failed(Failure::busy())),
+                BegunStream::Whole(bytes) => Ok(head.body(bytes)),
+                BegunStream::Streamed(body) => Ok(head.streamed(body)),
+                BegunStream::Failed => Err(internal()),
+                BegunStream::Busy => Err(Failure::busy()),
             },
         }
     }
 
     /// The answer where a handler has panicked.
-    pub(crate) fn render_panic(&self) -> millpond_http::Response {
-        self.render(Response::failed(Failure::new(500, "internal server error")))
+    pub(crate) fn render_panic(&self, request: &HttpRequest<'_>) -> millpond_http::Response {
+        self.render(Response::failed(internal()), request)
     }
+}
+
+fn internal() -> Failure {
+    Failure::new(500, "internal server error")
 }

@@ -12,6 +12,7 @@ use millpond_http::Prepared;
 use millpond_store::{Change, Config, Sink as _, Tag};
 use parking_lot::Mutex;
 
+use crate::cache_status::CacheStatus;
 use crate::failure::Failure;
 use crate::feed::{ChangeMark, DatabaseSink, Heard, ProgramFeed, SeenChanges};
 use crate::page::Page;
@@ -57,6 +58,9 @@ struct StoreInner {
     heard: Arc<Heard>,
     /// The bound of the program's looks at its source.
     max_staleness: Option<Duration>,
+    /// Pages that were made.
+    made: AtomicU64,
+    cache_status: bool,
 }
 
 /// Settings of a [`Store`].
@@ -74,6 +78,9 @@ pub struct StoreSettings {
     pub fills: usize,
     /// Requests that may wait for pages; beyond them 503. Default 65,536.
     pub waiters: usize,
+    /// Whether responses say by `Cache-Status` (RFC 9211) where a page came from, such as
+    /// `millpond; hit`, as `millpond serve` does. Default true.
+    pub cache_status: bool,
 }
 
 impl Default for StoreSettings {
@@ -84,6 +91,7 @@ impl Default for StoreSettings {
             max_staleness: None,
             fills: config.flights,
             waiters: config.waiters,
+            cache_status: true,
         }
     }
 }
@@ -96,6 +104,8 @@ pub struct StoreStats {
     pub pages: usize,
     /// Their bytes.
     pub bytes: usize,
+    /// Pages that were made, also those that were not kept.
+    pub made: u64,
     /// Changes that were told.
     pub changes: u64,
     /// Requests that waited for a page that another request had begun.
@@ -107,7 +117,7 @@ pub struct StoreStats {
 /// What is kept.
 pub(crate) enum StoredPage {
     Page(Arc<Prepared>),
-    /// Never kept, only given to those who wait.
+    /// Written for each client, as what it looks like may depend on the request.
     Failed(Failure),
 }
 
@@ -116,7 +126,7 @@ impl millpond_store::Value for StoredPage {
         size_of::<Self>()
             + match self {
                 Self::Page(prepared) => prepared.weight(),
-                Self::Failed(_) => 0,
+                Self::Failed(failure) => failure.weight(),
             }
     }
 }
@@ -177,6 +187,8 @@ impl Store {
                 applying: Mutex::new(()),
                 heard: Arc::new(heard),
                 max_staleness: settings.max_staleness,
+                made: AtomicU64::new(0),
+                cache_status: settings.cache_status,
             }),
         }
     }
@@ -256,6 +268,7 @@ impl Store {
         StoreStats {
             pages: stats.entries,
             bytes: stats.bytes,
+            made: self.inner.made.load(Ordering::Relaxed),
             changes: stats.changes,
             waited: stats.waited,
             fenced: stats.fenced,
@@ -264,6 +277,16 @@ impl Store {
 
     pub(crate) fn pages(&self) -> &Arc<PageStore> {
         &self.inner.pages
+    }
+
+    /// Counts a page that is made.
+    pub(crate) fn count_made(&self) {
+        self.inner.made.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The status, if responses are to say it.
+    pub(crate) fn said(&self, status: CacheStatus) -> Option<CacheStatus> {
+        self.inner.cache_status.then_some(status)
     }
 
     /// What a page that is begun now sees.

@@ -8,8 +8,9 @@ use bytes::Bytes;
 use millpond_http::{
     OwnedRequest, Parts, Prepared, Reply, Validity, ValidityCheck, is_compressible,
 };
-use millpond_store::{Class, Fill, FillOutcome, FlightEnd, Hit, Joined, Need, Permit};
+use millpond_store::{Class, Fill, FillOutcome, FlightEnd, Hit, Joined, MissReason, Need, Permit};
 
+use crate::cache_status::CacheStatus;
 use crate::failure::Failure;
 use crate::feed::{ProgramFeed, SeenChanges};
 use crate::handler::PageJob;
@@ -37,9 +38,10 @@ pub(crate) fn answer_hit(
     hit: Hit<StoredPage, ProgramFeed>,
     request: &millpond_http::Request<'_>,
 ) -> Reply {
-    let StoredPage::Page(prepared) = &*hit else {
-        // Failures are never kept.
-        return shared.render_panic().into();
+    let status = store.said(CacheStatus::Hit);
+    let prepared = match &*hit {
+        StoredPage::Page(prepared) => prepared,
+        StoredPage::Failed(failure) => return show(shared, failure, request, status).into(),
     };
     let wanted = prepared.wanted(request);
     if let Some(coding) = wanted {
@@ -59,7 +61,8 @@ pub(crate) fn answer_hit(
         let accepts = request.fields.get("accept-encoding").is_some();
         accepts.then(|| prepared.codings())
     });
-    let response = prepared.respond(request, Bytes::new());
+    let extra = status.map_or_else(Bytes::new, CacheStatus::line);
+    let response = prepared.respond(request, extra);
     let validity = codings.map(|codings| Validity::Check(Box::new(PageCheck { hit, codings })));
     Reply::reusable(response, validity)
 }
@@ -92,11 +95,13 @@ pub(crate) struct PageRequest {
     pub(crate) key: Vec<u8>,
     pub(crate) request: OwnedRequest,
     pub(crate) job: PageJob,
+    /// Why it is not there.
+    pub(crate) why: MissReason,
 }
 
 /// What a leader gets of what it has made.
 enum MadePage {
-    Shared(Arc<StoredPage>),
+    Shared(Arc<StoredPage>, Option<FillOutcome>),
     /// With a cookie in it: for this request alone.
     Alone(Response),
 }
@@ -115,16 +120,16 @@ impl PageRequest {
                     if need == Need::Any
                         && let Some(page) = self.look()
                     {
-                        return self.respond(&page);
+                        return self.respond(&page, CacheStatus::Hit);
                     }
                     return self.lead(Some(permit)).await;
                 }
                 Joined::Wait(waiter) => match waiter.await {
-                    FlightEnd::Value(page) => return self.respond(&page),
+                    FlightEnd::Value(page) => return self.respond(&page, CacheStatus::Collapsed),
                     FlightEnd::Private => return self.lead(None).await,
                     FlightEnd::Retry => {
                         if let Some(page) = self.look() {
-                            return self.respond(&page);
+                            return self.respond(&page, CacheStatus::Hit);
                         }
                         need = Need::Unbegun;
                     }
@@ -132,7 +137,15 @@ impl PageRequest {
                 Joined::Refused => break,
             }
         }
-        self.shared.render(Response::failed(Failure::busy()))
+        self.busy()
+    }
+
+    fn busy(&self) -> millpond_http::Response {
+        self.render(Response::failed(Failure::busy()))
+    }
+
+    fn render(&self, response: Response) -> millpond_http::Response {
+        self.shared.render(response, &self.request.as_request())
     }
 
     fn look(&self) -> Option<Arc<StoredPage>> {
@@ -140,12 +153,14 @@ impl PageRequest {
         Some(hit.value().clone())
     }
 
-    fn respond(&self, page: &StoredPage) -> millpond_http::Response {
+    fn respond(&self, page: &StoredPage, status: CacheStatus) -> millpond_http::Response {
+        let request = self.request.as_request();
+        let status = self.store.said(status);
         match page {
             StoredPage::Page(prepared) => {
-                prepared.respond(&self.request.as_request(), Bytes::new())
+                prepared.respond(&request, status.map_or_else(Bytes::new, CacheStatus::line))
             }
-            StoredPage::Failed(failure) => self.shared.render(Response::failed(failure.clone())),
+            StoredPage::Failed(failure) => show(&self.shared, failure, &request, status),
         }
     }
 
@@ -160,20 +175,46 @@ impl PageRequest {
             None => None,
         };
         let (sender, made) = slot();
-        let (shared, store) = (Arc::clone(&self.shared), self.store.clone());
+        let store = self.store.clone();
         let job = std::mem::replace(&mut self.job, Box::new(|_| Response::empty(500)));
         let submitted = self.shared.pool.submit(Box::new(move || {
-            sender.send(make(&shared, &store, &job, permit));
+            sender.send(make(&store, &job, permit));
         }));
         if submitted.is_err() {
-            return self.shared.render(Response::failed(Failure::busy()));
+            return self.busy();
         }
         match made.await {
-            Some(MadePage::Shared(page)) => self.respond(&page),
-            Some(MadePage::Alone(response)) => self.shared.render(response),
-            None => self.shared.render(Response::failed(Failure::busy())),
+            Some(MadePage::Shared(page, outcome)) => {
+                self.respond(&page, CacheStatus::Made(self.why, outcome))
+            }
+            Some(MadePage::Alone(response)) => {
+                let status = self.store.said(CacheStatus::Made(self.why, None));
+                self.render(match status {
+                    Some(status) => response.with_field("Cache-Status", status.value()),
+                    None => response,
+                })
+            }
+            None => self.busy(),
         }
     }
+}
+
+/// A failure, as the client of this request sees it, with the status of the store.
+fn show(
+    shared: &Shared,
+    failure: &Failure,
+    request: &millpond_http::Request<'_>,
+    status: Option<CacheStatus>,
+) -> millpond_http::Response {
+    let mut failure = failure.clone();
+    if !failure.has_field("cache-control") {
+        // Browsers ask each time, as for a page.
+        failure = failure.with_field("Cache-Control", "no-cache");
+    }
+    if let Some(status) = status {
+        failure = failure.with_field("Cache-Status", status.value());
+    }
+    shared.render(Response::failed(failure), request)
 }
 
 /// A page, made.
@@ -210,25 +251,20 @@ fn call(store: &Store, job: &PageJob) -> Result<Made, Failure> {
 }
 
 /// Makes a page, and gives it to the store and to those who wait.
-fn make(shared: &Shared, store: &Store, job: &PageJob, permit: Option<PagePermit>) -> MadePage {
+fn make(store: &Store, job: &PageJob, permit: Option<PagePermit>) -> MadePage {
     let fail = |failure: Failure, permit: Option<PagePermit>| {
         let value = Arc::new(StoredPage::Failed(failure));
         if let Some(permit) = permit {
             permit.fail(value.clone());
         }
-        MadePage::Shared(value)
+        MadePage::Shared(value, None)
     };
+    store.count_made();
     let made = match call(store, job) {
         Ok(made) => made,
         Err(failure) => return fail(failure, permit),
     };
-    let response = match made.response.content {
-        ResponseContent::Failure(failure) if failure.status() >= 500 => {
-            return fail(failure, permit);
-        }
-        ResponseContent::Failure(failure) => shared.routes.show(&failure),
-        _ => made.response,
-    };
+    let response = made.response;
     if response.has_field("set-cookie") {
         // It is meant for one visitor.
         if let Some(permit) = permit {
@@ -241,16 +277,18 @@ fn make(shared: &Shared, store: &Store, job: &PageJob, permit: Option<PagePermit
         _ => Class::Normal,
     };
     let value = match prepare(response) {
-        Ok(prepared) => Arc::new(StoredPage::Page(Arc::new(prepared))),
+        Ok(prepared) => StoredPage::Page(Arc::new(prepared)),
+        Err(failure) if failure.status() < 500 => StoredPage::Failed(failure),
         Err(failure) => return fail(failure, permit),
     };
+    let value = Arc::new(value);
     let Some(permit) = permit else {
-        return MadePage::Shared(value);
+        return MadePage::Shared(value, None);
     };
     let (page, began) = (made.page, made.began);
     if !page.may_be_kept() {
         permit.give(value.clone());
-        return MadePage::Shared(value);
+        return MadePage::Shared(value, None);
     }
     let outcome = permit.complete(Fill {
         value: value.clone(),
@@ -261,14 +299,10 @@ fn make(shared: &Shared, store: &Store, job: &PageJob, permit: Option<PagePermit
         class,
         cost: Boottime::now().since(began),
     });
-    debug_assert!(matches!(
-        outcome,
-        FillOutcome::Stored | FillOutcome::Fenced | FillOutcome::Outlived
-    ));
-    MadePage::Shared(value)
+    MadePage::Shared(value, Some(outcome))
 }
 
-/// The response with its heads made once.
+/// The response with its heads made once; a failure has none, as it is written for each client.
 fn prepare(response: Response) -> Result<Prepared, Failure> {
     let body = match response.content {
         ResponseContent::Bytes(bytes) => bytes,

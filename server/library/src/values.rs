@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 
 use crate::failure::Failure;
-use crate::param::{Param, expected, missing};
+use crate::pairs::pairs;
+use crate::param::{Param, expected, missing, not_utf8};
 
 /// Named texts that are read as types: the fields of a [form](crate::Request::form_values), the
 /// [query](crate::Request::query_values), or what a program collects, such as the attributes of an
@@ -20,30 +21,52 @@ use crate::param::{Param, expected, missing};
 /// # Ok::<(), millpond::Failure>(())
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct NamedValues<'a>(Vec<(Cow<'a, str>, Cow<'a, str>)>);
+pub struct NamedValues<'a> {
+    pairs: Vec<(Cow<'a, str>, Cow<'a, str>)>,
+    /// The names of values that were sent and are not UTF-8.
+    malformed: Vec<Cow<'a, str>>,
+}
 
 impl<'a> NamedValues<'a> {
     /// No values.
     #[must_use]
     pub const fn new() -> Self {
-        Self(Vec::new())
+        Self {
+            pairs: Vec::new(),
+            malformed: Vec::new(),
+        }
+    }
+
+    /// Those of a query or of a form.
+    pub(crate) fn decoded(encoded: &'a [u8]) -> Self {
+        let mut values = Self::new();
+        for pair in pairs(encoded) {
+            if !pair.is_utf8 {
+                values.malformed.push(pair.name.clone());
+            }
+            values.pairs.push((pair.name, pair.value));
+        }
+        values
     }
 
     /// One more value. A name may have several.
     pub fn push(&mut self, name: impl Into<Cow<'a, str>>, value: impl Into<Cow<'a, str>>) {
-        self.0.push((name.into(), value.into()));
+        self.pairs.push((name.into(), value.into()));
     }
 
     /// The value of `name` as a `T`. An [`Option`] need not be there, and is none if its text is
     /// empty and no text is wanted, as browsers send fields that were not filled in.
     ///
     /// # Errors
-    /// 400 if it is not there, is given twice, or is not what a `T` must be.
+    /// 400 if it is not there, is given twice, is not UTF-8, or is not what a `T` must be.
     pub fn get<T: Param>(&self, name: &str) -> Result<T, Failure> {
         let mut texts = self.all(name);
         let text = texts.next();
         if texts.next().is_some() {
             return Err(Failure::bad_request(format!("{name} is given twice")));
+        }
+        if self.malformed.iter().any(|malformed| malformed == name) {
+            return Err(not_utf8(name));
         }
         let Some(text) = text else {
             return T::absent().ok_or_else(|| missing(name, T::EXPECTED));
@@ -51,9 +74,9 @@ impl<'a> NamedValues<'a> {
         T::parse_given(text).ok_or_else(|| Failure::bad_request(expected(name, text, T::EXPECTED)))
     }
 
-    /// All texts of `name`, in order.
+    /// All texts of `name`, in order. What is not UTF-8 is U+FFFD in them.
     pub fn all<'s>(&'s self, name: &'s str) -> impl Iterator<Item = &'s str> {
-        let named = self.0.iter().filter(move |(found, _)| found == name);
+        let named = self.pairs.iter().filter(move |(found, _)| found == name);
         named.map(|(_, text)| &**text)
     }
 }
@@ -61,10 +84,10 @@ impl<'a> NamedValues<'a> {
 impl<'a, N: Into<Cow<'a, str>>, V: Into<Cow<'a, str>>> FromIterator<(N, V)> for NamedValues<'a> {
     fn from_iter<I: IntoIterator<Item = (N, V)>>(pairs: I) -> Self {
         let pairs = pairs.into_iter();
-        Self(
-            pairs
-                .map(|(name, value)| (name.into(), value.into()))
-                .collect(),
-        )
+        let pairs = pairs.map(|(name, value)| (name.into(), value.into()));
+        Self {
+            pairs: pairs.collect(),
+            malformed: Vec::new(),
+        }
     }
 }

@@ -11,7 +11,7 @@ use std::{
 };
 
 use millpond_db as db;
-use millpond_http::Request;
+use millpond_http::{Request, names_html};
 
 use crate::{
     config::show_time,
@@ -27,7 +27,6 @@ use crate::{
     page_redirect::PageRedirect,
     page_type::PageType,
     params::Param,
-    problem_details::names_html,
     route::{Pattern, Segment},
     script::Rows,
     session::SessionRequirements,

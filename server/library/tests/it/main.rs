@@ -9,6 +9,8 @@
 mod support;
 
 mod bodies;
+mod cache_status;
+mod failures;
 mod lifecycle;
 mod routes;
 mod secure;

@@ -4,7 +4,7 @@ use millpond::{Failure, Request, Response, Routes, quick};
 
 use crate::support::{ask, connect, get, serve};
 
-fn routes() -> Routes {
+pub(crate) fn routes() -> Routes {
     let mut routes = Routes::new();
     routes
         .get(
@@ -53,8 +53,10 @@ fn parameters_have_types_and_a_wrong_value_says_what_is_expected() {
             400,
             "page: \"x\" is not a whole number from 0 to 65535\n",
         ),
-        ("/albums/7", 400, "sort is missing: text\n"),
+        ("/albums/7", 400, "sort is missing (a text)\n"),
         ("/albums/7?sort=a&sort=b", 400, "sort is given twice\n"),
+        ("/albums/7?sort=%C3", 400, "sort is not UTF-8\n"),
+        ("/albums/7?sort=%EF%BF%BD&other=%ff", 200, "7 None \u{fffd}"),
         ("/albums/", 404, "not found\n"),
         ("/albums/7/", 404, "not found\n"),
         ("/files/a/b%20c", 200, "a/b c"),
@@ -109,10 +111,24 @@ fn methods_are_answered_or_listed() {
 }
 
 #[test]
+fn a_redirect_has_a_status_and_an_address() {
+    let mut routes = Routes::new();
+    let to = |_: &Request, status: u16| Response::redirect(status, "/a\r\nX: 1");
+    routes.get("/{status}", quick(to));
+    let server = serve(routes);
+    for (status, answered) in [(301, 301), (302, 302), (303, 303), (307, 307), (308, 308)] {
+        let response = get(&server, &format!("/{status}"));
+        assert_eq!(response.status, answered);
+        assert_eq!(response.field("location"), Some("/a  X: 1"));
+    }
+    assert_eq!(get(&server, "/200").status, 500);
+}
+
+#[test]
 fn failures_look_as_the_program_says() {
     let mut routes = routes();
     routes
-        .failures(|failure| {
+        .failures(|_, failure| {
             let status = failure.status();
             Response::xml(format!("<error status=\"{status}\"/>")).with_status(200)
         })
