@@ -13,7 +13,8 @@ use super::functions;
 use crate::sqlite::clockwatch;
 use crate::sqlite::recorder::AuthorizerRecord;
 
-/// Why one of the functions `called`, of those that the statement calls, makes its results uncacheable, if any does.
+/// Why one of the functions `called`, of those that the statement calls, makes its results
+/// uncacheable, if any does.
 ///
 /// A function of a statement that only reads is left out if it stands in a default of a table that
 /// is read, and nowhere in the text of the statement and of its views: what is called is named
