@@ -10,9 +10,9 @@ use crate::postgres::{self, Postgres};
 use crate::query::Prepared;
 use crate::sqlite::Sqlite;
 use crate::{
-    AppliedFile, Call, Error, FileChange, FileOutcome, Migration, Position, PostgresOptions, Query,
-    ReadResult, Rehearsal, Requirement, SqlError, SqliteOptions, TableColumn, WriteResult,
-    WriteStep,
+    AppliedFile, Call, Error, FileChange, FileOutcome, Migration, MovedRows, Position,
+    PostgresOptions, Query, ReadResult, Rehearsal, Requirement, SqlError, SqliteOptions,
+    TableColumn, WriteResult, WriteStep,
 };
 
 /// A database: reads in snapshots, writes in transactions, and a feed of what changes. Cheap to
@@ -232,6 +232,24 @@ impl Database {
                     .with_file_session(|session| postgres::file_rows::apply(session, &mut changes));
                 postgres.wake_feed();
                 outcomes
+            }
+        }
+    }
+
+    /// Gives rows of files that are gone to another file, in one transaction, so that they stay
+    /// with what refers to them; gives their number. Other columns stay as they are until the file
+    /// is applied. Blocks until it is over.
+    ///
+    /// # Errors
+    /// Those of a write; nothing is changed then.
+    pub fn move_rows(&self, moved: MovedRows) -> Result<u64, Error> {
+        match &self.engine {
+            Engine::Sqlite(sqlite) => sqlite.on_writer(move |writer| writer.move_rows(&moved)),
+            Engine::Postgres(postgres) => {
+                let count = postgres
+                    .with_file_session(|session| postgres::moved_rows::move_rows(session, &moved));
+                postgres.wake_feed();
+                count
             }
         }
     }

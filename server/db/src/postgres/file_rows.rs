@@ -13,11 +13,11 @@ use crate::data_file::{
 use crate::file_set::{EmptyFiles, FileSet, RowsOfFiles, sort};
 use crate::{ConstraintKind, Error, Value};
 
-const TABLE: &str = "create table _millpond_data (\"file\" text primary key, \"table\" text not null, \
+pub(super) const TABLE: &str = "create table _millpond_data (\"file\" text primary key, \"table\" text not null, \
     hash text not null, version bigint not null, applied_at timestamptz not null default now())";
 
 /// One node at a time applies files: "data" in ASCII.
-const LOCK: i64 = 0x6461_7461;
+pub(super) const LOCK: i64 = 0x6461_7461;
 
 /// Where the rows of a file are gathered before they are compared.
 const STAGE: &str = "pg_temp._millpond_stage";
@@ -83,7 +83,7 @@ pub(crate) fn applied(session: &mut PostgresSession) -> Result<Vec<AppliedFile>,
     Ok(rows.into_iter().map(record).collect())
 }
 
-fn is_recorded(session: &mut PostgresSession) -> Result<bool, Error> {
+pub(super) fn is_recorded(session: &mut PostgresSession) -> Result<bool, Error> {
     let found = session.query("select pg_catalog.to_regclass('_millpond_data')::text", &[])?;
     Ok(found.first().is_some_and(|row| row[0].is_some()))
 }
@@ -480,7 +480,7 @@ fn fill(
 }
 
 /// A value as PostgreSQL reads it.
-fn text(value: &Value) -> Option<String> {
+pub(super) fn text(value: &Value) -> Option<String> {
     match value {
         Value::Null => None,
         Value::Integer(integer) => Some(integer.to_string()),

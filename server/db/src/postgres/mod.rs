@@ -17,6 +17,7 @@ pub(crate) mod families;
 pub(crate) mod feed;
 pub(crate) mod feed_progress;
 pub(crate) mod file_rows;
+pub(crate) mod moved_rows;
 mod files;
 pub(crate) mod interest;
 pub(crate) mod link;

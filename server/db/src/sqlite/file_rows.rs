@@ -14,7 +14,7 @@ use crate::data_file::{
 use crate::file_set::{EmptyFiles, FileSet, RowsOfFiles, sort};
 use crate::{Error, Value};
 
-const TABLE: &str = "create table if not exists _millpond_data (\"file\" text primary key, \
+pub(super) const TABLE: &str = "create table if not exists _millpond_data (\"file\" text primary key, \
     \"table\" text not null, hash text not null, version integer not null, applied_at text not null)";
 
 /// Where the rows of a file are gathered before they are compared.
@@ -26,7 +26,7 @@ const ROWS_AT_ONCE: u64 = 256;
 /// The number of different hashes that more than one row has. More are refused.
 const MAX_REPEATED: usize = 1_000_000;
 
-fn fail(error: &rusqlite::Error, sql: &str) -> Error {
+pub(super) fn fail(error: &rusqlite::Error, sql: &str) -> Error {
     Error::from_sqlite(error, sql)
 }
 
@@ -385,7 +385,7 @@ fn record(connection: &Connection, change: &FileChange, version: i64) -> Result<
 }
 
 /// Runs a statement that gives no rows that matter; gives the number of changed rows.
-fn run(connection: &Connection, sql: &str) -> Result<u64, Error> {
+pub(super) fn run(connection: &Connection, sql: &str) -> Result<u64, Error> {
     let run = || {
         let mut statement = connection.prepare(sql)?;
         let mut rows = statement.raw_query();

@@ -12,6 +12,7 @@ pub(crate) mod file;
 pub(crate) mod file_rows;
 pub(crate) mod foreign;
 pub(crate) mod heartbeats;
+mod moved_rows;
 pub(crate) mod hint;
 pub(crate) mod interest;
 pub(crate) mod log;

@@ -75,7 +75,7 @@ impl Sync {
         }
     }
 
-    fn table(&self, name: &str) -> Result<Option<TargetTable>, Error> {
+    pub(super) fn table(&self, name: &str) -> Result<Option<TargetTable>, Error> {
         let columns = self.database.table_columns(name)?;
         Ok((!columns.is_empty()).then(|| TargetTable {
             name: name.to_owned(),

@@ -30,6 +30,7 @@ impl Sync {
         let mut faults = Vec::new();
         let at = (!is_first).then_some(begun);
         let gone = self.gone(scan, at, applied, outcome, &mut faults);
+        self.keep_moved(scan, &gone, applied, outcome);
         let mut lists: VecDeque<Vec<&AppliedFile>> =
             gone.chunks(MAX_FILES).map(<[_]>::to_vec).collect();
         while let Some(files) = lists.pop_front() {

@@ -8,7 +8,8 @@
 //! - `sources`, `scan`: the files of the folders;
 //! - `columns`, `convert`: from their values to those of the table; `fields`: what it lacks;
 //! - `survey`, `rows`: a file is read to be checked, and a large one again to be applied;
-//! - `sync`: one look at all files; `apply`, `batch`: what has changed; `gone`: what is gone;
+//! - `sync`: one look at all files; `apply`, `batch`: what has changed;
+//! - `gone`: what is gone; `moved`: what has another name;
 //! - `applied_hash`: what is kept of a file; `gone_folder`: rows that stay without their folder;
 //! - `inbox`, `writers`, `thread`: when; `messages`, `twins`: what the owner is told;
 //! - `pins`: migrations for files without a table; `trial`: do the tables take the rows?
@@ -23,6 +24,7 @@ mod gone;
 mod gone_folder;
 mod inbox;
 mod messages;
+mod moved;
 mod pins;
 mod rows;
 mod scan;

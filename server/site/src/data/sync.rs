@@ -42,7 +42,7 @@ pub(super) struct Sync {
     /// Counts what was applied and what may have changed the tables.
     pub(super) changes: u64,
     /// False until the folder was looked at once.
-    has_looked: bool,
+    pub(super) has_looked: bool,
     /// True if the last look left something to be tried again.
     is_unfinished: bool,
     /// True if there was a folder.

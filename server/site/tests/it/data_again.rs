@@ -9,6 +9,7 @@ use crate::{
 
 on_both!(
     what_a_file_says_no_more_is_as_in_a_new_row,
+    what_refers_to_a_row_stays_when_its_file_gets_another_name,
     rows_stay_where_the_folder_of_their_table_is_gone,
 );
 
@@ -89,4 +90,40 @@ fn rows_stay_where_the_folder_of_their_table_is_gone(kind: Kind) {
     fs::remove_dir(path(&site, "post")).unwrap();
     fs::rename(&away, path(&site, "post")).unwrap();
     becomes(&site, "a A 1 2026-01-31 0 Text");
+}
+
+fn what_refers_to_a_row_stays_when_its_file_gets_another_name(kind: Kind) {
+    let comments = "create table said (id integer primary key, slug text not null references post (slug) on delete cascade);";
+    let site = Housed::new(
+        kind,
+        &[
+            ("migrations/0002_data_post.sql", POSTS),
+            ("migrations/0003_said.sql", comments),
+            ("data/post/a.md", FULL),
+            ("data/post/b.md", "---\nslug: own\n---\nOld"),
+        ],
+    );
+    site.run("insert into said (id, slug) values (1, 'a'), (2, 'own')");
+    site.run("update post set visits = 3");
+    fs::create_dir(path(&site, "post/2026")).unwrap();
+    fs::rename(path(&site, "post/a.md"), path(&site, "post/2026/a.md")).unwrap();
+    fs::remove_file(path(&site, "post/b.md")).unwrap();
+    fs::write(path(&site, "post/c.md"), "---\nslug: own\n---\nNew").unwrap();
+    let files = |site: &Housed| {
+        let of = |slug: &str| {
+            site.text(&format!(
+                "select coalesce((select _file || ' ' || visits || ' ' || body from post where slug = '{slug}'), 'none')"
+            ))
+        };
+        format!("{}, {}", of("a").trim(), of("own").trim())
+    };
+    site.until("both are of new files", || {
+        files(&site) == "post/2026/a.md 3 Text, post/c.md 3 New"
+    });
+    assert_eq!(site.text("select count(*) || '' from said"), "2");
+    // What is gone without another name is gone with what refers to it.
+    fs::remove_file(path(&site, "post/c.md")).unwrap();
+    site.until("one is left", || {
+        site.text("select count(*) || '' from said") == "1"
+    });
 }

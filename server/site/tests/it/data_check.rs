@@ -199,7 +199,7 @@ fn a_row_that_the_table_refuses_is_an_error_of_the_check() {
 }
 
 const POSTS: &str = "create table posts (slug text primary key, title text, date text
-    constraint \"the date is a day, such as 2026-01-31\" check (date is null or date(date) is not null),
+    constraint \"the date is a day, such as 2026-01-31\" check (date is null or date(date) is not null and date(substr(date, 1, 10), '+0 days') is substr(date, 1, 10)),
     day date, draft integer, body text, _file text not null);";
 
 #[test]
@@ -270,6 +270,11 @@ fn what_a_table_refuses_is_said_in_the_words_of_the_file() {
             "date: next week",
             "a.md:3:1: the rows stay as they were: the table checks that the date is a day, such as 2026-01-31",
         ),
+        (
+            "date: 2026-02-30",
+            "a.md:3:1: the rows stay as they were: the table checks that the date is a day",
+        ),
+        ("date: 2026-2-3", "the table checks that the date is a day"),
         (
             "day: next week",
             "a.md:3:1: day is \"next week\", not a day like 2026-11-26",

@@ -4,7 +4,7 @@
 create table posts (
   slug text primary key constraint "the slug is a part of an address, without a /" check (slug <> '' and slug not like '%/%'),
   title text,
-  date text constraint "the date is a day, such as 2026-01-31" check (date is null or date like '____-__-__%' and date(date) is not null),
+  date text constraint "the date is a day, such as 2026-01-31" check (date is null or date(date) is not null and date(substr(date, 1, 10), '+0 days') is substr(date, 1, 10)),
   summary text,
   tags text constraint "the tags are a list, such as [walks, winter], without a /" check (tags is null or json_valid(tags) and tags like '[%' and tags not like '%/%'),
   draft integer,
