@@ -73,7 +73,8 @@ fn rows_stay_where_the_folder_of_their_table_is_gone(kind: Kind) {
     );
     let away = site.dir.path().join("away");
     fs::rename(path(&site, "post"), &away).unwrap();
-    // What comes later is applied later.
+    // What comes later is applied later, after longer than a file may be away. That nothing goes
+    // is no event to wait for.
     for last in ["2", "3"] {
         std::thread::sleep(std::time::Duration::from_millis(300));
         fs::write(path(&site, "rate.csv"), format!("id\n{last}\n")).unwrap();
