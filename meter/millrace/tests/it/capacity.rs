@@ -63,7 +63,8 @@ fn a_limit_that_was_not_reached_is_said_and_written() {
             (&200.0.into(), &true.into())
         );
         assert!(found["rate"].is_null() && found["curve"].is_null());
-        assert_eq!(found["trials"].as_array().unwrap().len(), 5);
+        // 50, 100 and three times 200; one in which the client was late is made again.
+        assert!(found["trials"].as_array().unwrap().len() >= 5);
     }
     assert_eq!(found["objective"]["share"], 0.01);
     assert_eq!(found["trials"][0]["stage"], "bracket");
