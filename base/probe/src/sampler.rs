@@ -153,9 +153,11 @@ impl Sampler {
     /// The processes that are there at the start.
     fn find_first(&mut self) -> io::Result<()> {
         for pid in self.options.pids.clone() {
-            if let Err(why) = self
+            let added = self
                 .processes
-                .add(pid, "by its id", false, &mut self.missing)
+                .add(pid, "by its id", false, &mut self.missing);
+            if let Err(why) = added
+                && (self.options.required || !matches!(why, procfs::ProcError::NotFound(_)))
             {
                 let why = format!("process {pid} cannot be watched: {}", reason(&why));
                 self.refuse(io::ErrorKind::NotFound, why)?;
@@ -380,6 +382,23 @@ fn own_pid() -> i32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_process_that_has_ended_is_an_error_where_it_is_required() {
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        let ended = i32::try_from(child.id()).unwrap();
+        child.wait().unwrap();
+        let options = |required| ProberOptions {
+            pids: vec![own_pid(), ended],
+            required,
+            perf: false,
+            ..ProberOptions::default()
+        };
+        let sampler = Sampler::new(options(false)).unwrap();
+        assert!(sampler.processes.alive().contains(&own_pid()));
+        let error = Sampler::new(options(true)).err().unwrap().to_string();
+        assert!(error.contains("there is no such process"), "{error}");
+    }
 
     #[test]
     fn many_samples_are_thinned_and_the_last_one_stays() {

@@ -50,7 +50,7 @@ pub(crate) fn start(
         interval: wanted.interval,
         pids: wanted.pids.clone(),
         ports,
-        required: explicit,
+        required: explicit && wanted.required,
         own_threads: Some(driver::THREAD),
         perf: wanted.perf,
     };

@@ -12,6 +12,8 @@ pub struct ProbePlan {
     /// The server's processes, by the ports that they listen on. Without `ports` and `pids` the
     /// port of the URL is taken, if the URL's address belongs to this machine.
     pub ports: Vec<u16>,
+    /// Whether it is an error that one of `pids` or `ports` is not there.
+    pub required: bool,
     /// Whether to open counters of `perf_event_open` for the server's threads.
     pub perf: bool,
 }
@@ -23,6 +25,7 @@ impl Default for ProbePlan {
             interval: Duration::from_millis(250),
             pids: Vec::new(),
             ports: Vec::new(),
+            required: true,
             perf: true,
         }
     }

@@ -15,7 +15,8 @@ const SAMPLES: u32 = 8;
 /// Limits that are stored.
 const LIMITS: usize = 3;
 
-/// Samples of the processes `pids` beside a run of `plan`.
+/// Samples of the processes `pids` beside a run of `plan`. A server with a process for each
+/// connection has some that end before they are looked at.
 pub(super) fn probe(plan: &Plan, pids: &[u32]) -> ProbePlan {
     let [usual, least] = INTERVALS;
     let interval = match plan.length.stop {
@@ -28,6 +29,7 @@ pub(super) fn probe(plan: &Plan, pids: &[u32]) -> ProbePlan {
             .iter()
             .filter_map(|pid| i32::try_from(*pid).ok())
             .collect(),
+        required: false,
         ..ProbePlan::default()
     }
 }
