@@ -17,26 +17,28 @@ use millpond_store::Hit;
 
 use crate::{
     addresses::AddressMatch,
-    admission::Admission,
     answer::{Ask, MissOrBypass, owned},
     cached::{Cached, page_key},
     compile::sign_in,
     core::{Core, Generation},
     dev::{self, DevState},
     error_answer::ErrorAnswer,
-    form::{self, Refused},
     methods::{ALL_METHODS, FILE_METHODS, KNOWN, WriteMethod, not_allowed, options, options_of},
     page::Page,
-    params::{BadParam, Given},
+    params::Given,
     route::Match,
-    rules::{HIT, Rules, encode_path, local, moved, split},
+    rules::{HIT, encode_path, local, moved},
     session::{Gate, Session, SessionRequirements},
-    submit::Submission,
-    uploads::{Received, with_fields},
+    uploads::with_fields,
     validity::{PageHit, of_file, of_page},
     visitor::Visitor,
-    write_body::BodyKind,
 };
+
+mod by_rules;
+mod forms;
+mod no_page;
+
+use no_page::not_taken_here;
 
 /// Serves a site on one worker.
 pub struct SiteService {
@@ -110,14 +112,13 @@ impl SiteService {
         let vary = |field: &str| generation.sessions.field(request, field);
         let written = page_key(key, generation.number, page, &given, session, vary);
         if let Err(bad) = written {
-            if let Some(query) = page.with_missing_language(request, &bad) {
-                let mut chosen = request.clone();
-                chosen.query = Some(&query);
-                return self.get(generation, key, &chosen, path, found);
-            }
-            return self
-                .not_taken(generation, page, request, (&given, &bad))
-                .into();
+            return self.without_key(
+                generation,
+                key,
+                (request, path, found),
+                page,
+                (&given, &bad),
+            );
         }
         let why = match self.look(generation, page, key, (request, path)) {
             Ok(hit) => return self.give(generation, page, key, request, session, &hit),
@@ -290,132 +291,6 @@ impl SiteService {
             });
     }
 
-    fn write(
-        &self,
-        generation: &Arc<Generation>,
-        method: WriteMethod,
-        request: &Request<'_>,
-        found: &Match<'_>,
-    ) -> Reply {
-        match self.submission(generation, method, request, found) {
-            Ok(submission) => Reply::later(submission.submit()),
-            Err(refused) => refused.into(),
-        }
-    }
-
-    /// A form that was sent, or is being sent; or the answer to one that is not taken.
-    pub(crate) fn submission(
-        &self,
-        generation: &Arc<Generation>,
-        method: WriteMethod,
-        request: &Request<'_>,
-        found: &Match<'_>,
-    ) -> Result<Submission, Response> {
-        let endpoint = &generation.pages.endpoints[found.page];
-        let Some(form) = endpoint.form(method) else {
-            return Err(not_taken_here(generation, found, request));
-        };
-        let checked = guarded(generation, request)
-            .and_then(|()| BodyKind::of(request, method))
-            .and_then(|kind| form::preconditions(request, endpoint.page.is_some()).map(|()| kind));
-        let is_api = !form.is_for_people();
-        let body_kind =
-            checked.map_err(|refused| refused.answer(generation, method, request, is_api))?;
-        let files = || vec![form.file.clone()];
-        let session = self.enter(
-            generation,
-            &form.needs,
-            (|| is_api, files),
-            (request, found),
-        )?;
-        Ok(Submission {
-            session,
-            core: self.core.clone(),
-            generation: generation.clone(),
-            form: form.clone(),
-            path_values: found
-                .values
-                .iter()
-                .map(|value| (*value).to_owned())
-                .collect(),
-            request: request.to_owned().body(Bytes::new()),
-            body: request.body.clone(),
-            body_kind,
-            shown: OnceLock::new(),
-            back: None,
-            received: Received::default(),
-        })
-    }
-
-    /// The answer to parameters that the page does not take. Nothing of it is kept.
-    #[cold]
-    fn not_taken(
-        &self,
-        generation: &Generation,
-        page: &Page,
-        request: &Request<'_>,
-        (given, bad): (&Given<'_>, &BadParam),
-    ) -> Response {
-        let is_api = page.is_api_for(request);
-        let refused = if bad.is_in_path {
-            generation.missing(request, is_api, Bytes::new())
-        } else {
-            let error = ErrorAnswer::new(400, &bad.sentence);
-            generation.refuse(request, &error.errors(&[bad.error()]).of_api(is_api))
-        };
-        self.core.explained(refused, || {
-            dev::of_parameter(&self.core, page, given, request, bad)
-        })
-    }
-
-    /// The answer of a page of which is known that it does not exist.
-    #[cold]
-    fn missing_again(
-        &self,
-        generation: &Generation,
-        page: &Page,
-        (request, session): (&Request<'_>, Option<&Session>),
-        value: &Arc<Cached>,
-        at: usize,
-    ) -> Reply {
-        let missing = generation.respond(page, value, request, Bytes::from_static(HIT));
-        if self.core.dev.is_none() {
-            return missing.into();
-        }
-        let path = path::normalize(request.path).unwrap_or_default();
-        let path = generation.place_of(&path);
-        let found = generation.pages.router.find(path);
-        let given = Given {
-            path: found.as_ref().map_or(&[][..], |found| &found.values),
-            form: &[],
-            query: request.query,
-        };
-        let mut values = given.values(&page.params).unwrap_or_default();
-        values.extend(page.needs.values(session));
-        let sessions = &generation.sessions;
-        let of = (page, &*values);
-        let visitor = Visitor::new(owned(request), path.to_owned(), of, sessions, session);
-        let report = || dev::of_missing(&self.core, page, &values, &visitor, at);
-        self.core.explained(missing, report).into()
-    }
-
-    /// The answer to a visitor whom a rule of the settings turns away.
-    #[cold]
-    fn rule_explained(
-        &self,
-        generation: &Generation,
-        request: &Request<'_>,
-        path: &str,
-        refused: Response,
-    ) -> Response {
-        self.core.explained(refused, || {
-            let required = generation.required_at(request.method, path);
-            let session = generation.sessions.of(request);
-            let required = required.into_iter();
-            dev::of_entry(&self.core, required, session.as_ref(), request, &[])
-        })
-    }
-
     /// What answers where no page does.
     fn other(&self, generation: &Generation, request: &Request<'_>, path: &str) -> Reply {
         if let Some(found) = generation.addresses.find(&generation.statics, path) {
@@ -432,14 +307,6 @@ impl SiteService {
             }
             None => self.nothing(generation, request).into(),
         }
-    }
-
-    /// The answer at an address at which nothing is.
-    #[cold]
-    fn nothing(&self, generation: &Generation, request: &Request<'_>) -> Response {
-        let missing = generation.missing(request, false, Bytes::new());
-        self.core
-            .explained(missing, || dev::of_address(generation, request))
     }
 
     fn file(
@@ -528,79 +395,6 @@ impl SiteService {
             Some(rules) => self.answer_by_rules(rules, generation, key, request, path),
         }
     }
-
-    /// The answer at a target that the client does not see. It is never a redirect: if the rewrite
-    /// applied to the new address too, the client would be redirected for ever.
-    fn rewritten(
-        &self,
-        generation: &Arc<Generation>,
-        key: &mut Vec<u8>,
-        request: &Request<'_>,
-        target: &str,
-    ) -> Reply {
-        let (path, query) = split(target);
-        let path = generation.place_of(&path);
-        // What a page sees of the request is what it would see if the client had asked for this.
-        let mut inner = request.clone();
-        inner.path = target.split_once('?').map_or(target, |(path, _)| path);
-        inner.query = query;
-        inner.target = target;
-        if let Some(found) = generation.pages.router.find(path) {
-            return self.page(generation, key, &inner, path, &found);
-        }
-        match generation.addresses.behind(&generation.statics, path) {
-            Some(found) => self.file(generation, &inner, &found),
-            None => self.nothing(generation, &inner).into(),
-        }
-    }
-
-    /// The answer where the configuration has rules: redirects, then rewrites, then the page; and
-    /// fields on all of them.
-    fn answer_by_rules(
-        &self,
-        rules: &Rules,
-        generation: &Arc<Generation>,
-        key: &mut Vec<u8>,
-        request: &Request<'_>,
-        path: &str,
-    ) -> Reply {
-        let admission = match &rules.guards {
-            None => Ok(Admission::default()),
-            Some(_) => generation.admit_at(request, path),
-        };
-        let reply = match admission {
-            Err(refused) => self
-                .rule_explained(generation, request, path, refused)
-                .into(),
-            Ok(admission) => {
-                let reply = if let Some(response) = rules.redirect(path, request.query) {
-                    response.into()
-                } else if let Some(target) = rules.rewrite(path, request.query) {
-                    self.rewritten(generation, key, request, &target)
-                } else {
-                    self.answer(generation, key, request, path)
-                };
-                admission.apply(reply)
-            }
-        };
-        rules.with_fields(path, reply)
-    }
-}
-
-/// Refuses a write that a page of another site has sent.
-fn guarded(generation: &Generation, request: &Request<'_>) -> Result<(), Refused> {
-    match generation.sessions.has_token_alone(request) {
-        true => Ok(()),
-        false => form::guard(request),
-    }
-}
-
-/// The answer to a method that the endpoint does not have.
-#[cold]
-fn not_taken_here(generation: &Generation, found: &Match<'_>, request: &Request<'_>) -> Response {
-    let endpoint = &generation.pages.endpoints[found.page];
-    let is_api = endpoint.is_api_for(request);
-    not_allowed(generation, request, is_api, &endpoint.allow)
 }
 
 impl Service for SiteService {

@@ -1,0 +1,84 @@
+//! Forms and writes: what a request must have before its body is read.
+
+use std::sync::{Arc, OnceLock};
+
+use bytes::Bytes;
+use millpond_http::{Reply, Request, Response};
+
+use super::{SiteService, no_page::not_taken_here};
+use crate::{
+    core::Generation,
+    form::{self, Refused},
+    methods::WriteMethod,
+    route::Match,
+    submit::Submission,
+    uploads::Received,
+    write_body::BodyKind,
+};
+
+impl SiteService {
+    pub(super) fn write(
+        &self,
+        generation: &Arc<Generation>,
+        method: WriteMethod,
+        request: &Request<'_>,
+        found: &Match<'_>,
+    ) -> Reply {
+        match self.submission(generation, method, request, found) {
+            Ok(submission) => Reply::later(submission.submit()),
+            Err(refused) => refused.into(),
+        }
+    }
+
+    /// A form that was sent, or is being sent; or the answer to one that is not taken.
+    pub(crate) fn submission(
+        &self,
+        generation: &Arc<Generation>,
+        method: WriteMethod,
+        request: &Request<'_>,
+        found: &Match<'_>,
+    ) -> Result<Submission, Response> {
+        let endpoint = &generation.pages.endpoints[found.page];
+        let Some(form) = endpoint.form(method) else {
+            return Err(not_taken_here(generation, found, request));
+        };
+        let checked = guarded(generation, request)
+            .and_then(|()| BodyKind::of(request, method))
+            .and_then(|kind| form::preconditions(request, endpoint.page.is_some()).map(|()| kind));
+        let is_api = !form.is_for_people();
+        let body_kind =
+            checked.map_err(|refused| refused.answer(generation, method, request, is_api))?;
+        let files = || vec![form.file.clone()];
+        let session = self.enter(
+            generation,
+            &form.needs,
+            (|| is_api, files),
+            (request, found),
+        )?;
+        Ok(Submission {
+            session,
+            core: self.core.clone(),
+            generation: generation.clone(),
+            form: form.clone(),
+            path_values: found
+                .values
+                .iter()
+                .map(|value| (*value).to_owned())
+                .collect(),
+            request: request.to_owned().body(Bytes::new()),
+            body: request.body.clone(),
+            body_kind,
+            shown: OnceLock::new(),
+            back: None,
+            received: Received::default(),
+        })
+    }
+}
+
+/// Refuses a write that a page of another site has sent.
+fn guarded(generation: &Generation, request: &Request<'_>) -> Result<(), Refused> {
+    match generation.sessions.has_token_alone(request) {
+        true => Ok(()),
+        false => form::guard(request),
+    }
+}
