@@ -43,19 +43,26 @@ pub(crate) struct OpenedFeed {
     pub(crate) started: String,
 }
 
-/// Tries each place until one is a primary, and gets everything ready there.
+/// Gets everything ready at the first place that is a primary.
 pub(crate) fn open(
     settings: &FeedSettings,
     link: &FeedLink,
     stop: &Stop,
     slot: &str,
 ) -> Result<OpenedFeed, FeedEnd> {
+    at_first_place(settings, |place| at(settings, link, stop, slot, place))
+}
+
+/// Tries each place until one can be opened. Of several that cannot, one that can be reached says
+/// why.
+pub(super) fn at_first_place<T>(
+    settings: &FeedSettings,
+    open: impl Fn(&ServerHost) -> Result<T, FeedEnd>,
+) -> Result<T, FeedEnd> {
     let mut last = None;
-    let places = places(&settings.config);
-    for place in &places {
-        match at(settings, link, stop, slot, place) {
+    for place in &places(&settings.config) {
+        match open(place) {
             Err(FeedEnd::Stopped) => return Err(FeedEnd::Stopped),
-            // Of several places one that can be reached counts.
             Err(end) if last.as_ref().is_none_or(FeedEnd::is_disconnection) => {
                 last = Some(end.at(&place.describe()));
             }

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use super::super::FeedSettings;
 use super::super::login::{self, Purpose};
-use super::super::opening::{FLOOR, one, read_tables};
+use super::super::opening::{FLOOR, at_first_place, one, read_tables};
 use super::super::relations::TableFamilies;
 use super::super::setup;
-use super::super::socket::{ServerHost, places};
+use super::super::socket::ServerHost;
 use super::super::wait::{FeedEnd, Patience, Stop};
 use super::super::wire::{FeedConnection, unexpected};
 use super::objects::{CHANGES, CHANNEL, MAX_BYTES, NODES};
@@ -56,26 +56,14 @@ pub(super) struct OpenedTriggerFeed {
     pub(super) started: String,
 }
 
-/// Tries each place until one is a primary, and gets everything ready there.
+/// Gets everything ready at the first place that is a primary.
 pub(super) fn open(
     settings: &FeedSettings,
     link: &FeedLink,
     stop: &Stop,
     number: u64,
 ) -> Result<OpenedTriggerFeed, FeedEnd> {
-    let mut last = None;
-    for place in &places(&settings.config) {
-        match at(settings, link, stop, number, place) {
-            Err(FeedEnd::Stopped) => return Err(FeedEnd::Stopped),
-            // Of several places one that can be reached counts.
-            Err(end) if last.as_ref().is_none_or(FeedEnd::is_disconnection) => {
-                last = Some(end.at(&place.describe()));
-            }
-            Err(_) => {}
-            opened => return opened,
-        }
-    }
-    Err(last.unwrap_or_else(|| FeedEnd::lost("database.url names no host")))
+    at_first_place(settings, |place| at(settings, link, stop, number, place))
 }
 
 fn at(
