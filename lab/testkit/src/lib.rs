@@ -1,5 +1,5 @@
 //! Shared tools of tests: a server as a child process, clients of HTTP/1.1 and HTTP/2, a terminal,
-//! random numbers, folders; with the feature `pebble` a certificate authority.
+//! random numbers, folders, listings of a guide; with the feature `pebble` a certificate authority.
 //!
 //! It knows processes, sockets and folders. It must not know any other crate of the project, so a
 //! fault of another crate cannot hide in it. Everything but [`Client`] and [`http2`] panics where a
@@ -8,6 +8,7 @@
 mod client;
 mod folder;
 pub mod http2;
+mod listings;
 #[cfg(feature = "pebble")]
 mod pebble;
 mod random;
@@ -22,6 +23,7 @@ use std::time::Duration;
 
 pub use client::{Client, Connection, Response, exchange};
 pub use folder::{fast_dir, fast_parent};
+pub use listings::listings;
 #[cfg(feature = "pebble")]
 pub use pebble::Pebble;
 pub use random::Random;

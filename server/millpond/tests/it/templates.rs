@@ -215,25 +215,10 @@ fn a_blog_is_written_in_files() {
     });
 }
 
-/// The listings of the guide whose first line names a file.
-fn recipes() -> Vec<(&'static str, &'static str)> {
-    let guide = include_str!("../../../../docs/guide/blog.md");
-    let listings = guide.split("\n```").filter_map(|listing| {
-        let (language, text) = listing.split_once('\n')?;
-        let (first, rest) = text.split_once('\n')?;
-        match language {
-            "sql" => Some((first.strip_prefix("-- ")?, rest)),
-            "html" => Some((first.strip_prefix("<!-- ")?.strip_suffix(" -->")?, rest)),
-            _ => None,
-        }
-    });
-    listings.collect()
-}
-
 /// A blog with all recipes of the guide.
 fn with_recipes() -> TempDir {
     let dir = new("blog");
-    let recipes = recipes();
+    let recipes = lab_testkit::listings(include_str!("../../../../docs/guide/blog.md"));
     assert_eq!(recipes.len(), 10, "{recipes:?}");
     for (name, text) in recipes {
         write(dir.path(), name, text);

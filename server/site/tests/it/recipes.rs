@@ -7,20 +7,6 @@ use crate::{sessions::cookie, support::TestSite};
 const RECIPES: &str = include_str!("../../../../docs/guide/recipes.md");
 const LAYOUT: &str = "{% block main %}{% endblock %}{% include 'newsletter.html' %}";
 
-/// The listings whose first line names a file, with these names.
-fn files() -> Vec<(&'static str, &'static str)> {
-    let listings = RECIPES.split("\n```").filter_map(|listing| {
-        let (language, text) = listing.split_once('\n')?;
-        let (first, rest) = text.split_once('\n')?;
-        match language {
-            "sql" => Some((first.strip_prefix("-- ")?, rest)),
-            "html" => Some((first.strip_prefix("<!-- ")?.strip_suffix(" -->")?, rest)),
-            _ => None,
-        }
-    });
-    listings.collect()
-}
-
 /// Two visitors without an account.
 fn a_basket_is_its_visitors(site: &TestSite) {
     let send = |method: &str, cookie: &str, form: &str| {
@@ -47,7 +33,7 @@ fn a_basket_is_its_visitors(site: &TestSite) {
 
 #[test]
 fn the_recipes_work() {
-    let mut files = files();
+    let mut files = lab_testkit::listings(RECIPES);
     assert_eq!(files.len(), 30, "{files:?}");
     files.push(("templates/layout.html", LAYOUT));
     let site = TestSite::new(&files);
