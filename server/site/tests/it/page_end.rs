@@ -150,6 +150,15 @@ fn moment(kind: Kind, seconds: i64) -> String {
     }
 }
 
+/// A show, and the site knows of it.
+fn begins_in_two_hours(site: &Housed, kind: Kind) {
+    let at = moment(kind, 7200);
+    site.run(&format!(
+        "insert into show (id, starts_at) values (1, {at})"
+    ));
+    site.until("the row", || site.get("/show?id=1").status == 200);
+}
+
 fn a_page_ends_at_a_moment_in_its_row(kind: Kind) {
     let site = shows(kind, "-- until: show.starts_at");
     for (id, seconds) in [(1, 7200), (2, -7200), (3, 3)] {
@@ -203,11 +212,7 @@ fn a_page_ends_at_a_moment_in_its_row(kind: Kind) {
 
 fn without_the_line_a_page_by_the_clock_is_not_kept(kind: Kind) {
     let site = shows(kind, "");
-    let at = moment(kind, 7200);
-    site.run(&format!(
-        "insert into show (id, starts_at) values (1, {at})"
-    ));
-    site.until("the row", || site.get("/show?id=1").status == 200);
+    begins_in_two_hours(&site, kind);
     for _ in 0..3 {
         let answer = site.get("/show?id=1");
         assert_eq!(
@@ -216,10 +221,7 @@ fn without_the_line_a_page_by_the_clock_is_not_kept(kind: Kind) {
         );
     }
     let site = shows(kind, "-- until: show.starts_at - 1h");
-    site.run(&format!(
-        "insert into show (id, starts_at) values (1, {at})"
-    ));
-    site.until("the row", || site.get("/show?id=1").status == 200);
+    begins_in_two_hours(&site, kind);
     site.until("a hit", || site.get("/show?id=1").cache() == "hit");
     let ends = ends_in(&site, "/show?id=1").unwrap();
     assert!((3400.0..3601.0).contains(&ends), "{ends}");
@@ -227,11 +229,7 @@ fn without_the_line_a_page_by_the_clock_is_not_kept(kind: Kind) {
 
 fn the_line_waives_the_clock_and_nothing_else(kind: Kind) {
     let site = shows_with(kind, "-- until: show.starts_at", ", random() as r");
-    let at = moment(kind, 7200);
-    site.run(&format!(
-        "insert into show (id, starts_at) values (1, {at})"
-    ));
-    site.until("the row", || site.get("/show?id=1").status == 200);
+    begins_in_two_hours(&site, kind);
     for _ in 0..3 {
         let answer = site.get("/show?id=1");
         assert_eq!(answer.cache(), "fwd=miss; detail=uncacheable");
