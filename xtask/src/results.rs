@@ -1,9 +1,11 @@
-//! `cargo xtask results`: a page for each stored experiment.
+//! `cargo xtask results`: a page for each stored run.
 //!
-//! It reads `lab/results/DATE-NAME.json`, which `millrace lab run --json` has written, and writes
+//! It reads `lab/results/DATE-NAME.json`, which `millrace lab run --json` has written, and the
+//! folders `lab/results/DATE-NAME` of `millrace lab run --all --out`, and writes
 //! `docs/results/DATE-NAME.md`. It shows what is stored and judges nothing again.
 
 mod page;
+mod studies;
 
 use std::{
     fs, io,
@@ -22,8 +24,13 @@ pub(crate) fn write() -> Result<(), String> {
     fs::create_dir_all(&to).map_err(|error| format!("{PAGES}: {error}"))?;
     for file in stored {
         let (date, name) = date_and_name(&file)?;
-        let json = fs::read_to_string(&file).map_err(|error| at(&file, &error.to_string()))?;
-        let page = page::page(&date, &json).map_err(|reason| at(&file, &reason))?;
+        let page = match file.is_dir() {
+            true => studies::page(&date, &file),
+            false => fs::read_to_string(&file)
+                .map_err(|error| error.to_string())
+                .and_then(|json| page::page(&date, &json)),
+        };
+        let page = page.map_err(|reason| at(&file, &reason))?;
         let path = to.join(format!("{date}-{name}.md"));
         fs::write(&path, page).map_err(|error| at(&path, &error.to_string()))?;
         println!("{PAGES}/{date}-{name}.md");
@@ -31,7 +38,7 @@ pub(crate) fn write() -> Result<(), String> {
     Ok(())
 }
 
-/// The stored experiments in the order of their names.
+/// The stored experiments and runs of studies in the order of their names.
 fn stored(folder: &Path) -> Result<Vec<PathBuf>, String> {
     let mut files = Vec::new();
     match fs::read_dir(folder) {
@@ -47,7 +54,7 @@ fn stored(folder: &Path) -> Result<Vec<PathBuf>, String> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => return Err(at(folder, &error.to_string())),
     }
-    files.retain(|file| file.extension().is_some_and(|end| end == "json"));
+    files.retain(|file| file.is_dir() || file.extension().is_some_and(|end| end == "json"));
     files.sort();
     if files.is_empty() {
         return Err(format!(

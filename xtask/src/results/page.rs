@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use serde_json::Value;
 
 /// Where a figure is missing.
-const NONE: &str = "–";
+pub(super) const NONE: &str = "–";
 
 /// The page of an experiment that ran on `date`.
 pub(super) fn page(date: &str, json: &str) -> Result<String, String> {
@@ -54,7 +54,7 @@ fn load(lab: &Value) -> String {
 }
 
 /// Whether the figures can be believed, and what speaks against them.
-fn verdict(lab: &Value) -> String {
+pub(super) fn verdict(lab: &Value) -> String {
     let mut sentence = format!("**{}**", text(&lab["verdict"]));
     if lab["complete"] == Value::Bool(false) {
         sentence.push_str(", not complete");
@@ -213,7 +213,7 @@ fn servers(page: &mut String, lab: &Value) {
     }
 }
 
-fn level(level: &Value) -> String {
+pub(super) fn level(level: &Value) -> String {
     let connections = &level["connections"];
     let word = if connections == 1 {
         "connection"
@@ -226,16 +226,16 @@ fn level(level: &Value) -> String {
     }
 }
 
-fn list(value: &Value) -> &[Value] {
+pub(super) fn list(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }
 
-fn text(value: &Value) -> String {
+pub(super) fn text(value: &Value) -> String {
     cell(value.as_str().unwrap_or(""))
 }
 
 /// Text for a cell of a table: one line, no bar.
-fn cell(text: &str) -> String {
+pub(super) fn cell(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     words.join(" ").replace('|', "\\|")
 }
