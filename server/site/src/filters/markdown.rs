@@ -1,5 +1,5 @@
 //! `markdown`: CommonMark with tables, deletions and tasks, for texts of visitors; with footnotes
-//! for documents of the site.
+//! for documents of the site, and without them for excerpts.
 //!
 //! HTML in the text is shown as it was written and is not part of the page, unless the template
 //! allows it. A link or an image whose address could run a program is left as its text.
@@ -12,12 +12,13 @@ use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd, html};
 
 use super::{
     document::{self, DocumentPlace},
-    given, unfit, unfit_argument,
+    footnotes, given, unfit, unfit_argument,
 };
 
 /// The HTML of a text. With `html = true` HTML in the text stays as it is; with `document = PATH`
 /// the text is a document of the site's, and with `folders = false` the addresses of all of these
-/// are the names of their files. In a page of another type it is escaped as any other text.
+/// are the names of their files; with `footnotes = false` footnotes are left out. In a page of
+/// another type it is escaped as any other text.
 pub(super) fn markdown(state: &State, value: &Value, options: &Kwargs) -> Result<Value, Error> {
     let is_html_allowed: Option<bool> = options.get("html")?;
     let place: Option<Value> = options.get("document")?;
@@ -27,13 +28,15 @@ pub(super) fn markdown(state: &State, value: &Value, options: &Kwargs) -> Result
     });
     let place = place.transpose()?;
     let has_folders: Option<bool> = options.get("folders")?;
-    if has_folders.is_some() && place.is_none() {
+    let has_footnotes: Option<bool> = options.get("footnotes")?;
+    let lonely = match (&place, has_folders, has_footnotes) {
+        (None, Some(_), _) => Some("`folders` without a document"),
+        (None, _, Some(true)) => Some("`footnotes = true` without a document"),
+        _ => None,
+    };
+    if let Some(lonely) = lonely {
         let takes = "`document = \"path\"` beside it";
-        return Err(unfit_argument(
-            "markdown",
-            "`folders` without a document",
-            takes,
-        ));
+        return Err(unfit_argument("markdown", lonely, takes));
     }
     options.assert_all_used()?;
     let Some(value) = given("markdown", value)? else {
@@ -45,7 +48,8 @@ pub(super) fn markdown(state: &State, value: &Value, options: &Kwargs) -> Result
         path,
         has_folders: has_folders != Some(false),
     });
-    let html = render(text, is_html_allowed == Some(true), place);
+    let has_footnotes = has_footnotes != Some(false);
+    let html = render(text, is_html_allowed == Some(true), place, has_footnotes);
     Ok(match state.auto_escape() {
         AutoEscape::Html => Value::from_safe_string(html),
         _ => Value::from(html),
@@ -67,9 +71,17 @@ pub(super) fn options(text: &str, is_document: bool) -> Options {
     options
 }
 
-fn render(text: &str, is_html_allowed: bool, place: Option<DocumentPlace<'_>>) -> String {
-    let options = options(text, place.is_some());
-    let mut events: Vec<Event<'_>> = Parser::new_ext(text, options).collect();
+fn render(
+    text: &str,
+    is_html_allowed: bool,
+    place: Option<DocumentPlace<'_>>,
+    has_footnotes: bool,
+) -> String {
+    let parsed = Parser::new_ext(text, options(text, place.is_some() || !has_footnotes));
+    let mut events: Vec<Event<'_>> = match has_footnotes {
+        true => parsed.collect(),
+        false => footnotes::left_out(parsed),
+    };
     if let Some(place) = place {
         document::prepare(&mut events, place);
     }
@@ -118,6 +130,10 @@ pub(super) fn is_harmless(address: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn render(text: &str, is_html_allowed: bool, place: Option<DocumentPlace<'_>>) -> String {
+        super::render(text, is_html_allowed, place, true)
+    }
 
     fn place(path: &str) -> Option<DocumentPlace<'_>> {
         Some(DocumentPlace {
@@ -204,6 +220,35 @@ mod tests {
         }
     }
 
+    #[test]
+    fn an_excerpt_has_no_footnotes() {
+        for (text, expected) in [
+            (
+                "a[^1] b.[^x-y]\n\n[^1]: c\n\n    d\n[^x-y]: e\n\nf",
+                "<p>a b.</p>\n<p>f</p>\n",
+            ),
+            // The notes are behind the end of the excerpt.
+            (
+                "a[^1], *b[^2]* and ![c[^3]](d)",
+                "<p>a, <em>b</em> and <img src=\"d\" alt=\"c\" /></p>\n",
+            ),
+            ("a [^ b] [^] [^c [^d", "<p>a [^ b] [^] [^c [^d</p>\n"),
+            (
+                "`[^1]`\n\n```\n[^1]\n```",
+                "<p><code>[^1]</code></p>\n<pre><code>[^1]\n</code></pre>\n",
+            ),
+            (
+                "- a[^1]\n\n  [^1]: b\n- c",
+                "<ul>\n<li>\n<p>a</p>\n</li>\n<li>\n<p>c</p>\n</li>\n</ul>\n",
+            ),
+            ("[^1]: only", ""),
+        ] {
+            assert_eq!(super::render(text, false, None, false), expected, "{text}");
+            let html = super::render(text, false, place("a"), false);
+            assert!(!html.contains("footnote"), "{html}");
+        }
+    }
+
     /// A hostile text costs little more than a harmless one of its length.
     #[test]
     fn hostile_texts_end() {
@@ -225,9 +270,13 @@ mod tests {
             "[^a]: b\n\n",
             "- [ ] ",
             "[^a]: [^b] ",
+            "[^",
         ] {
-            let html = render(&piece.repeat(200_000 / piece.len()), false, place("a"));
-            assert!(html.len() < 40_000_000, "{piece} gave {}", html.len());
+            let text = piece.repeat(200_000 / piece.len());
+            for has_footnotes in [true, false] {
+                let html = super::render(&text, false, place("a"), has_footnotes);
+                assert!(html.len() < 40_000_000, "{piece} gave {}", html.len());
+            }
         }
     }
 }

@@ -8,6 +8,7 @@ mod ago;
 mod dates;
 mod decimal;
 mod document;
+mod footnotes;
 mod links;
 #[cfg(test)]
 mod manual;
