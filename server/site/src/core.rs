@@ -199,9 +199,8 @@ impl Generation {
         is_page.then_some(without)
     }
 
-    /// The path to which a client is led from a path at which neither a page nor a file answers: the
-    /// canonical one, or the same path with or without a slash at its end, if a redirect is for
-    /// that.
+    /// The path to which a client is led from a path at which neither a page nor a file answers:
+    /// the canonical one, or the same with or without a slash at its end, if a redirect is for it.
     pub(crate) fn moved_to<'a>(&'a self, path: &'a str) -> Option<Cow<'a, str>> {
         if let Some(to) = self.canonical(path) {
             return Some(Cow::Borrowed(to));
