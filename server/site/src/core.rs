@@ -1,6 +1,7 @@
 //! What all workers of a site share.
 
 use std::{
+    borrow::Cow,
     path::PathBuf,
     sync::{
         Arc,
@@ -196,6 +197,16 @@ impl Generation {
         let without = path.strip_suffix('/')?.trim_end_matches('/');
         let is_page = !without.is_empty() && self.pages.router.find(without).is_some();
         is_page.then_some(without)
+    }
+
+    /// The path to which a client is led from a path at which neither a page nor a file answers:
+    /// the canonical one, or the same path with or without a slash at its end, if a redirect is for
+    /// that.
+    pub(crate) fn moved_to<'a>(&'a self, path: &'a str) -> Option<Cow<'a, str>> {
+        if let Some(to) = self.canonical(path) {
+            return Some(Cow::Borrowed(to));
+        }
+        self.rules.as_ref()?.beside(path)
     }
 
     /// The path whose page answers a rewritten path, which the client does not see: the path

@@ -1,6 +1,6 @@
 //! One reading of a site folder: its files first, then its pages.
 
-use std::{collections::BTreeMap, path::Path, sync::Arc};
+use std::{borrow::Cow, collections::BTreeMap, path::Path, sync::Arc};
 
 use bytes::Bytes;
 use millpond_db::Database;
@@ -197,9 +197,13 @@ fn assemble(
     };
     let circles = generation.rules.as_ref().map_or_else(Vec::new, |rules| {
         loops(rules, |path| {
-            let is_page = generation.pages.router.find(path).is_some();
-            let to = generation.canonical(path).filter(|_| !is_page);
-            to.map(str::to_owned)
+            let answers = generation.pages.router.find(path).is_some()
+                || generation
+                    .addresses
+                    .find(&generation.statics, path)
+                    .is_some();
+            let to = generation.moved_to(path).filter(|_| !answers);
+            to.map(Cow::into_owned)
         })
     });
     let closed = generation.rules.as_ref().map_or_else(Vec::new, |rules| {

@@ -424,10 +424,10 @@ impl SiteService {
         if let Some(response) = self.core.uploads.respond(generation, request, path) {
             return response.into();
         }
-        match generation.canonical(path) {
+        match generation.moved_to(path) {
             Some(to) => {
                 let query = request.query.map(|query| format!("?{query}"));
-                let to = local(&encode_path(to)) + &query.unwrap_or_default();
+                let to = local(&encode_path(&to)) + &query.unwrap_or_default();
                 moved(308, &to).into()
             }
             None => self.nothing(generation, request).into(),

@@ -55,7 +55,7 @@ fn of_form(generation: &Generation, own: Option<&str>, form: &FormTag<'_>) -> Op
     }
     let Some(endpoint) = endpoint_at(&generation.pages, place) else {
         let is_file = generation.addresses.find(&generation.statics, &path);
-        let is_there = is_file.is_some() || generation.canonical(&path).is_some();
+        let is_there = is_file.is_some() || generation.moved_to(&path).is_some();
         let is_there = is_there || targets::may_answer(generation, place);
         let is_nowhere = !is_there && form.action.is_some();
         return is_nowhere.then(|| {

@@ -173,7 +173,7 @@ fn answers(generation: &Generation, path: &str) -> Answer {
         .addresses
         .find(&generation.statics, path)
         .is_some();
-    match is_file || generation.canonical(path).is_some() {
+    match is_file || generation.moved_to(path).is_some() {
         true => Answer::Page,
         false => Answer::Nothing,
     }

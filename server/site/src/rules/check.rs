@@ -13,14 +13,15 @@ const HOPS: usize = 32;
 pub(crate) const WORD: &str = "\u{2026}";
 
 /// The redirects from which a client returns to an earlier address, or never reaches the end.
-/// `canonical` gives the address to which the folder itself redirects from a path, such as the path
+/// `moved_to` gives the path to which the folder itself redirects from a path, such as the path
 /// without its final slash. A rewrite ends each chain, because the rewritten request is answered
 /// without a redirect: so no cycle begins at a rewrite.
-pub(crate) fn loops(rules: &Rules, canonical: impl Fn(&str) -> Option<String>) -> Vec<Problem> {
+pub(crate) fn loops(rules: &Rules, moved_to: impl Fn(&str) -> Option<String>) -> Vec<Problem> {
     let next = |path: &str| {
         rules.leads(path).or_else(|| {
-            let is_rewritten = rules.rewrite(path, None).is_some();
-            (!is_rewritten).then(|| canonical(path)).flatten()
+            // A redirect to another site, or a rewrite.
+            let is_taken = rules.before(path).is_some();
+            (!is_taken).then(|| moved_to(path)).flatten()
         })
     };
     let circle = |start: &str| {

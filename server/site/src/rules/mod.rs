@@ -11,6 +11,8 @@ mod index;
 mod pattern;
 mod target;
 
+use std::borrow::Cow;
+
 use millpond_http::{Reply, Response, path};
 
 pub(crate) use check::{WORD, closed_targets, loops, shadowed};
@@ -146,6 +148,19 @@ impl Rules {
         }
     }
 
+    /// The path with a slash at its end, or without the one that it has, if a redirect is for that
+    /// one and does not lead back to `path`.
+    pub(crate) fn beside<'p>(&self, path: &'p str) -> Option<Cow<'p, str>> {
+        let beside = match path.strip_suffix('/') {
+            Some("") => return None,
+            Some(without) => Cow::Borrowed(without),
+            None => Cow::Owned(format!("{path}/")),
+        };
+        self.redirects.find(&beside)?;
+        let is_way_back = self.leads(&beside).is_some_and(|to| to == path);
+        (!is_way_back).then_some(beside)
+    }
+
     /// The path of this site to which a redirect leads from a path, both in normal form.
     fn leads(&self, from: &str) -> Option<String> {
         let redirect = &self.set.redirects[self.redirects.find(from)?];
@@ -160,7 +175,7 @@ impl Rules {
 
 /// The path of a target in its normal form, and its query. A target that is filled in by
 /// [`RuleTarget::fill`] has one.
-pub(crate) fn split(target: &str) -> (std::borrow::Cow<'_, str>, Option<&str>) {
+pub(crate) fn split(target: &str) -> (Cow<'_, str>, Option<&str>) {
     let address = target
         .split_once('#')
         .map_or(target, |(address, _)| address);

@@ -81,8 +81,70 @@ fn redirects_lead_with_status_and_query() {
         assert_eq!(answer.field("x-content-type-options"), "nosniff");
     }
     assert_eq!(site.post("/old", "").status, 308);
-    for target in ["/blog/2026", "/blog/2026/a/b", "/shop", "/old/"] {
+    for target in ["/blog/2026", "/blog/2026/a/b", "/sho"] {
         assert_eq!(site.get(target).status, 404, "{target}");
+    }
+}
+
+#[test]
+fn a_redirect_is_for_its_path_with_and_without_a_slash_at_the_end() {
+    let rules = r#"
+[[redirect]]
+from = "/:year/:slug/"
+to = "/notes/:slug"
+
+[[redirect]]
+from = "/single"
+to = "/notes/one"
+
+[[redirect]]
+from = "/away/*"
+to = "https://away.example/*"
+
+[[redirect]]
+from = "/slashed"
+to = "/slashed/?a=b"
+
+[[rewrite]]
+from = "/app/*"
+to = "/photos/snow.jpg"
+"#;
+    let site = TestSite::new(&[
+        ("millpond.toml", rules),
+        ("pages/notes/[slug].html", "{{ params.slug }}"),
+        ("static/photos/snow.jpg", "snow"),
+        ("static/docs/index.html", "docs"),
+    ]);
+    for (target, location) in [
+        ("/2019/tea/", "/notes/tea"),
+        ("/2019/tea", "/2019/tea/"),
+        ("/2019/t%c3%a9?a=b", "/2019/t%C3%A9/?a=b"),
+        ("/single", "/notes/one"),
+        ("/single/?a", "/single?a"),
+        ("/away", "/away/"),
+        ("/slashed", "/slashed/?a=b"),
+        // What is there has its own address.
+        ("/notes/one/", "/notes/one"),
+        ("/docs", "/docs/"),
+    ] {
+        let answer = site.get(target);
+        assert_eq!(
+            (answer.status, answer.field("location")),
+            (308, location),
+            "{target}"
+        );
+    }
+    for (target, status) in [
+        ("/photos/snow.jpg", 200),
+        ("/notes/one", 200),
+        ("/app/x", 200),
+        // It would lead back.
+        ("/slashed/", 404),
+        ("/2019/a/b", 404),
+        ("/nothing", 404),
+        ("/nothing/", 404),
+    ] {
+        assert_eq!(site.get(target).status, status, "{target}");
     }
 }
 
@@ -252,6 +314,16 @@ fn circles_are_refused_with_the_way_round() {
             "static.clean_urls = true\n[[redirect]]\nfrom = \"/p\"\nto = \"/p.html\"\n",
             &[("static/p.html", "")],
             "millpond.toml:2:1: the redirect from `/p` leads in a circle: /p → /p.html → /p\n",
+        ),
+        (
+            "[[redirect]]\nfrom = \"/a\"\nto = \"/b/\"\n[[redirect]]\nfrom = \"/b\"\nto = \"/a/\"\n",
+            &[("pages/q.html", "")],
+            "millpond.toml:1:1: the redirect from `/a` leads in a circle: /a → /b/ → /b → /a/ → /a\n",
+        ),
+        (
+            "[[redirect]]\nfrom = \"/a\"\nto = \"/b/\"\n[[redirect]]\nfrom = \"/b\"\nto = \"/a/\"\n",
+            &[("static/b/index.html", "")],
+            "",
         ),
         // Where a rewrite answers, the way ends.
         (
