@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
-use crate::support::{Connection, PATIENCE, Server, fail, run, text, write};
+use crate::support::{Connection, PATIENCE, Server, fail, run, serve, text, write};
 use crate::visitors::{Visitor, alike_on_both, are_kept, on_both, pages_on_both};
 
 /// A new site.
@@ -146,7 +146,7 @@ fn a_blog_is_written_in_files() {
             true,
         );
         until(server, "/", "Tea &lt;3", true);
-        assert!(server.get("/").text().contains("<p>Hot x z[^1]</p>"));
+        assert!(server.get("/").text().contains("<p>Hot x z</p>"));
         until(server, "/tags/C%2B%2B%20%26%20co", "Tea &lt;3", true);
         until(server, "/search?q=hot", "Tea &lt;3", true);
         until(server, "/feed.atom", "&lt;strong&gt;Hot&lt;", true);
@@ -215,6 +215,116 @@ fn a_blog_is_written_in_files() {
     });
 }
 
+#[test]
+fn an_excerpt_of_a_post_has_no_footnotes() {
+    let dir = new("blog");
+    let text =
+        "# Tea\n\nHot[^1] [x](hello.md) `a`\n\n|b|c|\n|-|-|\n|1|2|\n\n[^1]: A note\n\nEnd[^2]";
+    let long = format!("{text}{}\n\n[^2]: Another note\n", " word".repeat(600));
+    write(dir.path(), "data/posts/tea.md", &long);
+    let server = serve(dir.path());
+    let excerpt = "Hot x a b c 1 2 End word word";
+    let list = server.get("/").text();
+    assert!(list.contains(&format!("<p>{excerpt}")), "{list}");
+    let page = server.get("/posts/tea").text();
+    let meta = format!("<meta name=\"description\" content=\"{excerpt}");
+    assert!(page.contains(&meta), "{page}");
+    assert!(page.contains("Another note"), "{page}");
+}
+
+#[test]
+fn a_page_of_a_blog_may_be_a_draft() {
+    let site = Mutex::new(PathBuf::new());
+    let make = || {
+        let dir = new("blog");
+        site.lock().unwrap().clone_from(&dir.path().to_owned());
+        let text =
+            "---\ntitle: Walks\nmenu: 2\ndraft: true\npreview: the-way-up\n---\n\nOn *foot*\n";
+        write(dir.path(), "data/pages/walks.md", text);
+        dir
+    };
+    on_both(make, |server, _| {
+        let site = site.lock().unwrap().clone();
+        for target in ["/", "/sitemap.xml", "/pages/about"] {
+            assert!(!server.get(target).text().contains("walks"), "{target}");
+        }
+        assert_eq!(server.get("/pages/walks").status, 404);
+        let draft = server.get("/preview/the-way-up").text();
+        assert!(
+            draft.contains("noindex") && draft.contains("<em>foot</em>"),
+            "{draft}"
+        );
+        let text = "---\ntitle: Walks\nmenu: 2\n---\n\nOn *foot*\n";
+        write(&site, "data/pages/walks.md", text);
+        until(server, "/", "href=\"/pages/walks\"", true);
+        until(server, "/pages/walks", "<em>foot</em>", true);
+        until(server, "/sitemap.xml", "/pages/walks</loc>", true);
+        assert_eq!(server.get("/preview/the-way-up").status, 404);
+        let other = "---\ntitle: Walks\npreview: short\n---\n";
+        write(&site, "data/pages/walks.md", other);
+        server.wait_for("the preview is a word of eight letters or more");
+    });
+}
+
+/// Where a client that follows redirects of the site ends.
+fn end_of(server: &Server, target: &str) -> String {
+    let mut at = target.to_owned();
+    for _ in 0..5 {
+        let answer = server.get(&at);
+        match answer.field("location") {
+            Some(to) => to.clone_into(&mut at),
+            None => return format!("{} {at}", answer.status),
+        }
+    }
+    panic!("{target} has no end");
+}
+
+#[test]
+fn old_addresses_lead_to_a_blog_with_and_without_a_slash() {
+    let dir = new("blog");
+    let readme = std::fs::read_to_string(dir.path().join("README.md")).unwrap();
+    let rules = readme
+        .lines()
+        .filter_map(|line| line.strip_prefix("      "));
+    let rules: Vec<&str> = rules.filter(|line| !line.starts_with(' ')).collect();
+    let is_rule = |line: &&&str| line.starts_with("[[redirect]]");
+    assert_eq!(rules.iter().filter(is_rule).count(), 5);
+    let settings = dir.path().join("millpond.toml");
+    let before = std::fs::read_to_string(&settings).unwrap();
+    std::fs::write(settings, before + &rules.join("\n")).unwrap();
+    write(dir.path(), "data/posts/first-snow.md", "# Snow\n");
+    write(dir.path(), "static/wp-content/2019/05/snow.jpg", "snow");
+    let checked = run(dir.path(), &["check"]);
+    let said = text(&checked.stdout) + &text(&checked.stderr);
+    assert!(
+        checked.status.success() && said.contains("all is well"),
+        "{said}"
+    );
+    let server = serve(dir.path());
+    for (target, end) in [
+        ("/2019/05/17/first-snow", "200 /posts/first-snow"),
+        ("/2019/05/first-snow", "200 /posts/first-snow"),
+        ("/2019/05/old-name", "200 /posts/first-snow"),
+        ("/feed", "200 /feed.atom"),
+    ] {
+        assert_eq!(end_of(&server, target), end);
+        assert_eq!(end_of(&server, &format!("{target}/")), end);
+    }
+    for (target, end) in [
+        ("/2019/05/17/first-snow.html", "200 /posts/first-snow"),
+        ("/2019/05/17/none", "404 /posts/none"),
+        // Files and pages keep their addresses.
+        (
+            "/wp-content/2019/05/snow.jpg",
+            "200 /wp-content/2019/05/snow.jpg",
+        ),
+        ("/posts/first-snow", "200 /posts/first-snow"),
+        ("/preview/x/y", "404 /posts/y"),
+    ] {
+        assert_eq!(end_of(&server, target), end);
+    }
+}
+
 /// The listings of the guide whose first line names a file.
 fn recipes() -> Vec<(&'static str, &'static str)> {
     let guide = include_str!("../../../../docs/guide/blog.md");
@@ -263,10 +373,32 @@ fn the_recipes_for_a_blog_work_on_both_databases() {
         ada.shows("/posts/hello", "There is no comment yet.");
         sql("update comment set is_shown = true");
         until(server, "/posts/hello", "<strong>Ada</strong>", true);
-        let sent = ada.post("/contact", "email=a%40b.example&words=x");
-        assert_eq!(sent, "/contact/thanks");
+        let right = "name=Ada&email=a%40b.example&words=x&website=";
+        assert_eq!(ada.post("/contact", right), "/contact/thanks");
         ada.shows("/contact/thanks", "Your message has arrived.");
-        assert_eq!(ada.post("/contact", "email=nowhere&words=x"), "/contact");
+        for (wrong, said) in [
+            (
+                "name=+&email=a%40b.example&words=y",
+                "</label> Please write your name,",
+            ),
+            (
+                "name=Ada&email=nowhere&words=y",
+                "</label> Please write your whole e-mail",
+            ),
+            (
+                "name=Ada&email=a%40b.example&words=",
+                "</label> Please write a message,",
+            ),
+            (
+                &format!("{right}http://x"),
+                "<p role=\"alert\">The message was not sent",
+            ),
+        ] {
+            assert_eq!(ada.post("/contact", wrong), "/contact", "{wrong}");
+            ada.shows("/contact", said);
+        }
+        // Only the first was kept: two could not have such an index.
+        sql("create unique index message_alone on message (is_read)");
     });
 }
 

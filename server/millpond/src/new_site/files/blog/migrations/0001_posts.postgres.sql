@@ -25,6 +25,8 @@ create table pages (
   slug text primary key constraint "the slug is a part of an address, without a /" check (slug <> '' and slug not like '%/%'),
   title text,
   menu integer,
+  draft boolean,
+  preview text unique constraint "the preview is a word of eight letters or more, without a /" check (length(preview) >= 8 and preview not like '%/%'),
   body text,
   _file text not null
 );
@@ -33,4 +35,5 @@ create index pages_by_file on pages (_file);
 
 -- The tables whose changes PostgreSQL sends to the server, with what was in a row before.
 alter table posts replica identity full;
+alter table pages replica identity full;
 create publication millpond for table posts, pages;

@@ -25,6 +25,8 @@ create table pages (
   slug text primary key constraint "the slug is a part of an address, without a /" check (slug <> '' and slug not like '%/%'),
   title text,
   menu integer,
+  draft integer,
+  preview text unique constraint "the preview is a word of eight letters or more, without a /" check (length(preview) >= 8 and preview not like '%/%'),
   body text,
   _file text not null
 );

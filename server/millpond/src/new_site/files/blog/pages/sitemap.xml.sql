@@ -3,4 +3,4 @@
 select slug from published order by date desc nulls last, slug limit 49000;
 
 -- name: pages :many
-select slug from pages order by slug;
+select slug from pages where draft is not true order by slug;
