@@ -45,6 +45,7 @@ impl Tails {
     }
 
     /// The end of a head sent at `now`. A wall clock that is set shows within a second.
+    #[inline]
     pub(crate) fn get(&mut self, now: Boottime, persistence: Persistence) -> &[u8] {
         let current = self.current(now);
         match persistence {
@@ -56,6 +57,7 @@ impl Tails {
     }
 
     /// The end of a header block sent at `now`.
+    #[inline]
     pub(crate) fn get_http2(&mut self, now: Boottime) -> &[u8] {
         &self.current(now).http2
     }

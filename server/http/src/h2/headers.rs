@@ -238,6 +238,7 @@ impl Session {
 const DECODED_HEADS: usize = 4;
 
 /// Keeps a block by which the same request may be known when it comes again.
+#[inline]
 fn note_block(stream: &mut Http2Stream, generation: Option<u64>, block: &[u8]) {
     let is_get = stream.head.method() == b"GET";
     if generation.is_some() && is_get && block.len() <= REPEATED_BLOCK {

@@ -143,6 +143,7 @@ impl HpackDecoder {
 }
 
 /// Takes a string (section 5.2) and appends it to `out`.
+#[inline]
 fn take_string(block: &mut &[u8], out: &mut Vec<u8>) -> Result<(), CompressionError> {
     let is_huffman = block.first().is_some_and(|&first| first >= 0x80);
     let len = integer::take(block, 7)?;
