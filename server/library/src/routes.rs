@@ -230,7 +230,7 @@ impl Routes {
         let mut head = http.clone();
         head.body = Bytes::new();
         let accept_read = AtomicBool::new(false);
-        let request = Request::watched(&head, &accept_read);
+        let request = Request::new(&head, &accept_read);
         let shown = catch_unwind(AssertUnwindSafe(|| (self.failures)(&request, failure)));
         let mut shown = match shown {
             Ok(shown) if !matches!(shown.content, ResponseContent::Failure(_)) => shown,
@@ -242,9 +242,9 @@ impl Routes {
         for (name, value) in missing {
             shown = shown.with_field(name.to_owned(), value);
         }
-        match accept_read.into_inner() {
-            true => shown.varying_by_accept(),
-            false => shown,
+        if failure.varies_by_accept() {
+            // The function's own `Vary` went before that of the failure.
+            shown = shown.varying_by_accept();
         }
     }
 }
@@ -259,6 +259,7 @@ fn methods(routes: &[Route]) -> String {
         methods.push("HEAD");
     }
     methods.push("OPTIONS");
+        request.answered(shown)
     methods.sort_unstable();
     methods.join(", ")
 }

@@ -17,3 +17,4 @@ mod secure;
 mod sql;
 mod stored;
 mod streams;
+mod vary;
