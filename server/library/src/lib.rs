@@ -56,6 +56,7 @@ struct Guide;
 
 mod cache_status;
 mod error;
+mod escaped;
 mod failure;
 mod feed;
 mod handler;
@@ -81,6 +82,7 @@ mod values;
 
 pub use bytes::Bytes;
 pub use error::{RouteError, StartError};
+pub use escaped::Escaped;
 pub use failure::Failure;
 pub use handler::{
     HandleRequest, Handler, MakePage, ReadRequest, blocking, quick, reading, stored,

@@ -150,9 +150,10 @@ impl Routes {
         let fault = |what: String| Err(RouteError::new(pattern, what));
         if parsed.names.len() != handler.params {
             return fault(format!(
-                "has {} parameters, and the function of its handler takes {}",
-                parsed.names.len(),
-                handler.params
+                "has {count} parameter{plural}, and the function of its handler takes {taken}"
+            let count = parsed.names.len();
+            let plural = if count == 1 { "" } else { "s" };
+            let taken = handler.params;
             ));
         }
         if method == "HEAD" || method == "OPTIONS" {

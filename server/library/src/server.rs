@@ -19,7 +19,7 @@ use rustix::thread::sched_getaffinity;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use crate::error::StartError;
+use crate::error::{StartError, debug_as_display};
 use crate::limits::{BLOCKING_QUEUE, BLOCKING_THREADS};
 use crate::pool::BlockingPool;
 use crate::routes::Routes;
@@ -266,7 +266,6 @@ impl ShutdownHandle {
 }
 
 /// A server that did not end well.
-#[derive(Debug)]
 #[non_exhaustive]
 pub enum ServeError {
     /// A worker ended by itself.
@@ -294,6 +293,8 @@ impl std::error::Error for ServeError {}
 
 impl WebServer {
     fn start(
+debug_as_display!(ServeError);
+
         listeners: Vec<Listener>,
         limits: &Limits,
         shared: &Arc<Shared>,

@@ -5,6 +5,7 @@ use std::io::Write as _;
 
 use millpond_db::{Error, SqlError};
 
+use crate::error::debug_as_display;
 use crate::failure::Failure;
 use crate::response::{IntoResponse, Response};
 
@@ -12,9 +13,10 @@ use crate::response::{IntoResponse, Response};
 /// statement.
 ///
 /// As a [`Failure`] it is what the client may know: 503 if the database has too much to do, is away
-/// or took too long, 409 for a violated constraint, 400 for a value that the statement cannot use,
-/// otherwise 500. The cause of a 500 is written to standard error.
-#[derive(Clone, Debug)]
+/// or took too long, 409 for a violated UNIQUE or FOREIGN KEY or another constraint between rows,
+/// 400 for a value that the statement cannot use or that violates CHECK or NOT NULL, otherwise 500.
+/// The cause of a 500 is written to standard error.
+#[derive(Clone)]
 pub struct QueryError {
     status: u16,
     message: String,
@@ -115,3 +117,5 @@ impl IntoResponse for QueryError {
         Failure::from(self).into_response()
     }
 }
+debug_as_display!(QueryError);
+
