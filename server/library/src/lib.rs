@@ -97,7 +97,7 @@ pub use response::{IntoResponse, Response};
 pub use routes::Routes;
 pub use server::{ServeError, ServerSettings, ShutdownHandle, WebServer};
 pub use sql::{
-    BoundQuery, FromSql, QueryError, SqlDatabase, SqlQuery, SqlRow, SqlRows, SqlSettings,
+    BoundQuery, FromSql, IntoSql, QueryError, SqlDatabase, SqlQuery, SqlRow, SqlRows, SqlSettings,
 };
 pub use store::{Changes, LookAtSource, Store, StoreSettings, StoreStats};
 pub use stream::{Piece, Shown, Stream, StreamWriter};

@@ -11,12 +11,13 @@ use bytes::Bytes;
 
 use crate::error::RouteError;
 use crate::failure::Failure;
-use crate::handler::Handler;
+use crate::handler::{Handler, HandlerCall};
 use crate::pairs::pairs;
 use crate::param::{MAX_PARAMS, ParamTexts, not_utf8};
 use crate::pattern::{PatternSegment, RoutePattern};
 use crate::request::Request;
 use crate::response::{Response, ResponseContent};
+use crate::store::Store;
 
 /// The routes of a service.
 ///
@@ -36,6 +37,8 @@ pub struct Routes {
     root: RouteNode,
     error: Option<RouteError>,
     failures: FailureFunction,
+    /// Of the routes with stored pages.
+    stores: Vec<Store>,
 }
 
 type FailureFunction = Arc<dyn Fn(&Request<'_>, &Failure) -> Response + Send + Sync>;
@@ -82,6 +85,7 @@ impl Routes {
             root: RouteNode::default(),
             error: None,
             failures: Arc::new(|_: &Request<'_>, failure: &Failure| plain_failure(failure)),
+            stores: Vec::new(),
         }
     }
 
@@ -149,11 +153,11 @@ impl Routes {
         let parsed = RoutePattern::parse(pattern)?;
         let fault = |what: String| Err(RouteError::new(pattern, what));
         if parsed.names.len() != handler.params {
-            return fault(format!(
-                "has {count} parameter{plural}, and the function of its handler takes {taken}"
             let count = parsed.names.len();
             let plural = if count == 1 { "" } else { "s" };
             let taken = handler.params;
+            return fault(format!(
+                "has {count} parameter{plural}, and the function of its handler takes {taken}"
             ));
         }
         if method == "HEAD" || method == "OPTIONS" {
@@ -179,6 +183,9 @@ impl Routes {
         if routes.iter().any(|route| *route.method == *method) {
             return fault(format!("has a handler of {method} already"));
         }
+        if let HandlerCall::Stored(store, _) = &handler.call {
+            self.stores.push(store.clone());
+        }
         routes.push(Route {
             method: method.into(),
             handler,
@@ -195,6 +202,11 @@ impl Routes {
             Some(error) => Err(error.clone()),
             None => Ok(()),
         }
+    }
+
+    /// A server begins to serve them: what is wrong with their stores.
+    pub(crate) fn begin_serving(&self) -> impl Iterator<Item = &'static str> {
+        self.stores.iter().filter_map(Store::begin_serving)
     }
 
     /// The route for a path in its normal form.
@@ -247,6 +259,7 @@ impl Routes {
             // The function's own `Vary` went before that of the failure.
             shown = shown.varying_by_accept();
         }
+        request.answered(shown)
     }
 }
 
@@ -260,7 +273,6 @@ fn methods(routes: &[Route]) -> String {
         methods.push("HEAD");
     }
     methods.push("OPTIONS");
-        request.answered(shown)
     methods.sort_unstable();
     methods.join(", ")
 }

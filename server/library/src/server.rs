@@ -215,6 +215,10 @@ impl ServerSettings {
             log,
             whole_body: self.limits.body as u64,
         });
+        for warning in shared.routes.begin_serving() {
+            // A closed standard error is no reason to panic.
+            let _ = writeln!(io::stderr(), "warning: {warning}");
+        }
         let listeners = sockets.into_iter().map(|socket| Listener {
             socket,
             tls: tls.clone(),
@@ -289,12 +293,12 @@ impl std::fmt::Display for ServeError {
     }
 }
 
+debug_as_display!(ServeError);
+
 impl std::error::Error for ServeError {}
 
 impl WebServer {
     fn start(
-debug_as_display!(ServeError);
-
         listeners: Vec<Listener>,
         limits: &Limits,
         shared: &Arc<Shared>,

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io::Write as _;
 
-use millpond_db::{Error, SqlError};
+use millpond_db::{ConstraintKind, Error, SqlError, Violated};
 
 use crate::error::debug_as_display;
 use crate::failure::Failure;
@@ -45,6 +45,16 @@ impl QueryError {
         Self::usage(format!("{error}{place}, in: {sql}"))
     }
 
+    /// A number that the databases cannot hold.
+    pub(super) fn too_large(name: &str, sql: &str) -> Self {
+        let shown = format!("{name} must be at most {}", i64::MAX);
+        Self {
+            status: 400,
+            message: format!("the value of {shown}, in: {sql}"),
+            shown: Some(shown),
+        }
+    }
+
     /// The rows of an earlier read changed.
     pub(super) fn torn() -> Self {
         Self {
@@ -68,9 +78,9 @@ impl From<Error> for QueryError {
             | Error::Timeout { .. }
             | Error::Locked { .. }
             | Error::Unavailable { .. } => (503, None),
-            Error::Constraint { .. } => {
-                let sentence = "this contradicts what is there already";
-                (409, Some(sentence.to_owned()))
+            Error::Constraint { kind, violated, .. } => {
+                let (status, sentence) = constraint(*kind, violated);
+                (status, Some(sentence))
             }
             Error::Parameter { name, message, .. } => (400, Some(format!("{name} {message}"))),
             Error::Value { names, .. } => {
@@ -90,11 +100,28 @@ impl From<Error> for QueryError {
     }
 }
 
+/// The status of a violated constraint, and a sentence. What no other row could mend is the value's
+/// own fault: 400.
+fn constraint(kind: ConstraintKind, violated: &Violated) -> (u16, String) {
+    let columns = violated.columns.join(", ");
+    match kind {
+        ConstraintKind::NotNull => (400, format!("a value is missing: {columns}")),
+        ConstraintKind::Check => (400, "a value is not one that is allowed".to_owned()),
+        // The type of a STRICT table, which is no constraint with a name, as EXCLUDE is.
+        ConstraintKind::Other if !columns.is_empty() && violated.constraint.is_none() => {
+            (400, format!("a value cannot be used: {columns}"))
+        }
+        _ => (409, "this contradicts what is there already".to_owned()),
+    }
+}
+
 impl fmt::Display for QueryError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)
     }
 }
+
+debug_as_display!(QueryError);
 
 impl std::error::Error for QueryError {}
 
@@ -117,5 +144,3 @@ impl IntoResponse for QueryError {
         Failure::from(self).into_response()
     }
 }
-debug_as_display!(QueryError);
-

@@ -12,6 +12,7 @@ mod bodies;
 mod cache_status;
 mod failures;
 mod lifecycle;
+mod repair;
 mod routes;
 mod secure;
 mod sql;
