@@ -6,10 +6,27 @@ use crate::request::Request;
 /// prefers JSON to HTML, or it sends a token and does not name HTML.
 #[must_use]
 pub fn prefers_json(request: &Request<'_>) -> bool {
-    let json = ["application/json", "application/problem+json"];
-    let json = json.map(|media_type| preference(request, media_type));
-    let is_json = json.into_iter().max() > Some(preference(request, "text/html"));
+    let is_json = json_preference(request) > preference(request, "text/html");
     is_json || (has_token(request) && !names_html(request))
+}
+
+/// Whether a client sends JSON, takes it too, and does not name HTML. Never one that sends GET or
+/// HEAD: so no response that a cache keeps depends on `Content-Type`.
+#[must_use]
+pub fn sends_json(request: &Request<'_>) -> bool {
+    let media_type = request.fields.get("content-type").unwrap_or_default();
+    let media_type = media_type.split(|&byte| byte == b';').next();
+    let media_type = media_type.unwrap_or_default().trim_ascii();
+    let takes_json = request.fields.get("accept").is_none() || json_preference(request).0 > 0;
+    !matches!(request.method, "GET" | "HEAD")
+        && media_type.eq_ignore_ascii_case(b"application/json")
+        && takes_json
+        && !names_html(request)
+}
+
+fn json_preference(request: &Request<'_>) -> (u16, u8) {
+    let plain = preference(request, "application/json");
+    plain.max(preference(request, "application/problem+json"))
 }
 
 /// Whether a client sends a token (RFC 6750), as no browser does by itself. It makes no difference
@@ -113,6 +130,32 @@ mod tests {
             };
             let found = prefers_json(&request.as_request());
             assert_eq!(found, expected, "{token} {accept:?}");
+        }
+    }
+
+    #[test]
+    fn a_client_that_sends_json_gets_json_unless_it_asks_for_html() {
+        let json = "application/json";
+        for (method, content, accept, expected) in [
+            ("POST", json, None, true),
+            ("POST", json, Some("*/*"), true),
+            ("PUT", "Application/JSON; charset=utf-8", Some("*/*"), true),
+            ("POST", json, Some("text/html, */*"), false),
+            ("POST", json, Some("text/html;q=0, */*"), true),
+            ("POST", json, Some("text/plain"), false),
+            ("POST", json, Some("application/json;q=0"), false),
+            ("POST", "application/jsonx", Some("*/*"), false),
+            ("POST", "application/x-www-form-urlencoded", None, false),
+            ("GET", json, Some("*/*"), false),
+            ("HEAD", json, None, false),
+        ] {
+            let request = OwnedRequest::new(method, "/").field("Content-Type", content);
+            let request = match accept {
+                Some(accept) => request.field("Accept", accept),
+                None => request,
+            };
+            let found = sends_json(&request.as_request());
+            assert_eq!(found, expected, "{method} {content} {accept:?}");
         }
     }
 }

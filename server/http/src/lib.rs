@@ -46,7 +46,7 @@ mod validity;
 mod worker;
 mod worker_group;
 
-pub use accept::{names_html, prefers_json};
+pub use accept::{names_html, prefers_json, sends_json};
 pub use body_source::{BodyCut, BodySource, StreamedBody};
 pub use compressor::Compressor;
 pub use limits::Limits;

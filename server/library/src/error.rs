@@ -4,8 +4,24 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
+/// Writes the sentence of an error for `Debug` too: a `main` that returns an error is ended by Rust
+/// with that form.
+macro_rules! debug_as_display {
+    ($($type:ty),*) => {
+        $(impl std::fmt::Debug for $type {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                std::fmt::Display::fmt(self, f)
+            }
+        })*
+    };
+}
+
+pub(crate) use debug_as_display;
+
+debug_as_display!(RouteError, StartError);
+
 /// A route that cannot be.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct RouteError {
     pattern: String,
     what: String,
@@ -35,7 +51,6 @@ impl fmt::Display for RouteError {
 impl std::error::Error for RouteError {}
 
 /// Why a server does not start.
-#[derive(Debug)]
 #[non_exhaustive]
 pub enum StartError {
     /// A route has a mistake, the first one that was found.

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::response::{IntoResponse, Response};
+use crate::response::{IntoResponse, Response, varies_by_accept, vary_by_accept};
 
 /// Why a request is not answered as it was meant: a status from 400 to 599 and a sentence for the
 /// client. A handler may return it as an error; the library itself makes 400 (a parameter), 404,
@@ -91,6 +91,16 @@ impl Failure {
     pub(crate) fn has_field(&self, name: &str) -> bool {
         let mut names = self.fields().map(|(name, _)| name);
         names.any(|found| found.eq_ignore_ascii_case(name))
+    }
+
+    /// Whether its response depends on `Accept`.
+    pub(crate) fn varies_by_accept(&self) -> bool {
+        varies_by_accept(&self.fields)
+    }
+
+    /// Says that its response depends on `Accept`.
+    pub(crate) fn vary_by_accept(&mut self) {
+        vary_by_accept(&mut self.fields);
     }
 
     /// Its bytes in memory, beside its own size.

@@ -72,7 +72,7 @@ macro_rules! functions {
             {
                 #[allow(non_snake_case, reason = "one name for type and value")]
                 fn handle(&self, request: &Request<'_>, ($($name,)*): ($($name,)*)) -> Response {
-                    self(request, $($name),*).into_response()
+                    request.answered(self(request, $($name),*).into_response())
                 }
             }
 
@@ -89,7 +89,7 @@ macro_rules! functions {
                     body: BodyReader,
                     ($($name,)*): ($($name,)*),
                 ) -> Response {
-                    self(request, body, $($name),*).into_response()
+                    request.answered(self(request, body, $($name),*).into_response())
                 }
             }
 

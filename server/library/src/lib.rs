@@ -56,6 +56,7 @@ struct Guide;
 
 mod cache_status;
 mod error;
+mod escaped;
 mod failure;
 mod feed;
 mod handler;
@@ -81,6 +82,7 @@ mod values;
 
 pub use bytes::Bytes;
 pub use error::{RouteError, StartError};
+pub use escaped::Escaped;
 pub use failure::Failure;
 pub use handler::{
     HandleRequest, Handler, MakePage, ReadRequest, blocking, quick, reading, stored,
@@ -95,7 +97,7 @@ pub use response::{IntoResponse, Response};
 pub use routes::Routes;
 pub use server::{ServeError, ServerSettings, ShutdownHandle, WebServer};
 pub use sql::{
-    BoundQuery, FromSql, QueryError, SqlDatabase, SqlQuery, SqlRow, SqlRows, SqlSettings,
+    BoundQuery, FromSql, IntoSql, QueryError, SqlDatabase, SqlQuery, SqlRow, SqlRows, SqlSettings,
 };
 pub use store::{Changes, LookAtSource, Store, StoreSettings, StoreStats};
 pub use stream::{Piece, Shown, Stream, StreamWriter};

@@ -76,8 +76,17 @@ parsed!("one character": char);
 parsed!("an IP address": IpAddr);
 parsed!("a whole number from 0 to 255": u8);
 parsed!("a whole number from 0 to 65535": u16);
-parsed!("a whole number that is not negative": u32, u64, u128, usize);
-parsed!("a whole number": i8, i16, i32, i64, i128, isize);
+parsed!("a whole number from 0 to 4294967295": u32);
+parsed!("a whole number from 0 to 18446744073709551615": u64, usize);
+parsed!("a whole number from 0 to 340282366920938463463374607431768211455": u128);
+parsed!("a whole number from -128 to 127": i8);
+parsed!("a whole number from -32768 to 32767": i16);
+parsed!("a whole number from -2147483648 to 2147483647": i32);
+parsed!("a whole number from -9223372036854775808 to 9223372036854775807": i64, isize);
+parsed!(
+    "a whole number from -170141183460469231731687303715884105728 \
+     to 170141183460469231731687303715884105727": i128
+);
 
 impl Param for f64 {
     const EXPECTED: &'static str = "a number";
@@ -230,4 +239,27 @@ tuples! {
     6: A 0, B 1, C 2, D 3, E 4, F 5;
     7: A 0, B 1, C 2, D 3, E 4, F 5, G 6;
     8: A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_range_of_a_whole_number_is_said_and_is_true() {
+        macro_rules! check {
+            ($($type:ty)*) => {
+                $(
+                    let (least, most) = (<$type>::MIN, <$type>::MAX);
+                    assert_eq!(
+                        <$type as Param>::EXPECTED,
+                        format!("a whole number from {least} to {most}")
+                    );
+                    assert_eq!(<$type as Param>::parse(&most.to_string()), Some(most));
+                    assert_eq!(<$type as Param>::parse(&format!("{most}0")), None);
+                )*
+            };
+        }
+        check!(u8 u16 u32 u64 u128 usize i8 i16 i32 i64 i128 isize);
+    }
 }

@@ -40,6 +40,7 @@ impl RoutePattern {
         let mut segments = Vec::new();
         let parts: Vec<&str> = path.split('/').collect();
         for (at, part) in parts.iter().enumerate() {
+            check_notation(part).map_err(|what| fault(&what))?;
             let segment = match name_in_braces(part) {
                 Some(name) => match name.strip_suffix("...") {
                     Some(_) if at + 1 < parts.len() => {
@@ -72,10 +73,8 @@ impl RoutePattern {
             segments.push(segment);
         }
         let in_path = names.len();
-        for part in query.into_iter().flat_map(|query| query.split('&')) {
-            let name = name_in_braces(part)
-                .ok_or_else(|| fault("has a query that is not of the form `?{a}&{b}`"))?;
-            names.push(name.into());
+        if let Some(query) = query {
+            names.extend(query_names(query).map_err(|what| fault(&what))?);
         }
         check_names(&names, fault)?;
         Ok(Self {
@@ -86,13 +85,58 @@ impl RoutePattern {
     }
 }
 
+/// Refuses the parameters of other routers: `:id`, `<id>`, `*path`. As texts they would match no
+/// request that is meant.
+fn check_notation(part: &str) -> Result<(), String> {
+    let angled = part
+        .strip_prefix('<')
+        .and_then(|part| part.strip_suffix('>'));
+    let (name, rest) = match part.strip_prefix('*') {
+        Some(name) => (Some(name), "..."),
+        None => (part.strip_prefix(':').or(angled), ""),
+    };
+    match name.filter(|name| is_name(name)) {
+        Some(name) => Err(format!(
+            "has the segment `{part}`: write a parameter as `{{{name}{rest}}}`"
+        )),
+        None => Ok(()),
+    }
+}
+
+/// The names in a query such as `{a}&{b}`.
+fn query_names(query: &str) -> Result<Vec<Box<str>>, String> {
+    let name = |part| name_in_braces(part).filter(|name| !name.contains(['{', '}']));
+    let names: Option<Vec<_>> = query.split('&').map(name).collect();
+    if let Some(names) = names {
+        return Ok(names.into_iter().map(Box::from).collect());
+    }
+    let named = query.split(|c: char| !is_name_character(c));
+    let named: Vec<_> = named.filter(|name| !name.is_empty()).collect();
+    let braced = named.iter().map(|name| format!("{{{name}}}"));
+    let advice = match query.matches('{').count() == named.len() && !named.is_empty() {
+        true => braced.collect::<Vec<_>>().join("&"),
+        false => "{a}&{b}".to_owned(),
+    };
+    Err(format!(
+        "has the query `?{query}`: write each parameter in braces, and join them by `&`, as in \
+         `?{advice}`"
+    ))
+}
+
+fn is_name_character(c: char) -> bool {
+    c.is_ascii_alphanumeric() || "_-.".contains(c)
+}
+
+fn is_name(text: &str) -> bool {
+    !text.is_empty() && text.chars().all(is_name_character)
+}
+
 fn check_names(names: &[Box<str>], fault: impl Fn(&str) -> RouteError) -> Result<(), RouteError> {
     if names.len() > MAX_PARAMS {
         return Err(fault("has more than eight parameters"));
     }
     for (at, name) in names.iter().enumerate() {
-        let is_name = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
-        if name.is_empty() || !name.chars().all(is_name) {
+        if !is_name(name) {
             return Err(fault(
                 "has a parameter whose name is not of letters, digits, `_`, `-`, `.`",
             ));
@@ -128,7 +172,9 @@ mod tests {
         assert_eq!(names, ["id", "rest", "page", "sort-by"]);
         assert_eq!(pattern.in_path, 2);
         assert_eq!(pattern.segments.len(), 4);
-        assert_eq!(RoutePattern::parse("/").unwrap().segments.len(), 1);
+        for pattern in ["/", "/:", "/*", "/a:b", "/<", "/<>", "/:a:b"] {
+            assert!(RoutePattern::parse(pattern).unwrap().names.is_empty());
+        }
     }
 
     #[test]
@@ -145,8 +191,19 @@ mod tests {
             ("/a//b", "empty"),
             ("/../b", "dots"),
             ("/b/.", "dots"),
-            ("/a?b={c}", "query"),
-            ("/a?", "query"),
+            ("/a?b={c}", "as in `?{a}&{b}`"),
+            ("/a?", "as in `?{a}&{b}`"),
+            ("/a?x&y", "as in `?{a}&{b}`"),
+            ("/{z}?{x}?{y}", "join them by `&`, as in `?{x}&{y}`"),
+            ("/a?{x},{y}", "`?{x},{y}`: write"),
+            ("/a?{x},{y}", "as in `?{x}&{y}`"),
+            ("/a?{x}&{y};{z}", "as in `?{x}&{y}&{z}`"),
+            ("/a?{x}{y}", "as in `?{x}&{y}`"),
+            ("/a?{}", "name is not"),
+            ("/a/:x", "segment `:x`: write a parameter as `{x}`"),
+            ("/:x/b", "write a parameter as `{x}`"),
+            ("/a/<x>", "write a parameter as `{x}`"),
+            ("/a/*path", "write a parameter as `{path...}`"),
             ("/{a}?{a}", "two parameters"),
             ("/{}", "name"),
             ("/{a}/{b}/{c}/{d}/{e}/{f}/{g}/{h}/{i}", "eight"),

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::io::{self, BufRead, Read};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
@@ -177,8 +178,8 @@ impl ArrivingBody {
         let request = Arc::clone(&self.request);
         let job = move || {
             let _permit = permit;
-            let request = request.as_request();
-            let answer = (waiting.job)(&Request::new(&request), waiting.body);
+            let (http, accept_read) = (request.as_request(), AtomicBool::new(false));
+            let answer = (waiting.job)(&Request::new(&http, &accept_read), waiting.body);
             waiting.answer.send(answer);
         };
         let submitted = self.shared.pool.submit(Box::new(job));

@@ -7,38 +7,36 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use bytes::Bytes;
 
 use crate::failure::Failure;
+use crate::response::Response;
 use crate::values::NamedValues;
 
 /// A request. It is borrowed: copy what is to outlive the handler.
 #[derive(Clone, Debug)]
 pub struct Request<'a> {
     http: &'a millpond_http::Request<'a>,
-    /// Set when the handler reads `Accept`.
-    accept_read: Option<&'a AtomicBool>,
+    /// Set when the program reads `Accept`: what it answers depends on it.
+    accept_read: &'a AtomicBool,
 }
 
 impl<'a> Request<'a> {
-    pub(crate) const fn new(http: &'a millpond_http::Request<'a>) -> Self {
-        Self {
-            http,
-            accept_read: None,
-        }
-    }
-
     /// One that sets `accept_read` when its `Accept` is read.
-    pub(crate) const fn watched(
+    pub(crate) const fn new(
         http: &'a millpond_http::Request<'a>,
         accept_read: &'a AtomicBool,
     ) -> Self {
-        Self {
-            http,
-            accept_read: Some(accept_read),
-        }
+        Self { http, accept_read }
     }
 
     fn note_accept(&self) {
-        if let Some(read) = self.accept_read {
-            read.store(true, Ordering::Relaxed);
+        self.accept_read.store(true, Ordering::Relaxed);
+    }
+
+    /// What the program answers to this request: with `Vary: Accept` if the program has read
+    /// `Accept`.
+    pub(crate) fn answered(&self, response: Response) -> Response {
+        match self.accept_read.load(Ordering::Relaxed) {
+            true => response.varying_by_accept(),
+            false => response,
         }
     }
 
@@ -72,7 +70,7 @@ impl<'a> Request<'a> {
     }
 
     /// The value of the first field line with this name, if it is UTF-8. Names are compared without
-    /// regard to case.
+    /// regard to case. A response of a handler that reads `Accept` has `Vary: Accept`.
     #[must_use]
     pub fn field(&self, name: &str) -> Option<&'a str> {
         if name.eq_ignore_ascii_case("accept") {
@@ -81,20 +79,22 @@ impl<'a> Request<'a> {
         std::str::from_utf8(self.http.fields.get(name)?).ok()
     }
 
-    /// All field lines: name as sent, value without surrounding white space.
+    /// All field lines: name as sent, value without surrounding white space. A response of a
+    /// handler that reads them has `Vary: Accept`.
     pub fn fields(&self) -> impl Iterator<Item = (&'a str, &'a [u8])> + use<'a> {
         self.note_accept();
         self.http.fields.iter()
     }
 
     /// Whether JSON suits this client better than HTML: its `Accept` prefers `application/json` or
-    /// `application/problem+json` to `text/html`, or it sends a token (`Authorization: Bearer`) and
-    /// does not name HTML. False without both fields. A response of your own that depends on it
-    /// has `Vary: Accept`; that of [`Routes::failures`](crate::Routes::failures) gets it.
+    /// `application/problem+json` to `text/html`, or its `Accept` does not name HTML and it sends a
+    /// token (`Authorization: Bearer`) or, by another method than GET, JSON. False without these.
+    /// The response of a handler that asks has `Vary: Accept`, and so has that of
+    /// [`Routes::failures`](crate::Routes::failures).
     #[must_use]
     pub fn prefers_json(&self) -> bool {
         self.note_accept();
-        millpond_http::prefers_json(self.http)
+        millpond_http::prefers_json(self.http) || millpond_http::sends_json(self.http)
     }
 
     /// The host, with its port if it has one, that the client addressed; none only in HTTP/1.0.

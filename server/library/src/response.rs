@@ -165,18 +165,37 @@ impl Response {
         is_there || failed
     }
 
-    /// Adds `Vary: Accept`, unless its `Vary` says so.
-    pub(crate) fn varying_by_accept(self) -> Self {
-        let vary = |(name, _): &&(Cow<'_, str>, String)| name.eq_ignore_ascii_case("vary");
-        let lines = self.fields.iter().filter(vary);
-        let mut names = lines.flat_map(|(_, names)| names.split(','));
-        let is_said =
-            names.any(|name| name.trim() == "*" || name.trim().eq_ignore_ascii_case("accept"));
-        match is_said {
-            true => self,
-            false => self.with_field("Vary", "Accept"),
+    /// The same with `Accept` in its `Vary`.
+    pub(crate) fn varying_by_accept(mut self) -> Self {
+        match &mut self.content {
+            ResponseContent::Failure(failure) => failure.vary_by_accept(),
+            _ => vary_by_accept(&mut self.fields),
         }
+        self
     }
+}
+
+/// Whether a `Vary` among these field lines names `Accept`, or all fields.
+pub(crate) fn varies_by_accept(fields: &[(Cow<'_, str>, String)]) -> bool {
+    let lines = fields.iter().filter(|(name, _)| is_vary(name));
+    let mut names = lines.flat_map(|(_, names)| names.split(','));
+    names.any(|name| name.trim() == "*" || name.trim().eq_ignore_ascii_case("accept"))
+}
+
+/// Adds `Accept` to the `Vary` of these field lines, unless it is there.
+pub(crate) fn vary_by_accept(fields: &mut Vec<(Cow<'static, str>, String)>) {
+    if varies_by_accept(fields) {
+        return;
+    }
+    match fields.iter_mut().find(|(name, _)| is_vary(name)) {
+        Some((_, names)) if names.trim().is_empty() => "Accept".clone_into(names),
+        Some((_, names)) => names.push_str(", Accept"),
+        None => fields.push(("Vary".into(), "Accept".to_owned())),
+    }
+}
+
+fn is_vary(name: &str) -> bool {
+    name.eq_ignore_ascii_case("vary")
 }
 
 const OWN_FIELDS: [&str; 5] = [

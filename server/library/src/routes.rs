@@ -11,12 +11,13 @@ use bytes::Bytes;
 
 use crate::error::RouteError;
 use crate::failure::Failure;
-use crate::handler::Handler;
+use crate::handler::{Handler, HandlerCall};
 use crate::pairs::pairs;
 use crate::param::{MAX_PARAMS, ParamTexts, not_utf8};
 use crate::pattern::{PatternSegment, RoutePattern};
 use crate::request::Request;
 use crate::response::{Response, ResponseContent};
+use crate::store::Store;
 
 /// The routes of a service.
 ///
@@ -36,6 +37,8 @@ pub struct Routes {
     root: RouteNode,
     error: Option<RouteError>,
     failures: FailureFunction,
+    /// Of the routes with stored pages.
+    stores: Vec<Store>,
 }
 
 type FailureFunction = Arc<dyn Fn(&Request<'_>, &Failure) -> Response + Send + Sync>;
@@ -82,6 +85,7 @@ impl Routes {
             root: RouteNode::default(),
             error: None,
             failures: Arc::new(|_: &Request<'_>, failure: &Failure| plain_failure(failure)),
+            stores: Vec::new(),
         }
     }
 
@@ -149,10 +153,11 @@ impl Routes {
         let parsed = RoutePattern::parse(pattern)?;
         let fault = |what: String| Err(RouteError::new(pattern, what));
         if parsed.names.len() != handler.params {
+            let count = parsed.names.len();
+            let plural = if count == 1 { "" } else { "s" };
+            let taken = handler.params;
             return fault(format!(
-                "has {} parameters, and the function of its handler takes {}",
-                parsed.names.len(),
-                handler.params
+                "has {count} parameter{plural}, and the function of its handler takes {taken}"
             ));
         }
         if method == "HEAD" || method == "OPTIONS" {
@@ -178,6 +183,9 @@ impl Routes {
         if routes.iter().any(|route| *route.method == *method) {
             return fault(format!("has a handler of {method} already"));
         }
+        if let HandlerCall::Stored(store, _) = &handler.call {
+            self.stores.push(store.clone());
+        }
         routes.push(Route {
             method: method.into(),
             handler,
@@ -194,6 +202,11 @@ impl Routes {
             Some(error) => Err(error.clone()),
             None => Ok(()),
         }
+    }
+
+    /// A server begins to serve them: what is wrong with their stores.
+    pub(crate) fn begin_serving(&self) -> impl Iterator<Item = &'static str> {
+        self.stores.iter().filter_map(Store::begin_serving)
     }
 
     /// The route for a path in its normal form.
@@ -230,7 +243,7 @@ impl Routes {
         let mut head = http.clone();
         head.body = Bytes::new();
         let accept_read = AtomicBool::new(false);
-        let request = Request::watched(&head, &accept_read);
+        let request = Request::new(&head, &accept_read);
         let shown = catch_unwind(AssertUnwindSafe(|| (self.failures)(&request, failure)));
         let mut shown = match shown {
             Ok(shown) if !matches!(shown.content, ResponseContent::Failure(_)) => shown,
@@ -242,10 +255,11 @@ impl Routes {
         for (name, value) in missing {
             shown = shown.with_field(name.to_owned(), value);
         }
-        match accept_read.into_inner() {
-            true => shown.varying_by_accept(),
-            false => shown,
+        if failure.varies_by_accept() {
+            // The function's own `Vary` went before that of the failure.
+            shown = shown.varying_by_accept();
         }
+        request.answered(shown)
     }
 }
 

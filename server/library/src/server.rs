@@ -19,7 +19,7 @@ use rustix::thread::sched_getaffinity;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use crate::error::StartError;
+use crate::error::{StartError, debug_as_display};
 use crate::limits::{BLOCKING_QUEUE, BLOCKING_THREADS};
 use crate::pool::BlockingPool;
 use crate::routes::Routes;
@@ -215,6 +215,10 @@ impl ServerSettings {
             log,
             whole_body: self.limits.body as u64,
         });
+        for warning in shared.routes.begin_serving() {
+            // A closed standard error is no reason to panic.
+            let _ = writeln!(io::stderr(), "warning: {warning}");
+        }
         let listeners = sockets.into_iter().map(|socket| Listener {
             socket,
             tls: tls.clone(),
@@ -266,7 +270,6 @@ impl ShutdownHandle {
 }
 
 /// A server that did not end well.
-#[derive(Debug)]
 #[non_exhaustive]
 pub enum ServeError {
     /// A worker ended by itself.
@@ -289,6 +292,8 @@ impl std::fmt::Display for ServeError {
         }
     }
 }
+
+debug_as_display!(ServeError);
 
 impl std::error::Error for ServeError {}
 

@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use millpond_access_log::{AccessLog, LogLine};
 use millpond_http::{BodyHandling, Compressor, Reply, Service, path};
@@ -56,7 +57,9 @@ impl RouteService {
         }
         match &route.handler.call {
             HandlerCall::Quick(call) => {
-                let call = AssertUnwindSafe(|| call(&Request::new(http), texts));
+                let accept_read = AtomicBool::new(false);
+                let request = Request::new(http, &accept_read);
+                let call = AssertUnwindSafe(|| call(&request, texts));
                 match catch_unwind(call) {
                     Ok(Ok(response)) => shared.render(response, http).into(),
                     Ok(Err(failure)) => self.fail(http, failure),
@@ -114,7 +117,8 @@ impl RouteService {
         let (answer, receiver) = slot();
         let submitted = self.shared.pool.submit(Box::new(move || {
             if !answer.is_unwanted() {
-                answer.send(job(&Request::new(&request.as_request())));
+                let (http, accept_read) = (request.as_request(), AtomicBool::new(false));
+                answer.send(job(&Request::new(&http, &accept_read)));
             }
         }));
         if submitted.is_err() {

@@ -1,9 +1,11 @@
 //! A database whose rows are on stored pages: SQLite or PostgreSQL.
 
+mod bind;
 mod block_on;
 mod error;
 mod query;
 mod reads;
+mod requirements;
 mod rows;
 
 use std::sync::Arc;
@@ -14,6 +16,7 @@ use millpond_db::{
 };
 
 use crate::store::{Store, StoreSettings};
+pub use bind::IntoSql;
 use block_on::block_on;
 pub use error::QueryError;
 pub use query::{BoundQuery, SqlQuery};
@@ -80,8 +83,9 @@ pub struct SqlSettings {
     /// While all is well, a change by another program shows within a tenth of a second.
     pub max_staleness: Duration,
     /// How the changes of other programs are heard of: of PostgreSQL by logical replication or by
-    /// triggers, of SQLite by triggers, without which such a change ends all pages. See
-    /// `database.feed` in the reference of the configuration.
+    /// triggers, of SQLite by triggers, without which such a change ends all pages.
+    /// [`repair`](SqlDatabase::repair) makes the triggers. See `database.feed` in the reference of
+    /// the configuration.
     pub feed: FeedKind,
     /// Settings of the store of pages. Its `max_staleness` is for other sources than the database.
     pub store: StoreSettings,
@@ -127,7 +131,9 @@ impl SqlDatabase {
         let store = Store::of(&settings.store, true);
         database.start(store.sink(settings.max_staleness));
         let inner = Arc::new(SqlInner { database, store });
-        Ok(Self { inner })
+        let database = Self { inner };
+        database.check_at_start(settings.feed);
+        Ok(database)
     }
 
     /// The store for pages that show its rows. [`Store::changed`] works as in any other store, for
@@ -201,24 +207,6 @@ impl SqlDatabase {
         Ok(rows::last(
             block_on(self.inner.database.write(steps))?.results,
         ))
-    }
-
-    /// What the database lacks for pages with these queries to be kept, a sentence each; empty if
-    /// all is well. PostgreSQL needs `wal_level = logical` and a publication named `millpond`.
-    ///
-    /// # Errors
-    /// A database that does not answer.
-    pub fn missing<'q>(
-        &self,
-        queries: impl IntoIterator<Item = &'q SqlQuery>,
-    ) -> Result<Vec<String>, QueryError> {
-        let queries: Vec<_> = queries.into_iter().map(SqlQuery::prepared).collect();
-        let missing = self.inner.database.requirements(&queries)?;
-        let sentence = |requirement: millpond_db::Requirement| match &requirement.statement {
-            Some(statement) => format!("{}: {statement}", requirement.missing),
-            None => requirement.missing,
-        };
-        Ok(missing.into_iter().map(sentence).collect())
     }
 
     fn is(&self, other: &Self) -> bool {

@@ -61,7 +61,11 @@ struct StoreInner {
     /// Pages that were made.
     made: AtomicU64,
     cache_status: bool,
+    start_check: Mutex<Option<StartCheck>>,
 }
+
+/// Says what is wrong with a store when a server begins to serve it.
+pub(crate) type StartCheck = Box<dyn FnOnce() -> Option<&'static str> + Send>;
 
 /// Settings of a [`Store`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -189,6 +193,7 @@ impl Store {
                 max_staleness: settings.max_staleness,
                 made: AtomicU64::new(0),
                 cache_status: settings.cache_status,
+                start_check: Mutex::new(None),
             }),
         }
     }
@@ -200,6 +205,17 @@ impl Store {
             heard: Arc::clone(&self.inner.heard),
             max_staleness,
         })
+    }
+
+    /// Has `check` called when a server first begins to serve the store.
+    pub(crate) fn check_at_start(&self, check: StartCheck) {
+        *self.inner.start_check.lock() = Some(check);
+    }
+
+    /// A server begins to serve it: what is wrong, if something is, once.
+    pub(crate) fn begin_serving(&self) -> Option<&'static str> {
+        let check = self.inner.start_check.lock().take();
+        check.and_then(|check| check())
     }
 
     /// Whether both are one store.

@@ -3,8 +3,9 @@
 use std::fmt;
 use std::io::Write as _;
 
-use millpond_db::{Error, SqlError};
+use millpond_db::{ConstraintKind, Error, SqlError, Violated};
 
+use crate::error::debug_as_display;
 use crate::failure::Failure;
 use crate::response::{IntoResponse, Response};
 
@@ -12,9 +13,10 @@ use crate::response::{IntoResponse, Response};
 /// statement.
 ///
 /// As a [`Failure`] it is what the client may know: 503 if the database has too much to do, is away
-/// or took too long, 409 for a violated constraint, 400 for a value that the statement cannot use,
-/// otherwise 500. The cause of a 500 is written to standard error.
-#[derive(Clone, Debug)]
+/// or took too long, 409 for a violated UNIQUE or FOREIGN KEY or another constraint between rows,
+/// 400 for a value that the statement cannot use or that violates CHECK or NOT NULL, otherwise 500.
+/// The cause of a 500 is written to standard error.
+#[derive(Clone)]
 pub struct QueryError {
     status: u16,
     message: String,
@@ -43,6 +45,16 @@ impl QueryError {
         Self::usage(format!("{error}{place}, in: {sql}"))
     }
 
+    /// A number that the databases cannot hold.
+    pub(super) fn too_large(name: &str, sql: &str) -> Self {
+        let shown = format!("{name} must be at most {}", i64::MAX);
+        Self {
+            status: 400,
+            message: format!("the value of {shown}, in: {sql}"),
+            shown: Some(shown),
+        }
+    }
+
     /// The rows of an earlier read changed.
     pub(super) fn torn() -> Self {
         Self {
@@ -66,9 +78,9 @@ impl From<Error> for QueryError {
             | Error::Timeout { .. }
             | Error::Locked { .. }
             | Error::Unavailable { .. } => (503, None),
-            Error::Constraint { .. } => {
-                let sentence = "this contradicts what is there already";
-                (409, Some(sentence.to_owned()))
+            Error::Constraint { kind, violated, .. } => {
+                let (status, sentence) = constraint(*kind, violated);
+                (status, Some(sentence))
             }
             Error::Parameter { name, message, .. } => (400, Some(format!("{name} {message}"))),
             Error::Value { names, .. } => {
@@ -88,11 +100,28 @@ impl From<Error> for QueryError {
     }
 }
 
+/// The status of a violated constraint, and a sentence. What no other row could mend is the value's
+/// own fault: 400.
+fn constraint(kind: ConstraintKind, violated: &Violated) -> (u16, String) {
+    let columns = violated.columns.join(", ");
+    match kind {
+        ConstraintKind::NotNull => (400, format!("a value is missing: {columns}")),
+        ConstraintKind::Check => (400, "a value is not one that is allowed".to_owned()),
+        // The type of a STRICT table, which is no constraint with a name, as EXCLUDE is.
+        ConstraintKind::Other if !columns.is_empty() && violated.constraint.is_none() => {
+            (400, format!("a value cannot be used: {columns}"))
+        }
+        _ => (409, "this contradicts what is there already".to_owned()),
+    }
+}
+
 impl fmt::Display for QueryError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)
     }
 }
+
+debug_as_display!(QueryError);
 
 impl std::error::Error for QueryError {}
 

@@ -2,7 +2,7 @@
 
 use millpond_db::{Call, Query, Value};
 
-use super::{QueryError, SqlDatabase};
+use super::{IntoSql, QueryError, SqlDatabase};
 
 /// A statement that the database has accepted, of [`SqlDatabase::prepare`]. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -15,7 +15,8 @@ pub struct SqlQuery {
 #[derive(Clone, Debug)]
 pub struct BoundQuery {
     query: SqlQuery,
-    values: Vec<(String, Value)>,
+    /// None: a value that the databases cannot hold.
+    values: Vec<(String, Option<Value>)>,
 }
 
 impl SqlQuery {
@@ -24,9 +25,9 @@ impl SqlQuery {
     }
 
     /// The statement with a value for its parameter `:name`. A value is a number, a text, bytes, a
-    /// boolean, or an [`Option`] of them.
+    /// boolean, or an [`Option`] of them: see [`IntoSql`].
     #[must_use]
-    pub fn with(&self, name: &str, value: impl Into<Value>) -> BoundQuery {
+    pub fn with(&self, name: &str, value: impl IntoSql) -> BoundQuery {
         BoundQuery::from(self).with(name, value)
     }
 
@@ -54,8 +55,8 @@ impl From<&SqlQuery> for BoundQuery {
 impl BoundQuery {
     /// The same with a value for another parameter. Of two values for one, the last counts.
     #[must_use]
-    pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
-        self.values.push((name.to_owned(), value.into()));
+    pub fn with(mut self, name: &str, value: impl IntoSql) -> Self {
+        self.values.push((name.to_owned(), value.into_sql()));
         self
     }
 
@@ -83,7 +84,9 @@ impl BoundQuery {
             let mut given = self.values.iter().rev();
             let given = given.find(|(name, _)| *name == param.name);
             let missing = || fault(format!("the parameter {} has no value", param.name));
-            given.map(|(_, value)| value.clone()).ok_or_else(missing)
+            let (_, value) = given.ok_or_else(missing)?;
+            let too_large = || QueryError::too_large(&param.name, query.sql());
+            value.clone().ok_or_else(too_large)
         };
         let params = params.iter().map(value).collect::<Result<_, _>>()?;
         Ok(Call { query, params })

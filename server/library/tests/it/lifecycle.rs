@@ -163,11 +163,13 @@ fn a_server_that_cannot_start_says_why() {
     assert!(error.to_string().contains("/nonexistent/log"), "{error}");
     let mut routes = Routes::new();
     routes.get("/{id}", quick(|_: &Request| ()));
-    let error = start(settings(), routes).to_string();
-    assert!(
-        error.contains("the route /{id} has 1 parameters"),
-        "{error}"
-    );
+    let error = start(settings(), routes);
+    let sentence = "the route /{id} has 1 parameter, and the function of its handler takes 0";
+    assert_eq!(error.to_string(), sentence);
+    // What Rust writes of an error that `main` returns.
+    assert_eq!(format!("{error:?}"), sentence);
+    let boxed = Box::<dyn std::error::Error>::from(error);
+    assert_eq!(format!("{boxed:?}"), sentence);
 }
 
 #[test]

@@ -14,13 +14,13 @@ use postgres::{Client, NoTls};
 
 use crate::support::{Gate, connect, get, serve};
 
-const SCHEMA: &str = "create table city (id integer primary key, name text not null);
+pub(crate) const SCHEMA: &str = "create table city (id integer primary key, name text not null);
 create table address (id integer primary key, name text not null unique, city_id integer not null);
 insert into city values (1, 'Rome'), (2, 'Oslo');
 insert into address values (1, 'Ada', 1), (2, 'Ben', 1), (3, 'Cem', 2);";
 
 /// One server for all tests; it ends with the process.
-static POSTGRES: LazyLock<Postgres> =
+pub(crate) static POSTGRES: LazyLock<Postgres> =
     LazyLock::new(|| lab_pgtest::Options::new().logical().start().unwrap());
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -47,6 +47,8 @@ on_both!(
     a_page_of_several_reads_shows_one_state,
     what_nothing_ends_is_not_kept,
     errors_say_to_the_owner_what_the_client_is_not_told,
+    a_violated_constraint_is_the_fault_of_a_value_or_of_what_is_there,
+    values_are_bound_as_they_are_or_not_at_all,
     a_page_ends_by_rows_and_by_what_the_program_says,
     many_writers_and_readers_see_what_was_written,
 );
@@ -141,7 +143,7 @@ impl Book {
 }
 
 #[track_caller]
-fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+pub(crate) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !is_so() {
         assert!(begun.elapsed() < PATIENCE, "{what}");
@@ -149,7 +151,7 @@ fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-fn routes(database: &SqlDatabase, made: &Arc<AtomicUsize>, gate: &Gate) -> Routes {
+pub(crate) fn routes(database: &SqlDatabase, made: &Arc<AtomicUsize>, gate: &Gate) -> Routes {
     let query = |sql| database.prepare(sql).unwrap();
     let one = query("select name from address where id = :id");
     let city = query("select name from city where id = :id");
@@ -359,6 +361,79 @@ fn errors_say_to_the_owner_what_the_client_is_not_told(engine: Engine) {
     for url in ["book.db", "sqlite:", "mysql://localhost/"] {
         let error = SqlDatabase::open(url).unwrap_err().to_string();
         assert!(error.contains("sqlite:PATH"), "{error}");
+    }
+}
+
+fn a_violated_constraint_is_the_fault_of_a_value_or_of_what_is_there(engine: Engine) {
+    let book = Book::new(engine);
+    let (strict, lone) = match engine {
+        Engine::Sqlite => ("strict", "create unique index lone on street (width + 1)"),
+        Engine::Postgres => (
+            "",
+            "alter table street add exclude using btree (width with =)",
+        ),
+    };
+    book.run(&format!(
+        "create table street (id integer primary key, name text not null unique,
+            width integer not null check (width > 0), city_id integer references city) {strict};
+         {lone};
+         insert into street values (1, 'Main', 2, 1)"
+    ));
+    let insert = "insert into street values (:id, :name, :width, :city)";
+    let insert = book.database.prepare(insert).unwrap();
+    let delete = book.database.prepare("delete from city where id = :id");
+    let delete = delete.unwrap();
+    let text = |name: &str, width: &str| {
+        let insert = insert.with("id", 2).with("name", name).with("city", 1);
+        insert.with("width", width)
+    };
+    let row = |name: Option<&str>, width: Option<i64>, city: i64| {
+        let insert = insert.with("id", 2).with("name", name).with("city", city);
+        insert.with("width", width)
+    };
+    for (query, status, part) in [
+        (row(None, Some(1), 1), 400, "missing: name"),
+        (row(Some("Park"), None, 1), 400, "missing: width"),
+        (
+            row(Some("Park"), Some(0), 1),
+            400,
+            "not one that is allowed",
+        ),
+        (text("Park", "wide"), 400, "width"),
+        (row(Some("Main"), Some(1), 1), 409, "there already"),
+        (row(Some("Park"), Some(1), 9), 409, "there already"),
+        (row(Some("Park"), Some(2), 1), 409, "there already"),
+        (delete.with("id", 1), 409, "there already"),
+    ] {
+        let shown = format!("{query:?}");
+        let failure = Failure::from(book.database.write([query]).unwrap_err());
+        assert_eq!(failure.status(), status, "{failure} {shown}");
+        assert!(failure.message().contains(part), "{failure} {shown}");
+    }
+}
+
+fn values_are_bound_as_they_are_or_not_at_all(engine: Engine) {
+    let book = Book::new(engine);
+    let sql = "select cast(:number as bigint) as number, cast(:text as text) as text";
+    let echo = book.database.prepare(sql).unwrap();
+    let text = "Ada".to_owned();
+    let most = i64::MAX.unsigned_abs();
+    let read = |number: u64| {
+        let query = echo.with("number", number).with("text", &text);
+        let [rows] = book.database.read([query])?;
+        let row = rows.first().unwrap();
+        assert_eq!(row.get::<String>("text")?, text);
+        row.get::<u64>("number")
+    };
+    for number in [0, 7, most] {
+        assert_eq!(read(number).unwrap(), number);
+    }
+    for number in [most + 1, u64::MAX] {
+        let error = read(number).unwrap_err();
+        assert!(error.to_string().contains(", in: select"), "{error}");
+        let failure = Failure::from(error);
+        let sentence = "number must be at most 9223372036854775807";
+        assert_eq!((failure.status(), failure.message()), (400, sentence));
     }
 }
 

@@ -113,7 +113,7 @@ fn a_page_is_kept_until_what_it_depends_on_changes() {
         &server,
         "/addresses/x",
         404,
-        "id: \"x\" is not a whole number that is not negative\n",
+        "id: \"x\" is not a whole number from 0 to 4294967295\n",
     );
     assert_eq!(book.made(), 11);
     let mut client = connect(&server);
