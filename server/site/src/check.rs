@@ -29,6 +29,8 @@ pub use files::{missing_tables, write_migrations};
 use partials::ShownQueries;
 use sqlite::check_sqlite;
 
+mod dead_link;
+mod documents;
 mod forms;
 mod links;
 mod partials;
@@ -293,6 +295,8 @@ fn report_pages(
         notes.extend(passed_over::notes(dir));
         notes.extend(targets::nowhere(&generation));
         notes.extend(links::notes(&generation));
+        let sources = DataSources::new(dir, config);
+        notes.extend(documents::notes(&generation, &sources));
         let shown = ShownQueries::of(&generation.pages);
         notes.extend(shown.notes());
         notes.extend(forms::notes(&generation));

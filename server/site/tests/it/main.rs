@@ -14,6 +14,7 @@ mod api;
 mod articles;
 mod both;
 mod bytes;
+mod check_documents;
 mod check_faults;
 mod check_notes;
 mod data;
