@@ -253,6 +253,15 @@ impl Sync {
         self.known.insert(file.name.clone(), known);
     }
 
+    /// What was wrong with a file that has not changed.
+    pub(super) fn fault(&self, file: &DataFile) -> Option<Problem> {
+        let known = self.known.get(&file.name);
+        known
+            .filter(|known| known.stamp == file.stamp)?
+            .fault
+            .clone()
+    }
+
     /// Says when the file, which has a fault, is tried again though it has not changed.
     pub(super) fn retry(&mut self, file: &DataFile, retry: Retry) {
         if let Some(known) = self.known.get_mut(&file.name) {
