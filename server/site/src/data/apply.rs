@@ -217,8 +217,8 @@ impl<'a> ChangedFiles<'a, '_> {
         let inbox = Arc::clone(&self.sync.inbox);
         let surveyed = match survey(file, table, &|| inbox.is_stopped()) {
             Survey::Good(surveyed) => surveyed,
-            Survey::Bad(fault) => {
-                self.sync.remember(file, signature, Some(fault), None);
+            Survey::Bad(faults) => {
+                self.sync.remember(file, signature, faults, None);
                 return None;
             }
             Survey::Unreadable(fault) => {
@@ -305,8 +305,8 @@ impl<'a> ChangedFiles<'a, '_> {
         if let Some(same) = &same
             && self.may_take(file, same)
         {
-            let fault = self.sync.fault(file);
-            self.sync.remember(file, done.signature, fault, done.note);
+            let faults = self.sync.faults(file);
+            self.sync.remember(file, done.signature, faults, done.note);
             self.try_again(vec![file]);
             return;
         }
