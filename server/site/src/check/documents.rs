@@ -138,7 +138,7 @@ impl<'g> DocumentSite<'g> {
         let file = percent_decode_str(path).decode_utf8().ok()?;
         match document_stem(&file) {
             Some(stem) if !link.is_picture => self.dead_file(document, &file, stem),
-            None if link.is_picture => self.dead_picture(path, &file),
+            None if link.is_picture => self.dead_picture(document, path, &file),
             _ => None,
         }
     }
@@ -197,7 +197,12 @@ impl<'g> DocumentSite<'g> {
     }
 
     /// A picture with an address without a slash in front, which counts from that of the page.
-    fn dead_picture(&self, path: &str, file: &str) -> Option<DeadLink<'_>> {
+    fn dead_picture(
+        &self,
+        document: &DocumentFile,
+        path: &str,
+        file: &str,
+    ) -> Option<DeadLink<'_>> {
         let is_answered = |page: &&Pattern| {
             let address = beside(page, WORD, path);
             address.is_none_or(|address| is_upload(&address) || self.answers(&address))
@@ -205,7 +210,9 @@ impl<'g> DocumentSite<'g> {
         if !self.are_all || self.pages.iter().any(is_answered) {
             return None;
         }
-        let address = beside(self.pages.first()?, "…", file)?;
+        let of_table = self.addresses.get(&document.table).copied().flatten();
+        let page = of_table.or_else(|| self.pages.first().copied())?;
+        let address = beside(page, "…", file)?;
         let file = file.to_owned();
         Some(DeadLink::PictureBeside { file, address })
     }

@@ -120,12 +120,13 @@ fn a_link_to_a_file_of_another_table_is_told_the_address_of_its_page() {
         ("data/posts/own.md", "---\nslug: other\n---\n"),
         (
             "data/pages/about.md",
-            "[back](../posts/a.md) [mine](own.md)\n",
+            "[back](../posts/a.md) [mine](own.md)\n\n![none](x.jpg)\n",
         ),
         ("data/pages/own.md", "x"),
     ];
     let expected = [
         "data/pages/about.md:1:1: leads to data/posts/a.md, which is of the table posts: only links to files of the same table lead to pages\n  hint: write the address of its page: /p/a",
+        "data/pages/about.md:3:1: shows x.jpg, which is looked for beside the page, and /pages/x.jpg is no picture\n  hint: put the picture into static/ and write /x.jpg",
         "data/posts/a.md:1:1: leads to data/pages/about.md, which is of the table pages: only links to files of the same table lead to pages\n  hint: write the address of its page: /pages/about",
         "data/posts/a.md:3:1: leads to about.md, and there is no such file\n  hint: did you mean data/pages/about.md? Write the address of its page: /pages/about",
         "data/posts/a.md:3:15: leads to data/posts/own.md, whose slug is other: a link to a file leads to the name of the file\n  hint: write the address of its page: /p/other",
