@@ -88,6 +88,20 @@ pub fn field_line(format: Format, input: impl Read, column: &str) -> Option<u64>
     markdown::field_line(&source.text().ok()?, column)
 }
 
+/// Where the body of a Markdown file begins, in bytes: behind its front matter. The end of the file
+/// if the front matter has no end.
+///
+/// ```
+/// assert_eq!(millpond_data::body_start("---\ntitle: A\n---\n\nText"), 18);
+/// assert_eq!(millpond_data::body_start("Text"), 0);
+/// ```
+#[must_use]
+pub fn body_start(text: &str) -> usize {
+    let unmarked = text.strip_prefix('\u{feff}').unwrap_or(text);
+    // The body is the end of the text.
+    text.len() - markdown::body(unmarked).map_or(0, str::len)
+}
+
 /// The hash of some bytes: 128 bits of xxh3, the same in every version.
 #[must_use]
 pub fn hash_bytes(bytes: &[u8]) -> u128 {

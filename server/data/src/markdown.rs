@@ -125,6 +125,11 @@ fn split(text: &str) -> Result<MarkdownParts<'_>, DataError> {
     )
 }
 
+/// The body of a file; none if its front matter has no end.
+pub(crate) fn body(text: &str) -> Option<&str> {
+    split(text).ok().map(|parts| parts.body)
+}
+
 /// The line of a field of the front matter, by the name of its column.
 pub(crate) fn field_line(text: &str, column: &str) -> Option<u64> {
     let front = split(text).ok()?.front?;

@@ -57,6 +57,7 @@ pub(crate) fn sort<'a>(
                     columns,
                     reset,
                     source,
+                    ..
                 } = content;
                 let (columns, reset): (&[TableColumn], &[TableColumn]) = (columns, reset);
                 let source = &mut **source;
@@ -112,6 +113,7 @@ impl<'a> FileSet<'a> {
             columns,
             reset,
             source,
+            ..
         } = content;
         Some(Self {
             table: &change.table,

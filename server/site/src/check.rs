@@ -29,6 +29,8 @@ pub use files::{missing_tables, write_migrations};
 use partials::ShownQueries;
 use sqlite::check_sqlite;
 
+mod dead_link;
+mod documents;
 mod forms;
 mod links;
 mod partials;
@@ -255,9 +257,11 @@ fn report(dir: &Path, config: &Config, database: &Database) -> Result<CheckRepor
     let mut files = data::found(&sources, database, zone);
     let read = report_pages(dir, config, database);
     // On SQLite the database is a copy.
-    if files.problems.is_empty() && !database.is_postgres() {
-        files.problems = data::refused_rows(&sources, database, zone);
+    if !database.is_postgres() {
+        let refused = data::refused_rows(&sources, database, zone);
+        files.problems.extend(refused);
     }
+    let files = files.bounded();
     match read {
         Ok(mut report) if files.problems.is_empty() => {
             report.notes.extend(files.notes());
@@ -293,6 +297,8 @@ fn report_pages(
         notes.extend(passed_over::notes(dir));
         notes.extend(targets::nowhere(&generation));
         notes.extend(links::notes(&generation));
+        let sources = DataSources::new(dir, config);
+        notes.extend(documents::notes(&generation, &sources));
         let shown = ShownQueries::of(&generation.pages);
         notes.extend(shown.notes());
         notes.extend(forms::notes(&generation));

@@ -16,6 +16,7 @@ mod filters;
 mod findings;
 mod inherit;
 mod inspect;
+mod markdown_uses;
 mod members;
 mod names;
 mod operators;
@@ -30,6 +31,7 @@ mod warnings;
 
 pub(crate) use addresses_set::SetAddresses;
 pub(crate) use inspect::{Given, GivenForms, GivenQuery, inspect};
+pub(crate) use markdown_uses::MarkdownUses;
 pub(crate) use operators::{rewritten, written};
 pub(crate) use reach::Reach;
 pub(crate) use shown_faults::ShownFaults;

@@ -88,7 +88,7 @@ fn is_read(generation: &Generation, name: &str) -> bool {
 }
 
 /// Files of visitors are not those of the folder.
-fn is_upload(path: &str) -> bool {
+pub(super) fn is_upload(path: &str) -> bool {
     Path::new(path).starts_with(Path::new("/").join(uploads::FOLDER))
 }
 

@@ -99,6 +99,7 @@ impl<'a> ReadyFile<'a> {
         let state = FileState::Rows(FileContent {
             columns,
             reset: Vec::new(),
+            taken: Vec::new(),
             source,
         });
         Self {

@@ -12,6 +12,7 @@
 //! - `gone`: what is gone; `moved`: what has another name;
 //! - `applied_hash`: what is kept of a file; `gone_folder`: rows that stay without their folder;
 //! - `inbox`, `writers`, `thread`: when; `messages`, `twins`: what the owner is told;
+//! - `documents`: the Markdown files, for a look at their texts;
 //! - `pins`: migrations for files without a table; `trial`: do the tables take the rows?
 
 mod applied_hash;
@@ -19,6 +20,7 @@ mod apply;
 mod batch;
 mod columns;
 mod convert;
+mod documents;
 mod fields;
 mod gone;
 mod gone_folder;
@@ -38,6 +40,7 @@ mod trial;
 mod twins;
 mod writers;
 
+pub(crate) use documents::{DocumentFile, Documents};
 pub(crate) use inbox::Inbox;
 pub use pins::Pin;
 pub(crate) use pins::{found, pin};

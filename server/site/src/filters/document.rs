@@ -2,11 +2,12 @@
 
 use std::collections::HashMap;
 
+use millpond_data::Format;
 use minijinja::{
     Error, context,
     value::{Value, ValueKind},
 };
-use pulldown_cmark::{CowStr, Event, Parser, Tag, TagEnd};
+use pulldown_cmark::{CowStr, Event, LinkType, Parser, Tag, TagEnd};
 
 use super::{given, markdown::options, unfit};
 
@@ -30,6 +31,11 @@ pub(super) fn prepare(events: &mut [Event<'_>], place: DocumentPlace<'_>) {
             Event::Start(Tag::Heading { id, .. }) => {
                 *id = name.filter(|name| !name.is_empty()).map(CowStr::from);
             }
+            // The domain `.md` is no ending of a file.
+            Event::Start(Tag::Link {
+                link_type: LinkType::Email,
+                ..
+            }) => {}
             Event::Start(Tag::Link { dest_url, .. }) => {
                 if let Some(page) = page_of(dest_url, place) {
                     *dest_url = page.into();
@@ -61,6 +67,44 @@ pub(super) fn headings(value: &Value) -> Result<Value, Error> {
         Some(context! { level => *level as u64, id, text })
     });
     Ok(found.collect::<Vec<Value>>().into())
+}
+
+/// A link or a picture in a document.
+pub(crate) struct DocumentLink {
+    pub(crate) target: String,
+    pub(crate) is_picture: bool,
+    /// Where it begins in the file.
+    pub(crate) offset: usize,
+}
+
+/// The links and pictures in a Markdown file. Its front matter has none.
+pub(crate) fn document_links(file: &str) -> Vec<DocumentLink> {
+    let start = millpond_data::body_start(file);
+    let text = &file[start..];
+    let events = Parser::new_ext(text, options(text, true)).into_offset_iter();
+    let links = events.filter_map(|(event, range)| {
+        let (target, is_picture) = match event {
+            Event::Start(Tag::Link {
+                dest_url,
+                link_type,
+                ..
+            }) if link_type != LinkType::Email => (dest_url, false),
+            Event::Start(Tag::Image { dest_url, .. }) => (dest_url, true),
+            _ => return None,
+        };
+        Some(DocumentLink {
+            target: target.into_string(),
+            is_picture,
+            offset: start + range.start,
+        })
+    });
+    links.collect()
+}
+
+/// The path of a link to a Markdown file, without the ending of the file.
+pub(crate) fn document_stem(path: &str) -> Option<&str> {
+    let (stem, format) = Format::of_name(path)?;
+    (format == Format::Markdown).then_some(stem)
 }
 
 /// The text of a heading that has begun.
@@ -118,7 +162,7 @@ fn page_of(link: &str, place: DocumentPlace<'_>) -> Option<String> {
     if path.starts_with('/') || path.contains(':') {
         return None;
     }
-    let page = path.strip_suffix(".md")?;
+    let page = document_stem(path)?;
     if !place.has_folders {
         let name = page.rsplit('/').next().filter(|name| !name.is_empty())?;
         return Some(format!("{name}{rest}"));
@@ -168,6 +212,8 @@ mod tests {
                 Some("../guide/a#b-c"),
             ),
             ("./a.md?x=y.md", "b", Some("./a?x=y.md")),
+            ("a.markdown", "c", Some("a")),
+            ("A.MD#b", "c", Some("A#b")),
             ("a/../b.md", "c", Some("a/../b")),
             ("../../README.md", "reference/site", None),
             ("a/../../b.md", "c", None),

@@ -27,6 +27,7 @@ use minijinja::{
 
 use crate::locale::{Formats, Locale, tags};
 pub(crate) use ago::with_present_time;
+pub(crate) use document::{DocumentLink, document_links, document_stem};
 pub(crate) use moment::Moment;
 pub(crate) use sanitize::{Piece, TagText, Tags};
 pub(crate) use text::slug_of as slug;
