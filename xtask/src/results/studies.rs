@@ -124,8 +124,8 @@ fn behind(page: &mut String, studies: &[Study]) {
     }
 }
 
-/// The servers that are ahead of `own` in a figure at its level. A server that fails more often does
-/// less for a request, so its time and CPU do not count.
+/// The servers that are ahead of `own` in a figure at its level. A server that fails more often
+/// does less for a request, so its time and CPU do not count.
 fn ahead(part: &Value, own: &Value, metric: &str) -> Vec<String> {
     let Some(mine) = value(own, metric) else {
         return Vec::new();
