@@ -62,6 +62,7 @@ impl Tails {
         &self.current(now).http2
     }
 
+    #[inline]
     fn current(&mut self, now: Boottime) -> &RenderedTails {
         if self.current.as_ref().is_some_and(|old| now >= old.until) {
             self.current = None;

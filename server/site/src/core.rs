@@ -200,12 +200,19 @@ impl Generation {
     }
 
     /// The path to which a client is led from a path at which neither a page nor a file answers:
-    /// the canonical one, or the same with or without a slash at its end, if a redirect is for it.
+    /// the canonical one, or the same with or without a slash at its end, if a redirect leads from
+    /// there to a page or a file.
     pub(crate) fn moved_to<'a>(&'a self, path: &'a str) -> Option<Cow<'a, str>> {
         if let Some(to) = self.canonical(path) {
             return Some(Cow::Borrowed(to));
         }
-        self.rules.as_ref()?.beside(path)
+        self.rules.as_ref()?.beside(path, |to| self.answers(to))
+    }
+
+    /// Whether a page or a file answers at a path.
+    pub(crate) fn answers(&self, path: &str) -> bool {
+        let is_file = || self.addresses.find(&self.statics, path).is_some();
+        self.pages.router.find(path).is_some() || is_file()
     }
 
     /// The path whose page answers a rewritten path, which the client does not see: the path

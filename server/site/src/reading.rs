@@ -197,12 +197,8 @@ fn assemble(
     };
     let circles = generation.rules.as_ref().map_or_else(Vec::new, |rules| {
         loops(rules, |path| {
-            let answers = generation.pages.router.find(path).is_some()
-                || generation
-                    .addresses
-                    .find(&generation.statics, path)
-                    .is_some();
-            let to = generation.moved_to(path).filter(|_| !answers);
+            let to = generation.moved_to(path);
+            let to = to.filter(|_| !generation.answers(path));
             to.map(Cow::into_owned)
         })
     });

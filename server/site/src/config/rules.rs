@@ -25,8 +25,8 @@ const FROM: EntryKey = EntryKey {
 pub(super) const REDIRECT: EntryKind = EntryKind {
     name: "redirect",
     about: "Addresses that lead elsewhere. Redirects come before pages and files: first those for exactly one path, then the \
-            others in the order of the file, and the first that matches counts. A path at which nothing is leads to the same path with a \
-            slash at its end, or without it, if a redirect is for that: so one redirect is for both. The client's query is kept. A \
+            others in the order of the file, and the first that matches counts. If neither a page nor a file is at a path, and a redirect \
+            leads from the same path with or without a slash at its end to a page, a file or a rewrite, it is followed. The client's query is kept. A \
             circle is an error.",
     keys: &[
         FROM,

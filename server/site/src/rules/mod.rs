@@ -148,17 +148,23 @@ impl Rules {
         }
     }
 
-    /// The path with a slash at its end, or without the one that it has, if a redirect is for that
-    /// one and does not lead back to `path`.
-    pub(crate) fn beside<'p>(&self, path: &'p str) -> Option<Cow<'p, str>> {
+    /// The path with a slash at its end, or without the one that it has, if a redirect leads from
+    /// there to a path that `answers` or that is rewritten. No other redirect may take that path, so
+    /// no client is led in a circle.
+    pub(crate) fn beside<'p>(
+        &self,
+        path: &'p str,
+        answers: impl Fn(&str) -> bool,
+    ) -> Option<Cow<'p, str>> {
         let beside = match path.strip_suffix('/') {
             Some("") => return None,
             Some(without) => Cow::Borrowed(without),
             None => Cow::Owned(format!("{path}/")),
         };
-        self.redirects.find(&beside)?;
-        let is_way_back = self.leads(&beside).is_some_and(|to| to == path);
-        (!is_way_back).then_some(beside)
+        let to = self.leads(&beside)?;
+        let is_end = self.redirects.find(&to).is_none()
+            && (self.rewrites.find(&to).is_some() || answers(&to));
+        is_end.then_some(beside)
     }
 
     /// The path of this site to which a redirect leads from a path, both in normal form.

@@ -105,6 +105,18 @@ to = "https://away.example/*"
 from = "/slashed"
 to = "/slashed/?a=b"
 
+[[redirect]]
+from = "/swap/:a/:b/"
+to = "/swap/:b/:a"
+
+[[redirect]]
+from = "/old/files/:page/"
+to = "/old/files/:page.html"
+
+[[redirect]]
+from = "/on/"
+to = "/single"
+
 [[rewrite]]
 from = "/app/*"
 to = "/photos/snow.jpg"
@@ -121,7 +133,6 @@ to = "/photos/snow.jpg"
         ("/2019/t%c3%a9?a=b", "/2019/t%C3%A9/?a=b"),
         ("/single", "/notes/one"),
         ("/single/?a", "/single?a"),
-        ("/away", "/away/"),
         ("/slashed", "/slashed/?a=b"),
         // What is there has its own address.
         ("/notes/one/", "/notes/one"),
@@ -143,6 +154,11 @@ to = "/photos/snow.jpg"
         ("/2019/a/b", 404),
         ("/nothing", 404),
         ("/nothing/", 404),
+        // It would lead to another site, to nothing, or on to another redirect.
+        ("/away", 404),
+        ("/swap/1/2", 404),
+        ("/old/files/none.html", 404),
+        ("/on", 404),
     ] {
         assert_eq!(site.get(target).status, status, "{target}");
     }
@@ -318,7 +334,7 @@ fn circles_are_refused_with_the_way_round() {
         (
             "[[redirect]]\nfrom = \"/a\"\nto = \"/b/\"\n[[redirect]]\nfrom = \"/b\"\nto = \"/a/\"\n",
             &[("pages/q.html", "")],
-            "millpond.toml:1:1: the redirect from `/a` leads in a circle: /a → /b/ → /b → /a/ → /a\n",
+            "",
         ),
         (
             "[[redirect]]\nfrom = \"/a\"\nto = \"/b/\"\n[[redirect]]\nfrom = \"/b\"\nto = \"/a/\"\n",
