@@ -31,8 +31,8 @@ impl<'a> Request<'a> {
         self.accept_read.store(true, Ordering::Relaxed);
     }
 
-    /// What the program answers to this request: with `Vary: Accept` if the program has read
-    /// `Accept`.
+    /// What the program answers to this request: with `Vary: Accept, Authorization` if the program
+    /// has read `Accept`.
     pub(crate) fn answered(&self, response: Response) -> Response {
         match self.accept_read.load(Ordering::Relaxed) {
             true => response.varying_by_accept(),
@@ -70,7 +70,7 @@ impl<'a> Request<'a> {
     }
 
     /// The value of the first field line with this name, if it is UTF-8. Names are compared without
-    /// regard to case. A response of a handler that reads `Accept` has `Vary: Accept`.
+    /// regard to case. A response of a handler that reads `Accept` has `Vary: Accept, Authorization`.
     #[must_use]
     pub fn field(&self, name: &str) -> Option<&'a str> {
         if name.eq_ignore_ascii_case("accept") {
@@ -80,7 +80,7 @@ impl<'a> Request<'a> {
     }
 
     /// All field lines: name as sent, value without surrounding white space. A response of a
-    /// handler that reads them has `Vary: Accept`.
+    /// handler that reads them has `Vary: Accept, Authorization`.
     pub fn fields(&self) -> impl Iterator<Item = (&'a str, &'a [u8])> + use<'a> {
         self.note_accept();
         self.http.fields.iter()
@@ -89,7 +89,7 @@ impl<'a> Request<'a> {
     /// Whether JSON suits this client better than HTML: its `Accept` prefers `application/json` or
     /// `application/problem+json` to `text/html`, or its `Accept` does not name HTML and it sends a
     /// token (`Authorization: Bearer`) or, by another method than GET, JSON. False without these.
-    /// The response of a handler that asks has `Vary: Accept`, and so has that of
+    /// The response of a handler that asks has `Vary: Accept, Authorization`, and so has that of
     /// [`Routes::failures`](crate::Routes::failures).
     #[must_use]
     pub fn prefers_json(&self) -> bool {

@@ -165,7 +165,7 @@ impl Response {
         is_there || failed
     }
 
-    /// The same with `Accept` in its `Vary`.
+    /// The same with `Accept` and `Authorization` in its `Vary`.
     pub(crate) fn varying_by_accept(mut self) -> Self {
         match &mut self.content {
             ResponseContent::Failure(failure) => failure.vary_by_accept(),
@@ -175,22 +175,35 @@ impl Response {
     }
 }
 
+/// What an answer depends on where `Accept` was read: a client that sends a token may prefer JSON.
+const ACCEPT: [&str; 2] = ["Accept", "Authorization"];
+
 /// Whether a `Vary` among these field lines names `Accept`, or all fields.
 pub(crate) fn varies_by_accept(fields: &[(Cow<'_, str>, String)]) -> bool {
-    let lines = fields.iter().filter(|(name, _)| is_vary(name));
-    let mut names = lines.flat_map(|(_, names)| names.split(','));
-    names.any(|name| name.trim() == "*" || name.trim().eq_ignore_ascii_case("accept"))
+    varies_by(fields, ACCEPT[0])
 }
 
-/// Adds `Accept` to the `Vary` of these field lines, unless it is there.
+/// Whether a `Vary` among these field lines names a field, or all fields.
+fn varies_by(fields: &[(Cow<'_, str>, String)], name: &str) -> bool {
+    let lines = fields.iter().filter(|(name, _)| is_vary(name));
+    let mut names = lines.flat_map(|(_, names)| names.split(','));
+    names.any(|found| found.trim() == "*" || found.trim().eq_ignore_ascii_case(name))
+}
+
+/// Adds `Accept` and `Authorization` to the `Vary` of these field lines, unless they are there.
 pub(crate) fn vary_by_accept(fields: &mut Vec<(Cow<'static, str>, String)>) {
-    if varies_by_accept(fields) {
-        return;
-    }
-    match fields.iter_mut().find(|(name, _)| is_vary(name)) {
-        Some((_, names)) if names.trim().is_empty() => "Accept".clone_into(names),
-        Some((_, names)) => names.push_str(", Accept"),
-        None => fields.push(("Vary".into(), "Accept".to_owned())),
+    for name in ACCEPT {
+        if varies_by(fields, name) {
+            continue;
+        }
+        match fields.iter_mut().find(|(name, _)| is_vary(name)) {
+            Some((_, names)) if names.trim().is_empty() => name.clone_into(names),
+            Some((_, names)) => {
+                names.push_str(", ");
+                names.push_str(name);
+            }
+            None => fields.push(("Vary".into(), name.to_owned())),
+        }
     }
 }
 

@@ -128,7 +128,8 @@ impl Routes {
     ///
     /// The function sees the request without its body. It is called for each client on its worker,
     /// so it must not block, also for a failure that a [store](crate::stored) keeps. If it reads
-    /// `Accept`, such as by [`Request::prefers_json`], the response has `Vary: Accept`.
+    /// `Accept`, such as by [`Request::prefers_json`], the response has `Vary: Accept,
+    /// Authorization`.
     ///
     /// ```
     /// use millpond::{Failure, Request, Response, Routes};

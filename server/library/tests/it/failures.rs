@@ -28,7 +28,7 @@ fn preferring_routes(store: &Store) -> Routes {
             let status = failure.status();
             match request.prefers_json() {
                 true => Response::json(status.to_string()),
-                false => Response::html(status.to_string()).with_field("Vary", "Cookie, ACCEPT"),
+                false => Response::html(status.to_string()).with_field("Vary", "Cookie, ACCEPT, Authorization"),
             }
         });
     routes
@@ -52,9 +52,17 @@ fn a_failure_is_written_for_each_client() {
         ("GET /pages/a", 404),
     ] {
         for (accept, media_type, vary) in [
-            ("application/json", "application/json", "Accept"),
-            ("text/html", "text/html; charset=utf-8", "Cookie, ACCEPT"),
-            ("application/json", "application/json", "Accept"),
+            (
+                "application/json",
+                "application/json",
+                "Accept, Authorization",
+            ),
+            ("text/html", "text/html; charset=utf-8", "Cookie, ACCEPT, Authorization"),
+            (
+                "application/json",
+                "application/json",
+                "Accept, Authorization",
+            ),
         ] {
             client.send(format!(
                 "{head} HTTP/1.1\r\nHost: a\r\nAccept: {accept}\r\n\r\n"

@@ -52,32 +52,36 @@ fn an_answer_that_depends_on_accept_has_vary() {
     shown.failures(shows);
     let shown = serve(shown);
     for (head, plainly, by_function) in [
-        ("GET /quick", Some("Accept"), None),
-        ("GET /blocking", Some("Accept"), None),
-        ("POST /reading", Some("Accept"), None),
-        ("GET /field", Some("Accept"), None),
-        ("GET /all", Some("Accept"), None),
-        ("GET /clone", Some("Accept"), None),
-        ("HEAD /quick", Some("Accept"), None),
+        ("GET /quick", Some("Accept, Authorization"), None),
+        ("GET /blocking", Some("Accept, Authorization"), None),
+        ("POST /reading", Some("Accept, Authorization"), None),
+        ("GET /field", Some("Accept, Authorization"), None),
+        ("GET /all", Some("Accept, Authorization"), None),
+        ("GET /clone", Some("Accept, Authorization"), None),
+        ("HEAD /quick", Some("Accept, Authorization"), None),
         ("GET /other", None, None),
-        ("GET /quick?vary=Cookie", Some("Cookie, Accept"), None),
-        ("GET /quick?vary=", Some("Accept"), None),
-        ("GET /quick?vary=%20", Some("Accept"), None),
+        (
+            "GET /quick?vary=Cookie",
+            Some("Cookie, Accept, Authorization"),
+            None,
+        ),
+        ("GET /quick?vary=", Some("Accept, Authorization"), None),
+        ("GET /quick?vary=%20", Some("Accept, Authorization"), None),
         ("GET /quick?vary=*", Some("*"), None),
         (
             "GET /blocking?vary=Cookie,%20accept",
-            Some("Cookie, accept"),
+            Some("Cookie, accept, Authorization"),
             None,
         ),
         (
             "GET /quick?vary=failed",
-            Some("Cookie, Accept"),
-            Some("Origin, Accept"),
+            Some("Cookie, Accept, Authorization"),
+            Some("Origin, Accept, Authorization"),
         ),
         (
             "GET /blocking?vary=failed",
-            Some("Cookie, Accept"),
-            Some("Origin, Accept"),
+            Some("Cookie, Accept, Authorization"),
+            Some("Origin, Accept, Authorization"),
         ),
         ("GET /absent", None, Some("Origin")),
     ] {
@@ -108,5 +112,5 @@ fn a_thread_of_the_handler_may_read_accept() {
     };
     routes.get("/", blocking(lend));
     let response = connect(&serve(routes)).get("/");
-    assert_eq!(response.field("vary"), Some("Accept"));
+    assert_eq!(response.field("vary"), Some("Accept, Authorization"));
 }
