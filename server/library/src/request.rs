@@ -70,7 +70,8 @@ impl<'a> Request<'a> {
     }
 
     /// The value of the first field line with this name, if it is UTF-8. Names are compared without
-    /// regard to case. A response of a handler that reads `Accept` has `Vary: Accept, Authorization`.
+    /// regard to case. A response of a handler that reads `Accept` has `Vary: Accept,
+    /// Authorization`.
     #[must_use]
     pub fn field(&self, name: &str) -> Option<&'a str> {
         if name.eq_ignore_ascii_case("accept") {

@@ -28,7 +28,8 @@ fn preferring_routes(store: &Store) -> Routes {
             let status = failure.status();
             match request.prefers_json() {
                 true => Response::json(status.to_string()),
-                false => Response::html(status.to_string()).with_field("Vary", "Cookie, ACCEPT, Authorization"),
+                false => Response::html(status.to_string())
+                    .with_field("Vary", "Cookie, ACCEPT, Authorization"),
             }
         });
     routes
@@ -57,7 +58,11 @@ fn a_failure_is_written_for_each_client() {
                 "application/json",
                 "Accept, Authorization",
             ),
-            ("text/html", "text/html; charset=utf-8", "Cookie, ACCEPT, Authorization"),
+            (
+                "text/html",
+                "text/html; charset=utf-8",
+                "Cookie, ACCEPT, Authorization",
+            ),
             (
                 "application/json",
                 "application/json",

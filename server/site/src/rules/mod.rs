@@ -149,8 +149,8 @@ impl Rules {
     }
 
     /// The path with a slash at its end, or without the one that it has, if a redirect leads from
-    /// there to a path that `answers` or that is rewritten. No other redirect may take that path, so
-    /// no client is led in a circle.
+    /// there to a path that `answers` or that is rewritten. No other redirect may take that path:
+    /// so no client is led in a circle.
     pub(crate) fn beside<'p>(
         &self,
         path: &'p str,
