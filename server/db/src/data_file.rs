@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::{Error, MovedRows, Value};
+use crate::{Error, Value};
 
 /// The column that names the file of a row. A table that has it is a table of files.
 pub const FILE_COLUMN: &str = "_file";
@@ -113,20 +113,8 @@ pub struct FileContent {
     /// Columns that the file has filled before and fills no more: in its rows they become what they
     /// are in a new row.
     pub reset: Vec<TableColumn>,
-    /// Rows of other files that are there, which become rows of this one before it is applied.
-    pub taken: Vec<MovedRows>,
     /// The rows.
     pub source: Box<dyn RowSource>,
-}
-
-impl FileChange {
-    /// The rows of other files that become its own, if it is applied.
-    pub(crate) fn taken(&self, decision: &FileDecision) -> &[MovedRows] {
-        match (&self.state, decision) {
-            (FileState::Rows(content), FileDecision::Apply(_)) => &content.taken,
-            _ => &[],
-        }
-    }
 }
 
 /// What became of a [`FileChange`].

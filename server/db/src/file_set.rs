@@ -57,7 +57,6 @@ pub(crate) fn sort<'a>(
                     columns,
                     reset,
                     source,
-                    ..
                 } = content;
                 let (columns, reset): (&[TableColumn], &[TableColumn]) = (columns, reset);
                 let source = &mut **source;
@@ -113,7 +112,6 @@ impl<'a> FileSet<'a> {
             columns,
             reset,
             source,
-            ..
         } = content;
         Some(Self {
             table: &change.table,

@@ -3,7 +3,6 @@
 
 use std::collections::HashMap;
 
-use super::moved_rows::take_rows;
 use super::options::PostgresOptions;
 use super::refused_row::refused_row;
 use super::session::{PostgresSession, TextRow};
@@ -156,11 +155,6 @@ fn in_transaction(
     let known = known(session, changes)?;
     let decide = |change: &FileChange| change.decision(known.get(&change.file), false);
     let decisions: Vec<FileDecision> = changes.iter().map(decide).collect();
-    for (change, decision) in changes.iter().zip(&decisions) {
-        for taken in change.taken(decision) {
-            take_rows(session, taken)?;
-        }
-    }
     let mut counts = vec![RowCounts::default(); changes.len()];
     let (empty, sets) = sort(changes, &decisions);
     for files in empty {

@@ -23,28 +23,6 @@ fn in_transaction(session: &mut PostgresSession, moved: &MovedRows) -> Result<u6
     if !is_recorded(session)? {
         session.run(TABLE)?;
     }
-    let count = move_all(session, moved)?;
-    if count > 0 {
-        session.query(
-            "insert into _millpond_data (\"file\", \"table\", hash, version) values ($1, $2, $3, 0) \
-             on conflict (\"file\") do update set \"table\" = excluded.\"table\", \
-             hash = excluded.hash, version = excluded.version",
-            &[&moved.file, &moved.table, MOVED],
-        )?;
-    }
-    Ok(count)
-}
-
-/// Moves rows of files that are there, in the transaction in which the other file is applied.
-pub(super) fn take_rows(session: &mut PostgresSession, moved: &MovedRows) -> Result<(), Error> {
-    match move_all(session, moved)? {
-        0 => Ok(()),
-        _ => session.run(&moved.loss()),
-    }
-}
-
-/// Moves rows; gives their number.
-fn move_all(session: &mut PostgresSession, moved: &MovedRows) -> Result<u64, Error> {
     // As texts, keys are equal only if they are the same.
     let sql = moved.statement(|column, number| format!("{column}::text = ${number}"));
     let sql = format!("{sql} returning '1'");
@@ -55,6 +33,14 @@ fn move_all(session: &mut PostgresSession, moved: &MovedRows) -> Result<u64, Err
         };
         let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
         count += session.query(&sql, &keys)?.len() as u64;
+    }
+    if count > 0 {
+        session.query(
+            "insert into _millpond_data (\"file\", \"table\", hash, version) values ($1, $2, $3, 0) \
+             on conflict (\"file\") do update set \"table\" = excluded.\"table\", \
+             hash = excluded.hash, version = excluded.version",
+            &[&moved.file, &moved.table, MOVED],
+        )?;
     }
     Ok(count)
 }

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use rusqlite::{Connection, OptionalExtension, Statement, params};
 
-use super::moved_rows::take_rows;
 use super::session::WriterSession;
 use super::writer::Writer;
 use crate::data_file::{
@@ -134,11 +133,7 @@ impl WriterSession {
         let mut decisions = Vec::with_capacity(changes.len());
         for change in &*changes {
             let known = applied(self.connection(), Some(&change.file))?;
-            let decision = change.decision(known.first(), true);
-            for taken in change.taken(&decision) {
-                take_rows(self.connection(), taken)?;
-            }
-            decisions.push(decision);
+            decisions.push(change.decision(known.first(), true));
         }
         let mut counts = vec![RowCounts::default(); changes.len()];
         let (empty, sets) = sort(changes, &decisions);

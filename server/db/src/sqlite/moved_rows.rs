@@ -1,6 +1,6 @@
 //! Moves rows from file to file on SQLite, in a transaction of the writer.
 
-use rusqlite::{Connection, params};
+use rusqlite::params;
 
 use super::file_rows::{TABLE, fail, run};
 use super::writer::Writer;
@@ -14,7 +14,15 @@ impl Writer {
         self.run_transaction(|session, _| {
             let connection = session.connection();
             run(connection, TABLE)?;
-            let count = move_all(connection, moved)?;
+            let sql = moved.statement(|column, number| format!("{column} = ?{number}"));
+            let mut count = 0;
+            let mut statement = connection
+                .prepare(&sql)
+                .map_err(|error| fail(&error, &sql))?;
+            for row in &moved.rows {
+                let changed = statement.execute(rusqlite::params_from_iter(row));
+                count += changed.map_err(|error| fail(&error, &sql))? as u64;
+            }
             if count > 0 {
                 let sql =
                     "insert or replace into _millpond_data values (?1, ?2, ?3, 0, datetime('now'))";
@@ -24,25 +32,4 @@ impl Writer {
             Ok(count)
         })
     }
-}
-
-/// Moves rows of files that are there, in the transaction in which the other file is applied.
-pub(super) fn take_rows(connection: &Connection, moved: &MovedRows) -> Result<(), Error> {
-    if move_all(connection, moved)? > 0 {
-        run(connection, &moved.loss())?;
-    }
-    Ok(())
-}
-
-/// Moves rows; gives their number.
-fn move_all(connection: &Connection, moved: &MovedRows) -> Result<u64, Error> {
-    let sql = moved.statement(|column, number| format!("{column} = ?{number}"));
-    let mut count = 0;
-    let statement = connection.prepare(&sql);
-    let mut statement = statement.map_err(|error| fail(&error, &sql))?;
-    for row in &moved.rows {
-        let changed = statement.execute(rusqlite::params_from_iter(row));
-        count += changed.map_err(|error| fail(&error, &sql))? as u64;
-    }
-    Ok(count)
 }

@@ -57,7 +57,6 @@ fn heartbeats_go_on_in_a_long_transaction_of_ours_and_its_change_is_not_taken_fo
     let content = FileContent {
         columns: vec![column("id", true), column("v", false)],
         reset: Vec::new(),
-        taken: Vec::new(),
         source: Box::new(SlowRows {
             sink: Arc::clone(&fixture.sink),
             rows: 0,

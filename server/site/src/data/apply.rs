@@ -20,7 +20,7 @@ use super::{
     scan::{DataFile, FileStamp, FolderScan},
     survey::{Survey, survey},
     sync::{LookOutcome, QUIET, Retry, SLOWLY, SOON, Sync},
-    twins::{SameKey, Twins},
+    twins::same_key,
 };
 use crate::Problem;
 
@@ -37,9 +37,6 @@ struct ChangedFiles<'a, 'l> {
     owing: HashSet<&'a str>,
     /// The tables that were asked for; none for one that is not there.
     tables: BTreeMap<String, Option<Rc<TargetTable>>>,
-    twins: Twins<'a>,
-    /// Files that take the rows of others with the same key, which come after them by name.
-    taking: HashMap<&'a str, Vec<SameKey<'a>>>,
     is_first: bool,
     outcome: &'l mut LookOutcome,
 }
@@ -63,8 +60,6 @@ impl Sync {
             sync: self,
             closed,
             tables: BTreeMap::new(),
-            twins: Twins::new(&scan.files),
-            taking: HashMap::new(),
             is_first,
             outcome,
         };
@@ -217,8 +212,8 @@ impl<'a> ChangedFiles<'a, '_> {
         let inbox = Arc::clone(&self.sync.inbox);
         let surveyed = match survey(file, table, &|| inbox.is_stopped()) {
             Survey::Good(surveyed) => surveyed,
-            Survey::Bad(faults) => {
-                self.sync.remember(file, signature, faults, None);
+            Survey::Bad(fault) => {
+                self.sync.remember(file, signature, Some(fault), None);
                 return None;
             }
             Survey::Unreadable(fault) => {
@@ -240,13 +235,9 @@ impl<'a> ChangedFiles<'a, '_> {
         let hash = applied_hash::of(surveyed.hash, &signature, filled);
         let applied = self.applied.get(&*file.name).copied();
         let reset = applied_hash::no_longer_filled(applied, table, filled);
-        let taking = self.taking.get(&*file.name).into_iter().flatten();
-        let taken = taking
-            .filter_map(|same| same.taken(file, &surveyed))
-            .collect();
         let mut ready = ReadyFile::surveyed(file, surveyed, hash, !self.is_first, &inbox);
         if let FileState::Rows(content) = &mut ready.change.state {
-            (content.reset, content.taken) = (reset, taken);
+            content.reset = reset;
         }
         (ready.signature, ready.note) = (signature, note);
         Some(ready)
@@ -270,9 +261,6 @@ impl<'a> ChangedFiles<'a, '_> {
                 FileOutcome::Older | FileOutcome::Same => {}
             }
             self.sync.remember(file, done.signature, None, done.note);
-            for same in self.taking.remove(&*file.name).unwrap_or_default() {
-                self.try_again(same.after(file));
-            }
         }
         for (table, files) in changed {
             let lines = &mut self.outcome.lines;
@@ -301,16 +289,8 @@ impl<'a> ChangedFiles<'a, '_> {
             return;
         }
         let is_passing = self.outcome.retry_passing(error);
-        let same = self.twins.of(file, error);
-        if let Some(same) = &same
-            && self.may_take(file, same)
-        {
-            let faults = self.sync.faults(file);
-            self.sync.remember(file, done.signature, faults, done.note);
-            self.try_again(vec![file]);
-            return;
-        }
-        let fault = same.map_or_else(|| refused(file, error, end), |same| same.fault(file));
+        let twin = same_key(&self.sync.sources, file, error);
+        let fault = twin.unwrap_or_else(|| refused(file, error, end));
         self.sync
             .remember(file, done.signature, Some(fault), done.note);
         let retry = match is_passing {
@@ -318,28 +298,6 @@ impl<'a> ChangedFiles<'a, '_> {
             false => Retry::After(self.sync.changes),
         };
         self.sync.retry(file, retry);
-    }
-}
-
-impl<'a> ChangedFiles<'a, '_> {
-    /// True if a file that was refused is to take the row of one that comes after it by name. That
-    /// is tried once in a look for each unique constraint.
-    fn may_take(&mut self, file: &'a DataFile, same: &SameKey<'a>) -> bool {
-        let taking = self.taking.entry(&file.name).or_default();
-        let is_new = !taking.iter().any(|known| known.is_of(same));
-        let may_take = is_new && !same.after(file).is_empty();
-        if may_take {
-            taking.push(same.clone());
-        }
-        may_take
-    }
-
-    /// Lets files be applied again in this look, after all others.
-    fn try_again(&mut self, files: Vec<&DataFile>) {
-        for file in files {
-            self.sync.retry(file, Retry::After(self.sync.changes));
-        }
-        self.sync.changes += 1;
     }
 }
 

@@ -99,7 +99,6 @@ impl<'a> ReadyFile<'a> {
         let state = FileState::Rows(FileContent {
             columns,
             reset: Vec::new(),
-            taken: Vec::new(),
             source,
         });
         Self {

@@ -64,9 +64,7 @@ pub(super) struct KnownFile {
     /// The signature of its table.
     pub(super) table: String,
     /// What was wrong with it, or is to be done.
-    faults: Vec<Problem>,
-    /// True if the log has the faults.
-    are_told: bool,
+    fault: Option<Problem>,
     note: Option<Problem>,
     retry: Retry,
 }
@@ -173,12 +171,13 @@ impl Sync {
             }
         };
         let is_first = !self.has_looked;
-        let faults = self.remove(&scan, begun, &applied, is_first, &mut outcome);
+        let mut faults = self.remove(&scan, begun, &applied, is_first, &mut outcome);
         self.apply_changed(&scan, &applied, closed, is_first, &mut outcome);
         if self.inbox.is_stopped() {
             return outcome;
         }
         self.has_looked = true;
+        faults.extend(self.known.values().filter_map(|known| known.fault.clone()));
         self.finish(&scan, faults, &mut outcome);
         outcome
     }
@@ -236,34 +235,22 @@ impl Sync {
         }
     }
 
-    /// Keeps what came of a file. Its faults are told once for each change of the file.
+    /// Keeps what came of a file.
     pub(super) fn remember(
         &mut self,
         file: &DataFile,
         table: String,
-        faults: impl IntoIterator<Item = Problem>,
+        fault: Option<Problem>,
         note: Option<Problem>,
     ) {
-        let faults: Vec<Problem> = faults.into_iter().collect();
-        let before = self.known.get(&file.name);
-        let is_same = |before: &KnownFile| before.stamp == file.stamp && before.faults == faults;
-        let are_told = before.is_some_and(|before| before.are_told && is_same(before));
         let known = KnownFile {
             stamp: file.stamp,
             table,
-            faults,
-            are_told,
+            fault,
             note,
             retry: Retry::Never,
         };
         self.known.insert(file.name.clone(), known);
-    }
-
-    /// What was wrong with a file that has not changed.
-    pub(super) fn faults(&self, file: &DataFile) -> Vec<Problem> {
-        let known = self.known.get(&file.name);
-        let known = known.filter(|known| known.stamp == file.stamp);
-        known.map_or_else(Vec::new, |known| known.faults.clone())
     }
 
     /// Says when the file, which has a fault, is tried again though it has not changed.
@@ -294,21 +281,18 @@ impl Sync {
         self.scan_notes.clone_from(&scan.notes);
         self.folders.clone_from(&scan.folders);
         faults.extend(scan.problems.iter().cloned());
-        outcome.lines.extend(new(&faults, &self.problems));
-        for file in self.known.values_mut() {
-            if !std::mem::replace(&mut file.are_told, true) {
-                outcome
-                    .lines
-                    .extend(file.faults.iter().map(Problem::to_string));
-            }
-            faults.extend_from_slice(&file.faults);
-        }
         let notes: Vec<Problem> = self
             .known
             .values()
             .filter_map(|known| known.note.clone())
             .chain(scan.notes.iter().cloned())
             .collect();
+        let new = |now: &[Problem], before: &[Problem]| -> Vec<String> {
+            let before: HashSet<&Problem> = before.iter().collect();
+            let new = now.iter().filter(|problem| !before.contains(problem));
+            new.map(Problem::to_string).collect()
+        };
+        outcome.lines.extend(new(&faults, &self.problems));
         outcome.lines.extend(new(&notes, &self.notes));
         let faulty: HashSet<&PathBuf> = faults.iter().map(|problem| &problem.file).collect();
         let before = self.problems.iter().map(|problem| &problem.file);
@@ -320,11 +304,4 @@ impl Sync {
         self.problems = faults;
         self.notes = notes;
     }
-}
-
-/// The problems that were not there before, for the log.
-fn new(now: &[Problem], before: &[Problem]) -> Vec<String> {
-    let before: HashSet<&Problem> = before.iter().collect();
-    let new = now.iter().filter(|problem| !before.contains(problem));
-    new.map(Problem::to_string).collect()
 }

@@ -1,9 +1,6 @@
 //! Whether the tables take the rows of the files, tried on a database that a check throws away.
 
-use std::{
-    collections::{BTreeMap, HashSet},
-    sync::Arc,
-};
+use std::{collections::BTreeMap, sync::Arc};
 
 use millpond_db::{ConstraintKind, Database, Error};
 
@@ -14,7 +11,7 @@ use super::{
     messages::refused,
     scan::{DataFile, scan},
     survey::{Survey, survey},
-    twins::Twins,
+    twins::same_key,
 };
 use crate::{Problem, time_zone::SiteZone};
 
@@ -36,7 +33,7 @@ pub(crate) fn refused_rows(
     // A row may have been another file's, so what is refused is tried again after others.
     loop {
         let mut trial = RowTrial {
-            twins: Twins::new(&scan.files),
+            sources,
             database,
             zone,
             tables: BTreeMap::new(),
@@ -47,24 +44,21 @@ pub(crate) fn refused_rows(
         apply_all(waiting, &mut trial);
         let refused = trial.refused;
         if refused.is_empty() || refused.len() == count {
-            // Each of several files with one key names the others.
-            let mut seen = HashSet::new();
-            let problems = refused.into_iter().flat_map(|(_, problems)| problems);
-            return problems.filter(|it| seen.insert(it.clone())).collect();
+            return refused.into_iter().filter_map(|(_, it)| it).collect();
         }
         waiting = refused.into_iter().map(|(file, _)| file).collect();
     }
 }
 
 struct RowTrial<'a> {
-    twins: Twins<'a>,
+    sources: &'a DataSources,
     database: &'a Database,
     zone: SiteZone,
     /// The tables that were asked for; none for one that takes no files.
     tables: BTreeMap<&'a str, Option<TargetTable>>,
     inbox: Arc<Inbox>,
     /// Files that were refused, and what is wrong with their own rows.
-    refused: Vec<(&'a DataFile, Vec<Problem>)>,
+    refused: Vec<(&'a DataFile, Option<Problem>)>,
 }
 
 impl<'a> RowTrial<'a> {
@@ -109,12 +103,11 @@ impl<'a> Applier<'a> for RowTrial<'a> {
         if is_single {
             for (file, end) in ends {
                 let end = *end.lock();
-                let problems = match self.twins.of(file, &error) {
-                    Some(same) => same.faults().collect(),
-                    None if is_of_the_rows(&error) => vec![refused(file, &error, end)],
-                    None => Vec::new(),
-                };
-                self.refused.push((file, problems));
+                let problem = is_of_the_rows(&error).then(|| {
+                    let twin = same_key(self.sources, file, &error);
+                    twin.unwrap_or_else(|| refused(file, &error, end))
+                });
+                self.refused.push((file, problem));
             }
         }
         !is_single

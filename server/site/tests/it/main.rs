@@ -23,8 +23,6 @@ mod data_batches;
 mod data_check;
 mod data_exact;
 mod data_nodes;
-mod data_told;
-mod data_twins;
 mod downloads;
 mod error_pages;
 mod errors;
