@@ -60,6 +60,7 @@ mod escaped;
 mod failure;
 mod feed;
 mod handler;
+mod json_values;
 mod limits;
 mod page;
 mod pairs;

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use bytes::Bytes;
 
 use crate::failure::Failure;
+use crate::json_values::members;
 use crate::response::Response;
 use crate::values::NamedValues;
 
@@ -150,5 +151,44 @@ impl<'a> Request<'a> {
     #[must_use]
     pub fn form_values(&self) -> NamedValues<'a> {
         NamedValues::decoded(&self.http.body)
+    }
+
+    /// The named values of a body of either kind that clients send: the fields of a form, or the
+    /// members of a JSON object (`application/json`, or a type written in JSON, RFC 6839). A member
+    /// is read as a field would be: `5` and `"5"` are one number, null is not given, an array gives
+    /// several values of its name ([`NamedValues::all`]), and an object is its JSON.
+    ///
+    /// ```
+    /// use millpond::{Failure, Request, Routes, blocking};
+    ///
+    /// let mut routes = Routes::new();
+    /// routes.post("/orders", blocking(|request: &Request| {
+    ///     let order = request.body_values()?;
+    ///     let (article, count) = (order.get::<String>("article")?, order.get::<u16>("count")?);
+    ///     Ok::<_, Failure>(format!("{count} of {article}"))
+    /// }));
+    /// ```
+    ///
+    /// # Errors
+    /// 415 for a body of another type, with the types that are taken in `Accept` (RFC 9110 section
+    /// 15.5.16); 400 for one that is no JSON object, or has null in an array.
+    pub fn body_values(&self) -> Result<NamedValues<'a>, Failure> {
+        const FORM: &str = "application/x-www-form-urlencoded";
+        const TAKEN: &str = "application/json, application/x-www-form-urlencoded";
+        let declared = self.field("content-type").unwrap_or_default();
+        let media_type = declared.split(';').next().unwrap_or_default().trim();
+        let media_type = media_type.to_ascii_lowercase();
+        let is_json = media_type == "application/json"
+            || (media_type.starts_with("application/") && media_type.ends_with("+json"));
+        match &*media_type {
+            _ if is_json => members(&self.http.body),
+            FORM => Ok(self.form_values()),
+            "" if self.http.body.is_empty() => Ok(NamedValues::new()),
+            _ => Err(Failure::new(
+                415,
+                format!("the body must be {}", TAKEN.replace(", ", " or ")),
+            )
+            .with_field("Accept", TAKEN)),
+        }
     }
 }

@@ -193,3 +193,81 @@ fn a_reader_that_waits_holds_up_the_client_and_no_other() {
     sender.join().unwrap();
     assert!(server.stats().bytes_in >= 8 * MIB as u64);
 }
+
+#[test]
+fn one_handler_takes_json_and_forms() {
+    let mut routes = Routes::new();
+    routes.post(
+        "/orders",
+        quick(|request: &Request| {
+            let order = request.body_values()?;
+            let (article, count) = (order.get::<String>("article")?, order.get::<u8>("count")?);
+            Ok::<_, Failure>(format!("{count} of {article}"))
+        }),
+    );
+    let server = serve(routes);
+    let mut client = connect(&server);
+    let mut ask = |media_type: &str, body: &str| {
+        let framing = format!(
+            "Content-Type: {media_type}\r\nContent-Length: {}",
+            body.len()
+        );
+        client.send(post("/orders", &framing));
+        client.send(body);
+        let answer = client.receive();
+        (answer.status, answer.text())
+    };
+    let form = "application/x-www-form-urlencoded";
+    for (media_type, body, status, text) in [
+        (form, "article=tea&count=2", 200, "2 of tea"),
+        (
+            "application/json",
+            r#"{"article": "tea", "count": 2}"#,
+            200,
+            "2 of tea",
+        ),
+        (
+            "Application/LD+JSON; charset=utf-8",
+            r#"{"count": "2", "article": "tea"}"#,
+            200,
+            "2 of tea",
+        ),
+        (
+            "application/json",
+            r#"{"article": "tea", "count": 256}"#,
+            400,
+            "count: \"256\" is not a whole number from 0 to 255",
+        ),
+        (
+            form,
+            "article=tea",
+            400,
+            "count is missing (a whole number from 0 to 255)",
+        ),
+        (
+            "application/json",
+            "article=tea",
+            400,
+            "the body is no JSON object: expected value at line 1 column 1",
+        ),
+        (
+            "text/plain",
+            "article=tea",
+            415,
+            "the body must be application/json or application/x-www-form-urlencoded",
+        ),
+        (
+            "",
+            "article=tea",
+            415,
+            "the body must be application/json or application/x-www-form-urlencoded",
+        ),
+    ] {
+        let (found, said) = ask(media_type, body);
+        assert_eq!((found, said.trim()), (status, text), "{media_type} {body}");
+    }
+    client.send(post("/orders", "Content-Type: a/b\r\nContent-Length: 1"));
+    client.send("x");
+    let taken = "application/json, application/x-www-form-urlencoded";
+    assert_eq!(client.receive().field("accept"), Some(taken));
+}

@@ -1,0 +1,152 @@
+//! A JSON object of a body as named texts, as a form gives them.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde_json::value::RawValue;
+
+use crate::failure::Failure;
+use crate::values::NamedValues;
+
+/// The members of an object. An array gives a value for each of its items, null gives none, and an
+/// object, or an array in an array, is its JSON.
+///
+/// # Errors
+/// 400: it is no JSON object, or there is null in an array.
+pub(crate) fn members(body: &[u8]) -> Result<NamedValues<'_>, Failure> {
+    let members: Members<'_> = serde_json::from_slice(body).map_err(|error| unreadable(&error))?;
+    let mut values = NamedValues::new();
+    for (name, member) in members.0 {
+        match member.get() {
+            "null" => {}
+            array if array.starts_with('[') => {
+                for item in items(array) {
+                    if item.get() == "null" {
+                        let message = format!("{name} has null in its array");
+                        return Err(Failure::bad_request(message));
+                    }
+                    values.push(name.clone(), text(item.get()));
+                }
+            }
+            other => values.push(name, text(other)),
+        }
+    }
+    Ok(values)
+}
+
+fn unreadable(error: &serde_json::Error) -> Failure {
+    Failure::bad_request(format!("the body is no JSON object: {error}"))
+}
+
+/// The items of an array that was read before.
+fn items(array: &str) -> Vec<&RawValue> {
+    serde_json::from_str(array).unwrap_or_default()
+}
+
+/// The text of a string that was read before, and of anything else as it was written: so no number
+/// loses digits.
+fn text(json: &str) -> Cow<'_, str> {
+    let string = json.starts_with('"').then(|| serde_json::from_str(json));
+    match string.and_then(Result::ok) {
+        Some(Text(text)) => text,
+        None => json.into(),
+    }
+}
+
+/// A text, borrowed if nothing in it is escaped.
+#[derive(serde::Deserialize)]
+struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+
+/// The members of an object in their order, also those of one name.
+struct Members<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
+
+impl<'de> Deserialize<'de> for Members<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct OfMap;
+
+        impl<'de> Visitor<'de> for OfMap {
+            type Value = Members<'de>;
+
+            fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+                out.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut members = Vec::new();
+                while let Some((Text(name), member)) = map.next_entry()? {
+                    members.push((name, member));
+                }
+                Ok(Members(members))
+            }
+        }
+
+        deserializer.deserialize_map(OfMap)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(body: &str) -> Result<NamedValues<'_>, Failure> {
+        members(body.as_bytes())
+    }
+
+    #[test]
+    fn members_are_read_as_fields_of_a_form() {
+        let values = read(
+            r#" {"count": 3, "big": 18446744073709551615, "price": 12.50, "on": true, "none": null,
+            "name": "Ada\u0021", "tags": ["a", 2, "ü"], "empty": [], "at": {"x": [1]}, "deep": [[1]]} "#,
+        );
+        let values = values.unwrap();
+        assert_eq!(values.get("count"), Ok(3_u8));
+        assert_eq!(values.get("big"), Ok(u64::MAX));
+        assert_eq!(values.get("price"), Ok("12.50".to_owned()));
+        assert_eq!(values.get("on"), Ok(true));
+        assert_eq!(values.get("none"), Ok(None::<u8>));
+        assert_eq!(values.get("name"), Ok("Ada!".to_owned()));
+        assert_eq!(values.all("tags").collect::<Vec<_>>(), ["a", "2", "ü"]);
+        assert_eq!(values.all("empty").count(), 0);
+        assert_eq!(values.get("at"), Ok(r#"{"x": [1]}"#.to_owned()));
+        assert_eq!(values.get("deep"), Ok("[1]".to_owned()));
+        let failure = values.get::<u8>("none").unwrap_err();
+        assert_eq!(
+            failure.message(),
+            "none is missing (a whole number from 0 to 255)"
+        );
+    }
+
+    #[test]
+    fn what_is_no_object_is_a_400_that_says_where() {
+        for (body, said) in [
+            ("", "EOF while parsing a value at line 1 column 0"),
+            ("[1]", "invalid type: sequence, expected an object"),
+            ("\"a\"", "invalid type: string \"a\", expected an object"),
+            ("{\"a\": 1,}", "trailing comma at line 1 column 9"),
+            ("{\"a\": 1} x", "trailing characters at line 1 column 10"),
+            ("{\"a\": 01}", "line 1 column 8"),
+        ] {
+            let failure = read(body).unwrap_err();
+            assert_eq!(failure.status(), 400);
+            assert!(failure.message().contains(said), "{}", failure.message());
+        }
+        let failure = members(b"{\"a\": \"\xff\"}").unwrap_err();
+        assert!(
+            failure.message().contains("line 1"),
+            "{}",
+            failure.message()
+        );
+        let failure = read("{\"a\": [1, null]}").unwrap_err();
+        assert_eq!(failure.message(), "a has null in its array");
+        let twice = read("{\"a\": 1, \"a\": 2}").unwrap();
+        assert!(twice.get::<u8>("a").is_err());
+    }
+
+    #[test]
+    fn deep_nesting_is_no_deep_recursion() {
+        let depth = 400_000;
+        let body = format!("{{\"a\": {}{}}}", "[".repeat(depth), "]".repeat(depth));
+        assert_eq!(read(&body).unwrap().all("a").count(), 1);
+    }
+}
