@@ -237,19 +237,19 @@ impl Database {
     }
 
     /// Gives rows of files that are gone to another file, in one transaction, so that they stay
-    /// with what refers to them; gives their number. Other columns stay as they are until the file
-    /// is applied. Blocks until it is over.
+    /// with what refers to them. Other columns stay as they are until the file is applied. Gives what
+    /// is remembered of the file; none if no row has moved. Blocks until it is over.
     ///
     /// # Errors
     /// Those of a write; nothing is changed then.
-    pub fn move_rows(&self, moved: MovedRows) -> Result<u64, Error> {
+    pub fn move_rows(&self, moved: MovedRows) -> Result<Option<AppliedFile>, Error> {
         match &self.engine {
             Engine::Sqlite(sqlite) => sqlite.on_writer(move |writer| writer.move_rows(&moved)),
             Engine::Postgres(postgres) => {
-                let count = postgres
+                let record = postgres
                     .with_file_session(|session| postgres::moved_rows::move_rows(session, &moved));
                 postgres.wake_feed();
-                count
+                record
             }
         }
     }

@@ -257,9 +257,11 @@ fn report(dir: &Path, config: &Config, database: &Database) -> Result<CheckRepor
     let mut files = data::found(&sources, database, zone);
     let read = report_pages(dir, config, database);
     // On SQLite the database is a copy.
-    if files.problems.is_empty() && !database.is_postgres() {
-        files.problems = data::refused_rows(&sources, database, zone);
+    if !database.is_postgres() {
+        let refused = data::refused_rows(&sources, database, zone);
+        files.problems.extend(refused);
     }
+    let files = files.bounded();
     match read {
         Ok(mut report) if files.problems.is_empty() => {
             report.notes.extend(files.notes());

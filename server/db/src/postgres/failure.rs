@@ -82,6 +82,24 @@ pub(crate) fn is_lost(error: &tokio_postgres::Error) -> bool {
     DatabaseError::from(error).is_lost()
 }
 
+/// The violation of a constraint, if the error is one, with a message for the owner.
+pub(super) fn constraint(error: &ServerError, message: String, sql: &Arc<str>) -> Option<Error> {
+    let kind = match ConstraintKind::of_state(&error.code)? {
+        ConstraintKind::ForeignKey => foreign_key::violated(&error.message, sql),
+        other => other,
+    };
+    Some(Error::Constraint {
+        kind,
+        message,
+        violated: Violated::of_postgres(
+            error.column.as_deref(),
+            error.constraint.as_deref(),
+            error.detail.as_deref(),
+        ),
+        sql: Arc::clone(sql),
+    })
+}
+
 /// Sorts the error of a statement that ran. `names` are those of its parameters.
 pub(crate) fn sort(
     trouble: &DatabaseError,
@@ -93,25 +111,10 @@ pub(crate) fn sort(
         DatabaseError::Gone(why) => return Error::unavailable(format!("{place}: {why}")),
         DatabaseError::Server(error) => error,
     };
-    if let Some(kind) = ConstraintKind::of_state(&error.code) {
-        // Its detail has the row that was refused, and with it values that must not appear in a
-        // log, such as the hash of a password.
-        let message = error.message.clone();
-        let kind = match kind {
-            ConstraintKind::ForeignKey => foreign_key::violated(&message, sql),
-            other => other,
-        };
-        let violated = Violated::of_postgres(
-            error.column.as_deref(),
-            error.constraint.as_deref(),
-            error.detail.as_deref(),
-        );
-        return Error::Constraint {
-            kind,
-            message,
-            violated,
-            sql: Arc::clone(sql),
-        };
+    // Its detail has the row that was refused, and with it values that must not appear in a log,
+    // such as the hash of a password.
+    if let Some(refused) = constraint(error, error.message.clone(), sql) {
+        return refused;
     }
     let message = error.sentence();
     if error.code == state::QUERY_CANCELED {

@@ -5,6 +5,7 @@
 //! waits for its changes in the feed: servers notice them as those of any other program.
 
 use std::future::Future;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::runtime::{Builder, Runtime};
@@ -13,7 +14,7 @@ use tokio_postgres::config::TargetSessionAttrs;
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Row, SimpleQueryMessage};
 
-use super::failure::{chain, is_lost, sentence};
+use super::failure::{chain, constraint, is_lost, sentence};
 use super::options::{ConnectionTarget, PostgresOptions};
 use super::tls::Tls;
 use crate::Error;
@@ -157,10 +158,11 @@ impl PostgresSession {
 
     fn sort(&self, error: &tokio_postgres::Error, sql: &str) -> Error {
         match error.as_db_error() {
-            Some(said) if !is_lost(error) => Error::Sql {
-                message: sentence(said),
-                sql: sql.into(),
-            },
+            Some(said) if !is_lost(error) => {
+                let (message, sql) = (sentence(said), Arc::from(sql));
+                let refused = constraint(&said.into(), message.clone(), &sql);
+                refused.unwrap_or(Error::Sql { message, sql })
+            }
             _ => Error::unavailable(format!("{}: {}", self.place, chain(error))),
         }
     }

@@ -6,6 +6,8 @@
 //! that the file has never filled, such as a counter, are not touched. As this is done at each
 //! change, the names of the last one are enough.
 
+use std::collections::BTreeSet;
+
 use millpond_db::{AppliedFile, FILE_COLUMN, TableColumn};
 
 use super::columns::TargetTable;
@@ -14,6 +16,14 @@ use super::columns::TargetTable;
 pub(super) fn of(content: u128, table: &str, filled: &[TableColumn]) -> String {
     let names: Vec<&str> = filled.iter().map(|column| &*column.name).collect();
     format!("{}-{}", beginning(content, table), names.join(","))
+}
+
+/// The text of a file that has taken over the rows of others and was not applied yet: the names of
+/// what they filled, so that it is reset where this one does not fill it.
+pub(super) fn moved<'a>(former: impl Iterator<Item = &'a AppliedFile>) -> String {
+    let names: BTreeSet<&str> = former.flat_map(filled_by).collect();
+    let names: Vec<&str> = names.into_iter().collect();
+    format!("moved--{}", names.join(","))
 }
 
 /// True if a text is that of this content and table: the columns that are filled follow from them.
@@ -34,8 +44,7 @@ pub(super) fn no_longer_filled(
     table: &TargetTable,
     filled: &[TableColumn],
 ) -> Vec<TableColumn> {
-    let names = applied.and_then(|applied| applied.hash.splitn(3, '-').nth(2));
-    let names: Vec<&str> = names.unwrap_or_default().split(',').collect();
+    let names: Vec<&str> = applied.into_iter().flat_map(filled_by).collect();
     let is_left = |column: &&TableColumn| {
         names.contains(&&*column.name)
             && column.name != FILE_COLUMN
@@ -43,4 +52,10 @@ pub(super) fn no_longer_filled(
             && !filled.iter().any(|known| known.name == column.name)
     };
     table.columns.iter().filter(is_left).cloned().collect()
+}
+
+/// The names of the columns that a file was seen to fill.
+fn filled_by(applied: &AppliedFile) -> impl Iterator<Item = &str> {
+    let names = applied.hash.splitn(3, '-').nth(2).unwrap_or_default();
+    names.split(',').filter(|name| !name.is_empty())
 }

@@ -20,7 +20,7 @@ use super::{
     scan::{DataFile, FileStamp, FolderScan},
     survey::{Survey, survey},
     sync::{LookOutcome, QUIET, Retry, SLOWLY, SOON, Sync},
-    twins::same_key,
+    twins::Twins,
 };
 use crate::Problem;
 
@@ -37,6 +37,7 @@ struct ChangedFiles<'a, 'l> {
     owing: HashSet<&'a str>,
     /// The tables that were asked for; none for one that is not there.
     tables: BTreeMap<String, Option<Rc<TargetTable>>>,
+    twins: Twins<'a>,
     is_first: bool,
     outcome: &'l mut LookOutcome,
 }
@@ -57,6 +58,7 @@ impl Sync {
         let mut files = ChangedFiles {
             owing: owing.collect(),
             applied: applied.iter().map(|file| (&*file.file, file)).collect(),
+            twins: Twins::new(&scan.files),
             sync: self,
             closed,
             tables: BTreeMap::new(),
@@ -212,8 +214,8 @@ impl<'a> ChangedFiles<'a, '_> {
         let inbox = Arc::clone(&self.sync.inbox);
         let surveyed = match survey(file, table, &|| inbox.is_stopped()) {
             Survey::Good(surveyed) => surveyed,
-            Survey::Bad(fault) => {
-                self.sync.remember(file, signature, Some(fault), None);
+            Survey::Bad(faults) => {
+                self.sync.remember(file, signature, faults, None);
                 return None;
             }
             Survey::Unreadable(fault) => {
@@ -289,7 +291,7 @@ impl<'a> ChangedFiles<'a, '_> {
             return;
         }
         let is_passing = self.outcome.retry_passing(error);
-        let twin = same_key(&self.sync.sources, file, error);
+        let twin = self.twins.same_key(file, error);
         let fault = twin.unwrap_or_else(|| refused(file, error, end));
         self.sync
             .remember(file, done.signature, Some(fault), done.note);

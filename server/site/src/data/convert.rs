@@ -46,6 +46,20 @@ pub(super) fn row(
     Ok(())
 }
 
+/// All values of a row that do not fit.
+pub(super) fn misfits(filled: &FilledColumns, values: &[FileValue<'_>]) -> Vec<Misfit> {
+    let columns = filled.columns.iter().zip(&filled.from);
+    let misfit = |(column, from): (&TableColumn, &Option<usize>)| {
+        let value = from.and_then(|from| values.get(from));
+        let converted = convert(value.unwrap_or(&FileValue::Null), column, filled.zone);
+        converted.err().map(|message| Misfit {
+            column: column.name.clone(),
+            message,
+        })
+    };
+    columns.filter_map(misfit).collect()
+}
+
 fn convert(value: &FileValue<'_>, column: &TableColumn, zone: SiteZone) -> Result<Value, String> {
     let converted = match (value, column.kind) {
         (FileValue::Text(text) | FileValue::Plain(text), Kind::Boolean | Kind::Integer)

@@ -46,23 +46,25 @@ pub(super) fn place_of_condition(file: &DataFile, row: FilePlace, condition: &st
     places.find(|place| *place != row).unwrap_or(row)
 }
 
-/// A field that is most likely a column of the table, misspelt: the file is not applied, as
+/// Fields that are most likely columns of the table, misspelt: the file is not applied, as
 /// `darft: true` would publish what is a draft.
-pub(super) fn misspelt(file: &DataFile, table: &TargetTable, names: &[String]) -> Option<Problem> {
+pub(super) fn misspelt(file: &DataFile, table: &TargetTable, names: &[String]) -> Vec<Problem> {
     let columns: Vec<String> = table
         .columns
         .iter()
         .map(|column| column.name.to_lowercase())
         .collect();
-    let (name, meant) = misspelt_names(file, names, &columns).next()?;
-    let place = place_of_field(file, FilePlace::line(1), name);
     let table = &table.name;
-    let fault = DataError::new(place, format!("the table {table} has no column {name}"));
-    let remedy = format!(
-        "did you mean `{meant}`? For a column {name} beside it, write a migration: \
-         alter table {table} add column {name} …"
-    );
-    Some(problem(file, &fault.remedy(remedy)))
+    let fault = |(name, meant): (&str, &str)| {
+        let place = place_of_field(file, FilePlace::line(1), name);
+        let fault = DataError::new(place, format!("the table {table} has no column {name}"));
+        let remedy = format!(
+            "did you mean `{meant}`? For a column {name} beside it, write a migration: \
+             alter table {table} add column {name} …"
+        );
+        problem(file, &fault.remedy(remedy))
+    };
+    misspelt_names(file, names, &columns).map(fault).collect()
 }
 
 /// The fields of a file that a table lacks, each with the column that was most likely meant. That

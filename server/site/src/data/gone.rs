@@ -17,7 +17,8 @@ use crate::Problem;
 impl Sync {
     /// Removes the rows of files that are gone: a program that writes a file anew may remove it
     /// first, so a file counts as gone once it is missing at two looks with [`SETTLED`] in between.
-    /// The scan was `begun` then.
+    /// The scan was `begun` then. Gives what is wrong, and what is remembered of files that have
+    /// taken rows over.
     pub(super) fn remove(
         &mut self,
         scan: &FolderScan,
@@ -25,12 +26,12 @@ impl Sync {
         applied: &[AppliedFile],
         is_first: bool,
         outcome: &mut LookOutcome,
-    ) -> Vec<Problem> {
+    ) -> (Vec<Problem>, Vec<AppliedFile>) {
         self.known.retain(|name, _| scan.files.contains_key(name));
         let mut faults = Vec::new();
         let at = (!is_first).then_some(begun);
         let gone = self.gone(scan, at, applied, outcome, &mut faults);
-        self.keep_moved(scan, &gone, applied, outcome);
+        let moved = self.keep_moved(scan, &gone, applied, outcome);
         let mut lists: VecDeque<Vec<&AppliedFile>> =
             gone.chunks(MAX_FILES).map(<[_]>::to_vec).collect();
         while let Some(files) = lists.pop_front() {
@@ -59,7 +60,7 @@ impl Sync {
                 }
             }
         }
-        faults
+        (faults, moved)
     }
 
     /// The files whose rows are to be removed: all that are missing, or those that had been missing

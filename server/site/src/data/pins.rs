@@ -12,7 +12,7 @@ use millpond_data::{FilePlace, Inference, InferredColumn, Kind, ReadError, read}
 use millpond_db::{Database, FILE_COLUMN, KEY_COLUMN};
 
 use super::{
-    DataSources,
+    DataSources, FOLDER,
     columns::TargetTable,
     fields::{is_left_out, misspelt_names, place_of_field},
     gone_folder::gone_folders,
@@ -20,6 +20,9 @@ use super::{
     survey::{Survey, problem, survey},
 };
 use crate::{Problem, time_zone::SiteZone};
+
+/// Problems of files that are told at once.
+const MAX_PROBLEMS: usize = 50;
 
 /// A migration that a table of files lacks.
 #[derive(Clone, Debug)]
@@ -46,6 +49,20 @@ pub(crate) struct Found {
 }
 
 impl Found {
+    /// The same with the number of the problems in place of those that are too many to read.
+    pub(crate) fn bounded(mut self) -> Self {
+        let more = self.problems.len().saturating_sub(MAX_PROBLEMS);
+        // One is not hidden for the line that counts it.
+        if more > 1 {
+            self.problems.truncate(MAX_PROBLEMS);
+            let message = format!("and {more} more faults in files of data");
+            let rest = Problem::new(FOLDER, message);
+            self.problems
+                .push(rest.hint("correct those above to see them"));
+        }
+        self
+    }
+
     /// The missing migrations and the files that are not read, as notes.
     pub(crate) fn notes(&self) -> Vec<Problem> {
         let pins = self.pins.iter().map(|pin| {
@@ -160,9 +177,10 @@ fn misfits(files: &[&DataFile], table: &str, database: &Database, zone: SiteZone
     }
     let surveys = files.iter().map(|file| survey(file, &table, &|| false));
     surveys
-        .filter_map(|survey| match survey {
-            Survey::Bad(problem) | Survey::Unreadable(problem) => Some(problem),
-            Survey::Good(_) | Survey::Changed => None,
+        .flat_map(|survey| match survey {
+            Survey::Bad(problems) => problems,
+            Survey::Unreadable(problem) => vec![problem],
+            Survey::Good(_) | Survey::Changed => Vec::new(),
         })
         .collect()
 }

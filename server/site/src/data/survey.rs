@@ -22,13 +22,16 @@ use crate::Problem;
 pub(super) enum Survey {
     /// Each row fits.
     Good(SurveyedFile),
-    /// Something is wrong with it.
-    Bad(Problem),
+    /// Something is wrong with it: all that is, up to a number.
+    Bad(Vec<Problem>),
     /// The file cannot be read, for a reason outside of it.
     Unreadable(Problem),
     /// The file was changed meanwhile, or is gone, or the site stops.
     Changed,
 }
+
+/// The faults of one file that are told at once.
+const MAX_FAULTS: usize = 20;
 
 /// A file that fits its table.
 pub(super) struct SurveyedFile {
@@ -98,7 +101,7 @@ pub(super) fn survey(
     };
     let mut names: Vec<String> = Vec::new();
     let mut filled = table.filled(&file.name, &names);
-    let mut fault = None;
+    let mut faults = Vec::new();
     let mut values = Vec::new();
     let mut held = Some(RowsInMemory::default());
     let outcome = read(file.format, &opened, file.row_path.as_deref(), &mut |row| {
@@ -119,44 +122,71 @@ pub(super) fn survey(
                 held.take_if(|held| held.rows.len() > MAX_ROWS || held.bytes > MAX_BYTES);
                 Ok(())
             }
-            Err(misfit) => {
-                let place = place_of_field(file, row.place, &misfit.column);
-                fault = Some(
-                    DataError::new(place, misfit.message)
-                        .remedy("correct the file, or change the column's type in a new migration"),
+            Err(_) => {
+                held = None;
+                let misfits = convert::misfits(&filled, row.values).into_iter();
+                let room = MAX_FAULTS - faults.len();
+                faults.extend(
+                    misfits
+                        .take(room)
+                        .map(|misfit| unfit(file, row.place, misfit)),
                 );
-                Err(Stop)
+                match faults.len() < MAX_FAULTS {
+                    true => Ok(()),
+                    false => Err(Stop),
+                }
             }
         }
     });
     if !is_unchanged(file, &opened) {
         return Survey::Changed;
     }
-    if outcome.is_ok()
-        && let Some(fault) = misspelt(file, table, &names)
-    {
-        return Survey::Bad(fault);
+    let digest = match outcome {
+        Ok(digest) => {
+            faults.extend(misspelt(file, table, &names));
+            faults.extend(missing_key(file, table, &filled).filter(|_| digest.rows > 0));
+            digest
+        }
+        Err(ReadError::Stopped) if faults.is_empty() => return Survey::Changed,
+        Err(ReadError::Stopped) => return Survey::Bad(with_rest(file, faults)),
+        Err(ReadError::Data(error)) => {
+            faults.push(problem(file, &error));
+            return Survey::Bad(faults);
+        }
+    };
+    if !faults.is_empty() {
+        faults.sort_by_key(|fault| fault.at);
+        return Survey::Bad(faults);
     }
-    match (outcome, fault) {
-        (_, Some(fault)) => Survey::Bad(problem(file, &fault)),
-        (Err(ReadError::Data(error)), None) => Survey::Bad(problem(file, &error)),
-        (Err(ReadError::Stopped), None) => Survey::Changed,
-        (Ok(digest), None) => match filled.missing_key.as_ref().filter(|_| digest.rows > 0) {
-            Some(key) => {
-                let table = &table.name;
-                let message = format!(
-                    "{key} is the key of the table {table}, and the file has no column of that name"
-                );
-                Survey::Bad(
-                    Problem::new(&file.shown, message)
-                        .hint("add the column to the file, or change the key in a migration"),
-                )
-            }
-            None => Survey::Good(SurveyedFile {
-                hash: digest.hash,
-                filled,
-                rows: held,
-            }),
-        },
-    }
+    Survey::Good(SurveyedFile {
+        hash: digest.hash,
+        filled,
+        rows: held,
+    })
+}
+
+/// A value that does not fit its column.
+fn unfit(file: &DataFile, row: FilePlace, misfit: convert::Misfit) -> Problem {
+    let place = place_of_field(file, row, &misfit.column);
+    let fault = DataError::new(place, misfit.message);
+    let remedy = "correct the file, or change the column's type in a new migration";
+    problem(file, &fault.remedy(remedy))
+}
+
+/// The faults of a file that has more of them.
+fn with_rest(file: &DataFile, mut faults: Vec<Problem>) -> Vec<Problem> {
+    let rest = Problem::new(&file.shown, "the rest of the file was not looked at");
+    faults.push(rest.hint("correct what was found to see more"));
+    faults
+}
+
+/// What is wrong with a file that lacks a part of the table's key.
+fn missing_key(file: &DataFile, table: &TargetTable, filled: &FilledColumns) -> Option<Problem> {
+    let key = filled.missing_key.as_ref()?;
+    let message = format!(
+        "{key} is the key of the table {}, and the file has no column of that name",
+        table.name
+    );
+    let hint = "add the column to the file, or change the key in a migration";
+    Some(Problem::new(&file.shown, message).hint(hint))
 }

@@ -64,7 +64,9 @@ pub(super) struct KnownFile {
     /// The signature of its table.
     pub(super) table: String,
     /// What was wrong with it, or is to be done.
-    fault: Option<Problem>,
+    faults: Vec<Problem>,
+    /// True if the log has the faults.
+    are_told: bool,
     note: Option<Problem>,
     retry: Retry,
 }
@@ -161,7 +163,7 @@ impl Sync {
         if self.is_unchanged(&scan) {
             return outcome;
         }
-        let applied = match self.database.applied_files() {
+        let mut applied = match self.database.applied_files() {
             Ok(applied) => applied,
             Err(error) => {
                 outcome.retry_after(SOON);
@@ -171,13 +173,14 @@ impl Sync {
             }
         };
         let is_first = !self.has_looked;
-        let mut faults = self.remove(&scan, begun, &applied, is_first, &mut outcome);
+        let (faults, moved) = self.remove(&scan, begun, &applied, is_first, &mut outcome);
+        // Of two records of one name the later counts.
+        applied.extend(moved);
         self.apply_changed(&scan, &applied, closed, is_first, &mut outcome);
         if self.inbox.is_stopped() {
             return outcome;
         }
         self.has_looked = true;
-        faults.extend(self.known.values().filter_map(|known| known.fault.clone()));
         self.finish(&scan, faults, &mut outcome);
         outcome
     }
@@ -235,18 +238,23 @@ impl Sync {
         }
     }
 
-    /// Keeps what came of a file.
+    /// Keeps what came of a file. Its faults are told once for each change of the file.
     pub(super) fn remember(
         &mut self,
         file: &DataFile,
         table: String,
-        fault: Option<Problem>,
+        faults: impl IntoIterator<Item = Problem>,
         note: Option<Problem>,
     ) {
+        let faults: Vec<Problem> = faults.into_iter().collect();
+        let before = self.known.get(&file.name);
+        let is_same = |before: &KnownFile| before.stamp == file.stamp && before.faults == faults;
+        let are_told = before.is_some_and(|before| before.are_told && is_same(before));
         let known = KnownFile {
             stamp: file.stamp,
             table,
-            fault,
+            faults,
+            are_told,
             note,
             retry: Retry::Never,
         };
@@ -281,18 +289,21 @@ impl Sync {
         self.scan_notes.clone_from(&scan.notes);
         self.folders.clone_from(&scan.folders);
         faults.extend(scan.problems.iter().cloned());
+        outcome.lines.extend(new(&faults, &self.problems));
+        for file in self.known.values_mut() {
+            if !std::mem::replace(&mut file.are_told, true) {
+                outcome
+                    .lines
+                    .extend(file.faults.iter().map(Problem::to_string));
+            }
+            faults.extend_from_slice(&file.faults);
+        }
         let notes: Vec<Problem> = self
             .known
             .values()
             .filter_map(|known| known.note.clone())
             .chain(scan.notes.iter().cloned())
             .collect();
-        let new = |now: &[Problem], before: &[Problem]| -> Vec<String> {
-            let before: HashSet<&Problem> = before.iter().collect();
-            let new = now.iter().filter(|problem| !before.contains(problem));
-            new.map(Problem::to_string).collect()
-        };
-        outcome.lines.extend(new(&faults, &self.problems));
         outcome.lines.extend(new(&notes, &self.notes));
         let faulty: HashSet<&PathBuf> = faults.iter().map(|problem| &problem.file).collect();
         let before = self.problems.iter().map(|problem| &problem.file);
@@ -304,4 +315,11 @@ impl Sync {
         self.problems = faults;
         self.notes = notes;
     }
+}
+
+/// The problems that were not there before, for the log.
+fn new(now: &[Problem], before: &[Problem]) -> Vec<String> {
+    let before: HashSet<&Problem> = before.iter().collect();
+    let new = now.iter().filter(|problem| !before.contains(problem));
+    new.map(Problem::to_string).collect()
 }

@@ -11,7 +11,7 @@ use super::{
     messages::refused,
     scan::{DataFile, scan},
     survey::{Survey, survey},
-    twins::same_key,
+    twins::Twins,
 };
 use crate::{Problem, time_zone::SiteZone};
 
@@ -33,7 +33,7 @@ pub(crate) fn refused_rows(
     // A row may have been another file's, so what is refused is tried again after others.
     loop {
         let mut trial = RowTrial {
-            sources,
+            twins: Twins::new(&scan.files),
             database,
             zone,
             tables: BTreeMap::new(),
@@ -51,7 +51,7 @@ pub(crate) fn refused_rows(
 }
 
 struct RowTrial<'a> {
-    sources: &'a DataSources,
+    twins: Twins<'a>,
     database: &'a Database,
     zone: SiteZone,
     /// The tables that were asked for; none for one that takes no files.
@@ -104,7 +104,7 @@ impl<'a> Applier<'a> for RowTrial<'a> {
             for (file, end) in ends {
                 let end = *end.lock();
                 let problem = is_of_the_rows(&error).then(|| {
-                    let twin = same_key(self.sources, file, &error);
+                    let twin = self.twins.same_key(file, &error);
                     twin.unwrap_or_else(|| refused(file, &error, end))
                 });
                 self.refused.push((file, problem));

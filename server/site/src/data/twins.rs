@@ -1,47 +1,83 @@
-//! Two files of a table with one key: the message names both.
+//! Files of a table with one key, such as the same slug: the message names another one.
 
-use std::fs::File;
+use std::{
+    collections::{BTreeMap, HashMap},
+    fs::File,
+};
 
-use millpond_data::{FieldValue, FilePlace, Format, read};
+use millpond_data::{DataError, FieldValue, FilePlace, Format, read};
 use millpond_db::{ConstraintKind, Error};
 
-use super::{
-    DataSources,
-    fields::place_of_field,
-    scan::{DataFile, scan},
-    survey::problem,
-};
+use super::{fields::place_of_field, scan::DataFile, survey::problem};
 use crate::Problem;
 
-/// Files among which the other one is looked for, at most.
-const MAX_FILES: usize = 2_000;
+/// Files of a table among which those with one key are looked for, at most.
+const MAX_FILES: usize = 10_000;
 
-/// What is wrong with a file that is one row, and was refused as another one has its key.
-pub(super) fn same_key(sources: &DataSources, file: &DataFile, error: &Error) -> Option<Problem> {
-    let Error::Constraint { kind, violated, .. } = error else {
-        return None;
-    };
-    let columns = &violated.columns;
-    let is_key = matches!(kind, ConstraintKind::Unique | ConstraintKind::PrimaryKey);
-    if !is_key || columns.is_empty() {
-        return None;
+/// Columns of a table, in which no two rows may have the same values.
+type UniqueColumns = (String, Vec<String>);
+/// The files with each values of them, in the order of their names.
+type FilesByKey<'a> = HashMap<Vec<String>, Vec<&'a DataFile>>;
+
+/// Files that are one row each, by what they have in columns that a refusal has named. They are
+/// read once for all refusals of a look.
+pub(super) struct Twins<'a> {
+    files: &'a BTreeMap<String, DataFile>,
+    known: HashMap<UniqueColumns, FilesByKey<'a>>,
+}
+
+impl<'a> Twins<'a> {
+    pub(super) fn new(files: &'a BTreeMap<String, DataFile>) -> Self {
+        Self {
+            files,
+            known: HashMap::new(),
+        }
     }
-    let own = values(file, columns)?;
-    let found = scan(sources);
-    let mut others = found.files.values().filter(|other| {
-        other.table == file.table && other.name != file.name && other.format == Format::Markdown
-    });
-    let is_same = |other: &&DataFile| values(other, columns).as_ref() == Some(&own);
-    let twin = others.by_ref().take(MAX_FILES).find(is_same)?;
-    let names = columns.join(" and ");
-    let place = place_of_field(file, FilePlace::line(1), &columns[0]);
-    let message = format!(
-        "the rows stay as they were: {} is a row with the same {names}",
-        twin.shown.display()
-    );
-    let remedy = format!("give one of both another {names}");
-    let fault = millpond_data::DataError::new(place, message);
-    Some(problem(file, &fault.remedy(remedy)))
+
+    /// What is wrong with a file that is one row, and was refused as another one has its key.
+    pub(super) fn same_key(&mut self, file: &DataFile, error: &Error) -> Option<Problem> {
+        let Error::Constraint { kind, violated, .. } = error else {
+            return None;
+        };
+        let columns = &violated.columns;
+        let is_key = matches!(kind, ConstraintKind::Unique | ConstraintKind::PrimaryKey);
+        if !is_key || columns.is_empty() {
+            return None;
+        }
+        let own = values(file, columns)?;
+        let unique = (file.table.clone(), columns.clone());
+        let known = self.known.entry(unique);
+        let known = known.or_insert_with(|| by_key(self.files, &file.table, columns));
+        let mut others = known.get(&own)?.iter();
+        let twin = others.find(|other| other.name != file.name)?;
+        let names = columns.join(" and ");
+        let place = place_of_field(file, FilePlace::line(1), &columns[0]);
+        let message = format!(
+            "the rows stay as they were: {} is a row with the same {names}",
+            twin.shown.display()
+        );
+        let remedy = format!("give one of both another {names}");
+        Some(problem(
+            file,
+            &DataError::new(place, message).remedy(remedy),
+        ))
+    }
+}
+
+/// The files of a table by their values in these columns.
+fn by_key<'a>(
+    files: &'a BTreeMap<String, DataFile>,
+    table: &str,
+    columns: &[String],
+) -> FilesByKey<'a> {
+    let mut found = FilesByKey::new();
+    let is_document = |file: &&DataFile| file.table == table && file.format == Format::Markdown;
+    for file in files.values().filter(is_document).take(MAX_FILES) {
+        if let Some(values) = values(file, columns) {
+            found.entry(values).or_default().push(file);
+        }
+    }
+    found
 }
 
 /// What the row of a Markdown file has in the columns; none if it lacks one.
@@ -53,10 +89,12 @@ fn values(file: &DataFile, columns: &[String]) -> Option<Vec<String>> {
     let mut values = None;
     let outcome = read(file.format, opened, file.row_path.as_deref(), &mut |row| {
         let value = |column: &String| {
-            let at = row.names.iter().position(|name| name == column)?;
+            let column = column.to_lowercase();
+            let at = row.names.iter().position(|name| *name == column)?;
             match &row.values[at] {
                 FieldValue::Null => None,
                 FieldValue::Text(text) | FieldValue::Plain(text) => Some(text.to_string()),
+                FieldValue::Integer(number) => Some(number.to_string()),
                 other => Some(format!("{other:?}")),
             }
         };

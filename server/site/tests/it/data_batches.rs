@@ -93,7 +93,7 @@ fn of_many_files_only_the_broken_ones_stay_out(kind: Kind) {
     for (file, fault) in [
         (100, ""),
         (200, "the rows stay as they were"),
-        (300, "the rows stay as they were"),
+        (300, "p299.md is a row with the same rank"),
         (400, "rank is \"x\", not an integer"),
     ] {
         let start = format!("data/{table}/p{file}.md:");
