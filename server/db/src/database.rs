@@ -237,8 +237,8 @@ impl Database {
     }
 
     /// Gives rows of files that are gone to another file, in one transaction, so that they stay
-    /// with what refers to them. Other columns stay as they are until the file is applied. Gives what
-    /// is remembered of the file; none if no row has moved. Blocks until it is over.
+    /// with what refers to them. Other columns stay as they are until the file is applied. Gives
+    /// what is remembered of the file; none if no row has moved. Blocks until it is over.
     ///
     /// # Errors
     /// Those of a write; nothing is changed then.

@@ -54,7 +54,7 @@ pub use database::{Database, Health};
 pub use error::{ConstraintKind, Error, SqlError};
 pub use feed::{DatabaseFeed, Mark, Snapshot, Transactions};
 pub use migration::Migration;
-pub use moved_rows::MovedRows;
+pub use moved_rows::{HashOfMoved, MovedRows};
 pub use position::Position;
 pub use postgres::requirements::Requirement;
 pub use postgres::{FeedKind, PostgresOptions, PostgresSession, Rehearsal, TextRow};

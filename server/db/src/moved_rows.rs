@@ -5,6 +5,9 @@ use std::collections::BTreeSet;
 use crate::Value;
 use crate::data_file::{AppliedFile, FILE_COLUMN, literal, quoted};
 
+/// The hash of a file, by the files that have given it rows.
+pub type HashOfMoved = dyn Fn(&BTreeSet<String>) -> String + Send;
+
 /// Rows of files that are gone, which another file of their table takes over.
 pub struct MovedRows {
     /// The table. It has [`FILE_COLUMN`].
@@ -17,9 +20,8 @@ pub struct MovedRows {
     pub keys: Vec<String>,
     /// The keys of the file's rows, in the order of the columns.
     pub rows: Vec<Vec<Value>>,
-    /// The [hash](AppliedFile::hash) of the file until it is applied, by the files that have given
-    /// it rows.
-    pub hash: Box<dyn Fn(&BTreeSet<String>) -> String + Send>,
+    /// The [hash](AppliedFile::hash) of the file until it is applied.
+    pub hash: Box<HashOfMoved>,
 }
 
 impl MovedRows {
