@@ -7,6 +7,7 @@ use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use crate::failure::Failure;
+use crate::param::quoted;
 use crate::values::NamedValues;
 
 /// The members of an object. An array gives a value for each of its items, null gives none, and an
@@ -15,43 +16,49 @@ use crate::values::NamedValues;
 /// # Errors
 /// 400: it is no JSON object, or there is null in an array.
 pub(crate) fn members(body: &[u8]) -> Result<NamedValues<'_>, Failure> {
+    // The reader's own message would have the whole value in it.
+    if body.trim_ascii_start().first() != Some(&b'{') {
+        return Err(Failure::bad_request("the body must be one JSON object"));
+    }
     let members: Members<'_> = serde_json::from_slice(body).map_err(|error| unreadable(&error))?;
     let mut values = NamedValues::new();
     for (name, member) in members.0 {
         match member.get() {
             "null" => {}
             array if array.starts_with('[') => {
-                for item in items(array) {
-                    if item.get() == "null" {
-                        let message = format!("{name} has null in its array");
-                        return Err(Failure::bad_request(message));
-                    }
-                    values.push(name.clone(), text(item.get()));
-                }
+                let items = items(&name, array)?;
+                values.push_all(name, items);
             }
-            other => values.push(name, text(other)),
+            other => values.push(name, text(other)?),
         }
     }
     Ok(values)
 }
 
 fn unreadable(error: &serde_json::Error) -> Failure {
-    Failure::bad_request(format!("the body is no JSON object: {error}"))
+    Failure::bad_request(format!("the JSON cannot be read: {error}"))
 }
 
-/// The items of an array that was read before.
-fn items(array: &str) -> Vec<&RawValue> {
-    serde_json::from_str(array).unwrap_or_default()
+/// The texts of the items of an array.
+fn items<'a>(name: &str, array: &'a str) -> Result<Vec<Cow<'a, str>>, Failure> {
+    let items: Vec<&RawValue> = serde_json::from_str(array).map_err(|error| unreadable(&error))?;
+    let item = |item: &&'a RawValue| match item.get() {
+        "null" => {
+            let message = format!("{} has null in its array", quoted(name));
+            Err(Failure::bad_request(message))
+        }
+        json => text(json),
+    };
+    items.iter().map(item).collect()
 }
 
-/// The text of a string that was read before, and of anything else as it was written: so no number
-/// loses digits.
-fn text(json: &str) -> Cow<'_, str> {
-    let string = json.starts_with('"').then(|| serde_json::from_str(json));
-    match string.and_then(Result::ok) {
-        Some(Text(text)) => text,
-        None => json.into(),
+/// The text of a string, and of anything else as it was written: so no number loses digits.
+fn text(json: &str) -> Result<Cow<'_, str>, Failure> {
+    if !json.starts_with('"') {
+        return Ok(json.into());
     }
+    let Text(text) = serde_json::from_str(json).map_err(|error| unreadable(&error))?;
+    Ok(text)
 }
 
 /// A text, borrowed if nothing in it is escaped.
@@ -119,13 +126,20 @@ mod tests {
 
     #[test]
     fn what_is_no_object_is_a_400_that_says_where() {
+        let long = format!("\"{}\"", "x".repeat(100_000));
         for (body, said) in [
-            ("", "EOF while parsing a value at line 1 column 0"),
-            ("[1]", "invalid type: sequence, expected an object"),
-            ("\"a\"", "invalid type: string \"a\", expected an object"),
-            ("{\"a\": 1,}", "trailing comma at line 1 column 9"),
+            ("", "the body must be one JSON object"),
+            ("[1]", "the body must be one JSON object"),
+            (&long, "the body must be one JSON object"),
+            (
+                "{\"a\": 1,}",
+                "the JSON cannot be read: trailing comma at line 1 column 9",
+            ),
             ("{\"a\": 1} x", "trailing characters at line 1 column 10"),
             ("{\"a\": 01}", "line 1 column 8"),
+            ("{\"a\": \"\\ud800\"}", "unexpected end of hex escape"),
+            ("{\"a\": [\"\\ud800\"]}", "unexpected end of hex escape"),
+            ("{\"\\ud800\": 1}", "unexpected end of hex escape"),
         ] {
             let failure = read(body).unwrap_err();
             assert_eq!(failure.status(), 400);
@@ -138,9 +152,20 @@ mod tests {
             failure.message()
         );
         let failure = read("{\"a\": [1, null]}").unwrap_err();
-        assert_eq!(failure.message(), "a has null in its array");
+        assert_eq!(failure.message(), "\"a\" has null in its array");
         let twice = read("{\"a\": 1, \"a\": 2}").unwrap();
         assert!(twice.get::<u8>("a").is_err());
+    }
+
+    #[test]
+    fn many_values_of_a_long_name_take_no_more_memory_than_the_body() {
+        let name = format!("\\u0061{}", "a".repeat(30_000));
+        let items = vec!["1"; 15_000].join(",");
+        let body = format!("{{\"{name}\": [{items}], \"b\": 2}}");
+        let values = read(&body).unwrap();
+        assert_eq!(values.names.len(), 2);
+        assert_eq!(values.all(&"a".repeat(30_001)).count(), 15_000);
+        assert_eq!(values.get("b"), Ok(2_u8));
     }
 
     #[test]

@@ -194,7 +194,7 @@ pub(crate) fn not_utf8(name: &str) -> Failure {
 }
 
 /// A text of a client within a sentence: short, and without control characters.
-fn quoted(text: &str) -> String {
+pub(crate) fn quoted(text: &str) -> String {
     const LONGEST: usize = 60;
     let end = (0..=LONGEST.min(text.len()))
         .rev()

@@ -22,7 +22,11 @@ use crate::param::{Param, expected, missing, not_utf8};
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NamedValues<'a> {
-    pairs: Vec<(Cow<'a, str>, Cow<'a, str>)>,
+    /// A name that is given again right after itself stands here once: a client may give many
+    /// values to a long name.
+    pub(crate) names: Vec<Cow<'a, str>>,
+    /// The place of a name, and its text.
+    pairs: Vec<(usize, Cow<'a, str>)>,
     /// The names of values that were sent and are not UTF-8.
     malformed: Vec<Cow<'a, str>>,
 }
@@ -32,6 +36,7 @@ impl<'a> NamedValues<'a> {
     #[must_use]
     pub const fn new() -> Self {
         Self {
+            names: Vec::new(),
             pairs: Vec::new(),
             malformed: Vec::new(),
         }
@@ -44,14 +49,30 @@ impl<'a> NamedValues<'a> {
             if !pair.is_utf8 {
                 values.malformed.push(pair.name.clone());
             }
-            values.pairs.push((pair.name, pair.value));
+            values.push(pair.name, pair.value);
         }
         values
     }
 
     /// One more value. A name may have several.
     pub fn push(&mut self, name: impl Into<Cow<'a, str>>, value: impl Into<Cow<'a, str>>) {
-        self.pairs.push((name.into(), value.into()));
+        let name = name.into();
+        if self.names.last() != Some(&name) {
+            self.names.push(name);
+        }
+        self.pairs.push((self.names.len() - 1, value.into()));
+    }
+
+    /// Several values of one name.
+    pub(crate) fn push_all(
+        &mut self,
+        name: Cow<'a, str>,
+        values: impl IntoIterator<Item = Cow<'a, str>>,
+    ) {
+        self.names.push(name);
+        let place = self.names.len() - 1;
+        self.pairs
+            .extend(values.into_iter().map(|value| (place, value)));
     }
 
     /// The value of `name` as a `T`. An [`Option`] need not be there, and is none if its text is
@@ -76,18 +97,18 @@ impl<'a> NamedValues<'a> {
 
     /// All texts of `name`, in order. What is not UTF-8 is U+FFFD in them.
     pub fn all<'s>(&'s self, name: &'s str) -> impl Iterator<Item = &'s str> {
-        let named = self.pairs.iter().filter(move |(found, _)| found == name);
+        let is_named = move |(place, _): &&(usize, _)| self.names[*place] == name;
+        let named = self.pairs.iter().filter(is_named);
         named.map(|(_, text)| &**text)
     }
 }
 
 impl<'a, N: Into<Cow<'a, str>>, V: Into<Cow<'a, str>>> FromIterator<(N, V)> for NamedValues<'a> {
     fn from_iter<I: IntoIterator<Item = (N, V)>>(pairs: I) -> Self {
-        let pairs = pairs.into_iter();
-        let pairs = pairs.map(|(name, value)| (name.into(), value.into()));
-        Self {
-            pairs: pairs.collect(),
-            malformed: Vec::new(),
+        let mut values = Self::new();
+        for (name, value) in pairs {
+            values.push(name, value);
         }
+        values
     }
 }

@@ -248,7 +248,7 @@ fn one_handler_takes_json_and_forms() {
             "application/json",
             "article=tea",
             400,
-            "the body is no JSON object: expected value at line 1 column 1",
+            "the body must be one JSON object",
         ),
         (
             "text/plain",
