@@ -64,10 +64,77 @@ pub struct AppliedFile {
     pub file: String,
     /// The table with its rows.
     pub table: String,
-    /// The hash of its content and of the columns that were filled; empty if it was removed.
+    /// The [hash](FileChange::hash) of what was applied; empty if the file was removed.
     pub hash: String,
+    /// The names of the columns that it has filled.
+    pub filled: Vec<String>,
     /// When it came to be, in milliseconds since 1970; later wins.
     pub version: i64,
+}
+
+impl AppliedFile {
+    /// What a record says, whose `hash` is [`stored`](Self::stored).
+    pub(crate) fn read(file: String, table: String, stored: &str, version: i64) -> Self {
+        let names = stored.match_indices('-').nth(1);
+        let (hash, names) =
+            names.map_or((stored, ""), |(at, _)| (&stored[..at], &stored[at + 1..]));
+        let names = names.split(',').filter(|name| !name.is_empty());
+        Self {
+            file,
+            table,
+            hash: hash.to_owned(),
+            filled: names.map(str::to_owned).collect(),
+            version,
+        }
+    }
+
+    /// The hash and the names of the filled columns as one text.
+    pub(crate) fn stored(&self) -> String {
+        match &*self.hash {
+            "" => String::new(),
+            hash => format!("{hash}-{}", self.filled.join(",")),
+        }
+    }
+
+    /// Those of some columns that it has filled.
+    pub(crate) fn filled_of<'a>(&self, columns: &'a [TableColumn]) -> Vec<&'a TableColumn> {
+        let is_filled = |column: &&TableColumn| self.filled.contains(&column.name);
+        columns.iter().filter(is_filled).collect()
+    }
+}
+
+/// A file that is gone, but whose rows are still there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GoneFile {
+    /// Its name below the folder of data.
+    pub file: String,
+    /// The table with its rows.
+    pub table: String,
+    /// When it was seen to be gone, in milliseconds since 1970.
+    pub version: i64,
+    /// True if this node saw it go.
+    pub is_news: bool,
+}
+
+impl GoneFile {
+    /// The change that removes its rows.
+    #[must_use]
+    pub fn removal(&self) -> FileChange {
+        FileChange {
+            file: self.file.clone(),
+            table: self.table.clone(),
+            hash: String::new(),
+            version: self.version,
+            is_news: self.is_news,
+            state: FileState::Gone,
+        }
+    }
+
+    /// True if it counts as gone, given what was applied: another node may have it.
+    pub(crate) fn is_gone(&self, applied: Option<&AppliedFile>, alone: bool) -> bool {
+        let decision = self.removal().decision(applied, alone);
+        matches!(decision, FileDecision::Apply(_))
+    }
 }
 
 /// The rows of a file. They are asked for once for each attempt.
@@ -85,7 +152,7 @@ pub struct FileChange {
     pub file: String,
     /// The table with its rows. It has [`FILE_COLUMN`].
     pub table: String,
-    /// The hash of the content and of the columns that are filled.
+    /// The hash of the content, a hyphen, and the hash of the table's columns.
     pub hash: String,
     /// When the file came to be here, in milliseconds since 1970.
     pub version: i64,
@@ -110,9 +177,9 @@ pub struct FileContent {
     /// The columns of the table that are filled, [`KEY_COLUMN`] among them if it is part of the
     /// key.
     pub columns: Vec<TableColumn>,
-    /// Columns that the file has filled before and fills no more: in its rows they become what they
-    /// are in a new row.
-    pub reset: Vec<TableColumn>,
+    /// The other columns, but for those of the key and [`FILE_COLUMN`]. Those that a row's file has
+    /// filled before become in the row what they are in a new one; what no file has filled stays.
+    pub others: Vec<TableColumn>,
     /// The rows.
     pub source: Box<dyn RowSource>,
 }
@@ -137,6 +204,8 @@ pub struct RowCounts {
     pub updated: u64,
     /// Rows that are gone.
     pub deleted: u64,
+    /// Rows that were those of a file that is gone; they may have been updated, too.
+    pub taken: u64,
 }
 
 /// What is to be done about a file, given what was applied.
@@ -167,6 +236,23 @@ impl FileChange {
             return FileDecision::Older;
         }
         FileDecision::Apply(self.version.max(applied.version + 1))
+    }
+}
+
+impl FileChange {
+    /// What is remembered of the file once it is applied.
+    pub(crate) fn record(&self, version: i64) -> AppliedFile {
+        let filled = match &self.state {
+            FileState::Rows(content) => &content.columns[..],
+            FileState::Gone | FileState::Known => &[],
+        };
+        AppliedFile {
+            file: self.file.clone(),
+            table: self.table.clone(),
+            hash: self.hash.clone(),
+            filled: filled.iter().map(|column| column.name.clone()).collect(),
+            version,
+        }
     }
 }
 

@@ -10,9 +10,9 @@ use crate::postgres::{self, Postgres};
 use crate::query::Prepared;
 use crate::sqlite::Sqlite;
 use crate::{
-    AppliedFile, Call, Error, FileChange, FileOutcome, Migration, MovedRows, Position,
+    AppliedFile, Call, Error, FileChange, FileOutcome, GoneFile, Migration, Position,
     PostgresOptions, Query, ReadResult, Rehearsal, Requirement, SqlError, SqliteOptions,
-    TableColumn, WriteResult, WriteStep,
+    TableColumn, Value, WriteResult, WriteStep,
 };
 
 /// A database: reads in snapshots, writes in transactions, and a feed of what changes. Cheap to
@@ -216,41 +216,51 @@ impl Database {
     }
 
     /// Makes the rows of files those of their tables, all in one transaction that changes only rows
-    /// that differ; gives what became of each. Blocks until it is over; on SQLite other writes wait
-    /// meanwhile.
+    /// that differ; gives what became of each. A row with the key of one of a `gone` file takes its
+    /// place, with what refers to it and the columns that no file fills; other rows of such files
+    /// stay. Blocks until it is over; on SQLite other writes wait meanwhile.
     ///
     /// # Errors
     /// Those of a write, and those of the sources of the rows. Nothing is changed then, of none of
     /// the files; only of a single one the error says which row is to blame.
-    pub fn apply_files(&self, mut changes: Vec<FileChange>) -> Result<Vec<FileOutcome>, Error> {
+    pub fn apply_files(
+        &self,
+        mut changes: Vec<FileChange>,
+        gone: Arc<[GoneFile]>,
+    ) -> Result<Vec<FileOutcome>, Error> {
         match &self.engine {
             Engine::Sqlite(sqlite) => {
-                sqlite.on_writer(move |writer| writer.apply_files(&mut changes))
+                sqlite.on_writer(move |writer| writer.apply_files(&mut changes, &gone))
             }
             Engine::Postgres(postgres) => {
-                let outcomes = postgres
-                    .with_file_session(|session| postgres::file_rows::apply(session, &mut changes));
+                let outcomes = postgres.with_file_session(|session| {
+                    postgres::file_rows::apply(session, &mut changes, &gone)
+                });
                 postgres.wake_feed();
                 outcomes
             }
         }
     }
 
-    /// Gives rows of files that are gone to another file, in one transaction, so that they stay
-    /// with what refers to them. Other columns stay as they are until the file is applied. Gives
-    /// what is remembered of the file; none if no row has moved. Blocks until it is over.
+    /// For each key of a table of files, the file whose row has it. `columns` are those of the key,
+    /// in the order of its values. On PostgreSQL values are compared as texts.
     ///
     /// # Errors
-    /// Those of a write; nothing is changed then.
-    pub fn move_rows(&self, moved: MovedRows) -> Result<Option<AppliedFile>, Error> {
+    /// [`Error::Unavailable`] if the database does not respond.
+    pub fn key_owners(
+        &self,
+        table: &str,
+        columns: &[String],
+        keys: Vec<Vec<Value>>,
+    ) -> Result<Vec<Option<String>>, Error> {
         match &self.engine {
-            Engine::Sqlite(sqlite) => sqlite.on_writer(move |writer| writer.move_rows(&moved)),
-            Engine::Postgres(postgres) => {
-                let record = postgres
-                    .with_file_session(|session| postgres::moved_rows::move_rows(session, &moved));
-                postgres.wake_feed();
-                record
+            Engine::Sqlite(sqlite) => {
+                let (table, columns) = (table.to_owned(), columns.to_vec());
+                sqlite.on_writer(move |writer| writer.key_owners(&table, &columns, &keys))
             }
+            Engine::Postgres(postgres) => postgres.with_file_session(|session| {
+                postgres::key_owners::key_owners(session, table, columns, &keys)
+            }),
         }
     }
 

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use crate::data_file::{
-    FILE_COLUMN, FileChange, FileContent, FileDecision, FileState, KEY_COLUMN, RowCounts,
-    RowSource, TableColumn, literal, quoted,
+    AppliedFile, FILE_COLUMN, FileChange, FileContent, FileDecision, FileState, GoneFile,
+    KEY_COLUMN, RowCounts, RowSource, TableColumn, literal, quoted,
 };
 
 /// Files whose rows have the same columns of one table.
@@ -13,9 +13,20 @@ pub(crate) struct FileSet<'a> {
     /// The columns that are filled.
     pub(crate) columns: &'a [TableColumn],
     /// Those that become what they are in a new row.
-    pub(crate) reset: &'a [TableColumn],
+    reset: Vec<&'a TableColumn>,
+    /// Files that are gone, whose rows these take over by their keys.
+    leaving: Vec<LeavingFiles<'a>>,
     pub(crate) files: Vec<SetFile<'a>>,
 }
+
+/// Files that are gone and have filled the same of the columns which a set does not fill.
+struct LeavingFiles<'a> {
+    names: Vec<&'a str>,
+    reset: Vec<&'a TableColumn>,
+}
+
+/// What is remembered of files, by their names.
+pub(crate) type Records = HashMap<String, AppliedFile>;
 
 /// One of the files.
 pub(crate) struct SetFile<'a> {
@@ -33,6 +44,8 @@ pub(crate) struct EmptyFiles<'a> {
 
 /// The statements that bring a table to what was gathered.
 pub(crate) struct Statements {
+    /// They give the files the rows of others.
+    pub(crate) take: Vec<String>,
     pub(crate) delete: String,
     /// None if no column of a row may change.
     pub(crate) update: Option<String>,
@@ -43,6 +56,9 @@ pub(crate) struct Statements {
 pub(crate) fn sort<'a>(
     changes: &'a mut [FileChange],
     decisions: &[FileDecision],
+    gone: &'a [GoneFile],
+    records: &Records,
+    alone: bool,
 ) -> (Vec<EmptyFiles<'a>>, Vec<FileSet<'a>>) {
     let (mut empty, mut sets) = (Vec::<EmptyFiles<'_>>::new(), Vec::<FileSet<'_>>::new());
     for (place, (change, decision)) in changes.iter_mut().zip(decisions).enumerate() {
@@ -55,22 +71,31 @@ pub(crate) fn sort<'a>(
             FileState::Rows(content) if !content.columns.is_empty() => {
                 let FileContent {
                     columns,
-                    reset,
+                    others,
                     source,
                 } = content;
-                let (columns, reset): (&[TableColumn], &[TableColumn]) = (columns, reset);
+                let (columns, others): (&[TableColumn], &[TableColumn]) = (columns, others);
+                let record = records.get(name);
+                let reset = record.map_or_else(Vec::new, |record| record.filled_of(others));
                 let source = &mut **source;
                 let file = SetFile {
                     place,
                     name,
                     source,
                 };
-                match sets.iter_mut().find(|set| set.is_of(table, columns, reset)) {
+                match sets
+                    .iter_mut()
+                    .find(|set| set.is_of(table, columns, &reset))
+                {
                     Some(set) => set.files.push(file),
                     None => sets.push(FileSet {
                         table,
                         columns,
                         reset,
+                        leaving: match takes_rows(columns) {
+                            true => leaving(table, others, gone, records, alone),
+                            false => Vec::new(),
+                        },
                         files: vec![file],
                     }),
                 }
@@ -87,6 +112,40 @@ pub(crate) fn sort<'a>(
         }
     }
     (empty, sets)
+}
+
+/// True if a row is told from others by what its file says: not by a hash of its values.
+fn takes_rows(columns: &[TableColumn]) -> bool {
+    let mut keys = columns.iter().filter(|column| column.is_key).peekable();
+    keys.peek().is_some() && keys.all(|key| key.name != KEY_COLUMN)
+}
+
+/// The files of a table that are gone, by what they have filled of some columns.
+fn leaving<'a>(
+    table: &str,
+    others: &'a [TableColumn],
+    gone: &'a [GoneFile],
+    records: &Records,
+    alone: bool,
+) -> Vec<LeavingFiles<'a>> {
+    let mut found = Vec::<LeavingFiles<'_>>::new();
+    for file in gone.iter().filter(|file| file.table == table) {
+        let Some(record) = records.get(&file.file) else {
+            continue;
+        };
+        if !file.is_gone(Some(record), alone) {
+            continue;
+        }
+        let reset = record.filled_of(others);
+        match found.iter_mut().find(|known| known.reset == reset) {
+            Some(known) => known.names.push(&file.file),
+            None => found.push(LeavingFiles {
+                names: vec![&file.file],
+                reset,
+            }),
+        }
+    }
+    found
 }
 
 impl<'a> EmptyFiles<'a> {
@@ -109,14 +168,13 @@ impl<'a> FileSet<'a> {
             return None;
         };
         let FileContent {
-            columns,
-            reset,
-            source,
+            columns, source, ..
         } = content;
         Some(Self {
             table: &change.table,
             columns,
-            reset,
+            reset: Vec::new(),
+            leaving: Vec::new(),
             files: vec![SetFile {
                 place: 0,
                 name: &change.file,
@@ -125,12 +183,20 @@ impl<'a> FileSet<'a> {
         })
     }
 
-    fn is_of(&self, table: &str, columns: &[TableColumn], reset: &[TableColumn]) -> bool {
+    fn is_of(&self, table: &str, columns: &[TableColumn], reset: &[&TableColumn]) -> bool {
         self.table == table && self.columns == columns && self.reset == reset
     }
 
     pub(crate) fn names(&self) -> Vec<&'a str> {
         self.files.iter().map(|file| file.name).collect()
+    }
+
+    /// The files that are gone, whose rows these may take over.
+    pub(crate) fn leaving(&self) -> Vec<&'a str> {
+        let files = self.leaving.iter();
+        files
+            .flat_map(|files| files.names.iter().copied())
+            .collect()
     }
 
     /// True if what is gathered has to name the file of each row.
@@ -176,14 +242,13 @@ impl<'a> FileSet<'a> {
         };
         let keys = self.columns.iter().filter(|column| column.is_key);
         let keys = keys.map(pair).map(|(old, new)| format!("{old} = {new}"));
-        let same: Vec<String> = keys.chain([format!("t.{own} = {file}")]).collect();
-        let same = same.join(" and ");
+        let keys: Vec<String> = keys.collect();
+        let of = |owner: String| [&keys[..], &[owner]].concat().join(" and ");
+        let same = of(format!("t.{own} = {file}"));
         let given = self.columns.iter().filter(|column| column.may_change());
         let given = given.map(|column| (column, pair(column).1));
-        let reset = self.reset.iter().map(|column| {
-            let value = column.default.as_deref().unwrap_or("null");
-            (column, format!("({value})"))
-        });
+        let reset = self.reset.iter();
+        let reset = reset.map(|column| (*column, new_value(column)));
         let (mut set, mut differs) = (Vec::new(), Vec::new());
         for (column, value) in given.chain(reset) {
             set.push(format!("{} = {value}", quoted(&column.name)));
@@ -192,7 +257,18 @@ impl<'a> FileSet<'a> {
         }
         let names = self.column_list();
         let owner = self.is_owner();
+        let take = |leaving: &LeavingFiles<'_>| {
+            let mut set = vec![format!("{own} = {file}")];
+            let reset = leaving.reset.iter();
+            set.extend(reset.map(|it| format!("{} = {}", quoted(&it.name), new_value(it))));
+            format!(
+                "update {table} as t set {} from {stage} as s where {}",
+                set.join(", "),
+                of(format!("t.{own} in ({})", list(&leaving.names)))
+            )
+        };
         Statements {
+            take: self.leaving.iter().map(take).collect(),
             delete: format!(
                 "delete from {table} as t where {owner} \
                  and not exists (select 1 from {stage} as s where {same})"
@@ -218,6 +294,14 @@ impl Statements {
         &self,
         mut run: impl FnMut(&str) -> Result<Vec<u64>, E>,
     ) -> Result<Vec<RowCounts>, E> {
+        let mut taken: Option<Vec<u64>> = None;
+        for take in &self.take {
+            let more = run(take)?;
+            taken = Some(match taken {
+                None => more,
+                Some(before) => before.iter().zip(more).map(|(a, b)| a + b).collect(),
+            });
+        }
         let deleted = run(&self.delete)?;
         let updated = self.update.as_deref().map(&mut run).transpose()?;
         let inserted = run(&self.insert)?;
@@ -225,9 +309,16 @@ impl Statements {
             inserted: inserted[file],
             updated: updated.as_ref().map_or(0, |updated| updated[file]),
             deleted: deleted[file],
+            taken: taken.as_ref().map_or(0, |taken| taken[file]),
         };
         Ok((0..deleted.len()).map(counts).collect())
     }
+}
+
+/// What a column has in a new row, as SQL.
+fn new_value(column: &TableColumn) -> String {
+    let value = column.default.as_deref().unwrap_or("null");
+    format!("({value})")
 }
 
 /// Texts as a list of SQL.

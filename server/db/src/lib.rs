@@ -30,7 +30,6 @@ mod feed;
 mod file_set;
 mod foreign_key;
 mod migration;
-mod moved_rows;
 mod named_constraints;
 mod order;
 mod position;
@@ -47,14 +46,13 @@ mod written_schema;
 
 pub use advice::{Advice, Remedy};
 pub use data_file::{
-    AppliedFile, FILE_COLUMN, FileChange, FileContent, FileOutcome, FileState, KEY_COLUMN,
-    RowCounts, RowSource, TableColumn, TableColumnKind,
+    AppliedFile, FILE_COLUMN, FileChange, FileContent, FileOutcome, FileState, GoneFile,
+    KEY_COLUMN, RowCounts, RowSource, TableColumn, TableColumnKind,
 };
 pub use database::{Database, Health};
 pub use error::{ConstraintKind, Error, SqlError};
 pub use feed::{DatabaseFeed, Mark, Snapshot, Transactions};
 pub use migration::Migration;
-pub use moved_rows::{HashOfMoved, MovedRows};
 pub use position::Position;
 pub use postgres::requirements::Requirement;
 pub use postgres::{FeedKind, PostgresOptions, PostgresSession, Rehearsal, TextRow};

@@ -1,23 +1,21 @@
 //! Applies files of rows to PostgreSQL, in a session of its own: nodes notice the change through
 //! the feed, as that of any other program.
 
-use std::collections::HashMap;
-
 use super::options::PostgresOptions;
 use super::refused_row::refused_row;
 use super::session::{PostgresSession, TextRow};
 use crate::data_file::{
-    AppliedFile, FILE_COLUMN, FileChange, FileDecision, FileOutcome, KEY_COLUMN, RowCounts,
-    TableColumn, TableColumnKind, literal, quoted,
+    AppliedFile, FILE_COLUMN, FileChange, FileDecision, FileOutcome, GoneFile, KEY_COLUMN,
+    RowCounts, TableColumn, TableColumnKind, literal, quoted,
 };
-use crate::file_set::{EmptyFiles, FileSet, RowsOfFiles, sort};
+use crate::file_set::{EmptyFiles, FileSet, Records, RowsOfFiles, sort};
 use crate::{ConstraintKind, Error, Value};
 
-pub(super) const TABLE: &str = "create table _millpond_data (\"file\" text primary key, \"table\" text not null, \
+const TABLE: &str = "create table _millpond_data (\"file\" text primary key, \"table\" text not null, \
     hash text not null, version bigint not null, applied_at timestamptz not null default now())";
 
 /// One node at a time applies files: "data" in ASCII.
-pub(super) const LOCK: i64 = 0x6461_7461;
+const LOCK: i64 = 0x6461_7461;
 
 /// Where the rows of a file are gathered before they are compared.
 const STAGE: &str = "pg_temp._millpond_stage";
@@ -83,7 +81,7 @@ pub(crate) fn applied(session: &mut PostgresSession) -> Result<Vec<AppliedFile>,
     Ok(rows.into_iter().map(record).collect())
 }
 
-pub(super) fn is_recorded(session: &mut PostgresSession) -> Result<bool, Error> {
+fn is_recorded(session: &mut PostgresSession) -> Result<bool, Error> {
     let found = session.query("select pg_catalog.to_regclass('_millpond_data')::text", &[])?;
     Ok(found.first().is_some_and(|row| row[0].is_some()))
 }
@@ -91,12 +89,9 @@ pub(super) fn is_recorded(session: &mut PostgresSession) -> Result<bool, Error> 
 fn record(row: TextRow) -> AppliedFile {
     let mut values = row.into_iter().map(Option::unwrap_or_default);
     let mut next = || values.next().unwrap_or_default();
-    AppliedFile {
-        file: next(),
-        table: next(),
-        hash: next(),
-        version: next().parse().unwrap_or(0),
-    }
+    let (file, table, stored) = (next(), next(), next());
+    let version = next().parse().unwrap_or(0);
+    AppliedFile::read(file, table, &stored, version)
 }
 
 /// A session that writes.
@@ -113,9 +108,10 @@ pub(crate) fn open(options: &PostgresOptions) -> Result<PostgresSession, Error> 
 pub(crate) fn apply(
     session: &mut PostgresSession,
     changes: &mut [FileChange],
+    gone: &[GoneFile],
 ) -> Result<Vec<FileOutcome>, Error> {
     session.run("begin isolation level read committed read write")?;
-    let outcomes = in_transaction(session, changes);
+    let outcomes = in_transaction(session, changes, gone);
     match &outcomes {
         Ok(_) => session.run("commit")?,
         // Without a connection there is nothing to roll back.
@@ -147,16 +143,17 @@ const fn is_refusal(error: &Error) -> bool {
 fn in_transaction(
     session: &mut PostgresSession,
     changes: &mut [FileChange],
+    gone: &[GoneFile],
 ) -> Result<Vec<FileOutcome>, Error> {
     session.run(&format!("select pg_catalog.pg_advisory_xact_lock({LOCK})"))?;
     if !is_recorded(session)? {
         session.run(TABLE)?;
     }
-    let known = known(session, changes)?;
+    let known = known(session, changes, gone)?;
     let decide = |change: &FileChange| change.decision(known.get(&change.file), false);
     let decisions: Vec<FileDecision> = changes.iter().map(decide).collect();
     let mut counts = vec![RowCounts::default(); changes.len()];
-    let (empty, sets) = sort(changes, &decisions);
+    let (empty, sets) = sort(changes, &decisions, gone, &known, false);
     for files in empty {
         for ((place, _), deleted) in files.files.iter().zip(delete_rows(session, &files)?) {
             counts[*place].deleted = deleted;
@@ -180,8 +177,11 @@ fn in_transaction(
 fn known(
     session: &mut PostgresSession,
     changes: &[FileChange],
-) -> Result<HashMap<String, AppliedFile>, Error> {
-    let names: Vec<&str> = changes.iter().map(|change| &*change.file).collect();
+    gone: &[GoneFile],
+) -> Result<Records, Error> {
+    let names = changes.iter().map(|change| &*change.file);
+    let names = names.chain(gone.iter().map(|gone| &*gone.file));
+    let names: Vec<&str> = names.collect();
     let names = serde_json::Value::from(names).to_string();
     let rows = session.query(
         "select \"file\", \"table\", hash, version::text from _millpond_data where \"file\" in \
@@ -199,21 +199,22 @@ fn note(
     session: &mut PostgresSession,
     changes: &[FileChange],
     decisions: &[FileDecision],
-    known: &HashMap<String, AppliedFile>,
+    known: &Records,
 ) -> Result<(), Error> {
     let mut lists: [Vec<String>; 4] = Default::default();
     for (change, decision) in changes.iter().zip(decisions) {
-        let before = known.get(&change.file);
-        let (table, hash, version) = match (decision, before) {
-            (FileDecision::Apply(version), _) => (&change.table, &change.hash, *version),
-            (FileDecision::Same, Some(before)) if before.version < change.version => {
-                (&before.table, &before.hash, change.version)
-            }
+        let record = match (decision, known.get(&change.file)) {
+            (FileDecision::Apply(version), _) => change.record(*version),
+            (FileDecision::Same, Some(before)) if before.version < change.version => AppliedFile {
+                version: change.version,
+                ..before.clone()
+            },
             (FileDecision::Same | FileDecision::Older, _) => continue,
         };
-        let values = [&change.file, table, hash, &version.to_string()];
+        let (stored, version) = (record.stored(), record.version.to_string());
+        let values = [record.file, record.table, stored, version];
         for (list, value) in lists.iter_mut().zip(values) {
-            list.push(value.clone());
+            list.push(value);
         }
     }
     if lists[0].is_empty() {

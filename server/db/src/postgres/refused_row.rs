@@ -31,5 +31,14 @@ fn probe(session: &mut PostgresSession, set: &mut FileSet<'_>) -> Option<Error> 
         // Equal rows get numbers.
         sql.push_str(" on conflict do nothing");
     }
-    gather(session, &sql, set, 1, LIMIT).err()
+    let refused = gather(session, &sql, set, 1, LIMIT).err()?;
+    Some(of_table(refused, set.table))
+}
+
+/// The error as that of the table itself.
+fn of_table(mut error: Error, table: &str) -> Error {
+    if let Error::Constraint { message, .. } = &mut error {
+        *message = message.replace("_millpond_probe", table);
+    }
+    error
 }

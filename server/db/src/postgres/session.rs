@@ -17,7 +17,7 @@ use tokio_postgres::{Client, Row, SimpleQueryMessage};
 use super::failure::{chain, constraint, is_lost, sentence};
 use super::options::{ConnectionTarget, PostgresOptions};
 use super::tls::Tls;
-use crate::Error;
+use crate::{ConstraintKind, Error};
 
 /// How long a session waits at its end for the server to take leave.
 const FAREWELL: Duration = Duration::from_secs(1);
@@ -161,7 +161,21 @@ impl PostgresSession {
             Some(said) if !is_lost(error) => {
                 let (message, sql) = (sentence(said), Arc::from(sql));
                 let refused = constraint(&said.into(), message.clone(), &sql);
-                refused.unwrap_or(Error::Sql { message, sql })
+                match refused.unwrap_or(Error::Sql { message, sql }) {
+                    Error::Constraint {
+                        kind: kind @ (ConstraintKind::Check | ConstraintKind::NotNull),
+                        violated,
+                        sql,
+                        ..
+                    } => Error::Constraint {
+                        kind,
+                        // The detail has the whole row.
+                        message: said.message().to_owned(),
+                        violated,
+                        sql,
+                    },
+                    other => other,
+                }
             }
             _ => Error::unavailable(format!("{}: {}", self.place, chain(error))),
         }

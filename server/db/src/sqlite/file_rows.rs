@@ -8,13 +8,13 @@ use rusqlite::{Connection, OptionalExtension, Statement, params};
 use super::session::WriterSession;
 use super::writer::Writer;
 use crate::data_file::{
-    AppliedFile, FILE_COLUMN, FileChange, FileDecision, FileOutcome, FileState, RowCounts,
-    RowSource, TableColumn, TableColumnKind, literal, numbered_key, quoted,
+    AppliedFile, FILE_COLUMN, FileChange, FileDecision, FileOutcome, FileState, GoneFile,
+    RowCounts, RowSource, TableColumn, TableColumnKind, literal, numbered_key, quoted,
 };
-use crate::file_set::{EmptyFiles, FileSet, RowsOfFiles, sort};
+use crate::file_set::{EmptyFiles, FileSet, Records, RowsOfFiles, sort};
 use crate::{Error, Value};
 
-pub(super) const TABLE: &str = "create table if not exists _millpond_data (\"file\" text primary key, \
+const TABLE: &str = "create table if not exists _millpond_data (\"file\" text primary key, \
     \"table\" text not null, hash text not null, version integer not null, applied_at text not null)";
 
 /// Where the rows of a file are gathered before they are compared.
@@ -93,12 +93,9 @@ pub(crate) fn applied(
     let read = || {
         let mut statement = connection.prepare_cached(sql)?;
         let rows = statement.query_map([file], |row| {
-            Ok(AppliedFile {
-                file: row.get(0)?,
-                table: row.get(1)?,
-                hash: row.get(2)?,
-                version: row.get(3)?,
-            })
+            let stored: String = row.get(2)?;
+            let (file, table) = (row.get(0)?, row.get(1)?);
+            Ok(AppliedFile::read(file, table, &stored, row.get(3)?))
         })?;
         rows.collect::<rusqlite::Result<Vec<_>>>()
     };
@@ -120,23 +117,35 @@ impl Writer {
     pub(crate) fn apply_files(
         &mut self,
         changes: &mut [FileChange],
+        gone: &[GoneFile],
     ) -> Result<Vec<FileOutcome>, Error> {
-        self.run_transaction(|session, _| session.apply_files(changes))
+        self.run_transaction(|session, _| session.apply_files(changes, gone))
     }
 }
 
 impl WriterSession {
-    fn apply_files(&self, changes: &mut [FileChange]) -> Result<Vec<FileOutcome>, Error> {
+    fn apply_files(
+        &self,
+        changes: &mut [FileChange],
+        gone: &[GoneFile],
+    ) -> Result<Vec<FileOutcome>, Error> {
         run(self.connection(), TABLE)?;
         // Rows of the files may refer to each other.
         run(self.connection(), "pragma defer_foreign_keys = on")?;
-        let mut decisions = Vec::with_capacity(changes.len());
-        for change in &*changes {
-            let known = applied(self.connection(), Some(&change.file))?;
-            decisions.push(change.decision(known.first(), true));
+        let names = changes.iter().map(|change| &change.file);
+        let mut records = Records::new();
+        for name in names.chain(gone.iter().map(|gone| &gone.file)) {
+            let known = applied(self.connection(), Some(name))?;
+            records.extend(
+                known
+                    .into_iter()
+                    .map(|record| (record.file.clone(), record)),
+            );
         }
+        let decide = |change: &FileChange| change.decision(records.get(&change.file), true);
+        let decisions: Vec<FileDecision> = changes.iter().map(decide).collect();
         let mut counts = vec![RowCounts::default(); changes.len()];
-        let (empty, sets) = sort(changes, &decisions);
+        let (empty, sets) = sort(changes, &decisions, gone, &records, true);
         for files in empty {
             for ((place, _), deleted) in files.files.iter().zip(self.delete_rows(&files)?) {
                 counts[*place].deleted = deleted;
@@ -178,7 +187,7 @@ impl WriterSession {
         );
         let has_rows = self.connection().query_row(&sql, [], |_| Ok(()));
         let has_rows = has_rows.optional().map_err(|error| fail(&error, &sql))?;
-        if has_rows.is_none() {
+        if has_rows.is_none() && set.leaving().is_empty() {
             let inserted = self.fill(&table, true, set)?;
             let counts = |inserted| RowCounts {
                 inserted,
@@ -238,9 +247,10 @@ impl WriterSession {
         if self.connection().is_autocommit() {
             return None;
         }
+        let names = set.files.iter().map(|file| file.name).chain(set.leaving());
         let empty = EmptyFiles {
             table: set.table,
-            files: set.files.iter().map(|file| (0, file.name)).collect(),
+            files: names.map(|name| (0, name)).collect(),
         };
         self.delete_rows(&empty).ok()?;
         self.fill(&quoted(set.table), true, set).err()
@@ -364,14 +374,13 @@ fn key_collations(connection: &Connection, table: &str) -> Result<HashMap<String
 
 /// Remembers what was applied; of a file that has no rows any more, nothing.
 fn record(connection: &Connection, change: &FileChange, version: i64) -> Result<(), Error> {
-    let FileChange {
-        file, table, hash, ..
-    } = change;
+    let record = change.record(version);
+    let (file, table) = (&record.file, &record.table);
     let (sql, outcome) = match change.state {
         FileState::Rows(_) => {
             let sql =
                 "insert or replace into _millpond_data values (?1, ?2, ?3, ?4, datetime('now'))";
-            let params = params![file, table, hash, version];
+            let params = params![file, table, record.stored(), version];
             let record = connection.prepare_cached(sql);
             (sql, record.and_then(|mut record| record.execute(params)))
         }
@@ -385,7 +394,7 @@ fn record(connection: &Connection, change: &FileChange, version: i64) -> Result<
 }
 
 /// Runs a statement that gives no rows that matter; gives the number of changed rows.
-pub(super) fn run(connection: &Connection, sql: &str) -> Result<u64, Error> {
+fn run(connection: &Connection, sql: &str) -> Result<u64, Error> {
     let run = || {
         let mut statement = connection.prepare(sql)?;
         let mut rows = statement.raw_query();

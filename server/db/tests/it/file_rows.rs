@@ -56,20 +56,21 @@ fn heartbeats_go_on_in_a_long_transaction_of_ours_and_its_change_is_not_taken_fo
     let seen = fixture.sink.calls().len();
     let content = FileContent {
         columns: vec![column("id", true), column("v", false)],
-        reset: Vec::new(),
+        others: Vec::new(),
         source: Box::new(SlowRows {
             sink: Arc::clone(&fixture.sink),
             rows: 0,
         }),
     };
-    let outcome = fixture.database.apply_files(vec![FileChange {
+    let change = FileChange {
         file: "t.csv".to_owned(),
         table: "t".to_owned(),
         hash: "a".to_owned(),
         version: 1,
         is_news: true,
         state: FileState::Rows(content),
-    }]);
+    };
+    let outcome = fixture.database.apply_files(vec![change], Arc::default());
     let Ok([FileOutcome::Applied(RowCounts { inserted, .. })]) = outcome.as_deref() else {
         panic!("{outcome:?}");
     };

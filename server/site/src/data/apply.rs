@@ -8,7 +8,7 @@ use std::{
     sync::Arc,
 };
 
-use millpond_db::{AppliedFile, Error, FileChange, FileOutcome, FileState, RowCounts};
+use millpond_db::{AppliedFile, Error, FileChange, FileOutcome, GoneFile, RowCounts};
 use parking_lot::Mutex;
 
 use super::{
@@ -27,42 +27,44 @@ use crate::Problem;
 /// Files of one table that were applied together have a line each in the log, up to this number.
 const MAX_LINES: usize = 3;
 
+/// What a look has found.
+pub(super) struct Look<'a> {
+    pub(super) scan: &'a FolderScan,
+    pub(super) applied: &'a [AppliedFile],
+    /// Files that are gone, whose rows others may take over.
+    pub(super) gone: &'a Arc<[GoneFile]>,
+    /// Files that are whole.
+    pub(super) closed: &'a HashSet<PathBuf>,
+    pub(super) is_first: bool,
+}
+
 /// The files of one look that may have changed.
 struct ChangedFiles<'a, 'l> {
     sync: &'l mut Sync,
-    /// Files that are whole.
-    closed: &'l HashSet<PathBuf>,
+    look: &'l Look<'a>,
     applied: HashMap<&'a str, &'a AppliedFile>,
     /// Tables with rows of a file that may be gone: it may have been renamed.
     owing: HashSet<&'a str>,
     /// The tables that were asked for; none for one that is not there.
     tables: BTreeMap<String, Option<Rc<TargetTable>>>,
     twins: Twins<'a>,
-    is_first: bool,
     outcome: &'l mut LookOutcome,
 }
 
 impl Sync {
     /// Applies the files that have changed. A row may refer to one of another file, so what was
     /// refused is tried again after others.
-    pub(super) fn apply_changed(
-        &mut self,
-        scan: &FolderScan,
-        applied: &[AppliedFile],
-        closed: &HashSet<PathBuf>,
-        is_first: bool,
-        outcome: &mut LookOutcome,
-    ) {
+    pub(super) fn apply_changed(&mut self, look: &Look<'_>, outcome: &mut LookOutcome) {
+        let (scan, applied) = (look.scan, look.applied);
         let is_owed = |file: &&AppliedFile| self.missing.contains_key(&file.file);
         let owing = applied.iter().filter(is_owed).map(|file| &*file.table);
         let mut files = ChangedFiles {
             owing: owing.collect(),
             applied: applied.iter().map(|file| (&*file.file, file)).collect(),
-            twins: Twins::new(&scan.files),
             sync: self,
-            closed,
+            look,
             tables: BTreeMap::new(),
-            is_first,
+            twins: Twins::new(&scan.files),
             outcome,
         };
         let mut waiting: Vec<&DataFile> = scan.files.values().collect();
@@ -102,7 +104,8 @@ impl<'a> Applier<'a> for ChangedFiles<'a, '_> {
         }
         let is_single = batch.len() == 1;
         let (files, changes): (Vec<_>, Vec<_>) = batch.into_iter().map(AppliedNow::of).unzip();
-        match self.sync.database.apply_files(changes) {
+        let gone = Arc::clone(self.look.gone);
+        match self.sync.database.apply_files(changes, gone) {
             Ok(outcomes) => self.note_applied(files, &outcomes),
             Err(error) if !is_single && (is_changed(&files) || !is_passing(&error)) => return true,
             Err(error) => {
@@ -141,7 +144,7 @@ impl<'a> AppliedNow<'a> {
 impl<'a> ChangedFiles<'a, '_> {
     /// True if the file is whole, and its rows cannot be those of a file that may be gone.
     fn is_ready(&mut self, file: &DataFile) -> bool {
-        if self.sync.differs(file) && !self.sync.is_whole(file, self.closed) {
+        if self.sync.differs(file) && !self.sync.is_whole(file, self.look.closed) {
             // Its end is news; but for a file that was written before it was watched.
             let is_recent = file.age().is_some_and(|age| age < 2 * QUIET);
             match self.sync.inbox.is_open(&file.name) {
@@ -201,7 +204,7 @@ impl<'a> ChangedFiles<'a, '_> {
         if let Some(applied) = self.applied.get(&*file.name).copied()
             && !self.sync.known.contains_key(&file.name)
             && let Some(hash) = content_hash(file)
-            && applied_hash::is_of(&applied.hash, hash, &signature)
+            && applied.hash == applied_hash::of(hash, &signature)
         {
             // What was applied before this process began: at most it is younger now.
             let is_younger = applied.version < file.stamp.version();
@@ -233,14 +236,10 @@ impl<'a> ChangedFiles<'a, '_> {
             return None;
         }
         let note = unknown_columns(file, table, &surveyed.filled.unknown);
-        let filled = &surveyed.filled.columns;
-        let hash = applied_hash::of(surveyed.hash, &signature, filled);
-        let applied = self.applied.get(&*file.name).copied();
-        let reset = applied_hash::no_longer_filled(applied, table, filled);
-        let mut ready = ReadyFile::surveyed(file, surveyed, hash, !self.is_first, &inbox);
-        if let FileState::Rows(content) = &mut ready.change.state {
-            content.reset = reset;
-        }
+        let others = table.others(&surveyed.filled.columns);
+        let hash = applied_hash::of(surveyed.hash, &signature);
+        let is_news = !self.look.is_first;
+        let mut ready = ReadyFile::surveyed(file, surveyed, hash, others, is_news, &inbox);
         (ready.signature, ready.note) = (signature, note);
         Some(ready)
     }
@@ -314,6 +313,7 @@ fn sum(a: RowCounts, b: RowCounts) -> RowCounts {
         inserted: a.inserted + b.inserted,
         updated: a.updated + b.updated,
         deleted: a.deleted + b.deleted,
+        taken: a.taken + b.taken,
     }
 }
 

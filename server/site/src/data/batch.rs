@@ -6,7 +6,7 @@
 
 use std::{collections::VecDeque, sync::Arc};
 
-use millpond_db::{FileChange, FileContent, FileState};
+use millpond_db::{FileChange, FileContent, FileState, TableColumn};
 use parking_lot::Mutex;
 
 use super::{
@@ -58,11 +58,13 @@ impl<'a> ReadyFile<'a> {
         }
     }
 
-    /// A file that was read. `is_news`: it was seen to change.
+    /// A file that was read. `others`: the columns of its table that it does not fill. `is_news`:
+    /// it was seen to change.
     pub(super) fn surveyed(
         file: &'a DataFile,
         surveyed: SurveyedFile,
         hash: String,
+        others: Vec<TableColumn>,
         is_news: bool,
         inbox: &Arc<Inbox>,
     ) -> Self {
@@ -98,7 +100,7 @@ impl<'a> ReadyFile<'a> {
         };
         let state = FileState::Rows(FileContent {
             columns,
-            reset: Vec::new(),
+            others,
             source,
         });
         Self {
@@ -207,6 +209,7 @@ mod tests {
                 file,
                 surveyed,
                 String::new(),
+                Vec::new(),
                 true,
                 &inbox,
             ))

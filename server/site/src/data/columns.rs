@@ -60,6 +60,24 @@ impl TargetTable {
         )
     }
 
+    /// The columns beside those that a file fills, but for those of the key and of the file's name.
+    pub(super) fn others(&self, filled: &[TableColumn]) -> Vec<TableColumn> {
+        let is_filled = |name: &str| filled.iter().any(|known| known.name == name);
+        let columns = self.columns.iter();
+        columns
+            .filter(|it| !it.is_key && it.name != FILE_COLUMN && !is_filled(&it.name))
+            .cloned()
+            .collect()
+    }
+
+    /// The columns of the key, if the rows of files are told apart by what the files say: not by a
+    /// hash of it.
+    pub(super) fn own_key(&self) -> Option<Vec<String>> {
+        let keys = self.columns.iter().filter(|column| column.is_key);
+        let keys: Vec<String> = keys.map(|column| column.name.clone()).collect();
+        (!keys.is_empty() && !keys.iter().any(|name| name == KEY_COLUMN)).then_some(keys)
+    }
+
     /// The columns that a file with these names fills, and for each of the file's columns the place
     /// among them.
     pub(super) fn filled(&self, file: &str, names: &[String]) -> FilledColumns {

@@ -46,6 +46,20 @@ pub(super) fn row(
     Ok(())
 }
 
+/// The key of a row, though other columns may not fit; none if it has none.
+pub(super) fn key(filled: &FilledColumns, values: &[FileValue<'_>]) -> Option<Vec<Value>> {
+    let columns = filled.columns.iter().zip(&filled.from);
+    let keys = columns.filter(|(column, _)| column.is_key);
+    let value = |(column, from): (&TableColumn, &Option<usize>)| {
+        let value = from.and_then(|from| values.get(from));
+        convert(value.unwrap_or(&FileValue::Null), column, filled.zone).ok()
+    };
+    match filled.missing_key {
+        Some(_) => None,
+        None => keys.map(value).collect(),
+    }
+}
+
 /// All values of a row that do not fit.
 pub(super) fn misfits(filled: &FilledColumns, values: &[FileValue<'_>]) -> Vec<Misfit> {
     let columns = filled.columns.iter().zip(&filled.from);

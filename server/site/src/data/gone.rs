@@ -1,9 +1,9 @@
 //! Removes the rows of files that are gone.
 
-use std::collections::VecDeque;
+use std::{collections::VecDeque, sync::Arc};
 
 use base_clock::Boottime;
-use millpond_db::{AppliedFile, FileChange, FileOutcome, FileState};
+use millpond_db::{AppliedFile, FileOutcome, GoneFile};
 
 use super::{
     batch::{MAX_FILES, halves},
@@ -15,38 +15,39 @@ use super::{
 use crate::Problem;
 
 impl Sync {
-    /// Removes the rows of files that are gone: a program that writes a file anew may remove it
-    /// first, so a file counts as gone once it is missing at two looks with [`SETTLED`] in between.
-    /// The scan was `begun` then. Gives what is wrong, and what is remembered of files that have
-    /// taken rows over.
+    /// Removes the rows of files that are gone, but for those whose keys a file has that is not
+    /// applied yet.
     pub(super) fn remove(
         &mut self,
         scan: &FolderScan,
-        begun: Boottime,
-        applied: &[AppliedFile],
-        is_first: bool,
+        gone: &[GoneFile],
         outcome: &mut LookOutcome,
-    ) -> (Vec<Problem>, Vec<AppliedFile>) {
-        self.known.retain(|name, _| scan.files.contains_key(name));
+    ) -> Vec<Problem> {
+        let held = match self.held(scan, gone) {
+            Ok(held) => held,
+            Err(error) => {
+                outcome.retry_passing(&error);
+                self.kept = gone.iter().map(|file| file.file.clone()).collect();
+                let shown = gone.iter().map(|file| self.sources.shown(&file.file));
+                return shown.map(|shown| unapplied(&shown, &error)).collect();
+            }
+        };
         let mut faults = Vec::new();
-        let at = (!is_first).then_some(begun);
-        let gone = self.gone(scan, at, applied, outcome, &mut faults);
-        let moved = self.keep_moved(scan, &gone, applied, outcome);
-        let mut lists: VecDeque<Vec<&AppliedFile>> =
-            gone.chunks(MAX_FILES).map(<[_]>::to_vec).collect();
+        let is_held = |file: &&GoneFile| held.contains_key(&file.file);
+        let (kept, leaving): (Vec<&GoneFile>, Vec<&GoneFile>) = gone.iter().partition(is_held);
+        for file in &kept {
+            let message = format!(
+                "is gone; its rows stay, as {} has their key and is not applied yet",
+                held[&file.file].display()
+            );
+            faults.push(Problem::new(self.sources.shown(&file.file), message));
+        }
+        self.kept = kept.iter().map(|file| file.file.clone()).collect();
+        let mut lists: VecDeque<Vec<&GoneFile>> =
+            leaving.chunks(MAX_FILES).map(<[_]>::to_vec).collect();
         while let Some(files) = lists.pop_front() {
-            let change = |file: &&AppliedFile| FileChange {
-                file: file.file.clone(),
-                table: file.table.clone(),
-                hash: String::new(),
-                version: scan.version,
-                is_news: !is_first,
-                state: FileState::Gone,
-            };
-            match self
-                .database
-                .apply_files(files.iter().map(change).collect())
-            {
+            let changes = files.iter().map(|file| file.removal()).collect();
+            match self.database.apply_files(changes, Arc::default()) {
                 Ok(outcomes) => {
                     for (file, removed) in files.iter().zip(outcomes) {
                         self.note_removed(file, &removed, outcome);
@@ -55,24 +56,27 @@ impl Sync {
                 Err(error) if files.len() > 1 && !is_passing(&error) => lists.extend(halves(files)),
                 Err(error) => {
                     outcome.retry_passing(&error);
+                    self.kept.extend(files.iter().map(|file| file.file.clone()));
                     let shown = files.iter().map(|file| self.sources.shown(&file.file));
                     faults.extend(shown.map(|shown| unapplied(&shown, &error)));
                 }
             }
         }
-        (faults, moved)
+        faults
     }
 
     /// The files whose rows are to be removed: all that are missing, or those that had been missing
-    /// for long at this time. Those that may come back are remembered.
-    fn gone<'a>(
+    /// for long at this time: a program that writes a file anew may remove it first, so a file
+    /// counts as gone once it is missing at two looks with [`SETTLED`] in between. Those that may
+    /// come back are remembered.
+    pub(super) fn gone(
         &mut self,
         scan: &FolderScan,
         at: Option<Boottime>,
-        applied: &'a [AppliedFile],
+        applied: &[AppliedFile],
         outcome: &mut LookOutcome,
         faults: &mut Vec<Problem>,
-    ) -> Vec<&'a AppliedFile> {
+    ) -> Vec<GoneFile> {
         let now = Boottime::now();
         let before = std::mem::take(&mut self.missing);
         let missing = applied.iter().filter(|known| !known.hash.is_empty());
@@ -87,8 +91,14 @@ impl Sync {
             }
             // The scan that found it missing was over by then.
             let since = before.get(&file.file).copied().unwrap_or(now);
-            if at.is_none_or(|at| is_gone(since, at)) {
-                gone.push(file);
+            let was_gone = self.kept.contains(&file.file);
+            if was_gone || at.is_none_or(|at| is_gone(since, at)) {
+                gone.push(GoneFile {
+                    file: file.file.clone(),
+                    table: file.table.clone(),
+                    version: scan.version,
+                    is_news: at.is_some(),
+                });
             } else {
                 self.missing.insert(file.file.clone(), since);
                 outcome.retry_after(SOON);
@@ -97,12 +107,7 @@ impl Sync {
         gone
     }
 
-    fn note_removed(
-        &mut self,
-        file: &AppliedFile,
-        removed: &FileOutcome,
-        outcome: &mut LookOutcome,
-    ) {
+    fn note_removed(&mut self, file: &GoneFile, removed: &FileOutcome, outcome: &mut LookOutcome) {
         let shown = self.sources.shown(&file.file);
         match removed {
             FileOutcome::Applied(counts) => {

@@ -87,8 +87,10 @@ pub(super) fn rows(counts: RowCounts) -> String {
         inserted,
         updated,
         deleted,
+        taken,
     } = counts;
     let parts = [
+        (taken, "taken over"),
         (inserted, "new"),
         (updated, "changed"),
         (deleted, "removed"),

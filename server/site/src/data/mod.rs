@@ -9,8 +9,8 @@
 //! - `columns`, `convert`: from their values to those of the table; `fields`: what it lacks;
 //! - `survey`, `rows`: a file is read to be checked, and a large one again to be applied;
 //! - `sync`: one look at all files; `apply`, `batch`: what has changed;
-//! - `gone`: what is gone; `moved`: what has another name;
-//! - `applied_hash`: what is kept of a file; `gone_folder`: rows that stay without their folder;
+//! - `gone`: what is gone; `held`: its rows stay for a file that is not applied yet;
+//! - `applied_hash`: how a file is known; `gone_folder`: rows that stay without their folder;
 //! - `inbox`, `writers`, `thread`: when; `messages`, `twins`: what the owner is told;
 //! - `documents`: the Markdown files, for a look at their texts;
 //! - `pins`: migrations for files without a table; `trial`: do the tables take the rows?
@@ -24,9 +24,9 @@ mod documents;
 mod fields;
 mod gone;
 mod gone_folder;
+mod held;
 mod inbox;
 mod messages;
-mod moved;
 mod pins;
 mod rows;
 mod scan;

@@ -156,7 +156,10 @@ pub(super) fn survey(
     };
     if !faults.is_empty() {
         faults.sort_by_key(|fault| fault.at);
-        return Survey::Bad(faults);
+        return Survey::Bad(match faults.len() {
+            ..=MAX_FAULTS => faults,
+            _ => with_rest(file, faults),
+        });
     }
     Survey::Good(SurveyedFile {
         hash: digest.hash,
@@ -173,9 +176,10 @@ fn unfit(file: &DataFile, row: FilePlace, misfit: convert::Misfit) -> Problem {
     problem(file, &fault.remedy(remedy))
 }
 
-/// The faults of a file that has more of them.
+/// The first faults of a file that may have more of them.
 fn with_rest(file: &DataFile, mut faults: Vec<Problem>) -> Vec<Problem> {
-    let rest = Problem::new(&file.shown, "the rest of the file was not looked at");
+    faults.truncate(MAX_FAULTS);
+    let rest = Problem::new(&file.shown, "there may be more faults in the file");
     faults.push(rest.hint("correct what was found to see more"));
     faults
 }

@@ -13,6 +13,7 @@ use millpond_db::{Database, Error};
 
 use super::{
     DataSources, FOLDER, Inbox,
+    apply::Look,
     messages::{is_passing, unapplied},
     scan::{DataFile, FileStamp, FolderScan, scan},
     writers::{Writers, writers},
@@ -39,6 +40,8 @@ pub(super) struct Sync {
     pub(super) known: BTreeMap<String, KnownFile>,
     /// Files with rows that were missing at the last look, and since when they have been seen so.
     pub(super) missing: BTreeMap<String, Boottime>,
+    /// Files that are gone whose rows could not be removed at the last look.
+    pub(super) kept: BTreeSet<String>,
     /// Counts what was applied and what may have changed the tables.
     pub(super) changes: u64,
     /// False until the folder was looked at once.
@@ -138,6 +141,7 @@ impl Sync {
             inbox,
             known: BTreeMap::new(),
             missing: BTreeMap::new(),
+            kept: BTreeSet::new(),
             changes: 0,
             has_looked: false,
             is_unfinished: false,
@@ -163,7 +167,7 @@ impl Sync {
         if self.is_unchanged(&scan) {
             return outcome;
         }
-        let mut applied = match self.database.applied_files() {
+        let applied = match self.database.applied_files() {
             Ok(applied) => applied,
             Err(error) => {
                 outcome.retry_after(SOON);
@@ -173,16 +177,46 @@ impl Sync {
             }
         };
         let is_first = !self.has_looked;
-        let (faults, moved) = self.remove(&scan, begun, &applied, is_first, &mut outcome);
-        // Of two records of one name the later counts.
-        applied.extend(moved);
-        self.apply_changed(&scan, &applied, closed, is_first, &mut outcome);
+        self.known.retain(|name, _| scan.files.contains_key(name));
+        let (mut faults, at) = (Vec::new(), (!is_first).then_some(begun));
+        let gone = self.gone(&scan, at, &applied, &mut outcome, &mut faults);
+        let look = Look {
+            scan: &scan,
+            applied: &applied,
+            gone: &gone.into(),
+            closed,
+            is_first,
+        };
+        faults.extend(self.exchange(&look, &mut outcome));
         if self.inbox.is_stopped() {
             return outcome;
         }
         self.has_looked = true;
         self.finish(&scan, faults, &mut outcome);
         outcome
+    }
+
+    /// Applies what has changed, and removes what is gone. The files come first, and take over the
+    /// rows of those that are gone by their keys: a file with another name keeps its row.
+    fn exchange(&mut self, look: &Look<'_>, outcome: &mut LookOutcome) -> Vec<Problem> {
+        if look.gone.is_empty() {
+            self.kept.clear();
+            self.apply_changed(look, outcome);
+            return Vec::new();
+        }
+        // What was refused may have been so for a row that may be taken now.
+        self.changes += 1;
+        self.apply_changed(look, outcome);
+        if self.inbox.is_stopped() {
+            return Vec::new();
+        }
+        let before = self.changes;
+        let faults = self.remove(look.scan, look.gone, outcome);
+        if self.changes != before {
+            // A row of theirs may have been in the way by more than its key.
+            self.apply_changed(look, outcome);
+        }
+        faults
     }
 
     /// True if there is nothing to do, by what was found at the last look.
@@ -307,7 +341,10 @@ impl Sync {
         outcome.lines.extend(new(&notes, &self.notes));
         let faulty: HashSet<&PathBuf> = faults.iter().map(|problem| &problem.file).collect();
         let before = self.problems.iter().map(|problem| &problem.file);
-        let mended: HashSet<&PathBuf> = before.filter(|file| !faulty.contains(file)).collect();
+        // What is gone is not mended.
+        let is_mended =
+            |file: &&PathBuf| !faulty.contains(file) && self.sources.dir.join(file).exists();
+        let mended: HashSet<&PathBuf> = before.filter(is_mended).collect();
         let mended = mended
             .into_iter()
             .map(|file| format!("{}: is mended", file.display()));

@@ -86,8 +86,11 @@ impl<'a> Applier<'a> for RowTrial<'a> {
         let Survey::Good(surveyed) = survey(file, table, &|| false) else {
             return None;
         };
-        let hash = format!("{:032x}", surveyed.hash);
-        Some(ReadyFile::surveyed(file, surveyed, hash, true, &self.inbox))
+        // They go into an empty table, once.
+        let (hash, others) = (format!("{:032x}", surveyed.hash), Vec::new());
+        let inbox = &self.inbox;
+        let ready = ReadyFile::surveyed(file, surveyed, hash, others, true, inbox);
+        Some(ready)
     }
 
     fn apply(&mut self, batch: Vec<ReadyFile<'a>>) -> bool {
@@ -97,7 +100,7 @@ impl<'a> Applier<'a> for RowTrial<'a> {
             .map(|ready| (ready.file, Arc::clone(&ready.end)))
             .collect();
         let changes = batch.into_iter().map(|ready| ready.change).collect();
-        let Err(error) = self.database.apply_files(changes) else {
+        let Err(error) = self.database.apply_files(changes, Arc::default()) else {
             return false;
         };
         if is_single {

@@ -1,6 +1,6 @@
 //! The same site on both databases: a visitor cannot see which database it is.
 
-use std::ops::Deref;
+use std::{ops::Deref, path::Path};
 
 use lab_pgtest::Database;
 use millpond_site::SiteOptions;
@@ -81,6 +81,14 @@ impl Housed {
         Self {
             site,
             database: Some(database),
+        }
+    }
+
+    /// The same folder and database, as if served by another process.
+    pub(crate) fn restart_after(self, change: impl FnOnce(&Path)) -> Self {
+        Self {
+            site: self.site.restart_after(change),
+            database: self.database,
         }
     }
 

@@ -10,11 +10,10 @@ use crate::{
 on_both!(
     what_a_file_says_no_more_is_as_in_a_new_row,
     what_refers_to_a_row_stays_when_its_file_gets_another_name,
-    what_a_renamed_file_says_no_more_is_as_in_a_new_row,
     rows_stay_where_the_folder_of_their_table_is_gone,
 );
 
-const POSTS: &str = "create table post (slug text primary key, title text check (title <> 'X'), draft integer not null default 0, day text,
+const POSTS: &str = "create table post (slug text primary key, title text, draft integer not null default 0, day text,
     visits integer not null default 0, body text, _file text not null);";
 
 const FULL: &str = "---\ntitle: A\ndraft: true\nday: 2026-01-31\n---\nText\n";
@@ -57,40 +56,6 @@ fn what_a_file_says_no_more_is_as_in_a_new_row(kind: Kind) {
     site.run("update post set draft = 5");
     fs::write(path(&site, "post/a.md"), "---\ntitle: B\n---\nText\n").unwrap();
     becomes(&site, "a B 5 - 7 Text");
-}
-
-fn what_a_renamed_file_says_no_more_is_as_in_a_new_row(kind: Kind) {
-    let site = Housed::new(
-        kind,
-        &[
-            ("migrations/0002_data_post.sql", POSTS),
-            ("data/post/a.md", FULL),
-            ("data/post/z.md", "---\nvisits: 9\n---\n"),
-        ],
-    );
-    site.run("update post set visits = 7 where slug = 'a'");
-    // Both are gone at once; what the one has filled is the owner's in the row of the other.
-    fs::remove_file(path(&site, "post/z.md")).unwrap();
-    fs::remove_file(path(&site, "post/a.md")).unwrap();
-    let moved = "---\nslug: a\n---\nMoved";
-    fs::write(path(&site, "post/b.md"), moved).unwrap();
-    becomes(&site, "a - 0 - 7 Moved");
-    // The table refuses it first, after its row was moved.
-    fs::remove_file(path(&site, "post/b.md")).unwrap();
-    fs::write(
-        path(&site, "post/c.md"),
-        FULL.replace("---\ntitle", "---\nslug: a\ntitle"),
-    )
-    .unwrap();
-    becomes(&site, "a A 1 2026-01-31 7 Text");
-    fs::remove_file(path(&site, "post/c.md")).unwrap();
-    fs::write(path(&site, "post/d.md"), "---\nslug: a\ntitle: X\n---\n").unwrap();
-    site.until("the row is the new file's, with its former content", || {
-        site.text("select _file || ' ' || title || ' ' || draft from post where slug = 'a'")
-            == "post/d.md A 1"
-    });
-    fs::write(path(&site, "post/d.md"), moved).unwrap();
-    becomes(&site, "a - 0 - 7 Moved");
 }
 
 fn rows_stay_where_the_folder_of_their_table_is_gone(kind: Kind) {

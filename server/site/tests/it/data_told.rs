@@ -75,6 +75,18 @@ fn a_broken_file_is_told_once_for_each_change_of_it() {
     let has_c = || LOG.lock().unwrap().contains("data/posts/c.md: table posts");
     site.until("the other one is there", has_c);
     told(3, 1);
+    // What is removed is not mended.
+    fs::remove_file(site.dir.path().join("data/posts/b.md")).unwrap();
+    write("a", "2026-02-01");
+    let lines = || LOG.lock().unwrap().clone();
+    site.until("a is mended again", || {
+        lines().matches("data/posts/a.md: is mended").count() == 2
+    });
+    assert!(
+        !lines().contains("data/posts/b.md: is mended"),
+        "{}",
+        lines()
+    );
 }
 
 #[test]
@@ -109,6 +121,26 @@ fn one_fault_hides_no_other() {
 }
 
 #[test]
+fn misspelt_fields_are_no_more_than_twenty() {
+    let names: Vec<String> = ('a'..='z')
+        .map(|letter| format!("{letter}aaaaaa"))
+        .collect();
+    let columns: String = names.iter().map(|name| format!("{name}1 text, ")).collect();
+    let table = format!("create table t (slug text primary key, {columns}_file text not null);");
+    let fields: String = names.iter().map(|name| format!("{name}s1: x\n")).collect();
+    let text = format!("---\n{fields}---\n");
+    let found = faults(&[
+        ("migrations/0002_data_t.sql", &*table),
+        ("data/t/a.md", &text),
+    ]);
+    assert_eq!(found.len(), 21, "{found:#?}");
+    assert_eq!(
+        found[20],
+        "data/t/a.md: there may be more faults in the file"
+    );
+}
+
+#[test]
 fn of_many_faults_the_first_are_told_and_the_rest_are_counted() {
     let rows = "1,x\n".repeat(1_000);
     let csv = format!("id,rate\n{rows}");
@@ -119,7 +151,7 @@ fn of_many_faults_the_first_are_told_and_the_rest_are_counted() {
     assert_eq!(found[0], "data/rates.csv:2:1: rate is \"x\", not a number");
     assert_eq!(
         found[20],
-        "data/rates.csv: the rest of the file was not looked at"
+        "data/rates.csv: there may be more faults in the file"
     );
     let names: Vec<String> = (100..400)
         .map(|number| format!("data/posts/{number}.md"))

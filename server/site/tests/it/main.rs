@@ -23,6 +23,7 @@ mod data_batches;
 mod data_check;
 mod data_exact;
 mod data_nodes;
+mod data_renamed;
 mod data_told;
 mod downloads;
 mod error_pages;

@@ -133,10 +133,15 @@ impl TestSite {
     }
 
     /// The same folder, as if served by another process.
-    pub(crate) fn restart(mut self, files: &[(&str, &str)]) -> Self {
+    pub(crate) fn restart(self, files: &[(&str, &str)]) -> Self {
+        self.restart_after(|dir| write(dir, files))
+    }
+
+    /// The same with what `change` does while no process serves it.
+    pub(crate) fn restart_after(mut self, change: impl FnOnce(&Path)) -> Self {
         let dir = std::mem::replace(&mut self.dir, lab_testkit::fast_dir());
         drop(self);
-        write(dir.path(), files);
+        change(dir.path());
         Self::open(dir, SiteOptions::default())
     }
 
