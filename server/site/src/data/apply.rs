@@ -12,9 +12,8 @@ use millpond_db::{AppliedFile, Error, FileChange, FileOutcome, GoneFile, RowCoun
 use parking_lot::Mutex;
 
 use super::{
-    applied_hash,
     batch::{Applier, ReadyFile, apply_all},
-    columns::TargetTable,
+    columns::{TargetTable, applied_hash},
     messages::{is_passing, refused, rows, unapplied, unknown_columns},
     rows::RowsEnd,
     scan::{DataFile, FileStamp, FolderScan},
@@ -204,7 +203,7 @@ impl<'a> ChangedFiles<'a, '_> {
         if let Some(applied) = self.applied.get(&*file.name).copied()
             && !self.sync.known.contains_key(&file.name)
             && let Some(hash) = content_hash(file)
-            && applied.hash == applied_hash::of(hash, &signature)
+            && applied.hash == applied_hash(hash, &signature)
         {
             // What was applied before this process began: at most it is younger now.
             let is_younger = applied.version < file.stamp.version();
@@ -237,7 +236,7 @@ impl<'a> ChangedFiles<'a, '_> {
         }
         let note = unknown_columns(file, table, &surveyed.filled.unknown);
         let others = table.others(&surveyed.filled.columns);
-        let hash = applied_hash::of(surveyed.hash, &signature);
+        let hash = applied_hash(surveyed.hash, &signature);
         let is_news = !self.look.is_first;
         let mut ready = ReadyFile::surveyed(file, surveyed, hash, others, is_news, &inbox);
         (ready.signature, ready.note) = (signature, note);

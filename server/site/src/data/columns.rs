@@ -110,6 +110,12 @@ impl TargetTable {
     }
 }
 
+/// The hash by which an applied file is known: its content and the table's signature say what its
+/// rows are.
+pub(super) fn applied_hash(content: u128, signature: &str) -> String {
+    format!("{content:032x}-{signature}")
+}
+
 /// The columns of a table that a file fills.
 #[derive(Clone, Debug, Default)]
 pub(super) struct FilledColumns {

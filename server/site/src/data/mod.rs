@@ -10,12 +10,11 @@
 //! - `survey`, `rows`: a file is read to be checked, and a large one again to be applied;
 //! - `sync`: one look at all files; `apply`, `batch`: what has changed;
 //! - `gone`: what is gone; `held`: its rows stay for a file that is not applied yet;
-//! - `applied_hash`: how a file is known; `gone_folder`: rows that stay without their folder;
+//! - `gone_folder`: rows that stay without their folder;
 //! - `inbox`, `writers`, `thread`: when; `messages`, `twins`: what the owner is told;
 //! - `documents`: the Markdown files, for a look at their texts;
 //! - `pins`: migrations for files without a table; `trial`: do the tables take the rows?
 
-mod applied_hash;
 mod apply;
 mod batch;
 mod columns;
