@@ -56,6 +56,15 @@ impl DatabaseError {
             .is_some_and(|error| error.code == state::QUERY_CANCELED)
     }
 
+    /// The statement may be good: it was ended, waited too long for a lock, or was in another's
+    /// way, or the server lacked memory or room.
+    pub(crate) fn is_passing(&self) -> bool {
+        let of_state =
+            |error: &ServerError| error.code == state::LOCK_NOT_AVAILABLE || error.class() == "53";
+        let passes = self.server_error().is_some_and(of_state);
+        passes || self.is_cancelled() || self.is_conflict()
+    }
+
     /// The statement was prepared for a schema that has changed: `cached plan must not change
     /// result type`.
     pub(crate) fn is_outdated(&self) -> bool {

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use tokio_postgres::types::Kind;
 use tokio_postgres::{Client, Statement};
 
-use super::failure::{chain, is_lost, refused};
+use super::failure::{DatabaseError, chain, is_lost, refused};
 use super::shape::{Shape, columns_of};
 use super::sql::Rewritten;
 use super::types::Decoder;
@@ -64,6 +64,9 @@ pub(super) async fn own(
 pub(super) enum PrepareError {
     /// The server refuses it.
     Refused(SqlError),
+    /// Something that passes has kept the server from it, such as a lock that it waited for until
+    /// the statement's time was over.
+    Prevented(DatabaseError),
     /// The connection is gone, with the reason.
     Lost(String),
 }
@@ -72,9 +75,12 @@ impl PrepareError {
     /// Sorts what the server or the driver says of `sql`.
     pub(super) fn of(error: &tokio_postgres::Error, sql: &Rewritten) -> Self {
         if is_lost(error) {
-            Self::Lost(chain(error))
-        } else {
-            Self::Refused(refused(error, sql, 0))
+            return Self::Lost(chain(error));
+        }
+        let trouble = DatabaseError::from(error);
+        match trouble.is_passing() {
+            true => Self::Prevented(trouble),
+            false => Self::Refused(refused(error, sql, 0)),
         }
     }
 }
@@ -108,9 +114,11 @@ pub(super) async fn prepare(
                     return Ok(PreparedStatement::new(&text, statement, plain, decoders));
                 }
             }
-            Err(error) if is_lost(&error) => return Err(PrepareError::Lost(chain(&error))),
-            // It is not a statement that can be put into another in this way.
-            Err(_) => {}
+            Err(error) => match PrepareError::of(&error, sql) {
+                // It is not a statement that can be put into another in this way.
+                PrepareError::Refused(_) => {}
+                other => return Err(other),
+            },
         }
     }
     Err(PrepareError::Refused(uncastable(&plain)))

@@ -24,7 +24,7 @@ use super::wire::open::STANDBY;
 use super::wire::{BatchError, FailedBatch, Item};
 use super::{DatabaseContext, failure, read_snapshot};
 use crate::query::Prepared;
-use crate::{Call, Deps, Error, Query, ReadResult, ResultRows, Snapshot, Value};
+use crate::{Call, Deps, Error, Query, ReadResult, ResultRows, Snapshot, SqlError, Value};
 
 /// What our own deadline leaves to the server's, which is kinder: it keeps the connection.
 const GRACE: Duration = Duration::from_millis(500);
@@ -167,14 +167,11 @@ pub(super) fn check_values(query: &Query, kinds: &[Type], values: &[Value]) -> R
     Ok(())
 }
 
-/// Why a query of a read or a step of a write could not be prepared.
-pub(super) fn refusal(error: PrepareError, query: &Query) -> Result<Error, String> {
-    match error {
-        PrepareError::Lost(reason) => Err(reason),
-        PrepareError::Refused(error) => Ok(Error::Sql {
-            message: error.to_string(),
-            sql: Arc::clone(query.sql_arc()),
-        }),
+/// The error of a query that the server refuses.
+pub(super) fn refused(error: &SqlError, query: &Query) -> Error {
+    Error::Sql {
+        message: error.to_string(),
+        sql: Arc::clone(query.sql_arc()),
     }
 }
 
@@ -202,7 +199,7 @@ async fn attempt(
     let position = of_primary(seen.position)?;
     let uncovered = uncovered(files, shared.link.may_keep(&transactions));
     if uncovered.is_some() {
-        still_current(connection, calls, &found).await?;
+        still_current(&shared.place, connection, calls, &found).await?;
     }
     let deps = deps_of(calls, &found, &results, &witnesses, witnessed);
     let rows = found.iter().zip(results).map(|(found, rows)| ResultRows {
@@ -222,6 +219,7 @@ async fn attempt(
 /// Without a feed no notification says that the schema has changed, so statements whose casts hide
 /// it from the server are looked at after each read.
 async fn still_current(
+    place: &str,
     connection: &PooledConnection,
     calls: &[Call],
     found: &[StatementAnalysis],
@@ -232,7 +230,7 @@ async fn still_current(
         }
         let sql = &statement(query).map_err(ReadFailure::Failed)?.sql;
         let current = is_current(&found.shape, &connection.client, sql).await;
-        if !current.map_err(|error| unprepared(error, query))? {
+        if !current.map_err(|error| unprepared(error, query, place))? {
             return Err(ReadFailure::Outdated(changed(query.sql_arc())));
         }
     }
@@ -260,7 +258,7 @@ async fn look_up(
     } else {
         statement.current(shared, connection).await
     };
-    let found = found.map_err(|error| unprepared(error, query))?;
+    let found = found.map_err(|error| unprepared(error, query, &shared.place))?;
     if !found.analysis.readonly {
         return Err(ReadFailure::Failed(Error::usage(format!(
             "a read cannot change anything, as this does: {}",
@@ -271,10 +269,14 @@ async fn look_up(
     Ok(found)
 }
 
-fn unprepared(error: PrepareError, query: &Query) -> ReadFailure {
-    match refusal(error, query) {
-        Ok(error) => ReadFailure::Failed(error),
-        Err(reason) => ReadFailure::Lost(reason),
+fn unprepared(error: PrepareError, query: &Query, place: &str) -> ReadFailure {
+    match error {
+        PrepareError::Refused(error) => ReadFailure::Failed(refused(&error, query)),
+        PrepareError::Prevented(trouble) => {
+            let sorted = failure::sort(&trouble, query.sql_arc(), &[], place);
+            ReadFailure::Failed(sorted)
+        }
+        PrepareError::Lost(reason) => ReadFailure::Lost(reason),
     }
 }
 

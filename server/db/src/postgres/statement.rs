@@ -11,7 +11,7 @@ use tokio::time::timeout;
 use super::analysis::{Analysis, analyse};
 use super::catalog::Catalog;
 use super::connect::PooledConnection;
-use super::failure::chain;
+use super::failure::{DatabaseError, chain};
 use super::pool::Pool;
 use super::prepare::{PrepareError, PreparedStatement, prepare as prepare_on};
 use super::shape::Shape;
@@ -184,6 +184,7 @@ async fn prepare_in_time(
     let found = match found {
         Ok(found) => Ok(found),
         Err(PrepareError::Refused(error)) => Err(error),
+        Err(PrepareError::Prevented(trouble)) => Err(prevented(&trouble)),
         Err(PrepareError::Lost(reason)) => {
             let place = &pool.shared.place;
             return Err(unavailable(Error::unavailable(format!(
@@ -198,6 +199,14 @@ async fn prepare_in_time(
         depends,
         found: Mutex::new(found?),
     })
+}
+
+fn prevented(trouble: &DatabaseError) -> SqlError {
+    SqlError {
+        message: trouble.sentence(),
+        offset: None,
+        hint: None,
+    }
 }
 
 /// The same in the transaction of a rehearsal, which a statement that is refused must not end.
@@ -228,6 +237,7 @@ async fn rehearsed(
             found: Mutex::new(found),
         }),
         (Err(PrepareError::Refused(error)), _) => Err(error),
+        (Err(PrepareError::Prevented(trouble)), _) => Err(prevented(&trouble)),
         (Err(PrepareError::Lost(reason)), _) => Err(failed(reason)),
         (Ok(_), Err(error)) => Err(failed(chain(&error))),
     }

@@ -10,10 +10,11 @@ use super::connect::PooledConnection;
 use super::failure;
 use super::pending_writes::{Arrival, PREFIX};
 use super::pool::Pool;
-use super::read::{check_values, refusal, statement, unreadable};
+use super::prepare::PrepareError;
+use super::read::{check_values, refused, statement, unreadable};
 use super::run::{MAX_RESULT, RunError, StatementRun, run, together};
 use super::{DatabaseContext, FeedKind};
-use crate::{Error, Expect, Position, ResultRows, Value, WriteStep, bind};
+use crate::{Error, Expect, Position, Query, ResultRows, Value, WriteStep, bind};
 
 /// What our own deadline leaves to the server's.
 const GRACE: Duration = Duration::from_millis(500);
@@ -185,12 +186,7 @@ async fn one(
     connection.keep_up_with(shared.link.schema());
     let ready = match within(shared, statement.ready(connection)).await? {
         Ok(ready) => ready,
-        Err(error) => {
-            return Err(match refusal(error, query) {
-                Ok(error) => WriteFailure::Failed(error),
-                Err(reason) => WriteFailure::Lost(reason),
-            });
-        }
+        Err(error) => return Err(unprepared(error, query, shared)),
     };
     check_values(query, &ready.shape.params, &values).map_err(WriteFailure::Failed)?;
     let columns = Arc::clone(&ready.shape.columns);
@@ -206,6 +202,17 @@ async fn one(
         return Err(WriteFailure::Failed(Error::NoRow { step: index }));
     }
     Ok(ResultRows { columns, rows })
+}
+
+/// Why a step could not be prepared.
+fn unprepared(error: PrepareError, query: &Query, shared: &DatabaseContext) -> WriteFailure {
+    match error {
+        PrepareError::Refused(error) => WriteFailure::Failed(refused(&error, query)),
+        PrepareError::Prevented(trouble) => {
+            sort(RunError::Database(trouble), query.sql_arc(), &[], shared)
+        }
+        PrepareError::Lost(reason) => WriteFailure::Lost(reason),
+    }
 }
 
 /// Commits, and gives what to wait for.

@@ -89,9 +89,11 @@ impl From<Error> for QueryError {
             }
             _ => (500, None),
         };
-        let sql = error
-            .sql()
-            .map_or_else(String::new, |sql| format!(", in: {sql}"));
+        // Other errors of a statement name it.
+        let sql = match &error {
+            Error::Constraint { sql, .. } => format!(", in: {sql}"),
+            _ => String::new(),
+        };
         Self {
             status,
             message: format!("{error}{sql}"),
@@ -142,5 +144,39 @@ impl From<QueryError> for Failure {
 impl IntoResponse for QueryError {
     fn into_response(self) -> Response {
         Failure::from(self).into_response()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_owner_is_told_the_statement_once() {
+        let sql: std::sync::Arc<str> = "select 1".into();
+        let message = "no".to_owned();
+        let late = Error::Timeout {
+            sql: Some(sql.clone()),
+        };
+        let constraint = Error::Constraint {
+            kind: ConstraintKind::Unique,
+            message: message.clone(),
+            violated: Violated::default(),
+            sql: sql.clone(),
+        };
+        let refused = Error::Sql {
+            message: message.clone(),
+            sql: sql.clone(),
+        };
+        let value = Error::Value {
+            names: vec!["id".to_owned()],
+            message,
+            sql,
+        };
+        for (error, status) in [(late, 503), (constraint, 409), (refused, 500), (value, 400)] {
+            let error = QueryError::from(error);
+            assert_eq!(error.status(), status, "{error}");
+            assert_eq!(error.to_string().matches("select 1").count(), 1, "{error}");
+        }
     }
 }

@@ -1,11 +1,12 @@
 //! Writes: constraints, expectations, values from earlier steps, conflicts.
 
 use std::sync::Barrier;
+use std::time::Duration;
 
 use millpond_db::{Bind, ConstraintKind, Error, Expect, Value};
 
 use super::Fixture;
-use crate::support::{int, text, wait};
+use crate::support::{in_time, int, text, wait};
 
 const SCHEMA: &str = "
 create table t (id serial primary key, u text unique, n text not null default 'n', c integer check (c > 0));
@@ -173,4 +174,34 @@ fn values_are_bound_by_their_type() {
         fixture.value("select b and j->>'a' = '1' and a[2] = 2 from t", vec![]),
         Value::Boolean(true)
     );
+}
+
+#[test]
+fn a_statement_that_waits_too_long_for_a_lock_is_too_late_also_while_it_is_prepared() {
+    let fixture = Fixture::with(SCHEMA, |options| {
+        options.statement_timeout = Duration::from_millis(200);
+        options.pool = 1;
+    });
+    let mut foreign = fixture.foreign();
+    let insert = |id: i64| {
+        let values = vec![Bind::Value(int(id))];
+        fixture.step("insert into t (id) values (:id)", values, Expect::Exec)
+    };
+    let (known, unknown) = (insert(10), insert(11));
+    for (step, is_known) in [(known, true), (unknown, false)] {
+        if !is_known {
+            // The next connection has prepared nothing.
+            let others = "select pg_terminate_backend(pid) from pg_stat_activity
+                where datname = current_database() and pid <> pg_backend_pid()";
+            foreign.batch_execute(others).unwrap();
+        }
+        let mut transaction = foreign.transaction().unwrap();
+        transaction.batch_execute("lock table t").unwrap();
+        match wait(fixture.database.write(vec![step.clone()])) {
+            Err(Error::Timeout { sql: Some(sql) }) => assert!(sql.starts_with("insert"), "{sql}"),
+            other => panic!("{is_known}: {other:?}"),
+        }
+        transaction.rollback().unwrap();
+        in_time(|| wait(fixture.database.write(vec![step.clone()])));
+    }
 }
