@@ -156,7 +156,8 @@ impl<'a> Request<'a> {
     /// The named values of a body of either kind that clients send: the fields of a form, or the
     /// members of a JSON object (`application/json`, or a type written in JSON, RFC 6839). A member
     /// is read as a field would be: `5` and `"5"` are one number, null is not given, an array gives
-    /// several values of its name ([`NamedValues::all`]), and an object is its JSON.
+    /// several values of its name ([`NamedValues::get_all`]). An object, and an array in an array,
+    /// is not read: a crate such as `serde_json` reads that.
     ///
     /// ```
     /// use millpond::{Failure, Request, Routes, blocking};
@@ -171,7 +172,8 @@ impl<'a> Request<'a> {
     ///
     /// # Errors
     /// 415 for a body of another type, with the types that are taken in `Accept` (RFC 9110 section
-    /// 15.5.16); 400 for one that is no JSON object, or has null in an array.
+    /// 15.5.16); 400 for one that is no JSON object, for a member that is an object, and for null,
+    /// an array or an object in an array: the sentence names the member.
     pub fn body_values(&self) -> Result<NamedValues<'a>, Failure> {
         const FORM: &str = "application/x-www-form-urlencoded";
         const TAKEN: &str = "application/json, application/x-www-form-urlencoded";

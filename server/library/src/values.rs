@@ -86,13 +86,37 @@ impl<'a> NamedValues<'a> {
         if texts.next().is_some() {
             return Err(Failure::bad_request(format!("{name} is given twice")));
         }
-        if self.malformed.iter().any(|malformed| malformed == name) {
-            return Err(not_utf8(name));
-        }
+        self.check_utf8(name)?;
         let Some(text) = text else {
             return T::absent().ok_or_else(|| missing(name, T::EXPECTED));
         };
-        T::parse_given(text).ok_or_else(|| Failure::bad_request(expected(name, text, T::EXPECTED)))
+        parsed(name, text)
+    }
+
+    /// All values of `name`, each as a `T`, in order; empty if there is none. An empty text of an
+    /// [`Option`] is none, as in [`get`](Self::get).
+    ///
+    /// ```
+    /// use millpond::NamedValues;
+    ///
+    /// let values: NamedValues = [("size", "3"), ("size", "5")].into_iter().collect();
+    /// assert_eq!(values.get_all::<u16>("size")?, [3, 5]);
+    /// assert!(values.get_all::<u16>("colour")?.is_empty());
+    /// # Ok::<(), millpond::Failure>(())
+    /// ```
+    ///
+    /// # Errors
+    /// 400 if one of them is not UTF-8, or is not what a `T` must be.
+    pub fn get_all<T: Param>(&self, name: &str) -> Result<Vec<T>, Failure> {
+        self.check_utf8(name)?;
+        self.all(name).map(|text| parsed(name, text)).collect()
+    }
+
+    fn check_utf8(&self, name: &str) -> Result<(), Failure> {
+        match self.malformed.iter().any(|malformed| malformed == name) {
+            true => Err(not_utf8(name)),
+            false => Ok(()),
+        }
     }
 
     /// All texts of `name`, in order. What is not UTF-8 is U+FFFD in them.
@@ -103,6 +127,10 @@ impl<'a> NamedValues<'a> {
     }
 }
 
+fn parsed<T: Param>(name: &str, text: &str) -> Result<T, Failure> {
+    T::parse_given(text).ok_or_else(|| Failure::bad_request(expected(name, text, T::EXPECTED)))
+}
+
 impl<'a, N: Into<Cow<'a, str>>, V: Into<Cow<'a, str>>> FromIterator<(N, V)> for NamedValues<'a> {
     fn from_iter<I: IntoIterator<Item = (N, V)>>(pairs: I) -> Self {
         let mut values = Self::new();
@@ -110,5 +138,25 @@ impl<'a, N: Into<Cow<'a, str>>, V: Into<Cow<'a, str>>> FromIterator<(N, V)> for 
             values.push(name, value);
         }
         values
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_values_of_a_name_are_read_or_none() {
+        let values = NamedValues::decoded(b"n=1&n=22&m=3&n=333&bad=1&bad=%ff&empty=");
+        assert_eq!(values.get_all("n"), Ok(vec![1_u16, 22, 333]));
+        assert_eq!(values.get_all("none"), Ok(Vec::<u16>::new()));
+        assert_eq!(values.get_all("empty"), Ok(vec![None::<u16>]));
+        let message = |name| values.get_all::<u8>(name).unwrap_err().message().to_owned();
+        assert_eq!(
+            message("n"),
+            r#"n: "333" is not a whole number from 0 to 255"#
+        );
+        assert_eq!(message("bad"), "bad is not UTF-8");
+        assert_eq!(values.get_all::<u8>("n").unwrap_err().status(), 400);
     }
 }
