@@ -62,6 +62,7 @@ mod feed;
 mod handler;
 mod json_values;
 mod limits;
+mod lines;
 mod page;
 mod pairs;
 mod param;
@@ -88,6 +89,7 @@ pub use failure::Failure;
 pub use handler::{
     HandleRequest, Handler, MakePage, ReadRequest, blocking, quick, reading, stored,
 };
+pub use lines::BodyLines;
 pub use millpond_db::{FeedKind, Value as SqlValue};
 pub use millpond_http::{Limits, ServerConfig, Stats};
 pub use page::Page;

@@ -271,3 +271,37 @@ fn one_handler_takes_json_and_forms() {
     let taken = "application/json, application/x-www-form-urlencoded";
     assert_eq!(client.receive().field("accept"), Some(taken));
 }
+
+#[test]
+fn a_line_without_an_end_is_refused_before_the_rest_of_it_has_arrived() {
+    let mut routes = Routes::new();
+    routes.post(
+        "/lines",
+        reading(1 << 30, |_: &Request, body: BodyReader| {
+            let mut count = 0;
+            for line in body.lines_up_to(1000) {
+                count += usize::from(line?.len() <= 1000);
+            }
+            Ok::<_, Failure>(format!("{count} lines"))
+        }),
+    );
+    let server = serve(routes);
+    let mut client = connect(&server);
+    let lines = format!("{}\r\n", "x".repeat(1000)).repeat(100);
+    client.send(post("/lines", &format!("Content-Length: {}", lines.len())));
+    client.send(lines);
+    assert_eq!(client.receive().text(), "100 lines");
+    // The line has no end, nor has the body: only the answer ends it.
+    client.send(post("/lines", "Transfer-Encoding: chunked"));
+    client.send("2\r\na\n\r\n");
+    let mut stream = client.stream().try_clone().unwrap();
+    let sender = std::thread::spawn(move || {
+        let piece = [&b"10000\r\n"[..], &[b'x'; 0x10000], b"\r\n"].concat();
+        while stream.write_all(&piece).is_ok() {}
+    });
+    let answer = client.receive();
+    assert_eq!(answer.status, 400);
+    assert_eq!(answer.text().trim(), "line 2 is longer than 1000 bytes");
+    drop(client);
+    sender.join().unwrap();
+}
