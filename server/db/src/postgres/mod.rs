@@ -344,7 +344,11 @@ impl Postgres {
 
     pub(crate) fn repair(&self, requirement: &Requirement) -> Result<(), Error> {
         let requirement = requirement.clone();
-        self.ask(|reply| Job::Mend { requirement, reply })?
+        self.ask(|reply| Job::Mend { requirement, reply })??;
+        // What was found out about statements named what was missing.
+        let link = &self.inner.shared.link;
+        link.schema_changed("something that was missing has been made");
+        Ok(())
     }
 
     pub(crate) fn health(&self) -> Health {

@@ -32,10 +32,13 @@ impl SqlQuery {
     }
 
     /// What ends a page that shows its rows, in few words: `address with id = :id`, or `any
-    /// address`.
+    /// address`; or why it is not kept. It is found out anew, so it is right after a
+    /// [`repair`](SqlDatabase::repair) or a migration. Blocks; while the database does not answer,
+    /// it is what was found out last.
     #[must_use]
     pub fn ends(&self) -> Vec<String> {
-        self.query.ends()
+        let now = self.database.inner.database.prepare(self.query.sql());
+        now.map_or_else(|_| self.query.ends(), |now| now.ends())
     }
 
     pub(super) fn prepared(&self) -> Query {

@@ -30,8 +30,13 @@ fn check(url: &str, feed: FeedKind, lacking: &str, change: impl Fn(&str)) {
     let missing = database.missing([&one]).unwrap();
     assert!(missing.iter().any(|it| it.contains(lacking)), "{missing:?}");
     assert!(missing.iter().all(|it| it.len() < 200), "{missing:?}");
+    let is_exact = |ends: &[String]| ends == ["address with id = :id"];
+    let is_postgres = url.starts_with("postgres");
+    assert_eq!(is_exact(&one.ends()), !is_postgres, "{:?}", one.ends());
     let made = database.repair([&one]).unwrap();
     assert_eq!(made.len(), missing.len(), "{made:?}");
+    // No page has been asked for since.
+    assert!(is_exact(&one.ends()), "{:?}", one.ends());
     assert_eq!(database.missing([&one]).unwrap(), [""; 0]);
     assert_eq!(database.repair([&one]).unwrap(), [""; 0]);
     let made = Arc::<AtomicUsize>::default();
