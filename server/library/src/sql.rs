@@ -12,7 +12,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use millpond_db::{
-    Bind, Database, Expect, FeedKind, Migration, PostgresOptions, SqliteOptions, WriteStep,
+    Bind, Database, Expect, FeedKind, Migration, PostgresOptions, ResultRows, SqliteOptions,
+    WriteStep,
 };
 
 use crate::store::{Store, StoreSettings};
@@ -188,6 +189,12 @@ impl SqlDatabase {
 
     /// Writes, all in one transaction, and returns the rows that the statements return. Blocks.
     /// When it has returned, no page is given any more that shows what was before.
+    /// [`write_all`](Self::write_all) takes any number of statements.
+    ///
+    /// On PostgreSQL the transaction is READ COMMITTED: each statement sees what others have
+    /// committed before it began. One that a deadlock ends is run again, up to three times in all.
+    /// On SQLite transactions that write run one after the other, so none sees a change of another
+    /// midway.
     ///
     /// # Errors
     /// See [`QueryError`]; nothing is changed then, unless the message says that this is not known.
@@ -195,6 +202,42 @@ impl SqlDatabase {
         &self,
         queries: [BoundQuery; N],
     ) -> Result<[SqlRows; N], QueryError> {
+        Ok(rows::last(self.write_steps(queries)?))
+    }
+
+    /// The same for any number of statements, such as an insert for each option of a poll: the rows
+    /// of each, in their order. Without a statement nothing is done.
+    ///
+    /// ```
+    /// use millpond::SqlDatabase;
+    ///
+    /// # let dir = tempfile::tempdir()?;
+    /// # let url = format!("sqlite:{}", dir.path().join("book.db").display());
+    /// let database = SqlDatabase::open(&url)?;
+    /// database.migrate([("0001", "create table option (id integer primary key, name text)")])?;
+    /// let insert = database.prepare("insert into option (name) values (:name) returning id")?;
+    ///
+    /// let names = ["tea", "coffee", "water"];
+    /// let rows = database.write_all(names.iter().map(|name| insert.with("name", name)))?;
+    /// assert_eq!(rows.len(), 3);
+    /// assert_eq!(rows[2].first().map(|row| row.get::<i64>("id")).transpose()?, Some(3));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`write`](Self::write).
+    pub fn write_all(
+        &self,
+        queries: impl IntoIterator<Item = BoundQuery>,
+    ) -> Result<Vec<SqlRows>, QueryError> {
+        let results = self.write_steps(queries)?;
+        Ok(results.into_iter().map(SqlRows::from).collect())
+    }
+
+    fn write_steps(
+        &self,
+        queries: impl IntoIterator<Item = BoundQuery>,
+    ) -> Result<Vec<ResultRows>, QueryError> {
         let step = |query: BoundQuery| {
             let call = query.call(self)?;
             Ok::<_, QueryError>(WriteStep {
@@ -203,10 +246,12 @@ impl SqlDatabase {
                 expect: Expect::Many,
             })
         };
-        let steps = queries.into_iter().map(step).collect::<Result<_, _>>()?;
-        Ok(rows::last(
-            block_on(self.inner.database.write(steps))?.results,
-        ))
+        let steps = queries.into_iter().map(step);
+        let steps = steps.collect::<Result<Vec<_>, _>>()?;
+        if steps.is_empty() {
+            return Ok(Vec::new());
+        }
+        Ok(block_on(self.inner.database.write(steps))?.results)
     }
 
     fn is(&self, other: &Self) -> bool {

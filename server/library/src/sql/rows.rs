@@ -17,6 +17,12 @@ pub struct SqlRow<'r> {
     values: &'r [Value],
 }
 
+impl From<ResultRows> for SqlRows {
+    fn from(rows: ResultRows) -> Self {
+        Self(Arc::new(rows))
+    }
+}
+
 impl SqlRows {
     /// The number of rows.
     #[must_use]

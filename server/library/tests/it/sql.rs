@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use lab_pgtest::Postgres;
 use lab_testkit::{PATIENCE, Response};
 use millpond::{
-    Failure, Page, QueryError, Request, Routes, SqlDatabase, SqlQuery, Store, WebServer, blocking,
-    stored,
+    Failure, Page, QueryError, Request, Routes, SqlDatabase, SqlQuery, SqlRows, Store, WebServer,
+    blocking, stored,
 };
 use postgres::{Client, NoTls};
 
@@ -48,6 +48,7 @@ on_both!(
     what_nothing_ends_is_not_kept,
     errors_say_to_the_owner_what_the_client_is_not_told,
     a_violated_constraint_is_the_fault_of_a_value_or_of_what_is_there,
+    any_number_of_statements_is_one_transaction,
     values_are_bound_as_they_are_or_not_at_all,
     a_page_ends_by_rows_and_by_what_the_program_says,
     many_writers_and_readers_see_what_was_written,
@@ -362,6 +363,23 @@ fn errors_say_to_the_owner_what_the_client_is_not_told(engine: Engine) {
         let error = SqlDatabase::open(url).unwrap_err().to_string();
         assert!(error.contains("sqlite:PATH"), "{error}");
     }
+}
+
+fn any_number_of_statements_is_one_transaction(engine: Engine) {
+    let book = Book::new(engine);
+    let insert = "insert into address values (:id, :name, 1) returning id";
+    let insert = book.database.prepare(insert).unwrap();
+    let row = |id: i64, name: &str| insert.with("id", id).with("name", name);
+    let all: Vec<_> = (11..15).map(|id| row(id, &format!("n{id}"))).collect();
+    let written = book.database.write_all(all).unwrap();
+    let id = |rows: &SqlRows| rows.first().unwrap().get::<i64>("id").unwrap();
+    assert_eq!(written.iter().map(id).collect::<Vec<_>>(), [11, 12, 13, 14]);
+    assert!(book.database.write_all([]).unwrap().is_empty());
+    // All or nothing.
+    let again = book.database.write_all([row(15, "n15"), row(11, "n11")]);
+    assert_eq!(again.unwrap_err().status(), 409);
+    assert_eq!(book.get("/addresses/14"), "n14");
+    assert_eq!(get(&book.server, "/addresses/15").status, 404);
 }
 
 fn a_violated_constraint_is_the_fault_of_a_value_or_of_what_is_there(engine: Engine) {
