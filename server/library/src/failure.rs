@@ -58,6 +58,21 @@ impl Failure {
         Self::new(503, "too much at once, try again").with_field("Retry-After", "1")
     }
 
+    /// The same with another sentence; its status and its field lines stay.
+    ///
+    /// ```
+    /// use millpond::{Failure, NamedValues};
+    ///
+    /// let failure = NamedValues::new().get::<u8>("count").unwrap_err();
+    /// let failure = failure.with_message("How many do you want?");
+    /// assert_eq!((failure.status(), failure.message()), (400, "How many do you want?"));
+    /// ```
+    #[must_use]
+    pub fn with_message(mut self, message: impl Into<String>) -> Self {
+        self.message = message.into();
+        self
+    }
+
     /// The same with a field line of the response, such as `Retry-After` or `WWW-Authenticate`.
     #[must_use]
     pub fn with_field(
@@ -122,5 +137,17 @@ impl std::error::Error for Failure {}
 impl IntoResponse for Failure {
     fn into_response(self) -> Response {
         Response::failed(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_sentence_keeps_the_rest() {
+        let failure = Failure::busy().with_message("later");
+        assert_eq!((failure.status(), failure.message()), (503, "later"));
+        assert!(failure.fields().eq([("Retry-After", "1")]));
     }
 }
