@@ -6,7 +6,7 @@ use crate::response::{IntoResponse, Response, varies_by_accept, vary_by_accept};
 
 /// Why a request is not answered as it was meant: a status from 400 to 599 and a sentence for the
 /// client. A handler may return it as an error; the library itself makes 400 (a parameter), 404,
-/// 405, 413, 500 (a panic) and 503 (too much at once).
+/// 405, 413, 500 (a panic) and 503 (too much at once, or a database that does not respond).
 ///
 /// [`Routes::failures`](crate::Routes::failures) says what they look like, all in one place.
 ///

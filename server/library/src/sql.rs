@@ -3,6 +3,7 @@
 mod bind;
 mod block_on;
 mod error;
+mod outage;
 mod query;
 mod reads;
 mod requirements;
@@ -12,14 +13,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use millpond_db::{
-    Bind, Database, Expect, FeedKind, Migration, PostgresOptions, ResultRows, SqliteOptions,
-    WriteStep,
+    Bind, Call, Database, Expect, FeedKind, Migration, PostgresOptions, ReadResult, ResultRows,
+    SqliteOptions, WriteResult, WriteStep,
 };
 
 use crate::store::{Store, StoreSettings};
 pub use bind::IntoSql;
 use block_on::block_on;
 pub use error::QueryError;
+use outage::OutageLog;
 pub use query::{BoundQuery, SqlQuery};
 pub(crate) use reads::PageReads;
 pub use rows::{FromSql, SqlRow, SqlRows};
@@ -62,6 +64,23 @@ pub struct SqlDatabase {
 struct SqlInner {
     database: Database,
     store: Store,
+    outages: OutageLog,
+}
+
+impl SqlInner {
+    /// Reads. Blocks.
+    fn read(&self, calls: Vec<Call>) -> Result<ReadResult, QueryError> {
+        let read = block_on(self.database.read(calls));
+        self.outages.note(read.as_ref().err());
+        Ok(read?)
+    }
+
+    /// Writes. Blocks.
+    fn write(&self, steps: Vec<WriteStep>) -> Result<WriteResult, QueryError> {
+        let written = block_on(self.database.write(steps));
+        self.outages.note(written.as_ref().err());
+        Ok(written?)
+    }
 }
 
 impl Drop for SqlInner {
@@ -131,7 +150,12 @@ impl SqlDatabase {
         };
         let store = Store::of(&settings.store, true);
         database.start(store.sink(settings.max_staleness));
-        let inner = Arc::new(SqlInner { database, store });
+        let outages = OutageLog::default();
+        let inner = Arc::new(SqlInner {
+            database,
+            store,
+            outages,
+        });
         let database = Self { inner };
         database.check_at_start(settings.feed);
         Ok(database)
@@ -183,8 +207,8 @@ impl SqlDatabase {
         queries: [BoundQuery; N],
     ) -> Result<[SqlRows; N], QueryError> {
         let calls = queries.into_iter().map(|query| query.call(self));
-        let read = self.inner.database.read(calls.collect::<Result<_, _>>()?);
-        Ok(rows::last(block_on(read)?.results))
+        let calls = calls.collect::<Result<_, _>>()?;
+        Ok(rows::last(self.inner.read(calls)?.results))
     }
 
     /// Writes, all in one transaction, and returns the rows that the statements return. Blocks.
@@ -251,7 +275,7 @@ impl SqlDatabase {
         if steps.is_empty() {
             return Ok(Vec::new());
         }
-        Ok(block_on(self.inner.database.write(steps))?.results)
+        Ok(self.inner.write(steps)?.results)
     }
 
     fn is(&self, other: &Self) -> bool {

@@ -9,13 +9,17 @@ use crate::error::debug_as_display;
 use crate::failure::Failure;
 use crate::response::{IntoResponse, Response};
 
+/// What a client reads of a database that is away, or took too long.
+const NO_RESPONSE: &str = "the database does not respond, try again";
+
 /// Why a query gives no rows, or a write does nothing. Its text is for the owner: it names the
 /// statement.
 ///
 /// As a [`Failure`] it is what the client may know: 503 if the database has too much to do, is away
 /// or took too long, 409 for a violated UNIQUE or FOREIGN KEY or another constraint between rows,
 /// 400 for a value that the statement cannot use or that violates CHECK or NOT NULL, otherwise 500.
-/// The cause of a 500 is written to standard error.
+/// The cause of a 500 is written to standard error; so is, once, that the database is away and that
+/// it is back, and at most once a second that a statement took too long.
 #[derive(Clone)]
 pub struct QueryError {
     status: u16,
@@ -74,10 +78,10 @@ impl QueryError {
 impl From<Error> for QueryError {
     fn from(error: Error) -> Self {
         let (status, shown) = match &error {
-            Error::Overloaded
-            | Error::Timeout { .. }
-            | Error::Locked { .. }
-            | Error::Unavailable { .. } => (503, None),
+            Error::Overloaded => (503, None),
+            Error::Timeout { .. } | Error::Locked { .. } | Error::Unavailable { .. } => {
+                (503, Some(NO_RESPONSE.to_owned()))
+            }
             Error::Constraint { kind, violated, .. } => {
                 let (status, sentence) = constraint(*kind, violated);
                 (status, Some(sentence))
@@ -130,7 +134,10 @@ impl std::error::Error for QueryError {}
 impl From<QueryError> for Failure {
     fn from(error: QueryError) -> Self {
         match error.status {
-            503 => Self::busy(),
+            503 => match error.shown {
+                Some(shown) => Self::busy().with_message(shown),
+                None => Self::busy(),
+            },
             500 => {
                 // A closed standard error is no reason to panic.
                 let _ = writeln!(std::io::stderr(), "millpond: {error}");

@@ -8,7 +8,6 @@
 use millpond_db::{Call, ReadResult, ResultRows, Snapshot, Value};
 use millpond_store::Tag;
 
-use super::block_on::block_on;
 use super::query::BoundQuery;
 use super::rows::{self, SqlRows};
 use super::{QueryError, SqlDatabase};
@@ -87,7 +86,7 @@ impl PageReads {
         }
         self.count += 1;
         self.calls.extend(calls);
-        let read = block_on(database.inner.database.read(self.calls.clone()))?;
+        let read = database.inner.read(self.calls.clone())?;
         let before = self.last.as_ref().map_or(&[][..], |last| &last.results);
         if !before.iter().zip(&read.results).all(|(a, b)| is_same(a, b)) {
             self.is_torn = true;

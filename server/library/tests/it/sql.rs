@@ -549,6 +549,9 @@ fn a_lost_feed_keeps_nothing_beyond_the_bound() {
     until("the bound is over", || {
         get(&web, "/addresses/1").status == 503
     });
+    let response = get(&web, "/addresses/1");
+    assert!(response.text().contains("the database does not respond"));
+    assert_eq!(response.field("retry-after"), Some("1"));
     server.restart().unwrap();
     let mut client = Client::connect(&url, NoTls).unwrap();
     client
@@ -557,4 +560,38 @@ fn a_lost_feed_keeps_nothing_beyond_the_bound() {
     until("it is back", || get(&web, "/addresses/1").status == 200);
     assert_eq!(get(&web, "/addresses/1").text(), "Ann");
     until("it is kept again", kept);
+}
+
+const OUTAGE: &str = "MILLPOND_TEST_OUTAGE";
+
+#[test]
+fn an_outage_is_two_lines_on_standard_error() {
+    if std::env::var_os(OUTAGE).is_some() {
+        let mut server = lab_pgtest::Options::new().logical().start().unwrap();
+        let database = open(&server.url());
+        let query = database.prepare("select name from address").unwrap();
+        let read = || database.read([(&query).into()]).map(|[rows]| rows.len());
+        assert_eq!(read().unwrap(), 3);
+        server.stop();
+        (0..5).for_each(|_| assert_eq!(read().unwrap_err().status(), 503));
+        server.restart().unwrap();
+        until("it is back", || read().is_ok());
+        return;
+    }
+    let output = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "--nocapture"])
+        .arg("sql::an_outage_is_two_lines_on_standard_error")
+        .env(OUTAGE, "1")
+        .output()
+        .unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{stderr}");
+    let lines = stderr.lines().filter(|line| line.starts_with("millpond: "));
+    let lines: Vec<_> = lines.collect();
+    assert_eq!(lines.len(), 2, "{lines:?}");
+    assert!(lines[0].contains("the database is away: "), "{lines:?}");
+    assert!(
+        lines[1].contains("the database is back after "),
+        "{lines:?}"
+    );
 }
