@@ -16,6 +16,7 @@ mod repair;
 mod routes;
 mod secure;
 mod sql;
+mod sql_values;
 mod stored;
 mod streams;
 mod vary;
