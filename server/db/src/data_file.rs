@@ -96,6 +96,14 @@ impl AppliedFile {
         }
     }
 
+    /// The same once another file has taken rows of it over: no content is known to be applied.
+    pub(crate) fn without_rows(&self) -> Self {
+        Self {
+            hash: "taken-".to_owned(),
+            ..self.clone()
+        }
+    }
+
     /// Those of some columns that it has filled.
     pub(crate) fn filled_of<'a>(&self, columns: &'a [TableColumn]) -> Vec<&'a TableColumn> {
         let is_filled = |column: &&TableColumn| self.filled.contains(&column.name);

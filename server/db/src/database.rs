@@ -243,14 +243,14 @@ impl Database {
     }
 
     /// For each key of a table of files, the file whose row has it. `columns` are those of the key,
-    /// in the order of its values. On PostgreSQL values are compared as texts.
+    /// in the order of its values.
     ///
     /// # Errors
     /// [`Error::Unavailable`] if the database does not respond.
     pub fn key_owners(
         &self,
         table: &str,
-        columns: &[String],
+        columns: &[TableColumn],
         keys: Vec<Vec<Value>>,
     ) -> Result<Vec<Option<String>>, Error> {
         match &self.engine {

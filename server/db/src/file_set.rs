@@ -44,12 +44,16 @@ pub(crate) struct EmptyFiles<'a> {
 
 /// The statements that bring a table to what was gathered.
 pub(crate) struct Statements {
-    /// They give the files the rows of others.
-    pub(crate) take: Vec<String>,
-    pub(crate) delete: String,
+    /// It gives a row of one of the files to the one that has its key now: they may have changed
+    /// names.
+    exchange: Option<String>,
+    delete: String,
     /// None if no column of a row may change.
-    pub(crate) update: Option<String>,
-    pub(crate) insert: String,
+    update: Option<String>,
+    /// They give the files the rows of those that are gone.
+    take: Vec<String>,
+    update_taken: Option<String>,
+    insert: String,
 }
 
 /// What there is to do about the files that are applied together.
@@ -199,6 +203,34 @@ impl<'a> FileSet<'a> {
             .collect()
     }
 
+    /// The query for those of them that have a row with a key of the staging table.
+    pub(crate) fn owners(&self, stage: &str) -> String {
+        let own = quoted(FILE_COLUMN);
+        format!(
+            "select distinct t.{own} from {} as t join {stage} as s on {} where t.{own} in ({})",
+            quoted(self.table),
+            self.same_keys().join(" and "),
+            list(&self.leaving())
+        )
+    }
+
+    /// Leaves those alone that have none.
+    pub(crate) fn retain_owners(&mut self, owners: &[String]) {
+        for leaving in &mut self.leaving {
+            leaving
+                .names
+                .retain(|name| owners.iter().any(|owner| owner == name));
+        }
+        self.leaving.retain(|leaving| !leaving.names.is_empty());
+    }
+
+    /// The conditions for a row `t` of the table and one `s` that was gathered to have one key.
+    fn same_keys(&self) -> Vec<String> {
+        let keys = self.columns.iter().filter(|column| column.is_key);
+        let names = keys.map(|column| quoted(&column.name));
+        names.map(|name| format!("t.{name} = s.{name}")).collect()
+    }
+
     /// True if what is gathered has to name the file of each row.
     pub(crate) fn is_several(&self) -> bool {
         self.files.len() > 1
@@ -236,50 +268,55 @@ impl<'a> FileSet<'a> {
             [file] => literal(file.name),
             _ => format!("s.{own}"),
         };
-        let pair = |column: &TableColumn| {
-            let name = quoted(&column.name);
-            (format!("t.{name}"), format!("s.{name}"))
-        };
-        let keys = self.columns.iter().filter(|column| column.is_key);
-        let keys = keys.map(pair).map(|(old, new)| format!("{old} = {new}"));
-        let keys: Vec<String> = keys.collect();
+        let keys = self.same_keys();
         let of = |owner: String| [&keys[..], &[owner]].concat().join(" and ");
         let same = of(format!("t.{own} = {file}"));
-        let given = self.columns.iter().filter(|column| column.may_change());
-        let given = given.map(|column| (column, pair(column).1));
-        let reset = self.reset.iter();
-        let reset = reset.map(|column| (*column, new_value(column)));
-        let (mut set, mut differs) = (Vec::new(), Vec::new());
-        for (column, value) in given.chain(reset) {
-            set.push(format!("{} = {value}", quoted(&column.name)));
-            let (old, new) = (exact(column, &pair(column).0), exact(column, &value));
-            differs.push(format!("{old} is distinct from {new}"));
-        }
-        let names = self.column_list();
-        let owner = self.is_owner();
-        let take = |leaving: &LeavingFiles<'_>| {
-            let mut set = vec![format!("{own} = {file}")];
-            let reset = leaving.reset.iter();
-            set.extend(reset.map(|it| format!("{} = {}", quoted(&it.name), new_value(it))));
-            format!(
-                "update {table} as t set {} from {stage} as s where {}",
-                set.join(", "),
-                of(format!("t.{own} in ({})", list(&leaving.names)))
-            )
-        };
-        Statements {
-            take: self.leaving.iter().map(take).collect(),
-            delete: format!(
-                "delete from {table} as t where {owner} \
-                 and not exists (select 1 from {stage} as s where {same})"
-            ),
-            update: (!set.is_empty()).then(|| {
+        let update = |reset: &[&TableColumn]| {
+            let given = self.columns.iter().filter(|column| column.may_change());
+            let given = given.map(|column| (column, format!("s.{}", quoted(&column.name))));
+            let reset = reset.iter().map(|column| (*column, new_value(column)));
+            let (mut set, mut differs) = (Vec::new(), Vec::new());
+            for (column, value) in given.chain(reset) {
+                let name = quoted(&column.name);
+                set.push(format!("{name} = {value}"));
+                let (old, new) = (exact(column, &format!("t.{name}")), exact(column, &value));
+                differs.push(format!("{old} is distinct from {new}"));
+            }
+            (!set.is_empty()).then(|| {
                 format!(
                     "update {table} as t set {} from {stage} as s where {same} and ({})",
                     set.join(", "),
                     differs.join(" or ")
                 )
-            }),
+            })
+        };
+        let names = self.column_list();
+        let owner = self.is_owner();
+        let take = |names: &[&str], reset: &[&TableColumn]| {
+            let reset = reset.iter();
+            let reset = reset.map(|it| format!("{} = {}", quoted(&it.name), new_value(it)));
+            let set: Vec<String> = [format!("{own} = {file}")]
+                .into_iter()
+                .chain(reset)
+                .collect();
+            format!(
+                "update {table} as t set {} from {stage} as s where {} and t.{own} <> {file}",
+                set.join(", "),
+                of(format!("t.{own} in ({})", list(names)))
+            )
+        };
+        let exchanges = self.is_several() && takes_rows(self.columns);
+        let leaving = self.leaving.iter();
+        Statements {
+            exchange: exchanges.then(|| take(&self.names(), &self.reset)),
+            take: leaving.map(|it| take(&it.names, &it.reset)).collect(),
+            delete: format!(
+                "delete from {table} as t where {owner} \
+                 and not exists (select 1 from {stage} as s where {same})"
+            ),
+            update: update(&self.reset),
+            // What the files have filled before says nothing of rows that were not theirs.
+            update_taken: update(&[]).filter(|_| !self.leaving.is_empty()),
             insert: format!(
                 "insert into {table} as t ({names}, {own}) select {names}, {file} from {stage} as s \
                  where not exists (select 1 from {table} as t where {same})"
@@ -290,26 +327,35 @@ impl<'a> FileSet<'a> {
 
 impl Statements {
     /// Runs them by `run`, which gives the number of changed rows of each file.
-    pub(crate) fn exchange<E>(
+    pub(crate) fn run<E>(
         &self,
         mut run: impl FnMut(&str) -> Result<Vec<u64>, E>,
     ) -> Result<Vec<RowCounts>, E> {
-        let mut taken: Option<Vec<u64>> = None;
-        for take in &self.take {
-            let more = run(take)?;
-            taken = Some(match taken {
-                None => more,
-                Some(before) => before.iter().zip(more).map(|(a, b)| a + b).collect(),
-            });
-        }
+        let exchanged = self.exchange.as_deref().map(&mut run).transpose()?;
         let deleted = run(&self.delete)?;
-        let updated = self.update.as_deref().map(&mut run).transpose()?;
+        let mut sum = |statements: &mut dyn Iterator<Item = &String>| {
+            let mut sum = vec![0; deleted.len()];
+            for statement in statements {
+                let rows = run(statement)?;
+                sum.iter_mut()
+                    .zip(rows)
+                    .for_each(|(sum, rows)| *sum += rows);
+            }
+            Ok(sum)
+        };
+        let mut updated = sum(&mut self.update.iter())?;
+        let taken = sum(&mut self.take.iter())?;
+        let more = sum(&mut self.update_taken.iter())?;
+        updated
+            .iter_mut()
+            .zip(more)
+            .for_each(|(sum, more)| *sum += more);
         let inserted = run(&self.insert)?;
         let counts = |file: usize| RowCounts {
             inserted: inserted[file],
-            updated: updated.as_ref().map_or(0, |updated| updated[file]),
+            updated: updated[file],
             deleted: deleted[file],
-            taken: taken.as_ref().map_or(0, |taken| taken[file]),
+            taken: taken[file] + exchanged.as_ref().map_or(0, |rows| rows[file]),
         };
         Ok((0..deleted.len()).map(counts).collect())
     }

@@ -153,6 +153,7 @@ fn in_transaction(
     let decide = |change: &FileChange| change.decision(known.get(&change.file), false);
     let decisions: Vec<FileDecision> = changes.iter().map(decide).collect();
     let mut counts = vec![RowCounts::default(); changes.len()];
+    let mut taken = Vec::new();
     let (empty, sets) = sort(changes, &decisions, gone, &known, false);
     for files in empty {
         for ((place, _), deleted) in files.files.iter().zip(delete_rows(session, &files)?) {
@@ -163,8 +164,11 @@ fn in_transaction(
         for (file, replaced) in replace_rows(session, &mut set)?.into_iter().enumerate() {
             counts[set.files[file].place] = replaced;
         }
+        let owners = set.leaving().into_iter();
+        let owners = owners.filter_map(|owner| known.get(owner));
+        taken.extend(owners.map(AppliedFile::without_rows));
     }
-    note(session, changes, &decisions, &known)?;
+    note(session, changes, &decisions, &known, taken)?;
     let outcome = |(decision, counts): (FileDecision, RowCounts)| match decision {
         FileDecision::Same => FileOutcome::Same,
         FileDecision::Older => FileOutcome::Older,
@@ -194,14 +198,17 @@ fn known(
 
 /// Remembers what was applied. What is removed is remembered too, or a node that still has the file
 /// would bring it back. Where the content is the same, and this node's file is younger, the record
-/// becomes as young, so that a node with an older content stays behind.
+/// becomes as young, so that a node with an older content stays behind. Of files whose rows were
+/// `taken` over, no content is known any more.
 fn note(
     session: &mut PostgresSession,
     changes: &[FileChange],
     decisions: &[FileDecision],
     known: &Records,
+    taken: Vec<AppliedFile>,
 ) -> Result<(), Error> {
-    let mut lists: [Vec<String>; 4] = Default::default();
+    let mut records = Records::new();
+    records.extend(taken.into_iter().map(|file| (file.file.clone(), file)));
     for (change, decision) in changes.iter().zip(decisions) {
         let record = match (decision, known.get(&change.file)) {
             (FileDecision::Apply(version), _) => change.record(*version),
@@ -211,6 +218,10 @@ fn note(
             },
             (FileDecision::Same | FileDecision::Older, _) => continue,
         };
+        records.insert(record.file.clone(), record);
+    }
+    let mut lists: [Vec<String>; 4] = Default::default();
+    for record in records.into_values() {
         let (stored, version) = (record.stored(), record.version.to_string());
         let values = [record.file, record.table, stored, version];
         for (list, value) in lists.iter_mut().zip(values) {
@@ -247,9 +258,14 @@ fn replace_rows(
     session.run(&format!(
         "create unique index on {STAGE} ({keys}); analyze {STAGE}"
     ))?;
+    if !set.leaving().is_empty() {
+        let owners = session.query(&set.owners(STAGE), &[])?;
+        let owners: Vec<String> = owners.into_iter().flatten().flatten().collect();
+        set.retain_owners(&owners);
+    }
     let names = set.names();
     let statements = set.statements(STAGE, exact);
-    let counts = statements.exchange(|sql| count(session, sql, &names))?;
+    let counts = statements.run(|sql| count(session, sql, &names))?;
     session.run(&format!("drop table {STAGE}"))?;
     Ok(counts)
 }

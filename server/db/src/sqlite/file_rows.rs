@@ -132,16 +132,20 @@ impl WriterSession {
         run(self.connection(), TABLE)?;
         // Rows of the files may refer to each other.
         run(self.connection(), "pragma defer_foreign_keys = on")?;
-        let names = changes.iter().map(|change| &change.file);
-        let mut records = Records::new();
-        for name in names.chain(gone.iter().map(|gone| &gone.file)) {
-            let known = applied(self.connection(), Some(name))?;
-            records.extend(
-                known
-                    .into_iter()
-                    .map(|record| (record.file.clone(), record)),
-            );
-        }
+        let connection = self.connection();
+        let known = match gone.is_empty() {
+            true => {
+                let names = changes.iter().map(|change| Some(&*change.file));
+                let known = names.map(|name| applied(connection, name));
+                known.collect::<Result<Vec<_>, Error>>()?.concat()
+            }
+            // They may be many.
+            false => applied(connection, None)?,
+        };
+        let records = known
+            .into_iter()
+            .map(|record| (record.file.clone(), record));
+        let records: Records = records.collect();
         let decide = |change: &FileChange| change.decision(records.get(&change.file), true);
         let decisions: Vec<FileDecision> = changes.iter().map(decide).collect();
         let mut counts = vec![RowCounts::default(); changes.len()];
@@ -154,6 +158,11 @@ impl WriterSession {
         for mut set in sets {
             for (file, replaced) in self.replace_rows(&mut set)?.into_iter().enumerate() {
                 counts[set.files[file].place] = replaced;
+            }
+            for owner in set.leaving() {
+                if let Some(record) = records.get(owner) {
+                    write_record(connection, &record.without_rows())?;
+                }
             }
         }
         let all = changes.iter().zip(decisions).zip(counts);
@@ -187,7 +196,8 @@ impl WriterSession {
         );
         let has_rows = self.connection().query_row(&sql, [], |_| Ok(()));
         let has_rows = has_rows.optional().map_err(|error| fail(&error, &sql))?;
-        if has_rows.is_none() && set.leaving().is_empty() {
+        let has_leaving = !set.leaving().is_empty();
+        if has_rows.is_none() && !has_leaving {
             let inserted = self.fill(&table, true, set)?;
             let counts = |inserted| RowCounts {
                 inserted,
@@ -197,10 +207,14 @@ impl WriterSession {
         }
         self.create_stage(set)?;
         self.fill(STAGE, set.is_several(), set)?;
+        if has_leaving {
+            let owners = names(self.connection(), &set.owners(STAGE))?;
+            set.retain_owners(&owners);
+        }
         let exact = |_: &TableColumn, name: &str| format!("{name} collate binary");
         let statements = set.statements(STAGE, exact);
         let (connection, names) = (self.connection(), set.names());
-        let counts = statements.exchange(|sql| run_counted(connection, sql, &names));
+        let counts = statements.run(|sql| run_counted(connection, sql, &names));
         let counts = counts.map_err(|error| {
             let is_refused = matches!(error, Error::Constraint { .. }) && !set.is_several();
             let row = is_refused.then(|| self.refused_row(set));
@@ -374,23 +388,33 @@ fn key_collations(connection: &Connection, table: &str) -> Result<HashMap<String
 
 /// Remembers what was applied; of a file that has no rows any more, nothing.
 fn record(connection: &Connection, change: &FileChange, version: i64) -> Result<(), Error> {
-    let record = change.record(version);
-    let (file, table) = (&record.file, &record.table);
-    let (sql, outcome) = match change.state {
-        FileState::Rows(_) => {
-            let sql =
-                "insert or replace into _millpond_data values (?1, ?2, ?3, ?4, datetime('now'))";
-            let params = params![file, table, record.stored(), version];
-            let record = connection.prepare_cached(sql);
-            (sql, record.and_then(|mut record| record.execute(params)))
-        }
+    match change.state {
+        FileState::Rows(_) => write_record(connection, &change.record(version)),
         FileState::Gone | FileState::Known => {
             let sql = "delete from _millpond_data where \"file\" = ?1";
             let forget = connection.prepare_cached(sql);
-            (sql, forget.and_then(|mut forget| forget.execute([file])))
+            let forgotten = forget.and_then(|mut forget| forget.execute([&change.file]));
+            forgotten.map(drop).map_err(|error| fail(&error, sql))
         }
+    }
+}
+
+fn write_record(connection: &Connection, record: &AppliedFile) -> Result<(), Error> {
+    let sql = "insert or replace into _millpond_data values (?1, ?2, ?3, ?4, datetime('now'))";
+    let params = params![record.file, record.table, record.stored(), record.version];
+    let write = connection.prepare_cached(sql);
+    let written = write.and_then(|mut write| write.execute(params));
+    written.map(drop).map_err(|error| fail(&error, sql))
+}
+
+/// The names that a query gives.
+fn names(connection: &Connection, sql: &str) -> Result<Vec<String>, Error> {
+    let read = || {
+        let mut statement = connection.prepare(sql)?;
+        let rows = statement.query_map([], |row| row.get(0))?;
+        rows.collect::<rusqlite::Result<Vec<_>>>()
     };
-    outcome.map(drop).map_err(|error| fail(&error, sql))
+    read().map_err(|error| fail(&error, sql))
 }
 
 /// Runs a statement that gives no rows that matter; gives the number of changed rows.

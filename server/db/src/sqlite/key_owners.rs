@@ -4,7 +4,7 @@ use rusqlite::{OptionalExtension, params_from_iter};
 
 use super::file_rows::fail;
 use super::writer::Writer;
-use crate::data_file::{FILE_COLUMN, quoted};
+use crate::data_file::{FILE_COLUMN, TableColumn, quoted};
 use crate::{Error, Value};
 
 impl Writer {
@@ -12,11 +12,11 @@ impl Writer {
     pub(crate) fn key_owners(
         &mut self,
         table: &str,
-        columns: &[String],
+        columns: &[TableColumn],
         keys: &[Vec<Value>],
     ) -> Result<Vec<Option<String>>, Error> {
         let equal = columns.iter().enumerate();
-        let equal = equal.map(|(at, column)| format!("{} = ?{}", quoted(column), at + 1));
+        let equal = equal.map(|(at, column)| format!("{} = ?{}", quoted(&column.name), at + 1));
         let sql = format!(
             "select {} from {} where {}",
             quoted(FILE_COLUMN),

@@ -37,6 +37,14 @@ pub(super) struct Look<'a> {
     pub(super) is_first: bool,
 }
 
+impl Look<'_> {
+    /// True if the file had rows in the table.
+    pub(super) fn has_rows(&self, file: &DataFile) -> bool {
+        let mut applied = self.applied.iter();
+        applied.any(|known| known.file == file.name && !known.hash.is_empty())
+    }
+}
+
 /// The files of one look that may have changed.
 struct ChangedFiles<'a, 'l> {
     sync: &'l mut Sync,
@@ -47,6 +55,8 @@ struct ChangedFiles<'a, 'l> {
     /// The tables that were asked for; none for one that is not there.
     tables: BTreeMap<String, Option<Rc<TargetTable>>>,
     twins: Twins<'a>,
+    /// True if a file was refused that was not before.
+    has_refused: bool,
     outcome: &'l mut LookOutcome,
 }
 
@@ -64,12 +74,17 @@ impl Sync {
             look,
             tables: BTreeMap::new(),
             twins: Twins::new(&scan.files),
+            has_refused: false,
             outcome,
         };
         let mut waiting: Vec<&DataFile> = scan.files.values().collect();
         loop {
             let before = files.sync.changes;
             apply_all(waiting, &mut files);
+            if std::mem::take(&mut files.has_refused) {
+                // Files that have exchanged their names are only good together.
+                files.sync.changes += 1;
+            }
             if files.sync.changes == before {
                 return;
             }
@@ -153,9 +168,7 @@ impl<'a> ChangedFiles<'a, '_> {
             }
             return false;
         }
-        let applied = self.applied.get(&*file.name);
-        let has_rows = applied.is_some_and(|applied| !applied.hash.is_empty());
-        has_rows || !self.owing.contains(&*file.table)
+        !self.owing.contains(&*file.table)
     }
 
     /// The table of a file that is to be read.
@@ -289,6 +302,7 @@ impl<'a> ChangedFiles<'a, '_> {
             return;
         }
         let is_passing = self.outcome.retry_passing(error);
+        self.has_refused |= self.sync.differs(file) || self.sync.is_applied(file);
         let twin = self.twins.same_key(file, error);
         let fault = twin.unwrap_or_else(|| refused(file, error, end));
         self.sync

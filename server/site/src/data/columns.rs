@@ -72,10 +72,11 @@ impl TargetTable {
 
     /// The columns of the key, if the rows of files are told apart by what the files say: not by a
     /// hash of it.
-    pub(super) fn own_key(&self) -> Option<Vec<String>> {
+    pub(super) fn own_key(&self) -> Option<Vec<TableColumn>> {
         let keys = self.columns.iter().filter(|column| column.is_key);
-        let keys: Vec<String> = keys.map(|column| column.name.clone()).collect();
-        (!keys.is_empty() && !keys.iter().any(|name| name == KEY_COLUMN)).then_some(keys)
+        let keys: Vec<TableColumn> = keys.cloned().collect();
+        let is_hash = keys.iter().any(|column| column.name == KEY_COLUMN);
+        (!keys.is_empty() && !is_hash).then_some(keys)
     }
 
     /// The columns that a file with these names fills, and for each of the file's columns the place

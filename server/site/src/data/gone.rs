@@ -3,48 +3,64 @@
 use std::{collections::VecDeque, sync::Arc};
 
 use base_clock::Boottime;
-use millpond_db::{AppliedFile, FileOutcome, GoneFile};
+use millpond_db::{AppliedFile, Error, FileOutcome, GoneFile, RowCounts};
 
 use super::{
+    apply::Look,
     batch::{MAX_FILES, halves},
     gone_folder::gone_folder,
     messages::{is_passing, rows, unapplied},
     scan::FolderScan,
-    sync::{LookOutcome, SETTLED, SOON, Sync},
+    sync::{LookOutcome, SETTLED, SLOWLY, SOON, Sync},
 };
 use crate::Problem;
 
 impl Sync {
-    /// Removes the rows of files that are gone, but for those whose keys a file has that is not
-    /// applied yet.
-    pub(super) fn remove(
-        &mut self,
-        scan: &FolderScan,
-        gone: &[GoneFile],
-        outcome: &mut LookOutcome,
-    ) -> Vec<Problem> {
-        let held = match self.held(scan, gone) {
-            Ok(held) => held,
-            Err(error) => {
-                outcome.retry_passing(&error);
-                self.kept = gone.iter().map(|file| file.file.clone()).collect();
-                let shown = gone.iter().map(|file| self.sources.shown(&file.file));
-                return shown.map(|shown| unapplied(&shown, &error)).collect();
-            }
-        };
-        let mut faults = Vec::new();
-        let is_held = |file: &&GoneFile| held.contains_key(&file.file);
-        let (kept, leaving): (Vec<&GoneFile>, Vec<&GoneFile>) = gone.iter().partition(is_held);
-        for file in &kept {
-            let message = format!(
-                "is gone; its rows stay, as {} has their key and is not applied yet",
-                held[&file.file].display()
-            );
-            faults.push(Problem::new(self.sources.shown(&file.file), message));
+    /// Removes the rows of files that are gone, but for those that are kept for another file.
+    pub(super) fn remove(&mut self, look: &Look<'_>, outcome: &mut LookOutcome) -> Vec<Problem> {
+        if self.inbox.is_stopped() {
+            return Vec::new();
         }
-        self.kept = kept.iter().map(|file| file.file.clone()).collect();
+        let gone: Vec<&GoneFile> = look.gone.iter().collect();
+        let before = std::mem::take(&mut self.held);
+        self.stuck.clear();
+        let mut faults = Vec::new();
+        match self.held(look, &gone) {
+            Ok(held) => self.held = held,
+            Err(error) => {
+                self.keep_stuck(&gone, &error, &mut faults, outcome);
+                return faults;
+            }
+        }
+        let mut leaving = Vec::new();
+        for file in gone {
+            if let Some(holder) = self.held.get(&file.file) {
+                let message = format!(
+                    "is gone; its rows are kept for {}, which could not be applied and may be this file with another name",
+                    holder.display()
+                );
+                let fault = Problem::new(self.sources.shown(&file.file), message);
+                faults.push(fault.hint("mend that file, or remove it"));
+            } else if before.contains_key(&file.file) {
+                // It may come back, as that file has gone.
+                self.missing.insert(file.file.clone(), Boottime::now());
+                outcome.retry_after(SOON);
+            } else {
+                leaving.push(file);
+            }
+        }
+        self.remove_rows(&leaving, &mut faults, outcome);
+        faults
+    }
+
+    fn remove_rows(
+        &mut self,
+        gone: &[&GoneFile],
+        faults: &mut Vec<Problem>,
+        outcome: &mut LookOutcome,
+    ) {
         let mut lists: VecDeque<Vec<&GoneFile>> =
-            leaving.chunks(MAX_FILES).map(<[_]>::to_vec).collect();
+            gone.chunks(MAX_FILES).map(<[_]>::to_vec).collect();
         while let Some(files) = lists.pop_front() {
             let changes = files.iter().map(|file| file.removal()).collect();
             match self.database.apply_files(changes, Arc::default()) {
@@ -54,15 +70,26 @@ impl Sync {
                     }
                 }
                 Err(error) if files.len() > 1 && !is_passing(&error) => lists.extend(halves(files)),
-                Err(error) => {
-                    outcome.retry_passing(&error);
-                    self.kept.extend(files.iter().map(|file| file.file.clone()));
-                    let shown = files.iter().map(|file| self.sources.shown(&file.file));
-                    faults.extend(shown.map(|shown| unapplied(&shown, &error)));
-                }
+                Err(error) => self.keep_stuck(&files, &error, faults, outcome),
             }
         }
-        faults
+    }
+
+    /// Remembers files whose rows the database did not let go. They are tried again.
+    fn keep_stuck(
+        &mut self,
+        gone: &[&GoneFile],
+        error: &Error,
+        faults: &mut Vec<Problem>,
+        outcome: &mut LookOutcome,
+    ) {
+        if !outcome.retry_passing(error) {
+            outcome.retry_after(SLOWLY);
+        }
+        for file in gone {
+            self.stuck.insert(file.file.clone());
+            faults.push(unapplied(&self.sources.shown(&file.file), error));
+        }
     }
 
     /// The files whose rows are to be removed: all that are missing, or those that had been missing
@@ -91,13 +118,13 @@ impl Sync {
             }
             // The scan that found it missing was over by then.
             let since = before.get(&file.file).copied().unwrap_or(now);
-            let was_gone = self.kept.contains(&file.file);
+            let was_gone = self.held.contains_key(&file.file) || self.stuck.contains(&file.file);
             if was_gone || at.is_none_or(|at| is_gone(since, at)) {
                 gone.push(GoneFile {
                     file: file.file.clone(),
                     table: file.table.clone(),
                     version: scan.version,
-                    is_news: at.is_some(),
+                    is_news: at.is_some() && self.seen.contains(&file.file),
                 });
             } else {
                 self.missing.insert(file.file.clone(), since);
@@ -112,15 +139,21 @@ impl Sync {
         match removed {
             FileOutcome::Applied(counts) => {
                 self.changes += 1;
+                self.seen.remove(&file.file);
                 outcome.has_changed = true;
-                let line = format!("{}: is gone; {}", shown.display(), rows(*counts));
-                outcome.lines.push(line);
+                // Of rows that were taken over, the other file's line says so.
+                if *counts != RowCounts::default() {
+                    let line = format!("{}: is gone; {}", shown.display(), rows(*counts));
+                    outcome.lines.push(line);
+                }
             }
-            FileOutcome::Older => outcome.lines.push(format!(
-                "{}: is not in this folder, and another node has applied it since; its rows stay",
-                shown.display()
-            )),
-            FileOutcome::Same => {}
+            FileOutcome::Older if self.elsewhere.insert(file.file.clone()) => {
+                outcome.lines.push(format!(
+                    "{}: is not in this folder, and another node has applied it since; its rows stay",
+                    shown.display()
+                ));
+            }
+            FileOutcome::Older | FileOutcome::Same => {}
         }
     }
 }

@@ -1,121 +1,94 @@
-//! Rows of files that are gone which stay for another file: it has their keys, and could not be
-//! applied yet, as it has a fault, is being written, or the database did not take it. Else an error
-//! in a file that has another name would take its row, and with it what refers to the row.
+//! Rows of files that are gone which are kept for another file: it could not be applied yet, as it
+//! has a fault, is being written, or the database did not take it, and may be one of them with
+//! another name. Else a fault in a renamed file would take its row, and what refers to the row.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs::File,
-    path::{Path, PathBuf},
+    path::PathBuf,
 };
 
-use millpond_data::{FieldValue, Stop, read};
+use millpond_data::{Stop, read};
 use millpond_db::{Error, GoneFile, Value};
 
-use super::{
-    columns::TargetTable,
-    convert,
-    scan::{DataFile, FolderScan},
-    sync::Sync,
-};
+use super::{apply::Look, columns::TargetTable, convert, scan::DataFile, sync::Sync};
 
-/// The rows of a file whose keys are asked for, at most: of a larger file the first ones.
-const MAX_ROWS: usize = 512;
+/// The keys that are read of a file, at most.
+const MAX_KEYS: usize = 10_000;
+
+/// Files whose rows are kept, each with the file for which they are.
+pub(super) type HeldFiles = BTreeMap<String, PathBuf>;
 
 impl Sync {
-    /// The files that are gone whose rows stay, each with the file that has a key of them.
-    pub(super) fn held(
-        &self,
-        scan: &FolderScan,
-        gone: &[GoneFile],
-    ) -> Result<BTreeMap<String, PathBuf>, Error> {
-        let mut held = BTreeMap::new();
+    /// Those of the files that are gone whose rows are kept.
+    pub(super) fn held(&self, look: &Look<'_>, gone: &[&GoneFile]) -> Result<HeldFiles, Error> {
+        let mut held = HeldFiles::new();
         let tables: BTreeSet<&str> = gone.iter().map(|file| &*file.table).collect();
-        if !scan
-            .files
-            .values()
-            .any(|file| tables.contains(&*file.table))
-        {
-            return Ok(held);
-        }
-        let names: BTreeSet<&str> = gone.iter().map(|file| &*file.file).collect();
-        let applied = self.database.applied_files()?;
-        let applied = applied.iter().filter(|file| !file.hash.is_empty());
-        let applied: BTreeSet<&str> = applied.map(|file| &*file.file).collect();
         for name in tables {
-            let is_waiting =
-                |file: &&DataFile| file.table == name && !applied.contains(&*file.name);
-            let waiting: Vec<&DataFile> = scan.files.values().filter(is_waiting).collect();
+            let is_waiting = |file: &&DataFile| file.table == name && !self.is_applied(file);
+            let waiting: Vec<&DataFile> = look.scan.files.values().filter(is_waiting).collect();
             if waiting.is_empty() {
                 continue;
             }
-            let Some(table) = self.table(name)? else {
-                continue;
-            };
-            for (file, owner) in self.owners(&waiting, &table)? {
-                if names.contains(&*owner) {
-                    held.entry(owner).or_insert_with(|| file.to_owned());
-                }
+            if let Some(table) = self.table(name)? {
+                let gone = gone.iter().filter(|file| file.table == name);
+                let gone = gone.map(|file| &*file.file).collect();
+                self.hold(look, &table, &waiting, &gone, &mut held)?;
             }
         }
         Ok(held)
     }
 
-    /// The files whose rows have a key of one of these files, each with that file.
-    fn owners<'a>(
+    /// Finds those of one table.
+    fn hold(
         &self,
-        files: &[&'a DataFile],
+        look: &Look<'_>,
         table: &TargetTable,
-    ) -> Result<Vec<(&'a Path, String)>, Error> {
+        waiting: &[&DataFile],
+        gone: &BTreeSet<&str>,
+        held: &mut HeldFiles,
+    ) -> Result<(), Error> {
         let Some(columns) = table.own_key() else {
-            return Ok(Vec::new());
+            return Ok(());
         };
         let (mut shown, mut keys) = (Vec::new(), Vec::new());
-        for file in files {
-            for key in keys_of(file, table) {
-                shown.push(&*file.shown);
-                keys.push(key);
+        for file in waiting {
+            match self.keys_of(file, table) {
+                Some(own) => {
+                    shown.extend(vec![&file.shown; own.len()]);
+                    keys.extend(own);
+                }
+                // A file that has rows is there for long: it keeps those, and no others.
+                None if look.has_rows(file) => {}
+                None => held.extend(gone.iter().map(|name| {
+                    let name = (*name).to_owned();
+                    (name, file.shown.clone())
+                })),
             }
         }
         let owners = self.database.key_owners(&table.name, &columns, keys)?;
-        let owners = shown.into_iter().zip(owners);
-        let known = owners.filter_map(|(file, owner)| Some((file, owner?)));
-        Ok(known.collect())
+        for (file, owner) in shown.into_iter().zip(owners) {
+            if let Some(owner) = owner.filter(|owner| gone.contains(&**owner)) {
+                held.insert(owner, file.clone());
+            }
+        }
+        Ok(())
     }
-}
 
-/// The keys of the rows of a file as far as it can be read. A file that is one row and cannot be
-/// read has those that its path says.
-fn keys_of(file: &DataFile, table: &TargetTable) -> Vec<Vec<Value>> {
-    let mut keys = Vec::new();
-    if let Ok(opened) = File::open(&file.path) {
-        // The fault is said where the file is applied.
-        drop(read(
-            file.format,
-            opened,
-            file.row_path.as_deref(),
-            &mut |row| {
-                let filled = table.filled(&file.name, row.names);
-                keys.extend(convert::key(&filled, row.values));
-                if keys.len() < MAX_ROWS {
-                    Ok(())
-                } else {
-                    Err(Stop)
-                }
-            },
-        ));
+    /// The keys of all rows of a file; none if they cannot be read.
+    fn keys_of(&self, file: &DataFile, table: &TargetTable) -> Option<Vec<Vec<Value>>> {
+        // It is being written.
+        if self.differs(file) {
+            return None;
+        }
+        let opened = File::open(&file.path).ok()?;
+        let mut keys = Vec::new();
+        let outcome = read(file.format, opened, file.row_path.as_deref(), &mut |row| {
+            let filled = table.filled(&file.name, row.names);
+            let key = convert::key(&filled, row.values).ok_or(Stop)?;
+            keys.push(key);
+            (keys.len() <= MAX_KEYS).then_some(()).ok_or(Stop)
+        });
+        outcome.ok().map(|_| keys)
     }
-    if let (true, Some(path)) = (keys.is_empty(), file.row_path.as_deref()) {
-        keys.extend(key_of_path(file, path, table));
-    }
-    keys
-}
-
-fn key_of_path(file: &DataFile, path: &str, table: &TargetTable) -> Option<Vec<Value>> {
-    let (folder, slug) = path.rsplit_once('/').unwrap_or(("", path));
-    let names = ["folder".to_owned(), "slug".to_owned()];
-    let values = [
-        FieldValue::Text(folder.into()),
-        FieldValue::Text(slug.into()),
-    ];
-    convert::key(&table.filled(&file.name, &names), &values)
 }

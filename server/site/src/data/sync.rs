@@ -14,6 +14,7 @@ use millpond_db::{Database, Error};
 use super::{
     DataSources, FOLDER, Inbox,
     apply::Look,
+    held::HeldFiles,
     messages::{is_passing, unapplied},
     scan::{DataFile, FileStamp, FolderScan, scan},
     writers::{Writers, writers},
@@ -40,8 +41,14 @@ pub(super) struct Sync {
     pub(super) known: BTreeMap<String, KnownFile>,
     /// Files with rows that were missing at the last look, and since when they have been seen so.
     pub(super) missing: BTreeMap<String, Boottime>,
-    /// Files that are gone whose rows could not be removed at the last look.
-    pub(super) kept: BTreeSet<String>,
+    /// Files that are gone whose rows were kept at the last look: for another file, or as the
+    /// database did not let them go.
+    pub(super) held: HeldFiles,
+    pub(super) stuck: BTreeSet<String>,
+    /// Files that were here since the start: only this node's own can be removed here.
+    pub(super) seen: BTreeSet<String>,
+    /// Files of other nodes, of which the log says so.
+    pub(super) elsewhere: BTreeSet<String>,
     /// Counts what was applied and what may have changed the tables.
     pub(super) changes: u64,
     /// False until the folder was looked at once.
@@ -141,7 +148,10 @@ impl Sync {
             inbox,
             known: BTreeMap::new(),
             missing: BTreeMap::new(),
-            kept: BTreeSet::new(),
+            held: HeldFiles::new(),
+            stuck: BTreeSet::new(),
+            seen: BTreeSet::new(),
+            elsewhere: BTreeSet::new(),
             changes: 0,
             has_looked: false,
             is_unfinished: false,
@@ -180,6 +190,9 @@ impl Sync {
         self.known.retain(|name, _| scan.files.contains_key(name));
         let (mut faults, at) = (Vec::new(), (!is_first).then_some(begun));
         let gone = self.gone(&scan, at, &applied, &mut outcome, &mut faults);
+        let new = scan.files.keys().filter(|name| !self.seen.contains(*name));
+        let new: Vec<String> = new.cloned().collect();
+        self.seen.extend(new);
         let look = Look {
             scan: &scan,
             applied: &applied,
@@ -200,21 +213,20 @@ impl Sync {
     /// rows of those that are gone by their keys: a file with another name keeps its row.
     fn exchange(&mut self, look: &Look<'_>, outcome: &mut LookOutcome) -> Vec<Problem> {
         if look.gone.is_empty() {
-            self.kept.clear();
+            self.held.clear();
+            self.stuck.clear();
             self.apply_changed(look, outcome);
             return Vec::new();
         }
-        // What was refused may have been so for a row that may be taken now.
+        // A file may have been refused because of a row that it can now take over.
         self.changes += 1;
         self.apply_changed(look, outcome);
-        if self.inbox.is_stopped() {
-            return Vec::new();
-        }
         let before = self.changes;
-        let faults = self.remove(look.scan, look.gone, outcome);
+        let mut faults = self.remove(look, outcome);
         if self.changes != before {
             // A row of theirs may have been in the way by more than its key.
             self.apply_changed(look, outcome);
+            faults = self.remove(look, outcome);
         }
         faults
     }
@@ -238,6 +250,12 @@ impl Sync {
             && scan.problems == self.scan_problems
             && scan.notes == self.scan_notes
             && scan.folders == self.folders
+    }
+
+    /// True if the file is as it was when it was applied.
+    pub(super) fn is_applied(&self, file: &DataFile) -> bool {
+        let known = self.known.get(&file.name);
+        known.is_some_and(|known| known.stamp == file.stamp && known.faults.is_empty())
     }
 
     /// True if the file is not as it was when it was looked at last.
