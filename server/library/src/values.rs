@@ -22,8 +22,7 @@ use crate::param::{Param, expected, missing, not_utf8};
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NamedValues<'a> {
-    /// A name that is given again right after itself stands here once: a client may give many
-    /// values to a long name.
+    /// A name with several values may stand here once: a client may give many to a long name.
     pub(crate) names: Vec<Cow<'a, str>>,
     /// The place of a name, and its text.
     pairs: Vec<(usize, Cow<'a, str>)>,
@@ -56,11 +55,7 @@ impl<'a> NamedValues<'a> {
 
     /// One more value. A name may have several.
     pub fn push(&mut self, name: impl Into<Cow<'a, str>>, value: impl Into<Cow<'a, str>>) {
-        let name = name.into();
-        if self.names.last() != Some(&name) {
-            self.names.push(name);
-        }
-        self.pairs.push((self.names.len() - 1, value.into()));
+        self.push_all(name.into(), [value.into()]);
     }
 
     /// Several values of one name.
