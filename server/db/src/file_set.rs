@@ -42,18 +42,14 @@ pub(crate) struct EmptyFiles<'a> {
     pub(crate) files: Vec<(usize, &'a str)>,
 }
 
-/// The statements that bring a table to what was gathered.
+/// Which of the numbers of rows.
+type CountOf = fn(&mut RowCounts) -> &mut u64;
+
+/// The statements that bring a table to what was gathered, in their order, each with what it
+/// counts.
 pub(crate) struct Statements {
-    /// It gives a row of one of the files to the one that has its key now: they may have changed
-    /// names.
-    exchange: Option<String>,
-    delete: String,
-    /// None if no column of a row may change.
-    update: Option<String>,
-    /// They give the files the rows of those that are gone.
-    take: Vec<String>,
-    update_taken: Option<String>,
-    insert: String,
+    files: usize,
+    steps: Vec<(CountOf, String)>,
 }
 
 /// What there is to do about the files that are applied together.
@@ -305,22 +301,33 @@ impl<'a> FileSet<'a> {
                 of(format!("t.{own} in ({})", list(names)))
             )
         };
-        let exchanges = self.is_several() && takes_rows(self.columns);
-        let leaving = self.leaving.iter();
+        let taken: CountOf = |counts| &mut counts.taken;
+        let updated: CountOf = |counts| &mut counts.updated;
+        let mut steps = Vec::new();
+        if self.is_several() && takes_rows(self.columns) {
+            // They may have exchanged their names.
+            steps.push((taken, take(&self.names(), &self.reset)));
+        }
+        let delete = format!(
+            "delete from {table} as t where {owner} \
+             and not exists (select 1 from {stage} as s where {same})"
+        );
+        steps.push((|counts| &mut counts.deleted, delete));
+        steps.extend(update(&self.reset).map(|update| (updated, update)));
+        // What the files have filled before says nothing of the rows that come now.
+        for leaving in &self.leaving {
+            steps.push((taken, take(&leaving.names, &leaving.reset)));
+        }
+        let of_taken = update(&[]).filter(|_| !self.leaving.is_empty());
+        steps.extend(of_taken.map(|update| (updated, update)));
+        let insert = format!(
+            "insert into {table} as t ({names}, {own}) select {names}, {file} from {stage} as s \
+             where not exists (select 1 from {table} as t where {same})"
+        );
+        steps.push((|counts| &mut counts.inserted, insert));
         Statements {
-            exchange: exchanges.then(|| take(&self.names(), &self.reset)),
-            take: leaving.map(|it| take(&it.names, &it.reset)).collect(),
-            delete: format!(
-                "delete from {table} as t where {owner} \
-                 and not exists (select 1 from {stage} as s where {same})"
-            ),
-            update: update(&self.reset),
-            // What the files have filled before says nothing of rows that were not theirs.
-            update_taken: update(&[]).filter(|_| !self.leaving.is_empty()),
-            insert: format!(
-                "insert into {table} as t ({names}, {own}) select {names}, {file} from {stage} as s \
-                 where not exists (select 1 from {table} as t where {same})"
-            ),
+            files: self.files.len(),
+            steps,
         }
     }
 }
@@ -331,33 +338,13 @@ impl Statements {
         &self,
         mut run: impl FnMut(&str) -> Result<Vec<u64>, E>,
     ) -> Result<Vec<RowCounts>, E> {
-        let exchanged = self.exchange.as_deref().map(&mut run).transpose()?;
-        let deleted = run(&self.delete)?;
-        let mut sum = |statements: &mut dyn Iterator<Item = &String>| {
-            let mut sum = vec![0; deleted.len()];
-            for statement in statements {
-                let rows = run(statement)?;
-                sum.iter_mut()
-                    .zip(rows)
-                    .for_each(|(sum, rows)| *sum += rows);
+        let mut counts = vec![RowCounts::default(); self.files];
+        for (count, sql) in &self.steps {
+            for (counts, rows) in counts.iter_mut().zip(run(sql)?) {
+                *count(counts) += rows;
             }
-            Ok(sum)
-        };
-        let mut updated = sum(&mut self.update.iter())?;
-        let taken = sum(&mut self.take.iter())?;
-        let more = sum(&mut self.update_taken.iter())?;
-        updated
-            .iter_mut()
-            .zip(more)
-            .for_each(|(sum, more)| *sum += more);
-        let inserted = run(&self.insert)?;
-        let counts = |file: usize| RowCounts {
-            inserted: inserted[file],
-            updated: updated[file],
-            deleted: deleted[file],
-            taken: taken[file] + exchanged.as_ref().map_or(0, |rows| rows[file]),
-        };
-        Ok((0..deleted.len()).map(counts).collect())
+        }
+        Ok(counts)
     }
 }
 
