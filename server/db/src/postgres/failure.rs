@@ -267,7 +267,7 @@ pub(crate) fn sentence(error: &tokio_postgres::error::DbError) -> String {
 
 impl ConstraintKind {
     /// By SQLSTATE, class 23.
-    fn of_state(code: &str) -> Option<Self> {
+    pub(super) fn of_state(code: &str) -> Option<Self> {
         Some(match code {
             "23505" => Self::Unique,
             "23503" => Self::ForeignKey,

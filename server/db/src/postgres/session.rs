@@ -159,23 +159,15 @@ impl PostgresSession {
     fn sort(&self, error: &tokio_postgres::Error, sql: &str) -> Error {
         match error.as_db_error() {
             Some(said) if !is_lost(error) => {
-                let (message, sql) = (sentence(said), Arc::from(sql));
+                use ConstraintKind::{Check, NotNull};
+                let message = match ConstraintKind::of_state(said.code().code()) {
+                    // The detail has the whole row.
+                    Some(Check | NotNull) => said.message().to_owned(),
+                    _ => sentence(said),
+                };
+                let sql = Arc::from(sql);
                 let refused = constraint(&said.into(), message.clone(), &sql);
-                match refused.unwrap_or(Error::Sql { message, sql }) {
-                    Error::Constraint {
-                        kind: kind @ (ConstraintKind::Check | ConstraintKind::NotNull),
-                        violated,
-                        sql,
-                        ..
-                    } => Error::Constraint {
-                        kind,
-                        // The detail has the whole row.
-                        message: said.message().to_owned(),
-                        violated,
-                        sql,
-                    },
-                    other => other,
-                }
+                refused.unwrap_or(Error::Sql { message, sql })
             }
             _ => Error::unavailable(format!("{}: {}", self.place, chain(error))),
         }
