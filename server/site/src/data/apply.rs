@@ -29,7 +29,8 @@ const MAX_LINES: usize = 3;
 /// What a look has found.
 pub(super) struct Look<'a> {
     pub(super) scan: &'a FolderScan,
-    pub(super) applied: &'a [AppliedFile],
+    /// What was applied before, by the names of the files.
+    pub(super) applied: HashMap<&'a str, &'a AppliedFile>,
     /// Files that are gone, whose rows others may take over.
     pub(super) gone: &'a Arc<[GoneFile]>,
     /// Files that are whole.
@@ -40,8 +41,8 @@ pub(super) struct Look<'a> {
 impl Look<'_> {
     /// True if the file had rows in the table.
     pub(super) fn has_rows(&self, file: &DataFile) -> bool {
-        let mut applied = self.applied.iter();
-        applied.any(|known| known.file == file.name && !known.hash.is_empty())
+        let known = self.applied.get(&*file.name);
+        known.is_some_and(|known| !known.hash.is_empty())
     }
 }
 
@@ -49,7 +50,6 @@ impl Look<'_> {
 struct ChangedFiles<'a, 'l> {
     sync: &'l mut Sync,
     look: &'l Look<'a>,
-    applied: HashMap<&'a str, &'a AppliedFile>,
     /// Tables with rows of a file that may be gone: it may have been renamed.
     owing: HashSet<&'a str>,
     /// The tables that were asked for; none for one that is not there.
@@ -64,12 +64,12 @@ impl Sync {
     /// Applies the files that have changed. A row may refer to one of another file, so what was
     /// refused is tried again after others.
     pub(super) fn apply_changed(&mut self, look: &Look<'_>, outcome: &mut LookOutcome) {
-        let (scan, applied) = (look.scan, look.applied);
-        let is_owed = |file: &&AppliedFile| self.missing.contains_key(&file.file);
-        let owing = applied.iter().filter(is_owed).map(|file| &*file.table);
+        let scan = look.scan;
+        let missing = self.missing.keys();
+        let owing = missing.filter_map(|name| look.applied.get(&**name));
+        let owing = owing.map(|file| &*file.table);
         let mut files = ChangedFiles {
             owing: owing.collect(),
-            applied: applied.iter().map(|file| (&*file.file, file)).collect(),
             sync: self,
             look,
             tables: BTreeMap::new(),
@@ -213,7 +213,7 @@ impl<'a> ChangedFiles<'a, '_> {
     /// Reads a file whose table is there.
     fn read(&mut self, file: &'a DataFile, table: &TargetTable) -> Option<ReadyFile<'a>> {
         let signature = table.signature();
-        if let Some(applied) = self.applied.get(&*file.name).copied()
+        if let Some(applied) = self.look.applied.get(&*file.name).copied()
             && !self.sync.known.contains_key(&file.name)
             && let Some(hash) = content_hash(file)
             && applied.hash == applied_hash(hash, &signature)

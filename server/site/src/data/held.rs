@@ -51,7 +51,7 @@ impl Sync {
         let Some(columns) = table.own_key() else {
             return Ok(());
         };
-        let (mut shown, mut keys) = (Vec::new(), Vec::new());
+        let (mut shown, mut keys, mut unreadable) = (Vec::new(), Vec::new(), None);
         for file in waiting {
             match self.keys_of(file, table) {
                 Some(own) => {
@@ -60,11 +60,12 @@ impl Sync {
                 }
                 // A file that has rows is there for long: it keeps those, and no others.
                 None if look.has_rows(file) => {}
-                None => held.extend(gone.iter().map(|name| {
-                    let name = (*name).to_owned();
-                    (name, file.shown.clone())
-                })),
+                None => unreadable = Some(&file.shown),
             }
+        }
+        if let Some(file) = unreadable {
+            let all = gone.iter().map(|name| ((*name).to_owned(), file.clone()));
+            held.extend(all);
         }
         let owners = self.database.key_owners(&table.name, &columns, keys)?;
         for (file, owner) in shown.into_iter().zip(owners) {

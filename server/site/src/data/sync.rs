@@ -195,12 +195,12 @@ impl Sync {
         self.seen.extend(new);
         let look = Look {
             scan: &scan,
-            applied: &applied,
+            applied: applied.iter().map(|file| (&*file.file, file)).collect(),
             gone: &gone.into(),
             closed,
             is_first,
         };
-        faults.extend(self.exchange(&look, &mut outcome));
+        faults.extend(self.apply_and_remove(&look, &mut outcome));
         if self.inbox.is_stopped() {
             return outcome;
         }
@@ -211,7 +211,7 @@ impl Sync {
 
     /// Applies what has changed, and removes what is gone. The files come first, and take over the
     /// rows of those that are gone by their keys: a file with another name keeps its row.
-    fn exchange(&mut self, look: &Look<'_>, outcome: &mut LookOutcome) -> Vec<Problem> {
+    fn apply_and_remove(&mut self, look: &Look<'_>, outcome: &mut LookOutcome) -> Vec<Problem> {
         if look.gone.is_empty() {
             self.held.clear();
             self.stuck.clear();
