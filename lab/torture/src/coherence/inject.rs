@@ -17,8 +17,10 @@ use crate::coherence::packets::Packets;
 use crate::coherence::page::Ask;
 use crate::coherence::reader::Visitor;
 use crate::coherence::report::ScenarioReport;
+use crate::coherence::rounds::LASTING;
+use crate::coherence::rules::{LAST, Rule, SHOWN};
 use crate::coherence::scenario::Feed;
-use crate::coherence::schema::{Thing, ThingKind, label};
+use crate::coherence::schema::{RULES, Thing, ThingKind, label};
 use crate::coherence::transaction;
 use crate::coherence::writer::{committed, connect};
 
@@ -34,6 +36,8 @@ pub(crate) struct FaultInjector<'f> {
     pub(crate) lasting: Duration,
     /// Views that were replaced.
     pub(crate) labels: u64,
+    /// The versions of the rules.
+    pub(crate) rules: [u64; RULES as usize],
     /// What was seen by those who come with a fault.
     pub(crate) report: ScenarioReport,
 }
@@ -42,6 +46,8 @@ pub(crate) struct FaultInjector<'f> {
 const REMINDERS: usize = 20;
 /// Until requests to a frozen node are under way.
 const SENDING: Duration = Duration::from_millis(100);
+/// From one rule to the next, at most.
+const PAUSE_MS: usize = 300;
 /// Rows of a large transaction; each takes some 100 bytes in the decoder's memory.
 const LARGE: i32 = 20_000;
 
@@ -98,6 +104,7 @@ impl FaultInjector<'_> {
             Fault::SlotBesideOpenWrite => self.slot_beside_open_write(),
             Fault::TableAltered => self.client()?.batch_execute(ALTERED).map_err(to_message),
             Fault::ViewReplaced => self.replace_view(),
+            Fault::RulesChanged => self.change_rules(choices),
             Fault::PublicationDropped => {
                 let (away, back) = self.feed.silencing();
                 let mut client = self.client()?;
@@ -191,6 +198,40 @@ impl FaultInjector<'_> {
             },
         );
         committed(log, write, client.batch_execute(&label(self.labels))).map_err(to_message)
+    }
+
+    /// Gives each rule its next version, in any order, and takes a right away for longer than the
+    /// bound.
+    fn change_rules(&mut self, choices: &mut Choices<'_>) -> Result<(), String> {
+        let first = choices.below(SHOWN.len());
+        for number in 0..SHOWN.len() {
+            self.change_rule(SHOWN[(first + number) % SHOWN.len()])?;
+            let pause = u64::try_from(choices.below(PAUSE_MS)).unwrap_or_default();
+            self.context.span.pass(Duration::from_millis(pause));
+        }
+        self.change_rule(Rule::Right)?;
+        self.context.span.pass(self.lasting.min(LASTING));
+        self.change_rule(Rule::Right)
+    }
+
+    fn change_rule(&mut self, rule: Rule) -> Result<(), String> {
+        let version = &mut self.rules[rule as usize];
+        if *version == LAST && rule != Rule::Right {
+            return Ok(());
+        }
+        *version += 1;
+        let (log, version) = (&self.context.log, *version);
+        let mut client = self.client()?;
+        let write = log.begin();
+        log.note(
+            write,
+            Change {
+                thing: rule.thing(),
+                version,
+                place: None,
+            },
+        );
+        committed(log, write, client.batch_execute(&rule.change(version))).map_err(to_message)
     }
 
     fn large(&self) -> Result<(), String> {

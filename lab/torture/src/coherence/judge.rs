@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use crate::coherence::log::Log;
 use crate::coherence::page::Ask;
+use crate::coherence::rules::{Rule, SHOWN};
 use crate::coherence::schema::{ACCOUNTS, MONEY, PIECES, Thing, ThingKind};
 use base_clock::Boottime;
 
@@ -100,6 +101,12 @@ impl Judge<'_> {
             Ask::Scrap => self.judge_scrap(first),
             Ask::Record(id) => self.judge_record(*id, first),
             Ask::Releases(publisher) => self.judge_releases(*publisher, &rows[0]),
+            Ask::Rules => {
+                for (rule, version) in SHOWN.iter().zip(first) {
+                    self.version(rule.thing(), *version);
+                }
+            }
+            Ask::Secret => self.version(Rule::Right.thing(), first[0]),
         }
     }
 

@@ -19,6 +19,8 @@
 //!   COMMIT.
 //! - Readers request all pages from all nodes (`client`, `page`), and each page is judged at once
 //!   (`judge`).
+//! - What pages depend on besides rows changes too (`rules`): policies, rights, roles, search
+//!   configurations, functions, schemas and paths, each with a version that pages show.
 //! - Meanwhile the feed, the server, the nodes and the network between them fail in many ways
 //!   (`fault`, `inject`, `packet_loss`): the kernel drops packets (`packets`), or else a relay
 //!   falls silent (`relay`). An answer that is no page is counted; a wrong page is a finding.
@@ -55,6 +57,7 @@ mod reader;
 mod relay;
 mod report;
 mod rounds;
+mod rules;
 mod scenario;
 mod schema;
 mod shop;

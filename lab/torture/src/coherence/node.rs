@@ -81,7 +81,13 @@ impl Node {
     ) -> io::Result<Self> {
         let site = fast_dir();
         let max_staleness = format!("{}s", bound.as_secs());
-        site::write(site.path(), &link.settings(feed), &max_staleness)?;
+        let on_postgres = !matches!(link, Link::File(_));
+        site::write(
+            site.path(),
+            &link.settings(feed),
+            &max_staleness,
+            on_postgres,
+        )?;
         if feed == Feed::Triggers {
             install(program, site.path())?;
         }

@@ -26,6 +26,10 @@ pub(crate) enum Ask {
     Record(u32),
     /// The albums of a publisher's artists.
     Releases(u32),
+    /// What the catalog says.
+    Rules,
+    /// What a view's owner may read at times.
+    Secret,
 }
 
 impl Ask {
@@ -33,7 +37,7 @@ impl Ask {
     pub(crate) fn any(choices: &mut Choices<'_>) -> Self {
         let mut number =
             |bound: u32| u32::try_from(choices.below(bound as usize)).unwrap_or_default();
-        let page = number(15);
+        let page = number(17);
         let account = number(ACCOUNTS) + 1;
         let shelf = number(SHELVES).to_string();
         match page {
@@ -54,7 +58,9 @@ impl Ask {
             ),
             12 => Self::Scrap,
             13 => Self::Record(number(SONGS) + 1),
-            _ => Self::Releases(number(PUBLISHERS) + 1),
+            14 => Self::Releases(number(PUBLISHERS) + 1),
+            15 => Self::Rules,
+            _ => Self::Secret,
         }
     }
 
@@ -66,7 +72,9 @@ impl Ask {
             | Self::Top
             | Self::Total
             | Self::Record(_)
-            | Self::Releases(_)) => ask,
+            | Self::Releases(_)
+            | Self::Rules
+            | Self::Secret) => ask,
             _ => Self::Total,
         }
     }
@@ -99,6 +107,8 @@ impl Ask {
             Self::Scrap => "scrap",
             Self::Record(_) => "record",
             Self::Releases(_) => "releases",
+            Self::Rules => "rules",
+            Self::Secret => "secret",
         }
     }
 
@@ -110,7 +120,7 @@ impl Ask {
             | Self::Label(id)
             | Self::Entries(id)
             | Self::Record(id) => vec![("id", id.to_string())],
-            Self::Total | Self::Top | Self::Scrap => Vec::new(),
+            Self::Total | Self::Top | Self::Scrap | Self::Rules | Self::Secret => Vec::new(),
             Self::Some(ids) => ids.iter().map(|id| ("id", id.to_string())).collect(),
             Self::Place(_, place) => vec![("place", place.clone())],
             Self::Releases(place) => vec![("place", place.to_string())],
@@ -164,7 +174,7 @@ impl Ask {
         let page = PAGES.iter().find(|page| page.name == self.page()).unwrap();
         let parameters = self.parameters();
         let queries = page.queries.iter().map(|query| {
-            let mut sql = query.3.to_owned();
+            let mut sql = query.text(true);
             for (name, _) in &parameters {
                 let values = parameters.iter().filter(|(other, _)| other == name);
                 let values = values.map(|(_, value)| format!("'{}'", value.replace('\'', "''")));
@@ -201,6 +211,8 @@ impl Ask {
             "scrap" => Some(Self::Scrap),
             "record" => number(0).map(Self::Record),
             "releases" => number(0).map(Self::Releases),
+            "rules" => Some(Self::Rules),
+            "secret" => Some(Self::Secret),
             _ => None,
         }
     }

@@ -130,6 +130,7 @@ pub fn run(plan: &Scenario) -> Result<ScenarioReport, String> {
                 packets: plan.packets.as_ref().ok(),
                 lasting: rounds::LASTING,
                 labels: 0,
+                rules: [0; schema::RULES as usize],
                 report: ScenarioReport::default(),
             };
             let mut report = rounds::inject_all(&mut injector, plan, choices);

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::coherence::rules;
+
 /// Accounts, numbered from 1.
 pub(crate) const ACCOUNTS: u32 = 12;
 /// Who may own an account.
@@ -24,6 +26,8 @@ pub(crate) const ALBUMS: u32 = 6;
 pub(crate) const ARTISTS: u32 = 4;
 /// Publishers, numbered from 1.
 pub(crate) const PUBLISHERS: u32 = 3;
+/// Rules, numbered from 0.
+pub(crate) const RULES: u32 = 8;
 /// Pieces of scrap in every state of that table.
 pub(crate) const PIECES: i32 = 5;
 
@@ -52,6 +56,8 @@ pub(crate) enum ThingKind {
     Artist,
     /// A row of `publisher`, of which each of its artists has the version.
     Publisher,
+    /// What pages depend on besides rows ([`rules`](super::rules)).
+    Rule,
 }
 
 /// One thing of a kind.
@@ -76,6 +82,7 @@ impl ThingKind {
             Self::Album => 1..ALBUMS + 1,
             Self::Artist => 1..ARTISTS + 1,
             Self::Publisher => 1..PUBLISHERS + 1,
+            Self::Rule => 0..RULES,
         }
     }
 }
@@ -89,7 +96,11 @@ pub(crate) fn first_place(Thing(kind, id): Thing) -> Option<String> {
         ThingKind::Song => Some((id % ALBUMS + 1).to_string()),
         ThingKind::Album => Some((id % ARTISTS + 1).to_string()),
         ThingKind::Artist => Some((id % PUBLISHERS + 1).to_string()),
-        ThingKind::Entries | ThingKind::Scrap | ThingKind::Label | ThingKind::Publisher => None,
+        ThingKind::Entries
+        | ThingKind::Scrap
+        | ThingKind::Label
+        | ThingKind::Publisher
+        | ThingKind::Rule => None,
     }
 }
 
@@ -107,6 +118,7 @@ pub(crate) fn things() -> impl Iterator<Item = Thing> {
         ThingKind::Album,
         ThingKind::Artist,
         ThingKind::Publisher,
+        ThingKind::Rule,
     ];
     kinds
         .into_iter()
@@ -127,8 +139,9 @@ pub(crate) fn label_on_sqlite(number: u64) -> String {
 pub(crate) fn create() -> String {
     let views = label(0);
     format!(
-        "{TABLES}{ENTRIES}{OLD_VALUES}{}{views};\ncreate publication millpond for all tables;\n",
-        rows()
+        "{TABLES}{ENTRIES}{OLD_VALUES}{}{views};\n{};\ncreate publication millpond for all tables;\n",
+        rows(),
+        rules::create()
     )
 }
 
@@ -166,7 +179,7 @@ fn rows() -> String {
             ThingKind::Album => insert("album", format!("{id}, {place}, 0, 0")),
             ThingKind::Artist => insert("artist", format!("{id}, {place}, 0, 0")),
             ThingKind::Publisher => insert("publisher", format!("{id}, 0")),
-            ThingKind::Label => {}
+            ThingKind::Label | ThingKind::Rule => {}
         }
     }
     sql

@@ -4,6 +4,8 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
+use crate::coherence::rules;
+
 /// A page: a JSON endpoint, or a template that lists the columns of each row.
 pub(crate) struct PageScript {
     pub(crate) name: &'static str,
@@ -33,7 +35,7 @@ const ID: &str = "-- param: id integer\n";
 const NUMBER: &str = "-- param: place integer\n";
 
 /// All pages but the form.
-pub(crate) const PAGES: [PageScript; 15] = [
+pub(crate) const PAGES: [PageScript; 17] = [
     // A join by the primary key.
     page(
         "account",
@@ -226,7 +228,43 @@ pub(crate) const PAGES: [PageScript; 15] = [
             "select id, version, copied, artist, artist_version from release where publisher = :place order by id",
         )],
     ),
+    // What the catalog says, which SQLite does not have: there each version stays 0.
+    page(
+        "rules",
+        "",
+        &[Query(
+            "rules",
+            "one",
+            &[
+                "rule_0", "rule_1", "rule_2", "rule_3", "rule_4", "rule_5", "rule_6",
+            ],
+            RULES,
+        )],
+    ),
+    page(
+        "secret",
+        "",
+        &[Query("secret", "one", &["version"], SECRET_STATE)],
+    ),
 ];
+
+/// Stands for [`rules::query`].
+const RULES: &str = "rules";
+const SECRET_STATE: &str = "select version from secret_state where id = 1";
+
+impl Query {
+    /// The text for one of the databases.
+    pub(crate) fn text(&self, on_postgres: bool) -> String {
+        match self.3 {
+            RULES | SECRET_STATE if !on_postgres => {
+                let columns = self.2.iter().map(|column| format!("0 as {column}"));
+                format!("select {}", columns.collect::<Vec<_>>().join(", "))
+            }
+            RULES => rules::query(),
+            text => text.to_owned(),
+        }
+    }
+}
 
 /// All nodes have the same secret, so each node can read another node's cookie of a visitor's
 /// write.
@@ -281,11 +319,11 @@ fn shop_forms() -> Vec<(String, String)> {
 }
 
 impl PageScript {
-    fn script(&self) -> String {
-        let queries = self
-            .queries
-            .iter()
-            .map(|Query(name, rows, _, sql)| format!("\n-- name: {name} :{rows}\n{sql};\n"));
+    fn script(&self, on_postgres: bool) -> String {
+        let queries = self.queries.iter().map(|query| {
+            let (Query(name, rows, ..), sql) = (query, query.text(on_postgres));
+            format!("\n-- name: {name} :{rows}\n{sql};\n")
+        });
         self.params.to_owned() + &queries.collect::<String>()
     }
 
@@ -310,11 +348,17 @@ impl PageScript {
     }
 }
 
-/// Writes the site into an empty folder, with `database` as the settings of that table.
+/// Writes the site into an empty folder, with `database` as the settings of that table, for
+/// PostgreSQL or SQLite.
 ///
 /// # Errors
 /// A file cannot be written.
-pub(crate) fn write(folder: &Path, database: &str, max_staleness: &str) -> io::Result<()> {
+pub(crate) fn write(
+    folder: &Path,
+    database: &str,
+    max_staleness: &str,
+    on_postgres: bool,
+) -> io::Result<()> {
     let pages = folder.join("pages");
     fs::create_dir_all(&pages)?;
     fs::write(
@@ -328,7 +372,10 @@ pub(crate) fn write(folder: &Path, database: &str, max_staleness: &str) -> io::R
         fs::write(pages.join(format!("{name}.post.sql")), form)?;
     }
     for page in PAGES {
-        fs::write(pages.join(format!("{}.sql", page.name)), page.script())?;
+        fs::write(
+            pages.join(format!("{}.sql", page.name)),
+            page.script(on_postgres),
+        )?;
         if !page.json {
             fs::write(pages.join(format!("{}.html", page.name)), page.template())?;
         }
@@ -344,7 +391,7 @@ mod tests {
     fn a_page_is_a_script_and_a_template_that_lists_its_columns() {
         let page = PAGES.iter().find(|page| page.name == "shelf").unwrap();
         assert_eq!(
-            page.script(),
+            page.script(true),
             "-- param: place integer\n\n-- name: rows :many\nselect id, version from item where shelf = :place order by id;\n"
         );
         assert_eq!(

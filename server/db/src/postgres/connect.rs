@@ -12,6 +12,7 @@ use tokio_postgres::Client;
 
 use super::DatabaseContext;
 use super::FeedKind;
+use super::catalog::session_fingerprint;
 use super::failure::chain;
 use super::feed::STARTED;
 use super::files::KnownFiles;
@@ -60,6 +61,8 @@ pub(super) struct PooledConnection {
     schema: u64,
     /// When its server was started, as [`STARTED`] gives it.
     started: String,
+    /// What the session has taken over, as [`session_fingerprint`] gives it.
+    settings: String,
     driver: JoinHandle<()>,
 }
 
@@ -102,11 +105,8 @@ async fn greet(shared: &DatabaseContext) -> Result<PooledConnection, Error> {
         .await
         .map_err(cannot)?;
     check_version(shared, &client).await?;
-    let started = client
-        .query_one(STARTED, &[])
-        .await
-        .and_then(|row| row.try_get(0))
-        .map_err(cannot)?;
+    let about = format!("{STARTED}, {}", session_fingerprint());
+    let about = client.query_one(&about, &[]).await.map_err(cannot)?;
     let token = match shared.options.feed {
         FeedKind::Logical => EMIT,
         FeedKind::Triggers => TRANSACTION,
@@ -124,7 +124,8 @@ async fn greet(shared: &DatabaseContext) -> Result<PooledConnection, Error> {
         wire,
         statements: HashMap::default(),
         schema: shared.link.schema(),
-        started,
+        started: about.try_get(0).map_err(cannot)?,
+        settings: about.try_get(1).map_err(cannot)?,
         driver,
     })
 }
@@ -167,6 +168,11 @@ impl PooledConnection {
     /// Whether the server has gone, as far as is known without asking it.
     pub(super) fn is_dead(&self) -> bool {
         self.client.is_closed() || self.wire.is_over()
+    }
+
+    /// Whether it is alive, as far as is known, and its session as one that begins now.
+    pub(super) fn is_usable(&self, link: &FeedLink) -> bool {
+        !self.is_dead() && link.is_current_session(&self.settings)
     }
 
     /// Runs statements that only read, in one snapshot and one round trip; gives the rows of each.

@@ -31,8 +31,9 @@ impl Pool {
     /// server, while there is a feed.
     pub(super) async fn get(&self) -> Result<PooledConnection, Error> {
         while let Some(connection) = self.pop() {
-            // What leads elsewhere is closed by being dropped.
-            if !connection.is_dead() && connection.is_feeds_server(&self.shared.link) {
+            // What leads elsewhere, or has older settings, is closed by being dropped.
+            let link = &self.shared.link;
+            if connection.is_feeds_server(link) && connection.is_usable(link) {
                 return Ok(connection);
             }
         }

@@ -246,7 +246,7 @@ impl Replica {
         self.backoff.borrow_mut().ask(Boottime::now()).ok()?;
         let trial = Trial(Rc::clone(self));
         while let Some(lease) = self.pop() {
-            if !lease.connection.is_dead() {
+            if lease.connection.is_usable(&self.shared.link) {
                 return Some((trial, lease));
             }
         }

@@ -21,7 +21,7 @@ use super::messages;
 use super::replication::literal;
 use super::wire::Row;
 use crate::feed::Transactions;
-use crate::postgres::catalog::FINGERPRINT;
+use crate::postgres::catalog::fingerprint;
 use crate::postgres::pending_writes::PREFIX;
 
 /// At most one is under way.
@@ -67,7 +67,10 @@ pub(crate) fn prepare() -> String {
         "(text) as select pg_catalog.pg_logical_emit_message(true, {prefix}, $1), pg_catalog.pg_current_snapshot()::text, \
          pg_catalog.current_setting('synchronous_standby_names')"
     );
-    format!("prepare millpond_beat{common}; prepare millpond_look{common}, {FINGERPRINT}")
+    format!(
+        "prepare millpond_beat{common}; prepare millpond_look{common}, {}",
+        fingerprint()
+    )
 }
 
 impl Heartbeat {

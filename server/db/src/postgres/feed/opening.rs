@@ -15,7 +15,7 @@ use super::setup::{self, ServerSettings};
 use super::socket::{ServerHost, places};
 use super::wait::{FeedEnd, Patience, Stop};
 use super::wire::{FeedConnection, QueryRows, Row, unexpected};
-use crate::postgres::catalog::FINGERPRINT;
+use crate::postgres::catalog::fingerprint;
 use crate::postgres::families::TABLES;
 use crate::postgres::link::FeedLink;
 use crate::postgres::liveness::SERVER_SIDE;
@@ -146,7 +146,8 @@ fn begin(
     control.query(&heartbeat::prepare(), patience)?;
     // Counterexample: The tables first: a change between the two would be in the fingerprint alone,
     // and never be noticed.
-    let fingerprint = one(&control.query(&format!("select {FINGERPRINT}"), patience)?)?;
+    let known = format!("select {}", fingerprint());
+    let fingerprint = one(&control.query(&known, patience)?)?;
     let tables = Arc::new(read_tables(&control.query(TABLES, patience)?)?);
     let floor = one(&control.query(FLOOR, patience)?)?;
     let floor = floor.parse().map_err(FeedEnd::lost)?;

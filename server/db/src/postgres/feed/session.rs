@@ -323,6 +323,7 @@ impl<'a> FeedSession<'a> {
             }
             Some(FeedQuery::Floor(fingerprint)) => {
                 let floor = one(&rows)?.parse().map_err(FeedEnd::lost)?;
+                self.link.found_catalog(&fingerprint);
                 self.fingerprint = fingerprint;
                 self.link
                     .schema_changed_below(floor, "the schema has changed");

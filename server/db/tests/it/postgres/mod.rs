@@ -1,6 +1,7 @@
 //! The database on real PostgreSQL servers.
 
 mod batches;
+mod beside_rows;
 mod chinook;
 mod columns;
 mod connections;

@@ -298,3 +298,44 @@ fn a_mark_that_was_left_behind_begins_epochs_until_it_is_repaired() {
     assert!(run(&fixture, &foreign, "update t set a = 6 where id = 2").is_empty());
     assert!(fixture.sink.cached("q").is_some());
 }
+
+/// Those of another program fire before all others. In a transaction that records something else as
+/// well they are not noticed, which coherence.md says.
+#[test]
+fn what_a_temp_trigger_hides_is_noticed_where_nothing_else_is_recorded() {
+    for write in [
+        "update bare set b = 'new' where a = 1",
+        "insert into bare values (1, 'more')",
+        "delete from bare where a = 1",
+        "insert into t values (9, 1, 'nine', 'c9', 'P')",
+        "update t set b = 'new' where id = 1",
+        "update t set id = 8 where id = 1",
+        "delete from w where k = 'k1'",
+    ] {
+        let fixture = SqliteFixture::recorded(SCHEMA);
+        let foreign = open(&fixture);
+        for table in ["bare", "t", "w"] {
+            for event in ["insert", "update", "delete"] {
+                foreign
+                    .execute_batch(&format!(
+                        "create temp trigger {table}_{event} after {event} on main.{table} begin select raise(ignore); end"
+                    ))
+                    .unwrap();
+            }
+        }
+        for sql in [
+            "select count(*), group_concat(b) from bare",
+            "select count(*), group_concat(b) from t",
+            "select count(*) from w",
+        ] {
+            fixture.fill(sql, &fixture.prepare(sql), &[]);
+        }
+        let found = run(&fixture, &foreign, write);
+        let table = write.split(' ').find(|word| ["bare", "t", "w"].contains(word));
+        let is_kept = fixture.sink.calls().is_empty();
+        assert!(
+            found.iter().any(|reason| reason.contains("no trigger has recorded")),
+            "{write} on {table:?}: {found:?} {is_kept}"
+        );
+    }
+}

@@ -2,7 +2,7 @@
 //! after everything else.
 
 use super::support::AnalysisFixture;
-use crate::postgres::catalog::FINGERPRINT;
+use crate::postgres::catalog;
 
 const SCHEMA: &str = "
 create table a (id int primary key, b text, c int);
@@ -20,7 +20,9 @@ create publication one for table a;
 ";
 
 fn fingerprint(fixture: &AnalysisFixture) -> String {
-    fixture.texts(&format!("select {FINGERPRINT}")).remove(0)
+    fixture
+        .texts(&format!("select {}", catalog::fingerprint()))
+        .remove(0)
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 mod advice;
 mod behind;
+mod catalogs;
 mod changes;
 mod derived;
 mod fingerprint;

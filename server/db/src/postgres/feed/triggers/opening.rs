@@ -15,7 +15,7 @@ use super::super::wire::{FeedConnection, unexpected};
 use super::objects::{CHANGES, CHANNEL, MAX_BYTES, NODES};
 use super::poll::{self, NodeRegistration};
 use crate::feed::Transactions;
-use crate::postgres::catalog::FINGERPRINT;
+use crate::postgres::catalog::fingerprint;
 use crate::postgres::families::TABLES;
 use crate::postgres::link::FeedLink;
 use crate::postgres::liveness::SERVER_SIDE;
@@ -143,7 +143,8 @@ fn begin(
     let lost = one(&control.query(&names.lost(), patience)?)?;
     // Counterexample: The tables first: a change between the two would be in the fingerprint alone,
     // and never be noticed.
-    let fingerprint = one(&control.query(&format!("select {FINGERPRINT}"), patience)?)?;
+    let known = format!("select {}", fingerprint());
+    let fingerprint = one(&control.query(&known, patience)?)?;
     let tables = Arc::new(read_tables(&control.query(TABLES, patience)?)?);
     let floor = one(&control.query(FLOOR, patience)?)?;
     let floor = floor.parse().map_err(FeedEnd::lost)?;

@@ -8,7 +8,7 @@ use super::super::wait::FeedEnd;
 use super::super::wire::Row;
 use super::objects::{CHANGES, LOST, MAX_BYTES, NODES};
 use crate::feed::Transactions;
-use crate::postgres::catalog::FINGERPRINT;
+use crate::postgres::catalog::fingerprint;
 
 /// Rows that one look takes. If there are more, it is not looked what they were: a new epoch
 /// begins.
@@ -104,8 +104,9 @@ impl NodeRegistration {
              (select * from {schema}.{CHANGES} where transaction >= pg_catalog.pg_snapshot_xmax($1) union all \
              select * from {schema}.{CHANGES} where transaction = any (array(select pg_catalog.pg_snapshot_xip($1)))) c \
              limit {MAX_ROWS} + 1); \
-             prepare millpond_lost as {}; prepare millpond_fingerprint as select {FINGERPRINT}, null",
-            self.lost()
+             prepare millpond_lost as {}; prepare millpond_fingerprint as select {}, null",
+            self.lost(),
+            fingerprint()
         )
     }
 

@@ -235,6 +235,7 @@ impl<'a> TriggerFeedSession<'a> {
             }
             Some(TriggerQuery::Floor(fingerprint)) => {
                 let floor = one(&rows)?.parse().map_err(FeedEnd::lost)?;
+                self.link.found_catalog(&fingerprint);
                 self.fingerprint = fingerprint;
                 self.link
                     .schema_changed_below(floor, "the schema has changed");
