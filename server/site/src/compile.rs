@@ -32,6 +32,7 @@ mod answer;
 mod bytes;
 mod declared_types;
 mod fields;
+mod folder_params;
 mod form;
 mod guards;
 mod invalid;
@@ -59,6 +60,7 @@ mod unverified;
 mod uploads;
 
 use answer::Shows;
+use folder_params::FolderParams;
 use form::form;
 use parameters::{SqlFile, misspelt, parameters, unused};
 use partials::{Partial, Partials};
@@ -75,6 +77,7 @@ pub(crate) struct Pages {
     /// The site's own error pages.
     pub(crate) error_pages: ErrorPages,
     zone: SiteZone,
+    folders: FolderParams,
     /// Values in templates that may be missing, depending on the data and the request.
     pub(crate) doubts: Vec<Problem>,
     /// Claims that a page takes from its address, each with the place of the page's endpoint: a
@@ -107,6 +110,9 @@ pub(crate) fn compile(
                 writes.push((method, text));
             } else {
                 problems.extend(misspelt_method(stem, text));
+                if FolderParams::is_name(stem) {
+                    continue;
+                }
                 stems.entry(stem).or_default().sql = Some(text);
             }
         } else if let Some(stem) = path.strip_suffix(".html") {
@@ -139,6 +145,7 @@ pub(crate) fn compile(
         partials,
         error_pages: ErrorPages::default(),
         zone: formats.zone,
+        folders: FolderParams::read(folder, formats.zone, &mut problems),
         doubts: Vec::new(),
         open_claims: Vec::new(),
     };
@@ -192,7 +199,11 @@ impl Pages {
     /// session.
     pub(crate) fn open_claims(&self, is_closed: impl Fn(&str) -> bool) -> Vec<Problem> {
         let open = self.open_claims.iter();
-        let open = open.filter(|(at, _)| is_closed(&self.endpoints[*at].pattern.sample()));
+        let is_closed = |at: &usize| {
+            let mut shapes = self.endpoints[*at].shapes().into_iter();
+            shapes.any(|shape| is_closed(&shape.sample()))
+        };
+        let open = open.filter(|(at, _)| is_closed(at));
         open.map(|(_, problem)| problem.clone()).collect()
     }
 
@@ -236,6 +247,9 @@ impl Pages {
     ) -> Result<(), Vec<Problem>> {
         let writes = files.writes.iter().map(|(_, text)| *text);
         let first = files.html.or(files.sql).or(writes.clone().next());
+        if let Some(text) = first.filter(|_| FolderParams::is_name(stem)) {
+            return Err(vec![folder_params::no_page(text)]);
+        }
         let file = first.map_or_else(PathBuf::new, Text::page);
         let pattern = Pattern::parse(&file, stem).map_err(|problem| vec![problem])?;
         let index = self.endpoints.len();
@@ -256,7 +270,9 @@ impl Pages {
         };
         let mut forms = Vec::new();
         for (method, text) in &files.writes {
-            let form = form(*method, &pattern, text, (database, self.zone), claims)?;
+            let folders = (&self.folders, stem);
+            let of_site = (database, self.zone);
+            let form = form(*method, &pattern, text, folders, of_site, claims)?;
             let is_shown = files.html.is_some() && *method == WriteMethod::Post;
             if is_shown
                 && matches!(
@@ -289,7 +305,9 @@ impl Pages {
     ) -> Result<Page, Vec<Problem>> {
         let file = sql.map_or_else(|| PathBuf::from(format!("pages/{stem}.sql")), Text::page);
         let text = sql.map_or("", |sql| &sql.text);
-        let script = Script::parse_in(&file, text, self.zone).map_err(|problem| vec![problem])?;
+        let script = Script::parse_in(&file, text, self.zone);
+        let mut script = script.map_err(|problem| vec![problem])?;
+        self.folders.add_to(stem, &mut script);
         let source = SqlFile {
             file: &file,
             text,

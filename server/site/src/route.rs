@@ -66,6 +66,17 @@ impl Pattern {
         format!("/{}", parts.collect::<Vec<_>>().join("/"))
     }
 
+    /// Its path as lines and settings write it: `/:lang/login`.
+    pub(crate) fn in_lines(&self) -> String {
+        let parts = self.segments.iter().map(|segment| match segment {
+            Segment::Literal(text) => format!("/{text}"),
+            Segment::Param(name) => format!("/:{name}"),
+        });
+        Some(parts.collect())
+            .filter(|path: &String| !path.is_empty())
+            .unwrap_or("/".to_owned())
+    }
+
     fn literal(&self) -> Option<String> {
         let mut path = String::new();
         for segment in &self.segments {

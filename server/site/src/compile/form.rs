@@ -6,6 +6,7 @@ use millpond_db::{self as db, Database, Expect};
 
 use super::{
     answer::{AnswerLines, Target},
+    folder_params::FolderParams,
     guards::guards_of_form,
     invalid::invalid,
     language,
@@ -37,11 +38,14 @@ pub(super) fn form(
     method: WriteMethod,
     pattern: &Pattern,
     text: &Text,
+    (folders, stem): (&FolderParams, &str),
     (database, zone): (&Database, SiteZone),
     claims: &BTreeSet<String>,
 ) -> Result<Form, Vec<Problem>> {
     let file = text.page();
-    let script = Script::parse_in(&file, &text.text, zone).map_err(|problem| vec![problem])?;
+    let script = Script::parse_in(&file, &text.text, zone);
+    let mut script = script.map_err(|problem| vec![problem])?;
+    folders.add_to(stem, &mut script);
     let source = SqlFile {
         file: &file,
         text: &text.text,

@@ -1,6 +1,10 @@
 //! `-- invalid:` lines of forms, and the pages to which they lead.
 
-use std::{collections::BTreeMap, path::Path, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::Path,
+    sync::Arc,
+};
 
 use millpond_db as db;
 use millpond_http::path::normalize;
@@ -23,6 +27,9 @@ use crate::{
     suggest::closest,
     template::{Given, GivenForms, Reach, ShownFaults},
 };
+
+/// At most this many addresses are tried to which a form leads back.
+const MOST: usize = 64;
 
 /// What the lines come to; none if the form has none.
 pub(super) fn invalid(
@@ -125,7 +132,7 @@ impl Pages {
     fn unseen(&self, forms: &[Arc<Form>]) -> Vec<Problem> {
         let notes = forms.iter().filter_map(|form| {
             let invalid = form.invalid.as_ref()?;
-            let page = self.target_of(&sample(&invalid.target))?;
+            let page = self.target_of(samples(&invalid.target, &form.params).first()?)?;
             let page = self.endpoints[page].page.as_ref()?;
             let unshown = &page.forms.as_ref()?.unshown;
             let mut params = form.params.iter();
@@ -157,18 +164,35 @@ impl Pages {
         params: &[Param],
         given: &mut [Given],
     ) -> Result<(), (String, String)> {
-        let sample = sample(&invalid.target);
+        let mut linked = BTreeSet::new();
+        for sample in samples(&invalid.target, params) {
+            let path = sample.split(['?', '#']).next().unwrap_or_default();
+            let Some(at) = self.target_of(&sample) else {
+                return Err(self.no_page(path));
+            };
+            if linked.insert(at) {
+                self.link_page(at, &sample, params, given)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets the page at an address know the fields of a form.
+    fn link_page(
+        &mut self,
+        at: usize,
+        sample: &str,
+        params: &[Param],
+        given: &mut [Given],
+    ) -> Result<(), (String, String)> {
         let path = sample.split(['?', '#']).next().unwrap_or_default();
-        let Some(at) = self.target_of(&sample) else {
-            return Err(self.no_page(path));
-        };
         let route = self.endpoints[at].pattern.to_string();
         let page = self.endpoints[at].page.as_mut().and_then(Arc::get_mut);
         let Some(page) = page.filter(|page| page.template.is_some()) else {
             let message = format!("{route} has no template in which the form could be filled in");
             return Err((message, "name the page that has the form".to_owned()));
         };
-        let query = query_of(&sample);
+        let query = query_of(sample);
         let lacking = page.params.iter().enumerate().find(|(at, param)| {
             let is_given = param.in_path.is_some()
                 || param.default.is_some()
@@ -216,11 +240,19 @@ impl Pages {
     }
 
     fn no_page(&self, path: &str) -> (String, String) {
-        let pages = self
-            .endpoints
-            .iter()
-            .filter(|endpoint| endpoint.page.is_some());
-        let known: Vec<String> = pages.map(|page| page.pattern.to_string()).collect();
+        let pages = self.endpoints.iter();
+        let pages = pages.filter(|endpoint| endpoint.page.is_some());
+        let mut narrow = pages.clone().filter(|page| page.pattern.sample() == path);
+        if let Some(page) = narrow.next() {
+            let mut all = page.pattern.params().zip(&page.choices);
+            let of_some = all.find(|(_, texts)| !texts.is_empty());
+            let hint = of_some.map_or_else(String::new, |(name, texts)| {
+                let texts = texts.join(", ");
+                format!("the page takes some values alone; declare them here too: -- param: {name} text in ({texts})")
+            });
+            return (format!("no page answers at each {path}"), hint);
+        }
+        let known: Vec<String> = pages.map(|page| page.pattern.in_lines()).collect();
         let hint = match closest(path, known.iter().map(String::as_str)) {
             Some(near) => format!("did you mean {near}?"),
             None => "name the page that has the form".to_owned(),
@@ -229,11 +261,37 @@ impl Pages {
     }
 }
 
-/// An address that the target may become.
-fn sample(target: &[RedirectPiece]) -> String {
-    let pieces = target.iter().map(|piece| match piece {
-        RedirectPiece::Text(text) => text.as_str(),
-        RedirectPiece::Value(_) => WORD,
-    });
-    pieces.collect()
+/// The addresses that the target may become: one for each value of a parameter that has only some,
+/// as the page may answer for these only.
+fn samples(target: &[RedirectPiece], params: &[Param]) -> Vec<String> {
+    let mut all = vec![target.to_vec()];
+    for piece in target {
+        let texts = match piece {
+            RedirectPiece::Value(ArgumentSource::Param(at)) => params[*at].texts(),
+            _ => continue,
+        };
+        // Once for a parameter that stands there twice.
+        if all[0].contains(piece) {
+            let texts = &texts[..texts.len().min(MOST / all.len())];
+            let with = |known: &[RedirectPiece], text: &String| {
+                let text = RedirectPiece::Text(text.clone());
+                let pieces = known.iter();
+                pieces
+                    .map(|it| if it == piece { &text } else { it }.clone())
+                    .collect()
+            };
+            let longer = all
+                .iter()
+                .flat_map(|known| texts.iter().map(move |text| with(known, text)));
+            let longer: Vec<_> = longer.collect();
+            all = if longer.is_empty() { all } else { longer };
+        }
+    }
+    let text = |piece: &RedirectPiece| match piece {
+        RedirectPiece::Text(text) => text.clone(),
+        RedirectPiece::Value(_) => WORD.to_owned(),
+    };
+    all.iter()
+        .map(|pieces| pieces.iter().map(text).collect())
+        .collect()
 }

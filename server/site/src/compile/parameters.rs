@@ -174,7 +174,7 @@ fn orders_by(sql: &str, name: &str) -> bool {
 }
 
 /// A part of the path is one value that is always there.
-fn fits_path(source: SqlFile<'_>, declared: &Declaration) -> Result<(), Problem> {
+pub(super) fn fits_path(source: SqlFile<'_>, declared: &Declaration) -> Result<(), Problem> {
     let name = &declared.name;
     let (message, hint) = if source.script.orders.iter().any(|order| order.name == *name) {
         (

@@ -300,9 +300,13 @@ impl Partial {
                 format!("`{name}` is declared here, and not in {shown}, which shows this");
             let line = self.text.lines().nth(declared.line - 1);
             let line = line.unwrap_or_default().trim();
-            return Err(self
-                .at(declared, message)
-                .hint(format!("write the same line into {shown}: {line}")));
+            let hint = match param.in_path {
+                None => format!("write the same line into {shown}: {line}"),
+                Some(_) => format!(
+                    "write the same line into {shown}, or once for its folder into _folder.sql: {line}"
+                ),
+            };
+            return Err(self.at(declared, message).hint(hint));
         }
         let message = format!("`{name}` is declared otherwise than in {shown}, which shows this");
         Err(self

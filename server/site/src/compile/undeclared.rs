@@ -9,7 +9,7 @@ use super::{parameters::SqlFile, signing};
 use crate::{
     Problem,
     folder::Folder,
-    script::{FileLine, NamedQuery, Rows, Script},
+    script::{Declaration, FileLine, NamedQuery, Rows, Script},
     session::RESERVED,
     today::TODAY,
 };
@@ -44,7 +44,8 @@ pub(super) fn undeclared(
     let files = source.script.files.iter().flat_map(FileLine::declarations);
     let files: Vec<String> = files.map(|declared| declared.name).collect();
     let mut lines = source.script.params.iter();
-    let needs_lines = lines.any(|line| !files.contains(&line.name)) || prepared.len() > 1;
+    let is_own = |line: &Declaration| line.line > 0 && !files.contains(&line.name);
+    let needs_lines = lines.any(is_own) || prepared.len() > 1;
     let mut reported = BTreeSet::new();
     let mut problems = Vec::new();
     for (step, (named, query)) in prepared.iter().enumerate() {

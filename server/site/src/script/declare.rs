@@ -29,6 +29,7 @@ pub(crate) struct Declaration {
     /// What else its value must be.
     pub(crate) rules: ValueRules,
     pub(crate) default: Option<Value>,
+    /// From 1; 0 if a folder's file declares it.
     pub(crate) line: usize,
 }
 

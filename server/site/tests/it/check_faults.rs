@@ -377,7 +377,7 @@ fn a_page_without_the_declaration_of_its_layout_is_told_the_line() {
     assert_eq!(
         found,
         "templates/layout.sql:1:1: `lang` is declared here, and not in pages/[lang]/register.sql, which shows this\n  \
-         hint: write the same line into pages/[lang]/register.sql: -- param: lang text in (en, de)"
+         hint: write the same line into pages/[lang]/register.sql, or once for its folder into _folder.sql: -- param: lang text in (en, de)"
     );
 }
 

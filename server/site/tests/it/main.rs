@@ -30,6 +30,7 @@ mod error_pages;
 mod errors;
 mod explained;
 mod folder;
+mod folder_params;
 mod form_errors;
 mod form_faults;
 mod form_tags;

@@ -1,0 +1,113 @@
+//! `pages/[lang]/_folder.sql`: the parameters of a folder's path, declared once for all files in it
+//! and below.
+//!
+//! The lines count as if each of these files had them, so every part of the program that looks at a
+//! parameter sees the same. A file's own line, or that of a nearer folder, takes their place.
+
+use std::collections::BTreeMap;
+
+use super::parameters::{SqlFile, fits_path};
+use crate::{
+    Problem,
+    dialect::Text,
+    folder::Folder,
+    route::Pattern,
+    script::{Declaration, Script},
+    suggest::closest,
+    time_zone::SiteZone,
+};
+
+const NAME: &str = "_folder";
+
+/// The lines of all folders, by their paths below `pages/`.
+#[derive(Debug, Default)]
+pub(super) struct FolderParams(BTreeMap<String, Vec<Declaration>>);
+
+impl FolderParams {
+    /// True if files of this name, without its ending, are those of a folder.
+    pub(super) fn is_name(stem: &str) -> bool {
+        stem.rsplit('/').next() == Some(NAME)
+    }
+
+    /// Reads the files of all folders; what is wrong with them goes to `problems`.
+    pub(super) fn read(folder: &Folder, zone: SiteZone, problems: &mut Vec<Problem>) -> Self {
+        let mut all = BTreeMap::new();
+        for (name, text) in &folder.pages {
+            let Some(stem) = name.strip_suffix(".sql").filter(|stem| Self::is_name(stem)) else {
+                continue;
+            };
+            let path = stem.strip_suffix(NAME).unwrap_or_default();
+            match read(text, stem, zone) {
+                Ok(lines) => drop(all.insert(path.trim_end_matches('/').to_owned(), lines)),
+                Err(problem) => problems.push(problem),
+            }
+        }
+        Self(all)
+    }
+
+    /// Adds the lines of its folders to a file.
+    pub(super) fn add_to(&self, stem: &str, script: &mut Script) {
+        let mut rest = stem;
+        while let Some((folder, _)) = rest.rsplit_once('/') {
+            for line in self.0.get(folder).into_iter().flatten() {
+                if script.params.iter().all(|known| known.name != line.name) {
+                    script.params.push(line.clone());
+                }
+            }
+            rest = folder;
+        }
+    }
+}
+
+fn read(text: &Text, stem: &str, zone: SiteZone) -> Result<Vec<Declaration>, Problem> {
+    let file = &text.page();
+    let script = Script::parse_in(file, &text.text, zone)?;
+    let mut pattern = Pattern::parse(file, stem)?;
+    pattern.segments.pop();
+    let source = SqlFile {
+        file,
+        text: &text.text,
+        pattern: &pattern,
+        script: &script,
+    };
+    let others = Script {
+        params: Vec::new(),
+        ..script.clone()
+    };
+    let none = Script {
+        zone,
+        ..Script::default()
+    };
+    if others != none {
+        return Err(
+            Problem::new(file, "the file of a folder has `-- param:` lines alone").hint(
+                "what else it has belongs into the files of pages; who may enter the folder, into millpond.toml: [[require]]",
+            ),
+        );
+    }
+    for declared in &script.params {
+        let name = &declared.name;
+        if source.in_path(name).is_none() {
+            let message = format!("`{name}` is no part of this folder's path");
+            let hint = match closest(name, pattern.params()) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => "declare it in the files that use it".to_owned(),
+            };
+            return Err(Problem::new(file, message).at(declared.line, 1).hint(hint));
+        }
+        fits_path(source, declared)?;
+    }
+    let lines = script.params.iter().cloned();
+    Ok(lines.map(|line| Declaration { line: 0, ..line }).collect())
+}
+
+/// A page or a form with the name of the files of folders.
+pub(super) fn no_page(text: &Text) -> Problem {
+    Problem::new(
+        text.page(),
+        format!("`{NAME}` names the parameters of its folder, and is no page"),
+    )
+    .hint(format!(
+        "give the page another name; the lines stand in {NAME}.sql"
+    ))
+}
