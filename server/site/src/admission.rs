@@ -13,8 +13,8 @@ use crate::{
     error_answer::ErrorAnswer,
     methods::WriteMethod,
     problem_details::wants_json,
-    rules::split,
-    session::{CookieExpiry, Gate, Require, Session, TokenFault, gate},
+    rules::{RequireRule, split},
+    session::{CookieExpiry, Gate, Session, TokenFault, gate},
     sign::sign_in,
 };
 
@@ -155,7 +155,8 @@ impl Generation {
             return Ok(Admission::default());
         }
         let session = self.sessions.of(request);
-        match gate(wanted.iter().copied(), session.as_ref()) {
+        let required = wanted.iter().map(|rule| &rule.require);
+        match gate(required, session.as_ref()) {
             Gate::Open => Ok(Admission {
                 has_token: false,
                 end: session.as_ref().map(Session::expiry),
@@ -163,13 +164,20 @@ impl Generation {
             closed => {
                 let behind = self.path_behind(path);
                 let is_api = self.is_api_at(request, behind.as_deref().unwrap_or(path));
+                let led_to = match closed {
+                    Gate::SignIn(otherwise) => {
+                        self.filled_else(otherwise, [Some(path), behind.as_deref()])
+                    }
+                    _ => None,
+                };
+                let closed = led_to.as_deref().map_or(Gate::Closed, Gate::SignIn);
                 Err(self.refuse_admission(request, closed, session.is_some(), is_api))
             }
         }
     }
 
     /// What the rules of the settings require for a method at a path.
-    pub(crate) fn required_at(&self, method: &str, path: &str) -> Vec<&Require> {
+    pub(crate) fn required_at(&self, method: &str, path: &str) -> Vec<&RequireRule> {
         let guards = self.rules.as_ref().and_then(|rules| rules.guards.as_ref());
         let Some(guards) = guards else {
             return Vec::new();
@@ -177,6 +185,20 @@ impl Generation {
         let behind = self.path_behind(path);
         let paths = [Some(path), behind.as_deref()].into_iter().flatten();
         paths.flat_map(|path| guards.at(method, path)).collect()
+    }
+
+    /// Returns the `else` of the rule whose own text it is, filled in for the first of these paths
+    /// at which the rule holds.
+    #[cold]
+    fn filled_else(&self, otherwise: &str, paths: [Option<&str>; 2]) -> Option<String> {
+        let guards = self.rules.as_ref()?.guards.as_ref()?;
+        let is_own = |rule: &&RequireRule| {
+            let own = rule.require.otherwise.as_deref();
+            own.is_some_and(|own| std::ptr::eq(own, otherwise))
+        };
+        let rule = guards.rules.iter().find(is_own)?;
+        let mut paths = paths.into_iter().flatten();
+        paths.find_map(|path| guards.led_to(rule, path))
     }
 
     /// The path that answers by a rewrite, if one is for this path.

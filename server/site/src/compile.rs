@@ -64,6 +64,7 @@ use folder_params::FolderParams;
 use form::form;
 use parameters::{SqlFile, misspelt, parameters, unused};
 use partials::{Partial, Partials};
+pub(crate) use redirect::redirect;
 use statements::{Prepared, Statements};
 use undeclared::claims_from_visitors;
 

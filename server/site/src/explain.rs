@@ -257,8 +257,9 @@ fn rules(explanation: &mut Value, generation: &Generation, path: &str, session: 
     if wanted.is_empty() {
         return;
     }
-    let is_open = gate(wanted.iter().copied(), session) == Gate::Open;
-    let wanted = wanted.iter().map(|wanted| wanted.condition.to_string());
+    let required = wanted.iter().map(|rule| &rule.require);
+    let is_open = gate(required.clone(), session) == Gate::Open;
+    let wanted = required.map(|wanted| wanted.condition.to_string());
     explanation["rules"] = json!({ "want": wanted.collect::<Vec<_>>(), "met": is_open });
 }
 

@@ -66,6 +66,7 @@ mod markup;
 mod may_be_at;
 mod methods;
 mod object;
+mod open_addresses;
 mod opening;
 mod own_write;
 mod page;

@@ -13,6 +13,7 @@ use crate::{
     dialect::Dialect,
     error_answer::{self, PreparedErrors},
     folder::{Folder, MAX_SOURCE},
+    open_addresses::partly_closed,
     rules::{Rules, closed_targets, loops},
     session::{Purpose, Sessions},
     statics::Statics,
@@ -209,6 +210,7 @@ fn assemble(
     let guards = guards.and_then(|rules| rules.guards.as_ref());
     let is_closed = |path: &str| guards.is_some_and(|it| it.at("GET", path).next().is_some());
     let open = generation.pages.open_claims(is_closed);
+    let open = open.into_iter().chain(partly_closed(&generation));
     let circles: Vec<Problem> = circles.into_iter().chain(closed).chain(open).collect();
     if circles.is_empty() {
         Ok(generation)

@@ -4,6 +4,7 @@ use std::{path::Path, time::Duration};
 
 use crate::{
     Problem, duration,
+    rules::foreign_parameter,
     session::{DirectiveLine, SessionLines, WORDS},
     text_format::TextFormat,
     time_zone::SiteZone,
@@ -399,6 +400,9 @@ type Complaint = (String, Option<String>);
 
 /// What stands behind `-- redirect:` or `-- created:`: a path of this site.
 fn path<'r>(word: &str, rest: &'r str) -> Result<&'r str, Complaint> {
+    if let Some(fault) = foreign_parameter(rest) {
+        return Err((fault, None));
+    }
     if rest.starts_with('/') && !rest.starts_with("//") && !rest.starts_with("/\\") {
         return Ok(rest);
     }

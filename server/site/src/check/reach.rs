@@ -7,8 +7,7 @@ use crate::{
     Problem,
     config::FILE,
     core::Generation,
-    page::Endpoint,
-    route::Pattern,
+    open_addresses::addresses,
     rules::{RequireRule, RequireRules, WORD},
     script::FilePlace,
     suggest::closest,
@@ -36,10 +35,8 @@ pub struct ReachReport {
 }
 
 impl ReachReport {
-    /// Whether it reaches no file, and no page for all values in its path.
     fn is_empty(&self) -> bool {
-        let mut addresses = self.addresses.iter();
-        self.files == 0 && !self.uploads && addresses.all(|address| address.ends_with(SOME))
+        self.files == 0 && !self.uploads && self.addresses.is_empty()
     }
 }
 
@@ -57,8 +54,8 @@ pub(super) fn reached(generation: &Generation) -> Vec<ReachReport> {
 }
 
 fn reach(generation: &Generation, rule: &RequireRule) -> ReachReport {
-    let endpoints = generation.pages.endpoints.iter();
-    let addresses = endpoints.flat_map(|endpoint| of_endpoint(rule, endpoint));
+    let endpoints = 0..generation.pages.endpoints.len();
+    let addresses = endpoints.flat_map(|at| of_endpoint(generation, rule, at));
     let files = generation.statics.files();
     let endpoints = generation.pages.endpoints.iter();
     let forms = endpoints.flat_map(|endpoint| &endpoint.forms);
@@ -80,38 +77,14 @@ fn reach(generation: &Generation, rule: &RequireRule) -> ReachReport {
     }
 }
 
-/// For which values in its path a rule reaches an address.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Reaches {
-    None,
-    Some,
-    All,
-}
-
-impl Reaches {
-    fn of(rule: &RequireRule, pattern: &Pattern) -> Self {
-        let sample = pattern.sample();
-        let has_values = pattern.params().next().is_some();
-        match rule.holds_at(&sample) {
-            true => Self::All,
-            // An exception for all values leaves nothing.
-            false if rule.path.matches(&sample) => Self::None,
-            false if has_values && rule.path.may_match(&pattern.segments) => Self::Some,
-            false => Self::None,
-        }
-    }
-}
-
 /// The methods of an endpoint that a rule reaches, with its address.
-fn of_endpoint(rule: &RequireRule, endpoint: &Endpoint) -> Vec<String> {
-    let shapes = endpoint.shapes();
-    let reaches: BTreeSet<Reaches> = shapes
-        .iter()
-        .map(|shape| Reaches::of(rule, shape))
-        .collect();
-    let note = match (reaches.first(), reaches.len()) {
-        (Some(Reaches::All), 1) => "",
-        (Some(Reaches::None) | None, 1) => return Vec::new(),
+fn of_endpoint(generation: &Generation, rule: &RequireRule, at: usize) -> Vec<String> {
+    let endpoint = &generation.pages.endpoints[at];
+    let patterns = rule.except.iter().chain([&rule.path]);
+    let all = addresses(generation, at, patterns);
+    let note = match all.iter().filter(|path| rule.holds_at(path)).count() {
+        0 => return Vec::new(),
+        count if count == all.len() => "",
         _ => SOME,
     };
     let page = endpoint.page.iter().map(|_| "GET");
@@ -130,11 +103,7 @@ pub(super) fn notes(generation: &Generation, reached: &[ReachReport]) -> Vec<Pro
     let mut notes = Vec::new();
     for (rule, reached) in rules.iter().zip(reached) {
         if reached.is_empty() {
-            notes.extend(reaches_nothing(
-                generation,
-                rule,
-                !reached.addresses.is_empty(),
-            ));
+            notes.push(reaches_nothing(generation, rule));
         }
         notes.extend(claim_that_no_form_gives(generation, rule));
         let target = rule.require.otherwise.as_deref();
@@ -147,25 +116,18 @@ pub(super) fn notes(generation: &Generation, reached: &[ReachReport]) -> Vec<Pro
     notes
 }
 
-/// A note; none if it reaches pages for some values and no other path is meant.
-fn reaches_nothing(generation: &Generation, rule: &RequireRule, some: bool) -> Option<Problem> {
+fn reaches_nothing(generation: &Generation, rule: &RequireRule) -> Problem {
     let path = rule.path.pattern.to_string();
-    let what = if some {
-        "pages for some values only"
-    } else {
-        "nothing"
-    };
-    let note = fault(rule, format!("the rule for `{path}` reaches {what}"));
+    let note = fault(rule, format!("the rule for `{path}` reaches nothing"));
     let endpoints = generation.pages.endpoints.iter();
-    let pages = endpoints.map(|endpoint| endpoint.pattern.to_string());
+    let pages = endpoints.map(|endpoint| endpoint.pattern.in_lines());
     let files = generation.statics.files().map(|(path, _)| path.to_owned());
     let known: BTreeSet<String> = pages.chain(files).flat_map(with_folders).collect();
     match closest(&path, known.iter().map(String::as_str)) {
-        Some(near) => Some(note.hint(format!("did you mean `{near}`?"))),
-        None if some => None,
-        None => Some(
-            note.hint("no page, file or upload is at these paths, or an exception takes them all"),
-        ),
+        Some(near) => note.hint(format!("did you mean `{near}`?")),
+        None => {
+            note.hint("no page, file or upload is at these paths, or an exception takes them all")
+        }
     }
 }
 

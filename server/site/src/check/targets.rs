@@ -7,13 +7,13 @@ use millpond_http::path;
 use super::links;
 use crate::{
     Problem,
-    compile::sign_in,
+    compile::{redirect, sign_in},
     config::FILE,
     core::Generation,
     guard::Guard,
     markup::VALUE,
     may_be_at::{candidates, may_be_file},
-    page::{Endpoint, Form, FormAnswer, Page, RedirectPiece},
+    page::{ArgumentSource, Endpoint, Form, FormAnswer, Page, RedirectPiece},
     route::Pattern,
     session::SessionRequirements,
     suggest::closest,
@@ -62,7 +62,7 @@ fn of_needs(
 
 /// A note, if nothing answers at the path to which an entry of the settings leads.
 pub(super) fn led_nowhere(generation: &Generation, target: &str) -> Option<Problem> {
-    let pieces = [RedirectPiece::Text(target.to_owned())];
+    let pieces = redirect(target, |_| Some(ArgumentSource::Param(0))).ok()?;
     note(generation, &pieces, &PathBuf::from(FILE))
 }
 
@@ -134,7 +134,7 @@ pub(super) fn nearest(
     let endpoints = generation.pages.endpoints.iter();
     let routes = endpoints.filter(|endpoint| may_be_meant(endpoint));
     // A value of the address stands where the page has a parameter.
-    let routes = routes.map(|it| (it.pattern.with("…"), it.pattern.to_string()));
+    let routes = routes.map(|it| (it.pattern.with("…"), it.pattern.in_lines()));
     let routes: Vec<(String, String)> = routes.collect();
     let near = closest(shown, routes.iter().map(|(shape, _)| shape.as_str()));
     let near = near.and_then(|near| routes.iter().find(|(shape, _)| shape == near));

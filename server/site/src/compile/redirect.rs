@@ -6,7 +6,7 @@ use crate::page::{ArgumentSource, RedirectPiece};
 ///
 /// # Errors
 /// The first name for which there is no source.
-pub(super) fn redirect(
+pub(crate) fn redirect(
     target: &str,
     source: impl Fn(&str) -> Option<ArgumentSource>,
 ) -> Result<Vec<RedirectPiece>, String> {

@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use millpond_http::path;
 use toml::de::DeValue;
 
 use super::{
@@ -13,7 +12,7 @@ use super::{
 use crate::{
     Problem,
     methods::KNOWN,
-    rules::{FolderPattern, RequireRule},
+    rules::{FolderPattern, RequireRule, RuleTarget},
     session::{Condition, Require, is_path},
     suggest::closest,
 };
@@ -40,8 +39,8 @@ pub(super) const REQUIRE: EntryKind = EntryKind {
         },
         EntryKey {
             name: "else",
-            about: "Where a person without the claim is led; the wanted address is added as `next=`. Absent, the answer is 403. \
-                    A program without a session gets 401 either way.",
+            about: "Where a person without the claim is led; the wanted address is added as `next=`. `:name` is replaced by what it \
+                    stood for in `path`. Absent, the answer is 403. A program without a session gets 401 either way.",
             example: "\"/login\"",
             default: Some("none"),
         },
@@ -49,6 +48,14 @@ pub(super) const REQUIRE: EntryKind = EntryKind {
             name: "except",
             about: "Paths at which the entry does not hold, such as the page where one signs in and its style sheet.",
             example: "[\"/login\", \"/static/*\"]",
+            default: Some("[]"),
+        },
+        EntryKey {
+            name: "open",
+            about: "Addresses that stay open on purpose though a page answers there that the entry closes elsewhere: \
+                    `/en/team/*` closes `pages/[lang]/team/plan.html` for one language. Without this such an entry is an error. It \
+                    opens nothing that another entry closes.",
+            example: "[\"/:lang/team/*\"]",
             default: Some("[]"),
         },
         EntryKey {
@@ -72,15 +79,9 @@ fn require(config: &mut Config, entry: &ConfigEntry<'_>, _dir: &Path) -> Result<
     let condition = entry.need("claims", |value| Condition::parse(text(value)?))?;
     let otherwise = match entry.find("else") {
         None => None,
-        Some(_) => Some(entry.need("else", own_path)?),
+        Some(_) => Some(entry.need("else", |value| own_path(value, &path))?),
     };
-    let except = match entry.find("except") {
-        None => Vec::new(),
-        Some(_) => entry.need("except", |value| {
-            let paths = texts(value, "paths")?;
-            paths.into_iter().map(FolderPattern::parse).collect()
-        })?,
-    };
+    let (otherwise, target) = otherwise.unzip();
     let methods = match entry.find("methods") {
         None => Vec::new(),
         Some(_) => entry.need("methods", methods)?,
@@ -91,20 +92,31 @@ fn require(config: &mut Config, entry: &ConfigEntry<'_>, _dir: &Path) -> Result<
             condition,
             otherwise,
         },
-        except,
+        target,
+        except: folders(entry, "except")?,
+        open: folders(entry, "open")?,
         methods,
         place: entry.place(),
     });
     Ok(())
 }
 
-fn own_path(value: &DeValue<'_>) -> Result<String, String> {
+fn folders(entry: &ConfigEntry<'_>, key: &'static str) -> Result<Vec<FolderPattern>, Problem> {
+    let read = |value| {
+        let paths = texts(value, "paths")?;
+        paths.into_iter().map(FolderPattern::parse).collect()
+    };
+    let found = entry.find(key).map(|_| entry.need(key, read));
+    found.unwrap_or_else(|| Ok(Vec::new()))
+}
+
+/// The path as it is written, and ready to be filled in.
+fn own_path(value: &DeValue<'_>, from: &FolderPattern) -> Result<(String, RuleTarget), String> {
     let path = text(value)?;
-    let bare = path.split(['?', '#']).next().unwrap_or_default();
-    match is_path(path) && path::normalize(bare).is_ok() {
-        true => Ok(path.to_owned()),
-        false => Err(format!("`{path}` is no path of this site")),
+    if !is_path(path) {
+        return Err(format!("`{path}` is no path of this site"));
     }
+    Ok((path.to_owned(), RuleTarget::parse(path, &from.pattern)?))
 }
 
 fn methods(value: &DeValue<'_>) -> Result<Vec<String>, String> {

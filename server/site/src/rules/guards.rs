@@ -2,16 +2,20 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use super::{RulePosition, pattern::PathPattern};
-use crate::{config::FileSettings, route::Segment, session::Require, statics::Statics};
+use super::{RulePosition, WORD, pattern::PathPattern, target::RuleTarget};
+use crate::{config::FileSettings, session::Require, statics::Statics};
 
 /// What is required of a session at some paths.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RequireRule {
     pub(crate) path: FolderPattern,
     pub(crate) require: Require,
+    /// Where a visitor is led, to be filled in with what the path's names stand for.
+    pub(crate) target: Option<RuleTarget>,
     /// Paths at which it does not hold.
     pub(crate) except: Vec<FolderPattern>,
+    /// Paths that are open on purpose though it closes others of the same page.
+    pub(crate) open: Vec<FolderPattern>,
     /// The methods for which it holds; all if there is none.
     pub(crate) methods: Vec<String>,
     pub(crate) place: RulePosition,
@@ -45,28 +49,26 @@ impl FolderPattern {
         self.pattern.matches(path) || is_other()
     }
 
-    /// Whether a path of a page with values in its path may match.
-    pub(crate) fn may_match(&self, segments: &[Segment]) -> bool {
+    /// Returns the texts at a place of its paths, from 0: the parts of this place that are no names,
+    /// and behind a `*` all.
+    pub(crate) fn words(&self, place: usize) -> Vec<String> {
         let text = self.pattern.to_string();
-        let parts: Vec<&str> = text[1..].split('/').collect();
-        for (at, part) in parts.iter().enumerate() {
-            if let Some((beginning, _)) = part.split_once('*') {
-                return match segments.get(at) {
-                    None => *part == "*",
-                    Some(Segment::Literal(text)) => text.starts_with(beginning),
-                    Some(Segment::Param(_)) => true,
-                };
-            }
-            let fits = match segments.get(at) {
-                None => false,
-                Some(Segment::Literal(text)) => text == part || part.starts_with(':'),
-                Some(Segment::Param(_)) => !part.is_empty(),
+        let star = text[1..].split('/').position(|part| part.contains('*'));
+        let parts = text[1..].split('/').enumerate();
+        let here = parts.filter(|(at, part)| {
+            let is_here = match star {
+                Some(star) if *at >= star => place >= star,
+                _ => *at == place,
             };
-            if !fits {
-                return false;
-            }
-        }
-        parts.len() == segments.len()
+            is_here && !part.is_empty() && !part.starts_with(':')
+        });
+        here.map(|(_, part)| part.replace('*', WORD)).collect()
+    }
+
+    /// The texts at each of the pattern's names, if it matches `path`.
+    fn capture<'p>(&self, path: &'p str) -> Option<Vec<&'p str>> {
+        let other = || self.other.as_ref()?.capture(path);
+        self.pattern.capture(path).or_else(other)
     }
 
     /// The first part of every path that matches, if they have the same one.
@@ -99,8 +101,8 @@ pub(crate) struct RequireRules {
     by_first_part: Map,
     /// Those for any first part.
     others: Vec<usize>,
-    /// Addresses of files that a rule reaches by another address of the file.
-    by_other_address: Map,
+    /// Addresses of files that a rule reaches by another address of the file, with that.
+    by_other_address: HashMap<String, Vec<(usize, String)>, foldhash::fast::RandomState>,
 }
 
 impl RequireRules {
@@ -113,7 +115,7 @@ impl RequireRules {
             rules: rules.to_vec(),
             by_first_part: Map::default(),
             others: Vec::new(),
-            by_other_address: Map::default(),
+            by_other_address: HashMap::default(),
         };
         for (number, rule) in rules.iter().enumerate() {
             let list = match rule.path.first_part() {
@@ -130,17 +132,26 @@ impl RequireRules {
         &'g self,
         method: &'p str,
         path: &'p str,
-    ) -> impl Iterator<Item = &'g Require> + use<'g, 'p> {
+    ) -> impl Iterator<Item = &'g RequireRule> + use<'g, 'p> {
         let here = self.listed(path);
         let here = here.filter(move |number| self.rules[*number].holds_at(path));
         let by_file = match self.by_other_address.is_empty() {
             true => None,
             false => self.by_other_address.get(path),
         };
-        let all = here.chain(by_file.into_iter().flatten().copied());
-        let rules = all.map(|number| &self.rules[number]);
-        let rules = rules.filter(move |rule| rule.holds_for(method));
-        rules.map(|rule| &rule.require)
+        let by_file = by_file.into_iter().flatten().map(|(number, _)| *number);
+        let rules = here.chain(by_file).map(|number| &self.rules[number]);
+        rules.filter(move |rule| rule.holds_for(method))
+    }
+
+    /// Returns the path to which a rule leads that holds at a path: its `else` with the parts of
+    /// the path, or of the address by which it holds for the file there.
+    pub(crate) fn led_to(&self, rule: &RequireRule, path: &str) -> Option<String> {
+        let by_file = self.by_other_address.get(path).into_iter().flatten();
+        let by_file = by_file.filter(|(number, _)| std::ptr::eq(&self.rules[*number], rule));
+        let mut paths = std::iter::once(path).chain(by_file.map(|(_, address)| address.as_str()));
+        let values = paths.find_map(|path| rule.path.capture(path))?;
+        Some(rule.target.as_ref()?.fill(&values, None))
     }
 
     /// The rules that may hold at a path, by its first part, in the order of the file.
@@ -170,15 +181,15 @@ impl RequireRules {
             for number in numbers {
                 let rule = &self.rules[number];
                 let is_excepted = |path: &String| rule.except.iter().any(|it| it.matches(path));
-                let is_reached = addresses.iter().any(|path| rule.path.matches(path));
-                if !is_reached || addresses.iter().any(is_excepted) {
+                let reached = addresses.iter().find(|path| rule.path.matches(path));
+                let Some(reached) = reached.filter(|_| !addresses.iter().any(is_excepted)) else {
                     continue;
-                }
+                };
                 let others = addresses.iter().filter(|path| !rule.path.matches(path));
                 for other in others {
                     let list = self.by_other_address.entry(other.clone()).or_default();
-                    if !list.contains(&number) {
-                        list.push(number);
+                    if !list.iter().any(|(known, _)| *known == number) {
+                        list.push((number, reached.clone()));
                     }
                 }
             }
@@ -233,6 +244,8 @@ mod tests {
                 condition: Condition::parse(claim).unwrap(),
                 otherwise: None,
             },
+            target: None,
+            open: Vec::new(),
             except: except.collect(),
             methods: methods.iter().map(|method| (*method).to_owned()).collect(),
             place: RulePosition::default(),
@@ -252,7 +265,7 @@ mod tests {
         let guards = guards.unwrap();
         let at = |method: &str, path: &str| {
             let found = guards.at(method, path);
-            let found = found.map(|require| require.condition.claim.clone());
+            let found = found.map(|rule| rule.require.condition.claim.clone());
             found.collect::<String>()
         };
         for (method, path, expected) in [
@@ -283,27 +296,5 @@ mod tests {
             assert_eq!(at(method, path), expected, "{method} {path}");
         }
         assert!(RequireRules::compile(&[]).is_none());
-    }
-
-    #[test]
-    fn a_rule_may_reach_a_page_for_some_values() {
-        let may = |rule: &str, page: &str| {
-            let page = crate::route::Pattern::parse(std::path::Path::new("x"), page);
-            let rule = FolderPattern::parse(rule).unwrap();
-            rule.may_match(&page.unwrap().segments)
-        };
-        for (rule, page, expected) in [
-            ("/shop/admin/*", "[section]/admin/[id]", true),
-            ("/shop/admin/*", "[section]/admin", true),
-            ("/shop/admin/*", "[section]/[page]", true),
-            ("/shop/admin/*", "[section]", false),
-            ("/shop/admin", "[section]/[page]/[id]", false),
-            ("/:any/admin", "shop/[page]", true),
-            ("/ed*", "[any]", true),
-            ("/ed*", "shop/[any]", false),
-            ("/*", "[any]", true),
-        ] {
-            assert_eq!(may(rule, page), expected, "{rule} {page}");
-        }
     }
 }

@@ -20,7 +20,7 @@ use fields::ResponseFields;
 pub(crate) use fields::{FieldRule, HIT, check_field};
 pub(crate) use guards::{FolderPattern, RequireRule, RequireRules};
 use index::Index;
-pub(crate) use pattern::{PathPattern, Scope};
+pub(crate) use pattern::{PathPattern, Scope, foreign_parameter};
 pub(crate) use target::{RuleTarget, VALUE, encode_path, local};
 
 /// The position of a rule in the configuration: line and column, both from 1.
@@ -114,6 +114,11 @@ impl Rules {
     /// Whether an address is answered as another one is.
     pub(crate) fn has_rewrites(&self) -> bool {
         !self.set.rewrites.is_empty()
+    }
+
+    /// The paths from which rewrites are.
+    pub(crate) fn rewritten_paths(&self) -> impl Iterator<Item = &PathPattern> {
+        self.set.rewrites.iter().map(|rewrite| &rewrite.from)
     }
 
     /// The kind and the place of the rule that takes a path, if one does.

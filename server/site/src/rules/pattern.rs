@@ -5,6 +5,8 @@ use std::fmt;
 
 use millpond_http::path;
 
+use crate::script::is_name;
+
 /// A path, or many: `/about`, `/blog/:year/:slug`, `/old/*`, `/*.php`.
 ///
 /// It is held against paths in their normal form ([`millpond_http::path::normalize`]).
@@ -30,6 +32,9 @@ impl PathPattern {
             return Err(format!(
                 "`{text}` has a `{mark}`; a rule looks at the path alone"
             ));
+        }
+        if let Some(fault) = foreign_parameter(text) {
+            return Err(fault);
         }
         match path::normalize(text) {
             Err(error) => return Err(format!("`{text}` is no path: {error}")),
@@ -139,6 +144,26 @@ pub(crate) enum Scope {
     Paths(Vec<PathPattern>),
 }
 
+/// Returns what is wrong with an address that has a parameter as other programs or the names of
+/// files write it: `/{lang}/admin/*`, `/[lang]/admin/*`. The signs would stand for themselves.
+pub(crate) fn foreign_parameter(address: &str) -> Option<String> {
+    let pairs = [('{', '}'), ('[', ']'), ('<', '>')].into_iter();
+    let mut found = pairs.filter_map(|(open, close)| {
+        let (before, rest) = address.split_once(open)?;
+        let (name, after) = rest.split_once(close)?;
+        // Brackets are in names of a query too: `?tag[]=rust`.
+        let is_end = after.is_empty() || after.starts_with(['/', '?', '#']);
+        let is_part = before.ends_with('/') && is_end && is_name(name);
+        let meant = if is_name(name) { name } else { "name" };
+        (open == '{' || is_part).then(|| {
+            format!(
+                "`{open}{name}{close}` in `{address}` means nothing here: a parameter is written `:{meant}`"
+            )
+        })
+    });
+    found.next()
+}
+
 fn pieces(text: &str) -> Result<Vec<PatternPart>, String> {
     let mut pieces = Vec::new();
     let mut literal = String::new();
@@ -222,6 +247,8 @@ mod tests {
             ("/a*a", "/a", None),
             ("/:lang/*/x", "/de/a/b/x", Some("de|a/b")),
             ("/ä b", "/ä b", Some("")),
+            ("/a{b", "/a{b", Some("")),
+            ("/chunks/[id].js", "/chunks/[id].js", Some("")),
         ] {
             assert_eq!(
                 captured(pattern, path).as_deref(),
@@ -246,6 +273,11 @@ mod tests {
             ("/:x/:x", "twice"),
             ("/:", "no placeholder"),
             ("/:x.html", "no placeholder"),
+            ("/{lang}/admin/*", "a parameter is written `:lang`"),
+            ("/{*rest}", "`{*rest}` in `/{*rest}` means nothing here"),
+            ("/a-{}.csv", "a parameter is written `:name`"),
+            ("/[lang]/admin/*", "a parameter is written `:lang`"),
+            ("/x/<id>", "a parameter is written `:id`"),
         ] {
             let error = PathPattern::parse(pattern).expect_err(pattern);
             assert!(error.contains(said), "{pattern}: {error}");

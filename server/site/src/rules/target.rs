@@ -3,7 +3,7 @@
 use millpond_http::path;
 use percent_encoding::{AsciiSet, CONTROLS, NON_ALPHANUMERIC, utf8_percent_encode};
 
-use super::pattern::PathPattern;
+use super::pattern::{PathPattern, foreign_parameter};
 
 /// What a segment of a path may not have as it is (RFC 3986 section 3.3), and the percent sign:
 /// values are not encoded yet.
@@ -84,6 +84,9 @@ impl RuleTarget {
             ));
         }
         let authority = if is_local { 0 } else { authority(text)? };
+        if let Some(fault) = foreign_parameter(&text[authority..]) {
+            return Err(fault);
+        }
         let (address, fragment) = match text.split_once('#') {
             Some((address, fragment)) => (address, Some(fragment)),
             None => (text, None),
@@ -301,6 +304,7 @@ mod tests {
             ),
             ("/wiki", "/Help:Contents", "/wiki", None, "/Help:Contents"),
             ("/a", "/ä b%20c", "/a", None, "/%C3%A4%20b%20c"),
+            ("/a", "/b?c[]=%7Bx%7D", "/a", None, "/b?c[]=%7Bx%7D"),
             // A value keeps to its place.
             ("/a/:x", "/b/:x", "/a/ä%?#", None, "/b/%C3%A4%25%3F%23"),
             ("/a/:x", "/b?x=:x", "/a/1&y=2#", None, "/b?x=1%26y%3D2%23"),
@@ -328,6 +332,10 @@ mod tests {
             ("/b/*", "does not give"),
             ("/b%2Fc", "is no path"),
             ("/50%", "is no path"),
+            ("/{x}", "a parameter is written `:x`"),
+            ("/b?id={x}", "a parameter is written `:x`"),
+            ("https://h/{x}#a", "a parameter is written `:x`"),
+            ("/[x]/b", "a parameter is written `:x`"),
         ] {
             let error = RuleTarget::parse(to, &from).expect_err(to);
             assert!(error.contains(said), "{to}: {error}");

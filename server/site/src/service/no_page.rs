@@ -109,7 +109,7 @@ impl SiteService {
         self.core.explained(refused, || {
             let required = generation.required_at(request.method, path);
             let session = generation.sessions.of(request);
-            let required = required.into_iter();
+            let required = required.into_iter().map(|rule| &rule.require);
             dev::of_entry(&self.core, required, session.as_ref(), request, &[])
         })
     }

@@ -15,7 +15,7 @@ use super::{
     guard::{GuardLine, guard},
     token::MOST_CLAIMS,
 };
-use crate::script::is_name;
+use crate::{rules::foreign_parameter, script::is_name};
 
 /// The words that such lines begin with.
 pub(crate) const WORDS: &[&str] = &["require", "verify", "hash", "claims", "logout"];
@@ -317,6 +317,9 @@ fn otherwise(rest: &str) -> Result<(&str, Option<String>), Fault> {
 /// The path after `else`.
 pub(super) fn own_path(path: &str) -> Result<String, Fault> {
     let path = path.trim();
+    if let Some(message) = foreign_parameter(path) {
+        return Err(fault(path, message, "for example: else /:lang/login"));
+    }
     if !is_path(path) {
         return Err(fault(
             path,

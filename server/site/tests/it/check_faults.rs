@@ -311,7 +311,7 @@ fn addresses_with_values_are_compared_as_patterns() {
     ]);
     let starts = [
         "pages/[lang]/play/[id].html:2:80: POST /{lang}/play/{id} has no parameter `titel`\n  hint: did you mean `title`?",
-        "pages/[lang]/play/[id].post.sql: leads to /…/pley/…, and there is no such page\n  hint: did you mean /{lang}/play/{id}?",
+        "pages/[lang]/play/[id].post.sql: leads to /…/pley/…, and there is no such page\n  hint: did you mean /:lang/play/:id?",
         "pages/[lang]/play/[id].html:1:60: leads to /…/pley/…, and there is no such page",
         "pages/[lang]/play/[id].html:5:9: leads to /logn, and there is no such page",
         "pages/[lang]/play/[id].html:5:42: leads to /static-….png, and there is no such page",

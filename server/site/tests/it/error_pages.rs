@@ -174,7 +174,7 @@ const IN_FOLDERS: &[(&str, &str)] = &[
     (
         "millpond.toml",
         "[database]\nurl = \"sqlite:site.db\"\n[cache]\nrefresh_ahead = 0\n\
-         [[require]]\npath = \"/en/office/*\"\nclaims = \"user\"\n",
+         [[require]]\npath = \"/en/office/*\"\nopen = [\"/:lang/office\"]\nclaims = \"user\"\n",
     ),
     (
         "templates/spoken.html",

@@ -43,6 +43,7 @@ mod lists;
 mod max_age;
 mod nodes;
 mod nodes_triggers;
+mod open_addresses;
 mod outages;
 mod page_address;
 mod page_end;
