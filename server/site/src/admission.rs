@@ -164,9 +164,11 @@ impl Generation {
             closed => {
                 let behind = self.path_behind(path);
                 let is_api = self.is_api_at(request, behind.as_deref().unwrap_or(path));
+                let guards = self.rules.as_ref().and_then(|rules| rules.guards.as_ref());
+                let mut paths = [Some(path), behind.as_deref()].into_iter().flatten();
                 let led_to = match closed {
                     Gate::SignIn(otherwise) => {
-                        self.filled_else(otherwise, [Some(path), behind.as_deref()])
+                        paths.find_map(|path| guards?.led_to(otherwise, path))
                     }
                     _ => None,
                 };
@@ -185,20 +187,6 @@ impl Generation {
         let behind = self.path_behind(path);
         let paths = [Some(path), behind.as_deref()].into_iter().flatten();
         paths.flat_map(|path| guards.at(method, path)).collect()
-    }
-
-    /// Returns the `else` of the rule whose own text it is, filled in for the first of these paths
-    /// at which the rule holds.
-    #[cold]
-    fn filled_else(&self, otherwise: &str, paths: [Option<&str>; 2]) -> Option<String> {
-        let guards = self.rules.as_ref()?.guards.as_ref()?;
-        let is_own = |rule: &&RequireRule| {
-            let own = rule.require.otherwise.as_deref();
-            own.is_some_and(|own| std::ptr::eq(own, otherwise))
-        };
-        let rule = guards.rules.iter().find(is_own)?;
-        let mut paths = paths.into_iter().flatten();
-        paths.find_map(|path| guards.led_to(rule, path))
     }
 
     /// The path that answers by a rewrite, if one is for this path.

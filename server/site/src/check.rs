@@ -19,7 +19,6 @@ use crate::{
     dialect::Dialect,
     folder::{Migrations, migrations},
     hosts::{below, read as read_config},
-    open_addresses::beside,
     opening,
     page::{PageQuery, PageStatement},
     reading::look,
@@ -292,7 +291,6 @@ fn report_pages(
         let mut notes = generation.pages.doubts.clone();
         let reached = reach::reached(&generation);
         notes.extend(reach::notes(&generation, &reached));
-        notes.extend(beside(&generation));
         notes.extend(tokens::notes(&generation));
         notes.extend(shadowed(&config.rules));
         notes.extend(hidden(&generation));

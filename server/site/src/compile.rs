@@ -248,9 +248,6 @@ impl Pages {
     ) -> Result<(), Vec<Problem>> {
         let writes = files.writes.iter().map(|(_, text)| *text);
         let first = files.html.or(files.sql).or(writes.clone().next());
-        if let Some(text) = first.filter(|_| FolderParams::is_name(stem)) {
-            return Err(vec![folder_params::no_page(text)]);
-        }
         let file = first.map_or_else(PathBuf::new, Text::page);
         let pattern = Pattern::parse(&file, stem).map_err(|problem| vec![problem])?;
         let index = self.endpoints.len();

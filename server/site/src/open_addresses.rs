@@ -9,11 +9,13 @@ use crate::{
     Problem,
     config::FILE,
     core::Generation,
-    page::{ArgumentSource, Endpoint},
-    param_value::{shown as value_shown, typed},
+    guard::Guard,
+    page::Endpoint,
+    param_value::{shown, typed},
     params::Param,
     route::{Pattern, Segment},
     rules::{FolderPattern, RequireRule, RequireRules, WORD},
+    session::SessionRequirements,
 };
 
 /// At most this many addresses of a page are tried.
@@ -21,71 +23,52 @@ const MOST: usize = 4096;
 
 /// Returns the rules that leave a page partly open, each with an address that is open.
 pub(crate) fn partly_closed(generation: &Generation) -> Vec<Problem> {
-    let faults = partial_rules(generation).filter_map(|rule| {
+    let rules = generation.rules.as_ref();
+    let Some(guards) = rules.and_then(|rules| rules.guards.as_ref()) else {
+        return Vec::new();
+    };
+    let faults = guards.rules.iter().filter_map(|rule| {
+        let partial = PartialRule {
+            generation,
+            guards,
+            rule,
+        };
         let mut places = 0..generation.pages.endpoints.len();
-        let of_page = places.find_map(|at| rule.of_page(at));
-        of_page.or_else(|| rule.by_rewrite())
+        let of_page = places.find_map(|at| partial.of_page(at));
+        of_page.or_else(|| partial.by_rewrite())
     });
     faults.collect()
 }
 
-/// Returns notes on rules for one page that leave open what is below or beside it: `/admin` closes
-/// neither `/admin/users` nor `/admin.csv`.
-pub(crate) fn beside(generation: &Generation) -> Vec<Problem> {
-    partial_rules(generation)
-        .filter_map(|rule| rule.beside())
-        .collect()
-}
-
-fn partial_rules(generation: &Generation) -> impl Iterator<Item = PartialRule<'_>> {
-    let rules = generation.rules.as_ref();
-    let guards = rules.and_then(|rules| rules.guards.as_ref()).into_iter();
-    guards.flat_map(move |guards| {
-        let rules = guards.rules.iter();
-        rules.map(move |rule| PartialRule {
-            generation,
-            guards,
-            rule,
-        })
-    })
-}
-
 /// Returns addresses at which an endpoint answers, with the words of these patterns.
-pub(crate) fn addresses<'f>(
+pub(crate) fn addresses(
     generation: &Generation,
     at: usize,
-    patterns: impl Iterator<Item = &'f FolderPattern> + Clone,
+    patterns: &[&FolderPattern],
 ) -> Vec<String> {
     let endpoint = &generation.pages.endpoints[at];
-    let Endpoint {
-        pattern, choices, ..
-    } = endpoint;
-    let mut choices = choices.iter().enumerate();
+    let mut choices = endpoint.choices.iter().enumerate();
     let mut all = vec![String::new()];
-    for (place, segment) in pattern.segments.iter().enumerate() {
-        let values = match segment {
-            Segment::Literal(text) => vec![text.clone()],
-            Segment::Param(_) => match choices.next() {
-                Some((_, texts)) if !texts.is_empty() => texts.clone(),
-                param => {
-                    let at = param.map_or(0, |(at, _)| at);
-                    let named = patterns.clone().flat_map(|pattern| pattern.words(place));
-                    let mut words = vec![WORD.to_owned()];
-                    for word in named.filter(|word| takes(endpoint, at, word)) {
-                        if !words.contains(&word) {
-                            words.push(word);
-                        }
-                    }
-                    words
-                }
-            },
+    for (place, segment) in endpoint.pattern.segments.iter().enumerate() {
+        let param = match segment {
+            Segment::Literal(_) => None,
+            Segment::Param(_) => choices.next(),
+        };
+        let values = match (segment, param) {
+            (_, Some((_, texts))) if !texts.is_empty() => texts.clone(),
+            (_, Some((number, _))) => {
+                let words = patterns.iter().flat_map(|pattern| pattern.words(place));
+                let words = words.filter(|word| takes(endpoint, number, word));
+                [WORD.to_owned()].into_iter().chain(words).collect()
+            }
+            (Segment::Literal(text) | Segment::Param(text), None) => vec![text.clone()],
         };
         let values = &values[..values.len().min((MOST / all.len()).max(1))];
         let starts = all.iter();
         let longer = starts.flat_map(|start| values.iter().map(move |it| format!("{start}/{it}")));
         all = longer.collect();
     }
-    if pattern.segments.is_empty() {
+    if endpoint.pattern.segments.is_empty() {
         all = vec!["/".to_owned()];
     }
     let router = &generation.pages.router;
@@ -103,91 +86,56 @@ impl PartialRule<'_> {
     fn of_page(&self, at: usize) -> Option<Problem> {
         let (generation, rule) = (self.generation, self.rule);
         let endpoint = &generation.pages.endpoints[at];
-        let own = std::iter::once(&rule.path);
-        let closed = addresses(generation, at, own.clone());
+        let closed = addresses(generation, at, &[&rule.path]);
         let is_closed = |path: &String| rule.holds_at(path) && !self.is_taken(path);
         let closed = closed.into_iter().find(is_closed)?;
         let excepted = self.guards.rules.iter().flat_map(|rule| &rule.except);
-        let all = addresses(generation, at, own.chain(excepted));
-        let mut open = unguarded(endpoint).filter_map(|method| {
-            let path = all.iter().find(|path| self.is_open(method, path))?;
-            Some((
-                method,
-                shown(endpoint, path, |path| self.is_open(method, path)),
-            ))
-        });
-        let (method, open) = open.next()?;
+        let patterns: Vec<_> = excepted.chain([&rule.path]).collect();
+        let all = addresses(generation, at, &patterns);
+        let (method, open) = unguarded(endpoint).find_map(|method| {
+            let is_open = |path: &String| self.is_open(method, path);
+            let path = all.iter().find(|path| is_open(path))?;
+            Some((method, asked_for(endpoint, path, is_open)))
+        })?;
+        let closed = asked_for(endpoint, &closed, |path| rule.holds_at(path));
+        let covers = |meant: &String| {
+            let meant = FolderPattern::parse(meant);
+            meant.is_ok_and(|meant| all.iter().all(|path| meant.matches(path)))
+        };
         let whole = endpoint.pattern.in_lines();
-        let covers = |path: &FolderPattern| all.iter().all(|address| path.matches(address));
-        let meant = meant(&rule.path, &endpoint.pattern);
-        let meant = meant.filter(|meant| FolderPattern::parse(meant).is_ok_and(|it| covers(&it)));
-        let meant = meant.unwrap_or_else(|| whole.clone());
-        let closed = shown(endpoint, &closed, |path| rule.holds_at(path));
-        let remedy = format!("close both: path = \"{meant}\"");
-        Some(self.fault((method, &closed, &open), &remedy, &whole))
+        let meant = Some(meant(&rule.path, &endpoint.pattern)).filter(covers);
+        let remedy = format!(
+            "close both: path = \"{}\"",
+            meant.as_ref().unwrap_or(&whole)
+        );
+        Some(self.fault(method, (&closed, &open), &remedy, &whole))
     }
 
     /// Finds a rule for the address of a rewrite where none is for the page or file that answers.
     fn by_rewrite(&self) -> Option<Problem> {
         let (generation, rule) = (self.generation, self.rule);
         let rules = generation.rules.as_ref()?;
-        let text = rule.path.pattern.to_string();
-        let named = (0..text.matches('/').count()).flat_map(|place| rule.path.words(place));
-        let words: Vec<String> = [WORD.to_owned()].into_iter().chain(named).collect();
+        let words = (0..8).flat_map(|place| rule.path.words(place));
+        let words: Vec<String> = [WORD.to_owned()].into_iter().chain(words).collect();
         let asked = rules.rewritten_paths();
         let mut asked = asked.flat_map(|from| words.iter().map(|word| from.sample(word, word)));
+        let method = rule.methods.first().map_or("GET", String::as_str);
         asked.find_map(|asked| {
             let (kind, _) = rules.before(&asked)?;
             let behind = generation.path_behind(&asked);
             let behind = behind.filter(|_| kind == "rewrite" && rule.holds_at(&asked))?;
-            let (method, open, whole) = match generation.pages.router.find(&behind) {
-                Some(found) => {
-                    let endpoint = &generation.pages.endpoints[found.page];
-                    let method =
-                        unguarded(endpoint).find(|method| self.is_open(method, &behind))?;
-                    let open = shown(endpoint, &behind, |path| self.is_open(method, path));
-                    (method, open, endpoint.pattern.in_lines())
-                }
-                None => {
-                    let is_open = generation.answers(&behind) && self.is_open("GET", &behind);
-                    is_open.then(|| ("GET", behind.clone(), behind.clone()))?
-                }
+            let found = generation.pages.router.find(&behind);
+            let endpoint = found.map(|found| &generation.pages.endpoints[found.page]);
+            let is_there = match endpoint {
+                Some(endpoint) => unguarded(endpoint).any(|own| own == method),
+                None => generation.answers(&behind),
             };
+            let whole = endpoint.map_or_else(|| behind.clone(), |it| it.pattern.in_lines());
             let remedy = format!("close it too, by an entry with path = \"{whole}\"");
-            let closed = asked.replace(WORD, "x");
-            Some(self.fault((method, &closed, &open), &remedy, &whole))
+            let shown = [&asked, &behind].map(|path| path.replace(WORD, "x"));
+            let fault = || self.fault(method, (&shown[0], &shown[1]), &remedy, &whole);
+            (is_there && self.is_open(method, &behind)).then(fault)
         })
-    }
-
-    fn beside(&self) -> Option<Problem> {
-        let text = self.rule.path.pattern.to_string();
-        let text = text.trim_end_matches('/');
-        let open = ["/*", ".*"].iter().find_map(|end| {
-            let wide = FolderPattern::parse(&format!("{text}{end}")).ok()?;
-            let endpoints = self.generation.pages.endpoints.iter().enumerate();
-            let mut open = endpoints.filter_map(|(at, endpoint)| {
-                let paths = addresses(self.generation, at, std::iter::once(&wide)).into_iter();
-                let mut paths = paths.filter(|path| wide.pattern.matches(path));
-                let is_open =
-                    |path: &String| unguarded(endpoint).any(|method| self.is_open(method, path));
-                let path = paths.find(is_open)?;
-                Some((shown(endpoint, &path, is_open), endpoint.pattern.in_lines()))
-            });
-            let (path, whole) = open.next()?;
-            let all = if *end == "/*" {
-                format!("{text}/*")
-            } else {
-                whole.clone()
-            };
-            Some((path, all, whole))
-        });
-        let (path, all, whole) = open.filter(|_| !text.is_empty() && !text.contains('*'))?;
-        let message = format!(
-            "the rule for `{}` does not hold at {path}",
-            self.rule.path.pattern
-        );
-        let remedy = format!("close it too, by path = \"{all}\"");
-        Some(self.problem(message, &remedy, &whole))
     }
 
     /// True if a redirect or a rewrite comes before the page at a path.
@@ -207,47 +155,36 @@ impl PartialRule<'_> {
 
     fn fault(
         &self,
-        (method, closed, open): (&str, &str, &str),
+        method: &str,
+        (closed, open): (&str, &str),
         remedy: &str,
         whole: &str,
     ) -> Problem {
-        let method = match method {
-            "GET" => String::new(),
-            method => format!("{method} "),
+        let RequireRule { path, place, .. } = self.rule;
+        let verb = if method == "GET" {
+            ""
+        } else {
+            &format!("{method} ")
         };
-        let message = format!(
-            "the rule for `{}` closes {method}{closed}, and {method}{open} is open",
-            self.rule.path.pattern
-        );
-        self.problem(message, remedy, whole)
-    }
-
-    fn problem(&self, message: String, remedy: &str, whole: &str) -> Problem {
-        let place = self.rule.place;
-        let problem = Problem::new(FILE, message).at(place.line, place.column);
-        problem.hint(format!(
-            "{remedy}; if it is open on purpose: open = [\"{whole}\"]"
-        ))
+        let rule = &path.pattern;
+        let message =
+            format!("the rule for `{rule}` closes {verb}{closed}, and {verb}{open} is open");
+        let hint = format!("{remedy}; if it is open on purpose: open = [\"{whole}\"]");
+        Problem::new(FILE, message)
+            .at(place.line, place.column)
+            .hint(hint)
     }
 }
 
 /// Returns the methods of an endpoint whose own files ask for no claim.
 fn unguarded(endpoint: &Endpoint) -> impl Iterator<Item = &'static str> + '_ {
-    let page = endpoint.page.iter().filter(|page| {
-        // The values of claims follow those of the parameters.
-        let claims = page.params.len()..;
-        let guards = page.guards.iter();
-        let mut guards = guards.flat_map(|guard| &page.queries[guard.query].statements);
-        let asks = guards.any(|it| it.args.iter().any(|place| claims.contains(place)));
-        page.needs.require.is_empty() && !asks
-    });
-    let forms = endpoint.forms.iter().filter(|form| {
-        let claims = form.params.len()..;
-        let guards = form.guards.iter();
-        let mut values = guards.flat_map(|guard| &form.steps[guard.query].bind);
-        let is_claim = |value: &ArgumentSource| matches!(value, ArgumentSource::Param(place) if claims.contains(place));
-        form.needs.require.is_empty() && !values.any(is_claim)
-    });
+    let asks = |needs: &SessionRequirements, guards: &[Guard]| {
+        !needs.require.is_empty() || !guards.is_empty() && !needs.claims.is_empty()
+    };
+    let page = endpoint.page.iter();
+    let page = page.filter(move |page| !asks(&page.needs, &page.guards));
+    let forms = endpoint.forms.iter();
+    let forms = forms.filter(move |form| !asks(&form.needs, &form.guards));
     page.map(|_| "GET")
         .chain(forms.map(|form| form.method.name()))
 }
@@ -259,45 +196,33 @@ fn params(endpoint: &Endpoint) -> impl Iterator<Item = &[Param]> {
 }
 
 /// True if a file of an endpoint takes a text for the part of the path with this number.
-fn takes(endpoint: &Endpoint, at: usize, text: &str) -> bool {
-    let is_taken = |param: &Param| param.in_path != Some(at) || typed(param, text).is_ok();
+fn takes(endpoint: &Endpoint, number: usize, text: &str) -> bool {
+    let is_taken = |param: &Param| param.in_path != Some(number) || typed(param, text).is_ok();
     params(endpoint).any(|params| params.iter().all(is_taken))
 }
 
 /// Returns an address like this one for which a visitor could ask.
-fn shown(endpoint: &Endpoint, path: &str, is_like: impl Fn(&String) -> bool) -> String {
-    const TEXTS: [&str; 8] = [
-        "x",
-        "1",
-        "2",
-        "2026-01-01",
-        "2026-01",
-        "12:00",
-        "a@example.org",
-        "00000000-0000-0000-0000-000000000000",
-    ];
-    let choices = params(endpoint).flatten().flat_map(|param| &param.choices);
+fn asked_for(endpoint: &Endpoint, path: &str, is_like: impl Fn(&String) -> bool) -> String {
+    let texts = ["x", "1", "2", "2026-01-01", "2026-01", "12:00"].map(str::to_owned);
     // 01 is 1 to a page, and another path to a rule.
-    let choices = choices.map(|value| format!("0{}", value_shown(value)));
-    let texts = TEXTS.iter().map(|text| (*text).to_owned()).chain(choices);
-    let count = endpoint.pattern.params().count();
+    let choices = params(endpoint).flatten().flat_map(|param| &param.choices);
+    let choices = choices.map(|value| format!("0{}", shown(value)));
     let is_taken = |text: &String| {
-        (0..count).all(|at| !endpoint.choices[at].is_empty() || takes(endpoint, at, text))
+        let mut open = endpoint.choices.iter().enumerate();
+        open.all(|(number, texts)| !texts.is_empty() || takes(endpoint, number, text))
     };
-    let mut paths = texts.filter(is_taken).map(|text| path.replace(WORD, &text));
+    let texts = texts.into_iter().chain(choices).filter(is_taken);
+    let mut paths = texts.map(|text| path.replace(WORD, &text));
     paths.find(is_like).unwrap_or_else(|| path.to_owned())
 }
 
-/// The rule's pattern with the page's parameters where the rule names one of their values.
-fn meant(rule: &FolderPattern, page: &Pattern) -> Option<String> {
+/// Returns the rule's pattern with the page's parameters where it names one of their values.
+fn meant(rule: &FolderPattern, page: &Pattern) -> String {
     let text = rule.pattern.to_string();
-    let parts = text[1..]
-        .split('/')
-        .enumerate()
-        .map(|(at, part)| match page.segments.get(at) {
-            Some(Segment::Param(name)) if !part.contains('*') => format!(":{name}"),
-            _ => part.to_owned(),
-        });
-    let parts: Vec<String> = parts.collect();
-    Some(format!("/{}", parts.join("/"))).filter(|meant| *meant != text)
+    let parts = text[1..].split('/').enumerate();
+    let parts = parts.map(|(at, part)| match page.segments.get(at) {
+        Some(Segment::Param(name)) if !part.contains('*') => format!("/:{name}"),
+        _ => format!("/{part}"),
+    });
+    parts.collect()
 }

@@ -66,15 +66,9 @@ impl Pattern {
         format!("/{}", parts.collect::<Vec<_>>().join("/"))
     }
 
-    /// Its path as lines and settings write it: `/:lang/login`.
+    /// Returns its path as lines and settings write it: `/:lang/login`.
     pub(crate) fn in_lines(&self) -> String {
-        let parts = self.segments.iter().map(|segment| match segment {
-            Segment::Literal(text) => format!("/{text}"),
-            Segment::Param(name) => format!("/:{name}"),
-        });
-        Some(parts.collect())
-            .filter(|path: &String| !path.is_empty())
-            .unwrap_or("/".to_owned())
+        self.to_string().replace("/{", "/:").replace('}', "")
     }
 
     fn literal(&self) -> Option<String> {

@@ -80,8 +80,8 @@ fn reach(generation: &Generation, rule: &RequireRule) -> ReachReport {
 /// The methods of an endpoint that a rule reaches, with its address.
 fn of_endpoint(generation: &Generation, rule: &RequireRule, at: usize) -> Vec<String> {
     let endpoint = &generation.pages.endpoints[at];
-    let patterns = rule.except.iter().chain([&rule.path]);
-    let all = addresses(generation, at, patterns);
+    let patterns: Vec<_> = rule.except.iter().chain([&rule.path]).collect();
+    let all = addresses(generation, at, &patterns);
     let note = match all.iter().filter(|path| rule.holds_at(path)).count() {
         0 => return Vec::new(),
         count if count == all.len() => "",

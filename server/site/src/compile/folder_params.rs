@@ -13,7 +13,6 @@ use crate::{
     folder::Folder,
     route::Pattern,
     script::{Declaration, Script},
-    suggest::closest,
     time_zone::SiteZone,
 };
 
@@ -70,44 +69,24 @@ fn read(text: &Text, stem: &str, zone: SiteZone) -> Result<Vec<Declaration>, Pro
         pattern: &pattern,
         script: &script,
     };
-    let others = Script {
-        params: Vec::new(),
-        ..script.clone()
-    };
-    let none = Script {
+    let lines = Script {
+        params: script.params.clone(),
         zone,
         ..Script::default()
     };
-    if others != none {
-        return Err(
-            Problem::new(file, "the file of a folder has `-- param:` lines alone").hint(
-                "what else it has belongs into the files of pages; who may enter the folder, into millpond.toml: [[require]]",
-            ),
-        );
+    if script != lines {
+        let problem = Problem::new(file, "the file of a folder has `-- param:` lines alone");
+        return Err(problem.hint("who may enter a folder is said in millpond.toml: [[require]]"));
     }
     for declared in &script.params {
         let name = &declared.name;
         if source.in_path(name).is_none() {
             let message = format!("`{name}` is no part of this folder's path");
-            let hint = match closest(name, pattern.params()) {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => "declare it in the files that use it".to_owned(),
-            };
-            return Err(Problem::new(file, message).at(declared.line, 1).hint(hint));
+            let problem = Problem::new(file, message).at(declared.line, 1);
+            return Err(problem.hint("declare it in the files that use it"));
         }
         fits_path(source, declared)?;
     }
-    let lines = script.params.iter().cloned();
+    let lines = lines.params.into_iter();
     Ok(lines.map(|line| Declaration { line: 0, ..line }).collect())
-}
-
-/// A page or a form with the name of the files of folders.
-pub(super) fn no_page(text: &Text) -> Problem {
-    Problem::new(
-        text.page(),
-        format!("`{NAME}` names the parameters of its folder, and is no page"),
-    )
-    .hint(format!(
-        "give the page another name; the lines stand in {NAME}.sql"
-    ))
 }

@@ -28,9 +28,6 @@ use crate::{
     template::{Given, GivenForms, Reach, ShownFaults},
 };
 
-/// At most this many addresses are tried to which a form leads back.
-const MOST: usize = 64;
-
 /// What the lines come to; none if the form has none.
 pub(super) fn invalid(
     file: &Path,
@@ -242,18 +239,13 @@ impl Pages {
     fn no_page(&self, path: &str) -> (String, String) {
         let pages = self.endpoints.iter();
         let pages = pages.filter(|endpoint| endpoint.page.is_some());
-        let mut narrow = pages.clone().filter(|page| page.pattern.sample() == path);
-        if let Some(page) = narrow.next() {
-            let mut all = page.pattern.params().zip(&page.choices);
-            let of_some = all.find(|(_, texts)| !texts.is_empty());
-            let hint = of_some.map_or_else(String::new, |(name, texts)| {
-                let texts = texts.join(", ");
-                format!("the page takes some values alone; declare them here too: -- param: {name} text in ({texts})")
-            });
-            return (format!("no page answers at each {path}"), hint);
-        }
+        let is_narrow = pages.clone().any(|page| page.pattern.sample() == path);
         let known: Vec<String> = pages.map(|page| page.pattern.in_lines()).collect();
         let hint = match closest(path, known.iter().map(String::as_str)) {
+            _ if is_narrow => {
+                "the page takes some values alone; the form needs the same -- param: line"
+                    .to_owned()
+            }
             Some(near) => format!("did you mean {near}?"),
             None => "name the page that has the form".to_owned(),
         };
@@ -261,37 +253,22 @@ impl Pages {
     }
 }
 
-/// The addresses that the target may become: one for each value of a parameter that has only some,
-/// as the page may answer for these only.
+/// Returns addresses that the target may become, with each value of its parameters that have only
+/// some: the page may answer for these alone.
 fn samples(target: &[RedirectPiece], params: &[Param]) -> Vec<String> {
-    let mut all = vec![target.to_vec()];
-    for piece in target {
-        let texts = match piece {
-            RedirectPiece::Value(ArgumentSource::Param(at)) => params[*at].texts(),
-            _ => continue,
-        };
-        // Once for a parameter that stands there twice.
-        if all[0].contains(piece) {
-            let texts = &texts[..texts.len().min(MOST / all.len())];
-            let with = |known: &[RedirectPiece], text: &String| {
-                let text = RedirectPiece::Text(text.clone());
-                let pieces = known.iter();
-                pieces
-                    .map(|it| if it == piece { &text } else { it }.clone())
-                    .collect()
-            };
-            let longer = all
-                .iter()
-                .flat_map(|known| texts.iter().map(move |text| with(known, text)));
-            let longer: Vec<_> = longer.collect();
-            all = if longer.is_empty() { all } else { longer };
-        }
-    }
-    let text = |piece: &RedirectPiece| match piece {
-        RedirectPiece::Text(text) => text.clone(),
-        RedirectPiece::Value(_) => WORD.to_owned(),
+    let texts = |piece: &RedirectPiece| match piece {
+        RedirectPiece::Text(text) => vec![text.clone()],
+        RedirectPiece::Value(ArgumentSource::Param(at)) => params[*at].texts(),
+        RedirectPiece::Value(ArgumentSource::Column { .. }) => Vec::new(),
     };
-    all.iter()
-        .map(|pieces| pieces.iter().map(text).collect())
-        .collect()
+    let pieces: Vec<Vec<String>> = target.iter().map(texts).collect();
+    let most = pieces.iter().map(Vec::len).max().unwrap_or_default();
+    let sample = |number: usize| {
+        let texts = pieces.iter().map(|texts| match texts.len() {
+            0 => WORD,
+            count => &texts[number % count],
+        });
+        texts.collect()
+    };
+    (0..most).map(sample).collect()
 }

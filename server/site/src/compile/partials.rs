@@ -300,12 +300,11 @@ impl Partial {
                 format!("`{name}` is declared here, and not in {shown}, which shows this");
             let line = self.text.lines().nth(declared.line - 1);
             let line = line.unwrap_or_default().trim();
-            let hint = match param.in_path {
-                None => format!("write the same line into {shown}: {line}"),
-                Some(_) => format!(
-                    "write the same line into {shown}, or once for its folder into _folder.sql: {line}"
-                ),
+            let once = match param.in_path {
+                None => "",
+                Some(_) => ", or once for its folder into _folder.sql",
             };
+            let hint = format!("write the same line into {shown}{once}: {line}");
             return Err(self.at(declared, message).hint(hint));
         }
         let message = format!("`{name}` is declared otherwise than in {shown}, which shows this");

@@ -144,14 +144,25 @@ impl RequireRules {
         rules.filter(move |rule| rule.holds_for(method))
     }
 
-    /// Returns the path to which a rule leads that holds at a path: its `else` with the parts of
+    /// Returns the path to which a rule of this `else` leads that holds at a path, with the parts of
     /// the path, or of the address by which it holds for the file there.
-    pub(crate) fn led_to(&self, rule: &RequireRule, path: &str) -> Option<String> {
+    pub(crate) fn led_to(&self, otherwise: &str, path: &str) -> Option<String> {
         let by_file = self.by_other_address.get(path).into_iter().flatten();
-        let by_file = by_file.filter(|(number, _)| std::ptr::eq(&self.rules[*number], rule));
-        let mut paths = std::iter::once(path).chain(by_file.map(|(_, address)| address.as_str()));
-        let values = paths.find_map(|path| rule.path.capture(path))?;
-        Some(rule.target.as_ref()?.fill(&values, None))
+        let by_file = by_file.map(|(number, address)| (*number, address.as_str()));
+        let mut all = self
+            .listed(path)
+            .map(|number| (number, path))
+            .chain(by_file);
+        all.find_map(|(number, path)| {
+            let rule = &self.rules[number];
+            let own = rule.require.otherwise.as_deref()?;
+            // Another rule may have the same text, and other parts of the path by these names.
+            let values = rule
+                .path
+                .capture(path)
+                .filter(|_| std::ptr::eq(own, otherwise))?;
+            Some(rule.target.as_ref()?.fill(&values, None))
+        })
     }
 
     /// The rules that may hold at a path, by its first part, in the order of the file.

@@ -395,46 +395,6 @@ fn the_hints_of_check_are_forms_that_work() {
     }
 }
 
-#[test]
-fn check_notes_what_a_rule_for_one_page_leaves_open_below_and_beside_it() {
-    let names = [
-        "pages/[lang]/admin/index.html",
-        "pages/[lang]/admin/users.html",
-        "pages/[lang]/plan.html",
-        "pages/[lang]/plan.csv.sql",
-        "pages/[lang]/planned.html",
-        "pages/[lang]/own.html",
-        "pages/[lang]/own.sql",
-    ];
-    let notes = |settings: &str| {
-        let mut files = pages(&names);
-        files.push(("millpond.toml", settings));
-        let dir = folder(&files);
-        let report = check(dir.path(), &Config::read(dir.path()).unwrap()).unwrap();
-        let mut notes = report.notes.iter().map(ToString::to_string);
-        notes
-            .find(|note| note.contains("does not hold"))
-            .unwrap_or_default()
-    };
-    for (settings, expected) in [
-        (
-            rule("/:lang/admin", ""),
-            "millpond.toml:1:1: the rule for `/:lang/admin` does not hold at /x/admin/users\n  hint: close it too, by path = \"/:lang/admin/*\"; if it is open on purpose: open = [\"/:lang/admin/users\"]",
-        ),
-        (
-            rule("/:lang/plan", ""),
-            "millpond.toml:1:1: the rule for `/:lang/plan` does not hold at /x/plan.csv\n  hint: close it too, by path = \"/:lang/plan.csv\"; if it is open on purpose: open = [\"/:lang/plan.csv\"]",
-        ),
-        (rule("/:lang/admin/*", ""), ""),
-        (rule("/:lang/admin", "open = [\"/:lang/admin/users\"]"), ""),
-        (rule("/:lang/plan", "") + &rule("/:lang/plan.csv", ""), ""),
-        (rule("/:lang/own", ""), ""),
-        (rule("/", ""), ""),
-    ] {
-        assert_eq!(notes(&settings), expected, "{settings}");
-    }
-}
-
 const FILLED: &str = "
 [static]
 clean_urls = true
