@@ -49,8 +49,8 @@ impl FolderPattern {
         self.pattern.matches(path) || is_other()
     }
 
-    /// Returns the texts at a place of its paths, from 0: the parts of this place that are no names,
-    /// and behind a `*` all.
+    /// Returns the texts at a place of its paths, from 0: the parts of this place that are no
+    /// names, and behind a `*` all.
     pub(crate) fn words(&self, place: usize) -> Vec<String> {
         let text = self.pattern.to_string();
         let star = text[1..].split('/').position(|part| part.contains('*'));
@@ -144,8 +144,8 @@ impl RequireRules {
         rules.filter(move |rule| rule.holds_for(method))
     }
 
-    /// Returns the path to which a rule of this `else` leads that holds at a path, with the parts of
-    /// the path, or of the address by which it holds for the file there.
+    /// Returns the path to which a rule of this `else` leads that holds at a path, with the parts
+    /// of the path, or of the address by which it holds for the file there.
     pub(crate) fn led_to(&self, otherwise: &str, path: &str) -> Option<String> {
         let by_file = self.by_other_address.get(path).into_iter().flatten();
         let by_file = by_file.map(|(number, address)| (*number, address.as_str()));

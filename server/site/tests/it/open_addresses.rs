@@ -247,7 +247,7 @@ fn rules_that_cover_whole_pages_are_no_error() {
             rule("/en/admin/*", ""),
             &["pages/[lang]/admin/a.html", "pages/en/admin/a.html"],
         ),
-        // Its own lines let in nobody else.
+        // Its own lines let in no stranger.
         (
             rule("/en/*", ""),
             &["pages/[lang]/own.html", "pages/[lang]/own.sql"],
