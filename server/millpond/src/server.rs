@@ -72,7 +72,7 @@ impl HttpServer {
         events: &Sender<Event>,
     ) -> io::Result<Self> {
         let (sites, log) = (Arc::clone(sites), Arc::clone(log));
-        if sites.is_dev() {
+        if sites.dev_path().is_some() {
             let service =
                 move || Logged::new(DevService::new(Arc::clone(&sites)), Arc::clone(&log));
             return Self::start_with(service, "worker", listeners, limits, events);

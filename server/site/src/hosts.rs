@@ -12,7 +12,7 @@ use millpond_http::{BodyHandling, Reply, Request, Response, Service};
 use crate::{
     Config, ExplainedVisitor, Problem, Site, SiteOptions, SiteService, SiteStats,
     config::{Host, HostName},
-    dev::{DevState, Waiting},
+    dev::{DevDoor, DevState, Waiting},
 };
 
 /// The longest name that a host can have (RFC 1035 section 2.3.4, without the dot at the end).
@@ -26,7 +26,8 @@ pub struct Sites {
     names: Option<Arc<SiteNames>>,
     /// Where the sites could not be opened at the start.
     waiting: Option<Waiting>,
-    is_dev: bool,
+    /// Present with [`SiteOptions::dev`].
+    door: Option<DevDoor>,
 }
 
 struct NamedSite {
@@ -43,13 +44,14 @@ impl Sites {
     /// # Errors
     /// All faults of the first site that cannot be opened.
     pub fn open(dir: &Path, config: &Config, options: SiteOptions) -> Result<Self, Vec<Problem>> {
+        let door = options.dev.then(|| DevDoor::new(dir, options.log));
         let mut opened = Self {
             sites: Arc::default(),
             names: config
                 .has_hosts()
                 .then(|| SiteNames::new(&config.hosts).into()),
             waiting: None,
-            is_dev: options.dev,
+            door: door.transpose().map_err(|problem| vec![problem])?,
         };
         match open_all(dir, config, options) {
             Ok(sites) => drop(opened.sites.set(sites)),
@@ -108,11 +110,15 @@ impl Sites {
         self.sites.get().is_some()
     }
 
-    /// True if they were opened with [`SiteOptions::dev`], so that a
-    /// [`DevService`](crate::DevService) is to serve them.
+    /// Returns the path, with its secret, that makes a browser the developer's. It is there with
+    /// [`SiteOptions::dev`], where a [`DevService`](crate::DevService) is to serve the sites.
     #[must_use]
-    pub fn is_dev(&self) -> bool {
-        self.is_dev
+    pub fn dev_path(&self) -> Option<String> {
+        self.door().map(DevDoor::path)
+    }
+
+    pub(crate) fn door(&self) -> Option<&DevDoor> {
+        self.door.as_ref()
     }
 
     pub(crate) fn waiting(&self) -> Option<&Waiting> {
@@ -249,7 +255,7 @@ impl From<Arc<Site>> for Sites {
     fn from(site: Arc<Site>) -> Self {
         let shown = PathBuf::new();
         Self {
-            is_dev: site.core().dev.is_some(),
+            door: None,
             sites: Arc::new(OnceLock::from(vec![NamedSite { site, shown }])),
             names: None,
             waiting: None,

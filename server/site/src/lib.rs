@@ -113,7 +113,7 @@ pub use check::{
 };
 pub use config::{Config, DatabaseUrl, PostgresUrl, TlsSettings, listen_address};
 pub use data::Pin;
-pub use dev::DevService;
+pub use dev::{DEV_ENTRY, DevService};
 pub use explain::ExplainedVisitor;
 pub use hosts::{Sites, SitesService};
 pub use problem::Problem;

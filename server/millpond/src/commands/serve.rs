@@ -117,10 +117,11 @@ impl ServeArgs {
             "millpond serving {} on {url}",
             shown(&self.site)
         ));
-        if dev {
-            note(
-                "note: development: the browser shows errors, and pages reload when a file changes (--no-dev: not)",
-            );
+        if let Some(path) = sites.dev_path() {
+            note(format_args!(
+                "note: development: open {url}{path} once, and the browser shows errors and reloads pages when a \
+                 file changes (--no-dev: not)"
+            ));
         }
         if let Some(https) = &mut https {
             https.print_trust(&self.site, server.address().port());

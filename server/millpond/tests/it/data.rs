@@ -8,7 +8,7 @@ use lab_testkit::fast_dir;
 use rustix::process::Signal;
 use tempfile::TempDir;
 
-use crate::support::{Connection, PATIENCE, fail, run, serve, serve_with, text, write};
+use crate::support::{Connection, PATIENCE, fail, run, serve, text, write};
 
 fn site(csv: &str) -> TempDir {
     let dir = fast_dir();
@@ -78,14 +78,16 @@ fn a_file_becomes_a_table_by_check_and_its_faults_are_said() {
 fn a_broken_file_is_shown_on_the_page_of_a_site_under_development() {
     let dir = site("id,name\n1,one\n");
     assert!(run(dir.path(), &["check", "--fix"]).status.success());
-    let server = serve_with(dir.path(), &["--dev"]);
+    let server = crate::dev::dev(dir.path());
     assert!(server.get("/").text().starts_with("1 one"));
     write(dir.path(), "data/rates.csv", "id,name\n1\n");
     let browse = |holds: &dyn Fn(&str) -> bool| {
         let since = Instant::now();
         loop {
             let mut browser = Connection::open(server.address());
-            let page = browser.get_with("/", &["Accept: text/html"]).text();
+            let page = browser
+                .get_with("/", &["Accept: text/html", &server.cookie])
+                .text();
             if holds(&page) {
                 return;
             }

@@ -1,11 +1,13 @@
 //! `serve --dev`: errors in the browser, and pages that reload.
 
 use std::fs::File;
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::ops::Deref;
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{ExitStatus, Stdio};
 
 use lab_testkit::terminal;
+use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
 use crate::support::{
@@ -15,6 +17,7 @@ use crate::support::{
 pub(crate) const PAGE: &str = "Accept: text/html,*/*;q=0.8";
 const SCRIPT: &str = "/_millpond/dev/reload.js";
 const CHANGES: &str = "/_millpond/dev/changes";
+const ENTRY: &str = "/_millpond/dev/enter/";
 
 /// A site with pages and a form that fail in each way.
 fn failing() -> TempDir {
@@ -66,8 +69,76 @@ fn failing() -> TempDir {
     site
 }
 
-pub(crate) fn dev(site: &Path) -> Server {
-    serve_with(site, &["--dev"])
+/// A server in development, and the cookie of its developer as a field.
+pub(crate) struct DevServer {
+    server: Server,
+    pub(crate) cookie: String,
+}
+
+impl Deref for DevServer {
+    type Target = Server;
+
+    fn deref(&self) -> &Server {
+        &self.server
+    }
+}
+
+impl DevServer {
+    pub(crate) fn start(site: &Path, arguments: &[&str]) -> Self {
+        let server = serve_with(site, arguments);
+        let cookie = entered(&server, &server.address().to_string());
+        Self { server, cookie }
+    }
+
+    fn stop(self) -> (ExitStatus, String) {
+        self.server.stop()
+    }
+
+    /// Sends a form as the developer's browser does.
+    fn post(&self, target: &str, form: &str) -> Response {
+        let mut connection = Connection::open(self.address());
+        connection.send(format!(
+            "POST {target} HTTP/1.1\r\nHost: {}\r\n{}\r\nContent-Length: {}\r\n\
+             Content-Type: application/x-www-form-urlencoded\r\n\r\n{form}",
+            self.address(),
+            self.cookie,
+            form.len()
+        ));
+        connection.receive()
+    }
+
+    /// Asks for the state that follows `token`.
+    fn await_change(&self, token: &str) -> Connection {
+        let mut waiting = Connection::open(self.address());
+        waiting.send(format!(
+            "GET {CHANGES}?{token} HTTP/1.1\r\nHost: localhost\r\n{}\r\n\r\n",
+            self.cookie
+        ));
+        waiting
+    }
+}
+
+/// The path with the secret in the notes of a server.
+fn entry(notes: &str) -> String {
+    let (_, rest) = notes.split_once(ENTRY).expect(notes);
+    format!("{ENTRY}{}", rest.split(' ').next().unwrap())
+}
+
+/// Opens the printed address at a host. Returns the cookie as a field.
+fn entered(server: &Server, host: &str) -> String {
+    let path = entry(&server.wait_for("--no-dev: not"));
+    let mut connection = Connection::open(server.address());
+    connection.send(format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n"));
+    let entered = connection.receive();
+    let location = entered.field("location");
+    assert_eq!((entered.status, location), (303, Some("/")));
+    let cookie = entered.field("set-cookie").unwrap();
+    assert!(cookie.ends_with("; HttpOnly; SameSite=Strict"), "{cookie}");
+    format!("Cookie: {}", cookie.split(';').next().unwrap())
+}
+
+pub(crate) fn dev(site: &Path) -> DevServer {
+    DevServer::start(site, &["--dev"])
 }
 
 pub(crate) fn ask(server: &Server, target: &str, fields: &[&str]) -> Response {
@@ -85,8 +156,13 @@ pub(crate) fn shown(page: &Response) -> String {
     page.text().replace("&#x2f;", "/")
 }
 
-pub(crate) fn page(server: &Server, target: &str) -> Response {
-    ask(server, target, &[PAGE])
+/// Asks as the developer.
+pub(crate) fn ask_as_developer(server: &DevServer, target: &str, fields: &[&str]) -> Response {
+    ask(server, target, &[&[&*server.cookie], fields].concat())
+}
+
+pub(crate) fn page(server: &DevServer, target: &str) -> Response {
+    ask_as_developer(server, target, &[PAGE])
 }
 
 /// The state that a page has remembered.
@@ -100,7 +176,7 @@ fn state(page: &Response) -> String {
 fn an_error_is_a_page_with_its_cause() {
     let site = failing();
     let server = dev(site.path());
-    let broken = ask(
+    let broken = ask_as_developer(
         &server,
         "/broken/1?token=of-mail",
         &[
@@ -150,7 +226,7 @@ fn an_error_is_a_page_with_its_cause() {
     );
     assert!(first.contains("No row. Its columns: name"), "{first}");
 
-    let json = ask(&server, "/first", &["Accept: application/json"]);
+    let json = ask_as_developer(&server, "/first", &["Accept: application/json"]);
     assert_eq!(json.field("content-type"), Some("application/problem+json"));
     let json: serde_json::Value = serde_json::from_slice(&json.body).unwrap();
     assert_eq!(json["status"], 500);
@@ -178,7 +254,7 @@ fn an_error_in_a_sentence_is_a_page_too_and_reloads() {
         text.contains("GET /overflow") && !state(&missing).is_empty(),
         "{text}"
     );
-    let plain = ask(&server, "/overflow", &[]);
+    let plain = ask_as_developer(&server, "/overflow", &[]);
     assert_eq!(plain.text(), "The parameter \"q\" is missing.\n");
     // The site's own page stays as it is.
     let not_found = page(&server, "/nowhere");
@@ -194,8 +270,7 @@ fn an_error_in_a_sentence_is_a_page_too_and_reloads() {
 fn a_form_shows_the_constraint_and_no_password() {
     let site = failing();
     let server = dev(site.path());
-    let mut connection = Connection::open(server.address());
-    let mut join = || connection.post("/join", "name=Ann&secret=of-visitor");
+    let join = || server.post("/join", "name=Ann&secret=of-visitor");
     assert_eq!(join().status, 303);
     let again = join();
     let text = shown(&again);
@@ -222,9 +297,8 @@ fn a_form_shows_the_constraint_and_no_password() {
 fn a_form_that_leads_back_does_so_for_the_developer() {
     let site = failing();
     let server = dev(site.path());
-    let mut connection = Connection::open(server.address());
     let long = "n".repeat(5_000);
-    let mut again = || connection.post("/again", &format!("name={long}"));
+    let again = || server.post("/again", &format!("name={long}"));
     assert_eq!(again().status, 303);
     let page = again();
     let text = page.text();
@@ -233,7 +307,7 @@ fn a_form_that_leads_back_does_so_for_the_developer() {
         text.starts_with(&format!("{long}|Name exists already.")),
         "{text}"
     );
-    let left_out = shown(&connection.post("/leave", "name=Bob"));
+    let left_out = shown(&server.post("/leave", "name=Bob"));
     let hint = "the statement gives the column `name` no value";
     assert!(left_out.contains(hint), "{left_out}");
 }
@@ -250,23 +324,23 @@ fn an_api_answers_as_it_does_without_dev() {
         "pages/4xx.html",
         "<link rel=stylesheet href=/own.css><h1>Own {{ status }}</h1>{{ message }}",
     );
-    let answer = |server: &Server, accept: &str| {
+    let answer = |server: &Server, cookie: &str, accept: &str| {
         let mut connection = Connection::open(server.address());
         let host = server.address();
         connection.send(format!(
-            "POST /api/members HTTP/1.1\r\nHost: {host}\r\nAccept: {accept}\r\nAccept-Encoding: gzip\r\n\
+            "POST /api/members HTTP/1.1\r\nHost: {host}\r\n{cookie}\r\nAccept: {accept}\r\nAccept-Encoding: gzip\r\n\
              Content-Type: application/json\r\nContent-Length: 15\r\n\r\n{{\"name\": \"Bob\"}}"
         ));
         connection.receive()
     };
     let plain = {
         let server = serve(site.path());
-        assert_eq!(answer(&server, "*/*").status, 200);
-        answer(&server, "*/*")
+        assert_eq!(answer(&server, "Cookie: a=b", "*/*").status, 200);
+        answer(&server, "Cookie: a=b", "*/*")
     };
     let server = dev(site.path());
     for accept in ["*/*", "application/json"] {
-        let with = answer(&server, accept);
+        let with = answer(&server, &server.cookie, accept);
         assert_eq!((with.status, plain.status), (409, 409));
         assert_eq!(with.field("content-type"), plain.field("content-type"));
         let mut document: serde_json::Value = serde_json::from_slice(&with.body).unwrap();
@@ -279,7 +353,11 @@ fn an_api_answers_as_it_does_without_dev() {
         assert_eq!(document, plain);
         assert_eq!(document["errors"][0]["detail"], "This name is taken.");
     }
-    let browser = shown(&answer(&server, PAGE.trim_start_matches("Accept: ")));
+    let browser = shown(&answer(
+        &server,
+        &server.cookie,
+        PAGE.trim_start_matches("Accept: "),
+    ));
     assert!(
         browser.contains("<h1>UNIQUE constraint failed"),
         "{browser}"
@@ -302,8 +380,9 @@ fn the_sites_own_error_page_is_shown_within_the_developers() {
     let host = server.address();
     let mut join = || {
         connection.send(format!(
-            "POST /join HTTP/1.1\r\nHost: {host}\r\n{PAGE}\r\nAccept-Encoding: gzip\r\n\
-             Content-Type: application/x-www-form-urlencoded\r\nContent-Length: 15\r\n\r\nname=A&secret=b"
+            "POST /join HTTP/1.1\r\nHost: {host}\r\n{}\r\n{PAGE}\r\nAccept-Encoding: gzip\r\n\
+             Content-Type: application/x-www-form-urlencoded\r\nContent-Length: 15\r\n\r\nname=A&secret=b",
+            server.cookie
         ));
         connection.receive()
     };
@@ -317,7 +396,7 @@ fn the_sites_own_error_page_is_shown_within_the_developers() {
     );
     let broken = shown(&page(&server, "/broken/1"));
     assert!(broken.contains("&lt;h1&gt;Own 500&lt;/h1&gt;"), "{broken}");
-    let visitor = ask(&server, "/broken/1", &[PAGE, "Via: visitor"]);
+    let visitor = ask(&server, "/broken/1", &[PAGE]);
     assert!(
         visitor.text().contains("<h1>Own 500</h1>"),
         "{}",
@@ -326,16 +405,12 @@ fn the_sites_own_error_page_is_shown_within_the_developers() {
 }
 
 /// The state that follows `token`, once the folder was read again.
-fn next_state(server: &Server, token: &str) -> String {
-    let mut waiting = Connection::open(server.address());
-    waiting.send(format!(
-        "GET {CHANGES}?{token} HTTP/1.1\r\nHost: localhost\r\n\r\n"
-    ));
-    waiting.receive().text()
+fn next_state(server: &DevServer, token: &str) -> String {
+    server.await_change(token).receive().text()
 }
 
 /// Waits until the browser shows a page with `text`.
-fn wait_for(server: &Server, text: &str) -> Response {
+fn wait_for(server: &DevServer, text: &str) -> Response {
     loop {
         let now = page(server, "/");
         if shown(&now).contains(text) {
@@ -417,12 +492,12 @@ fn without_dev_nothing_of_it_is_there() {
     let site = failing();
     let server = serve(site.path());
     for target in [SCRIPT, CHANGES] {
-        assert_eq!(page(&server, target).status, 404);
+        assert_eq!(ask(&server, target, &[PAGE]).status, 404);
     }
-    let plain = page(&server, "/");
+    let plain = ask(&server, "/", &[PAGE]);
     assert!(!plain.text().contains("_millpond"), "{}", plain.text());
     assert_eq!(plain.body, ask(&server, "/", &[]).body);
-    let broken = page(&server, "/broken/1");
+    let broken = ask(&server, "/broken/1", &[PAGE]);
     assert_eq!(
         (broken.status, broken.text().contains("member")),
         (500, false)
@@ -432,20 +507,87 @@ fn without_dev_nothing_of_it_is_there() {
     let with = dev(site.path());
     assert!(page(&with, "/").text().contains(SCRIPT));
     assert_eq!(ask(&with, "/", &[]).body, plain.body);
+    assert_eq!(ask_as_developer(&with, "/", &[]).body, plain.body);
     for proxied in ["X-Forwarded-For: 10.0.0.1", "Via: 1.1 proxy"] {
-        assert_eq!(ask(&with, "/", &[PAGE, proxied]).body, plain.body);
-        assert_eq!(ask(&with, "/broken/1", &[PAGE, proxied]).body, broken.body);
-        assert_eq!(ask(&with, SCRIPT, &[proxied]).status, 404);
+        let ask = |target| ask_as_developer(&with, target, &[PAGE, proxied]);
+        assert_eq!(ask("/").body, plain.body);
+        assert_eq!(ask("/broken/1").body, broken.body);
+        assert_eq!(ask(SCRIPT).status, 404);
     }
     let mut connection = Connection::open(with.address());
     for (target, body) in [("/", &plain.body), ("/broken/1", &broken.body)] {
         connection.send(format!(
-            "GET {target} HTTP/1.1\r\nHost: evil.example\r\n{PAGE}\r\n\r\n"
+            "GET {target} HTTP/1.1\r\nHost: evil.example\r\n{}\r\n{PAGE}\r\n\r\n",
+            with.cookie
         ));
         let rebound = connection.receive();
         assert_eq!(rebound.body, *body);
         assert_eq!(rebound.field("millpond-report"), None);
     }
+}
+
+/// *Counterexample*: a proxy whose connections are kept leaves no trace in a request, and everybody
+/// was shown causes, SQL and names of files.
+#[test]
+fn what_a_silent_proxy_passes_on_is_answered_as_a_visitors() {
+    let site = failing();
+    let settings = site.path().join("millpond.toml");
+    let log = "\n[log]\naccess = \"access.log\"\n";
+    let text = std::fs::read_to_string(&settings).unwrap() + log;
+    std::fs::write(&settings, text).unwrap();
+    let plain = serve(site.path());
+    let [page, broken] = ["/", "/broken/1"].map(|target| ask(&plain, target, &[PAGE]).body);
+    plain.stop();
+    let server = dev(site.path());
+    let cookie = server.cookie.clone();
+    let (name, secret) = cookie.split_once('=').unwrap();
+    let cut = &secret[1..];
+    let mut proxied = Connection::open(server.address());
+    let mut get = |target: &str, field: &str| {
+        proxied.send(format!(
+            "GET {target} HTTP/1.1\r\nHost: {}\r\n{PAGE}\r\n{field}\r\n\r\n",
+            server.address()
+        ));
+        proxied.receive()
+    };
+    for field in [
+        "X: y",
+        &format!("{name}={cut}"),
+        &format!("{name}x={secret}"),
+    ] {
+        for _ in 0..3 {
+            assert_eq!(get("/", field).body, page, "{field}");
+            assert_eq!(get("/broken/1", field).body, broken, "{field}");
+        }
+        for target in [SCRIPT, CHANGES, ENTRY, &format!("{ENTRY}{cut}")] {
+            assert_eq!(get(target, field).status, 404, "{target} {field}");
+        }
+    }
+    assert!(
+        get("/broken/1", &cookie)
+            .text()
+            .contains("marks[member.note]")
+    );
+    // The secret stays over a restart, and stands in the note of the start alone.
+    let (_, notes) = server.stop();
+    assert_eq!(notes.matches(secret).count(), 1, "{notes}");
+    assert_eq!(
+        notes
+            .matches("a browser is shown what visitors see")
+            .count(),
+        1
+    );
+    let lines = std::fs::read_to_string(site.path().join("access.log")).unwrap();
+    assert!(
+        lines.contains("GET /_millpond/dev/enter/ HTTP/1.1\" 303"),
+        "{lines}"
+    );
+    assert!(!lines.contains(cut), "{lines}");
+    assert_eq!(dev(site.path()).cookie, cookie);
+    assert_ne!(
+        dev(failing().path()).cookie.split_once('=').unwrap().0,
+        name
+    );
 }
 
 #[test]
@@ -463,7 +605,7 @@ fn a_page_in_a_browser_is_whole_and_not_kept_by_it() {
             "Accept-Encoding: br, gzip",
         ];
         for _ in 0..3 {
-            let shown = ask(&server, target, &conditions);
+            let shown = ask_as_developer(&server, target, &conditions);
             assert_eq!((shown.status, shown.field("content-encoding")), (200, None));
             assert_eq!(
                 (shown.field("etag"), shown.field("cache-control")),
@@ -475,7 +617,7 @@ fn a_page_in_a_browser_is_whole_and_not_kept_by_it() {
                 shown.text()
             );
         }
-        let part = ask(
+        let part = ask_as_developer(
             &server,
             target,
             &[PAGE, "Range: bytes=0-1", "Sec-Fetch-Dest: empty"],
@@ -489,10 +631,7 @@ fn a_change_of_a_file_is_told_and_a_fault_is_shown() {
     let site = new_site();
     let server = dev(site.path());
     let before = state(&page(&server, "/"));
-    let mut waiting = Connection::open(server.address());
-    waiting.send(format!(
-        "GET {CHANGES}?{before} HTTP/1.1\r\nHost: localhost\r\n\r\n"
-    ));
+    let mut waiting = server.await_change(&before);
     write(
         site.path(),
         "pages/index.html",
@@ -512,15 +651,12 @@ fn a_change_of_a_file_is_told_and_a_fault_is_shown() {
     );
     // Programs go on with the pages as they were.
     assert_eq!(ask(&server, "/", &[]).status, 200);
-    let json = ask(&server, "/notes/1", &[PAGE]);
-    assert_eq!(json.status, 500, "{}", json.text());
+    let other = page(&server, "/notes/1");
+    assert_eq!(other.status, 500, "{}", other.text());
 
     let token = state(&faults);
     write(site.path(), "pages/index.html", "<h1>mended</h1>");
-    waiting.send(format!(
-        "GET {CHANGES}?{token} HTTP/1.1\r\nHost: localhost\r\n\r\n"
-    ));
-    assert_ne!(waiting.receive().text(), token);
+    assert_ne!(server.await_change(&token).receive().text(), token);
     assert!(page(&server, "/").text().contains("mended"));
 }
 
@@ -542,7 +678,7 @@ fn a_folder_that_cannot_be_opened_is_served_once_it_is_mended() {
         "{text}"
     );
     assert_eq!(page(&server, SCRIPT).status, 200);
-    let elsewhere = ask(&server, "/", &[PAGE, "Via: 1.1 proxy"]);
+    let elsewhere = ask(&server, "/", &[PAGE]);
     assert_eq!(
         (elsewhere.status, elsewhere.text().contains("nowhere")),
         (503, false)
@@ -555,13 +691,9 @@ fn a_folder_that_cannot_be_opened_is_served_once_it_is_mended() {
         "-- name: notes :many\nselect id, title from note;\n",
     );
     write(site.path(), "pages/index.html", "<h1>open</h1>");
-    let mut waiting = Connection::open(server.address());
     let mut token = token;
     while !page(&server, "/").text().contains("<h1>open</h1>") {
-        waiting.send(format!(
-            "GET {CHANGES}?{token} HTTP/1.1\r\nHost: localhost\r\n\r\n"
-        ));
-        token = waiting.receive().text();
+        token = next_state(&server, &token);
     }
     let (status, notes) = server.stop();
     assert!(status.success(), "{notes}");
@@ -572,7 +704,7 @@ fn a_folder_that_cannot_be_opened_is_served_once_it_is_mended() {
 fn a_database_that_is_away_is_shown() {
     let site = new_site();
     let url = "postgres://ann:of-visitor@127.0.0.1:1/shop";
-    let server = serve_with(site.path(), &["--dev", "--database", url]);
+    let server = DevServer::start(site.path(), &["--dev", "--database", url]);
     let away = shown(&page(&server, "/"));
     assert!(away.contains("database.url"), "{away}");
     assert!(!away.contains("of-visitor"), "{away}");
@@ -598,8 +730,9 @@ fn each_of_several_sites_shows_its_own_faults() {
     let server = dev(dir.path());
     let mut connection = Connection::open(server.address());
     let mut get = |host: &str, target: &str| {
+        let cookie = &server.cookie;
         connection.send(format!(
-            "GET {target} HTTP/1.1\r\nHost: {host}.localhost\r\n{PAGE}\r\n\r\n"
+            "GET {target} HTTP/1.1\r\nHost: {host}.localhost\r\n{cookie}\r\n{PAGE}\r\n\r\n"
         ));
         connection.receive()
     };
@@ -616,14 +749,7 @@ fn browsers_that_wait_are_bounded_and_hold_up_no_end() {
     let site = new_site();
     let server = dev(site.path());
     let token = state(&page(&server, "/"));
-    let address = server.address();
-    let ask = || {
-        let mut connection = Connection::open(address);
-        connection.send(format!(
-            "GET {CHANGES}?{token} HTTP/1.1\r\nHost: localhost\r\n\r\n"
-        ));
-        connection
-    };
+    let ask = || server.await_change(&token);
     let mut first = ask();
     let first = std::thread::spawn(move || first.receive().text());
     let mut waiting = Vec::new();
@@ -655,28 +781,27 @@ fn dev_is_never_outside_of_this_machine() {
     }
 }
 
-/// Whether a server on a terminal is for development.
+/// Returns true if a server on a terminal is for development: then it prints the address.
 fn is_dev_on_terminal(site: &Path, arguments: &[&str]) -> bool {
     let (ours, theirs) = terminal();
     let mut command = millpond(&["serve", "--listen", "127.0.0.1:0", "--workers", "1"]);
     command.arg(site).args(arguments);
     let mut child = command
         .stdout(theirs)
-        .stderr(Stdio::null())
+        .stderr(Stdio::piped())
         .spawn()
         .unwrap();
     let mut line = String::new();
     BufReader::new(File::from(ours))
         .read_line(&mut line)
         .unwrap();
-    let (_, address) = line.trim().rsplit_once("http://").expect(&line);
-    let mut connection = Connection::open(address.parse().unwrap());
-    let request = format!("GET / HTTP/1.1\r\nHost: {address}\r\n{PAGE}\r\n\r\n");
-    connection.send(request);
-    let page = connection.receive().text();
-    child.kill().unwrap();
+    assert!(line.contains("http://"), "{line}");
+    kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
+    let mut notes = String::new();
+    let mut stderr = child.stderr.take().unwrap();
+    stderr.read_to_string(&mut notes).unwrap();
     child.wait().unwrap();
-    page.contains(SCRIPT)
+    notes.contains(ENTRY)
 }
 
 #[test]

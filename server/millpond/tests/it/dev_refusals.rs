@@ -6,8 +6,8 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::{
-    dev::{PAGE, ask, dev, page, shown},
-    support::{Connection, Response, Server, new_site, write},
+    dev::{DevServer, PAGE, ask, ask_as_developer, dev, page, shown},
+    support::{Connection, Response, new_site, write},
 };
 
 /// A site that refuses requests in each way; with an error page of its own, or without.
@@ -61,19 +61,20 @@ fn refusing(own: Option<&str>) -> TempDir {
     site
 }
 
-fn send(server: &Server, target: &str, body: &str) -> Response {
+fn send(server: &DevServer, target: &str, body: &str) -> Response {
     let mut connection = Connection::open(server.address());
     connection.send(format!(
-        "POST {target} HTTP/1.1\r\nHost: {}\r\n{PAGE}\r\nContent-Length: {}\r\n\
+        "POST {target} HTTP/1.1\r\nHost: {}\r\n{}\r\n{PAGE}\r\nContent-Length: {}\r\n\
          Content-Type: application/x-www-form-urlencoded\r\n\r\n{body}",
         server.address(),
+        server.cookie,
         body.len()
     ));
     connection.receive()
 }
 
-fn of_program(server: &Server, target: &str) -> Value {
-    let answer = ask(server, target, &["Accept: application/json"]);
+fn of_program(server: &DevServer, target: &str) -> Value {
+    let answer = ask_as_developer(server, target, &["Accept: application/json"]);
     let told = answer.field("content-type");
     assert_eq!(told, Some("application/problem+json"), "{target}");
     assert_eq!(answer.field("millpond-report"), None, "{target}");
@@ -193,7 +194,7 @@ fn a_program_is_told_the_cause_of_a_refusal() {
     let refused = of_program(&server, "/plays/hamlet?size=xl");
     assert_eq!(refused["place"]["line"], 2);
     assert_eq!(refused["errors"][0]["field"], "size");
-    let closed = ask(&server, "/desk", &["Accept: application/json"]);
+    let closed = ask_as_developer(&server, "/desk", &["Accept: application/json"]);
     assert_eq!(closed.status, 401);
     assert!(closed.field("www-authenticate").is_some());
     assert!(closed.text().contains("the visitor has no session"));
@@ -208,16 +209,9 @@ fn visitors_are_not_told_the_cause() {
     let with = dev(site.path());
     let plain = crate::support::serve(site.path());
     for (target, status, _) in REFUSED {
-        for fields in [&[PAGE, "Via: visitor"][..], &[]] {
-            let [with, plain] = [&with, &plain].map(|server| ask(server, target, fields));
+        for fields in [&[PAGE][..], &["Via: visitor", &*with.cookie], &[]] {
+            let [with, plain] = [&*with, &plain].map(|server| ask(server, target, fields));
             assert_eq!((with.status, plain.status), (status, status), "{target}");
-            let is_for_programs = ["/api", "/pictures"]
-                .iter()
-                .any(|it| target.starts_with(it));
-            if is_for_programs && fields.is_empty() {
-                // A program that is not proxied is the developer's.
-                continue;
-            }
             assert_eq!(with.body, plain.body, "{target}");
             assert_eq!(with.field("millpond-report"), None, "{target}");
         }

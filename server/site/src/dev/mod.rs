@@ -2,14 +2,14 @@
 //! cannot be used says so in the browser, and pages reload by themselves when a file changes.
 //!
 //! Without `--dev` nothing of this runs. With it a [`DevService`] stands before the service of the
-//! sites, and each site has a [`DevState`]. It responds to clients on this machine only: see
-//! `service`.
+//! sites, and each site has a [`DevState`]. It responds to the developer only: see `door`.
 //!
 //! - `state`: what has changed, what is wrong with the folder, and the failures of requests;
 //! - `report`, `refusals`, `scope`, `excerpt`: what is known of a failure, without secrets;
 //! - `page`, `inject`: HTML and JSON of it, and the script in the site's own pages;
 //! - `waiting`: a folder that cannot be opened yet.
 
+mod door;
 mod excerpt;
 mod inject;
 mod page;
@@ -21,6 +21,8 @@ mod state;
 mod suggestion;
 mod waiting;
 
+pub use door::DEV_ENTRY;
+pub(crate) use door::DevDoor;
 pub(crate) use refusals::{
     files_of, of_address, of_entry, of_inputs, of_missing, of_parameter, of_refusal, of_step,
 };

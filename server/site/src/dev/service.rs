@@ -1,9 +1,7 @@
 //! What stands before the sites of a server that is started with `--dev`.
 //!
-//! The server listens on loopback only, and yet others may reach it: through a proxy on this
-//! machine, or by a name that leads to 127.0.0.1 (DNS rebinding). So a request is the developer's
-//! only if it names this machine and no proxy has left a trace in it. All other requests are
-//! answered as without `--dev`.
+//! Requests of others than the developer ([`DevDoor`](super::DevDoor)) are answered as without
+//! `--dev`.
 
 use std::{
     cell::OnceCell,
@@ -12,7 +10,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use millpond_http::{BodyHandling, BodyReceiver, Reply, Request, Response, Service, Version};
+use millpond_http::{BodyHandling, BodyReceiver, Reply, Request, Response, Service};
 use serde_json::Value as Json;
 
 use super::{
@@ -46,6 +44,12 @@ impl DevService {
         }
     }
 
+    /// Returns true if the developer has sent the request.
+    fn is_own(&self, request: &Request<'_>) -> bool {
+        let door = self.sites.door();
+        door.is_some_and(|door| door.admits(request))
+    }
+
     /// The service of the sites, if they could be opened.
     fn inner(&self) -> Option<&SitesService> {
         if self.inner.get().is_none() && self.sites.is_open() {
@@ -62,7 +66,7 @@ impl Service for DevService {
         else {
             return inner.map_or(BodyHandling::Whole, |inner| inner.body_begins(request));
         };
-        let shown = is_of_developer(request).then(|| Shown::new(request, state));
+        let shown = self.is_own(request).then(|| Shown::new(request, state));
         match inner.body_begins(request) {
             BodyHandling::Whole => BodyHandling::Whole,
             BodyHandling::Refused(response) => BodyHandling::Refused(match shown {
@@ -80,7 +84,10 @@ impl Service for DevService {
     }
 
     fn call(&self, request: &Request<'_>) -> Reply {
-        let is_own = is_of_developer(request);
+        if let Some(entered) = self.sites.door().and_then(|door| door.enter(request)) {
+            return entered.into();
+        }
+        let is_own = self.is_own(request);
         let Some(inner) = self.inner() else {
             return match self.sites.waiting().filter(|_| is_own) {
                 Some(waiting) => {
@@ -220,41 +227,8 @@ const PARTIAL: [&str; 7] = [
     "range",
 ];
 
-/// Fields that proxies add.
-const OF_PROXIES: [&str; 6] = [
-    "forwarded",
-    "via",
-    "x-forwarded-for",
-    "x-forwarded-host",
-    "x-forwarded-proto",
-    "x-real-ip",
-];
-
-/// Whether a browser or a program on this machine has sent the request, and no proxy. No browser
-/// uses HTTP/1.0, which nginx does where nothing else is set.
-fn is_of_developer(request: &Request<'_>) -> bool {
-    request.peer.ip().to_canonical().is_loopback()
-        && request.version > Version::Http10
-        && request.host().is_some_and(is_of_this_machine)
-        && OF_PROXIES
-            .iter()
-            .all(|name| request.fields.get(name).is_none())
-}
-
-/// Whether a host is an address of this machine or a name that no public server can have (RFC 6761
-/// section 6).
-fn is_of_this_machine(host: &str) -> bool {
-    let host = crate::hosts::without_port(host);
-    let literal = host.trim_start_matches('[').trim_end_matches(']');
-    if let Ok(address) = literal.parse::<std::net::IpAddr>() {
-        return address.to_canonical().is_loopback();
-    }
-    let last = host.rsplit('.').next().unwrap_or_default();
-    last.eq_ignore_ascii_case("localhost") || last.eq_ignore_ascii_case("test")
-}
-
 /// Whether a browser asks for a page to be shown, and not for a part of one.
-fn asks_for_page(request: &Request<'_>) -> bool {
+pub(super) fn asks_for_page(request: &Request<'_>) -> bool {
     let is_part = request
         .fields
         .get("sec-fetch-dest")
@@ -326,50 +300,5 @@ fn unless_reusable(reply: Reply, change: impl FnOnce(Response) -> Response + 'st
         Reply::Ready(response) => change(response).into(),
         Reply::Later(response) => Reply::later(async move { change(response.await) }),
         reusable @ Reply::Reusable(_) => reusable,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use millpond_http::OwnedRequest;
-
-    use super::*;
-
-    #[test]
-    fn only_a_client_of_this_machine_is_the_developer() {
-        let of = |host: &str| OwnedRequest::new("GET", "/").field("Host", host);
-        for host in [
-            "127.0.0.1:8080",
-            "127.1.2.3",
-            "localhost:8080",
-            "LOCALHOST",
-            "shop.localhost:8080",
-            "shop.test",
-            "[::1]:8080",
-            "[::ffff:127.0.0.1]",
-        ] {
-            assert!(is_of_developer(&of(host).as_request()), "{host}");
-        }
-        for host in [
-            "example.org",
-            "evil.example",
-            "localhost.evil.example",
-            "127.0.0.1.nip.io",
-            "10.0.0.1",
-            "[::2]",
-            "0.0.0.0",
-            "",
-        ] {
-            assert!(!is_of_developer(&of(host).as_request()), "{host}");
-        }
-        for field in OF_PROXIES {
-            let request = of("localhost").field(field, "10.0.0.1");
-            assert!(!is_of_developer(&request.as_request()), "{field}");
-        }
-        let elsewhere = of("localhost").from_peer(([10, 0, 0, 1], 1).into(), Default::default());
-        assert!(!is_of_developer(&elsewhere.as_request()));
-        assert!(!is_of_developer(
-            &OwnedRequest::new("GET", "/").as_request()
-        ));
     }
 }

@@ -148,6 +148,17 @@ impl Keys {
         keys.ok_or_else(|| Problem::new(path, "the file was made, and is gone again"))
     }
 
+    /// Returns the keys of the file, or a key of this process alone if the file cannot be used.
+    ///
+    /// # Errors
+    /// The system has no random bytes.
+    pub(crate) fn read_or_random(path: &Path, site: &str) -> Result<Self, Problem> {
+        Self::read_or_make(path, site).or_else(|unusable| {
+            let random = random().map_err(|_| unusable)?;
+            Self::parse_for(site, &random).map_err(|message| Problem::new(path, message))
+        })
+    }
+
     /// True if there is no key, so nothing can be signed.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -167,18 +178,28 @@ impl Keys {
     }
 }
 
-fn make(path: &Path) -> io::Result<()> {
+/// Returns a new key, as it stands in a file.
+fn random() -> io::Result<String> {
     let mut random = [0; 32];
     SystemRandom::new()
         .fill(&mut random)
         .map_err(|_| io::Error::other("the system has no random bytes"))?;
-    let mut text = String::from(
-        "# Whoever has this can sign in as anybody. The first key signs, all are good.\n",
-    );
-    for byte in random {
+    Ok(hex(&random))
+}
+
+/// Returns bytes in hexadecimal digits.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
         let _ = write!(text, "{byte:02x}");
-    }
-    text.push('\n');
+        text
+    })
+}
+
+fn make(path: &Path) -> io::Result<()> {
+    let text = format!(
+        "# Whoever has this can sign in as anybody. The first key signs, all are good.\n{}\n",
+        random()?
+    );
     let draft = draft(path);
     let written = fs::OpenOptions::new()
         .write(true)

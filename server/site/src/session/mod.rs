@@ -33,9 +33,10 @@ pub(crate) use attempts::{Attempt, Attempts};
 pub(crate) use bearer::TokenFault;
 pub(crate) use claims::{ClaimUse, Claims};
 pub(crate) use condition::Condition;
+pub(crate) use cookie::Cookie;
 pub(crate) use flash::{Flash, FlashError};
 pub(crate) use guard::GuardLine;
-pub(crate) use keys::{FILE as KEY_FILE, SHORTEST as SHORTEST_KEY};
+pub(crate) use keys::{FILE as KEY_FILE, Keys, SHORTEST as SHORTEST_KEY, hex};
 pub(crate) use lines::{
     ClaimLine, DirectiveLine, Fault, From, SessionLines, VerifyLine, WORDS, is_path,
 };
@@ -46,8 +47,6 @@ pub(crate) use passwords::{
 pub(crate) use sql::{PREFIX as RESERVED, passive, with_claims};
 
 use crate::{Problem, config::SessionSettings};
-use cookie::Cookie;
-use keys::Keys;
 
 /// What was signed for one visitor.
 #[derive(Clone, Debug, Default, PartialEq)]
