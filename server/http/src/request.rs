@@ -54,6 +54,9 @@ pub struct Request<'a> {
     /// When the last bytes of this request were read from the socket: later than the client sent
     /// them.
     pub received: Boottime,
+    /// True if the bytes came through TLS that ends here, so that the URI of the request has the
+    /// scheme `https`. If a proxy ends TLS, this is false and the scheme is not known.
+    pub is_secure: bool,
     /// True if a request with the very same head came before, so that the connections keep a
     /// [`Reply::Reusable`](crate::Reply). A service need not make a validity for any other request.
     pub wants_validity: bool,
@@ -88,6 +91,7 @@ impl Request<'_> {
         owned.body = self.body.clone();
         owned.peer = self.peer;
         owned.received = self.received;
+        owned.is_secure = self.is_secure;
         owned.wants_validity = self.wants_validity;
         owned
     }
@@ -169,6 +173,7 @@ pub struct OwnedRequest {
     body: Bytes,
     peer: SocketAddr,
     received: Boottime,
+    is_secure: bool,
     wants_validity: bool,
 }
 
@@ -187,6 +192,7 @@ impl OwnedRequest {
             body: Bytes::new(),
             peer: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
             received: Boottime::now(),
+            is_secure: false,
             wants_validity: false,
         }
     }
@@ -241,6 +247,13 @@ impl OwnedRequest {
         self
     }
 
+    /// Returns the request as one that came through TLS: see [`Request::is_secure`].
+    #[must_use]
+    pub fn over_tls(mut self) -> Self {
+        self.is_secure = true;
+        self
+    }
+
     /// The same request, as one that came before: see [`Request::wants_validity`].
     #[must_use]
     pub fn wanting_validity(mut self) -> Self {
@@ -273,6 +286,7 @@ impl OwnedRequest {
             body: self.body.clone(),
             peer: self.peer,
             received: self.received,
+            is_secure: self.is_secure,
             wants_validity: self.wants_validity,
             host: self.host.as_deref().map(str::as_bytes),
         }

@@ -47,6 +47,13 @@ impl<'a> Request<'a> {
         self.http.method
     }
 
+    /// Returns true if the request came through TLS that ends here. If a proxy ends TLS, this is
+    /// false and the scheme is not known.
+    #[must_use]
+    pub fn is_secure(&self) -> bool {
+        self.http.is_secure
+    }
+
     /// The path as it was sent, percent-encoded.
     #[must_use]
     pub fn path(&self) -> &'a str {

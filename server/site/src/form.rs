@@ -26,20 +26,32 @@ pub(crate) fn guard(request: &Request<'_>) -> Result<(), Refused> {
     let mut sites = request.fields.get_all("sec-fetch-site").peekable();
     let has_site = sites.peek().is_some();
     let is_own_site = sites.all(|site| matches!(site, b"same-origin" | b"none"));
-    let is_own_origin = |origin: &[u8]| match std::str::from_utf8(origin) {
+    let is_own = |origin: &[u8]| match std::str::from_utf8(origin) {
         Ok("null") => has_site,
-        Ok(origin) => {
-            let host = origin.split_once("://").map(|(_, host)| host);
-            let of_both = host.zip(request.host());
-            of_both.is_some_and(|(origin, host)| origin.eq_ignore_ascii_case(host))
-        }
+        Ok(origin) => is_own_origin(request, origin),
         Err(_) => false,
     };
-    if is_own_site && request.fields.get_all("origin").all(is_own_origin) {
+    if is_own_site && request.fields.get_all("origin").all(is_own) {
         Ok(())
     } else {
         Err(Refused(403, "This was sent from another site."))
     }
+}
+
+/// Returns true if an origin is the one that was asked: its scheme, host and port. Where a proxy
+/// ends TLS the scheme is not known here, and either will do.
+pub(crate) fn is_own_origin(request: &Request<'_>, origin: &str) -> bool {
+    let Some((scheme, from)) = origin.split_once("://") else {
+        return false;
+    };
+    let default_port = match scheme {
+        "https" => ":443",
+        "http" if !request.is_secure => ":80",
+        _ => return false,
+    };
+    let without_port = |host: &str| host.strip_suffix(default_port).unwrap_or(host).to_owned();
+    let host = request.host().map(without_port);
+    host.is_some_and(|host| without_port(from).eq_ignore_ascii_case(&host))
 }
 
 /// Refuses a form with a condition that does not hold or cannot be decided: the method must not be
@@ -273,6 +285,33 @@ mod tests {
                 allowed,
                 "{fields:?}"
             );
+        }
+    }
+
+    /// *Counterexample*: over TLS an `Origin` of http was this site's own.
+    #[test]
+    fn an_origin_has_the_scheme_and_the_port_of_the_connection() {
+        for (host, origin, plain, secure) in [
+            ("a.example", "https://a.example", true, true),
+            ("a.example", "http://a.example", true, false),
+            ("a.example", "HTTP://a.example", false, false),
+            ("a.example", "ftp://a.example", false, false),
+            ("a.example", "//a.example", false, false),
+            ("a.example:443", "https://a.example", true, true),
+            ("a.example", "https://a.example:443", true, true),
+            ("a.example:80", "http://a.example", true, false),
+            ("a.example:443", "http://a.example", false, false),
+            ("a.example:80", "https://a.example", false, false),
+            ("a.example:8443", "https://a.example:8443", true, true),
+            ("a.example:8443", "http://a.example:8443", true, false),
+            ("a.example:8443", "https://a.example", false, false),
+            ("[::1]:443", "https://[::1]", true, true),
+        ] {
+            let request = OwnedRequest::new("POST", "/").field("Host", host);
+            let request = request.field("Origin", origin);
+            let is_own = |request: OwnedRequest| guard(&request.as_request()).is_ok();
+            assert_eq!(is_own(request.clone()), plain, "{host} {origin}");
+            assert_eq!(is_own(request.over_tls()), secure, "TLS: {host} {origin}");
         }
     }
 

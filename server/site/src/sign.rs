@@ -16,6 +16,7 @@ use percent_encoding::utf8_percent_encode;
 
 use crate::{
     error_answer::{BUSY, ErrorAnswer},
+    form::is_own_origin,
     page::{ArgumentSource, Verify},
     rules::{VALUE, local},
     session::{
@@ -49,11 +50,10 @@ pub(crate) fn sign_in(path: &str, request: &Request<'_>) -> Response {
 /// The page of this site that has sent a form, by `Referer` (RFC 9110, section 10.1.3).
 fn own_page(request: &Request<'_>) -> Option<String> {
     let referer = std::str::from_utf8(request.fields.get("referer")?).ok()?;
-    let (_, rest) = referer.split_once("://")?;
-    let end = rest.find('/')?;
-    let is_own = rest.as_bytes()[..end] == *request.fields.get("host")?;
-    let path = rest[end..].split('#').next()?;
-    (is_own && is_path(path)).then(|| path.to_owned())
+    let host = referer.find("://")? + 3;
+    let (origin, rest) = referer.split_at(host + referer[host..].find('/')?);
+    let path = rest.split('#').next()?;
+    (is_own_origin(request, origin) && is_path(path)).then(|| path.to_owned())
 }
 
 /// Claims that no cookie can hold.

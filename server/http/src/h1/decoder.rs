@@ -103,6 +103,7 @@ pub(crate) fn request<'a>(
         body,
         peer,
         received,
+        is_secure: head.is_secured,
         wants_validity: false,
         host: head.host.map(|host| host.of(bytes)),
     }
@@ -285,13 +286,14 @@ impl Decoder {
         } else {
             None
         };
-        let head = match at_once {
+        let mut head = match at_once {
             Some(head) => head,
             None => match scanner.scan(input, self.is_secured, limits)? {
                 Some(len) => scanner.parse(&input[..len], self.at, &mut self.fields, limits)?,
                 None => return Ok(Event::More),
             },
         };
+        head.is_secured = self.is_secured;
         self.at += head.len;
         let coding = match head.framing {
             Framing::Length(0) => {

@@ -27,6 +27,8 @@ pub(crate) struct Head {
     pub(crate) is_head: bool,
     pub(crate) framing: Framing,
     pub(crate) expects_continue: bool,
+    /// True if it came through TLS.
+    pub(crate) is_secured: bool,
     /// Its field lines in the decoder's arena.
     pub(crate) fields: (usize, usize),
 }
@@ -240,6 +242,7 @@ fn assemble(
         is_head: line.method.of(head) == b"HEAD",
         framing,
         expects_continue,
+        is_secured: false,
         fields: (first, arena.len()),
     })
 }

@@ -22,6 +22,8 @@ pub(crate) struct Http2Head {
     pub(super) method: Span,
     pub(super) target: Span,
     pub(super) host: Option<Span>,
+    /// True if it came through TLS.
+    pub(super) is_secured: bool,
 }
 
 impl Http2Head {
@@ -47,6 +49,7 @@ impl Http2Head {
             body,
             peer,
             received,
+            is_secure: self.is_secured,
             wants_validity: false,
             host: self.host.map(|host| host.of(&self.text)),
         }

@@ -83,6 +83,7 @@ impl FieldSink for HeadReader<'_> {
 impl<'a> HeadReader<'a> {
     /// Reads into `head`, which is empty.
     pub(crate) fn new(head: &'a mut Http2Head, limits: &'a Limits, is_secured: bool) -> Self {
+        head.is_secured = is_secured;
         Self {
             head,
             limits,

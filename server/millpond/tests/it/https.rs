@@ -81,6 +81,39 @@ fn a_local_authority_serves_https_and_http_redirects() {
     assert!(status.success(), "{notes}");
 }
 
+/// *Counterexample*: a page that came over http, which any network may change, could send a form
+/// to the site's address of https.
+#[test]
+fn over_tls_a_form_comes_from_a_page_of_https() {
+    if !has_curl() {
+        return;
+    }
+    let dir = site();
+    write(
+        dir.path(),
+        "migrations/0001_say.sql",
+        "create table word (id integer primary key, text text);",
+    );
+    write(
+        dir.path(),
+        "pages/say.post.sql",
+        "-- param: text text\n-- name: say :exec\ninsert into word (text) values (:text);\n-- redirect: /\n",
+    );
+    let (server, _) = serve(dir.path(), &["--domain", "localhost"]);
+    let authority = dir.path().join("tls/localhost/authority.pem");
+    let host = format!("localhost:{}", server.address().port());
+    for version in ["--http1.1", "--http2"] {
+        for (scheme, expected) in [("https", "303"), ("http", "403")] {
+            let origin = format!("Origin: {scheme}://{host}");
+            let url = format!("https://{host}/say");
+            let form = ["-H", &origin, "-d", "text=a", "-o", "/dev/null"];
+            let shown = [version, "-w", "%{http_code}", &url];
+            let said = curl(&authority, &[&form[..], &shown].concat());
+            assert_eq!(said, expected, "{version} {scheme}");
+        }
+    }
+}
+
 #[test]
 fn how_to_trust_is_printed_at_the_first_start_and_shown_by_a_command() {
     let dir = site();

@@ -77,8 +77,9 @@ impl DevDoor {
         if request.method != "GET" || !is_of_this_machine(request) || !self.is_secret(given) {
             return None;
         }
+        let secure = if request.is_secure { "; Secure" } else { "" };
         let cookie = format!(
-            "{}={given}; Path=/; Max-Age={MAX_AGE}; HttpOnly; SameSite=Strict",
+            "{}={given}; Path=/; Max-Age={MAX_AGE}; HttpOnly; SameSite=Strict{secure}",
             self.name
         );
         let response = Response::builder(303)
