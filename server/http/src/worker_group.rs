@@ -160,7 +160,7 @@ impl Counter {
     }
 }
 
-const REFUSED: [u16; 10] = [400, 408, 413, 414, 417, 421, 431, 501, 503, 505];
+const REFUSED: [u16; 11] = [400, 408, 413, 414, 415, 417, 421, 431, 501, 503, 505];
 
 /// The counters of one worker; aligned so that no other thread writes to their cache lines.
 #[derive(Debug, Default)]

@@ -24,8 +24,6 @@ use crate::status::is_bodiless;
 use crate::validity::Validity;
 use crate::worker::Worker;
 
-const RETRY_SOON: Bytes = Bytes::from_static(b"Retry-After: 1\r\n");
-
 impl<S: Service> Worker<S> {
     /// Answers the requests that have arrived, and reads the rest of an incomplete one; none if the
     /// connection is at another stage.
@@ -166,7 +164,7 @@ impl<S: Service> Worker<S> {
             Ok(body) => body,
             Err(refusal) => {
                 let text = format!("{}\n", refusal.reason());
-                let response = Response::text(refusal.status(), &text).with_extra(RETRY_SOON);
+                let response = Response::text(refusal.status(), &text).with_extra(refusal.fields());
                 return self.queue(exchange, head, Some(response));
             }
         };
@@ -333,10 +331,8 @@ impl<S: Service> Worker<S> {
         text.push_str(refusal.reason());
         text.push('\n');
         let tail = self.tails.get(Boottime::now(), Persistence::Close);
-        let mut response = Response::text(status, &text).closing();
-        if matches!(refusal, Refusal::TooManyBodies | Refusal::TooManyHeads) {
-            response = response.with_extra(RETRY_SOON);
-        }
+        let response = Response::text(status, &text).closing();
+        let mut response = response.with_extra(refusal.fields());
         if exchange.decoder.is_head() {
             // RFC 9110 section 9.3.2.
             response.body = Body::Empty;

@@ -218,6 +218,9 @@ fn assemble(
     known.judge_host(line.version)?;
     let framing = known.framing.decide(line.version)?;
     let expects_continue = known.expects_continue(line.version)?;
+    if known.is_coded && framing != Framing::Length(0) {
+        return Err(Refusal::ContentCoding);
+    }
     let span = |bytes: &[u8]| Span::new(offset(head, bytes), bytes.len());
     let first = arena.len();
     arena.extend(fields.iter().map(|field| FieldSpan {
@@ -261,6 +264,15 @@ struct KnownFields<'a> {
     keep_alive: bool,
     expects_continue: bool,
     expects_other: bool,
+    /// True if the body has a content coding.
+    is_coded: bool,
+}
+
+/// Returns true if a value of Content-Encoding is not `identity` alone: such a body would be read
+/// as what it is not (RFC 9110 section 8.4).
+pub(crate) fn is_coded(value: &[u8]) -> bool {
+    let mut codings = value.split(|&b| b == b',').map(<[u8]>::trim_ascii);
+    codings.any(|coding| !coding.is_empty() && !coding.eq_ignore_ascii_case(b"identity"))
 }
 
 impl<'a> KnownFields<'a> {
@@ -281,6 +293,9 @@ impl<'a> KnownFields<'a> {
                 10 if name.eq_ignore_ascii_case(b"connection") => known.connection(value),
                 14 if name.eq_ignore_ascii_case(b"content-length") => {
                     known.framing.content_length(value);
+                }
+                16 if name.eq_ignore_ascii_case(b"content-encoding") => {
+                    known.is_coded |= is_coded(value);
                 }
                 17 if name.eq_ignore_ascii_case(b"transfer-encoding") => {
                     known.framing.transfer_encoding(value);

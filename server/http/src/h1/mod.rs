@@ -16,7 +16,7 @@ mod tests;
 
 pub(crate) use decoder::{Decoder, Event, Phase, request};
 pub(crate) use framing::Framing;
-pub(crate) use head::Head;
+pub(crate) use head::{Head, is_coded};
 pub(crate) use refusal::Refusal;
 pub(crate) use request_line::{is_authority, is_target, split_query};
 

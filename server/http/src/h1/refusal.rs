@@ -17,6 +17,8 @@ pub(crate) enum Refusal {
     BodyTooLarge,
     /// 414: the target is over the limit.
     TargetTooLong,
+    /// 415: the body has a content coding.
+    ContentCoding,
     /// 417: an expectation other than 100-continue.
     Expectation,
     /// 421: an `https` URL over a connection without TLS, or an `http` URL over one with TLS.
@@ -40,6 +42,7 @@ impl Refusal {
             Self::TooSlow | Self::TooManyHeads => 408,
             Self::BodyTooLarge => 413,
             Self::TargetTooLong => 414,
+            Self::ContentCoding => 415,
             Self::Expectation => 417,
             Self::Misdirected => 421,
             Self::HeadTooLarge => 431,
@@ -52,9 +55,16 @@ impl Refusal {
     /// The response over HTTP/2, which says nothing of the connection.
     pub(crate) fn response(self) -> Response {
         let response = Response::text(self.status(), &format!("{}\n", self.reason()));
+        response.with_extra(self.fields())
+    }
+
+    /// Returns the field lines that say what the client may do about it.
+    pub(crate) const fn fields(self) -> Bytes {
         match self {
-            Self::TooManyBodies => response.with_extra(Bytes::from_static(b"Retry-After: 1\r\n")),
-            _ => response,
+            Self::TooManyBodies | Self::TooManyHeads => Bytes::from_static(b"Retry-After: 1\r\n"),
+            // RFC 9110 section 12.5.3.
+            Self::ContentCoding => Bytes::from_static(b"Accept-Encoding: identity\r\n"),
+            _ => Bytes::new(),
         }
     }
 
@@ -66,6 +76,7 @@ impl Refusal {
             Self::TooManyHeads => "too many unfinished requests at once; please try again",
             Self::BodyTooLarge => "the request body is larger than this server accepts",
             Self::TargetTooLong => "the request target is longer than this server accepts",
+            Self::ContentCoding => "a request body must not have a content coding",
             Self::Expectation => "the only expectation this server knows is 100-continue",
             Self::Misdirected => {
                 "an https URL needs a connection with TLS, and an http URL one without"

@@ -262,6 +262,21 @@ fn field_lines() {
     for (rest, expected) in cases {
         check(&[(&get(rest), expected)]);
     }
+    let body = "Content-Length: 1\r\n\r\na";
+    for (coding, expected) in [
+        ("gzip", "415"),
+        ("br, identity", "415"),
+        ("identity\r\nContent-Encoding: x-gzip", "415"),
+        ("Identity", "Idle"),
+        (", ,", "Idle"),
+        ("", "Idle"),
+    ] {
+        let with = |end: &str| get(&format!("Content-Encoding: {coding}\r\n{end}"));
+        check(&[(&with(body), expected), (&with("\r\n"), "Idle")]);
+        let chunked = with("Transfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\n");
+        check(&[(&chunked, expected)]);
+        check(&[(&with("Content-Length: 0\r\n\r\n"), "Idle")]);
+    }
     check(&[
         ("GET / HTTP/1.1\r\n\r\n", "400"),
         ("GET / HTTP/1.0\r\n\r\n", "Idle"),

@@ -3,7 +3,7 @@
 use super::head::Http2Head;
 use super::hpack::{ENTRY_OVERHEAD, FieldSink};
 use super::priority::Priority;
-use crate::h1::{Refusal, Span, is_authority, is_field_value, is_target, is_token};
+use crate::h1::{Refusal, Span, is_authority, is_coded, is_field_value, is_target, is_token};
 use crate::limits::{HTTP2_FIELDS, Limits, METHOD, TRAILERS};
 
 /// Why a head is not given to the service.
@@ -42,6 +42,7 @@ pub(crate) struct HeadReader<'a> {
     /// A field that is no pseudo-field was seen.
     has_regular: bool,
     expects_other: bool,
+    is_coded: bool,
     crumbs: usize,
 }
 
@@ -98,6 +99,7 @@ impl<'a> HeadReader<'a> {
             has_host: false,
             has_regular: false,
             expects_other: false,
+            is_coded: false,
             crumbs: 0,
         }
     }
@@ -124,6 +126,7 @@ impl<'a> HeadReader<'a> {
                 self.facts.expects_continue |= is_continue;
                 self.expects_other |= !is_continue;
             }
+            b"content-encoding" => self.is_coded |= is_coded(value),
             b"priority" => self.facts.priority.update(value),
             _ => {}
         }
@@ -237,6 +240,9 @@ impl<'a> HeadReader<'a> {
             }
             _ if is_long_path => Refusal::TargetTooLong,
             _ if self.expects_other => Refusal::Expectation,
+            _ if self.is_coded && has_body && self.facts.content_length != Some(0) => {
+                Refusal::ContentCoding
+            }
             _ => return Ok(self.facts),
         };
         Err(HeadFault::Refused(refusal))

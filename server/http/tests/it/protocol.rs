@@ -207,10 +207,13 @@ fn every_answer_has_a_date_and_says_why_it_is_none() {
         "GET / HTTP/2.0\r\nHost: a\r\n\r\n",
         "CONNECT a:80 HTTP/1.1\r\nHost: a\r\n\r\n",
         "GET / HTTP/1.1\r\nHost: a\r\nExpect: more\r\n\r\n",
+        "POST / HTTP/1.1\r\nHost: a\r\nContent-Encoding: gzip\r\nContent-Length: 9\r\n\r\n",
     ] {
         let mut client = server.connect();
         client.send(request);
         let answer = client.response();
+        let coding = answer.field("accept-encoding");
+        assert_eq!(coding == Some("identity"), answer.status == 415);
         assert!(answer.status >= 400 && has_date(&answer), "{answer:?}");
         assert!(!answer.body.is_empty(), "{request:?}");
     }

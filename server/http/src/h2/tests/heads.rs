@@ -180,6 +180,26 @@ fn schemes() {
     assert_eq!(events, [refused]);
 }
 
+/// RFC 9110 sections 8.4 and 15.5.16.
+#[test]
+fn a_body_with_a_coding_is_refused() {
+    let of = |coding: &str, flags| {
+        let coding = [("content-encoding", coding)];
+        let (_, events) = events(&[&POST[..], &coding].concat(), flags);
+        events
+    };
+    let refused = SessionEvent::Refused(StreamId(1), Refusal::ContentCoding);
+    for coding in ["gzip", "identity, br"] {
+        assert_eq!(of(coding, 0), [refused], "{coding}");
+        assert_eq!(of(coding, END_STREAM), [SessionEvent::Request(StreamId(1))]);
+    }
+    let response = Refusal::ContentCoding.response();
+    assert_eq!(response.field("accept-encoding"), Some("identity"));
+    for coding in ["identity", "IDENTITY,", ""] {
+        assert!(!of(coding, 0).contains(&refused), "{coding}");
+    }
+}
+
 /// RFC 9113 section 8.2.1.
 #[test]
 fn names_are_tokens_in_lower_case_and_values_are_values() {
