@@ -235,6 +235,7 @@ impl<'a> HeadReader<'a> {
         let refusal = match scheme {
             Scheme::Other => Refusal::Malformed("the scheme is neither http nor https"),
             Scheme::Https if !self.is_secured => Refusal::Misdirected,
+            Scheme::Http if self.is_secured => Refusal::Misdirected,
             _ if is_too_long => {
                 Refusal::NotImplemented("the method is longer than any that this server knows")
             }

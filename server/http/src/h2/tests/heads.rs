@@ -171,13 +171,16 @@ fn a_request_has_one_host() {
 #[test]
 fn schemes() {
     refused(&[GET[0], (":scheme", "ftp"), GET[2], GET[3]], 400);
-    request(&[GET[0], (":scheme", "http"), GET[2], GET[3]]);
+    refused(&[GET[0], (":scheme", "http"), GET[2], GET[3]], 421);
+    refused(&[GET[0], (":scheme", "HTTP"), GET[2], GET[3]], 421);
     request(&[GET[0], (":scheme", "HTTPS"), GET[2], GET[3]]);
     let mut client = TestClient::new();
     client.session.is_secured = false;
     let events = client.get(1);
     let refused = SessionEvent::Refused(StreamId(1), Refusal::Misdirected);
     assert_eq!(events, [refused]);
+    let events = client.head(3, END_STREAM, &[GET[0], (":scheme", "http"), GET[2], GET[3]]);
+    assert_eq!(events, [SessionEvent::Request(StreamId(3))]);
 }
 
 /// RFC 9110 sections 8.4 and 15.5.16.
