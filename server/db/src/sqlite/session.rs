@@ -21,11 +21,11 @@ use super::preupdate::ObservedConnection;
 use super::recorder::{AuthorizerRecord, Recorder, StatementPolicy};
 use super::run::run;
 use super::ticks::mark;
-use super::triggers::install::{add_triggers, remove_triggers};
+use super::triggers::install::{add_triggers, begin_new, remove_triggers};
 use super::triggers::is_own_table;
 use crate::migration::{self, Migration};
 use crate::sqlite::database::SqliteShared;
-use crate::{Error, Expect, ResultRows, Value, WriteStep, bind};
+use crate::{Error, Expect, FeedKind, ResultRows, Value, WriteStep, bind};
 
 /// How long one attempt to begin waits for another program's transaction; the writer polls between
 /// attempts.
@@ -88,6 +88,9 @@ impl WriterSession {
                 heartbeats,
             } = open(path, Purpose::Write { create, expected }, BEGIN_PATIENCE).map_err(cannot)?;
             schema_version(&connection).map_err(cannot)?;
+            if create && shared.options.feed == FeedKind::Triggers {
+                begin_new(&connection).map_err(cannot)?;
+            }
             let foreign = ForeignCommits::of(&connection).map_err(cannot)?;
             let Some(file) = OpenFile::note(path) else {
                 continue;

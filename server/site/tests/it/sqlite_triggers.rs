@@ -1,5 +1,6 @@
 //! A site on SQLite with triggers that record the changes of other programs.
 
+use millpond_db::FeedKind;
 use millpond_site::{Config, Site, SiteOptions, check, repair};
 
 use crate::support::{TestSite, folder};
@@ -26,7 +27,9 @@ fn a_commit_of_another_program_ends_the_pages_that_show_its_rows() {
     let dir = folder(&FILES);
     let config = Config::read(dir.path()).unwrap();
     assert_eq!(check(dir.path(), &config).unwrap().requirements, []);
-    Site::open(dir.path(), &config, SiteOptions::default())
+    let mut logical = config.clone();
+    logical.feed = FeedKind::Logical;
+    Site::open(dir.path(), &logical, SiteOptions::default())
         .unwrap_or_else(|_| panic!("good"))
         .stop();
     let lacking = check(dir.path(), &config).unwrap().requirements;
@@ -34,7 +37,35 @@ fn a_commit_of_another_program_ends_the_pages_that_show_its_rows() {
     repair(dir.path(), &config, &lacking, |_| {}).unwrap();
     assert_eq!(check(dir.path(), &config).unwrap().requirements, []);
 
-    let site = TestSite::open(dir, SiteOptions::default());
+    check_precision(&TestSite::open(dir, SiteOptions::default()));
+}
+
+/// *Counterexample*: `check` found nothing to add before the database was there, and `serve` made
+/// it without triggers.
+#[test]
+fn a_new_database_has_the_triggers_and_keeps_them_with_each_migration() {
+    let dir = folder(&FILES);
+    let config = Config::read(dir.path()).unwrap();
+    let open = || {
+        let site = Site::open(dir.path(), &config, SiteOptions::default());
+        site.unwrap_or_else(|_| panic!("good")).stop();
+        assert_eq!(check(dir.path(), &config).unwrap().requirements, []);
+    };
+    open();
+    let later =
+        "alter table remark add column at text; create table more (id integer primary key);";
+    std::fs::write(dir.path().join("migrations/0003_more.sql"), later).unwrap();
+    open();
+    let file = rusqlite::Connection::open(dir.path().join("site.db")).unwrap();
+    let recorded = "select count(distinct tbl_name) from sqlite_schema where type = 'trigger' and name like '%millpond%' and tbl_name in ('remark', 'more')";
+    let tables: i64 = file.query_row(recorded, [], |row| row.get(0)).unwrap();
+    assert_eq!(tables, 2);
+    drop(file);
+    check_precision(&TestSite::open(dir, SiteOptions::default()));
+}
+
+/// A commit of another program ends the pages that show its rows.
+fn check_precision(site: &TestSite) {
     for id in [1, 2] {
         let page = format!("/a?id={id}");
         site.until("a hit", || site.get(&page).cache() == "hit");

@@ -34,10 +34,7 @@ pub(crate) struct TriggerText {
 impl Definitions {
     /// For the schema that `connection` has and `catalog` describes.
     pub(crate) fn of(connection: &Connection, catalog: &Catalog) -> rusqlite::Result<Self> {
-        let mut all = Self {
-            tables: tables(),
-            ..Self::default()
-        };
+        let mut all = Self::without_triggers();
         let mut declared = connection
             .prepare_cached("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name")?;
         let declared: Vec<String> = declared
@@ -53,6 +50,14 @@ impl Definitions {
             }
         }
         Ok(all)
+    }
+
+    /// For a schema without tables.
+    pub(super) fn without_triggers() -> Self {
+        Self {
+            tables: tables(),
+            ..Self::default()
+        }
     }
 
     fn add(&mut self, table: &RecordedTable) {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use rusqlite::Connection;
+use rusqlite::{Connection, Transaction, TransactionBehavior};
 
 use super::definitions::{Definitions, TriggerText, quoted};
 use super::recording::Present;
@@ -25,6 +25,24 @@ pub(crate) fn add_triggers(connection: &Connection, catalog: &Catalog) -> rusqli
         connection.execute_batch(&trigger.sql)?;
     }
     Ok(())
+}
+
+/// Makes the two tables in a database that has nothing yet: then each migration makes the triggers
+/// of its tables.
+pub(crate) fn begin_new(connection: &Connection) -> rusqlite::Result<()> {
+    let is_new = |connection: &Connection| {
+        let sql = "SELECT NOT EXISTS (SELECT 1 FROM sqlite_schema)";
+        connection.query_row(sql, [], |row| row.get::<_, bool>(0))
+    };
+    if !is_new(connection)? {
+        return Ok(());
+    }
+    let transaction = Transaction::new_unchecked(connection, TransactionBehavior::Immediate)?;
+    // Another program may have been faster.
+    if is_new(&transaction)? {
+        transaction.execute_batch(&make_tables(&Definitions::without_triggers()))?;
+    }
+    transaction.commit()
 }
 
 pub(super) fn drop_trigger(name: &str) -> String {

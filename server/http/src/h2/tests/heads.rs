@@ -179,7 +179,11 @@ fn schemes() {
     let events = client.get(1);
     let refused = SessionEvent::Refused(StreamId(1), Refusal::Misdirected);
     assert_eq!(events, [refused]);
-    let events = client.head(3, END_STREAM, &[GET[0], (":scheme", "http"), GET[2], GET[3]]);
+    let events = client.head(
+        3,
+        END_STREAM,
+        &[GET[0], (":scheme", "http"), GET[2], GET[3]],
+    );
     assert_eq!(events, [SessionEvent::Request(StreamId(3))]);
 }
 
