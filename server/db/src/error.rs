@@ -133,6 +133,8 @@ pub enum ConstraintKind {
     Check,
     /// NOT NULL.
     NotNull,
+    /// A policy of PostgreSQL's row security: this role may not write such a row.
+    Policy,
     /// Any other constraint, such as a trigger's RAISE or the type of a STRICT table.
     Other,
 }

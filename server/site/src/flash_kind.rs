@@ -32,7 +32,7 @@ pub(crate) const fn of_constraint(kind: ConstraintKind) -> (&'static str, &'stat
             "refers to something that does not exist, or is still in use",
         ),
         ConstraintKind::NotNull => (MISSING, "must be filled in"),
-        ConstraintKind::Check | ConstraintKind::Other => {
+        ConstraintKind::Check | ConstraintKind::Policy | ConstraintKind::Other => {
             (CHECK, "is too short, too long or not allowed")
         }
     }

@@ -385,7 +385,8 @@ pub(crate) fn see_other(target: &str, cookies: impl IntoIterator<Item = String>)
 }
 
 /// A duplicate, a reference to a missing row, and a row that others refer to are conflicts (409); a
-/// value that the schema never allows cannot be processed (422).
+/// value that the schema never allows cannot be processed (422). What a policy forbids, another
+/// visitor may do (403).
 const fn violated(kind: ConstraintKind) -> (u16, &'static str) {
     match kind {
         ConstraintKind::Unique | ConstraintKind::PrimaryKey => (409, "This exists already."),
@@ -398,6 +399,7 @@ const fn violated(kind: ConstraintKind) -> (u16, &'static str) {
             "This refers to something that does not exist, or something else still refers to it.",
         ),
         ConstraintKind::NotNull => (422, "A field that must be filled in is empty."),
+        ConstraintKind::Policy => (403, "You may not write this."),
         ConstraintKind::Check | ConstraintKind::Other => {
             (422, "A field is too short, too long or not allowed.")
         }

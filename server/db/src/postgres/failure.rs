@@ -14,6 +14,7 @@ mod state {
     pub(super) const INVALID_SQL_STATEMENT_NAME: &str = "26000";
     pub(super) const SERIALIZATION_FAILURE: &str = "40001";
     pub(super) const DEADLOCK_DETECTED: &str = "40P01";
+    pub(super) const INSUFFICIENT_PRIVILEGE: &str = "42501";
     pub(super) const SYNTAX_ERROR: &str = "42601";
     pub(super) const INVALID_COLUMN_REFERENCE: &str = "42P10";
     pub(super) const AMBIGUOUS_PARAMETER: &str = "42P08";
@@ -93,9 +94,16 @@ pub(crate) fn is_lost(error: &tokio_postgres::Error) -> bool {
 
 /// The violation of a constraint, if the error is one, with a message for the owner.
 pub(super) fn constraint(error: &ServerError, message: String, sql: &Arc<str>) -> Option<Error> {
-    let kind = match ConstraintKind::of_state(&error.code)? {
-        ConstraintKind::ForeignKey => foreign_key::violated(&error.message, sql),
-        other => other,
+    let kind = match ConstraintKind::of_state(&error.code) {
+        Some(ConstraintKind::ForeignKey) => foreign_key::violated(&error.message, sql),
+        Some(other) => other,
+        // A right that the role lacks has the same state, and comes from another routine.
+        None if error.code == state::INSUFFICIENT_PRIVILEGE
+            && error.is_by("ExecWithCheckOptions") =>
+        {
+            ConstraintKind::Policy
+        }
+        None => return None,
     };
     Some(Error::Constraint {
         kind,
@@ -266,14 +274,14 @@ pub(crate) fn sentence(error: &tokio_postgres::error::DbError) -> String {
 }
 
 impl ConstraintKind {
-    /// By SQLSTATE, class 23.
+    /// By SQLSTATE: class 23, and the check option of a view.
     pub(super) fn of_state(code: &str) -> Option<Self> {
         Some(match code {
             "23505" => Self::Unique,
             "23503" => Self::ForeignKey,
             // ON DELETE RESTRICT, from PostgreSQL 18 on.
             "23001" => Self::StillReferenced,
-            "23514" => Self::Check,
+            "23514" | "44000" => Self::Check,
             "23502" => Self::NotNull,
             // What a trigger or a function raises by itself (`raise exception`), and the rest of
             // class 23.

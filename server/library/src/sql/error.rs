@@ -113,6 +113,7 @@ fn constraint(kind: ConstraintKind, violated: &Violated) -> (u16, String) {
     match kind {
         ConstraintKind::NotNull => (400, format!("a value is missing: {columns}")),
         ConstraintKind::Check => (400, "a value is not one that is allowed".to_owned()),
+        ConstraintKind::Policy => (403, "this may not be written".to_owned()),
         // The type of a STRICT table, which is no constraint with a name, as EXCLUDE is.
         ConstraintKind::Other if !columns.is_empty() && violated.constraint.is_none() => {
             (400, format!("a value cannot be used: {columns}"))

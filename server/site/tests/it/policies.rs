@@ -36,6 +36,10 @@ const NAMED: (&str, &str) = (
 
 /// A site with this policy, whose role owns the tables and is subject to it; no superuser is.
 fn site(policy: &str) -> Housed {
+    site_with(policy, &[])
+}
+
+fn site_with(policy: &str, more: &[(&str, &str)]) -> Housed {
     let database: Database<'static> = database();
     let role = format!("site_{}", database.name());
     let owner = format!(
@@ -46,6 +50,7 @@ fn site(policy: &str) -> Housed {
     let files = [
         SITE,
         &[("migrations/0003_policy.postgres.sql", policy), ALL, NAMED],
+        more,
     ]
     .concat();
     let site = Housed::on(database, &files, |url| {
@@ -129,4 +134,55 @@ fn a_policy_by_a_setting_keeps_the_query_out_of_memory_and_a_page_may_name_its_t
             of(cookie, "/api/all", &json(&[]));
         }
     }
+}
+
+/// *Counterexample*: the state of a forbidden row is that of a missing right, and both were a 500.
+#[test]
+fn a_row_that_a_policy_forbids_is_refused_and_a_right_that_is_missing_is_the_owners() {
+    let policy = "create policy own on note using (true) with check (tenant = 1);
+        alter table note enable row level security, force row level security;
+        create view first as select * from note where id < 100 with check option;";
+    let insert = "-- param: tenant integer\n-- param: id integer = 50\n-- name: put :exec\n";
+    let form = |table: &str, line: &str| {
+        format!(
+            "{insert}insert into {table} (id, tenant, body) values (:id, :tenant, 'b');\n{line}-- redirect: /\n"
+        )
+    };
+    let (put, back, first) = (
+        form("note", ""),
+        form("note", "-- invalid: /again\n"),
+        form("first", ""),
+    );
+    let site = site_with(
+        policy,
+        &[
+            ("pages/put.post.sql", &put),
+            ("pages/back.post.sql", &back),
+            ("pages/first.post.sql", &first),
+            (
+                "pages/api/put.post.sql",
+                &put.replace("-- redirect: /\n", ""),
+            ),
+            ("pages/again.html", "{{ errors.form }}"),
+            ("pages/403.html", "<h1>Own {{ message }}</h1>"),
+        ],
+    );
+    assert_eq!(site.post("/put", "tenant=1&id=51").status, 303);
+    let refused = site.post("/put", "tenant=2");
+    assert_eq!(refused.status, 403, "{}", refused.body);
+    assert_eq!(refused.body, "<h1>Own You may not write this.</h1>");
+    let refused = site.post("/api/put", "tenant=2");
+    assert_eq!(refused.status, 403);
+    assert!(refused.body.contains("\"status\":403"), "{}", refused.body);
+    let led = site.post("/back", "tenant=2");
+    assert_eq!((led.status, led.field("location")), (303, "/again"));
+    // The check option of a view is a constraint.
+    assert_eq!(site.post("/first", "tenant=1&id=52").status, 303);
+    assert_eq!(site.post("/first", "tenant=1&id=200").status, 422);
+    site.run(
+        "do $$ begin execute format('revoke insert on note from %I',
+         (select tableowner from pg_tables where tablename = 'note')); end $$",
+    );
+    let missing = site.post("/put", "tenant=1");
+    assert_eq!(missing.status, 500, "{}", missing.body);
 }
