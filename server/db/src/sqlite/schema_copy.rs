@@ -23,8 +23,27 @@ pub fn copy_schema(from: &Path, to: &Path) -> Result<Vec<String>, Error> {
             .execute_batch(&sql)
             .map_err(|error| Error::from_sqlite(&error, &sql))?;
     }
+    add_own_tables(&source, &target).map_err(Error::unavailable)?;
     copy_applied_files(&source, &target).map_err(Error::unavailable)?;
     copy_record(&source, &target).map_err(Error::unavailable)
+}
+
+/// Adds the tables of SQLite's own that the original has: no statement of the schema makes them.
+fn add_own_tables(source: &Connection, target: &Connection) -> rusqlite::Result<()> {
+    const MADE_BY: [(&str, &str); 2] = [
+        ("sqlite_stat1", "analyze"),
+        (
+            "sqlite_sequence",
+            "create table _millpond_probe (id integer primary key autoincrement); drop table _millpond_probe",
+        ),
+    ];
+    for (name, sql) in MADE_BY {
+        let exists = "select exists (select 1 from sqlite_schema where name = ?1)";
+        if source.query_row(exists, [name], |row| row.get(0))? {
+            target.execute_batch(sql)?;
+        }
+    }
+    Ok(())
 }
 
 /// Files of rows that were applied: their table is there, if the original has it.
@@ -113,5 +132,28 @@ mod tests {
             )
             .unwrap();
         assert!(copy_schema(&dir.path().join("none.db"), &to).is_err());
+    }
+
+    /// *Counterexample*: a query on `sqlite_stat1` was refused by `check`, and `serve` took it.
+    #[test]
+    fn the_copy_has_the_tables_that_sqlite_makes_by_itself() {
+        let dir = lab_testkit::fast_dir();
+        let (from, to) = (dir.path().join("a.db"), dir.path().join("b.db"));
+        let own = "create table t (id integer primary key autoincrement); insert into t values (1); drop table t; \
+                   create table u (a unique); insert into u values (1); analyze;";
+        Connection::open(&from).unwrap().execute_batch(own).unwrap();
+        copy_schema(&from, &to).unwrap();
+        let target = Connection::open(&to).unwrap();
+        for query in [
+            "select tbl from sqlite_stat1",
+            "select name from sqlite_sequence",
+        ] {
+            assert!(target.prepare(query).is_ok(), "{query}");
+        }
+        let made = "select count(*) from sqlite_schema where name like '\\_millpond%' escape '\\'";
+        assert_eq!(
+            target.query_row(made, [], |row| row.get::<_, i64>(0)),
+            Ok(0)
+        );
     }
 }
