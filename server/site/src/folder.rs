@@ -177,9 +177,12 @@ fn unreadable(folder: PathBuf, error: &io::Error) -> Problem {
 }
 
 fn text(path: &Path) -> Result<String, String> {
-    let size = fs::metadata(path)
-        .map_err(|error| format!("the file cannot be read: {error}"))?
-        .len();
+    let found = fs::metadata(path).map_err(|error| format!("the file cannot be read: {error}"))?;
+    if !found.is_file() {
+        // A pipe would hold up its reader, and a device may have no end.
+        return Err("this is neither a file nor a folder; take it out of the folder".to_owned());
+    }
+    let size = found.len();
     if size > MAX_SOURCE {
         return Err(format!(
             "the file has {size} bytes; at most {MAX_SOURCE} are read"

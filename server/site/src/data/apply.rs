@@ -2,7 +2,6 @@
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
-    fs::File,
     path::PathBuf,
     rc::Rc,
     sync::Arc,
@@ -332,7 +331,7 @@ fn sum(a: RowCounts, b: RowCounts) -> RowCounts {
 
 /// The hash of the content, if the file is the one that was found.
 fn content_hash(file: &DataFile) -> Option<u128> {
-    let opened = File::open(&file.path).ok()?;
+    let opened = file.open().ok()?;
     let hash = millpond_data::hash(&opened).ok()?;
     let stamp = FileStamp::of(&opened.metadata().ok()?);
     (stamp == file.stamp).then_some(hash)

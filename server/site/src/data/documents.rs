@@ -2,7 +2,6 @@
 
 use std::{
     collections::{HashMap, HashSet},
-    fs::File,
     path::{Component, Path, PathBuf},
 };
 
@@ -107,7 +106,7 @@ fn plain(path: &Path) -> PathBuf {
 
 /// The slug of a file's row; none if the file has a fault.
 fn slug(file: &DataFile) -> Option<String> {
-    let opened = File::open(&file.path).ok()?;
+    let opened = file.open().ok()?;
     let mut slug = None;
     let outcome = read(file.format, opened, file.row_path.as_deref(), &mut |row| {
         let at = row.names.iter().position(|name| name == "slug");

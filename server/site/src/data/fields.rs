@@ -1,7 +1,5 @@
 //! The fields of a file that a table has no column for, and where they are.
 
-use std::fs::File;
-
 use millpond_data::{DataError, FilePlace, field_line};
 use millpond_db::{ConstraintKind, Error, FILE_COLUMN, KEY_COLUMN};
 
@@ -17,7 +15,7 @@ const MAX_WORDS: usize = 32;
 
 /// The place of a field of a row, as closely as it is known.
 pub(super) fn place_of_field(file: &DataFile, row: FilePlace, column: &str) -> FilePlace {
-    let opened = File::open(&file.path).ok();
+    let opened = file.open().ok();
     let line = opened.and_then(|opened| field_line(file.format, opened, column));
     line.map_or(row, FilePlace::line)
 }

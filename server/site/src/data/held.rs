@@ -4,7 +4,6 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fs::File,
     path::PathBuf,
 };
 
@@ -82,7 +81,7 @@ impl Sync {
         if self.differs(file) {
             return None;
         }
-        let opened = File::open(&file.path).ok()?;
+        let opened = file.open().ok()?;
         let mut keys = Vec::new();
         let outcome = read(file.format, opened, file.row_path.as_deref(), &mut |row| {
             let filled = table.filled(&file.name, row.names);

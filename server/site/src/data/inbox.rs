@@ -5,6 +5,8 @@
 
 use std::{
     collections::HashSet,
+    fs::{self, Metadata},
+    os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
     sync::atomic::{AtomicBool, Ordering},
     time::Duration,
@@ -106,8 +108,11 @@ impl Inbox {
         }
         let files = || names.iter().flatten();
         let mut state = self.state.lock();
+        let is_made_whole = is_made_whole(event);
         let news = match event.kind {
-            EventKind::Create(CreateKind::File) | EventKind::Modify(ModifyKind::Data(_)) => {
+            EventKind::Create(CreateKind::File) | EventKind::Modify(ModifyKind::Data(_))
+                if !is_made_whole =>
+            {
                 state.open.extend(files().cloned());
                 if state.open.len() > MAX_OPEN {
                     state.open.clear();
@@ -116,6 +121,7 @@ impl Inbox {
                 false
             }
             EventKind::Access(AccessKind::Close(AccessMode::Write))
+            | EventKind::Create(CreateKind::File)
             | EventKind::Modify(ModifyKind::Name(_))
             | EventKind::Remove(_) => {
                 for name in files() {
@@ -221,6 +227,17 @@ impl Inbox {
     }
 }
 
+/// True if a name was made to which no program writes, so no close follows: a link, also a hard
+/// one, or what is no file at all.
+fn is_made_whole(event: &Event) -> bool {
+    let is_link = |it: Metadata| !it.is_file() || it.nlink() > 1;
+    event.kind == EventKind::Create(CreateKind::File)
+        && event
+            .paths
+            .iter()
+            .any(|path| fs::symlink_metadata(path).is_ok_and(is_link))
+}
+
 #[cfg(test)]
 mod tests {
     use notify::event::{DataChange, RenameMode};
@@ -259,12 +276,35 @@ mod tests {
         assert_eq!(inbox.wait(None), Wake::Stopped);
     }
 
+    /// *Counterexample*: a pipe, and a link, were found only when another file changed.
+    #[test]
+    fn what_no_program_writes_to_is_news_at_once() {
+        use rustix::fs::{CWD, FileType, Mode, mknodat};
+        let dir = lab_testkit::fast_dir();
+        let at = |name: &str| dir.path().join("data").join(name);
+        fs::create_dir(dir.path().join("data")).unwrap();
+        fs::write(at("a.csv"), "id\n").unwrap();
+        let inbox = Inbox::default();
+        let made = |name: &str| {
+            let event = Event::new(EventKind::Create(CreateKind::File)).add_path(at(name));
+            assert!(inbox.event(&event, dir.path()));
+            inbox.wait(Some(Duration::ZERO))
+        };
+        assert_eq!(made("a.csv"), Wake::Time);
+        mknodat(CWD, at("pipe.csv"), FileType::Fifo, Mode::RWXU, 0).unwrap();
+        std::os::unix::fs::symlink("/dev/null", at("null.csv")).unwrap();
+        fs::hard_link(at("a.csv"), at("b.csv")).unwrap();
+        for name in ["pipe.csv", "null.csv", "b.csv"] {
+            assert_eq!(made(name), Wake::News(HashSet::from([name.into()])));
+        }
+    }
+
     #[test]
     fn a_file_of_a_folder_elsewhere_has_the_name_of_its_table() {
         let temporary = lab_testkit::fast_dir();
         let root = temporary.path().canonicalize().unwrap().join("site");
-        std::fs::create_dir_all(root.join("static/docs")).unwrap();
-        std::fs::create_dir_all(root.join("../docs")).unwrap();
+        fs::create_dir_all(root.join("static/docs")).unwrap();
+        fs::create_dir_all(root.join("../docs")).unwrap();
         let folder = |(table, shown): (&str, &str)| crate::config::DataFolder {
             table: table.to_owned(),
             folder: root.join(shown),

@@ -137,7 +137,7 @@ pub(crate) fn found(sources: &DataSources, database: &Database, zone: SiteZone) 
 /// Takes up the rows of a file; gives the names of its fields.
 fn infer(file: &DataFile, inference: &mut Inference) -> Result<Vec<String>, Option<Problem>> {
     let shown = &file.shown;
-    let opened = File::open(&file.path).map_err(|error| {
+    let opened = file.open().map_err(|error| {
         Some(Problem::new(
             shown,
             format!("the file cannot be read: {error}"),

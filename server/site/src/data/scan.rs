@@ -2,13 +2,14 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fs::{self, Metadata},
+    fs::{self, File, Metadata},
     io,
-    os::unix::fs::MetadataExt,
+    os::unix::fs::{MetadataExt, OpenOptionsExt as _},
     path::{Path, PathBuf},
 };
 
 use millpond_data::{Format, table_name};
+use rustix::fs::OFlags;
 
 use super::{FOLDER, sources::DataSources};
 use crate::{
@@ -66,6 +67,17 @@ pub(super) struct DataFile {
 }
 
 impl DataFile {
+    /// Opens it. A pipe in its place is not waited for.
+    pub(super) fn open(&self) -> io::Result<File> {
+        let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed();
+        let mut options = File::options();
+        let opened = options.read(true).custom_flags(flags).open(&self.path)?;
+        match opened.metadata()?.is_file() {
+            true => Ok(opened),
+            false => Err(io::Error::other("it is no file any more")),
+        }
+    }
+
     /// True if it is a row with a folder between its own and that of the table.
     pub(super) fn is_nested(&self) -> bool {
         let path = self.row_path.as_deref();

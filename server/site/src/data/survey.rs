@@ -63,7 +63,7 @@ pub(super) fn problem(file: &DataFile, error: &DataError) -> Problem {
 /// # Errors
 /// It is there, and cannot be opened.
 pub(super) fn open(file: &DataFile) -> io::Result<Option<File>> {
-    let opened = match File::open(&file.path) {
+    let opened = match file.open() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         opened => opened?,
     };

@@ -2,7 +2,6 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashSet},
-    fs::File,
     path::{Path, PathBuf},
     sync::Arc,
     time::{Duration, UNIX_EPOCH},
@@ -281,7 +280,7 @@ impl Sync {
             return false;
         }
         // A program may have opened it before it was watched, and more than one may have.
-        match File::open(&file.path).map(|file| writers(&file)) {
+        match file.open().map(|file| writers(&file)) {
             Ok(Writers::None) => true,
             Ok(Writers::Some) => false,
             Ok(Writers::Unknown) => is_closed || file.age().is_none_or(|age| age >= QUIET),

@@ -1,9 +1,6 @@
 //! Files of a table with one key, such as the same slug: the message names another one.
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    fs::File,
-};
+use std::collections::{BTreeMap, HashMap};
 
 use millpond_data::{DataError, FieldValue, FilePlace, Format, read};
 use millpond_db::{ConstraintKind, Error};
@@ -85,7 +82,7 @@ fn values(file: &DataFile, columns: &[String]) -> Option<Vec<String>> {
     if file.format != Format::Markdown {
         return None;
     }
-    let opened = File::open(&file.path).ok()?;
+    let opened = file.open().ok()?;
     let mut values = None;
     let outcome = read(file.format, opened, file.row_path.as_deref(), &mut |row| {
         let value = |column: &String| {

@@ -360,3 +360,30 @@ fn a_migration_that_waits_for_a_restart_is_named_with_what_lacks_it() {
         "migrations/0002_year.sql: is new, and is applied at the next start of the server"
     );
 }
+
+/// *Counterexample*: `check` and `serve` waited for ever for what a pipe would give, and read a
+/// device that has no end.
+#[test]
+fn what_is_no_file_is_named_and_not_read() {
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+    for name in [
+        "pages/a.html",
+        "pages/b.sql",
+        "templates/c.html",
+        "migrations/0002_d.sql",
+    ] {
+        for is_pipe in [true, false] {
+            let dir = folder(&[("templates/t.html", "")]);
+            let path = dir.path().join(name);
+            match is_pipe {
+                true => mknodat(CWD, &path, FileType::Fifo, Mode::RWXU, 0).unwrap(),
+                false => std::os::unix::fs::symlink("/dev/zero", &path).unwrap(),
+            }
+            let config = Config::read(dir.path()).unwrap();
+            let found = check(dir.path(), &config).unwrap_err();
+            let found: Vec<String> = found.iter().map(Problem::to_string).collect();
+            let said = format!("{name}: this is neither a file nor a folder");
+            assert!(found[0].starts_with(&said), "{found:?}");
+        }
+    }
+}
