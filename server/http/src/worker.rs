@@ -2,11 +2,12 @@
 //! accepted it.
 
 mod accept;
+mod handshakes;
 
 use std::cell::Cell;
 use std::collections::VecDeque;
 use std::io;
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -15,6 +16,7 @@ use base_clock::Boottime;
 use rustls::ServerConfig;
 use socket2::SockRef;
 
+use crate::budget::ClientNetwork;
 use crate::conn::{
     Connection, Http2Cache, NextAction, Pool, ReadBatch, ResponseCache, Stage, WriteBatch,
 };
@@ -29,6 +31,7 @@ use crate::request_budgets::RequestBudgets;
 use crate::response::Service;
 use crate::worker_group::{Counters, OpenConnection, WorkerGroup};
 use accept::Refusals;
+use handshakes::Handshakes;
 
 const LISTENER: Token = Token::reserved(0);
 const BELL: Token = Token::reserved(1);
@@ -51,7 +54,7 @@ pub(crate) struct Worker<S: Service> {
     pub(crate) http2_cache: Http2Cache,
     pub(crate) http2_buffers: SharedBuffers,
     /// Connections whose handshakes continue after all others had their turn, one in each.
-    handshakes: VecDeque<Token>,
+    handshakes: Handshakes,
     /// Bytes of HTTP/2 as they are received and sent, of one connection at a time.
     pub(crate) http2_input: Vec<u8>,
     pub(crate) http2_output: Vec<u8>,
@@ -148,7 +151,7 @@ pub fn run_worker<S: Service>(
         read_batch: ReadBatch::default(),
         write_batch: WriteBatch::default(),
         runnable: VecDeque::new(),
-        handshakes: VecDeque::new(),
+        handshakes: Handshakes::default(),
         mailbox,
         response_cache: ResponseCache::default(),
         http2_cache: Http2Cache::default(),
@@ -244,7 +247,11 @@ impl<S: Service> Worker<S> {
         }
         // When the client answers this side's part of a handshake, the costly work is done.
         if connection.stage == Stage::Handshake && !connection.take_answered() {
-            return Self::enqueue(&mut self.handshakes, connection);
+            if !std::mem::replace(&mut connection.is_queued, true) {
+                let peer = connection.peer;
+                self.queue_handshake(peer, token);
+            }
+            return;
         }
         // The others continue anyway: when their response is ready, and when their turn begins.
         if !waits_for_server(connection.stage) && !connection.is_queued {
@@ -281,7 +288,7 @@ impl<S: Service> Worker<S> {
     fn continue_handshakes(&mut self, asked: usize) {
         let mut left = 1 + asked / EVENTS_PER_HANDSHAKE;
         while left > 0
-            && let Some(token) = self.handshakes.pop_front()
+            && let Some(token) = self.handshakes.pop()
         {
             // It may have timed out in the queue.
             if self.connections.get_mut(token).is_some() {
@@ -365,19 +372,22 @@ impl<S: Service> Worker<S> {
 
     /// Lets a connection continue after the others had their turn.
     pub(crate) fn queue_runnable(&mut self, connection: &mut Connection) {
-        let queue = match connection.stage {
-            Stage::Handshake => &mut self.handshakes,
-            _ => &mut self.runnable,
-        };
-        Self::enqueue(queue, connection);
+        if std::mem::replace(&mut connection.is_queued, true) {
+            return;
+        }
+        match connection.stage {
+            Stage::Handshake => self.queue_handshake(connection.peer, connection.token),
+            _ => self.runnable.push_back(connection.token),
+        }
     }
 
     #[inline(never)]
-    fn enqueue(queue: &mut VecDeque<Token>, connection: &mut Connection) {
-        if !connection.is_queued {
-            connection.is_queued = true;
-            queue.push_back(connection.token);
-        }
+    fn queue_handshake(&mut self, peer: SocketAddr, token: Token) {
+        let connections = &mut self.connections;
+        self.handshakes.forget_ended(self.open.get(), |token| {
+            connections.get_mut(token).is_some()
+        });
+        self.handshakes.push(ClientNetwork::of(peer.ip()), token);
     }
 
     /// Schedules the timer for the deadline.

@@ -1,17 +1,21 @@
 //! The server through TLS: the same answers, and what TLS adds.
 
 use std::io::{ErrorKind, Read, Write};
-use std::net::TcpStream;
-use std::sync::Arc;
+use std::net::{SocketAddr, TcpStream};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use lab_testkit::PATIENCE;
 use millpond_http::{Limits, Listener, listen};
+use rustls::crypto::aws_lc_rs::sign::any_supported_type;
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer, ServerName};
+use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::sign::CertifiedKey;
 use rustls::{
     ClientConfig, ClientConnection, HandshakeKind, RootCertStore, ServerConfig, StreamOwned,
     SupportedProtocolVersion, version,
 };
+use socket2::{Domain, Socket, Type};
 
 use crate::support::{Server, ServiceCall};
 
@@ -19,6 +23,22 @@ use crate::support::{Server, ServiceCall};
 pub(crate) struct SecureServer {
     pub(crate) server: Server,
     client: Arc<ClientConfig>,
+    names: Arc<NamedCertificate>,
+}
+
+/// Shows one certificate, and notes the names in the order of the handshakes.
+#[derive(Debug)]
+struct NamedCertificate {
+    certificate: Arc<CertifiedKey>,
+    asked: Mutex<Vec<String>>,
+}
+
+impl ResolvesServerCert for NamedCertificate {
+    fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        let name = hello.server_name().unwrap_or_default();
+        self.asked.lock().unwrap().push(name.to_owned());
+        Some(self.certificate.clone())
+    }
 }
 
 const VERSIONS: [&SupportedProtocolVersion; 2] = [&version::TLS12, &version::TLS13];
@@ -33,15 +53,20 @@ impl SecureServer {
         file: Option<std::fs::File>,
         send_buffer: Option<usize>,
     ) -> Self {
-        let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+        let names = ["localhost".to_owned(), "flood.test".to_owned()];
+        let made = rcgen::generate_simple_self_signed(names).unwrap();
         let certificate = made.cert.der().clone();
         let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()));
         let mut roots = RootCertStore::empty();
         roots.add(certificate.clone()).unwrap();
+        let key = any_supported_type(&key).unwrap();
+        let resolver = Arc::new(NamedCertificate {
+            certificate: CertifiedKey::new(vec![certificate], key).into(),
+            asked: Mutex::default(),
+        });
         let mut tls = ServerConfig::builder()
             .with_no_client_auth()
-            .with_single_cert(vec![certificate], key)
-            .unwrap();
+            .with_cert_resolver(resolver.clone());
         tls.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
         let client = ClientConfig::builder()
             .with_root_certificates(roots)
@@ -62,6 +87,7 @@ impl SecureServer {
         Self {
             server,
             client: Arc::new(client),
+            names: resolver,
         }
     }
 
@@ -277,6 +303,47 @@ fn a_handshake_that_stands_still_is_closed() {
         }
     }
     server.connect().get("/");
+}
+
+/// A client's first message, sent from an address.
+fn hello(server: &SecureServer, from: [u8; 4], name: &'static str) -> SecureClient {
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+    socket.bind(&SocketAddr::from((from, 0)).into()).unwrap();
+    socket.connect(&server.server.addr.into()).unwrap();
+    let socket = TcpStream::from(socket);
+    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    let name = ServerName::try_from(name).unwrap();
+    let tls = ClientConnection::new(Arc::clone(&server.client), name).unwrap();
+    let mut client = SecureClient(StreamOwned::new(tls, socket));
+    client.0.conn.write_tls(&mut client.0.sock).unwrap();
+    client
+}
+
+/// *Counterexample*: handshakes had their turns in the order of their arrival, so a newcomer waited
+/// for ten thousand others, which was 6 s.
+#[test]
+fn a_newcomer_is_answered_after_few_of_a_thousand_handshakes_that_wait() {
+    const FLOOD: usize = 1_000;
+    for newcomer in [[127, 0, 0, 2], [127, 0, 0, 1]] {
+        let server = SecureServer::start(Limits::default());
+        let mut held = server.connect();
+        held.get("/");
+        server.names.asked.lock().unwrap().clear();
+        let block = b"GET /block HTTP/1.1\r\nHost: localhost\r\n\r\n";
+        held.0.write_all(block).unwrap();
+        while server.server.next_seen() != ServiceCall::Waiting {}
+        // All of it arrives before the worker goes on.
+        let flood: Vec<_> = (0..FLOOD)
+            .map(|_| hello(&server, [127, 0, 0, 1], "flood.test"))
+            .collect();
+        let mut client = hello(&server, newcomer, "localhost");
+        server.server.gate.add_permits(1);
+        assert_eq!(client.get("/new"), "/new");
+        let asked = server.names.asked.lock().unwrap();
+        let before = asked.iter().position(|name| name == "localhost").unwrap();
+        // While connections are accepted, the worker makes a few in each turn.
+        assert!(before < FLOOD / 10, "{before} of {}", flood.len());
+    }
 }
 
 #[test]
