@@ -18,7 +18,7 @@ impl Options {
         Self::default()
     }
 
-    /// The defaults on each other version of PostgreSQL that is on this machine: Debian's, and those
+    /// The defaults on each other version of PostgreSQL on this machine: Debian's, and those
     /// that `cargo xtask programs` has fetched.
     pub fn other_versions() -> Vec<Self> {
         let others = programs::others().into_iter();

@@ -19,7 +19,10 @@ pub(crate) fn others() -> Vec<PathBuf> {
     let usual = folder().ok();
     let fetched = fs::read_dir(FETCHED).into_iter().flatten().flatten();
     let fetched = fetched.map(|entry| entry.path().join(FETCHED_BIN));
-    let mut all: Vec<PathBuf> = versions(Path::new(DEBIAN)).into_iter().chain(fetched).collect();
+    let mut all: Vec<PathBuf> = versions(Path::new(DEBIAN))
+        .into_iter()
+        .chain(fetched)
+        .collect();
     all.retain(|folder| has_server(folder) && Some(real(folder)) != usual);
     all
 }

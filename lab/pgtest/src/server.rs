@@ -51,7 +51,10 @@ impl Postgres {
     }
 
     pub(crate) fn with(options: &Options) -> Result<Self, Error> {
-        Self::on(Cluster::make(options.programs.as_deref())?, options.arguments())
+        Self::on(
+            Cluster::make(options.programs.as_deref())?,
+            options.arguments(),
+        )
     }
 
     /// A standby of this server, with the same options. On return the standby has replayed what was
