@@ -105,15 +105,15 @@ pub(crate) fn compile(
     let mut sources = folder.templates.clone();
     let mut stems: BTreeMap<&str, Files<'_>> = BTreeMap::new();
     for (path, text) in &folder.pages {
+        if FolderParams::takes(path, &mut problems) {
+            continue;
+        }
         if let Some(stem) = path.strip_suffix(".sql") {
             if let Some((stem, method)) = WriteMethod::split(stem) {
                 let writes = &mut stems.entry(stem).or_default().writes;
                 writes.push((method, text));
             } else {
                 problems.extend(misspelt_method(stem, text));
-                if FolderParams::is_name(stem) {
-                    continue;
-                }
                 stems.entry(stem).or_default().sql = Some(text);
             }
         } else if let Some(stem) = path.strip_suffix(".html") {

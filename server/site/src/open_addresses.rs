@@ -15,7 +15,7 @@ use crate::{
     params::Param,
     route::{Pattern, Segment},
     rules::{FolderPattern, RequireRule, RequireRules, WORD},
-    session::SessionRequirements,
+    session::{Require, SessionRequirements},
 };
 
 /// At most this many addresses of a page are tried.
@@ -92,8 +92,8 @@ impl PartialRule<'_> {
         let excepted = self.guards.rules.iter().flat_map(|rule| &rule.except);
         let patterns: Vec<_> = excepted.chain([&rule.path]).collect();
         let all = addresses(generation, at, &patterns);
-        let (method, open) = unguarded(endpoint).find_map(|method| {
-            let is_open = |path: &String| self.is_open(method, path);
+        let (method, open) = self.unguarded(endpoint).find_map(|method| {
+            let is_open = |path: &String| self.is_open(method, path, &closed);
             let path = all.iter().find(|path| is_open(path))?;
             Some((method, asked_for(endpoint, path, is_open)))
         })?;
@@ -127,14 +127,14 @@ impl PartialRule<'_> {
             let found = generation.pages.router.find(&behind);
             let endpoint = found.map(|found| &generation.pages.endpoints[found.page]);
             let is_there = match endpoint {
-                Some(endpoint) => unguarded(endpoint).any(|own| own == method),
+                Some(endpoint) => self.unguarded(endpoint).any(|own| own == method),
                 None => generation.answers(&behind),
             };
             let whole = endpoint.map_or_else(|| behind.clone(), |it| it.pattern.in_lines());
             let remedy = format!("close it too, by an entry with path = \"{whole}\"");
             let shown = [&asked, &behind].map(|path| path.replace(WORD, "x"));
             let fault = || self.fault(method, (&shown[0], &shown[1]), &remedy, &whole);
-            (is_there && self.is_open(method, &behind)).then(fault)
+            (is_there && self.is_open(method, &behind, &asked)).then(fault)
         })
     }
 
@@ -144,13 +144,38 @@ impl PartialRule<'_> {
         rules.is_some_and(|rules| rules.before(path).is_some())
     }
 
-    /// True if a page is given to everybody at a path, and the rule does not say so.
-    fn is_open(&self, method: &str, path: &str) -> bool {
+    /// True if a page is given at a path to visitors whom the rule keeps out at the `closed` one, and
+    /// the rule does not say so. Counterexample: *a weaker rule for all paths, such as a sign-in.*
+    fn is_open(&self, method: &str, path: &str, closed: &str) -> bool {
         let mut said = self.rule.open.iter().chain([&self.rule.path]);
         self.rule.holds_for(method)
             && !self.is_taken(path)
             && !said.any(|pattern| pattern.matches(path))
-            && self.guards.at(method, path).next().is_none()
+            && !self
+                .guards
+                .at(method, path)
+                .any(|other| !other.holds_at(closed) || self.is_kept_by(&other.require))
+    }
+
+    /// True if a requirement keeps out whom the rule keeps out.
+    fn is_kept_by(&self, other: &Require) -> bool {
+        other
+            .condition
+            .is_as_strict_as(&self.rule.require.condition)
+    }
+
+    /// Returns the methods of an endpoint whose own files do not keep out whom the rule keeps out.
+    fn unguarded(&self, endpoint: &Endpoint) -> impl Iterator<Item = &'static str> {
+        let asks = |needs: &SessionRequirements, guards: &[Guard]| {
+            needs.require.iter().any(|own| self.is_kept_by(own))
+                || !guards.is_empty() && !needs.claims.is_empty()
+        };
+        let page = endpoint.page.iter();
+        let page = page.filter(move |page| !asks(&page.needs, &page.guards));
+        let forms = endpoint.forms.iter();
+        let forms = forms.filter(move |form| !asks(&form.needs, &form.guards));
+        page.map(|_| "GET")
+            .chain(forms.map(|form| form.method.name()))
     }
 
     fn fault(
@@ -174,19 +199,6 @@ impl PartialRule<'_> {
             .at(place.line, place.column)
             .hint(hint)
     }
-}
-
-/// Returns the methods of an endpoint whose own files ask for no claim.
-fn unguarded(endpoint: &Endpoint) -> impl Iterator<Item = &'static str> + '_ {
-    let asks = |needs: &SessionRequirements, guards: &[Guard]| {
-        !needs.require.is_empty() || !guards.is_empty() && !needs.claims.is_empty()
-    };
-    let page = endpoint.page.iter();
-    let page = page.filter(move |page| !asks(&page.needs, &page.guards));
-    let forms = endpoint.forms.iter();
-    let forms = forms.filter(move |form| !asks(&form.needs, &form.guards));
-    page.map(|_| "GET")
-        .chain(forms.map(|form| form.method.name()))
 }
 
 /// The parameters of each file of an endpoint.

@@ -12,7 +12,6 @@ use tokio_postgres::Client;
 
 use super::DatabaseContext;
 use super::FeedKind;
-use super::catalog::session_fingerprint;
 use super::failure::chain;
 use super::feed::STARTED;
 use super::files::KnownFiles;
@@ -61,8 +60,8 @@ pub(super) struct PooledConnection {
     schema: u64,
     /// When its server was started, as [`STARTED`] gives it.
     started: String,
-    /// What the session has taken over, as [`session_fingerprint`] gives it.
-    settings: String,
+    /// The catalog's number when the session began, or before.
+    began: u64,
     driver: JoinHandle<()>,
 }
 
@@ -88,6 +87,9 @@ async fn greet(shared: &DatabaseContext) -> Result<PooledConnection, Error> {
             chain(&error)
         ))
     };
+    // Counterexample: *A session takes over the role's settings, they are changed, and the session is
+    // taken for one that began after the change.*
+    let began = shared.link.schema();
     let opened = open(shared).await.map_err(|Refusal { why, is_login }| {
         let message = format!("cannot connect to {}: {why}", shared.place);
         match is_login {
@@ -105,8 +107,11 @@ async fn greet(shared: &DatabaseContext) -> Result<PooledConnection, Error> {
         .await
         .map_err(cannot)?;
     check_version(shared, &client).await?;
-    let about = format!("{STARTED}, {}", session_fingerprint());
-    let about = client.query_one(&about, &[]).await.map_err(cannot)?;
+    let started = client
+        .query_one(STARTED, &[])
+        .await
+        .and_then(|row| row.try_get(0))
+        .map_err(cannot)?;
     let token = match shared.options.feed {
         FeedKind::Logical => EMIT,
         FeedKind::Triggers => TRANSACTION,
@@ -123,9 +128,9 @@ async fn greet(shared: &DatabaseContext) -> Result<PooledConnection, Error> {
         files: KnownFiles::default(),
         wire,
         statements: HashMap::default(),
-        schema: shared.link.schema(),
-        started: about.try_get(0).map_err(cannot)?,
-        settings: about.try_get(1).map_err(cannot)?,
+        schema: began,
+        started,
+        began,
         driver,
     })
 }
@@ -170,9 +175,15 @@ impl PooledConnection {
         self.client.is_closed() || self.wire.is_over()
     }
 
-    /// Whether it is alive, as far as is known, and its session as one that begins now.
-    pub(super) fn is_usable(&self, link: &FeedLink) -> bool {
-        !self.is_dead() && link.is_current_session(&self.settings)
+    /// Whether its session has begun in the catalog of this number, and so with its settings and
+    /// without plans of an older one, also in functions (coherence.md, rule 9).
+    pub(super) fn has_begun_in(&self, schema: u64) -> bool {
+        self.began == schema
+    }
+
+    /// The session of a replica began when the replica had this catalog.
+    pub(super) fn on_replica(self, began: u64) -> Self {
+        Self { began, ..self }
     }
 
     /// Runs statements that only read, in one snapshot and one round trip; gives the rows of each.

@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use base_clock::Boottime;
 use parking_lot::Mutex;
 
-use super::catalog::session_part;
 use super::feed_progress::FeedProgress;
 use super::interest::{RowInterest, WatchedRows};
 use super::pending_writes::PendingWrites;
@@ -31,8 +30,6 @@ pub(crate) struct FeedLink {
     /// When the feed's server was started, while there is a feed: it tells that server from all
     /// others.
     server: Mutex<Option<Arc<str>>>,
-    /// What a session takes over when it begins, as the feed has found it last.
-    session: Mutex<Arc<str>>,
     schema: AtomicU64,
     times: Mutex<FeedTimes>,
     registering: Mutex<()>,
@@ -64,7 +61,6 @@ impl Default for FeedLink {
             floor: AtomicU64::new(NONE),
             outlives: AtomicBool::new(false),
             server: Mutex::default(),
-            session: Mutex::default(),
             schema: AtomicU64::new(0),
             times: Mutex::default(),
             registering: Mutex::default(),
@@ -188,20 +184,10 @@ impl FeedLink {
 
     /// The catalog has changed, in a way that the feed does not report (coherence.md, rule 9).
     pub(crate) fn schema_changed(&self, reason: &str) {
+        // First: who knows the number asks a replica for what came before it.
+        self.replay.hold();
         self.schema.fetch_add(1, Ordering::SeqCst);
         self.new_epoch(reason);
-    }
-
-    /// The feed has found the catalog with this fingerprint. Must come before the epoch that it
-    /// begins: no page of that epoch is read in a session that has kept older settings.
-    pub(crate) fn found_catalog(&self, fingerprint: &str) {
-        *self.session.lock() = session_part(fingerprint).into();
-    }
-
-    /// Whether a session that began with these settings is as one that begins now. While there is
-    /// no feed, any session will do: nothing is kept.
-    pub(crate) fn is_current_session(&self, session: &str) -> bool {
-        !self.has_feed() || **self.session.lock() == *session
     }
 
     /// Registers rows that a statement selects, with the columns that it reads. Must come before
@@ -247,10 +233,7 @@ mod tests {
         assert!(link.is_feeds_server("noon") && !link.is_feeds_server("one"));
         link.schema_changed_below(110, "a test");
         assert!(!link.may_keep(&snapshot(109)) && link.may_keep(&snapshot(110)));
-        link.found_catalog("1:2/on/3:4");
-        assert!(link.is_current_session("3:4") && !link.is_current_session("1:2"));
         link.lost("a test", false);
-        assert!(link.is_current_session("1:2"));
         assert!(!link.may_keep(&snapshot(1_000)));
         assert!(link.is_feeds_server("one"));
     }

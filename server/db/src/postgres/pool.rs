@@ -31,9 +31,10 @@ impl Pool {
     /// server, while there is a feed.
     pub(super) async fn get(&self) -> Result<PooledConnection, Error> {
         while let Some(connection) = self.pop() {
-            // What leads elsewhere, or has older settings, is closed by being dropped.
+            // What leads elsewhere, or began in another catalog, is closed by being dropped.
             let link = &self.shared.link;
-            if connection.is_feeds_server(link) && connection.is_usable(link) {
+            let is_current = connection.has_begun_in(link.schema());
+            if is_current && !connection.is_dead() && connection.is_feeds_server(link) {
                 return Ok(connection);
             }
         }

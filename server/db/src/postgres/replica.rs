@@ -90,6 +90,8 @@ struct Replica {
     lateness: RefCell<ReplicaLateness>,
     /// What was wrong last, until it helps again.
     last_note: RefCell<String>,
+    /// The number of the newest catalog that it was seen to have.
+    replayed: Cell<u64>,
 }
 
 /// The right to use a replica, which after a failure one has at a time. It is given back by being
@@ -125,6 +127,7 @@ impl Replicas {
                 excluded: RefCell::default(),
                 lateness: RefCell::default(),
                 last_note: RefCell::default(),
+                replayed: Cell::default(),
             })
         };
         Self {
@@ -246,7 +249,7 @@ impl Replica {
         self.backoff.borrow_mut().ask(Boottime::now()).ok()?;
         let trial = Trial(Rc::clone(self));
         while let Some(lease) = self.pop() {
-            if lease.connection.is_usable(&self.shared.link) {
+            if !lease.connection.is_dead() {
                 return Some((trial, lease));
             }
         }
@@ -263,8 +266,10 @@ impl Replica {
     }
 
     async fn open(&self, place: ReplicaPermit) -> Result<Lease, String> {
+        let began = self.replayed.get();
         let connection = connect(&self.shared).await;
         let connection = connection.map_err(|error| error.to_string())?;
+        let connection = connection.on_replica(began);
         let limit = self.shared.options.statement_timeout.min(STATEMENT);
         Lease::new(connection, place, limit).await
     }
@@ -348,6 +353,8 @@ impl Replica {
             ) => {
                 self.keep(lease);
             }
+            // Its successor begins in that catalog.
+            Err(ReplicaFailure::Older(schema)) => self.replayed.set(schema),
             Err(ReplicaFailure::Unread(_)) => {
                 // The server is well, and so are its other connections.
                 lease.connection.abandon(&self.shared);

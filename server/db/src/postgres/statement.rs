@@ -38,6 +38,13 @@ pub(super) struct StatementAnalysis {
     pub(super) shape: Arc<Shape>,
 }
 
+impl StatementAnalysis {
+    /// The catalog's number for which it was found out.
+    pub(super) fn schema(&self) -> u64 {
+        self.schema
+    }
+}
+
 impl Statement {
     pub(crate) fn analysis(&self) -> Arc<Analysis> {
         Arc::clone(&self.found.lock().analysis)

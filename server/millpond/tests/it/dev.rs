@@ -573,7 +573,7 @@ fn what_a_silent_proxy_passes_on_is_answered_as_a_visitors() {
     assert_eq!(notes.matches(secret).count(), 1, "{notes}");
     assert_eq!(
         notes
-            .matches("a browser is shown what visitors see")
+            .matches("a browser on this machine gets what visitors get")
             .count(),
         1
     );

@@ -17,26 +17,33 @@ use crate::{
 };
 
 const NAME: &str = "_folder";
+const FILE_NAME: &str = "_folder.sql";
 
 /// The lines of all folders, by their paths below `pages/`.
 #[derive(Debug, Default)]
 pub(super) struct FolderParams(BTreeMap<String, Vec<Declaration>>);
 
 impl FolderParams {
-    /// True if files of this name, without its ending, are those of a folder.
-    pub(super) fn is_name(stem: &str) -> bool {
-        stem.rsplit('/').next() == Some(NAME)
+    /// True if a file below `pages/` is a folder's own; one of another ending is a fault.
+    pub(super) fn takes(path: &str, problems: &mut Vec<Problem>) -> bool {
+        let name = path.rsplit('/').next().unwrap_or_default();
+        let is_own = name.split('.').next() == Some(NAME);
+        if is_own && name != FILE_NAME {
+            let problem = Problem::new(format!("pages/{path}"), "a folder has no page of its own");
+            problems.push(problem.hint("`_folder.sql` has the `-- param:` lines of its folder"));
+        }
+        is_own
     }
 
     /// Reads the files of all folders; what is wrong with them goes to `problems`.
     pub(super) fn read(folder: &Folder, zone: SiteZone, problems: &mut Vec<Problem>) -> Self {
         let mut all = BTreeMap::new();
         for (name, text) in &folder.pages {
-            let Some(stem) = name.strip_suffix(".sql").filter(|stem| Self::is_name(stem)) else {
-                continue;
+            let path = match name.strip_suffix(FILE_NAME) {
+                Some(path) if path.is_empty() || path.ends_with('/') => path,
+                _ => continue,
             };
-            let path = stem.strip_suffix(NAME).unwrap_or_default();
-            match read(text, stem, zone) {
+            match read(text, &format!("{path}{NAME}"), zone) {
                 Ok(lines) => drop(all.insert(path.trim_end_matches('/').to_owned(), lines)),
                 Err(problem) => problems.push(problem),
             }

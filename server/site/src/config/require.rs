@@ -52,9 +52,9 @@ pub(super) const REQUIRE: EntryKind = EntryKind {
         },
         EntryKey {
             name: "open",
-            about: "Addresses that stay open on purpose though a page answers there that the entry closes elsewhere: \
-                    `/en/team/*` closes `pages/[lang]/team/plan.html` for one language. Without this such an entry is an error. It \
-                    opens nothing that another entry closes.",
+            about: "Addresses that stay open on purpose, although the entry closes the same page at other addresses: \
+                    `/en/team/*` closes `pages/[lang]/team/plan.html` for one language. An entry that closes some addresses of a \
+                    page, and does not name the others here, is an error. It opens nothing that another entry closes.",
             example: "[\"/:lang/team/*\"]",
             default: Some("[]"),
         },

@@ -103,8 +103,8 @@ impl DevDoor {
         let is_stranger = !is_admitted && asks_for_page(request);
         if is_stranger && !self.is_told.swap(true, Ordering::Relaxed) {
             (self.log)(
-                "a browser is shown what visitors see; to see errors, open the address in the note \
-                 on development above in it, once for each host name",
+                "a browser on this machine gets what visitors get; to see errors, open the address of the \
+                 note above in that browser, once for each host name",
             );
         }
         is_admitted
@@ -121,13 +121,15 @@ fn key_file() -> PathBuf {
     let state = env::var_os("XDG_STATE_HOME").map(PathBuf::from);
     let home = || env::var_os("HOME").map(|home| Path::new(&home).join(".local/state"));
     let folder = state.filter(|path| path.is_absolute()).or_else(home);
-    let folder = folder.unwrap_or_default().join("millpond");
-    if folder.is_absolute() {
-        let _ = DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(&folder);
-    }
+    // Without a home there is no such file, and each start has another key.
+    let Some(folder) = folder.filter(|path| path.is_absolute()) else {
+        return PathBuf::new();
+    };
+    let folder = folder.join("millpond");
+    let _ = DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(&folder);
     folder.join("dev.key")
 }
 

@@ -36,6 +36,11 @@ impl PathPattern {
         if let Some(fault) = foreign_parameter(text) {
             return Err(fault);
         }
+        // So written they are the path's own.
+        let own = [("%7B", "{"), ("%7D", "}"), ("%5B", "["), ("%5D", "]")];
+        let decoded = |text: String, (code, sign): (&str, &str)| text.replace(code, sign);
+        let decoded = own.into_iter().fold(text.to_owned(), decoded);
+        let text = decoded.as_str();
         match path::normalize(text) {
             Err(error) => return Err(format!("`{text}` is no path: {error}")),
             Ok(normal) if normal != text => {

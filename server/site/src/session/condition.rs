@@ -27,6 +27,14 @@ pub(crate) struct Condition {
     pub(super) test: ClaimTest,
 }
 
+impl Condition {
+    /// True if it keeps out whom the other keeps out: it is the same, or asks for a value where the
+    /// other asks for any.
+    pub(crate) fn is_as_strict_as(&self, other: &Self) -> bool {
+        self == other || (other.test == ClaimTest::Present && self.test != ClaimTest::Present)
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum ClaimTest {
     /// Any value will do.

@@ -263,3 +263,12 @@ fn faults_in_the_file_of_a_folder_are_named() {
         assert!(said.contains(expected), "{files:?}: {said}");
     }
 }
+
+#[test]
+fn a_folder_has_no_page_of_its_own() {
+    for name in ["pages/[lang]/_folder.html", "pages/[lang]/_folder.post.sql"] {
+        let said = problems(&[("pages/index.html", "front"), (name, "x")]);
+        let expected = format!("{name}: a folder has no page of its own");
+        assert!(said.contains(&expected), "{said}");
+    }
+}

@@ -158,6 +158,12 @@ fn partly_closed() -> Vec<(String, Vec<&'static str>, &'static str)> {
             vec!["pages/[lang]/shown.sql", "pages/[lang]/shown.html"],
             "closes /en/shown, and /x/shown is open",
         ),
+        // A weaker rule for all paths keeps no visitor out who has signed in.
+        (
+            rule("/*", "") + &rule("/en/admin/*", "").replace("\"user\"", "\"role = 'admin'\""),
+            vec!["pages/[lang]/admin/a.html"],
+            "closes /en/admin/a, and /x/admin/a is open",
+        ),
         // The page of one language is a file of its own, and the others have one page.
         (
             rule("/en/*", ""),
@@ -230,6 +236,16 @@ fn rules_that_cover_whole_pages_are_no_error() {
         (rule("/:lang/*", "except = [\"/de/*\"]"), &accounts),
         (rule("/en/*", "") + to_english, &accounts),
         (rule("/en/*", "") + other, &accounts),
+        // What is stricter elsewhere closes as well.
+        (
+            rule("/en/*", "") + &rule("/:lang/*", "").replace("\"user\"", "\"role = 'admin'\""),
+            &accounts,
+        ),
+        // Braces that are the path's own.
+        (
+            rule("/%7B3F25%7D/*", ""),
+            &["pages/a.html", "static/{3F25}/x.txt"],
+        ),
         // A word that the page does not take.
         (rule("/admin/*", ""), &accounts),
         (rule("/fr/admin/*", ""), &accounts),

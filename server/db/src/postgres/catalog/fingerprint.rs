@@ -1,5 +1,5 @@
-//! One text that is another one whenever something has changed on which the answer of a query
-//! depends and which the feed does not report (coherence.md, rule 9).
+//! A text that changes when anything changes that answers depend on and the feed does not report
+//! (coherence.md, rule 9).
 //!
 //! docs/reference/catalogs.md goes through all catalogs, column by column, and says of each why it
 //! counts or does not. The tests hold that page against real servers: each column of theirs is
@@ -33,7 +33,7 @@ use std::sync::LazyLock;
 const ROWS: &str = "
 pg_class r | r.oid | r.relname, r.relnamespace, r.relkind, r.relpersistence, r.relreplident, r.relrowsecurity, \
   r.relforcerowsecurity, r.relispartition, r.relnatts, r.relowner, r.reloftype, r.reloptions::text \
-  | r.oid >= 16384 and r.relkind in ('r', 'p', 'v', 'm', 'f', 'S') and r.relpersistence <> 't'
+  | r.oid >= 16384 and r.relkind in ('r', 'p', 'v', 'm', 'f', 'S', 'c') and r.relpersistence <> 't'
 pg_class r, readers | r.oid | readers.role | r.oid >= 16384 and r.relkind in ('r', 'p', 'v') and r.relpersistence <> 't' \
   and pg_catalog.has_table_privilege(readers.role, r.oid, 'select')
 pg_class r | r.oid | r.relfilenode | r.relname = '_millpond_change' and r.relkind = 'r'
@@ -85,25 +85,11 @@ const READERS: &str = "select s.oid as role from pg_catalog.pg_roles s where not
 
 /// Settings that change what a query answers and that Millpond's sessions do not fix. A server that
 /// does not have one says nothing of it.
-const SETTINGS: [&str; 14] = [
-    "search_path",
-    "lc_monetary",
-    "lc_numeric",
-    "lc_time",
-    "default_text_search_config",
-    "timezone_abbreviations",
-    "row_security",
-    "restrict_nonsystem_relation_kind",
-    "gin_fuzzy_search_limit",
-    "array_nulls",
-    "quote_all_identifiers",
-    "transform_null_equals",
-    "xmlbinary",
-    "xmloption",
-];
+const SETTINGS: &str = "search_path lc_numeric lc_time default_text_search_config timezone_abbreviations row_security \
+  restrict_nonsystem_relation_kind gin_fuzzy_search_limit array_nulls quote_all_identifiers transform_null_equals xmlbinary";
 
-/// What a session takes over when it begins, and keeps when it changes: a session with another text
-/// than the newest is closed, and its successor has the new values.
+/// What a session takes over when it begins, and keeps when it changes. The feed's session reads the
+/// settings for the fingerprint, so it begins anew.
 const SESSION: &str = "
 pg_db_role_setting r | r.setdatabase | r.xmin, r.setrole \
   | r.setdatabase in (0, (select d.oid from pg_catalog.pg_database d where d.datname = pg_catalog.current_database())) \
@@ -112,27 +98,26 @@ pg_conversion r | r.xmin <> '1'
 pg_event_trigger r | true";
 
 /// An SQL expression of type text, for a feed to compare at each heartbeat. Its last part, behind
-/// the last slash, is that of [`session_fingerprint`].
+/// the last slash, is the [`session_part`].
 pub(crate) fn fingerprint() -> &'static str {
     static SQL: LazyLock<String> = LazyLock::new(|| {
-        let settings = SETTINGS.map(|name| format!("pg_catalog.current_setting('{name}', true), "));
+        let settings = SETTINGS.split_whitespace();
+        let settings = settings.map(|name| format!("pg_catalog.current_setting('{name}', true), "));
         format!(
             "(with readers as materialized ({READERS}), t as materialized (select coalesce(pg_catalog.array_agg(c.oid), '{{}}') as own \
              from pg_catalog.pg_class c where c.relpersistence = 't') \
              select pg_catalog.concat_ws('/', {}, {}{}) from t)",
             hash(ROWS),
-            settings.concat(),
-            session_fingerprint()
+            settings.collect::<String>(),
+            hash(SESSION)
         )
     });
     &SQL
 }
 
-/// An SQL expression of type text: what a session that begins now takes over.
-pub(crate) fn session_fingerprint() -> &'static str {
-    static SQL: LazyLock<String> = LazyLock::new(|| hash(SESSION));
-    &SQL
-}
+/// Why a feed ends when its [`session_part`] is another.
+pub(crate) const SESSIONS_CHANGED: &str =
+    "settings of the role or the database have changed, which sessions take over when they begin";
 
 /// The part of a fingerprint that says what a session takes over when it begins.
 pub(crate) fn session_part(fingerprint: &str) -> &str {

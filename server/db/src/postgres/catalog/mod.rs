@@ -17,7 +17,7 @@ use super::families::Families;
 use super::tags::ValueClass;
 use crate::{SqlError, WrittenSchema};
 
-pub(crate) use fingerprint::{fingerprint, session_fingerprint, session_part};
+pub(crate) use fingerprint::{SESSIONS_CHANGED, fingerprint, session_part};
 pub(crate) use recording::Recording;
 
 /// Oids below this one are of what PostgreSQL brings itself.

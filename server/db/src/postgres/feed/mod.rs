@@ -215,7 +215,6 @@ fn live(
     };
     let reason = reason(system.replace(opened.system.clone()), &opened.system);
     // Every statement was analysed while the catalog was not watched.
-    link.found_catalog(&opened.fingerprint);
     link.schema_changed(&reason);
     link.replay.began(&opened.system);
     link.began(opened.floor, &opened.started, &reason);

@@ -21,6 +21,7 @@ use super::transactions::{Committed, Transactions};
 use super::wait::{FeedEnd, Stop};
 use super::wire::{FeedConnection, Frame, QueryRows, Row, unexpected};
 use crate::feed::{Mark, Snapshot};
+use crate::postgres::catalog::{SESSIONS_CHANGED, session_part};
 use crate::postgres::families::TABLES;
 use crate::postgres::link::FeedLink;
 use crate::postgres::wake::Sleeper;
@@ -323,7 +324,10 @@ impl<'a> FeedSession<'a> {
             }
             Some(FeedQuery::Floor(fingerprint)) => {
                 let floor = one(&rows)?.parse().map_err(FeedEnd::lost)?;
-                self.link.found_catalog(&fingerprint);
+                if session_part(&fingerprint) != session_part(&self.fingerprint) {
+                    // This session has kept what it began with, as others did.
+                    return Err(FeedEnd::lost(SESSIONS_CHANGED));
+                }
                 self.fingerprint = fingerprint;
                 self.link
                     .schema_changed_below(floor, "the schema has changed");

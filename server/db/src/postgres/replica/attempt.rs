@@ -30,6 +30,8 @@ pub(super) enum ReplicaFailure {
     Rewritten,
     /// What is prepared there is of another schema, and was forgotten. The connection is good.
     Outdated,
+    /// Its session began before the replica had the catalog of this number, which it has now.
+    Older(u64),
     /// The call with this index has a result that is too large; the rest of it is still on its way.
     Unread(usize),
     /// The server has ended the call with this index, as it took too long. The connection is good.
@@ -54,6 +56,7 @@ impl ReplicaFailure {
             | Self::Behind
             | Self::Rewritten
             | Self::Outdated
+            | Self::Older(_)
             | Self::Broken(_) => &[],
         }
     }
@@ -79,6 +82,10 @@ async fn at_leisure(
     asked: &Cell<bool>,
 ) -> Result<ReadResult, ReplicaFailure> {
     let before = replayed(lease, needed).await?;
+    let schema = found.first().map_or(0, StatementAnalysis::schema);
+    if !lease.connection.has_begun_in(schema) {
+        return Err(ReplicaFailure::Older(schema));
+    }
     asked.set(true);
     let question = question(&lease.connection, found);
     let witnesses = WitnessItem::all(calls, found);

@@ -14,7 +14,8 @@ use crate::support::RecordingSink;
 const SCHEMA: &str = "
 create role site login replication; create role crew; create role boss;
 create role free bypassrls; create role heir; create role plain; create role barred; create role lent;
-grant usage, create on schema public to site, free, heir, plain, barred, lent;
+create role guards; create role trusty bypassrls; grant guards to site;
+grant usage, create on schema public to trusty, site, free, heir, plain, barred, lent;
 create schema s1; create schema s2; create schema s3;
 grant usage on schema s1, s2, s3 to site, plain;
 create table s1.place (n int); insert into s1.place values (1);
@@ -44,6 +45,17 @@ create function lent() returns bigint language sql stable security definer
   begin atomic select count(*) from public.t; end;
 alter function lent() owner to lent;
 create function number() returns int language sql immutable begin atomic select 1; end;
+create table guarded (id int primary key); insert into guarded values (1), (2);
+alter table guarded enable row level security; create policy few on guarded to guards using (true);
+create table trusted (id int primary key); insert into trusted values (1), (2);
+alter table trusted enable row level security; create policy few on trusted using (id = 1);
+grant select on guarded, trusted to site, trusty;
+create function guarded() returns bigint language plpgsql stable as 'begin return (select count(*) from guarded); end';
+create function trusted() returns bigint language plpgsql stable security definer as 'begin return (select count(*) from trusted); end';
+alter function trusted() owner to trusty;
+create function stemmed() returns bigint language plpgsql stable as
+  'begin return (select count(*) from doc where to_tsvector(''french'', body) @@ to_tsquery(''french'', ''run'')); end';
+create type price as (amount int, taxed int); create type old_price as (taxed int, amount int);
 create type mood as enum ('low', 'high');
 create table feeling (id int primary key, mood mood); insert into feeling values (1, 'low');
 grant select on feeling to site;
@@ -74,6 +86,23 @@ const CHANGES: &[(&str, &str)] = &[
     (
         "select word from by_site",
         "revoke select on by_site from site",
+    ),
+    // Functions keep plans of their own for as long as their session lives.
+    (
+        "-- depends: guarded\nselect guarded() as many",
+        "revoke guards from site",
+    ),
+    (
+        "-- depends: trusted\nselect trusted() as many",
+        "alter role trusty nobypassrls",
+    ),
+    (
+        "-- depends: doc\nselect stemmed() as many",
+        "alter text search configuration french alter mapping for asciiword with simple",
+    ),
+    (
+        "select (row(id, n)::price).amount from t",
+        "alter type price rename to x; alter type old_price rename to price",
     ),
     ("select lent() as many", "revoke select on t from lent"),
     (
@@ -180,10 +209,8 @@ impl Beside {
 /// Makes all that a feed lacks, as its owner would.
 fn install(options: &PostgresOptions, client: &mut postgres::Client) {
     let database = Database::connect(options.clone()).unwrap();
-    let queries: Vec<Query> = CHANGES
-        .iter()
-        .map(|(sql, _)| prepare(&database, sql))
-        .collect();
+    let queries = CHANGES.iter().map(|(sql, _)| try_prepare(&database, sql));
+    let queries: Vec<Query> = queries.collect::<Result<_, _>>().unwrap();
     loop {
         let lacking = database.requirements(&queries).unwrap();
         let statements: Vec<&str> = lacking
@@ -200,7 +227,12 @@ fn install(options: &PostgresOptions, client: &mut postgres::Client) {
 }
 
 fn try_prepare(database: &Database, sql: &str) -> Result<Query, ()> {
-    database.prepare(sql).map_err(drop)
+    let line = sql
+        .split_once('\n')
+        .and_then(|(first, _)| first.strip_prefix("-- depends: "));
+    let depends = line.map(|table| vec![table.to_owned()]);
+    let prepared = database.prepare_depending(sql, depends.as_deref());
+    prepared.map_err(|error| println!("{error}, in: {sql}"))
 }
 
 fn rows(database: &Database, query: &Query) -> Result<Vec<Vec<Value>>, ()> {
@@ -210,10 +242,9 @@ fn rows(database: &Database, query: &Query) -> Result<Vec<Vec<Value>>, ()> {
 
 fn what_an_answer_depends_on(feed: FeedKind) {
     let mut beside = Beside::new(feed);
-    let queries: Vec<Query> = CHANGES
-        .iter()
-        .map(|(sql, _)| prepare(&beside.database, sql))
-        .collect();
+    let queries = CHANGES.iter();
+    let queries = queries.map(|(sql, _)| try_prepare(&beside.database, sql));
+    let queries: Vec<Query> = queries.collect::<Result<_, _>>().unwrap();
     let name = beside.server.url().rsplit('/').next().unwrap().to_owned();
     for ((sql, change), query) in CHANGES.iter().zip(&queries) {
         let before = beside.fill(query);

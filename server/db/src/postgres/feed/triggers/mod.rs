@@ -120,7 +120,6 @@ pub(super) fn live(
     };
     let reason = super::reason(system.replace(opened.system.clone()), &opened.system);
     // Every statement was analysed while the catalog was not watched.
-    link.found_catalog(&opened.fingerprint);
     link.schema_changed(&reason);
     link.began(opened.floor, &opened.started, &reason);
     // A reader that finds a position of this system passed also finds the new epoch.

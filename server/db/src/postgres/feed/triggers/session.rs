@@ -19,6 +19,7 @@ use super::opening::OpenedTriggerFeed;
 use super::poll::{self, NodeRegistration, PollResult, TIDIED};
 use super::rows::RowPlans;
 use crate::feed::{Mark, Snapshot, Transactions};
+use crate::postgres::catalog::{SESSIONS_CHANGED, session_part};
 use crate::postgres::families::TABLES;
 use crate::postgres::link::FeedLink;
 use crate::postgres::wake::Sleeper;
@@ -235,7 +236,10 @@ impl<'a> TriggerFeedSession<'a> {
             }
             Some(TriggerQuery::Floor(fingerprint)) => {
                 let floor = one(&rows)?.parse().map_err(FeedEnd::lost)?;
-                self.link.found_catalog(&fingerprint);
+                if session_part(&fingerprint) != session_part(&self.fingerprint) {
+                    // This session has kept what it began with, as others did.
+                    return Err(FeedEnd::lost(SESSIONS_CHANGED));
+                }
                 self.fingerprint = fingerprint;
                 self.link
                     .schema_changed_below(floor, "the schema has changed");
