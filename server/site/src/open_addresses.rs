@@ -144,8 +144,9 @@ impl PartialRule<'_> {
         rules.is_some_and(|rules| rules.before(path).is_some())
     }
 
-    /// True if a page is given at a path to visitors whom the rule keeps out at the `closed` one, and
-    /// the rule does not say so. Counterexample: *a weaker rule for all paths, such as a sign-in.*
+    /// True if a page is given at a path to visitors whom the rule keeps out at the `closed` one,
+    /// and the rule does not say so. Counterexample: *a weaker rule for all paths, such as a
+    /// sign-in.*
     fn is_open(&self, method: &str, path: &str, closed: &str) -> bool {
         let mut said = self.rule.open.iter().chain([&self.rule.path]);
         self.rule.holds_for(method)

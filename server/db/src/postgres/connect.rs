@@ -87,8 +87,8 @@ async fn greet(shared: &DatabaseContext) -> Result<PooledConnection, Error> {
             chain(&error)
         ))
     };
-    // Counterexample: *A session takes over the role's settings, they are changed, and the session is
-    // taken for one that began after the change.*
+    // Counterexample: *A session takes over the role's settings, they are changed, and the session
+    // is taken for one that began after the change.*
     let began = shared.link.schema();
     let opened = open(shared).await.map_err(|Refusal { why, is_login }| {
         let message = format!("cannot connect to {}: {why}", shared.place);
