@@ -116,7 +116,7 @@ fn a_login_that_is_refused_ends_the_start_at_once() {
     let postgres = Postgres::start().unwrap();
     let url = postgres.url().replace("postgres@", "stranger@");
     let site = site(&format!("[database]\nurl = \"{url}\"\n"), SCHEMA, &[]);
-    let (status, notes) = fail(site.path(), &["serve"]);
+    let (status, notes) = fail(site.path(), &["serve", "--listen", "127.0.0.1:0"]);
     assert_eq!(status, 1, "{notes}");
     assert!(
         notes.contains("stranger") && !notes.contains("trying for"),
@@ -133,7 +133,7 @@ fn a_role_that_may_not_create_tables_is_told_the_statement() {
         .unwrap();
     let url = postgres.url().replace("postgres@", "weak@");
     let site = site(&format!("[database]\nurl = \"{url}\"\n"), SCHEMA, &[]);
-    let (_, notes) = fail(site.path(), &["serve"]);
+    let (_, notes) = fail(site.path(), &["serve", "--listen", "127.0.0.1:0"]);
     let remedy = "grant create on schema public to \"weak\"";
     assert!(notes.contains(remedy), "{notes}");
 }
@@ -145,7 +145,7 @@ fn a_variable_that_is_not_set_is_named_in_the_hint() {
         SCHEMA,
         &[],
     );
-    let (_, notes) = fail(site.path(), &["serve"]);
+    let (_, notes) = fail(site.path(), &["serve", "--listen", "127.0.0.1:0"]);
     assert!(notes.contains("export MILLPOND_TEST_UNSET="), "{notes}");
 }
 
