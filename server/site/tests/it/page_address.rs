@@ -65,15 +65,19 @@ fn equal_keys_show_equal_addresses(kind: Kind) {
         ["/en/plays/007", "/en/plays/7"],
         ["/old/07?x=1", "/en/%70lays/7?x=2"],
     ] {
-        let site = Housed::new(kind, FILES);
-        site.run("insert into article (id, title) values (7, 'Seven')");
-        site.until("the row is seen", || site.get(targets[0]).status == 200);
-        for target in targets {
-            let found = site.get(target);
-            let link = "<a href=\"/de&#x2f;plays&#x2f;7\">Deutsch</a>";
-            assert!(found.body.ends_with(link), "{target}: {}", found.body);
-            assert_eq!(found.cache(), "hit", "{target}");
-        }
+        let is_one_entry = || {
+            let site = Housed::new(kind, FILES);
+            site.run("insert into article (id, title) values (7, 'Seven')");
+            site.until("a hit", || site.get(targets[0]).cache() == "hit");
+            let found = targets.map(|target| site.get(target));
+            for found in &found {
+                let link = "<a href=\"/de&#x2f;plays&#x2f;7\">Deutsch</a>";
+                assert!(found.body.ends_with(link), "{targets:?}: {}", found.body);
+            }
+            found[1].cache() == "hit"
+        };
+        // On a busy machine the feed may find the row between two requests.
+        assert!((0..5).any(|_| is_one_entry()), "{targets:?}");
     }
     let site = Housed::new(kind, FILES);
     assert_eq!(site.get("/?utm_source=x").body, "&#x2f;");
