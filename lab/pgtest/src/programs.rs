@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::Error;
+use crate::account::Account;
 
 /// Where Debian keeps each major version's programs: `VERSION/bin`.
 const DEBIAN: &str = "/usr/lib/postgresql";
@@ -23,8 +24,22 @@ pub(crate) fn others() -> Vec<PathBuf> {
         .into_iter()
         .chain(fetched)
         .collect();
-    all.retain(|folder| has_server(folder) && Some(real(folder)) != usual);
+    all.retain(|folder| has_server(folder) && Some(real(folder)) != usual && may_run(folder));
     all
+}
+
+/// True if the account of servers may run the programs: a checkout may lie in a folder of root's.
+fn may_run(folder: &Path) -> bool {
+    let Ok(account) = Account::unprivileged() else {
+        return false;
+    };
+    let mut command = Command::new(folder.join("initdb"));
+    command.arg("--version").current_dir("/");
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    account
+        .run(&mut command)
+        .status()
+        .is_ok_and(|status| status.success())
 }
 
 /// The folder with `initdb` and `postgres`: from the `PATH`, else Debian's newest, else the folder
