@@ -45,7 +45,7 @@ pub(crate) enum Fault {
     TableAltered,
     /// A view says something else.
     ViewReplaced,
-    /// What pages depend on besides rows says something else.
+    /// A policy, a role, a function, a schema or a path says something else.
     RulesChanged,
     /// The publication is dropped for a moment; with triggers, a table's changes are not recorded.
     PublicationDropped,

@@ -26,9 +26,9 @@ pub(crate) enum Ask {
     Record(u32),
     /// The albums of a publisher's artists.
     Releases(u32),
-    /// What the catalog says.
+    /// The versions of the rules that the catalog has.
     Rules,
-    /// What a view's owner may read at times.
+    /// A view whose owner may read only at times.
     Secret,
 }
 

@@ -1,4 +1,4 @@
-//! What pages depend on besides rows: each rule has a version that the catalog alone says.
+//! Rules that pages depend on besides rows: each has a version that the catalog alone says.
 //!
 //! A version is written in bits, each of which is a role, a member, a configuration of text search
 //! or a schema that is as it says or not; a policy, a function and a path say the number itself. A
@@ -35,7 +35,7 @@ pub(crate) enum Rule {
     Member,
     /// Which configurations of text search know that *running* is *run*; one is PostgreSQL's own.
     Search,
-    /// What a function returns.
+    /// The number that a function returns.
     Function,
     /// Which of two schemas has a name.
     Place,

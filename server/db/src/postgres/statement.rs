@@ -32,17 +32,10 @@ pub(crate) struct Statement {
 /// What was found out, and for which value of [`super::link::FeedLink::schema`].
 #[derive(Clone)]
 pub(super) struct StatementAnalysis {
-    schema: u64,
+    pub(super) schema: u64,
     pub(super) analysis: Arc<Analysis>,
     /// How it is read.
     pub(super) shape: Arc<Shape>,
-}
-
-impl StatementAnalysis {
-    /// The catalog's number for which it was found out.
-    pub(super) fn schema(&self) -> u64 {
-        self.schema
-    }
 }
 
 impl Statement {

@@ -82,7 +82,7 @@ async fn at_leisure(
     asked: &Cell<bool>,
 ) -> Result<ReadResult, ReplicaFailure> {
     let before = replayed(lease, needed).await?;
-    let schema = found.first().map_or(0, StatementAnalysis::schema);
+    let schema = found.first().map_or(0, |found| found.schema);
     if !lease.connection.has_begun_in(schema) {
         return Err(ReplicaFailure::Older(schema));
     }

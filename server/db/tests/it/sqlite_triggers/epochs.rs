@@ -331,15 +331,7 @@ fn what_a_temp_trigger_hides_is_noticed_where_nothing_else_is_recorded() {
             fixture.fill(sql, &fixture.prepare(sql), &[]);
         }
         let found = run(&fixture, &foreign, write);
-        let table = write
-            .split(' ')
-            .find(|word| ["bare", "t", "w"].contains(word));
-        let is_kept = fixture.sink.calls().is_empty();
-        assert!(
-            found
-                .iter()
-                .any(|reason| reason.contains("no trigger has recorded")),
-            "{write} on {table:?}: {found:?} {is_kept}"
-        );
+        let is_noticed = |reason: &String| reason.contains("no trigger has recorded");
+        assert!(found.iter().any(is_noticed), "{write}: {found:?}");
     }
 }
