@@ -5,6 +5,8 @@ mod conformance;
 mod crates;
 mod edges;
 mod files;
+mod imports;
+mod layers;
 mod licences;
 mod names;
 mod packages;
@@ -42,8 +44,9 @@ impl fmt::Display for Offence {
 /// Finds the offences against one kind of rule.
 type Rule = fn(&[File]) -> Vec<Offence>;
 
-const RULES: [Rule; 11] = [
+const RULES: [Rule; 12] = [
     edges::check,
+    layers::check,
     conformance::check,
     crates::check,
     |files| files.iter().flat_map(text::check).collect(),

@@ -1,5 +1,6 @@
 //! What a service gives back: a response whose head is already rendered, now or later.
 
+use std::any::Any;
 use std::fs::File;
 use std::future::Future;
 use std::net::SocketAddr;
@@ -142,6 +143,8 @@ pub struct Response {
     pub(crate) extra: Bytes,
     pub(crate) body: Body,
     pub(crate) close: bool,
+    /// In a box of its own, as few responses have one and every response is moved.
+    pub(crate) note: Option<Box<Arc<dyn Any + Send + Sync>>>,
 }
 
 impl Response {
@@ -180,6 +183,7 @@ impl Response {
             extra,
             body,
             close: false,
+            note: None,
         }
     }
 
@@ -189,6 +193,21 @@ impl Response {
         debug_assert!(extra.is_empty() || extra.ends_with(b"\r\n"));
         self.extra = extra;
         self
+    }
+
+    /// The same response with a note for those through whom it passes on its way to the connection,
+    /// such as why it is what it is, in place of the note that it had. It is not sent.
+    #[must_use]
+    pub fn with_note<T: Any + Send + Sync>(mut self, note: Arc<T>) -> Self {
+        self.note = Some(Box::new(note));
+        self
+    }
+
+    /// Returns the note, if it is one of this type.
+    #[must_use]
+    pub fn note<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
+        let note = Arc::clone(self.note.as_ref()?);
+        note.downcast().ok()
     }
 
     /// The same response, after which the connection is closed.
@@ -318,6 +337,7 @@ impl Builder {
             extra: self.extra,
             body,
             close: self.close,
+            note: None,
         }
     }
 }

@@ -211,6 +211,41 @@ fn parent(folder: &str) -> Option<&str> {
     Some(split(bare).0)
 }
 
+/// Returns every path at which the content of each file is given.
+pub(crate) fn of_files<'s>(
+    statics: &'s Statics,
+    settings: &'s FileSettings,
+) -> impl Iterator<Item = Vec<String>> + 's {
+    let files = statics.files();
+    files.map(|(path, _)| of_file(path, statics, settings))
+}
+
+/// Every path at which the content of the file at `path` is given.
+fn of_file(path: &str, statics: &Statics, settings: &FileSettings) -> Vec<String> {
+    // A compressed file has the content of the file of which it is made.
+    let plain = [".gz", ".br", ".zst"].into_iter();
+    let plain = plain.filter_map(|ending| path.strip_suffix(ending));
+    let plain = plain.filter(|plain| statics.find(plain).is_some());
+    let mut all = vec![path.to_owned()];
+    for path in plain.chain([path]) {
+        let (folder, name) = path.split_at(path.rfind('/').map_or(0, |at| at + 1));
+        if settings.index_rank(name).is_some() {
+            let bare = folder.trim_end_matches('/');
+            all.extend([folder, bare].map(str::to_owned));
+        }
+        if settings.clean_urls
+            && let Some(short) = path.strip_suffix(".html")
+        {
+            all.extend([short.to_owned(), format!("{short}/")]);
+        }
+        all.push(path.to_owned());
+    }
+    all.retain(|path| !path.is_empty());
+    all.sort_unstable();
+    all.dedup();
+    all
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -6,16 +6,19 @@
 
 use base_clock::Boottime;
 use bytes::Bytes;
-use millpond_http::{Reply, Request, Response, Validity, ValidityCheck};
+use millpond_http::{Reply, Request, Response, Validity, ValidityCheck, path};
 
 use crate::{
+    access::{Gate, gate},
+    compile::sign_in,
     core::Generation,
     error_answer::ErrorAnswer,
-    methods::WriteMethod,
+    guard::Guard,
     problem_details::wants_json,
-    rules::{RequireRule, split},
-    session::{CookieExpiry, Gate, Session, TokenFault, gate},
-    sign::sign_in,
+    rules::{RequireRule, local, split},
+    see_other::sign_in as to_sign_in,
+    session::{CookieExpiry, Session, TokenFault},
+    write_method::WriteMethod,
 };
 
 /// What a request was admitted by.
@@ -156,7 +159,7 @@ impl Generation {
         }
         let session = self.sessions.of(request);
         let required = wanted.iter().map(|rule| &rule.require);
-        match gate(required, session.as_ref()) {
+        match gate(required, session.as_ref().map(Session::claims)) {
             Gate::Open => Ok(Admission {
                 has_token: false,
                 end: session.as_ref().map(Session::expiry),
@@ -232,7 +235,7 @@ impl Generation {
         let is_api = is_api || self.sessions.has_token(request);
         let is_program = wants_json(request, is_api);
         match gate {
-            Gate::SignIn(path) if !is_program => sign_in(path, request),
+            Gate::SignIn(path) if !is_program => to_sign_in(path, request),
             _ if is_program && !has_session => {
                 let challenge = self.sessions.challenge();
                 let fields = [("WWW-Authenticate", &*challenge)];
@@ -259,6 +262,38 @@ fn refuse_token(fault: TokenFault) -> Response {
     };
     let fields = [("WWW-Authenticate", challenge)];
     ErrorAnswer::new(status, sentence).with(&fields).problem()
+}
+
+impl Generation {
+    /// The answer to a visitor for whom the guard's query gave no row, as of a session that is not
+    /// what is required.
+    #[cold]
+    pub(crate) fn refuse_guarded(
+        &self,
+        guard: &Guard,
+        request: &Request<'_>,
+        is_api: bool,
+    ) -> Response {
+        let has_session = self.sessions.of(request).is_some();
+        let path = guard.otherwise.as_deref();
+        let path = path.map(|path| self.led_to(path, request));
+        let gate = path.as_deref().map_or(Gate::Closed, Gate::SignIn);
+        self.refuse_admission(request, gate, has_session, is_api)
+    }
+
+    /// The path behind `else`, with the parts of the path that is asked for.
+    fn led_to(&self, otherwise: &str, request: &Request<'_>) -> String {
+        let asked = path::normalize(request.path).unwrap_or_default();
+        let behind = self.path_behind(&asked);
+        let place = self.place_of(behind.as_deref().unwrap_or(&asked));
+        match self.pages.router.find(place) {
+            Some(found) => {
+                let pattern = &self.pages.endpoints[found.page].pattern;
+                sign_in::filled(otherwise, pattern, &found.values)
+            }
+            None => local(otherwise),
+        }
+    }
 }
 
 #[cfg(test)]

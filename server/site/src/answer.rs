@@ -15,11 +15,11 @@ use crate::{
     ahead::remake,
     cached::{Cached, PageFailure, bundle_key},
     core::{Core, Generation},
-    dev::{self, Report},
+    dev::{Report, failures, refusals},
+    flash::Flash,
     object::QueryResult,
     page::Page,
     render::{Rendered, render},
-    session::Flash,
     visitor::Visitor,
 };
 
@@ -437,7 +437,7 @@ impl Ask {
         );
         if let (Some(_), Rendered::Failed(error)) = (&self.core.dev, &rendered) {
             let (page, values, visitor) = (&self.page, &self.values, &self.visitor);
-            let report = dev::of_render(page, values, objects, database, visitor, error);
+            let report = failures::of_render(page, values, objects, database, visitor, error);
             let _ = self.report.set(report);
         }
         rendered
@@ -448,7 +448,7 @@ impl Ask {
     pub(crate) fn report_read(&self, error: &millpond_db::Error) {
         if self.core.dev.is_some() {
             let (page, values, visitor) = (&self.page, &self.values, &self.visitor);
-            let report = dev::of_read(&self.core, page, values, visitor, error);
+            let report = failures::of_read(&self.core, page, values, visitor, error);
             let _ = self.report.set(report);
         }
     }
@@ -469,18 +469,18 @@ impl Ask {
 
     /// The response, with why for the developer if the page could not be made.
     fn explained(&self, value: &Cached, response: Response) -> Response {
-        let Some(dev) = &self.core.dev else {
+        if self.core.dev.is_none() {
             return response;
-        };
+        }
         let report = match (self.report.get(), value) {
             (Some(report), _) => report.clone(),
             (None, Cached::Missing(at)) => {
                 let (page, values, visitor) = (&self.page, &self.values, &self.visitor);
-                dev::of_missing(&self.core, page, values, visitor, *at)
+                refusals::of_missing(&self.core, page, values, visitor, *at)
             }
             _ => return response,
         };
-        dev.mark(response, report)
+        response.with_note(report)
     }
 
     fn respond_timed(&self, value: &Arc<Cached>, status: &[u8], timing: Timing) -> Response {

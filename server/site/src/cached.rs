@@ -83,7 +83,7 @@ pub(crate) fn page_key<'v>(
     begin_page_key(key, generation, page);
     given.push_keys(&page.params, key)?;
     // As they are, and not as the queries are given them: the template may show them.
-    let claims = page.needs.claims(session);
+    let claims = page.needs.claims(session.map(Session::claims));
     claims.for_each(|claim| push_key(key, claim.unwrap_or(&Value::Null)));
     for field in page.vary.iter() {
         match vary(field) {

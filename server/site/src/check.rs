@@ -18,12 +18,11 @@ use crate::{
     data::{self, DataSources, Pin},
     dialect::Dialect,
     folder::{Migrations, migrations},
-    hosts::{below, read as read_config},
     opening,
     page::{PageQuery, PageStatement},
+    problem::below,
     reading::look,
     rules::shadowed,
-    uploads,
 };
 pub use files::{missing_tables, write_migrations};
 use partials::ShownQueries;
@@ -38,6 +37,7 @@ mod passed_over;
 mod reach;
 mod targets;
 mod tokens;
+mod uploads;
 
 pub use reach::ReachReport;
 
@@ -105,7 +105,8 @@ pub fn check(dir: &Path, config: &Config) -> Result<CheckReport, Vec<Problem>> {
     let mut all = CheckReport::default();
     let mut problems = Vec::new();
     for host in &config.hosts {
-        let checked = read_config(host)
+        let checked = host
+            .read()
             .map_err(|problem| vec![problem])
             .and_then(|config| check_one(&host.site, &config));
         match checked {

@@ -11,21 +11,21 @@ use minijinja::Environment;
 
 use crate::{
     Problem,
+    access::SessionRequirements,
     csv_rows::CsvReader,
     dialect::{Dialect, Text},
     error_pages::ErrorPages,
     folder::Folder,
     locale::Formats,
-    methods::WriteMethod,
     page::{Counters, Endpoint, Form, FormAnswer, Page, PageQuery, PageStatement},
     page_path::PagePath,
     page_type::PageType,
     params::Param,
     route::{Pattern, Router},
     script::{NamedQuery, Script},
-    session::SessionRequirements,
     template::{self, Given, GivenForms, GivenQuery},
     time_zone::SiteZone,
+    write_method::WriteMethod,
 };
 
 mod answer;
@@ -38,6 +38,7 @@ mod guards;
 mod invalid;
 mod language;
 mod lists;
+pub(crate) mod may_be_at;
 mod messages;
 mod notes;
 mod page_redirect;

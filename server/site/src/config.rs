@@ -14,8 +14,10 @@ mod read;
 mod require;
 mod rules;
 mod session;
+mod statics;
 mod tables;
 mod tls;
+mod uploads;
 mod value;
 mod warm;
 
@@ -34,21 +36,20 @@ use std::{
 use millpond_db::FeedKind;
 use millpond_http::Limits;
 
-use crate::{Problem, StaticOptions, locale::Formats, rules::RuleSet, uploads::UploadLimits};
+use crate::{Problem, locale::Formats, problem::SETTINGS, rules::RuleSet};
 pub(crate) use data::DataFolder;
 pub use database::{DatabaseUrl, PostgresUrl};
 pub(crate) use files::{FileSettings, KEEP};
-pub(crate) use hosts::{Host, HostName};
+pub(crate) use hosts::{Host, HostName, MAX_NAME};
 #[cfg(test)]
 pub(crate) use session::Secret;
-pub(crate) use session::SessionSettings;
+pub(crate) use session::{SHORTEST_KEY, SessionSettings};
+pub use statics::StaticOptions;
 pub use tls::TlsSettings;
+pub(crate) use uploads::{UPLOAD_FOLDER, UploadLimits};
 pub use value::listen_address;
-pub(crate) use value::{parse_size, show_time};
+pub(crate) use value::{in_units, parse_size, show_time};
 pub(crate) use warm::WarmList;
-
-/// The name of the file in the site's folder.
-pub(crate) const FILE: &str = "millpond.toml";
 
 /// The settings of a site.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -118,11 +119,11 @@ impl Config {
     ///
     /// The first error in the file, in the order of its lines.
     pub fn read(dir: &Path) -> Result<Self, Problem> {
-        let bytes = fs::read(dir.join(FILE)).map_err(|error| unreadable(dir, &error))?;
+        let bytes = fs::read(dir.join(SETTINGS)).map_err(|error| unreadable(dir, &error))?;
         let text = String::from_utf8(bytes).map_err(|error| {
             let start = error.utf8_error().valid_up_to();
             let before = String::from_utf8_lossy(&error.as_bytes()[..start]).into_owned();
-            Problem::new(FILE, "a byte that is not UTF-8")
+            Problem::new(SETTINGS, "a byte that is not UTF-8")
                 .at_offset(&before, before.len())
                 .hint("save the file as UTF-8")
         })?;
@@ -236,14 +237,14 @@ fn unreadable(dir: &Path, error: &io::Error) -> Problem {
     let shown = dir.display();
     match error.kind() {
         io::ErrorKind::NotFound if dir.is_dir() => {
-            Problem::new(FILE, format!("{shown} has no such file, so it is not a site"))
+            Problem::new(SETTINGS, format!("{shown} has no such file, so it is not a site"))
                 .hint("`millpond new DIR` makes a small site to start from; name another folder if the site is elsewhere")
         }
         io::ErrorKind::NotFound => Problem::new(dir, "there is no such folder")
             .hint("name the folder of a site, or make one with `millpond new DIR`"),
         io::ErrorKind::NotADirectory => {
-            Problem::new(dir, "is a file and not the folder of a site").hint(format!("name the folder that has {FILE} in it"))
+            Problem::new(dir, "is a file and not the folder of a site").hint(format!("name the folder that has {SETTINGS} in it"))
         }
-        _ => Problem::new(FILE, format!("cannot be read: {error}")),
+        _ => Problem::new(SETTINGS, format!("cannot be read: {error}")),
     }
 }

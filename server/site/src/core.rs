@@ -1,6 +1,7 @@
 //! What all workers of a site share.
 
 use std::{
+    any::Any,
     borrow::Cow,
     path::PathBuf,
     sync::{
@@ -17,11 +18,12 @@ use millpond_db::{Database, Error};
 use millpond_http::{Body, Compressor, Parts, Prepared, Request, Response};
 
 use crate::{
+    access::RESERVED,
     addresses::Addresses,
     cached::{Cached, PageFailure, SiteStore},
     compile::Pages,
     config::show_time,
-    dev::{DevState, Report},
+    dev::DevState,
     error_answer::PreparedErrors,
     log::Log,
     page::Page,
@@ -29,7 +31,7 @@ use crate::{
     params::{Param, refused, unusable},
     report::Outcomes,
     rules::Rules,
-    session::{Attempts, Passwords, RESERVED, Sessions},
+    session::{Attempts, Passwords, Sessions},
     statics::Statics,
     uploads::Uploads,
 };
@@ -97,13 +99,13 @@ impl Core {
     /// The response, with why for the developer if it is an error. `report` is made in development
     /// only.
     #[cold]
-    pub(crate) fn explained(
+    pub(crate) fn explained<N: Any + Send + Sync>(
         &self,
         response: Response,
-        report: impl FnOnce() -> Arc<Report>,
+        report: impl FnOnce() -> Arc<N>,
     ) -> Response {
         match &self.dev {
-            Some(dev) if response.status() >= 400 => dev.mark(response, report()),
+            Some(_) if response.status() >= 400 => response.with_note(report()),
             _ => response,
         }
     }
@@ -188,6 +190,14 @@ impl Core {
 }
 
 impl Generation {
+    /// Returns a response at a path with the fields that rules add.
+    pub(crate) fn with_fields(&self, path: &str, response: Response) -> Response {
+        match &self.rules {
+            Some(rules) => rules.with_fields_of(path, response),
+            None => response,
+        }
+    }
+
     /// The canonical address for a path at which no page answers: the address of a page has no
     /// slash at its end, the address of a folder has one. Both are in normal form.
     pub(crate) fn canonical<'a>(&'a self, path: &'a str) -> Option<&'a str> {

@@ -6,7 +6,7 @@
 
 use std::{collections::BTreeMap, path::PathBuf};
 
-use crate::{DatabaseUrl, Problem, methods::WriteMethod};
+use crate::{DatabaseUrl, Problem, write_method::WriteMethod};
 
 /// The folder of migrations.
 const MIGRATIONS: &str = "migrations";

@@ -14,14 +14,9 @@ use minijinja::Value;
 use parking_lot::Mutex;
 
 use crate::{
-    Problem,
-    compile::Pages,
-    core::Generation,
-    dev,
-    error_pages::ErrorPage,
-    page_type::HTML,
-    problem_details::{FieldError, wants_json},
-    template::failure as render_fault,
+    Problem, compile::Pages, core::Generation, dev::report, error_pages::ErrorPage,
+    page_type::HTML, params::FieldError, problem_details::wants_json,
+    template::failure as render_fault, upload_refusal::UploadRefusal,
 };
 
 /// The most answers that are prepared for later requests; of a longer or later sentence each answer
@@ -99,6 +94,15 @@ pub(crate) const BUSY: ErrorAnswer<'static> =
 pub(crate) const SLOW: ErrorAnswer<'static> =
     ErrorAnswer::unavailable("This page takes too long to make. Please try again in a moment.");
 
+/// Returns the answer to a form that is refused for its files.
+pub(crate) fn refusal_answer(refusal: &UploadRefusal) -> ErrorAnswer<'_> {
+    let answer = ErrorAnswer::new(refusal.status, &refusal.sentence);
+    match refusal.status {
+        503 | 507 => answer.with(&[("Retry-After", "10")]),
+        _ => answer,
+    }
+}
+
 /// 503 while the database is away.
 pub(crate) const AWAY: ErrorAnswer<'static> = ErrorAnswer::unavailable(
     "The site cannot reach its data just now. Please try again in a moment.",
@@ -127,7 +131,7 @@ impl Generation {
         let response = prepared.respond(request, Bytes::from(lines));
         match &self.dev {
             // The site's own page need not show the sentence.
-            Some(dev) => dev.mark(response, dev::of_refusal(request, error.sentence)),
+            Some(_) => response.with_note(report::of_refusal(request, error.sentence)),
             None => response,
         }
     }
@@ -215,9 +219,6 @@ pub(crate) fn faults(pages: &Pages) -> Vec<Problem> {
     });
     rendered.filter_map(Result::err).collect()
 }
-
-/// What an error page is given.
-pub(crate) const ROOTS: &[&str] = &["status", "title", "message"];
 
 /// Renders an error page. `params` are the parts of the path that its folder names.
 pub(crate) fn render(

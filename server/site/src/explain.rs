@@ -16,13 +16,14 @@ use serde_json::{Value, json};
 
 use crate::{
     Site,
+    access::{Gate, gate},
     cached::{Cached, bundle_key, object_key, page_key},
     compile::sign_in,
     core::Generation,
     page::{Counters, Page, PageQuery},
     params::Given,
     route::{Match, Pattern},
-    session::{Gate, Session, gate},
+    session::Session,
 };
 
 pub use visitor_kind::ExplainedVisitor;
@@ -117,7 +118,7 @@ impl Site {
             .and_then(|()| given.values(&page.params));
         let values = match values {
             Ok(mut values) => {
-                values.extend(page.needs.values(session));
+                values.extend(page.needs.values(session.map(Session::claims)));
                 values
             }
             Err(bad) => {
@@ -233,7 +234,11 @@ fn shown(
     parameters: &Value,
     session: Option<&Session>,
 ) -> Value {
-    let claims = page.needs.claims.iter().zip(page.needs.claims(session));
+    let claims = page
+        .needs
+        .claims
+        .iter()
+        .zip(page.needs.claims(session.map(Session::claims)));
     let claims = claims.map(|(used, claim)| {
         let claim = claim.map_or(Value::Null, crate::object::json);
         (used.name.clone(), claim)
@@ -258,7 +263,7 @@ fn rules(explanation: &mut Value, generation: &Generation, path: &str, session: 
         return;
     }
     let required = wanted.iter().map(|rule| &rule.require);
-    let is_open = gate(required.clone(), session) == Gate::Open;
+    let is_open = gate(required.clone(), session.map(Session::claims)) == Gate::Open;
     let wanted = required.map(|wanted| wanted.condition.to_string());
     explanation["rules"] = json!({ "want": wanted.collect::<Vec<_>>(), "met": is_open });
 }
@@ -287,7 +292,7 @@ fn visitor(
             .collect::<serde_json::Map<_, _>>()
             .into()
     });
-    match needs.gate(session) {
+    match needs.gate(session.map(Session::claims)) {
         Gate::Open => {}
         Gate::SignIn(path) if page.is_for_people() => {
             explanation["led_to"] = sign_in::filled(path, pattern, values).into();

@@ -3,12 +3,11 @@
 use millpond_db::{ConstraintKind, Error, Violated, WrittenSchema};
 
 use crate::{
+    access::RESERVED,
     flash_kind,
     form_values::FORM,
-    params::{BadParam, Given, MISSING, Param},
-    problem_details::FieldError,
-    session::RESERVED,
-    uploads::UploadRefusal,
+    params::{BadParam, FieldError, Given, MISSING, Param},
+    upload_refusal::UploadRefusal,
 };
 
 /// The sentences of a form, and what they need to know of its statements.

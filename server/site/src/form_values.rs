@@ -9,8 +9,8 @@ use millpond_db::ValueKind;
 use minijinja::value::{Enumerator, Object, ObjectRepr, Value};
 
 use crate::{
+    flash::{Flash, FlashError},
     params::Param,
-    session::{Flash, FlashError},
 };
 
 /// The name under which templates see the values, and that under which they see the faults. What

@@ -12,6 +12,7 @@ use crate::{
     cached::{Cached, PageFailure, object_key},
     object::QueryResult,
     page::Page,
+    page_end::{NextEnd, Present, end_of_today},
     script::Rows,
 };
 
@@ -27,6 +28,30 @@ pub(crate) struct Gathered {
 }
 
 impl Ask {
+    /// All results of the page, with the moment at which the page ends by itself.
+    pub(crate) async fn gather(
+        &self,
+        permit: Option<&Permit<Cached, DatabaseFeed>>,
+    ) -> Result<Gathered, PageFailure> {
+        // Before the queries are asked, so no clock that they read is behind it.
+        let present = Present::now();
+        let mut gathered = self.results(permit).await?;
+        let midnight = end_of_today(&self.page.params, &self.values, present);
+        let mut ends = Vec::from_iter(midnight);
+        for until in &self.page.until {
+            match until.next_end(&gathered.objects[until.query], present) {
+                NextEnd::None => {}
+                NextEnd::At(end) => ends.push(end),
+                NextEnd::Unknown => gathered.uncacheable = true,
+            }
+        }
+        let end = ends.into_iter().min();
+        // Who has asked after that moment gets no page from before it.
+        gathered.uncacheable |= end.is_some_and(|end| end <= Boottime::now());
+        gathered.expires = [gathered.expires, end].into_iter().flatten().min();
+        Ok(gathered)
+    }
+
     /// All results of the page: from the store if they make one state, else from one snapshot (rule
     /// 4). Each result that is read is stored under the leader's permit.
     pub(crate) async fn results(

@@ -11,12 +11,10 @@ use millpond_http::{BodyHandling, Reply, Request, Response, Service};
 
 use crate::{
     Config, ExplainedVisitor, Problem, Site, SiteOptions, SiteService, SiteStats,
-    config::{Host, HostName},
+    config::{Host, HostName, MAX_NAME},
     dev::{DevDoor, DevState, Waiting},
+    problem::below,
 };
-
-/// The longest name that a host can have (RFC 1035 section 2.3.4, without the dot at the end).
-pub(crate) const MAX_NAME: usize = 253;
 
 /// The sites of one server: one site, or several that the host of the request selects.
 pub struct Sites {
@@ -217,7 +215,7 @@ fn open_all(
     }
     let mut sites = Vec::new();
     for host in &config.hosts {
-        let opened = read(host)
+        let opened = host.read()
             .map_err(|problem| vec![problem])
             .and_then(|own| {
                 let unused = own.of_the_server();
@@ -230,7 +228,7 @@ fn open_all(
                 if !unused.is_empty() {
                     site.log(&format!(
                         "{}: {} do not count here; the folder that is served has them for all its sites",
-                        host.shown.join(crate::config::FILE).display(),
+                        host.shown.join(crate::problem::SETTINGS).display(),
                         unused.join(", ")
                     ));
                 }
@@ -261,27 +259,6 @@ impl From<Arc<Site>> for Sites {
             waiting: None,
         }
     }
-}
-
-/// The configuration of one of several sites.
-pub(crate) fn read(host: &Host) -> Result<Config, Problem> {
-    let config = Config::read(&host.site)?;
-    if config.has_hosts() {
-        let problem = Problem::new(
-            crate::config::FILE,
-            "a site among several has sites of its own",
-        );
-        return Err(problem.hint("name all of them in the file of the folder that is served"));
-    }
-    Ok(config)
-}
-
-/// The problems of a site, with their files named from the folder of the server.
-pub(crate) fn below(shown: &Path, mut problems: Vec<Problem>) -> Vec<Problem> {
-    for problem in &mut problems {
-        problem.file = shown.join(&problem.file);
-    }
-    problems
 }
 
 /// The names of several sites, each with the place of its site among them.

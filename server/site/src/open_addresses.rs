@@ -7,15 +7,15 @@
 
 use crate::{
     Problem,
-    config::FILE,
+    access::{Require, SessionRequirements},
     core::Generation,
     guard::Guard,
     page::Endpoint,
     param_value::{shown, typed},
     params::Param,
+    problem::SETTINGS,
     route::{Pattern, Segment},
     rules::{FolderPattern, RequireRule, RequireRules, WORD},
-    session::{Require, SessionRequirements},
 };
 
 /// At most this many addresses of a page are tried.
@@ -196,7 +196,7 @@ impl PartialRule<'_> {
         let message =
             format!("the rule for `{rule}` closes {verb}{closed}, and {verb}{open} is open");
         let hint = format!("{remedy}; if it is open on purpose: open = [\"{whole}\"]");
-        Problem::new(FILE, message)
+        Problem::new(SETTINGS, message)
             .at(place.line, place.column)
             .hint(hint)
     }

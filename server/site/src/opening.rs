@@ -13,9 +13,9 @@ use millpond_db::{Database, Error, FeedKind, PostgresOptions, SqliteOptions};
 
 use crate::{
     Config, DatabaseUrl, PostgresUrl, Problem, SiteOptions,
-    config::FILE,
     dialect::Dialect,
     folder::{Migrations, migrations},
+    problem::SETTINGS,
 };
 
 /// The time between two attempts to reach a server.
@@ -97,7 +97,7 @@ pub(crate) fn no_replicas(config: &Config) -> Result<(), Problem> {
         return Ok(());
     }
     Err(Problem::new(
-        FILE,
+        SETTINGS,
         "database.replicas names standbys of a PostgreSQL server, and the database is an SQLite file",
     )
     .hint("take the line out, or name the primary in database.url"))

@@ -14,13 +14,13 @@ use millpond_db as db;
 use millpond_http::{Request, names_html};
 
 use crate::{
+    access::SessionRequirements,
     config::show_time,
     csv_rows::CsvReader,
     form_faults::FormTexts,
     form_values::FormFields,
     guard::Guard,
     invalid::Invalid,
-    methods::{WriteMethod, allow},
     page_bytes::PageBytes,
     page_end::Until,
     page_path::PagePath,
@@ -28,9 +28,8 @@ use crate::{
     page_type::PageType,
     params::Param,
     route::{Pattern, Segment},
-    script::Rows,
-    session::SessionRequirements,
-    uploads::UploadField,
+    script::{FileLine, Rows},
+    write_method::{WriteMethod, allow},
 };
 
 /// A path of the site, with what answers GET and what answers the methods that write.
@@ -349,6 +348,14 @@ pub(crate) struct Form {
     /// Steps with the column in whose rows the addresses of files are that are removed when it is
     /// done.
     pub(crate) deleted_files: Vec<(usize, String)>,
+}
+
+/// A file that a form takes.
+#[derive(Debug)]
+pub(crate) struct UploadField {
+    pub(crate) line: FileLine,
+    /// The place of its value among the form's parameters; further values follow it.
+    pub(crate) place: usize,
 }
 
 /// What is answered when all steps are done.

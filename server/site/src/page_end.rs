@@ -4,16 +4,10 @@
 use std::time::Duration;
 
 use base_clock::Boottime;
-use millpond_db::{DatabaseFeed, Value};
-use millpond_store::Permit;
+use millpond_db::Value;
 
 use crate::{
-    answer::Ask,
-    cached::{Cached, PageFailure},
-    filters::Moment,
-    gather::Gathered,
-    object::QueryResult,
-    time_zone::SiteZone,
+    filters::moment_of, moment::Moment, object::QueryResult, params::Param, time_zone::SiteZone,
     today,
 };
 
@@ -57,7 +51,7 @@ pub(crate) struct Until {
 
 /// What the moments in the rows of a result come to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum NextEnd {
+pub(crate) enum NextEnd {
     /// All are past, or there are none.
     None,
     At(Boottime),
@@ -65,34 +59,25 @@ enum NextEnd {
     Unknown,
 }
 
-impl Ask {
-    /// All results of the page, with the moment at which the page ends by itself.
-    pub(crate) async fn gather(
-        &self,
-        permit: Option<&Permit<Cached, DatabaseFeed>>,
-    ) -> Result<Gathered, PageFailure> {
-        // Before the queries are asked, so no clock that they read is behind it.
-        let present = Present::now();
-        let mut gathered = self.results(permit).await?;
-        let midnight = today::end(&self.page.params, &self.values, present);
-        let mut ends = Vec::from_iter(midnight);
-        for until in &self.page.until {
-            match until.next_end(&gathered.objects[until.query], present) {
-                NextEnd::None => {}
-                NextEnd::At(end) => ends.push(end),
-                NextEnd::Unknown => gathered.uncacheable = true,
-            }
-        }
-        let end = ends.into_iter().min();
-        // Who has asked after that moment gets no page from before it.
-        gathered.uncacheable |= end.is_some_and(|end| end <= Boottime::now());
-        gathered.expires = [gathered.expires, end].into_iter().flatten().min();
-        Ok(gathered)
-    }
+/// The moment at which the date that a page was made with is over; none if it has none.
+pub(crate) fn end_of_today(
+    params: &[Param],
+    values: &[Value],
+    present: Present,
+) -> Option<Boottime> {
+    let at = params.iter().position(|param| param.today.is_some())?;
+    let Some(Value::Text(text)) = values.get(at) else {
+        return Some(present.boottime);
+    };
+    let moment = Moment::parse(text);
+    let next =
+        moment.map(|moment| today::day_after(params[at].today.unwrap_or_default(), moment.date));
+    Some(next.map_or(present.boottime, |next| present.at(next, 0)))
 }
 
 impl Until {
-    fn next_end(&self, result: &QueryResult, present: Present) -> NextEnd {
+    /// Returns what the moments in the rows of its query come to.
+    pub(crate) fn next_end(&self, result: &QueryResult, present: Present) -> NextEnd {
         let mut columns = result.data.columns.iter();
         let Some(at) = columns.position(|column| **column == *self.column) else {
             return NextEnd::Unknown;
@@ -115,8 +100,8 @@ impl Until {
 
     fn end(&self, value: &Value, present: Present) -> NextEnd {
         let shown = crate::object::template_value(value);
-        let Some(moment) = Moment::of(&shown) else {
-            return match Moment::is_beyond(&shown) {
+        let Some(moment) = moment_of(&shown) else {
+            return match shown.as_str().is_some_and(Moment::is_beyond) {
                 true => NextEnd::None,
                 false => NextEnd::Unknown,
             };

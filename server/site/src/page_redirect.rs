@@ -13,12 +13,11 @@ use millpond_http::{Body, Content, Parts, Prepared};
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 
 use crate::{
+    access::is_path,
     object::QueryResult,
     page::{ArgumentSource, Page, RedirectPiece},
+    redirect_target::{column, target},
     rules::local,
-    session::is_path,
-    sign::column,
-    submit::target,
 };
 
 /// The status where the line says none: what a query gives may be another address tomorrow.

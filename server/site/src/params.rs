@@ -5,11 +5,10 @@
 
 use std::borrow::Cow;
 
-use millpond_db::{Value, ValueKind};
+use millpond_db::{self as db, Value, ValueKind};
 
 use crate::{
     param_value::{TypedText, list, list_item, push_key, typed},
-    problem_details::FieldError,
     time_zone::SiteZone,
     today,
     value_rules::ValueRules,
@@ -91,6 +90,36 @@ impl Param {
         let range = self.rules.as_ref()?.range()?;
         Some(format!("must be {range}"))
     }
+}
+
+/// The parameter of a page or a form with such a query, as the database wants it; none if it wants
+/// something else than a date.
+pub(crate) fn of_today(wanted: &db::Param, zone: SiteZone) -> Option<Param> {
+    let kind = wanted.kind.unwrap_or(ValueKind::Text);
+    matches!(kind, ValueKind::Text | ValueKind::Other).then(|| Param {
+        // No address needs to say it.
+        default: Some(Value::Null),
+        today: Some(zone),
+        ..Param::new(today::TODAY, kind)
+    })
+}
+
+/// The values of a page that is made again, with the date now.
+pub(crate) fn with_new_date(params: &[Param], mut values: Vec<Value>) -> Vec<Value> {
+    for (param, given) in params.iter().zip(&mut values) {
+        if let Some(zone) = param.today {
+            *given = today::value(zone);
+        }
+    }
+    values
+}
+
+/// What is wrong with one parameter, or with the field that it fills.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct FieldError {
+    pub(crate) field: String,
+    /// The sentence for the client.
+    pub(crate) detail: String,
 }
 
 /// What is wrong with a request's parameters.

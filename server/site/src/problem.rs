@@ -1,6 +1,12 @@
 //! Faults of a site folder, described so that its owner can correct them.
 
-use std::{fmt, path::PathBuf};
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+};
+
+/// The name of the file of settings in the site's folder.
+pub(crate) const SETTINGS: &str = "millpond.toml";
 
 /// One fault in a file of the site: where it is, what it is, and what to do.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -66,4 +72,12 @@ impl fmt::Display for Problem {
             None => Ok(()),
         }
     }
+}
+
+/// The problems of a site, with their files named from the folder of the server.
+pub(crate) fn below(shown: &Path, mut problems: Vec<Problem>) -> Vec<Problem> {
+    for problem in &mut problems {
+        problem.file = shown.join(&problem.file);
+    }
+    problems
 }

@@ -13,22 +13,18 @@ use crate::{
     cached::PageFailure,
     core::Generation,
     error_answer::{AWAY, BUSY, ErrorAnswer, SLOW},
-    reading::{FAILED, NOT_FOUND},
+    params::FieldError,
 };
 
 /// The media type of an error for programs.
 pub(crate) const JSON: &str = "application/problem+json";
 
+pub(crate) const NOT_FOUND: &str = "There is no such page here.";
+pub(crate) const FAILED: &str =
+    "The page could not be made. It is not your fault; please try again later.";
+
 const MISSING: &str = "There is nothing at this address.";
 const BROKEN: &str = "The answer could not be made. Please try again later.";
-
-/// What is wrong with one parameter, or with the field that it fills.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct FieldError {
-    pub(crate) field: String,
-    /// The sentence for the client.
-    pub(crate) detail: String,
-}
 
 impl ErrorAnswer<'_> {
     /// The answer as JSON.

@@ -7,13 +7,14 @@ use millpond_db::Database;
 
 use crate::{
     Config, Problem,
-    addresses::Addresses,
+    addresses::{Addresses, of_files},
     compile::{Pages, compile},
     core::{Generation, error_page},
     dialect::Dialect,
     error_answer::{self, PreparedErrors},
     folder::{Folder, MAX_SOURCE},
     open_addresses::partly_closed,
+    problem_details::{FAILED, NOT_FOUND},
     rules::{Rules, closed_targets, loops},
     session::{Purpose, Sessions},
     statics::Statics,
@@ -147,10 +148,6 @@ fn whole(
     assemble(config, statics.clone(), texts, sessions, before)
 }
 
-pub(crate) const NOT_FOUND: &str = "There is no such page here.";
-pub(crate) const FAILED: &str =
-    "The page could not be made. It is not your fault; please try again later.";
-
 fn assemble(
     config: &Config,
     statics: Arc<Statics>,
@@ -166,7 +163,7 @@ fn assemble(
     let own = |status, sentence| own_error_page(&pages, status, sentence);
     let mut rules = Rules::compile(&config.rules);
     if let Some(guards) = rules.as_mut().and_then(|rules| rules.guards.as_mut()) {
-        guards.reach_files(&statics, &config.files);
+        guards.reach_files(of_files(&statics, &config.files));
     }
     let file_404 = || file_404(&statics).filter(|_| !pages.error_pages.has(404));
     let generation = Generation {

@@ -9,15 +9,16 @@ use std::sync::{Arc, OnceLock};
 use millpond_http::{Body, Request, Response};
 
 use crate::{
+    access::Gate,
     answer::{Ask, owned},
     cached::page_key,
+    flash::Flash,
     invalid::Back,
     page::Page,
     params::Given,
     render::RenderedForm,
-    session::{Flash, Gate},
+    session::Session,
     submit::Submission,
-    uploads::with_fields,
     visitor::Visitor,
 };
 
@@ -40,6 +41,9 @@ const OF_THE_FORM: [&str; 11] = [
     "if-range",
     "range",
 ];
+
+/// Notes of an answer that it is the page of the form, and no error that is explained.
+pub(crate) struct FormPage;
 
 impl Submission {
     /// 422 with the page of the form. None if the visitor does not get that page now.
@@ -66,8 +70,8 @@ impl Submission {
             .field("Cache-Status", "millpond; fwd=bypass; detail=form")
             .field("X-Content-Type-Options", "nosniff");
         // The form's own path adds its fields to all of its answers.
-        let response = response.body(body.clone());
-        Some(with_fields(&self.generation, back.path(), response))
+        let response = response.body(body.clone()).with_note(Arc::new(FormPage));
+        Some(self.generation.with_fields(back.path(), response))
     }
 
     /// The page, asked for as the visitor would ask for it.
@@ -99,7 +103,10 @@ impl Submission {
             true => None,
             false => generation.sessions.of(&request_again),
         };
-        if !matches!(page.needs.gate(session.as_ref()), Gate::Open) {
+        if !matches!(
+            page.needs.gate(session.as_ref().map(Session::claims)),
+            Gate::Open
+        ) {
             return None;
         }
         let chosen = page.with_visitors_language(&request_again);
@@ -113,7 +120,7 @@ impl Submission {
         let number = generation.number;
         page_key(&mut key, number, page, &given, session.as_ref(), vary).ok()?;
         let mut values = given.values(&page.params).ok()?;
-        values.extend(page.needs.values(session.as_ref()));
+        values.extend(page.needs.values(session.as_ref().map(Session::claims)));
         let path = back.path().to_owned();
         let sessions = &generation.sessions;
         let of = (&**page, &*values);

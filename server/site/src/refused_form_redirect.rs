@@ -14,8 +14,8 @@ use millpond_http::Response;
 use crate::{
     answer::{Ask, extra_fields},
     cached::{Cached, PageFailure},
+    flash::Flash,
     render::{RenderedForm, render_with_form},
-    session::Flash,
 };
 
 impl Ask {

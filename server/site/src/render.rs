@@ -11,12 +11,12 @@ use crate::{
     core::{Core, Generation},
     csv_rows::csv,
     filters::{with_note, with_present_time},
+    flash::Flash,
     form_values::roots,
     object::QueryResult,
     page::Page,
     page_params::PageParams,
     page_type::{CSV, JSON},
-    session::Flash,
     visitor::Visitor,
 };
 

@@ -3,9 +3,10 @@
 use std::{path::Path, time::Duration};
 
 use crate::{
-    Problem, duration,
-    rules::foreign_parameter,
-    session::{DirectiveLine, SessionLines, WORDS},
+    Problem,
+    access::{DirectiveLine, SessionLines, WORDS},
+    duration,
+    parameter_names::{foreign_parameter, is_name},
     text_format::TextFormat,
     time_zone::SiteZone,
 };
@@ -520,14 +521,6 @@ fn tables(rest: &str) -> Result<Vec<String>, Complaint> {
             Some("for example: -- depends: comment, shop.item".to_owned()),
         )),
     }
-}
-
-/// Letters, digits and `_`, not beginning with a digit.
-pub(crate) fn is_name(name: &str) -> bool {
-    name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
-        && name
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 
 #[cfg(test)]

@@ -16,27 +16,30 @@ use millpond_http::{BodyHandling, Prepared, Reply, Request, Response, Service, V
 use millpond_store::Hit;
 
 use crate::{
+    access::{Gate, SessionRequirements},
     addresses::AddressMatch,
     answer::{Ask, MissOrBypass, owned},
     cached::{Cached, page_key},
     compile::sign_in,
     core::{Core, Generation},
-    dev::{self, DevState},
+    dev::{DevState, refusals},
     error_answer::ErrorAnswer,
-    methods::{ALL_METHODS, FILE_METHODS, KNOWN, WriteMethod, not_allowed, options, options_of},
+    methods::{not_allowed, options, options_of},
     page::Page,
     params::Given,
     route::Match,
     rules::{HIT, encode_path, local, moved},
-    session::{Gate, Session, SessionRequirements},
-    uploads::with_fields,
+    session::Session,
     validity::{PageHit, of_file, of_page},
     visitor::Visitor,
+    write_method::{ALL_METHODS, FILE_METHODS, KNOWN, WriteMethod},
 };
 
 mod by_rules;
 mod forms;
 mod no_page;
+mod uploaded_files;
+mod uploads;
 
 use no_page::not_taken_here;
 
@@ -98,7 +101,7 @@ impl SiteService {
             return not_taken_here(generation, found, request).into();
         };
         let is_api = || page.is_api_for(request);
-        let files = || dev::files_of(&self.core, page);
+        let files = || refusals::files_of(&self.core, page);
         let session = match self.enter(generation, &page.needs, (is_api, files), (request, found)) {
             Ok(session) => session,
             Err(refused) => return refused.into(),
@@ -126,7 +129,7 @@ impl SiteService {
         };
         match given.values(&page.params) {
             Ok(mut values) => {
-                values.extend(page.needs.values(session));
+                values.extend(page.needs.values(session.map(Session::claims)));
                 let sessions = &generation.sessions;
                 let of = (&**page, &*values);
                 let visitor = Visitor::new(owned(request), path.to_owned(), of, sessions, session);
@@ -181,7 +184,7 @@ impl SiteService {
             return Ok(None);
         }
         let session = generation.sessions.of(request);
-        match needs.gate(session.as_ref()) {
+        match needs.gate(session.as_ref().map(Session::claims)) {
             Gate::Open => Ok(session),
             closed => {
                 let pattern = &generation.pages.endpoints[found.page].pattern;
@@ -197,7 +200,7 @@ impl SiteService {
                     generation.refuse_admission(request, closed, session.is_some(), is_api());
                 Err(self.core.explained(refused, || {
                     let required = needs.require.iter();
-                    dev::of_entry(&self.core, required, session.as_ref(), request, &files())
+                    refusals::of_entry(&self.core, required, session.as_ref(), request, &files())
                 }))
             }
         }
@@ -296,7 +299,9 @@ impl SiteService {
         if let Some(found) = generation.addresses.find(&generation.statics, path) {
             return self.file(generation, request, &found);
         }
-        if let Some(response) = self.core.uploads.respond(generation, request, path) {
+        if let Some(response) =
+            uploaded_files::respond(&self.core.uploads, generation, request, path)
+        {
             return response.into();
         }
         match generation.moved_to(path) {
@@ -431,7 +436,7 @@ impl Service for SiteService {
         if generation.sessions.take_tokens() {
             return match generation.admit_token(request) {
                 Ok(admission) => admission.apply(self.answer_at(generation, key, request, &path)),
-                Err(refused) => with_fields(generation, &path, refused).into(),
+                Err(refused) => generation.with_fields(&path, refused).into(),
             };
         }
         self.answer_at(generation, key, request, &path)

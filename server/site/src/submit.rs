@@ -1,27 +1,23 @@
 //! A write: one transaction, then its answer. What concerns passwords and sessions is in `sign`.
 
-use std::{
-    ops::Range,
-    sync::{Arc, OnceLock},
-};
+use std::sync::{Arc, OnceLock};
 
 use base_clock::Boottime;
 use bytes::Bytes;
 use millpond_db::{Bind, ConstraintKind, Error, Expect, Position, ResultRows, Value, WriteStep};
 use millpond_http::{OwnedRequest, Request, Response};
-use percent_encoding::utf8_percent_encode;
 
 use crate::{
     cached::PageFailure,
     core::{Core, Generation},
-    dev::{self, Report},
-    error_answer::ErrorAnswer,
+    dev::{Report, failures, refusals},
+    error_answer::{ErrorAnswer, refusal_answer},
     form::Encoding,
     invalid::Back,
-    page::{ArgumentSource, Form, FormStep, RedirectPiece},
-    rules::VALUE,
+    page::{ArgumentSource, Form, FormStep},
+    redirect_target::column,
+    refused_form_page::FormPage,
     session::Session,
-    sign::column,
     uploads::Received,
     write_body::{BodyKind, WriteBody},
 };
@@ -62,7 +58,9 @@ impl Submission {
         let given = fields.given(&path, query.as_deref());
         let invalid = self.form.invalid.as_ref().filter(|_| self.leads_back());
         self.back = invalid.and_then(|invalid| invalid.back(&self.form.params, &given));
-        let files = self.received.refusals(&self.form.uploads, &fields);
+        let files = self
+            .received
+            .refusals(&self.form.uploads, |name| fields.gives(name));
         let mut values = match fields.values(&self.form.params, &path, query.as_deref()) {
             Err(bad) => {
                 let refused = match bad.iter().any(|bad| bad.is_in_path) {
@@ -70,7 +68,7 @@ impl Submission {
                     false => self.refuse_inputs(&given, &bad, &files).await,
                 };
                 return self.explained(refused, |core, request| {
-                    dev::of_inputs(core, &self.form, &given, request, &bad)
+                    refusals::of_inputs(core, &self.form, &given, request, &bad)
                 });
             }
             Ok(_) if !files.is_empty() => return self.refuse_inputs(&given, &[], &files).await,
@@ -79,7 +77,11 @@ impl Submission {
         drop(fields);
         drop(body);
         self.received.fill(&self.form.uploads, &mut values);
-        values.extend(self.form.needs.values(self.session.as_ref()));
+        values.extend(
+            self.form
+                .needs
+                .values(self.session.as_ref().map(Session::claims)),
+        );
         if self.core.dev.is_some() {
             let _ = self.shown.set(values.clone());
         }
@@ -131,7 +133,7 @@ impl Submission {
             return Ok((Vec::new(), None));
         }
         let published = self.received.publish().await;
-        published.map_err(|refusal| self.answer_error(&refusal.answer()))?;
+        published.map_err(|refusal| self.answer_error(&refusal_answer(&refusal)))?;
         let written = self.core.database.write(steps.collect()).await;
         if let Err(error) = &written {
             self.note_failure(error);
@@ -264,7 +266,7 @@ impl Submission {
         };
         self.explained(refused, |core, request| {
             let values = self.shown.get().map_or(&[][..], Vec::as_slice);
-            dev::of_step(core, &self.form, values, request, step)
+            refusals::of_step(core, &self.form, values, request, step)
         })
     }
 
@@ -275,8 +277,7 @@ impl Submission {
         response: Response,
         report: impl FnOnce(&Core, &Request<'_>) -> Arc<Report>,
     ) -> Response {
-        // The page of the form is an answer of 422 too (`refused_form_page`).
-        if response.field("cache-status").is_some() {
+        if response.note::<FormPage>().is_some() {
             return response;
         }
         let request = self.request.as_request();
@@ -286,19 +287,16 @@ impl Submission {
 
     /// The response, with why for the developer. A visitor who is led back is not kept from that.
     fn report(&self, response: Response, error: &Error) -> Response {
-        let dev = self.core.dev.as_ref();
-        // The page of the form is an answer of 422 too (`refused_form_page`).
-        let is_page = response.field("cache-status").is_some();
-        let is_shown = !dev::is_of_visitor(error) && response.status() >= 400 && !is_page;
-        let Some(dev) = dev.filter(|_| is_shown) else {
+        let is_page = response.note::<FormPage>().is_some();
+        let is_shown = !failures::is_of_visitor(error) && response.status() >= 400 && !is_page;
+        if self.core.dev.is_none() || !is_shown {
             return response;
-        };
+        }
         let values = self.shown.get().map_or(&[][..], Vec::as_slice);
         let request = self.request.as_request();
-        dev.mark(
-            response,
-            dev::of_form(&self.core, &self.form, values, &request, error),
-        )
+        response.with_note(failures::of_form(
+            &self.core, &self.form, values, &request, error,
+        ))
     }
 }
 
@@ -314,74 +312,6 @@ fn bind(source: &ArgumentSource, values: &[Value], found: &[ResultRows]) -> Bind
             },
         },
     }
-}
-
-/// The address that a redirect leads to.
-pub(crate) fn target(pieces: &[RedirectPiece], values: &[Value], results: &[ResultRows]) -> String {
-    let mut target = String::new();
-    let mut of_values = Vec::new();
-    for piece in pieces {
-        let start = target.len();
-        match piece {
-            RedirectPiece::Text(text) => target.push_str(text),
-            RedirectPiece::Value(ArgumentSource::Param(at)) => push(&mut target, &values[*at]),
-            RedirectPiece::Value(ArgumentSource::Column { step, column: name }) => {
-                if let Some(value) = column(&results[*step], name) {
-                    push(&mut target, &value);
-                }
-            }
-        }
-        if matches!(piece, RedirectPiece::Value(_)) {
-            of_values.push(start..target.len());
-        }
-    }
-    without_dot_segments(&target, &of_values)
-}
-
-/// `target` without the segments of its path that are `.` or `..` by one of the values, which are
-/// in `of_values`. Such a segment would lead to another place, however it is encoded (RFC 3986
-/// section 5.2.4; the URL standard reads `%2e` as a dot). It is left empty rather than refused,
-/// because the form has been performed.
-fn without_dot_segments(target: &str, of_values: &[Range<usize>]) -> String {
-    let path_end = target.find(['?', '#']).unwrap_or(target.len());
-    let mut kept = String::with_capacity(target.len());
-    let mut start = 0;
-    for segment in target[..path_end].split_inclusive('/') {
-        let place = start..start + segment.len();
-        start = place.end;
-        let name = segment.strip_suffix('/').unwrap_or(segment);
-        let has_value = |value: &Range<usize>| value.start < place.end && place.start < value.end;
-        if matches!(name, "." | "..") && of_values.iter().any(has_value) {
-            kept.push_str(&segment[name.len()..]);
-        } else {
-            kept.push_str(segment);
-        }
-    }
-    kept + &target[path_end..]
-}
-
-fn push(target: &mut String, value: &Value) {
-    match value {
-        Value::Null | Value::Blob(_) => {}
-        Value::Integer(integer) => target.push_str(&integer.to_string()),
-        Value::Real(real) => target.push_str(&real.to_string()),
-        Value::Boolean(truth) => target.push_str(if *truth { "true" } else { "false" }),
-        Value::Text(text) => target.extend(utf8_percent_encode(text, VALUE)),
-        Value::Json(json) => target.extend(utf8_percent_encode(&json.to_string(), VALUE)),
-    }
-}
-
-/// RFC 9110, section 15.4.4: the result is found elsewhere, with GET.
-pub(crate) fn see_other(target: &str, cookies: impl IntoIterator<Item = String>) -> Response {
-    let response = Response::builder(303)
-        .field("Location", target)
-        .field("Cache-Control", "no-store")
-        .field("X-Content-Type-Options", "nosniff");
-    let cookies = cookies.into_iter();
-    let response = cookies.fold(response, |response, cookie| {
-        response.field("Set-Cookie", &cookie)
-    });
-    response.empty()
 }
 
 /// A duplicate, a reference to a missing row, and a row that others refer to are conflicts (409); a
@@ -403,35 +333,5 @@ const fn violated(kind: ConstraintKind) -> (u16, &'static str) {
         ConstraintKind::Check | ConstraintKind::Other => {
             (422, "A field is too short, too long or not allowed.")
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_value_does_not_leave_its_segment() {
-        let text = |text: &str| RedirectPiece::Text(text.to_owned());
-        let value = |at| RedirectPiece::Value(ArgumentSource::Param(at));
-        let pieces = [text("/x/"), value(0), value(1), text("/y?q="), value(0)];
-        for (first, second, expected) in [
-            ("a", "", "/x/a/y?q=a"),
-            ("..", "", "/x//y?q=.."),
-            (".", "", "/x//y?q=."),
-            (".", ".", "/x//y?q=."),
-            ("", "..", "/x//y?q="),
-            ("...", "", "/x/.../y?q=..."),
-            ("..", "a", "/x/..a/y?q=.."),
-            ("%2e%2e", "", "/x/%252e%252e/y?q=%252e%252e"),
-            ("../..", "", "/x/..%2F../y?q=..%2F.."),
-        ] {
-            let values = [first, second].map(|value| Value::Text(value.into()));
-            assert_eq!(target(&pieces, &values, &[]), expected, "{first} {second}");
-        }
-        let at_end = [text("/x/"), value(0)];
-        assert_eq!(target(&at_end, &[Value::Text("..".into())], &[]), "/x/");
-        let of_owner = [text("/x/../"), value(0)];
-        assert_eq!(target(&of_owner, &[Value::Integer(1)], &[]), "/x/../1");
     }
 }

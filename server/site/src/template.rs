@@ -21,6 +21,7 @@ mod members;
 mod names;
 mod operators;
 mod reach;
+mod roots;
 mod scope;
 mod shape;
 mod shown_faults;
@@ -34,6 +35,7 @@ pub(crate) use inspect::{Given, GivenForms, GivenQuery, inspect};
 pub(crate) use markdown_uses::MarkdownUses;
 pub(crate) use operators::{rewritten, written};
 pub(crate) use reach::Reach;
+pub(crate) use roots::REQUEST_MEMBERS;
 pub(crate) use shown_faults::ShownFaults;
 use unclosed::unclosed;
 

@@ -4,10 +4,7 @@
 
 use std::borrow::Cow;
 
-use crate::{
-    filters::{Moment, slug},
-    time_zone::SiteZone,
-};
+use crate::{moment::Moment, slug::slug, time_zone::SiteZone};
 
 /// A form of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,10 +4,10 @@
 //! yesterday is not found today; and it ends at midnight, so that no connection repeats it either.
 
 use base_clock::Boottime;
-use millpond_db::{self as db, Value, ValueKind};
+use millpond_db::Value;
 use time::{Date, OffsetDateTime};
 
-use crate::{filters::Moment, page_end::Present, params::Param, time_zone::SiteZone};
+use crate::time_zone::SiteZone;
 
 /// The name of the parameter.
 pub(crate) const TODAY: &str = "today";
@@ -15,18 +15,6 @@ pub(crate) const TODAY: &str = "today";
 /// Days of the Julian calendar before 1970.
 const BEFORE_1970: i64 = 2_440_588;
 const DAY: i64 = 86_400;
-
-/// The parameter of a page or a form with such a query, as the database wants it; none if it wants
-/// something else than a date.
-pub(crate) fn param(wanted: &db::Param, zone: SiteZone) -> Option<Param> {
-    let kind = wanted.kind.unwrap_or(ValueKind::Text);
-    matches!(kind, ValueKind::Text | ValueKind::Other).then(|| Param {
-        // No address needs to say it.
-        default: Some(Value::Null),
-        today: Some(zone),
-        ..Param::new(TODAY, kind)
-    })
-}
 
 /// The date now.
 pub(crate) fn value(zone: SiteZone) -> Value {
@@ -39,34 +27,13 @@ pub(crate) fn value(zone: SiteZone) -> Value {
     })
 }
 
-/// The values of a page that is made again, with the date now.
-pub(crate) fn renewed(params: &[Param], mut values: Vec<Value>) -> Vec<Value> {
-    for (param, given) in params.iter().zip(&mut values) {
-        if let Some(zone) = param.today {
-            *given = value(zone);
-        }
-    }
-    values
-}
-
-/// The moment at which the date that a page was made with is over; none if it has none.
-pub(crate) fn end(params: &[Param], values: &[Value], present: Present) -> Option<Boottime> {
-    let at = params.iter().position(|param| param.today.is_some())?;
-    let Some(Value::Text(text)) = values.get(at) else {
-        return Some(present.boottime);
-    };
-    let moment = Moment::parse(text);
-    let next = moment.map(|moment| day_after(params[at].today.unwrap_or_default(), moment.date));
-    Some(next.map_or(present.boottime, |next| present.at(next, 0)))
-}
-
 fn date_at(zone: SiteZone, unix: i64) -> Option<Date> {
     let local = unix.checked_add(i64::from(zone.offset_at(unix).unwrap_or(0)))?;
     Some(OffsetDateTime::from_unix_timestamp(local).ok()?.date())
 }
 
 /// The moment at which the day after `date` begins, in seconds since 1970.
-fn day_after(zone: SiteZone, date: Date) -> i64 {
+pub(crate) fn day_after(zone: SiteZone, date: Date) -> i64 {
     beginning(zone, i64::from(date.to_julian_day()) + 1)
 }
 

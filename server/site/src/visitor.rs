@@ -11,9 +11,11 @@ use millpond_http::OwnedRequest;
 use minijinja::value::{Enumerator, Object, Value};
 
 use crate::{
+    access::SessionRequirements,
     object::template_value,
     page::Page,
-    session::{Session, SessionRequirements, Sessions},
+    session::{Session, Sessions},
+    template::REQUEST_MEMBERS,
 };
 
 /// `request` in a template. Reading from it makes the page private to its visitor, except for the
@@ -80,9 +82,6 @@ impl Visitor {
     }
 }
 
-/// The members of `request`.
-pub(crate) const FIELDS: &[&str] = &["method", "path", "query", "headers", "host", "claims"];
-
 impl Object for Visitor {
     fn get_value(self: &Arc<Self>, key: &Value) -> Option<Value> {
         self.get_value_by_str(key.as_str()?)
@@ -116,7 +115,7 @@ impl Object for Visitor {
 
     fn enumerate(self: &Arc<Self>) -> Enumerator {
         self.touched.store(true, Ordering::Relaxed);
-        Enumerator::Str(FIELDS)
+        Enumerator::Str(REQUEST_MEMBERS)
     }
 }
 

@@ -10,11 +10,13 @@ use crate::{
     object::QueryResult,
     page::{Form, FormAnswer},
     page_type::JSON,
+    redirect_target::target,
     rules::local,
     script::Rows,
+    see_other::see_other,
     session::BegunSession,
     sign::SessionChange,
-    submit::{Submission, see_other, target},
+    submit::Submission,
 };
 
 impl Submission {

@@ -9,8 +9,9 @@ use crate::{
     error_answer::ErrorAnswer,
     form::{self, Encoding, Fields, Refused},
     json_body::JsonBody,
-    methods::{WriteMethod, types_field},
+    methods::types_field,
     params::{BadParam, Given, Param},
+    write_method::WriteMethod,
 };
 
 /// The media types of bodies, as `Accept` lists them.

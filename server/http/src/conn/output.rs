@@ -293,6 +293,7 @@ impl Output {
                 extra: Bytes::new(),
                 body: Body::Empty,
                 close: false,
+                note: None,
             },
             b"",
         );

@@ -17,7 +17,7 @@ use crate::{
     compile::Pages,
     core::{Core, Generation},
     page::Page,
-    today,
+    params::with_new_date,
     visitor::Visitor,
 };
 
@@ -74,7 +74,7 @@ pub(super) fn ask(
     page: &Arc<Page>,
     values: Vec<Value>,
 ) -> Ask {
-    let values = today::renewed(&page.params, values);
+    let values = with_new_date(&page.params, values);
     let key = page_key_of(generation.number, page, &values);
     let request = OwnedRequest::new("GET", &page.route);
     let visitor = Visitor::new(

@@ -5,16 +5,16 @@ use millpond_http::path;
 use super::targets;
 use crate::{
     Problem,
+    compile::may_be_at::{candidates, endpoint_at},
     core::Generation,
     form_tags::FormTag,
     markup::{VALUE, without_comments},
-    may_be_at::{candidates, endpoint_at},
-    methods::WriteMethod,
     page::{Endpoint, Form},
     params::Param,
     route::address_of,
     suggest::closest,
     template::{SetAddresses, file_of, sources},
+    write_method::WriteMethod,
 };
 
 /// A message and a hint.

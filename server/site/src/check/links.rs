@@ -6,14 +6,14 @@ use std::path::Path;
 use super::targets;
 use crate::{
     Problem,
+    compile::may_be_at::endpoint_at,
+    config::UPLOAD_FOLDER,
     core::Generation,
     filters::{Piece, TagText, Tags},
     markup::{VALUE, address, attribute, misfit, without_comments},
-    may_be_at::endpoint_at,
     page::Page,
     suggest::closest,
     template::{file_of, sources},
-    uploads,
 };
 
 /// A message and a hint.
@@ -89,7 +89,7 @@ fn is_read(generation: &Generation, name: &str) -> bool {
 
 /// Files of visitors are not those of the folder.
 pub(super) fn is_upload(path: &str) -> bool {
-    Path::new(path).starts_with(Path::new("/").join(uploads::FOLDER))
+    Path::new(path).starts_with(Path::new("/").join(UPLOAD_FOLDER))
 }
 
 /// The page that answers at a path, in which values may stand for parts.

@@ -5,13 +5,13 @@ use std::{collections::BTreeSet, path::PathBuf};
 use super::targets;
 use crate::{
     Problem,
-    config::FILE,
     core::Generation,
     open_addresses::addresses,
+    page::UploadField,
+    problem::SETTINGS,
     rules::{RequireRule, RequireRules, WORD},
     script::FilePlace,
     suggest::closest,
-    uploads::UploadField,
 };
 
 /// What a `[[require]]` entry reaches.
@@ -67,7 +67,7 @@ fn reach(generation: &Generation, rule: &RequireRule) -> ReachReport {
     let mut addresses: Vec<String> = addresses.collect();
     addresses.sort_by_key(|address| address.ends_with(SOME));
     ReachReport {
-        file: FILE.into(),
+        file: SETTINGS.into(),
         line: rule.place.line,
         path: rule.path.pattern.to_string(),
         claims: rule.require.condition.to_string(),
@@ -159,5 +159,5 @@ fn claim_that_no_form_gives(generation: &Generation, rule: &RequireRule) -> Opti
 }
 
 fn fault(rule: &RequireRule, message: String) -> Problem {
-    Problem::new(FILE, message).at(rule.place.line, rule.place.column)
+    Problem::new(SETTINGS, message).at(rule.place.line, rule.place.column)
 }

@@ -7,15 +7,17 @@ use millpond_http::path;
 use super::links;
 use crate::{
     Problem,
-    compile::{redirect, sign_in},
-    config::FILE,
+    access::SessionRequirements,
+    compile::{
+        may_be_at::{candidates, may_be_file},
+        redirect, sign_in,
+    },
     core::Generation,
     guard::Guard,
     markup::VALUE,
-    may_be_at::{candidates, may_be_file},
     page::{ArgumentSource, Endpoint, Form, FormAnswer, Page, RedirectPiece},
+    problem::SETTINGS,
     route::Pattern,
-    session::SessionRequirements,
     suggest::closest,
 };
 
@@ -63,7 +65,7 @@ fn of_needs(
 /// A note, if nothing answers at the path to which an entry of the settings leads.
 pub(super) fn led_nowhere(generation: &Generation, target: &str) -> Option<Problem> {
     let pieces = redirect(target, |_| Some(ArgumentSource::Param(0))).ok()?;
-    note(generation, &pieces, &PathBuf::from(FILE))
+    note(generation, &pieces, &PathBuf::from(SETTINGS))
 }
 
 fn of_page(generation: &Generation, page: &Page) -> Option<Problem> {

@@ -23,7 +23,7 @@ pub(super) fn notes(generation: &Generation) -> Vec<Problem> {
             "session.bearer is on, and no form gives a token: each answers with a redirect";
         let hint =
             "a form that signs in without a `-- redirect:` line answers with JSON, and a token";
-        return vec![Problem::new(crate::config::FILE, message).hint(hint)];
+        return vec![Problem::new(crate::problem::SETTINGS, message).hint(hint)];
     }
     signing.iter().filter_map(|form| of_form(form)).collect()
 }

@@ -2,18 +2,17 @@
 
 use std::path::PathBuf;
 
-use super::Pages;
+use super::{Pages, may_be_at::endpoint_at};
 use crate::{
     Problem,
     folder::Folder,
     form_tags::{FieldTag, FormTag},
     markup::{misfit, without_comments},
-    may_be_at::endpoint_at,
-    methods::WriteMethod,
     params::Param,
     route::address_of,
     suggest::closest,
     template::{self, SetAddresses},
+    write_method::WriteMethod,
 };
 
 /// Fields whose names are nearly those of a parameter, and choices of a field that its parameter
@@ -69,7 +68,7 @@ struct Receiver<'p> {
     method: &'static str,
     route: &'p str,
     params: &'p [Param],
-    files: &'p [crate::uploads::UploadField],
+    files: &'p [crate::page::UploadField],
 }
 
 impl Receiver<'_> {

@@ -22,15 +22,15 @@ use super::{
 };
 use crate::{
     Problem,
+    access::{SessionLines, SessionRequirements},
     dialect::Text,
-    methods::WriteMethod,
     page::{ArgumentSource, Form, FormStep, RedirectPiece},
     params::Param,
     route::Pattern,
     script::{NamedQuery, Rows, Script},
-    session::{SessionLines, SessionRequirements},
     suggest::closest,
     time_zone::SiteZone,
+    write_method::WriteMethod,
 };
 
 /// Compiles a form. `claims` are those that the site's forms give.

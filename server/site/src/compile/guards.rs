@@ -5,9 +5,9 @@ use millpond_db as db;
 use super::parameters::SqlFile;
 use crate::{
     Problem,
+    access::GuardLine,
     guard::Guard,
     script::{NamedQuery, Rows},
-    session::GuardLine,
     suggest::closest,
 };
 

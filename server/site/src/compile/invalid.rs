@@ -16,6 +16,7 @@ use super::{
 };
 use crate::{
     Problem,
+    access::From,
     form_values::{ERRORS, FORM, FormFields},
     invalid::{Invalid, query_of},
     page::{ArgumentSource, Form, RedirectPiece},
@@ -23,7 +24,6 @@ use crate::{
     rules::WORD,
     script::{FileLine, Script},
     secret_names::is_secret,
-    session::From,
     suggest::closest,
     template::{Given, GivenForms, Reach, ShownFaults},
 };

@@ -7,10 +7,10 @@ use millpond_db::{self as db, ValueKind};
 use super::{lists, rewrite};
 use crate::{
     Problem,
+    access::RESERVED,
     params::Param,
     route::Pattern,
     script::{Declaration, NamedQuery, Script},
-    session::RESERVED,
     suggest::closest,
     today::TODAY,
 };
@@ -110,7 +110,7 @@ pub(super) fn today(
     named: &NamedQuery,
     wanted: &db::Param,
 ) -> Result<Param, Problem> {
-    crate::today::param(wanted, source.script.zone).ok_or_else(|| {
+    crate::params::of_today(wanted, source.script.zone).ok_or_else(|| {
         let message = "`:today` is a date, and something else is expected here".to_owned();
         let hint = "compare it with a column of dates; or declare it, if the visitor sends it: -- param: today integer";
         source.at_query(named, TODAY, message).hint(hint)

@@ -19,11 +19,11 @@ use super::{
 };
 use crate::{
     Problem,
+    access::{RESERVED, SessionRequirements},
     dialect::Text,
     params::Param,
     route::Pattern,
     script::{Declaration, NamedQuery, Rows, Script},
-    session::{RESERVED, SessionRequirements},
     suggest::closest,
     template::{GivenQuery, Reach},
     time_zone::SiteZone,

@@ -11,7 +11,7 @@
 
 use std::ops::Range;
 
-use crate::session::passive;
+use crate::access::passive;
 
 /// The text for the database, and how places in it correspond to those in the owner's text.
 #[derive(Debug, Default, PartialEq, Eq)]

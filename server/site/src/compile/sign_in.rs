@@ -9,11 +9,11 @@ use millpond_db::Value;
 use super::redirect::{names, redirect};
 use crate::{
     Problem,
+    access::SessionLines,
     page::{ArgumentSource, RedirectPiece},
+    redirect_target::target,
     route::Pattern,
     rules::local,
-    session::SessionLines,
-    submit::target,
     suggest::closest,
 };
 

@@ -6,13 +6,13 @@ use millpond_db::{self as db, ValueKind};
 
 use crate::{
     Problem,
-    page::{ArgumentSource, RedirectPiece, Signing, Verify},
-    params::Param,
-    script::{NamedQuery, Rows, Script},
-    session::{
+    access::{
         ClaimLine, ClaimUse, DirectiveLine, From, RESERVED, SessionLines, SessionRequirements,
         VerifyLine,
     },
+    page::{ArgumentSource, RedirectPiece, Signing, Verify},
+    params::Param,
+    script::{NamedQuery, Rows, Script},
     suggest::closest,
 };
 

@@ -10,8 +10,8 @@ use super::{
 };
 use crate::{
     Problem,
+    access::{RESERVED, with_claims},
     script::{Declaration, NamedQuery, OrderLine, Rows, Script},
-    session::{RESERVED, with_claims},
 };
 
 /// A query may have this many statements.

@@ -8,9 +8,9 @@ use millpond_db::{self as db, ValueKind};
 use super::{parameters::SqlFile, signing};
 use crate::{
     Problem,
+    access::RESERVED,
     folder::Folder,
     script::{Declaration, FileLine, NamedQuery, Rows, Script},
-    session::RESERVED,
     today::TODAY,
 };
 

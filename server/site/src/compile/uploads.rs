@@ -5,10 +5,10 @@ use millpond_db as db;
 use super::parameters::SqlFile;
 use crate::{
     Problem,
+    page::UploadField,
     params::Param,
     script::{ColumnName, NamedQuery},
     suggest::closest,
-    uploads::UploadField,
 };
 
 /// The files that a form takes.

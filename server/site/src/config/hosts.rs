@@ -11,6 +11,9 @@ use super::{
 };
 use crate::Problem;
 
+/// The longest name that a host can have (RFC 1035 section 2.3.4, without the dot at the end).
+pub(crate) const MAX_NAME: usize = 253;
+
 /// A site and the names to which it responds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Host {
@@ -133,7 +136,7 @@ impl HostName {
         }
         let is_address = name.starts_with('[') && name.ends_with(']') && !below;
         let good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
-        let is_name = name.len() <= super::super::hosts::MAX_NAME
+        let is_name = name.len() <= MAX_NAME
             && name
                 .split('.')
                 .all(|part| !part.is_empty() && part.chars().all(good));
@@ -147,5 +150,20 @@ impl HostName {
         } else {
             Self::Exact(name.to_owned())
         })
+    }
+}
+
+impl Host {
+    /// Reads the configuration of one of several sites.
+    pub(crate) fn read(&self) -> Result<Config, Problem> {
+        let config = Config::read(&self.site)?;
+        if config.has_hosts() {
+            let problem = Problem::new(
+                crate::problem::SETTINGS,
+                "a site among several has sites of its own",
+            );
+            return Err(problem.hint("name all of them in the file of the folder that is served"));
+        }
+        Ok(config)
     }
 }

@@ -8,13 +8,13 @@ use toml::{
 };
 
 use super::{
-    Config, FILE,
+    Config,
     keys::{KEYS, Key, SECTIONS, SettingKind},
     list,
     tables::{self, TABLES},
     value,
 };
-use crate::{Problem, suggest};
+use crate::{Problem, problem::SETTINGS, suggest};
 
 type Name<'t> = Spanned<Cow<'t, str>>;
 type Value<'t> = Spanned<DeValue<'t>>;
@@ -24,7 +24,7 @@ pub(super) fn read(text: &str, dir: &Path) -> Result<Config, Problem> {
     let file = DeTable::parse(text).map_err(|error| {
         let offset = error.span().map_or(text.len(), |span| span.start);
         Problem::new(
-            FILE,
+            SETTINGS,
             format!("not TOML: {}", error.message().replace('\n', ", ")),
         )
         .at_offset(text, offset)
@@ -45,7 +45,7 @@ pub(super) fn read(text: &str, dir: &Path) -> Result<Config, Problem> {
             let key = find(name.get_ref(), key_name.get_ref())
                 .ok_or_else(|| unknown_key(text, name.get_ref(), key_name))?;
             value::set(&mut config, key, value.get_ref(), dir).map_err(|message| {
-                Problem::new(FILE, format!("{}: {message}", key.path()))
+                Problem::new(SETTINGS, format!("{}: {message}", key.path()))
                     .at_offset(text, value.span().start)
                     .hint(hint(key, value.get_ref()))
             })?;
@@ -81,7 +81,7 @@ fn check_hosts(config: &Config, text: &str, file: &DeTable<'_>) -> Result<(), Pr
     match stray.filter(|_| config.has_hosts()) {
         None => Ok(()),
         Some(name) => Err(Problem::new(
-            FILE,
+            SETTINGS,
             format!("`{}` beside [[host]] applies to no site", name.get_ref()),
         )
         .at_offset(text, name.span().start)
@@ -100,11 +100,13 @@ fn check_tls(config: &Config, text: &str, file: &DeTable<'_>) -> Result<(), Prob
         .get("tls")
         .and_then(|section| section.get_ref().as_table());
     let blamed = section.and_then(|section| section.get(has));
-    Err(Problem::new(FILE, format!("tls.{has} without tls.{lacks}"))
-        .at_offset(text, blamed.map_or(0, |value| value.span().start))
-        .hint(format!(
-            "for example: {lacks} = \"tls/example.org.pem\"; both may be in one file"
-        )))
+    Err(
+        Problem::new(SETTINGS, format!("tls.{has} without tls.{lacks}"))
+            .at_offset(text, blamed.map_or(0, |value| value.span().start))
+            .hint(format!(
+                "for example: {lacks} = \"tls/example.org.pem\"; both may be in one file"
+            )),
+    )
 }
 
 /// Checks that involve more than one limit.
@@ -118,7 +120,7 @@ fn check_limits(config: &Config, text: &str, file: &DeTable<'_>) -> Result<(), P
         .and_then(|section| section.get_ref().as_table());
     let blamed = section.and_then(|section| section.get("target").or_else(|| section.get("head")));
     Err(Problem::new(
-        FILE,
+        SETTINGS,
         format!(
             "limits.target ({}) is more than limits.head ({}), which the target is part of",
             value::show_size(limits.target),
@@ -153,7 +155,8 @@ fn names_in(section: &str) -> impl Iterator<Item = &'static str> {
 
 fn unknown_section(text: &str, name: &Name<'_>, value: &Value<'_>) -> Problem {
     let word = name.get_ref();
-    let problem = |message: String| Problem::new(FILE, message).at_offset(text, name.span().start);
+    let problem =
+        |message: String| Problem::new(SETTINGS, message).at_offset(text, name.span().start);
     if is_section(word) {
         return problem(format!("`{word}` is a section and not a setting"))
             .hint(format!("write [{word}] on a line of its own"));
@@ -181,7 +184,7 @@ fn unknown_section(text: &str, name: &Name<'_>, value: &Value<'_>) -> Problem {
 
 fn unknown_key(text: &str, section: &str, name: &Name<'_>) -> Problem {
     let word = name.get_ref();
-    let unknown = Problem::new(FILE, format!("unknown key `{word}` in [{section}]"))
+    let unknown = Problem::new(SETTINGS, format!("unknown key `{word}` in [{section}]"))
         .at_offset(text, name.span().start);
     if let Some(near) = suggest::closest(word, names_in(section)) {
         return unknown.hint(format!("did you mean `{near}`?"));

@@ -11,10 +11,10 @@ use super::{
 };
 use crate::{
     Problem,
-    methods::KNOWN,
+    access::{Condition, Require, is_path},
     rules::{FolderPattern, RequireRule, RuleTarget},
-    session::{Condition, Require, is_path},
     suggest::closest,
+    write_method::KNOWN,
 };
 
 pub(super) const REQUIRE: EntryKind = EntryKind {

@@ -5,7 +5,10 @@ use std::{fmt, time::Duration};
 use toml::de::DeValue;
 
 use super::{Config, value::text};
-use crate::session::SHORTEST_KEY;
+
+/// The shortest key, in characters: 128 bits where they are hexadecimal digits, as all that this
+/// server makes are 256.
+pub(crate) const SHORTEST_KEY: usize = 32;
 
 /// The settings as they stand in the file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

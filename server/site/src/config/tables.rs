@@ -8,8 +8,8 @@ use toml::{
     de::{DeTable, DeValue},
 };
 
-use super::{Config, FILE, data, hosts, list, require, rules};
-use crate::{Problem, rules::RulePosition, suggest};
+use super::{Config, data, hosts, list, require, rules};
+use crate::{Problem, problem::SETTINGS, rules::RulePosition, suggest};
 
 /// A kind of entry.
 pub(super) struct EntryKind {
@@ -66,7 +66,7 @@ pub(super) fn read(
     dir: &Path,
 ) -> Result<(), Problem> {
     let problem = |message: String, span: Range<usize>| {
-        Problem::new(FILE, message).at_offset(text, span.start)
+        Problem::new(SETTINGS, message).at_offset(text, span.start)
     };
     let shape = |span: Range<usize>| {
         let message = format!("`{}` is a list of entries", table.name);
@@ -140,7 +140,7 @@ impl<'a> ConfigEntry<'a> {
     }
 
     fn problem(&self, message: String, offset: usize) -> Problem {
-        Problem::new(FILE, message).at_offset(self.text, offset)
+        Problem::new(SETTINGS, message).at_offset(self.text, offset)
     }
 
     fn example(&self, key: &str) -> String {

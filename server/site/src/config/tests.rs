@@ -270,13 +270,13 @@ fn what_is_no_site_says_so() {
         .unwrap_err()
         .to_string();
     assert!(problem.contains("no such folder"), "{problem}");
-    std::fs::write(dir.path().join(super::FILE), b"# caf\xe9\n").unwrap();
+    std::fs::write(dir.path().join(crate::problem::SETTINGS), b"# caf\xe9\n").unwrap();
     let problem = Config::read(dir.path()).unwrap_err().to_string();
     assert!(
         problem.contains("millpond.toml:1:6: a byte that is not UTF-8"),
         "{problem}"
     );
-    let problem = Config::read(&dir.path().join(super::FILE))
+    let problem = Config::read(&dir.path().join(crate::problem::SETTINGS))
         .unwrap_err()
         .to_string();
     assert!(problem.contains("is a file"), "{problem}");
@@ -285,7 +285,11 @@ fn what_is_no_site_says_so() {
 #[test]
 fn paths_are_absolute_for_every_name_of_the_folder() {
     let dir = lab_testkit::fast_dir();
-    std::fs::write(dir.path().join(super::FILE), "log.access = \"a.log\"").unwrap();
+    std::fs::write(
+        dir.path().join(crate::problem::SETTINGS),
+        "log.access = \"a.log\"",
+    )
+    .unwrap();
     let config = Config::read(dir.path()).unwrap();
     let file = config.database.file().unwrap();
     assert!(file.is_absolute() && file.ends_with("site.db"));

@@ -8,8 +8,8 @@ use std::{
 
 use toml::de::DeValue;
 
-use super::{Config, FILE, value::texts};
-use crate::{Problem, suggest};
+use super::{Config, value::texts};
+use crate::{Problem, problem::SETTINGS, suggest};
 
 /// The port of https (RFC 9110 section 4.2.2), and that of http.
 const HTTPS: u16 = 443;
@@ -139,7 +139,7 @@ impl Config {
         match set.iter().find(|(_, is_set)| *is_set) {
             None => Ok(()),
             Some((name, _)) => Err(Problem::new(
-                FILE,
+                SETTINGS,
                 format!(
                     "tls.{name} without tls.domains, and without tls.certificate and tls.key: the \
                      site would be served by http"

@@ -363,3 +363,13 @@ fn scope(value: &DeValue<'_>) -> Result<Scope, String> {
             .map(Scope::Paths),
     }
 }
+
+/// Writes a size for a visitor, as it is.
+pub(crate) fn in_units(bytes: usize) -> String {
+    match bytes {
+        _ if bytes.is_multiple_of(1_000_000) => format!("{} MB", bytes / 1_000_000),
+        _ if bytes.is_multiple_of(1_000) => format!("{} KB", bytes / 1_000),
+        _ if bytes.is_multiple_of(1 << 20) => format!("{} MiB", bytes >> 20),
+        _ => format!("{bytes} bytes"),
+    }
+}

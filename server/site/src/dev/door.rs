@@ -15,7 +15,6 @@ use std::{
 use aws_lc_rs::constant_time::verify_slices_are_equal;
 use millpond_http::{Request, Response, Version};
 
-use super::service::asks_for_page;
 use crate::{
     Problem,
     session::{Cookie, Keys, hex},
@@ -154,6 +153,24 @@ fn is_local_host(host: &str) -> bool {
     }
     let last = host.rsplit('.').next().unwrap_or_default();
     last.eq_ignore_ascii_case("localhost") || last.eq_ignore_ascii_case("test")
+}
+
+/// Whether a browser asks for a page to be shown, and not for a part of one.
+pub(super) fn asks_for_page(request: &Request<'_>) -> bool {
+    let is_part = request
+        .fields
+        .get("sec-fetch-dest")
+        .is_some_and(|to| !matches!(to, b"document" | b"iframe" | b"frame"));
+    !is_part && accepts(request, "text/html")
+}
+
+fn accepts(request: &Request<'_>, media_type: &str) -> bool {
+    let mut values = request.fields.get_all("accept");
+    values.any(|value| {
+        String::from_utf8_lossy(value)
+            .to_ascii_lowercase()
+            .contains(media_type)
+    })
 }
 
 #[cfg(test)]

@@ -3,8 +3,8 @@
 use bytes::Bytes;
 use millpond_http::{Body, Response};
 
-use super::service::SCRIPT;
-
+/// The script of each page.
+pub(super) const SCRIPT: &str = "/_millpond/dev/reload.js";
 /// Fields that do not hold for the changed page.
 const DROPPED: [&str; 6] = [
     "accept-ranges",

@@ -4,17 +4,19 @@
 //! Without `--dev` nothing of this runs. With it a [`DevService`] stands before the service of the
 //! sites, and each site has a [`DevState`]. It responds to the developer only: see `door`.
 //!
-//! - `state`: what has changed, what is wrong with the folder, and the failures of requests;
-//! - `report`, `refusals`, `scope`, `excerpt`: what is known of a failure, without secrets;
+//! - `state`: what has changed, and what is wrong with the folder;
+//! - `report`, `failures`, `refusals`, `scope`, `excerpt`: what is known of a failure, without
+//!   secrets, as the note of its response;
 //! - `page`, `inject`: HTML and JSON of it, and the script in the site's own pages;
 //! - `waiting`: a folder that cannot be opened yet.
 
 mod door;
 mod excerpt;
+pub(crate) mod failures;
 mod inject;
 mod page;
-mod refusals;
-mod report;
+pub(crate) mod refusals;
+pub(crate) mod report;
 mod scope;
 mod service;
 mod state;
@@ -23,10 +25,7 @@ mod waiting;
 
 pub use door::DEV_ENTRY;
 pub(crate) use door::DevDoor;
-pub(crate) use refusals::{
-    files_of, of_address, of_entry, of_inputs, of_missing, of_parameter, of_refusal, of_step,
-};
-pub(crate) use report::{Report, is_of_visitor, of_form, of_read, of_render};
+pub(crate) use report::Report;
 pub use service::DevService;
 pub(crate) use state::DevState;
 pub(crate) use waiting::Waiting;

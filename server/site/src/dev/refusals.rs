@@ -9,31 +9,19 @@ use serde_json::{Value as Json, json};
 
 use super::{
     excerpt,
-    report::{Report, of_page, of_sentence, of_statements, passwords, point_at, sentence},
+    failures::{of_page, of_statements, passwords, point_at},
+    report::{Report, of_sentence, sentence},
     scope,
 };
 use crate::{
+    access::Require,
     core::{Core, Generation},
     page::{Form, Page},
     params::{BadParam, Given, Param},
-    session::{Require, Session},
+    session::Session,
     suggest::closest,
     visitor::Visitor,
 };
-
-fn refusal(facts: Json) -> Arc<Report> {
-    Arc::new(Report {
-        facts,
-        is_refusal: true,
-    })
-}
-
-/// The report of an answer of which only the sentence for the visitor is known.
-pub(crate) fn of_refusal(request: &Request<'_>, told: &str) -> Arc<Report> {
-    let mut facts = of_sentence(request);
-    facts["cause"] = sentence(told);
-    refusal(facts)
-}
 
 /// The report of a page that does not exist because its query at the place `at` gave no row.
 pub(crate) fn of_missing(
@@ -45,7 +33,7 @@ pub(crate) fn of_missing(
 ) -> Arc<Report> {
     let mut facts = of_page(page, values, visitor);
     let Some(query) = page.queries.get(at) else {
-        return refusal(facts);
+        return Report::of_refusal(facts);
     };
     let name = &query.name;
     let given = with_values(&facts["queries"][at]["params"]);
@@ -70,7 +58,7 @@ pub(crate) fn of_missing(
     facts["hint"] = hint.into();
     facts["queries"][at]["is_without_row"] = true.into();
     point_at(core, &mut facts, &query.file, query.line);
-    refusal(facts)
+    Report::of_refusal(facts)
 }
 
 /// The report of a form that is refused because its step at the place `at` gave no row.
@@ -83,7 +71,7 @@ pub(crate) fn of_step(
 ) -> Arc<Report> {
     let mut facts = of_statements(form, values, request);
     let Some(step) = form.steps.get(at) else {
-        return refusal(facts);
+        return Report::of_refusal(facts);
     };
     let given = with_values(&facts["queries"][at]["params"]);
     facts["cause"] = sentence(&format!("The step `{}` gave no row{given}", step.name));
@@ -102,7 +90,7 @@ pub(crate) fn of_step(
     .into();
     facts["queries"][at]["is_without_row"] = (step.expect == Expect::One).into();
     point_at(core, &mut facts, &form.file, step.line);
-    refusal(facts)
+    Report::of_refusal(facts)
 }
 
 /// The report of a page that does not take a value of the request.
@@ -117,7 +105,7 @@ pub(crate) fn of_parameter(
     facts["route"] = page.route.clone().into();
     let files = files_of(core, page);
     explain_inputs(core, &mut facts, &files, std::iter::once(bad));
-    refusal(facts)
+    Report::of_refusal(facts)
 }
 
 /// The report of a form that does not take some values of the request.
@@ -136,7 +124,7 @@ pub(crate) fn of_inputs(
         std::slice::from_ref(&form.file),
         bad.iter(),
     );
-    refusal(facts)
+    Report::of_refusal(facts)
 }
 
 /// The report of a visitor who may not enter, because the session does not meet one of `required`.
@@ -161,7 +149,7 @@ pub(crate) fn of_entry<'r>(
         .collect();
     let mut required = required.filter(|require| !is_met(require));
     let Some(unmet) = required.next() else {
-        return refusal(facts);
+        return Report::of_refusal(facts);
     };
     let claim = &unmet.condition.claim;
     let has = match (session, claim_of(unmet)) {
@@ -183,7 +171,7 @@ pub(crate) fn of_entry<'r>(
         Some((file, line)) => point_at(core, &mut facts, &file, line),
         None => facts["place"] = json!({ "file": "millpond.toml" }),
     }
-    refusal(facts)
+    Report::of_refusal(facts)
 }
 
 /// The report of an address at which nothing is.
@@ -202,7 +190,7 @@ pub(crate) fn of_address(generation: &Generation, request: &Request<'_>) -> Arc<
             .to_owned(),
     }
     .into();
-    refusal(facts)
+    Report::of_refusal(facts)
 }
 
 /// ` with id = 7, slug = x`, or nothing.

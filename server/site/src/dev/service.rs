@@ -15,15 +15,14 @@ use serde_json::Value as Json;
 
 use super::{
     DevState,
-    inject::{tag, with_script},
+    door::asks_for_page,
+    inject::{SCRIPT, tag, with_script},
     page::{self, ErrorFormat},
-    report::of_sentence,
-    state::{WaitEnd, without_mark},
+    report::{Report, of_sentence},
+    state::WaitEnd,
 };
 use crate::{Sites, SitesService, problem_details::wants_json};
 
-/// The script of each page.
-pub(super) const SCRIPT: &str = "/_millpond/dev/reload.js";
 /// Answers when a file has changed.
 const CHANGES: &str = "/_millpond/dev/changes";
 
@@ -71,7 +70,7 @@ impl Service for DevService {
             BodyHandling::Whole => BodyHandling::Whole,
             BodyHandling::Refused(response) => BodyHandling::Refused(match shown {
                 Some(shown) => shown.response(response),
-                None => without_mark(response),
+                None => response,
             }),
             BodyHandling::Streamed(receiver) => {
                 BodyHandling::Streamed(Box::new(ShownAnswer { receiver, shown }))
@@ -106,7 +105,7 @@ impl Service for DevService {
             return inner.call(request);
         };
         if !is_own {
-            return unless_reusable(inner.call(request), without_mark);
+            return inner.call(request);
         }
         if let Some(reply) = own_address(request, state) {
             return reply;
@@ -136,7 +135,6 @@ impl Service for DevService {
 
 /// How a response is shown to the developer.
 struct Shown {
-    state: Arc<DevState>,
     token: String,
     format: ErrorFormat,
     /// What was asked for, where a browser asks for a page.
@@ -150,7 +148,6 @@ impl Shown {
         let token = state.token();
         let is_page = asks_for_page(request);
         Self {
-            state: state.clone(),
             format: format(request),
             request: is_page.then(|| of_sentence(request)),
             script: (is_page && request.method == "GET").then(|| tag(&token, false)),
@@ -159,7 +156,7 @@ impl Shown {
     }
 
     fn response(&self, response: Response) -> Response {
-        if let Some(report) = self.state.report_of(&response) {
+        if let Some(report) = response.note::<Report>() {
             // An address for programs answers them as it does without `--dev`.
             let is_for_program = page::is_problem(&response) && self.request.is_none();
             let format = match is_for_program {
@@ -167,11 +164,10 @@ impl Shown {
                 false => self.format,
             };
             if report.is_refusal && self.request.is_none() && !is_for_program {
-                return without_mark(response);
+                return response;
             }
             return page::of_failure(&report.facts, &response, &self.token, format);
         }
-        let response = without_mark(response);
         match (&self.request, &self.script) {
             (Some(facts), _) if page::is_sentence(&response) => {
                 page::of_failure(facts, &response, &self.token, self.format)
@@ -202,7 +198,7 @@ impl BodyReceiver for ShownAnswer {
         let received = self.receiver.receive(piece);
         received.map_err(|response| match &self.shown {
             Some(shown) => shown.response(response),
-            None => without_mark(response),
+            None => response,
         })
     }
 
@@ -210,7 +206,7 @@ impl BodyReceiver for ShownAnswer {
         let Self { receiver, shown } = *self;
         unless_reusable(receiver.finish(request), move |response| match shown {
             Some(shown) => shown.response(response),
-            None => without_mark(response),
+            None => response,
         })
     }
 }
@@ -226,24 +222,6 @@ const PARTIAL: [&str; 7] = [
     "if-unmodified-since",
     "range",
 ];
-
-/// Whether a browser asks for a page to be shown, and not for a part of one.
-pub(super) fn asks_for_page(request: &Request<'_>) -> bool {
-    let is_part = request
-        .fields
-        .get("sec-fetch-dest")
-        .is_some_and(|to| !matches!(to, b"document" | b"iframe" | b"frame"));
-    !is_part && accepts(request, "text/html")
-}
-
-fn accepts(request: &Request<'_>, media_type: &str) -> bool {
-    let mut values = request.fields.get_all("accept");
-    values.any(|value| {
-        String::from_utf8_lossy(value)
-            .to_ascii_lowercase()
-            .contains(media_type)
-    })
-}
 
 fn format(request: &Request<'_>) -> ErrorFormat {
     match wants_json(request, false) {

@@ -1,22 +1,15 @@
 //! What a site remembers while it is made.
 
-use std::{collections::VecDeque, sync::Arc, time::UNIX_EPOCH};
+use std::{sync::Arc, time::UNIX_EPOCH};
 
-use bytes::Bytes;
-use millpond_http::Response;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
-use super::report::Report;
 use crate::Problem;
 
-/// Reports that are kept until their responses are written.
-const MAX_REPORTS: usize = 32;
 /// Browsers that wait for a change at a time. One more, and the oldest of them asks again: the
 /// server does not notice that a waiting client has gone.
 const MAX_WAITING: u64 = 32;
-/// Marks a response with the number of its report. It never leaves the server.
-const MARK: &str = "Millpond-Report";
 
 /// The state of a folder under development.
 pub(crate) struct DevState {
@@ -24,7 +17,6 @@ pub(crate) struct DevState {
     start: u128,
     progress: watch::Sender<FolderProgress>,
     problems: Mutex<Arc<[Problem]>>,
-    reports: Mutex<Reports>,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -34,12 +26,6 @@ struct FolderProgress {
     /// Browsers that have waited.
     waited: u64,
     is_over: bool,
-}
-
-#[derive(Default)]
-struct Reports {
-    last: u64,
-    list: VecDeque<(u64, Arc<Report>)>,
 }
 
 /// The end of waiting for a change.
@@ -57,7 +43,6 @@ impl Default for DevState {
             start: now.unwrap_or_default().as_nanos(),
             progress: watch::Sender::default(),
             problems: Mutex::new([].into()),
-            reports: Mutex::default(),
         }
     }
 }
@@ -106,42 +91,6 @@ impl DevState {
             _ => WaitEnd::Over,
         }
     }
-
-    /// The response, with the number of its report for [`DevState::report_of`].
-    pub(crate) fn mark(&self, response: Response, report: Arc<Report>) -> Response {
-        let mut reports = self.reports.lock();
-        reports.last += 1;
-        let number = reports.last;
-        if reports.list.len() == MAX_REPORTS {
-            reports.list.pop_front();
-        }
-        reports.list.push_back((number, report));
-        drop(reports);
-        // A report that is made later knows more.
-        let response = without_mark(response);
-        let line = format!("{MARK}: {number}\r\n");
-        let extra = [response.extra(), line.as_bytes()].concat();
-        response.with_extra(Bytes::from(extra))
-    }
-
-    /// The report of a marked response.
-    pub(super) fn report_of(&self, response: &Response) -> Option<Arc<Report>> {
-        let number: u64 = response.field(MARK)?.parse().ok()?;
-        let reports = self.reports.lock();
-        let found = reports.list.iter().find(|(other, _)| *other == number);
-        found.map(|(_, report)| report.clone())
-    }
-}
-
-/// The response as it leaves the server.
-pub(super) fn without_mark(response: Response) -> Response {
-    if response.field(MARK).is_none() {
-        return response;
-    }
-    let extra = String::from_utf8_lossy(response.extra()).into_owned();
-    let lines = extra.split_inclusive("\r\n");
-    let lines = lines.filter(|line| !line.starts_with(MARK));
-    response.with_extra(Bytes::from(lines.collect::<String>()))
 }
 
 impl std::fmt::Debug for DevState {

@@ -1,6 +1,6 @@
 //! What was probably meant by a name that nothing gives.
 
-use crate::{page::Page, script::Rows, suggest::closest, visitor::FIELDS};
+use crate::{page::Page, script::Rows, suggest::closest, template::REQUEST_MEMBERS};
 
 /// Names in a list of what there is.
 const MAX_SUGGESTED: usize = 16;
@@ -43,7 +43,7 @@ fn of_member(owner: &str, member: &str, page: &Page) -> Option<String> {
     let columns = columns(owner, page);
     let known = match owner {
         "params" => params,
-        "request" => FIELDS.to_vec(),
+        "request" => REQUEST_MEMBERS.to_vec(),
         _ => columns.iter().map(String::as_str).collect(),
     };
     if known.contains(&member) {

@@ -6,7 +6,10 @@
 use millpond_db::Value;
 use millpond_http::Request;
 
-use crate::session::{Claims, Session, Sessions};
+use crate::{
+    access::Claims,
+    session::{Session, Sessions},
+};
 
 /// A visitor whose answer is explained.
 #[derive(Clone, Copy, Default)]

@@ -9,7 +9,7 @@ use std::{cell::Cell, time::Duration};
 use base_clock::Boottime;
 use minijinja::{Error, ErrorKind, value::Value};
 
-use super::{dates::moment, given};
+use super::{dates::moment, fault::given};
 use crate::locale::{Formats, Words};
 
 /// The time that one render shows.

@@ -2,15 +2,15 @@
 
 use std::fmt::Write;
 
-use minijinja::{Error, value::Value};
-
-use super::{
-    given,
-    moment::{Clock, Moment},
-    unfit, unfit_argument,
+use minijinja::{
+    Error,
+    value::{Value, ValueKind},
 };
+
+use super::fault::{given, unfit, unfit_argument};
 use crate::{
     locale::{ENGLISH, Formats, Words},
+    moment::{Clock, Moment},
     time_zone::SiteZone,
 };
 
@@ -68,10 +68,21 @@ pub(super) fn datetime(
     Ok(text)
 }
 
+/// Returns the moment of a text, as [`Moment::parse`] reads it, or of seconds since 1970.
+pub(crate) fn moment_of(value: &Value) -> Option<Moment> {
+    match value.kind() {
+        ValueKind::String => Moment::parse(value.as_str()?.trim()),
+        ValueKind::Number if value.is_integer() => {
+            Moment::of_unix(i64::try_from(value.clone()).ok()?)
+        }
+        _ => None,
+    }
+}
+
 /// The moment of a value; none if it is a date that is written as it stands.
 pub(super) fn moment(filter: &str, value: &Value, zone: SiteZone) -> Result<Option<Moment>, Error> {
-    match Moment::of(value).map(|moment| moment.in_zone(zone)) {
-        None if Moment::is_beyond(value) => Ok(None),
+    match moment_of(value).map(|moment| moment.in_zone(zone)) {
+        None if value.as_str().is_some_and(Moment::is_beyond) => Ok(None),
         None => Err(unfit(filter, value, TAKES)),
         moment => Ok(moment),
     }

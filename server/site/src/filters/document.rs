@@ -9,7 +9,10 @@ use minijinja::{
 };
 use pulldown_cmark::{CowStr, Event, LinkType, Parser, Tag, TagEnd};
 
-use super::{given, markdown::options, unfit};
+use super::{
+    fault::{given, unfit},
+    markdown::options,
+};
 
 /// Where a document is among those of the site.
 #[derive(Clone, Copy)]

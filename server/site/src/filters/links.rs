@@ -6,7 +6,7 @@ use minijinja::{
 };
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-use super::{given, unfit, unfit_argument};
+use super::fault::{given, unfit, unfit_argument};
 use crate::{page_params::PageParams, suggest::closest};
 
 /// All but the unreserved characters of RFC 3986, so that the text is one part of a path or one

@@ -12,7 +12,8 @@ use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd, html};
 
 use super::{
     document::{self, DocumentPlace},
-    footnotes, given, unfit, unfit_argument,
+    fault::{given, unfit, unfit_argument},
+    footnotes,
 };
 
 /// The HTML of a text. With `html = true` HTML in the text stays as it is; with `document = PATH`

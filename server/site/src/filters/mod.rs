@@ -8,12 +8,12 @@ mod ago;
 mod dates;
 mod decimal;
 mod document;
+mod fault;
 mod footnotes;
 mod links;
 #[cfg(test)]
 mod manual;
 mod markdown;
-mod moment;
 mod numbers;
 pub(crate) mod operators;
 mod sanitize;
@@ -21,16 +21,16 @@ mod text;
 mod tolerance;
 
 use minijinja::{
-    Environment, Error, ErrorKind, State,
+    Environment, Error, State,
     value::{Kwargs, Value},
 };
 
 use crate::locale::{Formats, Locale, tags};
 pub(crate) use ago::with_present_time;
+pub(crate) use dates::moment_of;
 pub(crate) use document::{DocumentLink, document_links, document_stem};
-pub(crate) use moment::Moment;
+use fault::unfit_argument;
 pub(crate) use sanitize::{Piece, TagText, Tags};
-pub(crate) use text::slug_of as slug;
 use tolerance::Otherwise;
 pub(crate) use tolerance::{strictly, with_note};
 
@@ -146,39 +146,4 @@ fn in_locale(filter: &str, options: &Kwargs, formats: Formats) -> Result<Formats
         locale: found?,
         ..formats
     })
-}
-
-/// The value, if there is one: not none, and not an empty text.
-fn given<'v>(filter: &str, value: &'v Value) -> Result<Option<&'v Value>, Error> {
-    if value.is_undefined() {
-        return Err(Error::new(
-            ErrorKind::UndefinedError,
-            format!("filter `{filter}` is given a value that does not exist"),
-        ));
-    }
-    let is_empty = value.as_str().is_some_and(|text| text.trim().is_empty());
-    Ok((!value.is_none() && !is_empty).then_some(value))
-}
-
-/// The most of a value that an error shows.
-const SHOWN: usize = 60;
-
-fn unfit(filter: &str, value: &Value, takes: &str) -> Error {
-    let shown = format!("{value:?}");
-    let shown = match shown.char_indices().nth(SHOWN) {
-        Some((end, _)) => format!("{}…", &shown[..end]),
-        None => shown,
-    };
-    Error::new(
-        ErrorKind::InvalidOperation,
-        format!("filter `{filter}` cannot write {shown}; it takes {takes}"),
-    )
-}
-
-fn unfit_argument(filter: &str, what: &str, takes: &str) -> Error {
-    let what: String = what.chars().take(SHOWN).collect();
-    Error::new(
-        ErrorKind::InvalidOperation,
-        format!("filter `{filter}`: {what}; it takes {takes}"),
-    )
 }

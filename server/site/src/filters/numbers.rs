@@ -7,7 +7,8 @@ use minijinja::{
 
 use super::{
     decimal::{Decimal, Number},
-    given, in_locale, unfit, unfit_argument,
+    fault::{given, unfit, unfit_argument},
+    in_locale,
 };
 use crate::locale::{Currency, CurrencyPlace, Formats, Locale};
 

@@ -16,7 +16,10 @@ use minijinja::{
     value::{Value, ValueKind},
 };
 
-use super::{given, markdown::is_harmless, unfit};
+use super::{
+    fault::{given, unfit},
+    markdown::is_harmless,
+};
 use allowed::{AttributeKind, Element, SCOPES};
 pub(crate) use tags::{Piece, TagText, Tags};
 

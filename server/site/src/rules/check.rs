@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use millpond_http::path;
 
 use super::{PathPattern, RequireRule, RulePosition, RuleSet, Rules};
-use crate::{Problem, config::FILE};
+use crate::{Problem, problem::SETTINGS};
 
 /// More consecutive redirects than any client follows (browsers give up at 20).
 const HOPS: usize = 32;
@@ -158,5 +158,5 @@ fn never(
 }
 
 fn fault(message: String, place: RulePosition) -> Problem {
-    Problem::new(FILE, message).at(place.line, place.column)
+    Problem::new(SETTINGS, message).at(place.line, place.column)
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use super::{RulePosition, WORD, pattern::PathPattern, target::RuleTarget};
-use crate::{config::FileSettings, session::Require, statics::Statics};
+use crate::access::Require;
 
 /// What is required of a session at some paths.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -181,12 +181,11 @@ impl RequireRules {
         })
     }
 
-    /// Lets a rule for one address of a file hold at all its addresses. *Counterexample*: the rule
-    /// names `/plan.html`, and the file is given at `/plan`, at the address of its folder, or as
-    /// `/plan.html.gz`.
-    pub(crate) fn reach_files(&mut self, statics: &Statics, settings: &FileSettings) {
-        for (path, _) in statics.files() {
-            let addresses = addresses(path, statics, settings);
+    /// Lets a rule for one address of a file hold at all its addresses: `files` are those of each.
+    /// *Counterexample*: the rule names `/plan.html`, and the file is given at `/plan`, at the
+    /// address of its folder, or as `/plan.html.gz`.
+    pub(crate) fn reach_files(&mut self, files: impl Iterator<Item = Vec<String>>) {
+        for addresses in files {
             let lists = addresses.iter().map(|path| self.listed(path));
             let numbers: BTreeSet<usize> = lists.flatten().collect();
             for number in numbers {
@@ -208,32 +207,6 @@ impl RequireRules {
     }
 }
 
-/// Every path at which the content of the file at `path` is given.
-fn addresses(path: &str, statics: &Statics, settings: &FileSettings) -> Vec<String> {
-    // A compressed file has the content of the file of which it is made.
-    let plain = [".gz", ".br", ".zst"].into_iter();
-    let plain = plain.filter_map(|ending| path.strip_suffix(ending));
-    let plain = plain.filter(|plain| statics.find(plain).is_some());
-    let mut all = vec![path.to_owned()];
-    for path in plain.chain([path]) {
-        let (folder, name) = path.split_at(path.rfind('/').map_or(0, |at| at + 1));
-        if settings.index_rank(name).is_some() {
-            let bare = folder.trim_end_matches('/');
-            all.extend([folder, bare].map(str::to_owned));
-        }
-        if settings.clean_urls
-            && let Some(short) = path.strip_suffix(".html")
-        {
-            all.extend([short.to_owned(), format!("{short}/")]);
-        }
-        all.push(path.to_owned());
-    }
-    all.retain(|path| !path.is_empty());
-    all.sort_unstable();
-    all.dedup();
-    all
-}
-
 /// The first part of a path.
 fn first_part(path: &str) -> &str {
     let rest = path.strip_prefix('/').unwrap_or(path);
@@ -243,7 +216,7 @@ fn first_part(path: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::session::Condition;
+    use crate::access::Condition;
 
     fn rule(path: &str, claim: &str, except: &[&str], methods: &[&str]) -> RequireRule {
         let except = except

@@ -20,7 +20,7 @@ use fields::ResponseFields;
 pub(crate) use fields::{FieldRule, HIT, check_field};
 pub(crate) use guards::{FolderPattern, RequireRule, RequireRules};
 use index::Index;
-pub(crate) use pattern::{PathPattern, Scope, foreign_parameter};
+pub(crate) use pattern::{PathPattern, Scope};
 pub(crate) use target::{RuleTarget, VALUE, encode_path, local};
 
 /// The position of a rule in the configuration: line and column, both from 1.

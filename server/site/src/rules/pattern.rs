@@ -5,7 +5,7 @@ use std::fmt;
 
 use millpond_http::path;
 
-use crate::script::is_name;
+use crate::parameter_names::foreign_parameter;
 
 /// A path, or many: `/about`, `/blog/:year/:slug`, `/old/*`, `/*.php`.
 ///
@@ -147,26 +147,6 @@ pub(crate) enum Scope {
     Everywhere,
     /// At the paths that match one of these.
     Paths(Vec<PathPattern>),
-}
-
-/// Returns what is wrong with an address that has a parameter as other programs or the names of
-/// files write it: `/{lang}/admin/*`, `/[lang]/admin/*`. The signs would stand for themselves.
-pub(crate) fn foreign_parameter(address: &str) -> Option<String> {
-    let pairs = [('{', '}'), ('[', ']'), ('<', '>')].into_iter();
-    let mut found = pairs.filter_map(|(open, close)| {
-        let (before, rest) = address.split_once(open)?;
-        let (name, after) = rest.split_once(close)?;
-        // Brackets are in names of a query too: `?tag[]=rust`.
-        let is_end = after.is_empty() || after.starts_with(['/', '?', '#']);
-        let is_part = before.ends_with('/') && is_end && is_name(name);
-        let meant = if is_name(name) { name } else { "name" };
-        (open == '{' || is_part).then(|| {
-            format!(
-                "`{open}{name}{close}` in `{address}` means nothing here: a parameter is written `:{meant}`"
-            )
-        })
-    });
-    found.next()
 }
 
 fn pieces(text: &str) -> Result<Vec<PatternPart>, String> {

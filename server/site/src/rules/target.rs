@@ -3,7 +3,9 @@
 use millpond_http::path;
 use percent_encoding::{AsciiSet, CONTROLS, NON_ALPHANUMERIC, utf8_percent_encode};
 
-use super::pattern::{PathPattern, foreign_parameter};
+use super::pattern::PathPattern;
+
+use crate::parameter_names::foreign_parameter;
 
 /// What a segment of a path may not have as it is (RFC 3986 section 3.3), and the percent sign:
 /// values are not encoded yet.

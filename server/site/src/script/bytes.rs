@@ -1,8 +1,7 @@
 //! The line by which a page answers with the bytes of a column:
 //! `-- bytes: picture.data type picture.type name picture.file_name attachment`.
 
-use super::is_name;
-use crate::session::DirectiveLine;
+use crate::{access::DirectiveLine, parameter_names::is_name};
 
 /// A `-- bytes:` line.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -12,10 +12,13 @@
 use millpond_db::{Value, ValueKind};
 
 use super::{
-    Complaint, is_name,
+    Complaint,
     range::{ParamType, formatted, range, type_of},
 };
-use crate::{param_value::shown, session::RESERVED, suggest::closest, value_rules::ValueRules};
+use crate::{
+    access::RESERVED, param_value::shown, parameter_names::is_name, suggest::closest,
+    value_rules::ValueRules,
+};
 
 /// A `-- param:` line.
 #[derive(Clone, Debug, PartialEq)]

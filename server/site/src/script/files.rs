@@ -14,10 +14,9 @@ use super::Complaint;
 use super::bytes::{ColumnName, column};
 use super::declare::{Declaration, complain, name_of_parameter};
 use crate::{
-    config::parse_size,
+    config::{UPLOAD_FOLDER, in_units, parse_size},
     file_type::{FileType, types_named},
     suggest::closest,
-    uploads::{FOLDER, in_units},
     value_rules::ValueRules,
 };
 
@@ -248,12 +247,12 @@ fn folder(text: &str) -> Result<String, Complaint> {
         !part.is_empty() && part.chars().all(is_plain)
     };
     let mut parts = text.split('/');
-    if parts.next() == Some(FOLDER) && parts.all(is_safe) {
+    if parts.next() == Some(UPLOAD_FOLDER) && parts.all(is_safe) {
         return Ok(text.to_owned());
     }
     complain(
         format!(
-            "`{text}` is no folder for files: it is `{FOLDER}`, or in it, with letters, digits, `_` and `-` in its name"
+            "`{text}` is no folder for files: it is `{UPLOAD_FOLDER}`, or in it, with letters, digits, `_` and `-` in its name"
         ),
         EXAMPLE,
     )

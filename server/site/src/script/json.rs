@@ -5,9 +5,12 @@
 //! -- json: items total counted.n
 //! ```
 
-use super::bytes::{ColumnName, column};
-use super::declare::complain;
-use super::{Complaint, is_name};
+use super::{
+    Complaint,
+    bytes::{ColumnName, column},
+    declare::complain,
+};
+use crate::parameter_names::is_name;
 
 /// Reads what follows `-- json:`: the name of a query, and where the number of all rows is.
 pub(super) fn json(rest: &str) -> Result<(&str, Option<ColumnName>), Complaint> {

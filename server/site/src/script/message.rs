@@ -6,7 +6,8 @@
 //! -- message: stock = "Sold out."
 //! ```
 
-use super::{Complaint, is_name};
+use super::Complaint;
+use crate::parameter_names::is_name;
 
 /// A `-- message:` line.
 #[derive(Clone, Debug, PartialEq, Eq)]

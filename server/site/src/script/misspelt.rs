@@ -5,7 +5,7 @@
 //! `-- Note: …`, `-- same: …` and other words of English stay comments.
 
 use super::{DIRECTIVES, NamedQuery, Rows, Script};
-use crate::session::{DirectiveLine, WORDS};
+use crate::access::{DirectiveLine, WORDS};
 
 /// The line as it was probably meant; none if the comment is one.
 pub(super) fn meant(line: &str) -> Option<String> {

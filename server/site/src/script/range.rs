@@ -7,7 +7,7 @@ use super::{
     declare::{complain, literal},
 };
 use crate::{
-    filters::Moment,
+    moment::Moment,
     suggest::closest,
     text_format::{FORMATS, TextFormat},
     time_zone::SiteZone,

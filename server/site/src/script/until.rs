@@ -6,8 +6,8 @@
 
 use super::bytes::{ColumnName, column};
 use crate::{
+    access::{DirectiveLine, Fault},
     duration,
-    session::{DirectiveLine, Fault},
 };
 
 /// One of the columns of an `-- until:` line.

@@ -9,11 +9,11 @@ use super::{SiteService, no_page::not_taken_here};
 use crate::{
     core::Generation,
     form::{self, Refused},
-    methods::WriteMethod,
     route::Match,
     submit::Submission,
     uploads::Received,
     write_body::BodyKind,
+    write_method::WriteMethod,
 };
 
 impl SiteService {

@@ -10,7 +10,7 @@ use crate::{
     answer::owned,
     cached::Cached,
     core::Generation,
-    dev,
+    dev::refusals,
     error_answer::ErrorAnswer,
     methods::not_allowed,
     page::Page,
@@ -62,7 +62,7 @@ impl SiteService {
             generation.refuse(request, &error.errors(&[bad.error()]).of_api(is_api))
         };
         self.core.explained(refused, || {
-            dev::of_parameter(&self.core, page, given, request, bad)
+            refusals::of_parameter(&self.core, page, given, request, bad)
         })
     }
 
@@ -89,11 +89,11 @@ impl SiteService {
             query: request.query,
         };
         let mut values = given.values(&page.params).unwrap_or_default();
-        values.extend(page.needs.values(session));
+        values.extend(page.needs.values(session.map(Session::claims)));
         let sessions = &generation.sessions;
         let of = (page, &*values);
         let visitor = Visitor::new(owned(request), path.to_owned(), of, sessions, session);
-        let report = || dev::of_missing(&self.core, page, &values, &visitor, at);
+        let report = || refusals::of_missing(&self.core, page, &values, &visitor, at);
         self.core.explained(missing, report).into()
     }
 
@@ -110,7 +110,7 @@ impl SiteService {
             let required = generation.required_at(request.method, path);
             let session = generation.sessions.of(request);
             let required = required.into_iter().map(|rule| &rule.require);
-            dev::of_entry(&self.core, required, session.as_ref(), request, &[])
+            refusals::of_entry(&self.core, required, session.as_ref(), request, &[])
         })
     }
 
@@ -119,7 +119,7 @@ impl SiteService {
     pub(super) fn nothing(&self, generation: &Generation, request: &Request<'_>) -> Response {
         let missing = generation.missing(request, false, Bytes::new());
         self.core
-            .explained(missing, || dev::of_address(generation, request))
+            .explained(missing, || refusals::of_address(generation, request))
     }
 }
 

@@ -120,8 +120,9 @@ mod tests {
 
     use super::*;
     use crate::{
+        access::Claims,
         config::{Secret, SessionSettings},
-        session::{Claims, Purpose},
+        session::Purpose,
     };
 
     fn sessions(bearer: bool) -> Arc<Sessions> {

@@ -10,9 +10,10 @@ use std::time::Duration;
 use base_clock::Boottime;
 use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD as BASE64};
 use millpond_http::Request;
-use serde_json::{Value as Json, json};
 
 use super::{CookieExpiry, Sessions, cookie::Cookie, token};
+
+use crate::flash::Flash;
 
 const VERSION: &str = "f1";
 
@@ -21,85 +22,6 @@ const LIFETIME: Duration = Duration::from_secs(300);
 
 /// The longest token.
 const LONGEST: usize = 3_500;
-
-/// What a form is shown with again.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Flash {
-    /// The path of the page, in its normal form.
-    pub(crate) path: String,
-    /// The path to which the form was sent.
-    pub(crate) action: String,
-    /// The fields with their values as they were typed; of a list there may be several.
-    pub(crate) values: Vec<(String, Vec<String>)>,
-    pub(crate) errors: Vec<FlashError>,
-}
-
-/// What is wrong with one field, or with the form.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct FlashError {
-    /// The name of the field; `form` of what belongs to none.
-    pub(crate) field: String,
-    /// One word for templates, such as `unique`.
-    pub(crate) kind: String,
-    pub(crate) sentence: String,
-}
-
-impl Flash {
-    /// The bytes of all texts.
-    pub(crate) fn len(&self) -> usize {
-        let values = self.values.iter();
-        let values = values.flat_map(|(name, texts)| std::iter::once(name).chain(texts));
-        let errors = self.errors.iter();
-        let errors = errors.flat_map(|error| [&error.field, &error.kind, &error.sentence]);
-        let texts = values.chain(errors).map(String::len);
-        texts.sum::<usize>() + self.path.len() + self.action.len()
-    }
-
-    fn payload(&self, expires: u64, visitor: &str) -> String {
-        let errors = self
-            .errors
-            .iter()
-            .map(|error| json!([error.field, error.kind, error.sentence]));
-        json!({
-            "e": expires,
-            "p": self.path,
-            "a": self.action,
-            "s": visitor,
-            "v": self.values,
-            "f": errors.collect::<Vec<_>>(),
-        })
-        .to_string()
-    }
-
-    /// The flash in a payload, with its end and whose it is.
-    fn read(payload: &[u8]) -> Option<(Self, u64, String)> {
-        let payload: Json = serde_json::from_slice(payload).ok()?;
-        let text = |json: &Json| json.as_str().map(str::to_owned);
-        let texts = |json: &Json| {
-            json.as_array()?
-                .iter()
-                .map(text)
-                .collect::<Option<Vec<_>>>()
-        };
-        let value = |pair: &Json| Some((text(pair.get(0)?)?, texts(pair.get(1)?)?));
-        let error = |parts: &Json| {
-            Some(FlashError {
-                field: text(parts.get(0)?)?,
-                kind: text(parts.get(1)?)?,
-                sentence: text(parts.get(2)?)?,
-            })
-        };
-        let values = payload.get("v")?.as_array()?.iter().map(value);
-        let errors = payload.get("f")?.as_array()?.iter().map(error);
-        let flash = Self {
-            path: text(payload.get("p")?)?,
-            action: text(payload.get("a")?)?,
-            values: values.collect::<Option<_>>()?,
-            errors: errors.collect::<Option<_>>()?,
-        };
-        Some((flash, payload.get("e")?.as_u64()?, text(payload.get("s")?)?))
-    }
-}
 
 impl Sessions {
     /// The field value that takes a flash to its page; `None` if there is no key to sign with, or
@@ -193,8 +115,10 @@ mod tests {
 
     use super::*;
     use crate::{
+        access::Claims,
         config::{Secret, SessionSettings},
-        session::{Claims, Purpose},
+        flash::FlashError,
+        session::Purpose,
     };
 
     fn sessions(secret: &str) -> Arc<Sessions> {

@@ -13,13 +13,10 @@ use aws_lc_rs::{
     rand::{SecureRandom as _, SystemRandom},
 };
 
-use crate::{Problem, config};
+use crate::{Problem, config::SHORTEST_KEY, problem::SETTINGS};
 
 /// The name of the file, in the folder of the database.
 pub(crate) const FILE: &str = "session.key";
-/// The shortest key, in characters: 128 bits where they are hexadecimal digits, as all that this
-/// server makes are 256.
-pub(crate) const SHORTEST: usize = 32;
 /// The most keys that are tried; a rotation needs two.
 const MOST: usize = 16;
 /// Keys are derived for this purpose, so a signature here is valid nowhere else: the secret itself
@@ -57,9 +54,9 @@ impl Keys {
         if words.len() > MOST {
             return Err(format!("there are more than {MOST} keys"));
         }
-        if let Some(at) = words.iter().position(|word| word.len() < SHORTEST) {
+        if let Some(at) = words.iter().position(|word| word.len() < SHORTEST_KEY) {
             return Err(format!(
-                "key {} of {} has less than {SHORTEST} characters",
+                "key {} of {} has less than {SHORTEST_KEY} characters",
                 at + 1,
                 words.len()
             ));
@@ -76,7 +73,7 @@ impl Keys {
     /// is the keys themselves.
     pub(crate) fn of_secret(secret: &str) -> Result<Self, Problem> {
         let problem = |message: String| {
-            Problem::new(config::FILE, format!("session.secret: {message}")).hint(
+            Problem::new(SETTINGS, format!("session.secret: {message}")).hint(
                 "a key is 32 random characters or more, such as what `openssl rand -hex 32` prints",
             )
         };
@@ -85,7 +82,7 @@ impl Keys {
         };
         let text = env::var(name).map_err(|_| {
             Problem::new(
-                config::FILE,
+                SETTINGS,
                 format!(
                     "session.secret: the environment has no variable `{name}`, or it is not text"
                 ),

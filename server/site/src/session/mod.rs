@@ -11,17 +11,11 @@
 
 mod attempts;
 mod bearer;
-mod claims;
-mod condition;
 mod cookie;
 mod flash;
-mod guard;
 mod keys;
-mod lines;
-mod needs;
 mod passwords;
 mod seen_writes;
-mod sql;
 mod token;
 
 use std::{borrow::Cow, path::Path, sync::Arc, time::Duration};
@@ -31,22 +25,13 @@ use millpond_http::Request;
 
 pub(crate) use attempts::{Attempt, Attempts};
 pub(crate) use bearer::TokenFault;
-pub(crate) use claims::{ClaimUse, Claims};
-pub(crate) use condition::Condition;
 pub(crate) use cookie::Cookie;
-pub(crate) use flash::{Flash, FlashError};
-pub(crate) use guard::GuardLine;
-pub(crate) use keys::{FILE as KEY_FILE, Keys, SHORTEST as SHORTEST_KEY, hex};
-pub(crate) use lines::{
-    ClaimLine, DirectiveLine, Fault, From, SessionLines, VerifyLine, WORDS, is_path,
-};
-pub(crate) use needs::{Gate, Require, SessionRequirements, gate};
+pub(crate) use keys::{FILE as KEY_FILE, Keys, hex};
 pub(crate) use passwords::{
     LONGEST as LONGEST_PASSWORD, PasswordRefusal, Passwords, SHORTEST as SHORTEST_PASSWORD,
 };
-pub(crate) use sql::{PREFIX as RESERVED, passive, with_claims};
 
-use crate::{Problem, config::SessionSettings};
+use crate::{Problem, access::Claims, config::SessionSettings};
 
 /// What was signed for one visitor.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -59,6 +44,11 @@ pub(crate) struct Session {
 }
 
 impl Session {
+    /// Returns the claims alone: who may enter, and what keys hold, follows from them.
+    pub(crate) const fn claims(&self) -> &Claims {
+        &self.claims
+    }
+
     /// The time at which a response that was made from this session expires.
     pub(crate) const fn expiry(&self) -> CookieExpiry {
         CookieExpiry(self.expires)

@@ -88,7 +88,7 @@ impl Sessions {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::session::{Claims, Session};
+    use crate::{access::Claims, session::Session};
 
     fn keys() -> Keys {
         Keys::parse(&"k".repeat(32)).unwrap()

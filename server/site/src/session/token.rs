@@ -8,12 +8,11 @@ use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD as BASE64};
 use millpond_db::Value;
 use serde_json::{Map, Value as Json};
 
-use super::{Claims, Session, keys::Keys};
+use super::{Session, keys::Keys};
+use crate::access::{Claims, MOST_CLAIMS};
 
 /// The longest token. Browsers keep a cookie of 4,096 bytes, its name and attributes counted.
 pub(crate) const LONGEST: usize = 3_800;
-/// The most claims in a token.
-pub(crate) const MOST_CLAIMS: usize = 32;
 const VERSION: &str = "1";
 
 /// Writes a session; none if that would be too long, or if there is no key to sign with.

@@ -4,9 +4,8 @@ use std::path::{Path, PathBuf};
 
 use rustix::process::{Resource, getrlimit};
 
-use super::options::StaticOptions;
 use super::plain::{ContentSource, Keep, Plain};
-use crate::problem::Problem;
+use crate::{config::StaticOptions, problem::Problem};
 
 /// Descriptors for static files at most.
 const MAX_DESCRIPTORS: usize = 4096;

@@ -20,11 +20,10 @@ use super::{
     walk::Walk,
 };
 use crate::{
-    Problem, error_answer,
+    Problem,
     form_values::{ERRORS, FAULT_MEMBERS, FORM},
     params::Param,
     script::Rows,
-    visitor,
 };
 
 /// What a page gives its template.
@@ -169,7 +168,7 @@ fn roots(given: &Given, page: usize, cell: &Shape) -> BTreeMap<String, Known> {
         )
     });
     if given.is_error {
-        let names = error_answer::ROOTS.iter();
+        let names = super::roots::ERROR_ROOTS.iter();
         roots.extend(names.map(|name| ((*name).to_owned(), Known::scalar())));
         let has_params = given.params.iter().any(|params| !params.is_empty());
         roots.extend(
@@ -179,7 +178,7 @@ fn roots(given: &Given, page: usize, cell: &Shape) -> BTreeMap<String, Known> {
         );
         return roots;
     }
-    let request = visitor::FIELDS.iter().map(|field| {
+    let request = super::roots::REQUEST_MEMBERS.iter().map(|field| {
         let value = match *field {
             "query" => Known::new(Shape::Query),
             "headers" | "claims" => Known::any(),

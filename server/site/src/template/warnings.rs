@@ -13,7 +13,7 @@ use super::{
     shape::{Known, Shape},
     walk::Walk,
 };
-use crate::{error_answer, markup::misfit, secret_names::is_secret};
+use crate::{markup::misfit, secret_names::is_secret};
 
 impl<'t> Walk<'t> {
     fn warn(&mut self, expr: &Expr<'_>, message: String, hint: String) {
@@ -77,7 +77,7 @@ impl<'t> Walk<'t> {
     /// is always so.
     pub(super) fn is_empty_on_error_pages(&mut self, list: &Expr<'_>) {
         let Expr::Var(var) = list else { return };
-        let is_own = error_answer::ROOTS.contains(&var.id) || var.id == "params";
+        let is_own = super::roots::ERROR_ROOTS.contains(&var.id) || var.id == "params";
         let is_given = self.scope.is_root(var.id) && !is_own;
         if !self.scope.is_of_error() || !is_given {
             return;

@@ -31,8 +31,8 @@ use parking_lot::Mutex;
 use rustix::fs::{FlockOperation, flock};
 use tokio::sync::oneshot;
 
-use super::{FOLDER, PARTS};
-use crate::log::Log;
+use super::PARTS;
+use crate::{config::UPLOAD_FOLDER, log::Log};
 
 /// Bytes of one form that wait for the disk; beyond them nothing more of it is read.
 const QUEUED: usize = 256 << 10;
@@ -120,7 +120,7 @@ impl Disk {
     pub(super) fn start(dir: &Path, log: Arc<Log>) -> io::Result<Self> {
         let (jobs, received) = channel();
         let writer = DiskThread {
-            root: dir.join(FOLDER),
+            root: dir.join(UPLOAD_FOLDER),
             transfers: HashMap::new(),
             log,
         };
@@ -384,7 +384,7 @@ impl DiskThread {
             }
             if file.metadata().is_ok_and(|metadata| metadata.nlink() > 1) {
                 self.log.line(&format!(
-                    "the server was ended while a form was stored: the file {}, below {FOLDER}/, \
+                    "the server was ended while a form was stored: the file {}, below {UPLOAD_FOLDER}/, \
                      may belong to no row",
                     part.file_name().display()
                 ));

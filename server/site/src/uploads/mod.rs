@@ -7,57 +7,32 @@
 //! served below `/uploads/` (`serve`). They have no part in the cache: the page that names a file
 //! depends on the row with the name, and a name never means another content.
 
-mod begin;
-mod check;
 mod disk;
 mod drain;
 mod names;
 mod receive;
 mod received;
-mod serve;
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
 
 use base_clock::Boottime;
 
-use crate::{error_answer::ErrorAnswer, log::Log, script::FileLine};
-pub(crate) use begin::with_fields;
-pub(crate) use check::notes;
+use crate::{
+    config::{UPLOAD_FOLDER, UploadLimits},
+    log::Log,
+    upload_refusal::UploadRefusal,
+};
 use disk::Disk;
 pub(crate) use names::stored;
-pub(crate) use receive::{UploadReceiver, in_units};
+pub(crate) use receive::FileReceiver;
 pub(crate) use received::Received;
 
-/// The folder of the site that uploads are in, and the beginning of their addresses.
-pub(crate) const FOLDER: &str = "uploads";
 /// The folder in it where files grow.
 const PARTS: &str = ".parts";
 /// Memory of files that go into statements, of all forms that are being received.
 const MEMORY: usize = 64 << 20;
-
-/// The limits of the uploads of a site (`[limits]`).
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct UploadLimits {
-    /// Forms with files that are received at once.
-    pub(crate) at_once: usize,
-    /// Bytes of them all.
-    pub(crate) bytes: usize,
-    /// Text of one such form, in bytes.
-    pub(crate) text: usize,
-    /// How long a form with a file that is not taken is read further.
-    pub(crate) drain: Duration,
-}
-
-/// A file that a form takes.
-#[derive(Debug)]
-pub(crate) struct UploadField {
-    pub(crate) line: FileLine,
-    /// The place of its value among the form's parameters; further values follow it.
-    pub(crate) place: usize,
-}
 
 /// The uploads of a site.
 pub(crate) struct Uploads {
@@ -86,11 +61,20 @@ impl Uploads {
             disk: OnceLock::new(),
             root: OnceLock::new(),
         };
-        if dir.join(FOLDER).join(PARTS).exists() {
+        if dir.join(UPLOAD_FOLDER).join(PARTS).exists() {
             // Removes what a process that was killed has left.
             uploads.disk();
         }
         Arc::new(uploads)
+    }
+
+    /// The folder without symbolic links, so that none is followed in it.
+    pub(crate) fn root(&self) -> Option<&PathBuf> {
+        if self.root.get().is_none() {
+            let root = self.dir.join(UPLOAD_FOLDER).canonicalize().ok()?;
+            let _ = self.root.set(root);
+        }
+        self.root.get()
     }
 
     fn disk(&self) -> Option<&Disk> {
@@ -198,64 +182,5 @@ impl UploadPermit {
 impl Drop for UploadPermit {
     fn drop(&mut self) {
         self.release(0);
-    }
-}
-
-/// Why a form with files is refused: the status and the sentence for the visitor.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct UploadRefusal {
-    status: u16,
-    pub(crate) sentence: String,
-    /// The field that it is about, if a visitor can fill it in.
-    pub(crate) fault: Option<FileFault>,
-}
-
-/// What is wrong with the file of a field.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct FileFault {
-    pub(crate) field: String,
-    pub(crate) kind: &'static str,
-    /// To stand behind the field's name.
-    pub(crate) wrong: String,
-}
-
-impl UploadRefusal {
-    fn new(status: u16, sentence: impl Into<String>) -> Self {
-        Self {
-            status,
-            sentence: sentence.into(),
-            fault: None,
-        }
-    }
-
-    /// The refusal of a file, by what is wrong with it.
-    fn of_file(status: u16, field: &str, kind: &'static str, wrong: String) -> Self {
-        Self {
-            status,
-            sentence: format!("The file \"{field}\" {}.", wrong.trim_end_matches('.')),
-            fault: Some(FileFault {
-                field: field.to_owned(),
-                kind,
-                wrong,
-            }),
-        }
-    }
-
-    /// The field that it is about.
-    pub(crate) fn field_name(&self) -> Option<&str> {
-        self.fault.as_ref().map(|fault| fault.field.as_str())
-    }
-
-    fn busy() -> Self {
-        Self::new(503, "Too many files are being received just now.")
-    }
-
-    /// The answer.
-    pub(crate) fn answer(&self) -> ErrorAnswer<'_> {
-        let answer = ErrorAnswer::new(self.status, &self.sentence);
-        match self.status {
-            503 | 507 => answer.with(&[("Retry-After", "10")]),
-            _ => answer,
-        }
     }
 }

@@ -4,8 +4,7 @@ use std::fmt::Write as _;
 
 use aws_lc_rs::rand::{SecureRandom as _, SystemRandom};
 
-use super::FOLDER;
-use crate::file_type::FileType;
+use crate::{config::UPLOAD_FOLDER, file_type::FileType};
 
 /// Hexadecimal digits of a stored name: 128 bits that no one can guess.
 const DIGITS: usize = 32;
@@ -29,7 +28,7 @@ pub(super) fn new_name(kind: &FileType) -> Option<String> {
 pub(crate) fn stored(address: &str) -> Option<(&str, &'static FileType)> {
     let path = address
         .strip_prefix('/')?
-        .strip_prefix(FOLDER)?
+        .strip_prefix(UPLOAD_FOLDER)?
         .strip_prefix('/')?;
     let (folders, name) = match path.rsplit_once('/') {
         Some((folders, name)) => (Some(folders), name),

@@ -17,24 +17,25 @@ use std::time::Duration;
 
 use base_clock::Boottime;
 use bytes::Bytes;
-use millpond_http::{BodyReceiver, Reply, Request, Response};
 use multer::{Field, Multipart};
 use parking_lot::Mutex;
 
-use super::disk::{StoredFiles, Transfer};
-use super::drain::{Drain, THROWN_AWAY};
-use super::names::new_name;
-use super::received::{FileContent, ReceivedFile, not_stored};
-use super::{FOLDER, Received, UploadPermit, UploadRefusal, Uploads};
 use crate::{
+    config::{UPLOAD_FOLDER, in_units},
     file_name::safe_name,
     file_type::{FileType, SNIFFED},
     flash_kind,
-    form::{Encoding, Fields, MAX_FIELDS, unix_lines},
+    form::{Fields, MAX_FIELDS, unix_lines},
     page::Form,
     script::FilePlace,
-    submit::Submission,
-    write_body::BodyKind,
+    upload_refusal::UploadRefusal,
+    uploads::{
+        Received, UploadPermit, Uploads,
+        disk::{StoredFiles, Transfer},
+        drain::{Drain, THROWN_AWAY},
+        names::new_name,
+        received::{FileContent, ReceivedFile, not_stored},
+    },
 };
 
 /// Bytes of the name of a part.
@@ -47,8 +48,7 @@ const LONGEST_BOUNDARY: usize = 200;
 const MARGIN: usize = 1 << 20;
 
 /// Takes the body of a form with files.
-pub(crate) struct UploadReceiver {
-    submission: Submission,
+pub(crate) struct FileReceiver {
     pieces: Arc<Mutex<Pieces>>,
     parsing: Pin<Box<dyn Future<Output = Result<Gathered, UploadRefusal>>>>,
     gathered: Option<Gathered>,
@@ -59,16 +59,12 @@ pub(crate) struct UploadReceiver {
     limit: u64,
 }
 
-impl UploadReceiver {
-    /// The answer to a body that took longer than the session that admitted its sender lasted.
-    pub(super) fn refuse_late(&self) -> Reply {
-        let sentence = "You were signed out while the form was sent.";
-        self.submission.refuse(403, sentence).into()
-    }
-
-    /// Begins with a form whose head is there: or refuses it.
+impl FileReceiver {
+    /// Begins with a form whose head is there, or refuses it. `length` is that of the body, if it
+    /// is known.
     pub(crate) fn begin(
-        submission: Submission,
+        (form, leads_back): (&Arc<Form>, bool),
+        length: Option<u64>,
         boundary: &str,
         uploads: &Arc<Uploads>,
     ) -> Result<Self, UploadRefusal> {
@@ -78,13 +74,10 @@ impl UploadReceiver {
                 "The boundary of the form is too long.",
             ));
         }
-        let leads_back = submission.leads_back();
-        let most_held = limit(&submission.form, uploads);
+        let most_held = limit(form, uploads);
         let thrown_away = if leads_back { THROWN_AWAY } else { 0 };
         let limit = most_held.saturating_add(thrown_away);
-        let length = submission.request.as_request().fields.get("content-length");
-        let length = length.and_then(|length| std::str::from_utf8(length).ok()?.parse().ok());
-        let length: u64 = length.unwrap_or_default();
+        let length = length.unwrap_or_default();
         if length > limit {
             let sentence = format!(
                 "The form is too large: at most {} are taken.",
@@ -102,7 +95,7 @@ impl UploadReceiver {
         let pieces = Arc::default();
         let parts = Multipart::new(PieceStream(Arc::clone(&pieces)), boundary);
         let gathering = Gathering {
-            form: Arc::clone(&submission.form),
+            form: Arc::clone(form),
             leads_back,
             most_held,
             idle_bytes: Rc::clone(&idle_bytes),
@@ -120,7 +113,6 @@ impl UploadReceiver {
             },
         };
         Ok(Self {
-            submission,
             pieces,
             parsing: Box::pin(gathering.all(parts)),
             gathered: None,
@@ -155,47 +147,37 @@ impl UploadReceiver {
         }
         Ok(())
     }
-}
 
-impl BodyReceiver for UploadReceiver {
-    fn limit(&self) -> u64 {
+    /// The most bytes that are taken.
+    pub(crate) fn limit(&self) -> u64 {
         self.limit
     }
 
-    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<()> {
+    /// Waits until there is room for more.
+    pub(crate) fn poll_ready(&self, context: &mut Context<'_>) -> Poll<()> {
         self.transfer.poll_room(context)
     }
 
-    fn receive(&mut self, piece: &[u8]) -> Result<(), Response> {
+    /// Takes a piece of the body.
+    pub(crate) fn receive(&mut self, piece: &[u8]) -> Result<(), UploadRefusal> {
         let piece = Bytes::copy_from_slice(piece);
         self.idle_bytes.set(self.idle_bytes.get() + piece.len());
         self.pieces.lock().waiting.push_back(piece);
-        let parsed = self.parse();
-        parsed.map_err(|refusal| self.submission.refuse_upload(&refusal))
+        self.parse()
     }
 
-    fn finish(mut self: Box<Self>, _: &Request<'_>) -> Reply {
+    /// Returns the fields and the files, once the body is there.
+    pub(crate) fn finish(mut self) -> Result<(Fields<'static>, Received), UploadRefusal> {
         self.pieces.lock().is_complete = true;
-        if let Err(refusal) = self.parse() {
-            return self.submission.refuse_upload(&refusal).into();
-        }
-        // The body may have taken longer than the session lasted.
-        let session = self.submission.session.as_ref();
-        if session.is_some_and(|session| session.expiry().is_over(Boottime::now())) {
-            return self.refuse_late();
-        }
-        let Some(gathered) = self.gathered else {
-            return self.submission.refuse_upload(&broken()).into();
-        };
-        let mut submission = self.submission;
-        submission.body_kind = BodyKind::Form(Encoding::Read(gathered.fields));
-        submission.received = Received {
+        self.parse()?;
+        let gathered = self.gathered.ok_or_else(broken)?;
+        let received = Received {
             files: gathered.files,
             refused: gathered.refused,
             stored: Some(gathered.stored),
             _permit: Some(gathered.permit),
         };
-        Reply::later(submission.submit())
+        Ok((gathered.fields, received))
     }
 }
 
@@ -207,16 +189,6 @@ fn limit(form: &Form, uploads: &Uploads) -> u64 {
     });
     let files = files.fold(0, u64::saturating_add);
     files.saturating_add((uploads.limits.text + MARGIN) as u64)
-}
-
-/// A size for a visitor, as it is.
-pub(crate) fn in_units(bytes: usize) -> String {
-    match bytes {
-        _ if bytes.is_multiple_of(1_000_000) => format!("{} MB", bytes / 1_000_000),
-        _ if bytes.is_multiple_of(1_000) => format!("{} KB", bytes / 1_000),
-        _ if bytes.is_multiple_of(1 << 20) => format!("{} MiB", bytes >> 20),
-        _ => format!("{bytes} bytes"),
-    }
 }
 
 /// A size for a visitor, rounded up.
@@ -459,7 +431,7 @@ impl Gathering {
             return Err(UploadRefusal::new(500, "The file could not be stored."));
         };
         let address = format!("/{folder}/{name}");
-        let path = address.strip_prefix(&format!("/{FOLDER}/"));
+        let path = address.strip_prefix(&format!("/{UPLOAD_FOLDER}/"));
         self.gathered
             .stored
             .create(path.unwrap_or(&name).to_owned());

@@ -3,9 +3,11 @@
 use millpond_db::{Error, Value};
 use serde_json::{Value as Json, json};
 
-use super::disk::{StoreFailure, StoredFiles};
-use super::{UploadField, UploadPermit, UploadRefusal};
-use crate::{file_type::FileType, flash_kind, write_body::WriteBody};
+use super::{
+    UploadPermit,
+    disk::{StoreFailure, StoredFiles},
+};
+use crate::{file_type::FileType, flash_kind, page::UploadField, upload_refusal::UploadRefusal};
 
 /// A file that has arrived.
 pub(super) struct ReceivedFile {
@@ -72,7 +74,7 @@ impl Received {
     pub(crate) fn refusals(
         &self,
         uploads: &[UploadField],
-        body: &WriteBody<'_>,
+        gives: impl Fn(&str) -> bool,
     ) -> Vec<UploadRefusal> {
         let refusals = uploads.iter().enumerate().filter_map(|(at, field)| {
             let line = &field.line;
@@ -81,7 +83,7 @@ impl Received {
             if let Some(refusal) = refused.find(of_field) {
                 return Some(refusal.clone());
             }
-            let is_named = self.stored.is_none() && body.gives(&line.name);
+            let is_named = self.stored.is_none() && gives(&line.name);
             let is_there = self.files.iter().any(|file| file.field == at);
             (is_named || !(is_there || line.is_optional)).then(|| self.missing(&line.name))
         });

@@ -6,9 +6,7 @@ use std::path::Path;
 use notify::event::{EventKind, ModifyKind};
 use notify::{Event, Result};
 
-use crate::file_name::is_passed_over;
-use crate::statics::WELL_KNOWN;
-use crate::uploads::FOLDER;
+use crate::{config::UPLOAD_FOLDER, file_name::is_passed_over, statics::WELL_KNOWN};
 
 /// What an event means for the watch, the gravest last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -49,7 +47,7 @@ fn is_ignored(path: &Path, root: &Path) -> bool {
     let Some(name) = path.file_name().filter(|_| path.starts_with(root)) else {
         return false;
     };
-    if is_hidden(name) || path.starts_with(root.join(FOLDER)) {
+    if is_hidden(name) || path.starts_with(root.join(UPLOAD_FOLDER)) {
         return true;
     }
     if path.starts_with(root.join("static")) {

@@ -15,9 +15,7 @@ use std::sync::Arc;
 use notify::{ErrorKind, RecommendedWatcher, RecursiveMode, Watcher};
 
 use super::filter::{Meaning, is_hidden, meaning};
-use crate::data::Inbox;
-use crate::problem::Problem;
-use crate::uploads::FOLDER;
+use crate::{config::UPLOAD_FOLDER, data::Inbox, problem::Problem};
 
 /// Folders of one site. More are a mistake, such as a link to the root of the file system.
 const MAX_FOLDERS: usize = 10_000;
@@ -107,7 +105,7 @@ impl Tree {
             }
             match self.watcher.watch(&folder, RecursiveMode::NonRecursive) {
                 Ok(()) => {
-                    let uploads = self.root.join(FOLDER);
+                    let uploads = self.root.join(UPLOAD_FOLDER);
                     let found = folders_in(&folder).into_iter();
                     folders.extend(found.filter(|found| *found != uploads));
                     self.watch_outside_files(&folder)?;

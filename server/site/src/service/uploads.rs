@@ -5,10 +5,10 @@ use std::sync::Arc;
 use base_clock::Boottime;
 use millpond_http::{BodyHandling, BodyReceiver, Reply, Request, Response, path};
 
-use super::UploadReceiver;
 use crate::{
-    SiteService, admission::Admission, core::Generation, form::Encoding, methods::WriteMethod,
-    rules::split, write_body::BodyKind,
+    SiteService, admission::Admission, core::Generation, error_answer::refusal_answer,
+    form::Encoding, rules::split, submit::Submission, uploads::FileReceiver, write_body::BodyKind,
+    write_method::WriteMethod,
 };
 
 impl SiteService {
@@ -49,11 +49,13 @@ impl SiteService {
         };
         match (admission, handling) {
             (Err(response), _) | (Ok(_), Begun::Refused(response)) => {
-                BodyHandling::Refused(with_fields(generation, &path, response))
+                BodyHandling::Refused(generation.with_fields(&path, response))
             }
-            (Ok(admission), Begun::Streamed(receiver)) => {
-                BodyHandling::Streamed(Box::new(WithFields {
-                    receiver,
+            (Ok(admission), Begun::Streamed(begun)) => {
+                let (submission, files) = *begun;
+                BodyHandling::Streamed(Box::new(FormReceiver {
+                    submission,
+                    files,
                     generation: Arc::clone(generation),
                     path: path.into_owned(),
                     admission,
@@ -84,10 +86,13 @@ impl SiteService {
         };
         let is_api = !submission.form.is_for_people();
         let uploads = Arc::clone(&submission.core.uploads);
-        match UploadReceiver::begin(submission, &boundary, &uploads) {
-            Ok(receiver) => Begun::Streamed(Box::new(receiver)),
+        let form = (&submission.form, submission.leads_back());
+        let length = request.fields.get("content-length");
+        let length = length.and_then(|length| std::str::from_utf8(length).ok()?.parse().ok());
+        match FileReceiver::begin(form, length, &boundary, &uploads) {
+            Ok(files) => Begun::Streamed(Box::new((submission, files))),
             Err(refusal) => {
-                let answer = refusal.answer().of_api(is_api);
+                let answer = refusal_answer(&refusal).of_api(is_api);
                 Begun::Refused(generation.refuse(request, &answer))
             }
         }
@@ -109,41 +114,46 @@ fn admit(
 enum Begun {
     Whole,
     Refused(Response),
-    Streamed(Box<UploadReceiver>),
+    Streamed(Box<(Submission, FileReceiver)>),
 }
 
-/// A receiver whose answers get the fields that rules add at a path.
-struct WithFields {
-    receiver: Box<UploadReceiver>,
+/// Takes the body of a form with files, and answers with the fields that rules add at its path.
+struct FormReceiver {
+    submission: Submission,
+    files: FileReceiver,
     generation: Arc<Generation>,
     path: String,
     admission: Admission,
 }
 
-impl BodyReceiver for WithFields {
+impl BodyReceiver for FormReceiver {
     fn limit(&self) -> u64 {
-        self.receiver.limit()
+        self.files.limit()
     }
 
     fn poll_ready(&mut self, context: &mut std::task::Context<'_>) -> std::task::Poll<()> {
-        self.receiver.poll_ready(context)
+        self.files.poll_ready(context)
     }
 
     fn receive(&mut self, piece: &[u8]) -> Result<(), Response> {
-        let received = self.receiver.receive(piece);
-        received.map_err(|response| with_fields(&self.generation, &self.path, response))
+        let received = self.files.receive(piece);
+        received.map_err(|refusal| {
+            let response = self.submission.refuse_upload(&refusal);
+            self.generation.with_fields(&self.path, response)
+        })
     }
 
-    fn finish(self: Box<Self>, request: &Request<'_>) -> Reply {
+    fn finish(self: Box<Self>, _: &Request<'_>) -> Reply {
         let Self {
-            receiver,
+            submission,
+            files,
             generation,
             path,
             admission,
         } = *self;
         let reply = match admission.is_over(Boottime::now()) {
-            true => receiver.refuse_late(),
-            false => receiver.finish(request),
+            true => refuse_late(&submission),
+            false => submit(submission, files),
         };
         let reply = admission.apply(reply);
         match &generation.rules {
@@ -153,10 +163,24 @@ impl BodyReceiver for WithFields {
     }
 }
 
-/// A response at a path with the fields that rules add.
-pub(crate) fn with_fields(generation: &Generation, path: &str, response: Response) -> Response {
-    match &generation.rules {
-        Some(rules) => rules.with_fields_of(path, response),
-        None => response,
+/// Submits a form whose body is there.
+fn submit(mut submission: Submission, files: FileReceiver) -> Reply {
+    let (fields, received) = match files.finish() {
+        Ok(received) => received,
+        Err(refusal) => return submission.refuse_upload(&refusal).into(),
+    };
+    // The body may have taken longer than the session lasted.
+    let session = submission.session.as_ref();
+    if session.is_some_and(|session| session.expiry().is_over(Boottime::now())) {
+        return refuse_late(&submission);
     }
+    submission.body_kind = BodyKind::Form(Encoding::Read(fields));
+    submission.received = received;
+    Reply::later(submission.submit())
+}
+
+/// The answer to a body that took longer than the session that admitted its sender lasted.
+fn refuse_late(submission: &Submission) -> Reply {
+    let sentence = "You were signed out while the form was sent.";
+    submission.refuse(403, sentence).into()
 }

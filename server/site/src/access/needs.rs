@@ -2,7 +2,7 @@
 
 use millpond_db::Value;
 
-use super::{ClaimUse, Claims, Condition, Session};
+use super::{ClaimUse, Claims, Condition};
 
 /// A `-- require:` line, or what a `[[require]]` entry asks for: which visitors are admitted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,28 +42,28 @@ impl SessionRequirements {
         self.claims.iter().any(|used| used.name == claim)
     }
 
-    /// Whether a visitor with this session may pass.
-    pub(crate) fn gate(&self, session: Option<&Session>) -> Gate<'_> {
-        gate(self.require.iter(), session)
+    /// Whether a visitor whose session has these claims may pass; none without a session.
+    pub(crate) fn gate(&self, claims: Option<&Claims>) -> Gate<'_> {
+        gate(self.require.iter(), claims)
     }
 
     /// The claims as the session has them, which is what a template sees: as a kind of value,
     /// different ones may be the same.
     pub(crate) fn claims<'s>(
         &'s self,
-        session: Option<&'s Session>,
+        session: Option<&'s Claims>,
     ) -> impl Iterator<Item = Option<&'s Value>> {
         self.claims
             .iter()
-            .map(move |used| session.and_then(|session| session.claims.get(&used.name)))
+            .map(move |used| session.and_then(|claims| claims.get(&used.name)))
     }
 
     /// The values of the claims, in their order.
-    pub(crate) fn values(&self, session: Option<&Session>) -> impl Iterator<Item = Value> {
+    pub(crate) fn values(&self, session: Option<&Claims>) -> impl Iterator<Item = Value> {
         let nobody = Claims::default();
         self.claims
             .iter()
-            .map(move |used| used.value(session.map_or(&nobody, |session| &session.claims)))
+            .map(move |used| used.value(session.unwrap_or(&nobody)))
     }
 
     /// The place of a claim as a kind of value among [`SessionRequirements::values`]; it is added
@@ -77,15 +77,15 @@ impl SessionRequirements {
     }
 }
 
-/// Whether a visitor with this session meets all of these. One who lacks a claim is led to the path
-/// of the first that names one.
+/// Returns whether a visitor whose session has these claims meets all of these. One who lacks a
+/// claim is led to the path of the first that names one.
 pub(crate) fn gate<'n>(
     all: impl Iterator<Item = &'n Require> + Clone,
-    session: Option<&Session>,
+    session: Option<&Claims>,
 ) -> Gate<'n> {
     let mut others = all.clone();
     for wanted in all {
-        let claim = session.and_then(|session| session.claims.get(&wanted.condition.claim));
+        let claim = session.and_then(|claims| claims.get(&wanted.condition.claim));
         match claim {
             Some(claim) if wanted.condition.is_met_by(claim) => {}
             Some(_) => return Gate::Closed,
@@ -114,14 +114,11 @@ mod tests {
     fn which_visitors_may_pass() {
         let session = |claims: &[(&str, Value)]| {
             let claims = claims.iter();
-            Session {
-                claims: Claims::new(
-                    claims
-                        .map(|(name, value)| ((*name).to_owned(), value.clone()))
-                        .collect(),
-                ),
-                ..Session::default()
-            }
+            Claims::new(
+                claims
+                    .map(|(name, value)| ((*name).to_owned(), value.clone()))
+                    .collect(),
+            )
         };
         let needs = |require: Vec<Require>| SessionRequirements {
             require,
@@ -162,10 +159,7 @@ mod tests {
                 kind: Some(millpond_db::ValueKind::Integer),
             }],
         };
-        let admin = Session {
-            claims: Claims::new(vec![("admin".to_owned(), "yes".into())]),
-            ..Session::default()
-        };
+        let admin = Claims::new(vec![("admin".to_owned(), "yes".into())]);
         let given = |session| needs.values(session).collect::<Vec<_>>();
         assert_eq!(given(Some(&admin)), given(None));
         let keyed = |session| {

@@ -18,7 +18,7 @@ use super::{
     claims::as_kind,
     lines::{Fault, fault},
 };
-use crate::{script::is_name, suggest::closest};
+use crate::{parameter_names::is_name, suggest::closest};
 
 /// A condition on one claim.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,6 +2,9 @@
 
 use millpond_db::{Value, ValueKind};
 
+/// The most claims of a session.
+pub(crate) const MOST_CLAIMS: usize = 32;
+
 /// Names with their values, none of which is null: a null column makes no claim.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Claims(Vec<(String, Value)>);

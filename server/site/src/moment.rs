@@ -1,6 +1,5 @@
 //! Dates and times as the databases write them.
 
-use minijinja::value::{Value, ValueKind};
 use time::{Date, Month, OffsetDateTime};
 
 use crate::time_zone::SiteZone;
@@ -25,42 +24,32 @@ pub(crate) struct Clock {
 }
 
 impl Moment {
-    /// Reads a text such as `2026-03-03`, `2026-03-03 14:05:06.5+01` or `2026-03-03T14:05Z`, or
-    /// seconds since 1970.
-    pub(crate) fn of(value: &Value) -> Option<Self> {
-        match value.kind() {
-            ValueKind::String => Self::parse(value.as_str()?.trim()),
-            ValueKind::Number if value.is_integer() => {
-                let seconds = i64::try_from(value.clone()).ok()?;
-                let moment = OffsetDateTime::from_unix_timestamp(seconds).ok()?;
-                let (hour, minute, second) = moment.time().as_hms();
-                Some(Self {
-                    date: moment.date(),
-                    time: Some(Clock {
-                        hour,
-                        minute,
-                        second,
-                        fraction: 0,
-                        offset: Some(0),
-                    }),
-                })
-            }
-            _ => None,
-        }
+    /// Returns the moment of seconds since 1970, in UTC; none if no calendar has it.
+    pub(crate) fn of_unix(seconds: i64) -> Option<Self> {
+        let moment = OffsetDateTime::from_unix_timestamp(seconds).ok()?;
+        let (hour, minute, second) = moment.time().as_hms();
+        Some(Self {
+            date: moment.date(),
+            time: Some(Clock {
+                hour,
+                minute,
+                second,
+                fraction: 0,
+                offset: Some(0),
+            }),
+        })
     }
 
-    /// True for a date of PostgreSQL that no calendar here has: before the year 1, after 9999, or
-    /// without an end.
-    pub(crate) fn is_beyond(value: &Value) -> bool {
-        let is_far = |text: &str| {
-            let year = text.bytes().take_while(u8::is_ascii_digit).count();
-            matches!(text, "infinity" | "-infinity")
-                || text.ends_with(" BC")
-                || year > 4 && text[year..].starts_with('-')
-        };
-        value.as_str().is_some_and(is_far)
+    /// Returns true for a date of PostgreSQL that no calendar here has: before the year 1, after
+    /// 9999, or without an end.
+    pub(crate) fn is_beyond(text: &str) -> bool {
+        let year = text.bytes().take_while(u8::is_ascii_digit).count();
+        matches!(text, "infinity" | "-infinity")
+            || text.ends_with(" BC")
+            || year > 4 && text[year..].starts_with('-')
     }
 
+    /// Reads a text such as `2026-03-03`, `2026-03-03 14:05:06.5+01` or `2026-03-03T14:05Z`.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let (day, rest) = text.split_at_checked(10)?;
         let bytes = day.as_bytes();
@@ -234,7 +223,7 @@ mod tests {
             assert_eq!(moment.unix(), unix, "{text}");
         }
         assert_eq!(
-            Moment::of(&Value::from(1_772_546_706)).unwrap().unix(),
+            Moment::of_unix(1_772_546_706).unwrap().unix(),
             1_772_546_706
         );
     }
@@ -320,7 +309,6 @@ mod tests {
         ] {
             assert_eq!(Moment::parse(bad), None, "{bad}");
         }
-        assert_eq!(Moment::of(&Value::from(1.5)), None);
-        assert_eq!(Moment::of(&Value::from(i64::MAX)), None);
+        assert_eq!(Moment::of_unix(i64::MAX), None);
     }
 }

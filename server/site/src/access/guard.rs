@@ -4,7 +4,7 @@ use super::{
     condition::word,
     lines::{DirectiveLine, Fault, own_path},
 };
-use crate::script::is_name;
+use crate::parameter_names::is_name;
 
 /// A `-- require:` line that names a query: without its row the visitor may not enter.
 #[derive(Clone, Debug, PartialEq, Eq)]

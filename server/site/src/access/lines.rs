@@ -13,9 +13,11 @@ use super::{
     Condition, Require,
     condition::{superfluous, word},
     guard::{GuardLine, guard},
-    token::MOST_CLAIMS,
 };
-use crate::{rules::foreign_parameter, script::is_name};
+use crate::{
+    access::MOST_CLAIMS,
+    parameter_names::{foreign_parameter, is_name},
+};
 
 /// The words that such lines begin with.
 pub(crate) const WORDS: &[&str] = &["require", "verify", "hash", "claims", "logout"];

@@ -1,0 +1,180 @@
+//! The layers of the large crates: what a module imports stands in its own layer or below.
+
+use super::{
+    Offence,
+    files::File,
+    imports::{Crate, Import},
+};
+
+/// The files of a circle of imports that goes through several folders.
+const MOST_IN_CIRCLE: usize = 3;
+
+/// Each large crate with its layers, from the lowest. A layer is a list of modules; what is named
+/// nowhere is of the layer of the module above it. A new line here is a change of the architecture.
+#[rustfmt::skip]
+const LAYERS: [(&str, &[&str]); 1] = [
+    ("server/site", &[
+        "duration file_name file_type suggest problem secret_names parameter_names slug",
+        "time_zone moment today locale",
+        "param_value params text_format value_rules write_method",
+        "access rules",
+        "config",
+        "script dialect folder route",
+        "object page_params page_type",
+        "filters markup form_tags",
+        "flash flash_kind languages page csv_rows page_bytes page_end page_path page_redirect redirect_target form_values form_faults guard invalid error_pages upload_refusal",
+        "template",
+        "compile",
+        "log site_options",
+        "statics",
+        "session",
+        "form uploads",
+        "dev::report dev::scope dev::excerpt dev::state",
+        "core report cached error_answer problem_details addresses listing see_other",
+        "visitor dev::failures dev::refusals dev::suggestion",
+        "methods json_body write_body admission",
+        "own_write answer gather render ahead validity",
+        "sign submit write_answer refused_form refused_form_page refused_form_redirect",
+        "service",
+        "data watch",
+        "opening reading open_addresses check known_migrations",
+        "site explain",
+        "dev hosts",
+    ]),
+];
+
+/// Imports that run up, modules without a layer, and circles through several folders.
+pub(super) fn check(files: &[File]) -> Vec<Offence> {
+    let crates = LAYERS.iter();
+    crates
+        .flat_map(|(folder, layers)| {
+            let read = Crate::read(files, folder);
+            let imports = read.imports();
+            let mut offences = upward(&read, &imports, layers);
+            offences.extend(circles(&read, &imports));
+            offences
+        })
+        .collect()
+}
+
+/// The layer of a module; none of one that no layer names.
+fn layer(layers: &[&str], name: &str) -> Option<usize> {
+    let mut name = name;
+    loop {
+        let is_named = |layer: &&str| layer.split(' ').any(|module| module == name);
+        if let Some(at) = layers.iter().position(|layer| is_named(layer)) {
+            return Some(at);
+        }
+        (name, _) = name.rsplit_once("::")?;
+    }
+}
+
+fn upward(read: &Crate, imports: &[Import], layers: &[&str]) -> Vec<Offence> {
+    // The root of a crate uses all of it.
+    let layer_of = |file: usize| match read.name(file) {
+        name if name.is_empty() => Some(layers.len()),
+        name => layer(layers, &name),
+    };
+    let unknown = (0..read.len()).filter(|file| layer_of(*file).is_none());
+    let unknown = unknown.map(|file| Offence {
+        file: read.path(file).to_owned(),
+        line: 0,
+        what: "has no layer; name its module in xtask/src/tidy/layers.rs".to_owned(),
+    });
+    let up = imports
+        .iter()
+        .filter(|import| layer_of(import.to) > layer_of(import.from));
+    let up = up.map(|import| Offence {
+        file: read.path(import.from).to_owned(),
+        line: import.line,
+        what: format!(
+            "uses {}, of a layer above its own (xtask/src/tidy/layers.rs): move down what both need",
+            read.path(import.to).display()
+        ),
+    });
+    unknown.chain(up).collect()
+}
+
+/// Circles of more than a few files that do not stay in one folder: who reads one of them has to
+/// read them all.
+fn circles(read: &Crate, imports: &[Import]) -> Vec<Offence> {
+    let mut below = vec![Vec::new(); read.len()];
+    for import in imports {
+        below[import.from].push(import.to);
+    }
+    let reached: Vec<Vec<bool>> = (0..read.len())
+        .map(|from| reachable(&below, from))
+        .collect();
+    let mut is_known = vec![false; read.len()];
+    let mut offences = Vec::new();
+    for first in 0..read.len() {
+        if is_known[first] {
+            continue;
+        }
+        let circle =
+            (first..read.len()).filter(|other| reached[first][*other] && reached[*other][first]);
+        let circle: Vec<usize> = circle.collect();
+        circle.iter().for_each(|file| is_known[*file] = true);
+        let mut folders: Vec<_> = circle.iter().map(|file| read.folder(*file)).collect();
+        folders.dedup();
+        if circle.len() > MOST_IN_CIRCLE && folders.len() > 1 {
+            let names: Vec<String> = circle.iter().map(|file| read.name(*file)).collect();
+            offences.push(Offence {
+                file: read.path(first).to_owned(),
+                line: 0,
+                what: format!(
+                    "is in a circle of imports through several folders; turn one of them: {}",
+                    names.join(", ")
+                ),
+            });
+        }
+    }
+    offences
+}
+
+fn reachable(below: &[Vec<usize>], from: usize) -> Vec<bool> {
+    let mut is_reached = vec![false; below.len()];
+    let mut open = vec![from];
+    while let Some(file) = open.pop() {
+        for next in &below[file] {
+            if !std::mem::replace(&mut is_reached[*next], true) {
+                open.push(*next);
+            }
+        }
+    }
+    is_reached
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(path: &str, text: &str) -> File {
+        File {
+            path: path.into(),
+            text: text.to_owned(),
+        }
+    }
+
+    #[test]
+    fn an_import_that_runs_up_and_a_circle_through_folders_are_offences() {
+        let files = [
+            file("x/src/lib.rs", "mod low;\nmod high;\nmod new;"),
+            file("x/src/low.rs", "\nuse crate::high::a;"),
+            file("x/src/new.rs", ""),
+            file("x/src/high/mod.rs", "pub mod a; pub mod b; pub mod c;"),
+            file("x/src/high/a.rs", "use super::b::B;"),
+            file("x/src/high/b.rs", "use super::c::C;"),
+            file("x/src/high/c.rs", "use crate::low::X;"),
+        ];
+        let read = Crate::read(&files, "x");
+        let imports = read.imports();
+        let up = upward(&read, &imports, &["low", "high"]);
+        let places: Vec<String> = up
+            .iter()
+            .map(|it| format!("{}:{}", it.file.display(), it.line))
+            .collect();
+        assert_eq!(places, ["x/src/new.rs:0", "x/src/low.rs:2"]);
+        assert_eq!(circles(&read, &imports).len(), 1);
+    }
+}
