@@ -1,5 +1,12 @@
 //! A GET that found no hit: join the flight, or lead it (coherence.md, rules 1 to 5).
 
+pub(crate) mod cached;
+pub(crate) mod gather;
+pub(crate) mod own_write;
+pub(crate) mod render;
+pub(crate) mod validity;
+pub(crate) mod visitor;
+
 use std::{
     sync::{Arc, OnceLock, atomic::Ordering},
     time::Duration,
@@ -13,15 +20,13 @@ use millpond_store::{FillOutcome, FlightEnd, Joined, MissReason, Need, Permit};
 
 use crate::{
     ahead::remake,
-    cached::{Cached, PageFailure, bundle_key},
     core::{Core, Generation},
     dev::{Report, failures, refusals},
-    flash::Flash,
-    object::QueryResult,
-    page::Page,
-    render::{Rendered, render},
-    visitor::Visitor,
 };
+use cached::{Cached, PageFailure, bundle_key};
+use millpond_site_compile::{object::QueryResult, page::Page, refusal::flash::Flash};
+use render::{Rendered, render};
+use visitor::Visitor;
 
 /// Two are enough in general: a request that starts again joins a flight that has not begun. More
 /// are needed only if fills panic.

@@ -13,18 +13,20 @@ use std::{
 use millpond_db::{Advice, Database, Error, Query, Requirement, repair_sqlite};
 
 use crate::{
-    Config, DatabaseUrl, PostgresUrl, Problem, SiteOptions,
+    SiteOptions,
     core::Generation,
     data::{self, DataSources, Pin},
-    dialect::Dialect,
-    folder::{Migrations, migrations},
-    opening,
-    page::{PageQuery, PageStatement},
-    problem::below,
-    reading::look,
-    rules::shadowed,
+    opening::{self, reading::look},
 };
 pub use files::{missing_tables, write_migrations};
+use millpond_site_compile::page::{PageQuery, PageStatement};
+use millpond_site_format::{
+    Config, DatabaseUrl, PostgresUrl, Problem,
+    dialect::Dialect,
+    folder::{Migrations, migrations},
+    problem::below,
+    rules::shadowed,
+};
 use partials::ShownQueries;
 use sqlite::check_sqlite;
 

@@ -1,5 +1,9 @@
 //! What all workers of a site share.
 
+pub(crate) mod error_answer;
+pub(crate) mod outages;
+pub(crate) mod problem_details;
+
 use std::{
     any::Any,
     borrow::Cow,
@@ -18,23 +22,23 @@ use millpond_db::{Database, Error};
 use millpond_http::{Body, Compressor, Parts, Prepared, Request, Response};
 
 use crate::{
-    access::RESERVED,
-    addresses::Addresses,
-    cached::{Cached, PageFailure, SiteStore},
-    compile::Pages,
-    config::show_time,
+    answer::cached::{Cached, PageFailure, SiteStore},
     dev::DevState,
-    error_answer::PreparedErrors,
     log::Log,
-    page::Page,
-    page_type::HTML,
-    params::{Param, refused, unusable},
-    report::Outcomes,
-    rules::Rules,
+    service::addresses::Addresses,
     session::{Attempts, Passwords, Sessions},
     statics::Statics,
     uploads::Uploads,
 };
+use error_answer::PreparedErrors;
+use millpond_site_compile::{compile::Pages, page::Page, page_type::HTML};
+use millpond_site_format::{
+    access::RESERVED,
+    config::show_time,
+    params::{Param, refused, unusable},
+    rules::Rules,
+};
+use outages::Outcomes;
 
 /// Everything except the pages, for the whole life of a site.
 pub(crate) struct Core {
@@ -112,7 +116,7 @@ impl Core {
 
     /// Reports the error to the owner, and returns what the visitor may know. A malformed parameter
     /// is the visitor's mistake and is not logged. That the database is away is only counted: the
-    /// [report](crate::report) says it once. `place` is where the statement is written.
+    /// [report](outages) says it once. `place` is where the statement is written.
     pub(crate) fn failure(
         &self,
         route: &str,

@@ -16,14 +16,18 @@ use serde_json::{Value, json};
 
 use crate::{
     Site,
-    access::{Gate, gate},
-    cached::{Cached, bundle_key, object_key, page_key},
-    compile::sign_in,
+    answer::cached::{Cached, bundle_key, object_key, page_key},
     core::Generation,
+    session::Session,
+};
+use millpond_site_compile::{
+    compile::sign_in,
     page::{Counters, Page, PageQuery},
+};
+use millpond_site_format::{
+    access::{Gate, gate},
     params::Given,
     route::{Match, Pattern},
-    session::Session,
 };
 
 pub use visitor_kind::ExplainedVisitor;
@@ -137,7 +141,12 @@ impl Site {
             .params
             .iter()
             .zip(&values)
-            .map(|(param, value)| (param.name.clone(), crate::object::json(value)))
+            .map(|(param, value)| {
+                (
+                    param.name.clone(),
+                    millpond_site_compile::object::json(value),
+                )
+            })
             .collect::<serde_json::Map<_, _>>()
             .into();
         explanation["key"] = shown(generation, page, &explanation["parameters"], session);
@@ -240,7 +249,7 @@ fn shown(
         .iter()
         .zip(page.needs.claims(session.map(Session::claims)));
     let claims = claims.map(|(used, claim)| {
-        let claim = claim.map_or(Value::Null, crate::object::json);
+        let claim = claim.map_or(Value::Null, millpond_site_compile::object::json);
         (used.name.clone(), claim)
     });
     // The results of a private page do not vary by them.
@@ -288,7 +297,7 @@ fn visitor(
     explanation["claims"] = session.map_or(Value::Null, |session| {
         let claims = session.claims.iter();
         claims
-            .map(|(name, value)| (name.to_owned(), crate::object::json(value)))
+            .map(|(name, value)| (name.to_owned(), millpond_site_compile::object::json(value)))
             .collect::<serde_json::Map<_, _>>()
             .into()
     });

@@ -1,5 +1,14 @@
 //! A form's body, and whether a page of this site has sent it.
 
+pub(crate) mod body;
+pub(crate) mod json;
+pub(crate) mod refused;
+pub(crate) mod refused_page;
+pub(crate) mod refused_redirect;
+pub(crate) mod sign;
+pub(crate) mod submit;
+pub(crate) mod write_answer;
+
 use std::{borrow::Cow, convert::Infallible};
 
 use bytes::Bytes;

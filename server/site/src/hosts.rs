@@ -10,9 +10,12 @@ use std::{
 use millpond_http::{BodyHandling, Reply, Request, Response, Service};
 
 use crate::{
-    Config, ExplainedVisitor, Problem, Site, SiteOptions, SiteService, SiteStats,
-    config::{Host, HostName, MAX_NAME},
+    ExplainedVisitor, Site, SiteOptions, SiteService, SiteStats,
     dev::{DevDoor, DevState, Waiting},
+};
+use millpond_site_format::{
+    Config, Problem,
+    config::{Host, HostName, MAX_NAME},
     problem::below,
 };
 
@@ -228,7 +231,7 @@ fn open_all(
                 if !unused.is_empty() {
                     site.log(&format!(
                         "{}: {} do not count here; the folder that is served has them for all its sites",
-                        host.shown.join(crate::problem::SETTINGS).display(),
+                        host.shown.join(millpond_site_format::problem::SETTINGS).display(),
                         unused.join(", ")
                     ));
                 }

@@ -1,5 +1,9 @@
 //! The database of a site: opened, waited for, and brought up to date.
 
+pub(crate) mod known_migrations;
+pub(crate) mod open_addresses;
+pub(crate) mod reading;
+
 use std::{
     fs::File,
     io::Read as _,
@@ -11,8 +15,9 @@ use std::{
 use base_clock::Boottime;
 use millpond_db::{Database, Error, FeedKind, PostgresOptions, SqliteOptions};
 
-use crate::{
-    Config, DatabaseUrl, PostgresUrl, Problem, SiteOptions,
+use crate::SiteOptions;
+use millpond_site_format::{
+    Config, DatabaseUrl, PostgresUrl, Problem,
     dialect::Dialect,
     folder::{Migrations, migrations},
     problem::SETTINGS,

@@ -16,28 +16,36 @@ use millpond_http::{BodyHandling, Prepared, Reply, Request, Response, Service, V
 use millpond_store::Hit;
 
 use crate::{
-    access::{Gate, SessionRequirements},
-    addresses::AddressMatch,
-    answer::{Ask, MissOrBypass, owned},
-    cached::{Cached, page_key},
-    compile::sign_in,
-    core::{Core, Generation},
+    answer::{
+        Ask, MissOrBypass,
+        cached::{Cached, page_key},
+        owned,
+        validity::{PageHit, of_file, of_page},
+        visitor::Visitor,
+    },
+    core::{Core, Generation, error_answer::ErrorAnswer},
     dev::{DevState, refusals},
-    error_answer::ErrorAnswer,
-    methods::{not_allowed, options, options_of},
-    page::Page,
+    session::Session,
+};
+use addresses::AddressMatch;
+use methods::{not_allowed, options, options_of};
+use millpond_site_compile::{compile::sign_in, page::Page};
+use millpond_site_format::{
+    access::{Gate, SessionRequirements},
     params::Given,
     route::Match,
     rules::{HIT, encode_path, local, moved},
-    session::Session,
-    validity::{PageHit, of_file, of_page},
-    visitor::Visitor,
     write_method::{ALL_METHODS, FILE_METHODS, KNOWN, WriteMethod},
 };
 
+pub(crate) mod addresses;
+pub(crate) mod admission;
 mod by_rules;
 mod forms;
+mod listing;
+pub(crate) mod methods;
 mod no_page;
+pub(crate) mod see_other;
 mod uploaded_files;
 mod uploads;
 

@@ -16,22 +16,26 @@ use millpond_store::{Sink, Stats, Store};
 use parking_lot::Mutex;
 
 use crate::{
-    Config, Problem, SiteService,
+    SiteService,
     ahead::{self, Ahead},
-    config::UploadLimits,
-    core::{Core, Generation},
+    core::{
+        Core, Generation,
+        outages::{Outcomes, Reporter},
+    },
     data::{DataFiles, DataSources, Inbox},
     dev::DevState,
-    known_migrations::KnownMigrations,
     log::Log,
-    opening,
-    reading::{read, read_again},
-    report::{Outcomes, Reporter},
+    opening::{
+        self,
+        known_migrations::KnownMigrations,
+        reading::{read, read_again},
+    },
     session::{Attempts, Passwords},
     site_options::SiteOptions,
     uploads::Uploads,
     watch::Watch,
 };
+use millpond_site_format::{Config, Problem, config::UploadLimits};
 
 /// A site that is being served.
 pub struct Site {

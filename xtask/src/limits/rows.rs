@@ -372,7 +372,7 @@ pub(super) const ROWS: &[Row] = &[
         amount: "{}; {}",
         places: &[
             constant("server/site/src/session/token", "LONGEST", Bytes),
-            constant(SITE, "MOST_CLAIMS", Count),
+            constant("server/site-format/src/access", "MOST_CLAIMS", Count),
         ],
         past: "the form that begins the session fails and the log says so; a cookie with more is no session",
     },
@@ -391,7 +391,11 @@ pub(super) const ROWS: &[Row] = &[
         amount: "{}; {}",
         places: &[
             constant(SITE, "MOST_PREPARED", Count),
-            constant("server/site/src/error_answer", "LONGEST_SENTENCE", Bytes),
+            constant(
+                "server/site/src/core/error_answer",
+                "LONGEST_SENTENCE",
+                Bytes,
+            ),
         ],
         past: "each answer is rendered anew",
     },
@@ -435,8 +439,8 @@ pub(super) const ROWS: &[Row] = &[
         what: "names in a listing; entries of one kind in `millpond.toml`",
         amount: "{}; {}",
         places: &[
-            constant("server/site/src/listing", "MAX_ROWS", Count),
-            constant(SITE, "MAX_ENTRIES", Count),
+            constant("server/site/src/service/listing", "MAX_ROWS", Count),
+            constant("server/site-format/src/config/tables", "MAX_ENTRIES", Count),
         ],
         past: "the rest is counted, not shown; an error",
     },
@@ -517,10 +521,10 @@ pub(super) const ROWS: &[Row] = &[
                list; boundary; head of a part",
         amount: "{}, {}, {}; {}; {}; {}",
         places: &[
-            constant("server/site/src/script/files", "IN_FOLDER", Bytes),
-            constant("server/site/src/script/files", "AS_BYTES", Bytes),
-            constant("server/site/src/script/files", "COUNT", Count),
-            constant("server/site/src/script/files", "MOST_FILES", Count),
+            constant("server/site-format/src/script/files", "IN_FOLDER", Bytes),
+            constant("server/site-format/src/script/files", "AS_BYTES", Bytes),
+            constant("server/site-format/src/script/files", "COUNT", Count),
+            constant("server/site-format/src/script/files", "MOST_FILES", Count),
             constant("server/site/src/uploads", "LONGEST_BOUNDARY", Bytes),
             constant("server/site/src/uploads", "LONGEST_HEAD", Bytes),
         ],
@@ -539,7 +543,7 @@ pub(super) const ROWS: &[Row] = &[
         what: "values of a parameter that is a list; of these, those whose rows count one by one",
         amount: "{}; {}",
         places: &[
-            constant(SITE, "MAX_LIST", Count),
+            constant("server/site-format", "MAX_LIST", Count),
             constant(
                 "server/db/src/sqlite/analysis/restrict",
                 "MAX_VALUES",
@@ -551,14 +555,14 @@ pub(super) const ROWS: &[Row] = &[
     Row {
         what: "ranges of `Accept-Language` by which a `-- language:` is chosen",
         amount: "{}",
-        places: &[constant(SITE, "MOST_RANGES", Count)],
+        places: &[constant("server/site-compile", "MOST_RANGES", Count)],
         past: "the ranges before",
     },
     Row {
         what: "statements of one query with `-- order:`",
         amount: "{}",
         places: &[constant(
-            "server/site/src/compile/statements",
+            "server/site-compile/src/compile/statements",
             "MAX_STATEMENTS",
             Count,
         )],
@@ -590,8 +594,18 @@ pub(super) const ROWS: &[Row] = &[
         what: "static files in memory; the largest of them",
         amount: "{}; {}",
         places: &[
-            field(SITE, "impl Default for StaticOptions", "memory", Bytes),
-            field(SITE, "impl Default for StaticOptions", "in_memory", Bytes),
+            field(
+                "server/site-format",
+                "impl Default for StaticOptions",
+                "memory",
+                Bytes,
+            ),
+            field(
+                "server/site-format",
+                "impl Default for StaticOptions",
+                "in_memory",
+                Bytes,
+            ),
         ],
         past: "sent from disk",
     },

@@ -12,7 +12,7 @@ const HOUSES: [&str; 3] = ["server", "meter", "base"];
 
 /// Each package with those that it may depend on. A new line or a new name here is a change of the
 /// architecture: it belongs in ARCHITECTURE.md too.
-const EDGES: [(&str, &[&str]); 17] = [
+const EDGES: [(&str, &[&str]); 19] = [
     (
         "millpond",
         &[
@@ -29,10 +29,31 @@ const EDGES: [(&str, &[&str]); 17] = [
     (
         "millpond-site",
         &[
+            "millpond-site-compile",
+            "millpond-site-format",
             "millpond-data",
             "millpond-db",
             "millpond-http",
             "millpond-store",
+            "base-clock",
+        ],
+    ),
+    (
+        "millpond-site-compile",
+        &[
+            "millpond-site-format",
+            "millpond-data",
+            "millpond-db",
+            "millpond-http",
+            "base-clock",
+        ],
+    ),
+    (
+        "millpond-site-format",
+        &[
+            "millpond-data",
+            "millpond-db",
+            "millpond-http",
             "base-clock",
         ],
     ),

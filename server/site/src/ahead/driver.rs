@@ -24,7 +24,8 @@ use super::{
     remake::{self, Edition, is_renewable},
     retries::{RefreshTask, Retries},
 };
-use crate::{answer::Ask, core::Core, page::Page};
+use crate::{answer::Ask, core::Core};
+use millpond_site_compile::page::Page;
 
 /// What is hot is what was asked for in the last few of these.
 const FOLD_EVERY: Duration = Duration::from_secs(10);

@@ -18,7 +18,7 @@ use millpond_db::Value;
 use serde_json::{Map, Value as Json, json};
 
 use super::{remake::Edition, values};
-use crate::page::Page;
+use millpond_site_compile::page::Page;
 
 /// Pages in the list.
 pub(super) const PAGES: usize = 10_000;

@@ -12,14 +12,15 @@ use millpond_http::OwnedRequest;
 
 use super::values;
 use crate::{
-    answer::Ask,
-    cached::{page_key_of, page_key_parts},
-    compile::Pages,
+    answer::{
+        Ask,
+        cached::{page_key_of, page_key_parts},
+        visitor::Visitor,
+    },
     core::{Core, Generation},
-    page::Page,
-    params::with_new_date,
-    visitor::Visitor,
 };
+use millpond_site_compile::{compile::Pages, page::Page};
+use millpond_site_format::params::with_new_date;
 
 /// True if a page is the same for every visitor, as far as is known, so that its key determines it.
 pub(crate) fn is_renewable(page: &Page) -> bool {

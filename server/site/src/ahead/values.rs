@@ -5,10 +5,10 @@ use std::array;
 use millpond_db::{Value, ValueKind};
 use serde_json::Value as Json;
 
-use crate::{param_value::list, params::Param};
+use millpond_site_format::{param_value::list, params::Param};
 
-/// The values that [`push_key`](crate::param_value::push_key) has written: exactly `count`, with
-/// nothing behind them.
+/// The values that [`push_key`](millpond_site_format::param_value::push_key) has written: exactly
+/// `count`, with nothing behind them.
 pub(super) fn from_key(mut key: &[u8], count: usize) -> Option<Vec<Value>> {
     let values = (0..count).map(|_| next(&mut key)).collect::<Option<_>>()?;
     key.is_empty().then_some(values)
@@ -93,7 +93,7 @@ fn single(param: &Param, json: &Json) -> Option<Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::param_value::push_key;
+    use millpond_site_format::param_value::push_key;
 
     fn key(values: &[Value]) -> Vec<u8> {
         let mut key = Vec::new();

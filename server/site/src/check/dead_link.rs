@@ -1,7 +1,8 @@
 //! What a link in a Markdown file that leads nowhere is said to be, and what was probably meant.
 
 use super::documents::DocumentSite;
-use crate::{data::DocumentFile, suggest::closest};
+use crate::data::DocumentFile;
+use millpond_site_format::suggest::closest;
 
 /// A message and a hint.
 type Note = (String, String);

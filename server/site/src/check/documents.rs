@@ -11,15 +11,19 @@ use super::{
     targets,
 };
 use crate::{
-    Problem,
     core::Generation,
     data::{DataSources, DocumentFile, Documents, FOLDER},
+};
+use millpond_site_compile::{
     filters::{DocumentLink, document_links, document_stem},
     page::{Endpoint, Page},
     page_type::HTML,
+    template::MarkdownUses,
+};
+use millpond_site_format::{
+    Problem,
     route::{Pattern, Segment},
     rules::WORD,
-    template::MarkdownUses,
 };
 
 /// The most notes. Once these are corrected, the next are shown.

@@ -6,12 +6,10 @@ use millpond_db::Database;
 
 use super::{open, sqlite::Scratch};
 use crate::{
-    Config, DatabaseUrl, Problem,
     data::{self, DataSources, Pin},
-    dialect::Dialect,
-    folder::migrations,
     opening,
 };
+use millpond_site_format::{Config, DatabaseUrl, Problem, dialect::Dialect, folder::migrations};
 
 /// The migrations that a site's files of data lack, with the types of their values. The site's
 /// database is not changed, as by [`check`](super::check).

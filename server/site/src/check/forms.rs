@@ -3,18 +3,16 @@
 use millpond_http::path;
 
 use super::targets;
-use crate::{
-    Problem,
+use crate::core::Generation;
+use millpond_site_compile::{
     compile::may_be_at::{candidates, endpoint_at},
-    core::Generation,
     form_tags::FormTag,
     markup::{VALUE, without_comments},
     page::{Endpoint, Form},
-    params::Param,
-    route::address_of,
-    suggest::closest,
     template::{SetAddresses, file_of, sources},
-    write_method::WriteMethod,
+};
+use millpond_site_format::{
+    Problem, params::Param, route::address_of, suggest::closest, write_method::WriteMethod,
 };
 
 /// A message and a hint.

@@ -4,17 +4,15 @@
 use std::path::Path;
 
 use super::targets;
-use crate::{
-    Problem,
+use crate::core::Generation;
+use millpond_site_compile::{
     compile::may_be_at::endpoint_at,
-    config::UPLOAD_FOLDER,
-    core::Generation,
     filters::{Piece, TagText, Tags},
     markup::{VALUE, address, attribute, misfit, without_comments},
     page::Page,
-    suggest::closest,
     template::{file_of, sources},
 };
+use millpond_site_format::{Problem, config::UPLOAD_FOLDER, suggest::closest};
 
 /// A message and a hint.
 type Note = (String, String);

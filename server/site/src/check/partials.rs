@@ -8,11 +8,11 @@ use std::{
 use millpond_db::Advice;
 
 use super::advice;
-use crate::{
-    Problem,
+use millpond_site_compile::{
     compile::Pages,
     page::{Page, PageQuery},
 };
+use millpond_site_format::Problem;
 
 /// How many pages a note names.
 const NAMED: usize = 3;

@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::Problem;
+use millpond_site_format::Problem;
 
 /// Notes on all of them. What editors and systems keep beside a file (`.#a.sql`, `._a.sql`,
 /// `.a.sql.swp`) is not meant to be looked at.

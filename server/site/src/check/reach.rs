@@ -3,11 +3,10 @@
 use std::{collections::BTreeSet, path::PathBuf};
 
 use super::targets;
-use crate::{
+use crate::{core::Generation, opening::open_addresses::addresses};
+use millpond_site_compile::page::UploadField;
+use millpond_site_format::{
     Problem,
-    core::Generation,
-    open_addresses::addresses,
-    page::UploadField,
     problem::SETTINGS,
     rules::{RequireRule, RequireRules, WORD},
     script::FilePlace,

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use millpond_db::{FeedKind, recorded_as_whole, sqlite_requirements};
 
 use super::{CheckReport, deleted, report};
-use crate::{Config, Problem, folder::Migrations, opening};
+use crate::opening;
+use millpond_site_format::{Config, Problem, folder::Migrations};
 
 pub(super) fn check_sqlite(
     dir: &Path,

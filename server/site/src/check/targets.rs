@@ -5,20 +5,21 @@ use std::path::PathBuf;
 use millpond_http::path;
 
 use super::links;
-use crate::{
-    Problem,
-    access::SessionRequirements,
+use crate::core::Generation;
+use millpond_site_compile::{
     compile::{
         may_be_at::{candidates, may_be_file},
         redirect, sign_in,
     },
-    core::Generation,
-    guard::Guard,
     markup::VALUE,
-    page::{ArgumentSource, Endpoint, Form, FormAnswer, Page, RedirectPiece},
-    problem::SETTINGS,
-    route::Pattern,
-    suggest::closest,
+    page::{
+        Endpoint, Form, FormAnswer, Page,
+        guard::Guard,
+        redirect_target::{ArgumentSource, RedirectPiece},
+    },
+};
+use millpond_site_format::{
+    Problem, access::SessionRequirements, problem::SETTINGS, route::Pattern, suggest::closest,
 };
 
 /// Notes on all of them.

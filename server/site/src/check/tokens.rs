@@ -1,12 +1,8 @@
 //! Forms that give tokens to programs, and those that cannot.
 
-use crate::{
-    Problem,
-    core::Generation,
-    page::{Form, FormAnswer},
-    script::Rows,
-    write_answer::TOKEN_MEMBERS,
-};
+use crate::{core::Generation, form::write_answer::TOKEN_MEMBERS};
+use millpond_site_compile::page::{Form, FormAnswer};
+use millpond_site_format::{Problem, script::Rows};
 
 /// Notes on the forms that sign in, where tokens are taken.
 pub(super) fn notes(generation: &Generation) -> Vec<Problem> {
@@ -23,7 +19,7 @@ pub(super) fn notes(generation: &Generation) -> Vec<Problem> {
             "session.bearer is on, and no form gives a token: each answers with a redirect";
         let hint =
             "a form that signs in without a `-- redirect:` line answers with JSON, and a token";
-        return vec![Problem::new(crate::problem::SETTINGS, message).hint(hint)];
+        return vec![Problem::new(millpond_site_format::problem::SETTINGS, message).hint(hint)];
     }
     signing.iter().filter_map(|form| of_form(form)).collect()
 }

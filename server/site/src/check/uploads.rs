@@ -5,14 +5,13 @@ use std::path::Path;
 
 use rustix::fs::{Access, access};
 
-use crate::{
-    Problem,
+use millpond_site_compile::{
     compile::Pages,
     filters::{Piece, TagText, Tags},
     markup::{attribute, without_comments},
-    script::FilePlace,
     template::{self, file_of},
 };
+use millpond_site_format::{Problem, script::FilePlace};
 
 /// What would go wrong with the uploads of a site in `dir`.
 pub(crate) fn notes(dir: &Path, pages: &Pages) -> Vec<Problem> {

@@ -20,7 +20,7 @@ use super::{
     sync::{LookOutcome, QUIET, Retry, SLOWLY, SOON, Sync},
     twins::Twins,
 };
-use crate::Problem;
+use millpond_site_format::Problem;
 
 /// Files of one table that were applied together have a line each in the log, up to this number.
 const MAX_LINES: usize = 3;

@@ -15,7 +15,7 @@ use super::{
     scan::DataFile,
     survey::SurveyedFile,
 };
-use crate::Problem;
+use millpond_site_format::Problem;
 
 /// The files of one batch, at most.
 pub(super) const MAX_FILES: usize = 256;

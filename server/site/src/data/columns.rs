@@ -2,7 +2,7 @@
 
 use millpond_db::{FILE_COLUMN, KEY_COLUMN, TableColumn, TableColumnKind};
 
-use crate::time_zone::SiteZone;
+use millpond_site_format::time_zone::SiteZone;
 
 /// The path between the folder of a table and a file.
 pub(super) const PATH_COLUMN: &str = "folder";

@@ -6,7 +6,7 @@ use millpond_data::{FieldValue as FileValue, begins_with_day};
 use millpond_db::{TableColumn, TableColumnKind as Kind, Value};
 
 use super::columns::FilledColumns;
-use crate::{text_format::TextFormat, time_zone::SiteZone};
+use millpond_site_format::{text_format::TextFormat, time_zone::SiteZone};
 
 /// Up to this number a double has each integer: 2 to the power of 53.
 const EXACT: f64 = 9_007_199_254_740_992.0;

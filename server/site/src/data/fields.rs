@@ -8,7 +8,7 @@ use super::{
     scan::DataFile,
     survey::problem,
 };
-use crate::Problem;
+use millpond_site_format::Problem;
 
 /// The words of a condition that are held against the fields of a file.
 const MAX_WORDS: usize = 32;

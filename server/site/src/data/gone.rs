@@ -13,7 +13,7 @@ use super::{
     scan::FolderScan,
     sync::{LookOutcome, SETTLED, SLOWLY, SOON, Sync},
 };
-use crate::Problem;
+use millpond_site_format::Problem;
 
 impl Sync {
     /// Removes the rows of files that are gone, but for those that are kept for another file.

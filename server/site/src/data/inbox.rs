@@ -305,7 +305,7 @@ mod tests {
         let root = temporary.path().canonicalize().unwrap().join("site");
         fs::create_dir_all(root.join("static/docs")).unwrap();
         fs::create_dir_all(root.join("../docs")).unwrap();
-        let folder = |(table, shown): (&str, &str)| crate::config::DataFolder {
+        let folder = |(table, shown): (&str, &str)| millpond_site_format::config::DataFolder {
             table: table.to_owned(),
             folder: root.join(shown),
             shown: shown.into(),

@@ -12,7 +12,7 @@ use super::{
     scan::DataFile,
     survey::problem,
 };
-use crate::Problem;
+use millpond_site_format::Problem;
 
 /// True if trying again may help, without a change of the file.
 pub(super) fn is_passing(error: &Error) -> bool {

@@ -19,7 +19,7 @@ use super::{
     scan::{DataFile, scan},
     survey::{Survey, problem, survey},
 };
-use crate::{Problem, time_zone::SiteZone};
+use millpond_site_format::{Problem, time_zone::SiteZone};
 
 /// Problems of files that are told at once.
 const MAX_PROBLEMS: usize = 50;

@@ -12,7 +12,9 @@ use millpond_data::{Format, table_name};
 use rustix::fs::OFlags;
 
 use super::{FOLDER, sources::DataSources};
-use crate::{Problem, config::DataFolder, file_name::is_passed_over, problem::SETTINGS as CONFIG};
+use millpond_site_format::{
+    Problem, config::DataFolder, file_name::is_passed_over, problem::SETTINGS as CONFIG,
+};
 
 /// A file of one state: another inode, size or time is another state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -16,7 +16,7 @@ use super::{
     rows::RowsInMemory,
     scan::{DataFile, FileStamp},
 };
-use crate::Problem;
+use millpond_site_format::Problem;
 
 /// What became of a reading.
 pub(super) enum Survey {

@@ -18,7 +18,7 @@ use super::{
     scan::{DataFile, FileStamp, FolderScan, scan},
     writers::{Writers, writers},
 };
-use crate::{Problem, time_zone::SiteZone};
+use millpond_site_format::{Problem, time_zone::SiteZone};
 
 /// The pause before a file is tried again that may be good at any moment.
 pub(super) const SOON: Duration = Duration::from_millis(250);

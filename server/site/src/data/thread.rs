@@ -10,7 +10,8 @@ use super::{
     inbox::{Inbox, Wake},
     sync::{LookOutcome, SOON, Sync},
 };
-use crate::{Problem, log::Log, time_zone::SiteZone};
+use crate::log::Log;
+use millpond_site_format::{Problem, time_zone::SiteZone};
 
 /// How often a site that starts waits for files that are being written.
 const FIRST_LOOKS: u32 = 8;

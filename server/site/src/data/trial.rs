@@ -13,7 +13,7 @@ use super::{
     survey::{Survey, survey},
     twins::Twins,
 };
-use crate::{Problem, time_zone::SiteZone};
+use millpond_site_format::{Problem, time_zone::SiteZone};
 
 /// Files of more bytes in all are not tried.
 const MAX_BYTES: u64 = 64 << 20;

@@ -6,7 +6,7 @@ use millpond_data::{DataError, FieldValue, FilePlace, Format, read};
 use millpond_db::{ConstraintKind, Error};
 
 use super::{fields::place_of_field, scan::DataFile, survey::problem};
-use crate::Problem;
+use millpond_site_format::Problem;
 
 /// Files of a table among which those with one key are looked for, at most.
 const MAX_FILES: usize = 10_000;

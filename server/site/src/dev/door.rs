@@ -15,10 +15,8 @@ use std::{
 use aws_lc_rs::constant_time::verify_slices_are_equal;
 use millpond_http::{Request, Response, Version};
 
-use crate::{
-    Problem,
-    session::{Cookie, Keys, hex},
-};
+use crate::session::{Cookie, Keys, hex};
+use millpond_site_format::Problem;
 
 /// The address that lets the developer in, without its secret.
 pub const DEV_ENTRY: &str = "/_millpond/dev/enter/";

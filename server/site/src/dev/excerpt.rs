@@ -4,7 +4,7 @@ use std::{fs, ops::Range, path::Path};
 
 use serde_json::{Value as Json, json};
 
-use crate::folder::MAX_SOURCE;
+use millpond_site_format::folder::MAX_SOURCE;
 
 /// Lines before and after.
 const AROUND: usize = 4;

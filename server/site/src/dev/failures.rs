@@ -12,15 +12,13 @@ use super::{
     scope,
     suggestion::suggestion,
 };
-use crate::{
-    access::RESERVED,
-    config::show_time,
-    core::Core,
+use crate::{answer::visitor::Visitor, core::Core};
+use millpond_site_compile::{
     object::QueryResult,
-    page::{ArgumentSource, Form, FormStep, Page, PageQuery},
+    page::{Form, FormStep, Page, PageQuery, redirect_target::ArgumentSource},
     template::{file_of, render_failure, written},
-    visitor::Visitor,
 };
+use millpond_site_format::{access::RESERVED, config::show_time};
 
 /// True if an error is a mistake in what the visitor has sent, which the site answers as it is to.
 pub(crate) fn is_of_visitor(error: &Error) -> bool {
@@ -57,7 +55,7 @@ pub(crate) fn of_render(
     facts["place"] = json!({ "file": file, "line": inner.line() });
     facts["excerpt"] = match (range, inner.line()) {
         (Some(range), _) => {
-            let problem = crate::Problem::new("", "").at_offset(source, range.start);
+            let problem = millpond_site_format::Problem::new("", "").at_offset(source, range.start);
             if let Some((line, column)) = problem.at {
                 facts["place"] = json!({ "file": file, "line": line, "column": column });
             }

@@ -12,7 +12,9 @@ use super::{
     excerpt,
     inject::{self, tag},
 };
-use crate::{Problem, object::template_value, page_type::HTML, problem_details};
+use crate::core::problem_details;
+use millpond_site_compile::{object::template_value, page_type::HTML};
+use millpond_site_format::Problem;
 
 /// The values on the page are a visitor's and the page has source texts: nothing of it is run, and
 /// nothing is loaded or sent elsewhere. Styles and pictures of the site are those of its own page

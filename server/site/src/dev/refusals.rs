@@ -14,13 +14,15 @@ use super::{
     scope,
 };
 use crate::{
-    access::Require,
+    answer::visitor::Visitor,
     core::{Core, Generation},
-    page::{Form, Page},
-    params::{BadParam, Given, Param},
     session::Session,
+};
+use millpond_site_compile::page::{Form, Page};
+use millpond_site_format::{
+    access::Require,
+    params::{BadParam, Given, Param},
     suggest::closest,
-    visitor::Visitor,
 };
 
 /// The report of a page that does not exist because its query at the place `at` gave no row.

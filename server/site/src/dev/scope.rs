@@ -6,11 +6,8 @@ use millpond_db::Value;
 use millpond_http::Request;
 use serde_json::{Value as Json, json};
 
-use crate::{
-    object::{self, QueryResult},
-    params::Param,
-    secret_names::is_secret,
-};
+use millpond_site_compile::object::{self, QueryResult};
+use millpond_site_format::{params::Param, secret_names::is_secret};
 
 /// Characters of a value.
 const LONGEST: usize = 240;

@@ -21,7 +21,7 @@ use super::{
     report::{Report, of_sentence},
     state::WaitEnd,
 };
-use crate::{Sites, SitesService, problem_details::wants_json};
+use crate::{Sites, SitesService, core::problem_details::wants_json};
 
 /// Answers when a file has changed.
 const CHANGES: &str = "/_millpond/dev/changes";

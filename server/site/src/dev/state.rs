@@ -5,7 +5,7 @@ use std::{sync::Arc, time::UNIX_EPOCH};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
-use crate::Problem;
+use millpond_site_format::Problem;
 
 /// Browsers that wait for a change at a time. One more, and the oldest of them asks again: the
 /// server does not notice that a waiting client has gone.

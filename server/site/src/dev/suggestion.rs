@@ -1,6 +1,7 @@
 //! What was probably meant by a name that nothing gives.
 
-use crate::{page::Page, script::Rows, suggest::closest, template::REQUEST_MEMBERS};
+use millpond_site_compile::{page::Page, template::REQUEST_MEMBERS};
+use millpond_site_format::{script::Rows, suggest::closest};
 
 /// Names in a list of what there is.
 const MAX_SUGGESTED: usize = 16;

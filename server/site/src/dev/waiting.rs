@@ -14,7 +14,8 @@ use std::{
 use parking_lot::Mutex;
 
 use super::DevState;
-use crate::{Problem, watch::Watch};
+use crate::watch::Watch;
+use millpond_site_format::Problem;
 
 /// How often a database server that is away is tried: no file says that it is back.
 const DATABASE_RETRY: Duration = Duration::from_secs(2);

@@ -6,10 +6,8 @@
 use millpond_db::Value;
 use millpond_http::Request;
 
-use crate::{
-    access::Claims,
-    session::{Session, Sessions},
-};
+use crate::session::{Session, Sessions};
+use millpond_site_format::access::Claims;
 
 /// A visitor whose answer is explained.
 #[derive(Clone, Copy, Default)]

@@ -5,10 +5,8 @@ use millpond_db::{Value, ValueKind};
 use serde_json::Value as Json;
 
 use super::corpus;
-use crate::{
-    json_body::{JsonBody, MAX_NESTING},
-    params::{Given, Param},
-};
+use crate::form::json::{JsonBody, MAX_NESTING};
+use millpond_site_format::params::{Given, Param};
 
 const WORDS: &[&[u8]] = &[
     b"{\"a\":1}",

@@ -6,7 +6,7 @@ use lab_torture::http::words;
 use millpond_db::{Value, ValueKind};
 
 use super::corpus;
-use crate::{
+use millpond_site_format::{
     param_value::push_key,
     params::{Given, Param},
 };

@@ -4,12 +4,9 @@ use std::sync::Arc;
 
 use millpond_http::{Reply, Request};
 
-use super::SiteService;
-use crate::{
-    admission::Admission,
-    core::Generation,
-    rules::{Rules, split},
-};
+use super::{SiteService, admission::Admission};
+use crate::core::Generation;
+use millpond_site_format::rules::{Rules, split};
 
 impl SiteService {
     /// The answer at a target that the client does not see. It is never a redirect: if the rewrite

@@ -8,13 +8,10 @@ use millpond_http::{Reply, Request, Response};
 use super::{SiteService, no_page::not_taken_here};
 use crate::{
     core::Generation,
-    form::{self, Refused},
-    route::Match,
-    submit::Submission,
+    form::{self, Refused, body::BodyKind, submit::Submission},
     uploads::Received,
-    write_body::BodyKind,
-    write_method::WriteMethod,
 };
+use millpond_site_format::{route::Match, write_method::WriteMethod};
 
 impl SiteService {
     pub(super) fn write(

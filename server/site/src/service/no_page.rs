@@ -5,20 +5,18 @@ use std::sync::Arc;
 use bytes::Bytes;
 use millpond_http::{Reply, Request, Response, path};
 
-use super::SiteService;
+use super::{SiteService, methods::not_allowed};
 use crate::{
-    answer::owned,
-    cached::Cached,
-    core::Generation,
+    answer::{cached::Cached, owned, visitor::Visitor},
+    core::{Generation, error_answer::ErrorAnswer},
     dev::refusals,
-    error_answer::ErrorAnswer,
-    methods::not_allowed,
-    page::Page,
+    session::Session,
+};
+use millpond_site_compile::page::Page;
+use millpond_site_format::{
     params::{BadParam, Given},
     route::Match,
     rules::HIT,
-    session::Session,
-    visitor::Visitor,
 };
 
 impl SiteService {

@@ -9,13 +9,15 @@ use std::sync::Arc;
 use bytes::Bytes;
 use millpond_http::{Body, Content, Parts, Prepared, Request, Response};
 
+use super::methods::{not_allowed, options};
 use crate::{
-    config::KEEP,
     core::Generation,
-    file_type::{FileType, SANDBOX},
-    methods::{not_allowed, options},
     statics::{open, refused},
     uploads::{Uploads, stored},
+};
+use millpond_site_format::{
+    config::KEEP,
+    file_type::{FileType, SANDBOX},
     write_method::FILE_METHODS,
 };
 

@@ -5,11 +5,14 @@ use std::sync::Arc;
 use base_clock::Boottime;
 use millpond_http::{BodyHandling, BodyReceiver, Reply, Request, Response, path};
 
+use super::admission::Admission;
 use crate::{
-    SiteService, admission::Admission, core::Generation, error_answer::refusal_answer,
-    form::Encoding, rules::split, submit::Submission, uploads::FileReceiver, write_body::BodyKind,
-    write_method::WriteMethod,
+    SiteService,
+    core::{Generation, error_answer::refusal_answer},
+    form::{Encoding, body::BodyKind, submit::Submission},
+    uploads::FileReceiver,
 };
+use millpond_site_format::{rules::split, write_method::WriteMethod};
 
 impl SiteService {
     /// What becomes of the body of a request whose head has arrived. All that can refuse a form

@@ -119,10 +119,10 @@ mod tests {
     use millpond_http::OwnedRequest;
 
     use super::*;
-    use crate::{
+    use crate::session::Purpose;
+    use millpond_site_format::{
         access::Claims,
         config::{Secret, SessionSettings},
-        session::Purpose,
     };
 
     fn sessions(bearer: bool) -> Arc<Sessions> {

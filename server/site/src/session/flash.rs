@@ -13,7 +13,7 @@ use millpond_http::Request;
 
 use super::{CookieExpiry, Sessions, cookie::Cookie, token};
 
-use crate::flash::Flash;
+use millpond_site_compile::refusal::flash::Flash;
 
 const VERSION: &str = "f1";
 
@@ -114,11 +114,11 @@ mod tests {
     use millpond_http::OwnedRequest;
 
     use super::*;
-    use crate::{
+    use crate::session::Purpose;
+    use millpond_site_compile::refusal::flash::FlashError;
+    use millpond_site_format::{
         access::Claims,
         config::{Secret, SessionSettings},
-        flash::FlashError,
-        session::Purpose,
     };
 
     fn sessions(secret: &str) -> Arc<Sessions> {

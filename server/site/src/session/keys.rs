@@ -13,7 +13,7 @@ use aws_lc_rs::{
     rand::{SecureRandom as _, SystemRandom},
 };
 
-use crate::{Problem, config::SHORTEST_KEY, problem::SETTINGS};
+use millpond_site_format::{Problem, config::SHORTEST_KEY, problem::SETTINGS};
 
 /// The name of the file, in the folder of the database.
 pub(crate) const FILE: &str = "session.key";

@@ -31,7 +31,7 @@ pub(crate) use passwords::{
     LONGEST as LONGEST_PASSWORD, PasswordRefusal, Passwords, SHORTEST as SHORTEST_PASSWORD,
 };
 
-use crate::{Problem, access::Claims, config::SessionSettings};
+use millpond_site_format::{Problem, access::Claims, config::SessionSettings};
 
 /// What was signed for one visitor.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -220,7 +220,7 @@ mod tests {
     use millpond_http::OwnedRequest;
 
     use super::*;
-    use crate::config::Secret;
+    use millpond_site_format::config::Secret;
 
     fn sessions(secret: &str, lifetime: u64) -> Arc<Sessions> {
         let settings = SessionSettings {

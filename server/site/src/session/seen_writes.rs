@@ -88,7 +88,8 @@ impl Sessions {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{access::Claims, session::Session};
+    use crate::session::Session;
+    use millpond_site_format::access::Claims;
 
     fn keys() -> Keys {
         Keys::parse(&"k".repeat(32)).unwrap()

@@ -9,7 +9,7 @@ use millpond_db::Value;
 use serde_json::{Map, Value as Json};
 
 use super::{Session, keys::Keys};
-use crate::access::{Claims, MOST_CLAIMS};
+use millpond_site_format::access::{Claims, MOST_CLAIMS};
 
 /// The longest token. Browsers keep a cookie of 4,096 bytes, its name and attributes counted.
 pub(crate) const LONGEST: usize = 3_800;

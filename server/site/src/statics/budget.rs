@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use rustix::process::{Resource, getrlimit};
 
 use super::plain::{ContentSource, Keep, Plain};
-use crate::{config::StaticOptions, problem::Problem};
+use millpond_site_format::{config::StaticOptions, problem::Problem};
 
 /// Descriptors for static files at most.
 const MAX_DESCRIPTORS: usize = 4096;

@@ -34,11 +34,13 @@ use std::time::SystemTime;
 use bytes::Bytes;
 use millpond_http::{Body, Coding, Compressor, Prepared, Request, Response};
 
-use crate::config::{FileSettings, StaticOptions};
-use crate::problem::Problem;
 use budget::Budget;
 use coding_memory::CodingMemory;
 pub(crate) use disk::refused_for as refused;
+use millpond_site_format::{
+    config::{FileSettings, StaticOptions},
+    problem::Problem,
+};
 pub(crate) use open::open;
 use plain::{ContentSource, Loaded, ServingOptions};
 use precompressed::Precompressed;

@@ -13,7 +13,7 @@ use super::media::{Media, media_of};
 use super::open::open;
 use super::scan::{ScannedFile, has_gone, is_descriptor_limit, unreadable};
 use super::stamp::Stamp;
-use crate::problem::Problem;
+use millpond_site_format::problem::Problem;
 
 /// How often a file that changes while it is read is read again. One that goes on changing is sent
 /// from disk, where each response looks at it anew.

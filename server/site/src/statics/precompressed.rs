@@ -21,7 +21,7 @@ use millpond_http::{Coding, Content, Parts, Prepared};
 use super::StaticFile;
 use super::copy;
 use super::plain::{Loaded, Plain};
-use crate::problem::Problem;
+use millpond_site_format::problem::Problem;
 
 /// The codings of one file, by [`Coding`].
 pub(super) type Precompressed = [Option<Loaded>; Coding::ALL.len()];

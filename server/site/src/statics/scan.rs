@@ -5,7 +5,7 @@ use std::io::{self, ErrorKind};
 use std::path::{Component, Path, PathBuf};
 
 use super::stamp::Stamp;
-use crate::{file_name::is_passed_over, problem::Problem};
+use millpond_site_format::{file_name::is_passed_over, problem::Problem};
 
 /// Names looked at in all. Links may make a small folder look like a large one.
 const MAX_NAMES: usize = 100_000;

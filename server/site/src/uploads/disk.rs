@@ -32,7 +32,8 @@ use rustix::fs::{FlockOperation, flock};
 use tokio::sync::oneshot;
 
 use super::PARTS;
-use crate::{config::UPLOAD_FOLDER, log::Log};
+use crate::log::Log;
+use millpond_site_format::config::UPLOAD_FOLDER;
 
 /// Bytes of one form that wait for the disk; beyond them nothing more of it is read.
 const QUEUED: usize = 256 << 10;

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use base_clock::Boottime;
 
-use crate::upload_refusal::UploadRefusal;
+use millpond_site_compile::refusal::upload::UploadRefusal;
 
 /// What is read and thrown away of files that are not taken, so that the visitor can be led back to
 /// the form.

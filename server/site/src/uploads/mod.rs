@@ -19,12 +19,10 @@ use std::sync::{Arc, OnceLock};
 
 use base_clock::Boottime;
 
-use crate::{
-    config::{UPLOAD_FOLDER, UploadLimits},
-    log::Log,
-    upload_refusal::UploadRefusal,
-};
+use crate::log::Log;
 use disk::Disk;
+use millpond_site_compile::refusal::upload::UploadRefusal;
+use millpond_site_format::config::{UPLOAD_FOLDER, UploadLimits};
 pub(crate) use names::stored;
 pub(crate) use receive::FileReceiver;
 pub(crate) use received::Received;

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use aws_lc_rs::rand::{SecureRandom as _, SystemRandom};
 
-use crate::{config::UPLOAD_FOLDER, file_type::FileType};
+use millpond_site_format::{config::UPLOAD_FOLDER, file_type::FileType};
 
 /// Hexadecimal digits of a stored name: 128 bits that no one can guess.
 const DIGITS: usize = 32;

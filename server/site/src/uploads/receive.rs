@@ -21,14 +21,7 @@ use multer::{Field, Multipart};
 use parking_lot::Mutex;
 
 use crate::{
-    config::{UPLOAD_FOLDER, in_units},
-    file_name::safe_name,
-    file_type::{FileType, SNIFFED},
-    flash_kind,
     form::{Fields, MAX_FIELDS, unix_lines},
-    page::Form,
-    script::FilePlace,
-    upload_refusal::UploadRefusal,
     uploads::{
         Received, UploadPermit, Uploads,
         disk::{StoredFiles, Transfer},
@@ -36,6 +29,16 @@ use crate::{
         names::new_name,
         received::{FileContent, ReceivedFile, not_stored},
     },
+};
+use millpond_site_compile::{
+    page::Form,
+    refusal::{fault_kind, upload::UploadRefusal},
+};
+use millpond_site_format::{
+    config::{UPLOAD_FOLDER, in_units},
+    file_name::safe_name,
+    file_type::{FileType, SNIFFED},
+    script::FilePlace,
 };
 
 /// Bytes of the name of a part.
@@ -363,15 +366,15 @@ impl Gathering {
             return Ok(());
         }
         if part.file_name().is_none() {
-            return refuse(400, flash_kind::TYPE, "is a text and no file".to_owned());
+            return refuse(400, fault_kind::TYPE, "is a text and no file".to_owned());
         }
         if head.is_empty() {
-            return refuse(400, flash_kind::SIZE, "is empty".to_owned());
+            return refuse(400, fault_kind::SIZE, "is empty".to_owned());
         }
         let same = self.gathered.files.iter().filter(|file| file.field == at);
         if same.count() >= line.count {
             let most = format!("may be given {}", times(line.count));
-            return refuse(400, flash_kind::COUNT, most);
+            return refuse(400, fault_kind::COUNT, most);
         }
         let found = FileType::of(&head[..head.len().min(SNIFFED)], &given);
         let Some(kind) = found.among(&line.kinds) else {
@@ -381,7 +384,7 @@ impl Gathering {
                 false => format!("; it must be {}", taken.join(", ")),
             };
             let what = format!("is {}{instead}", found.name);
-            return refuse(415, flash_kind::TYPE, what);
+            return refuse(415, fault_kind::TYPE, what);
         };
         let is_kept = !self.drain.is_begun();
         let mut sink = match is_kept {
@@ -394,7 +397,7 @@ impl Gathering {
             size += chunk.len();
             if size > line.max {
                 let what = format!("has more than {}", in_units(line.max));
-                return refuse(413, flash_kind::SIZE, what);
+                return refuse(413, fault_kind::SIZE, what);
             }
             match &mut sink {
                 _ if !is_kept => {}

@@ -7,7 +7,11 @@ use super::{
     UploadPermit,
     disk::{StoreFailure, StoredFiles},
 };
-use crate::{file_type::FileType, flash_kind, page::UploadField, upload_refusal::UploadRefusal};
+use millpond_site_compile::{
+    page::UploadField,
+    refusal::{fault_kind, upload::UploadRefusal},
+};
+use millpond_site_format::file_type::FileType;
 
 /// A file that has arrived.
 pub(super) struct ReceivedFile {
@@ -97,7 +101,7 @@ impl Received {
                 "is missing. What has a file is sent as multipart/form-data: a form needs enctype=\"multipart/form-data\""
             }
         };
-        UploadRefusal::of_file(400, name, flash_kind::MISSING, wrong.to_owned())
+        UploadRefusal::of_file(400, name, fault_kind::MISSING, wrong.to_owned())
     }
 
     /// Gives the files their names, durably: to be called before the transaction.

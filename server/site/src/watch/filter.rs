@@ -6,7 +6,8 @@ use std::path::Path;
 use notify::event::{EventKind, ModifyKind};
 use notify::{Event, Result};
 
-use crate::{config::UPLOAD_FOLDER, file_name::is_passed_over, statics::WELL_KNOWN};
+use crate::statics::WELL_KNOWN;
+use millpond_site_format::{config::UPLOAD_FOLDER, file_name::is_passed_over};
 
 /// What an event means for the watch, the gravest last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -25,8 +25,8 @@ use base_clock::Boottime;
 use parking_lot::{Condvar, Mutex};
 
 use crate::data::Inbox;
-use crate::problem::Problem;
 use filter::Meaning;
+use millpond_site_format::problem::Problem;
 use tree::Tree;
 
 /// Nothing for so long means that a save or a checkout is over.

@@ -15,7 +15,8 @@ use std::sync::Arc;
 use notify::{ErrorKind, RecommendedWatcher, RecursiveMode, Watcher};
 
 use super::filter::{Meaning, is_hidden, meaning};
-use crate::{config::UPLOAD_FOLDER, data::Inbox, problem::Problem};
+use crate::data::Inbox;
+use millpond_site_format::{config::UPLOAD_FOLDER, problem::Problem};
 
 /// Folders of one site. More are a mistake, such as a link to the root of the file system.
 const MAX_FOLDERS: usize = 10_000;

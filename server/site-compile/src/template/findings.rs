@@ -1,0 +1,112 @@
+//! What a walk over the templates finds, told once for each place.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use minijinja::machinery::ast::Stmt;
+
+use super::file_of;
+use millpond_site_format::Problem;
+
+/// A template's text and its syntax tree.
+pub(super) struct Parsed<'t> {
+    pub(super) name: &'t str,
+    pub(super) source: &'t str,
+    pub(super) root: Stmt<'t>,
+}
+
+/// A byte in a template: the template's place in the list, and the offset.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct TemplatePlace {
+    pub(super) file: usize,
+    pub(super) offset: usize,
+    /// Whether the finding is that a value may be missing. The name itself may be good.
+    pub(super) is_lack: bool,
+}
+
+/// One fault, and what to do about it.
+#[derive(Clone, Debug)]
+pub(super) struct Finding {
+    pub(super) place: TemplatePlace,
+    pub(super) message: String,
+    pub(super) hint: Option<String>,
+}
+
+impl Finding {
+    /// Why a value may be missing.
+    pub(super) fn lack(place: TemplatePlace, message: String, hint: String) -> Self {
+        let place = TemplatePlace {
+            is_lack: true,
+            ..place
+        };
+        Self::new(place, message, Some(hint))
+    }
+
+    pub(super) fn new(place: TemplatePlace, message: String, hint: Option<String>) -> Self {
+        Self {
+            place,
+            message,
+            hint,
+        }
+    }
+}
+
+/// A fault at one place, for one page or several.
+struct Spot {
+    finding: Finding,
+    pages: BTreeSet<usize>,
+}
+
+/// The faults and the doubts of all pages.
+#[derive(Default)]
+pub(super) struct Findings {
+    faults: BTreeMap<TemplatePlace, Spot>,
+    doubts: BTreeMap<TemplatePlace, Spot>,
+}
+
+impl Findings {
+    pub(super) fn fault(&mut self, finding: &Finding, page: usize) {
+        record(&mut self.faults, finding, page);
+    }
+
+    /// A value that may be missing, depending on the data.
+    pub(super) fn doubt(&mut self, finding: &Finding, page: usize) {
+        record(&mut self.doubts, finding, page);
+    }
+
+    /// Errors, and what may be missing. Both in the order of the files.
+    pub(super) fn problems(self, templates: &[Parsed<'_>]) -> (Vec<Problem>, Vec<Problem>) {
+        let Self { faults, doubts } = self;
+        let doubts = doubts
+            .iter()
+            .filter(|(place, _)| !faults.contains_key(place));
+        let doubts = doubts.map(|(_, spot)| problem(spot, templates)).collect();
+        let faults = faults.values().map(|spot| problem(spot, templates));
+        (faults.collect(), doubts)
+    }
+}
+
+fn record(spots: &mut BTreeMap<TemplatePlace, Spot>, finding: &Finding, page: usize) {
+    let spot = spots.entry(finding.place).or_insert_with(|| Spot {
+        finding: finding.clone(),
+        pages: BTreeSet::new(),
+    });
+    spot.pages.insert(page);
+}
+
+/// A fault in a shared template says for which pages it is one.
+fn problem(spot: &Spot, templates: &[Parsed<'_>]) -> Problem {
+    let place = spot.finding.place;
+    let template = &templates[place.file];
+    let mut message = spot.finding.message.clone();
+    let first = spot.pages.first().map(|page| templates[*page].name);
+    match (first, spot.pages.len()) {
+        (Some(page), 1) if page != template.name => message = format!("{message} (for {page})"),
+        (Some(page), more) if more > 1 => {
+            message = format!("{message} (for {more} pages, such as {page})");
+        }
+        _ => {}
+    }
+    let mut problem = Problem::new(file_of(template.name), message);
+    problem.hint.clone_from(&spot.finding.hint);
+    problem.at_offset(template.source, place.offset)
+}

@@ -1,0 +1,248 @@
+//! `millpond.toml`: the settings of a site, each checked at its position in the file.
+//!
+//! One table ([`keys::KEYS`]) has every setting with its kind, default, bounds and meaning. The
+//! parser, the hints of [`Problem`]s and the reference manual (`docs/reference/configuration.md`)
+//! use it. This module opens neither sockets nor databases.
+
+mod data;
+mod database;
+mod files;
+mod hosts;
+mod keys;
+mod manual;
+mod read;
+mod require;
+mod rules;
+mod session;
+mod statics;
+mod tables;
+mod tls;
+mod uploads;
+mod value;
+mod warm;
+
+#[cfg(test)]
+mod rules_tests;
+#[cfg(test)]
+mod tests;
+
+use std::{
+    fs, io,
+    net::{Ipv4Addr, SocketAddr},
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use millpond_db::FeedKind;
+use millpond_http::Limits;
+
+use crate::{Problem, locale::Formats, problem::SETTINGS, rules::RuleSet};
+pub use data::DataFolder;
+pub use database::{DatabaseUrl, PostgresUrl};
+pub use files::{FileSettings, KEEP};
+pub use hosts::{Host, HostName, MAX_NAME};
+pub use session::{SHORTEST_KEY, Secret, SessionSettings};
+pub use statics::StaticOptions;
+pub use tls::TlsSettings;
+pub use uploads::{UPLOAD_FOLDER, UploadLimits};
+pub use value::listen_address;
+pub use value::{in_units, parse_size, show_time};
+pub use warm::WarmList;
+
+/// The settings of a site.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// The address on which the server listens (`server.listen`).
+    pub listen: SocketAddr,
+    /// https (`[tls]`).
+    pub tls: TlsSettings,
+    /// Worker threads; 0 is one for each core that the process may use (`server.workers`).
+    pub workers: usize,
+    /// Whether a server on a terminal and on loopback is for development (`server.dev`).
+    pub dev: bool,
+    /// The database (`database.url`).
+    pub database: DatabaseUrl,
+    /// The number of connections for reads (`database.pool`).
+    pub pool: usize,
+    /// The number of reads and of writes that may wait for a connection (`database.queue`).
+    pub queue: usize,
+    /// How long one statement may run (`database.statement_timeout`).
+    pub statement_timeout: Duration,
+    /// How PostgreSQL reports changes (`database.feed`).
+    pub feed: FeedKind,
+    /// Standbys that may be read beside the primary, on PostgreSQL (`database.replicas`).
+    pub replicas: Vec<String>,
+    /// The publication that reports changes, on PostgreSQL (`database.publication`).
+    pub publication: String,
+    /// True if responses are cached (`cache.enabled`).
+    pub cache: bool,
+    /// The largest size in bytes of cached responses and results (`cache.memory`).
+    pub memory: usize,
+    /// How much older than the database a response may be (`cache.max_staleness`).
+    pub max_staleness: Duration,
+    /// How long beyond that a page may be given if the database is away (`cache.stale_if_error`).
+    pub stale_if_error: Duration,
+    /// The share of the time, in per cent, in which pages may be rendered before they are requested
+    /// (`cache.refresh_ahead`).
+    pub refresh_ahead: usize,
+    /// The file with the list of hot pages (`cache.warm_list`).
+    pub warm_list: WarmList,
+    /// The access log as an absolute path, or `-` for standard output; none is off (`log.access`).
+    pub access_log: Option<PathBuf>,
+    /// How static files are kept and sent (`[static]`).
+    pub statics: StaticOptions,
+    /// The address of the admin interface (`admin.listen`); `None` disables it.
+    pub admin: Option<SocketAddr>,
+    /// The limits of a connection (`[limits]`).
+    pub limits: Limits,
+    /// The limits of uploads (`[limits]`).
+    pub uploads: UploadLimits,
+    /// How files are served (`[static]`).
+    pub files: FileSettings,
+    /// How visitors stay signed in (`[session]`).
+    pub session: SessionSettings,
+    /// How templates write values (`[site]`).
+    pub formats: Formats,
+    /// Redirects, rewrites and fields.
+    pub rules: RuleSet,
+    /// Folders other than `data/` whose files are tables.
+    pub data: Vec<DataFolder>,
+    /// The sites that the host of the request selects; empty if the folder itself is the site.
+    pub hosts: Vec<Host>,
+}
+
+impl Config {
+    /// Reads `millpond.toml` in the folder `dir`. Settings that it leaves out have their defaults;
+    /// paths in it are taken from `dir`.
+    ///
+    /// The first error in the file, in the order of its lines.
+    pub fn read(dir: &Path) -> Result<Self, Problem> {
+        let bytes = fs::read(dir.join(SETTINGS)).map_err(|error| unreadable(dir, &error))?;
+        let text = String::from_utf8(bytes).map_err(|error| {
+            let start = error.utf8_error().valid_up_to();
+            let before = String::from_utf8_lossy(&error.as_bytes()[..start]).into_owned();
+            Problem::new(SETTINGS, "a byte that is not UTF-8")
+                .at_offset(&before, before.len())
+                .hint("save the file as UTF-8")
+        })?;
+        let dir = std::path::absolute(dir).map_err(|error| unreadable(dir, &error))?;
+        read::read(&text, &dir)
+    }
+
+    /// The settings of a site in `dir` (an absolute path) whose file is empty.
+    fn defaults(dir: &Path) -> Self {
+        let mut config = Self {
+            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+            tls: TlsSettings::default(),
+            workers: 0,
+            dev: false,
+            database: DatabaseUrl::Sqlite(PathBuf::new()),
+            replicas: Vec::new(),
+            pool: 0,
+            queue: 0,
+            statement_timeout: Duration::ZERO,
+            feed: FeedKind::default(),
+            publication: String::new(),
+            cache: false,
+            memory: 0,
+            max_staleness: Duration::ZERO,
+            stale_if_error: Duration::ZERO,
+            refresh_ahead: 0,
+            warm_list: WarmList::default(),
+            access_log: None,
+            admin: None,
+            statics: StaticOptions::default(),
+            limits: Limits::default(),
+            uploads: UploadLimits::default(),
+            files: FileSettings::default(),
+            session: SessionSettings::default(),
+            formats: Formats::default(),
+            rules: RuleSet::default(),
+            data: Vec::new(),
+            hosts: Vec::new(),
+        };
+        for key in &keys::KEYS {
+            // A test checks that every default can be read; the fields above are only initial
+            // values.
+            let _ = value::set_default(&mut config, key, dir);
+        }
+        config
+    }
+
+    /// The keys, such as `server.listen`, in which `self` and `other` differ, without those that
+    /// take effect whenever the folder is read.
+    #[must_use]
+    pub fn differences(&self, other: &Self) -> Vec<String> {
+        let mut differences: Vec<_> = keys::KEYS
+            .iter()
+            .filter(|key| !key.is_live() && !value::is_same(key, self, other))
+            .map(keys::Key::path)
+            .collect();
+        if self.data != other.data {
+            differences.push("data".to_owned());
+        }
+        if self.hosts != other.hosts {
+            differences.push("host".to_owned());
+        }
+        differences
+    }
+
+    /// The keys that configure the server, not this site.
+    pub fn of_the_server(&self) -> Vec<String> {
+        let defaults = Self::defaults(Path::new("/"));
+        let keys = keys::KEYS
+            .iter()
+            .filter(|key| read::SHARED.contains(&key.section));
+        keys.filter(|key| !value::is_same(key, self, &defaults))
+            .map(keys::Key::path)
+            .collect()
+    }
+
+    /// True if the folder is not a site itself, but names several (`[[host]]`).
+    #[must_use]
+    pub fn has_hosts(&self) -> bool {
+        !self.hosts.is_empty()
+    }
+
+    /// The reference manual of the settings, in Markdown. A test keeps the copy in
+    /// `docs/reference/configuration.md` equal.
+    #[must_use]
+    pub fn manual() -> String {
+        manual::manual()
+    }
+
+    /// Parses a duration in the format of `max_staleness`: a whole number and one of `ms`, `s`,
+    /// `min`, `h`, `d`.
+    ///
+    /// A message with the expected format.
+    pub fn duration(text: &str) -> Result<Duration, String> {
+        crate::duration::parse(text)
+    }
+}
+
+/// `a, b and c`.
+fn list(words: impl Iterator<Item = String>) -> String {
+    let words: Vec<_> = words.collect();
+    match words.split_last() {
+        Some((last, rest)) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
+        Some((only, _)) => only.clone(),
+        None => "nothing".to_owned(),
+    }
+}
+
+/// Why there is no configuration in `dir`.
+fn unreadable(dir: &Path, error: &io::Error) -> Problem {
+    let shown = dir.display();
+    match error.kind() {
+        io::ErrorKind::NotFound if dir.is_dir() => {
+            Problem::new(SETTINGS, format!("{shown} has no such file, so it is not a site"))
+                .hint("`millpond new DIR` makes a small site to start from; name another folder if the site is elsewhere")
+        }
+        io::ErrorKind::NotFound => Problem::new(dir, "there is no such folder")
+            .hint("name the folder of a site, or make one with `millpond new DIR`"),
+        io::ErrorKind::NotADirectory => {
+            Problem::new(dir, "is a file and not the folder of a site").hint(format!("name the folder that has {SETTINGS} in it"))
+        }
+        _ => Problem::new(SETTINGS, format!("cannot be read: {error}")),
+    }
+}

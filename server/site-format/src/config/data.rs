@@ -1,0 +1,173 @@
+//! `[[data]]`: folders elsewhere whose files are the rows of a table.
+
+use std::path::{Path, PathBuf};
+
+use millpond_data::{Format, table_name};
+use toml::de::DeValue;
+
+use super::{
+    Config,
+    tables::{ConfigEntry, EntryKey, EntryKind},
+    value::{text, texts},
+};
+use crate::Problem;
+
+/// A folder whose files are the rows of a table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DataFolder {
+    pub table: String,
+    /// From where the program runs.
+    pub folder: PathBuf,
+    /// As it is written in the file.
+    pub shown: PathBuf,
+    /// The endings of the names that count; empty for all formats.
+    pub endings: Vec<String>,
+}
+
+pub(super) const DATA: EntryKind = EntryKind {
+    name: "data",
+    about: "A folder other than `data/` whose files are the rows of a table, with the folders in it: the documents of a project, for instance. \
+            [data.md](data.md#folders-elsewhere) has more. A change needs a restart.",
+    keys: &[
+        EntryKey {
+            name: "table",
+            about: "The table.",
+            example: "\"docs\"",
+            default: None,
+        },
+        EntryKey {
+            name: "folder",
+            about: "The folder, from the folder of the site. It may be outside of it, and may not hold it.",
+            example: "\"../docs\"",
+            default: None,
+        },
+        EntryKey {
+            name: "endings",
+            about: "The endings of the files that count; others are not looked at. Absent, each file must be one that can be a table.",
+            example: "[\"md\"]",
+            default: Some("all formats"),
+        },
+    ],
+    example: "[[data]]\ntable = \"docs\"\nfolder = \"../docs\"\nendings = [\"md\"]",
+    read: data,
+};
+
+fn data(config: &mut Config, entry: &ConfigEntry<'_>, dir: &Path) -> Result<(), Problem> {
+    let table = entry.need("table", |value| {
+        let table = text(value)?;
+        let is_named = config.data.iter().any(|folder| folder.table == table);
+        match table_name(table) {
+            Ok(_) if is_named => Err(format!("another entry names the table `{table}`")),
+            Ok(table) => Ok(table.to_owned()),
+            Err((problem, better)) => Err(format!("{problem}; `{better}` would do")),
+        }
+    })?;
+    let shown = entry.need("folder", |value| folder(value, dir))?;
+    let endings = match entry.find("endings") {
+        None => Vec::new(),
+        Some(_) => entry.need("endings", endings)?,
+    };
+    config.data.push(DataFolder {
+        table,
+        folder: dir.join(&shown),
+        shown,
+        endings,
+    });
+    Ok(())
+}
+
+fn folder(value: &DeValue<'_>, dir: &Path) -> Result<PathBuf, String> {
+    let written = text(value)?;
+    if written.is_empty() || written.contains('\0') {
+        return Err(format!("`{written}` is no folder"));
+    }
+    // A folder that is not there yet is a fault of the data, not of the settings.
+    let found = dir.join(written).canonicalize().ok();
+    let site = dir.canonicalize().ok();
+    if let (Some(found), Some(site)) = (found, site) {
+        if site.starts_with(&found) {
+            return Err(format!("`{written}` holds the site itself"));
+        }
+        if found.starts_with(site.join("data")) {
+            return Err(format!(
+                "`{written}` is in `data/`, whose files are tables already"
+            ));
+        }
+    }
+    Ok(PathBuf::from(written))
+}
+
+fn endings(value: &DeValue<'_>) -> Result<Vec<String>, String> {
+    let written = texts(value, "a list of endings in quotes")?;
+    if written.is_empty() {
+        return Err("no ending is named; leave the key out for all formats".to_owned());
+    }
+    let one = |ending: &str| match Format::of_name(&format!("file.{ending}")) {
+        Some(_) if !ending.contains('.') => Ok(ending.to_owned()),
+        _ => Err(format!(
+            "`{ending}` is no ending of a table; the endings are {}",
+            Format::endings()
+        )),
+    };
+    written.into_iter().map(one).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str, dir: &Path) -> Result<Vec<DataFolder>, String> {
+        std::fs::write(dir.join("millpond.toml"), text).unwrap();
+        let read = Config::read(dir).map(|config| config.data);
+        read.map_err(|problem| problem.to_string())
+    }
+
+    #[test]
+    fn a_folder_may_be_anywhere_but_around_the_site() {
+        let temporary = lab_testkit::fast_dir();
+        let dir = temporary.path().join("site");
+        std::fs::create_dir_all(dir.join("data/posts")).unwrap();
+        let good =
+            "[[data]]\ntable = \"docs\"\nfolder = \"../docs\"\nendings = [\"md\", \"csv\"]\n";
+        let folders = read(good, &dir).unwrap();
+        assert_eq!(folders[0].folder, dir.join("../docs"));
+        assert_eq!(folders[0].endings, ["md", "csv"]);
+        for (text, expected) in [
+            (
+                "table = \"Docs\"\nfolder = \"a\"",
+                "2:9: data.table: a table's name has lower-case letters, digits and _, and begins with a letter; `docs` would do",
+            ),
+            ("table = \"docs\"", "[[data]] without `folder`"),
+            (
+                "table = \"docs\"\nfolder = \"..\"",
+                "`..` holds the site itself",
+            ),
+            (
+                "table = \"docs\"\nfolder = \".\"",
+                "`.` holds the site itself",
+            ),
+            (
+                "table = \"docs\"\nfolder = \"data/posts\"",
+                "`data/posts` is in `data/`, whose files are tables already",
+            ),
+            ("table = \"docs\"\nfolder = \"\"", "`` is no folder"),
+            (
+                "table = \"docs\"\nfolder = \"a\"\nendings = [\"txt\"]",
+                "`txt` is no ending of a table; the endings are .csv",
+            ),
+            (
+                "table = \"docs\"\nfolder = \"a\"\nendings = []",
+                "no ending is named",
+            ),
+            ("table = \"docs\"\nfoldr = \"a\"", "did you mean `folder`?"),
+        ] {
+            let said = read(&format!("[[data]]\n{text}\n"), &dir).unwrap_err();
+            assert!(said.contains(expected), "{expected} is not in: {said}");
+        }
+        let said = read(&format!("{good}{good}"), &dir).unwrap_err();
+        assert!(
+            said.contains("another entry names the table `docs`"),
+            "{said}"
+        );
+    }
+}

@@ -1,0 +1,195 @@
+//! Reads a site folder: nothing is understood here, only gathered.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    hash::{DefaultHasher, Hash, Hasher},
+    io,
+    path::{Path, PathBuf},
+};
+
+use millpond_db::Migration;
+
+use crate::{
+    Problem,
+    dialect::{Dialect, Text},
+    file_name::is_passed_over,
+    locale::Formats,
+};
+
+/// A page's source may not be larger than this.
+pub const MAX_SOURCE: u64 = 4 << 20;
+
+/// The texts of a site folder, by their paths below it with `/` between the parts.
+#[derive(Debug, Default)]
+pub struct Folder {
+    /// Below `pages/`, by logical name: `read.html`, `topics/[slug].sql`.
+    pub pages: BTreeMap<String, Text>,
+    /// Below `templates/`.
+    pub templates: BTreeMap<String, String>,
+    /// The queries of templates, by logical name: `menu.sql`.
+    pub partials: BTreeMap<String, Text>,
+}
+
+impl Folder {
+    /// Reads `pages/` and `templates/`, for the database that the site is on.
+    pub fn read(dir: &Path, dialect: Dialect) -> Result<Self, Vec<Problem>> {
+        let mut problems = Vec::new();
+        let mut folder = Self::default();
+        let front = "pages/index.html is the site's front page; `millpond new DIR` makes a site to start from";
+        let problem = match fs::metadata(dir.join("pages")) {
+            Ok(pages) if pages.is_dir() => None,
+            Ok(_) => Some(Problem::new("pages", "is a file, not a folder").hint(front)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                Some(Problem::new("pages", "there is no such folder").hint(front))
+            }
+            Err(error) => Some(unreadable(PathBuf::from("pages"), &error)),
+        };
+        if let Some(problem) = problem {
+            return Err(vec![problem]);
+        }
+        let mut pages = BTreeMap::new();
+        walk(&dir.join("pages"), "pages", "", &mut pages, &mut problems);
+        folder.pages = dialect.select("pages", pages, &mut problems);
+        let root = "templates";
+        let mut templates = BTreeMap::new();
+        walk(&dir.join(root), root, "", &mut templates, &mut problems);
+        let queries = templates.extract_if(.., |name, _| name.ends_with(".sql"));
+        folder.partials = dialect.select(root, queries.collect(), &mut problems);
+        folder.templates = templates;
+        if problems.is_empty() {
+            Ok(folder)
+        } else {
+            Err(problems)
+        }
+    }
+
+    /// Equal for folders with equal texts whose templates write values alike.
+    pub fn fingerprint(&self, formats: Formats) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        formats.locale.tag.hash(&mut hasher);
+        formats.currency.hash(&mut hasher);
+        formats.zone.hash(&mut hasher);
+        self.pages.hash(&mut hasher);
+        self.templates.hash(&mut hasher);
+        self.partials.hash(&mut hasher);
+        hasher.finish()
+    }
+}
+
+/// The migrations of a site, for its database.
+#[derive(Debug, Default)]
+pub struct Migrations {
+    /// In the order of their names, which are without the dialect.
+    pub list: Vec<Migration>,
+    /// By those names, the files.
+    files: BTreeMap<String, String>,
+}
+
+impl Migrations {
+    /// The file of the migration of a name, below the site's folder.
+    pub fn file(&self, name: &str) -> String {
+        let file = self.files.get(name).map_or(name, String::as_str);
+        format!("migrations/{file}")
+    }
+}
+
+/// Reads `migrations/`.
+pub fn migrations(dir: &Path, dialect: Dialect) -> Result<Migrations, Vec<Problem>> {
+    let mut texts = BTreeMap::new();
+    let mut problems = Vec::new();
+    walk(
+        &dir.join("migrations"),
+        "migrations",
+        "",
+        &mut texts,
+        &mut problems,
+    );
+    let mut migrations = Migrations::default();
+    for (name, Text { file, text: sql }) in dialect.select("migrations", texts, &mut problems) {
+        let numbered = name.split_once('_').is_some_and(|(number, _)| {
+            !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
+        });
+        if name.ends_with(".sql") && numbered {
+            migrations.files.insert(name.clone(), file);
+            migrations.list.push(Migration { name, sql });
+        } else {
+            problems.push(Problem::new(format!("migrations/{file}"), "this is no migration").hint("a migration is named like 0002_add_tags.sql; they are applied in the order of their names"));
+        }
+    }
+    if problems.is_empty() {
+        Ok(migrations)
+    } else {
+        Err(problems)
+    }
+}
+
+fn walk(
+    dir: &Path,
+    root: &str,
+    below: &str,
+    texts: &mut BTreeMap<String, String>,
+    problems: &mut Vec<Problem>,
+) {
+    let entries = match fs::read_dir(dir) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return,
+        Err(error) => {
+            return problems.push(unreadable(PathBuf::from(root).join(below), &error));
+        }
+    };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let Some(name) = name.to_str() else {
+            problems.push(Problem::new(
+                PathBuf::from(root).join(below).join(&name),
+                "the file's name is not UTF-8",
+            ));
+            continue;
+        };
+        if is_passed_over(name.as_bytes()) {
+            continue;
+        }
+        let path = if below.is_empty() {
+            name.to_owned()
+        } else {
+            format!("{below}/{name}")
+        };
+        if entry.path().is_dir() {
+            walk(&entry.path(), root, &path, texts, problems);
+            continue;
+        }
+        match text(&entry.path()) {
+            Ok(text) => drop(texts.insert(path, text)),
+            Err(why) => problems.push(Problem::new(format!("{root}/{path}"), why)),
+        }
+    }
+}
+
+/// A folder that cannot be read.
+fn unreadable(folder: PathBuf, error: &io::Error) -> Problem {
+    Problem::new(folder, format!("the folder cannot be read: {error}")).hint(match error.kind() {
+        io::ErrorKind::PermissionDenied => {
+            "the user that runs millpond must be able to read and to enter it (chmod u+rx)"
+        }
+        _ => "see whether the folder can be listed with ls",
+    })
+}
+
+fn text(path: &Path) -> Result<String, String> {
+    let found = fs::metadata(path).map_err(|error| format!("the file cannot be read: {error}"))?;
+    if !found.is_file() {
+        // A pipe would hold up its reader, and a device may have no end.
+        return Err("this is neither a file nor a folder; take it out of the folder".to_owned());
+    }
+    let size = found.len();
+    if size > MAX_SOURCE {
+        return Err(format!(
+            "the file has {size} bytes; at most {MAX_SOURCE} are read"
+        ));
+    }
+    fs::read_to_string(path).map_err(|error| match error.kind() {
+        io::ErrorKind::InvalidData => "the file is not UTF-8".to_owned(),
+        _ => format!("the file cannot be read: {error}"),
+    })
+}
