@@ -10,10 +10,8 @@
 //! - `template`: what templates use, found before a request; `filters`: what they write with;
 //! - `error_pages`: pages of the site's own for errors.
 
-#![allow(
-    missing_docs,
-    reason = "its only user is the site, and a name says it where no doc does"
-)]
+// Only the site uses this crate: docs stand where a name does not say it, as within one crate.
+#![allow(missing_docs)]
 
 pub mod compile;
 pub mod error_pages;

@@ -11,10 +11,8 @@
 //! - `params`, `param_value`, `value_rules`, `text_format`: what a request gives, typed;
 //! - `locale`, `time_zone`, `moment`, `today`: how values are written, and when they are.
 
-#![allow(
-    missing_docs,
-    reason = "its only user is the site, and a name says it where no doc does"
-)]
+// Only the site uses this crate: docs stand where a name does not say it, as within one crate.
+#![allow(missing_docs)]
 
 pub mod access;
 pub mod config;

@@ -26,7 +26,7 @@ pub struct FlashError {
 
 impl Flash {
     /// The bytes of all texts.
-    pub fn len(&self) -> usize {
+    pub fn size(&self) -> usize {
         let values = self.values.iter();
         let values = values.flat_map(|(name, texts)| std::iter::once(name).chain(texts));
         let errors = self.errors.iter();

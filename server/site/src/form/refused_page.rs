@@ -45,7 +45,7 @@ pub(crate) struct FormPage;
 impl Submission {
     /// 422 with the page of the form. None if the visitor does not get that page now.
     pub(crate) async fn refused_form_page(&self, back: &Back, flash: &Flash) -> Option<Response> {
-        if flash.len() > MAX_SHOWN {
+        if flash.size() > MAX_SHOWN {
             return None;
         }
         let ask = self.ask_for_page(back)?;

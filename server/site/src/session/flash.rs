@@ -36,7 +36,7 @@ impl Sessions {
         now: Boottime,
     ) -> Option<String> {
         // A form may have megabytes, of which no payload needs to be made.
-        if flash.len() > LONGEST {
+        if flash.size() > LONGEST {
             return None;
         }
         let expires = base_clock::unix_seconds_at(now).saturating_add(LIFETIME.as_secs());
