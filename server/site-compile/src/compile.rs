@@ -103,32 +103,7 @@ pub fn compile(
 ) -> Result<Pages, Vec<Problem>> {
     let mut problems = Vec::new();
     let mut sources = folder.templates.clone();
-    let mut stems: BTreeMap<&str, Files<'_>> = BTreeMap::new();
-    for (path, text) in &folder.pages {
-        if FolderParams::takes(path, &mut problems) {
-            continue;
-        }
-        if let Some(stem) = path.strip_suffix(".sql") {
-            if let Some((stem, method)) = WriteMethod::split(stem) {
-                let writes = &mut stems.entry(stem).or_default().writes;
-                writes.push((method, text));
-            } else {
-                problems.extend(misspelt_method(stem, text));
-                stems.entry(stem).or_default().sql = Some(text);
-            }
-        } else if let Some(stem) = path.strip_suffix(".html") {
-            stems.entry(stem).or_default().html = Some(text);
-            sources.insert(format!("pages/{path}"), text.text.clone());
-        } else {
-            problems.push(
-                Problem::new(
-                    format!("pages/{path}"),
-                    "neither a template (.html) nor queries (.sql, .post.sql, .put.sql)",
-                )
-                .hint("files that are served as they are belong into static/"),
-            );
-        }
-    }
+    let stems = by_stem(folder, &mut sources, &mut problems);
     let (environment, found) = template::environment(&sources, formats);
     problems.extend(found);
     let partials = Partials::compile(&folder.partials, &sources, (database, formats.zone));
@@ -183,6 +158,41 @@ pub fn compile(
     } else {
         Err(repeated::merged(problems))
     }
+}
+
+/// The files of each path, by its stem; templates go to `sources`.
+fn by_stem<'f>(
+    folder: &'f Folder,
+    sources: &mut BTreeMap<String, String>,
+    problems: &mut Vec<Problem>,
+) -> BTreeMap<&'f str, Files<'f>> {
+    let mut stems: BTreeMap<&str, Files<'f>> = BTreeMap::new();
+    for (path, text) in &folder.pages {
+        if FolderParams::takes(path, problems) {
+            continue;
+        }
+        if let Some(stem) = path.strip_suffix(".sql") {
+            if let Some((stem, method)) = WriteMethod::split(stem) {
+                let writes = &mut stems.entry(stem).or_default().writes;
+                writes.push((method, text));
+            } else {
+                problems.extend(misspelt_method(stem, text));
+                stems.entry(stem).or_default().sql = Some(text);
+            }
+        } else if let Some(stem) = path.strip_suffix(".html") {
+            stems.entry(stem).or_default().html = Some(text);
+            sources.insert(format!("pages/{path}"), text.text.clone());
+        } else {
+            problems.push(
+                Problem::new(
+                    format!("pages/{path}"),
+                    "neither a template (.html) nor queries (.sql, .post.sql, .put.sql)",
+                )
+                .hint("files that are served as they are belong into static/"),
+            );
+        }
+    }
+    stems
 }
 
 impl Pages {
@@ -314,28 +324,36 @@ impl Pages {
             None if page_type.is_csv() => Shows::Csv,
             None => Shows::Json,
         };
+        self.page_of(
+            (index, stem),
+            source,
+            (page_type, shows),
+            (database, claims),
+            given,
+        )
+    }
+
+    /// The same of a file that is read, and of what it shows.
+    fn page_of(
+        &mut self,
+        (index, stem): (usize, &str),
+        source: SqlFile<'_>,
+        (page_type, shows): (&'static PageType, Shows),
+        (database, claims): (&Database, &BTreeSet<String>),
+        given: &mut Vec<Given>,
+    ) -> Result<Page, Vec<Problem>> {
+        let (file, script) = (source.file, source.script);
+        let has_template = shows == Shows::Template;
         let mut problems = Vec::new();
         problems.extend(answer::of_page(source, stem, shows));
         let queries: Vec<&NamedQuery> = script.queries.iter().collect();
         let bare = or_noted(answer::bare(source, &queries), &mut problems);
-        if let Some(line) = script.session.of_forms() {
-            problems.push(
-                Problem::new(&file, "only a form signs in or out, and handles passwords")
-                    .at(line.number, 1)
-                    .hint(format!("this line belongs into pages/{stem}.post.sql")),
-            );
-        }
-        let source = SqlFile {
-            file: &file,
-            text,
-            pattern,
-            script: &script,
-        };
+        problems.extend(lines_of_forms(source, stem));
         problems.extend(uploads::misplaced(source, stem));
         let statements = Statements {
-            file: &file,
-            text,
-            script: &script,
+            file,
+            text: source.text,
+            script,
             database,
         };
         let hint = format!("what writes belongs into pages/{stem}.post.sql, which answers POST");
@@ -345,58 +363,39 @@ impl Pages {
         let total = is_whole.then(|| answer::total(source, &prepared));
         let total = or_noted(total.unwrap_or(Ok(None)), &mut problems);
         let open = claims_from_visitors(source, &single_statements(&prepared), claims);
+        let found = open.problems.into_iter();
         match open.is_closed {
-            true => problems.extend(open.problems),
-            false => self
-                .open_claims
-                .extend(open.problems.into_iter().map(|it| (index, it))),
+            true => problems.extend(found),
+            false => self.open_claims.extend(found.map(|it| (index, it))),
         }
-        let template = html.map(|_| format!("pages/{stem}.html"));
+        let template = has_template.then(|| format!("pages/{stem}.html"));
         let partials = self.partials.shown_by(template.as_deref());
-        let params = self.page_params(source, &prepared, html.is_some(), stem);
+        let params = self.page_params(source, &prepared, has_template, stem);
         let params = params.and_then(|params| with_partials(source, params, &partials));
         let params = params.map_err(|found| problems.extend(found)).ok();
         let names = params.as_deref();
-        let gets = |template| given_to(template, &script, &prepared, &partials, names);
+        let gets = |template| given_to(template, script, &prepared, &partials, names);
         given.extend(template.clone().map(gets));
         let until = is_whole.then(|| until::until(source, &prepared));
         let until = or_noted(until.unwrap_or_else(|| Ok(Box::default())), &mut problems);
         let guards = or_noted(guards::guards(source), &mut problems);
-        let bytes = bytes::page_bytes(&file, &script, &prepared, html.is_some(), &mut problems);
+        let bytes = bytes::page_bytes(file, script, &prepared, has_template, &mut problems);
         problems.extend(rows_of_csv(source, shows));
         problems.extend(language::in_path(source));
-        let redirect = params
-            .as_ref()
-            .filter(|_| is_whole)
-            .map(|params| page_redirect::page_redirect(source, &prepared, params, shows));
-        let redirect = redirect.unwrap_or(Ok(None)).unwrap_or_else(|problem| {
-            problems.push(problem);
-            None
-        });
+        let of_whole = params.as_ref().filter(|_| is_whole);
+        let redirect =
+            of_whole.map(|params| page_redirect::page_redirect(source, &prepared, params, shows));
+        let redirect = or_noted(redirect.unwrap_or(Ok(None)), &mut problems);
         let Some(params) = params.filter(|_| problems.is_empty()) else {
             return Err(problems);
         };
-        let mut needs = signing::needs(&script);
-        sign_in::check(&file, &script.session, pattern).map_err(|problem| vec![problem])?;
-        let mut vary = script.vary.clone();
-        for partial in &partials {
-            partial.add_vary(&mut vary, &mut needs);
-        }
-        let own = prepared.into_iter().map(|query| (&*file, query));
-        let all = own.chain(partials.iter().flat_map(|partial| {
-            let queries = partial.prepared();
-            queries.map(|query| (&*partial.file, query))
-        }));
-        let queries = all.map(|(file, query)| page_query(file, query, &params, &mut needs));
-        let mut queries: Vec<PageQuery> = queries.collect();
-        let ends = until::shown(&script);
-        let own = queries.iter_mut().filter(|query| query.file == file);
-        own.for_each(|query| query.until.clone_from(&ends));
+        sign_in::check(file, &script.session, source.pattern).map_err(|problem| vec![problem])?;
+        let (queries, needs, vary) = page_queries(source, prepared, &partials, &params);
         Ok(Page {
             index: index as u32,
-            route: pattern.to_string(),
-            path: PagePath::new(pattern, &params),
-            language: language::place(&script, &params),
+            route: source.pattern.to_string(),
+            path: PagePath::new(source.pattern, &params),
+            language: language::place(script, &params),
             queries,
             params,
             template,
@@ -404,10 +403,7 @@ impl Pages {
             bytes,
             bare,
             total,
-            csv_reader: match script.csv {
-                Some(_) => CsvReader::Spreadsheet,
-                None => CsvReader::Program,
-            },
+            csv_reader: CsvReader::of(script.csv.is_some()),
             page_type,
             vary: vary.into(),
             needs: needs.into(),
@@ -456,6 +452,40 @@ impl Pages {
             }
         }
     }
+}
+
+/// A line of a page that only a form may have.
+fn lines_of_forms(source: SqlFile<'_>, stem: &str) -> Option<Problem> {
+    let line = source.script.session.of_forms()?;
+    let message = "only a form signs in or out, and handles passwords";
+    let problem = Problem::new(source.file, message).at(line.number, 1);
+    Some(problem.hint(format!("this line belongs into pages/{stem}.post.sql")))
+}
+
+/// The queries of a page and those of the partials that it shows, with what they need of the
+/// session, and the fields of the request that are in the key.
+fn page_queries(
+    source: SqlFile<'_>,
+    prepared: Vec<Prepared<'_>>,
+    partials: &[&Partial],
+    params: &[Param],
+) -> (Vec<PageQuery>, SessionRequirements, Vec<String>) {
+    let mut needs = signing::needs(source.script);
+    let mut vary = source.script.vary.clone();
+    for partial in partials {
+        partial.add_vary(&mut vary, &mut needs);
+    }
+    let own = prepared.into_iter().map(|query| (source.file, query));
+    let all = own.chain(partials.iter().flat_map(|partial| {
+        let queries = partial.prepared();
+        queries.map(|query| (&*partial.file, query))
+    }));
+    let queries = all.map(|(file, query)| page_query(file, query, params, &mut needs));
+    let mut queries: Vec<PageQuery> = queries.collect();
+    let ends = until::shown(source.script);
+    let own = queries.iter_mut().filter(|query| query.file == source.file);
+    own.for_each(|query| query.until.clone_from(&ends));
+    (queries, needs, vary)
 }
 
 /// What was found; what is wrong goes to `problems`.

@@ -303,24 +303,23 @@ impl Script {
             "max-age" => {
                 let age = duration::parse(rest)
                     .map_err(|why| (why, Some("for example: -- max-age: 60s".to_owned())))?;
-                let Some(query) = self.queries.last_mut() else {
-                    let hint =
-                        "put it below the `-- name:` line of the query it belongs to".to_owned();
-                    return Err(("`max-age` before the first query".to_owned(), Some(hint)));
-                };
-                query.max_age = Some(age);
+                self.last_query(word)?.max_age = Some(age);
             }
             _ => {
                 let tables = tables(rest)?;
-                let Some(query) = self.queries.last_mut() else {
-                    let hint =
-                        "put it below the `-- name:` line of the query it belongs to".to_owned();
-                    return Err(("`depends` before the first query".to_owned(), Some(hint)));
-                };
-                query.depends.extend(tables);
+                self.last_query(word)?.depends.extend(tables);
             }
         }
         Ok(())
+    }
+
+    /// The query that a line below its name belongs to.
+    fn last_query(&mut self, word: &str) -> Result<&mut NamedQuery, Complaint> {
+        let last = self.queries.last_mut();
+        last.ok_or_else(|| {
+            let hint = "put it below the `-- name:` line of the query it belongs to".to_owned();
+            (format!("`{word}` before the first query"), Some(hint))
+        })
     }
 
     fn declare(&mut self, declaration: Declaration) -> Result<(), Complaint> {

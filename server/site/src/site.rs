@@ -11,6 +11,7 @@ use std::{
 
 use arc_swap::ArcSwap;
 use base_clock::Boottime;
+use millpond_db::Database;
 use millpond_http::Compressor;
 use millpond_store::{Sink, Stats, Store};
 use parking_lot::Mutex;
@@ -129,42 +130,7 @@ impl Site {
     ) -> Result<Arc<Self>, Vec<Problem>> {
         let database = opening::open(dir, config, &options)?;
         let makes_ahead = options.cache && config.cache && config.refresh_ahead > 0;
-        let store = Store::new(millpond_store::Config {
-            memory: config.memory,
-            max_staleness: config.max_staleness,
-            ahead: if makes_ahead { ahead::QUEUE } else { 0 },
-            ..millpond_store::Config::default()
-        });
-        let mut generation = read(dir, config, &database, None).inspect_err(|_| database.stop())?;
-        let dev: Option<Arc<DevState>> = options.dev.then(Arc::default);
-        generation.dev.clone_from(&dev);
-        let log = Arc::new(Log::new(options.log));
-        let limits = UploadLimits {
-            text: config.limits.body,
-            drain: config.limits.progress_timeout,
-            ..config.uploads.clone()
-        };
-        let uploads = Uploads::new(dir, limits, log.clone());
-        report_unreadable_files(&log, &generation, None);
-        let core = Arc::new(Core {
-            dir: dir.to_owned(),
-            database,
-            store,
-            compressor: Compressor::start(),
-            passwords: Passwords::default(),
-            attempts: Attempts::default(),
-            has_told_of_http: AtomicBool::new(false),
-            cache: options.cache && config.cache,
-            stale_if_error: config.stale_if_error,
-            statement_timeout: config.statement_timeout,
-            log,
-            uploads,
-            outcomes: Outcomes::default(),
-            follow_links: config.statics.follow_links,
-            current: ArcSwap::from_pointee(generation),
-            edition: Arc::default(),
-            dev,
-        });
+        let core = core_of(dir, config, options, database, makes_ahead)?;
         core.database.start(core.store.clone());
         let site = Arc::new(Self {
             core,
@@ -178,26 +144,8 @@ impl Site {
             reporter: Mutex::new(None),
             data: Mutex::new(None),
         });
-        let weak = Arc::downgrade(&site);
-        let was_faulty = AtomicBool::new(false);
         let inbox = Arc::new(Inbox::new(DataSources::new(dir, config)));
-        let links = config.statics.follow_links;
-        let watch = Watch::start(dir, links, Arc::clone(&inbox), move |_| {
-            let Some(site) = weak.upgrade() else { return };
-            let problems = site.reload().err().unwrap_or_default();
-            let is_faulty = !problems.is_empty();
-            let was_faulty = was_faulty.swap(is_faulty, Ordering::Relaxed);
-            if is_faulty {
-                site.core.log(
-                    "the site folder has changed and has faults; the pages stay as they were:",
-                );
-            } else if was_faulty {
-                site.core.log("the faults of the site folder are mended");
-            }
-            for problem in &problems {
-                site.core.log(&problem.to_string());
-            }
-        });
+        let watch = site.watch_folder(dir, config, &inbox);
         *site.watch.lock() = Some(
             watch
                 .map_err(|problem| vec![problem])
@@ -217,6 +165,34 @@ impl Site {
         }
         *site.reporter.lock() = Some(Reporter::start(&site.core, config.max_staleness));
         Ok(site)
+    }
+
+    /// Reads the folder again whenever a file in it changes.
+    fn watch_folder(
+        self: &Arc<Self>,
+        dir: &Path,
+        config: &Config,
+        inbox: &Arc<Inbox>,
+    ) -> Result<Watch, Problem> {
+        let weak = Arc::downgrade(self);
+        let was_faulty = AtomicBool::new(false);
+        let links = config.statics.follow_links;
+        Watch::start(dir, links, Arc::clone(inbox), move |_| {
+            let Some(site) = weak.upgrade() else { return };
+            let problems = site.reload().err().unwrap_or_default();
+            let is_faulty = !problems.is_empty();
+            let was_faulty = was_faulty.swap(is_faulty, Ordering::Relaxed);
+            if is_faulty {
+                site.core.log(
+                    "the site folder has changed and has faults; the pages stay as they were:",
+                );
+            } else if was_faulty {
+                site.core.log("the faults of the site folder are mended");
+            }
+            for problem in &problems {
+                site.core.log(&problem.to_string());
+            }
+        })
     }
 
     /// Brings the tables of files to what the files say, and keeps them so.
@@ -437,4 +413,50 @@ fn report_unreadable_files(log: &Log, generation: &Generation, before: Option<&G
         .statics
         .news(before.map(|before| &*before.statics));
     news.for_each(|note| log.line(&note.to_string()));
+}
+
+/// Everything that a site has for its whole life, with a first reading of its folder.
+fn core_of(
+    dir: &Path,
+    config: &Config,
+    options: SiteOptions,
+    database: Database,
+    makes_ahead: bool,
+) -> Result<Arc<Core>, Vec<Problem>> {
+    let store = Store::new(millpond_store::Config {
+        memory: config.memory,
+        max_staleness: config.max_staleness,
+        ahead: if makes_ahead { ahead::QUEUE } else { 0 },
+        ..millpond_store::Config::default()
+    });
+    let mut generation = read(dir, config, &database, None).inspect_err(|_| database.stop())?;
+    let dev: Option<Arc<DevState>> = options.dev.then(Arc::default);
+    generation.dev.clone_from(&dev);
+    let log = Arc::new(Log::new(options.log));
+    let limits = UploadLimits {
+        text: config.limits.body,
+        drain: config.limits.progress_timeout,
+        ..config.uploads.clone()
+    };
+    let uploads = Uploads::new(dir, limits, log.clone());
+    report_unreadable_files(&log, &generation, None);
+    Ok(Arc::new(Core {
+        dir: dir.to_owned(),
+        database,
+        store,
+        compressor: Compressor::start(),
+        passwords: Passwords::default(),
+        attempts: Attempts::default(),
+        has_told_of_http: AtomicBool::new(false),
+        cache: options.cache && config.cache,
+        stale_if_error: config.stale_if_error,
+        statement_timeout: config.statement_timeout,
+        log,
+        uploads,
+        outcomes: Outcomes::default(),
+        follow_links: config.statics.follow_links,
+        current: ArcSwap::from_pointee(generation),
+        edition: Arc::default(),
+        dev,
+    }))
 }

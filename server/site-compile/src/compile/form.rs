@@ -63,21 +63,7 @@ pub(super) fn form(
     let target = lines.target();
     let steps = FormSteps::prepare(source, database)?;
     let given = steps.given();
-    let misnamed = steps.misnamed(&given, target);
-    if !misnamed.is_empty() {
-        return Err(misnamed);
-    }
-    if let Some(problem) = plain_password(source, &steps.prepared, &given) {
-        return Err(vec![problem]);
-    }
-    let undeclared = undeclared(source, &steps.prepared, &given, claims);
-    if !undeclared.is_empty() {
-        return Err(undeclared);
-    }
-    let ambiguous = returned::ambiguous(source, &steps.prepared, target.as_ref());
-    if !ambiguous.is_empty() {
-        return Err(ambiguous);
-    }
+    steps.check(&given, target, claims)?;
     let mut params = parameters(source, &steps.prepared, &given).map_err(one)?;
     let session = &script.session;
     sign_in::check(&file, session, pattern).map_err(one)?;
@@ -224,6 +210,24 @@ impl<'f> FormSteps<'f> {
     }
 
     /// Parameters that are probably misspelt, and those that nothing uses.
+    /// Refuses steps that name what is not there, or what visitors give for themselves.
+    fn check(
+        &self,
+        given: &BTreeSet<(usize, String)>,
+        target: Option<Target<'_>>,
+        claims: &BTreeSet<String>,
+    ) -> Result<(), Vec<Problem>> {
+        let fail_if_any = |found: Vec<Problem>| match found.is_empty() {
+            true => Ok(()),
+            false => Err(found),
+        };
+        let (source, prepared) = (self.source, &self.prepared);
+        fail_if_any(self.misnamed(given, target))?;
+        fail_if_any(Vec::from_iter(plain_password(source, prepared, given)))?;
+        fail_if_any(undeclared(source, prepared, given, claims))?;
+        fail_if_any(returned::ambiguous(source, prepared, target.as_ref()))
+    }
+
     fn misnamed(
         &self,
         given: &BTreeSet<(usize, String)>,

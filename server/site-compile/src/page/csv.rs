@@ -14,6 +14,16 @@ pub enum CsvReader {
 }
 
 impl CsvReader {
+    /// Returns who reads: a spreadsheet, or a program.
+    pub const fn of(is_spreadsheet: bool) -> Self {
+        match is_spreadsheet {
+            true => Self::Spreadsheet,
+            false => Self::Program,
+        }
+    }
+}
+
+impl CsvReader {
     /// The text as it is sent: for a spreadsheet with a single quote in front of what it would take
     /// for a formula (OWASP, "CSV Injection"). A number stays one.
     fn sent(self, text: String) -> String {
