@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::event::Mailbox;
 
-/// WorkerGroup by all workers of a server. Only the count of connections is written by several
+/// What all workers of a server share. Only the count of connections is written by several
 /// threads; every worker has counters of its own, so that a request touches no cache line of
 /// another core.
 #[derive(Debug, Default)]
@@ -99,53 +99,6 @@ impl Drop for OpenConnection {
     }
 }
 
-/// What a server has done since it started.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Stats {
-    /// Connections open now.
-    pub open: usize,
-    /// Connections accepted, those over the limit included.
-    pub accepted: u64,
-    /// Connections answered with 503, or closed at once, over the limit.
-    pub over_limit: u64,
-    /// Failures of `accept`, such as too few file descriptors.
-    pub accept_errors: u64,
-    /// Requests given to the service.
-    pub requests: u64,
-    /// Bytes read from sockets.
-    pub bytes_in: u64,
-    /// Bytes written to sockets, heads included.
-    pub bytes_out: u64,
-    /// Requests refused by the protocol layer, by status.
-    pub refused: Vec<(u16, u64)>,
-    /// Panics of the service, each answered with 500.
-    pub panics: u64,
-    /// Connections closed because they were idle.
-    pub idle_timeouts: u64,
-    /// Heads that took too long (answered with 408).
-    pub head_timeouts: u64,
-    /// Bodies that came too slowly (answered with 408).
-    pub body_timeouts: u64,
-    /// Heads that were ended because unfinished ones took too much memory (answered with 408).
-    pub heads_ended: u64,
-    /// Bodies that were ended because bodies took too much memory or disk (answered with 503).
-    pub bodies_ended: u64,
-    /// Bodies that arrived in a file.
-    pub bodies_in_files: u64,
-    /// Responses that were read too slowly (the connection was closed).
-    pub write_timeouts: u64,
-    /// Handshakes of TLS that were completed without a secret of an earlier connection.
-    pub full_handshakes: u64,
-    /// Handshakes of TLS that resumed an earlier connection.
-    pub resumed_handshakes: u64,
-    /// Connections that ended because TLS failed: nothing in common, a broken record, plain HTTP.
-    pub tls_failures: u64,
-    /// Waits for events that ended before the thread would have slept
-    /// ([`Limits::spins`](crate::Limits::spins)).
-    pub waits_awake: u64,
-}
-
 /// A counter with one writer: its worker. Plain loads and stores, no locked instruction.
 #[derive(Debug, Default)]
 pub(crate) struct Counter(AtomicU64);
@@ -162,29 +115,82 @@ impl Counter {
 
 const REFUSED: [u16; 11] = [400, 408, 413, 414, 415, 417, 421, 431, 501, 503, 505];
 
-/// The counters of one worker; aligned so that no other thread writes to their cache lines.
-#[derive(Debug, Default)]
-#[repr(align(128))]
-pub(crate) struct Counters {
-    pub(crate) accepted: Counter,
-    pub(crate) over_limit: Counter,
-    pub(crate) accept_errors: Counter,
-    pub(crate) requests: Counter,
-    pub(crate) bytes_in: Counter,
-    pub(crate) bytes_out: Counter,
-    pub(crate) panics: Counter,
-    pub(crate) idle_timeouts: Counter,
-    pub(crate) head_timeouts: Counter,
-    pub(crate) body_timeouts: Counter,
-    pub(crate) heads_ended: Counter,
-    pub(crate) bodies_ended: Counter,
-    pub(crate) bodies_in_files: Counter,
-    pub(crate) write_timeouts: Counter,
-    pub(crate) full_handshakes: Counter,
-    pub(crate) resumed_handshakes: Counter,
-    pub(crate) tls_failures: Counter,
-    pub(crate) waits_awake: Counter,
-    refused: [Counter; REFUSED.len()],
+/// Defines the counters, each named once: a worker's, the sums, and their names.
+macro_rules! counters {
+    ($($(#[$doc:meta])+ $name:ident,)+) => {
+        /// What a server has done since it started.
+        #[derive(Clone, Debug, Default, PartialEq, Eq)]
+        #[non_exhaustive]
+        pub struct Stats {
+            /// Connections open now.
+            pub open: usize,
+            /// Requests refused by the protocol layer, by status.
+            pub refused: Vec<(u16, u64)>,
+            $($(#[$doc])+ pub $name: u64,)+
+        }
+
+        impl Stats {
+            /// Returns the figures by their names, but for the refusals.
+            pub fn counts(&self) -> impl Iterator<Item = (&'static str, u64)> {
+                let counts = [$((stringify!($name), self.$name),)+];
+                std::iter::once(("open", self.open as u64)).chain(counts)
+            }
+        }
+
+        /// The counters of one worker; aligned so that no other thread writes to their cache lines.
+        #[derive(Debug, Default)]
+        #[repr(align(128))]
+        pub(crate) struct Counters {
+            $(pub(crate) $name: Counter,)+
+            refused: [Counter; REFUSED.len()],
+        }
+
+        impl Counters {
+            fn add_counts_to(&self, stats: &mut Stats) {
+                $(stats.$name += self.$name.get();)+
+            }
+        }
+    };
+}
+
+counters! {
+    /// Connections accepted, those over the limit included.
+    accepted,
+    /// Connections answered with 503, or closed at once, over the limit.
+    over_limit,
+    /// Failures of `accept`, such as too few file descriptors.
+    accept_errors,
+    /// Requests given to the service.
+    requests,
+    /// Bytes read from sockets.
+    bytes_in,
+    /// Bytes written to sockets, heads included.
+    bytes_out,
+    /// Panics of the service, each answered with 500.
+    panics,
+    /// Connections closed because they were idle.
+    idle_timeouts,
+    /// Heads that took too long (answered with 408).
+    head_timeouts,
+    /// Bodies that came too slowly (answered with 408).
+    body_timeouts,
+    /// Heads that were ended because unfinished ones took too much memory (answered with 408).
+    heads_ended,
+    /// Bodies that were ended because bodies took too much memory or disk (answered with 503).
+    bodies_ended,
+    /// Bodies that arrived in a file.
+    bodies_in_files,
+    /// Responses that were read too slowly (the connection was closed).
+    write_timeouts,
+    /// Handshakes of TLS that were completed without a secret of an earlier connection.
+    full_handshakes,
+    /// Handshakes of TLS that resumed an earlier connection.
+    resumed_handshakes,
+    /// Connections that ended because TLS failed: nothing in common, a broken record, plain HTTP.
+    tls_failures,
+    /// Waits for events that ended before the thread would have slept
+    /// ([`Limits::spins`](crate::Limits::spins)).
+    waits_awake,
 }
 
 impl Counters {
@@ -195,24 +201,7 @@ impl Counters {
     }
 
     fn add_to(&self, stats: &mut Stats) {
-        stats.accepted += self.accepted.get();
-        stats.over_limit += self.over_limit.get();
-        stats.accept_errors += self.accept_errors.get();
-        stats.requests += self.requests.get();
-        stats.bytes_in += self.bytes_in.get();
-        stats.bytes_out += self.bytes_out.get();
-        stats.panics += self.panics.get();
-        stats.idle_timeouts += self.idle_timeouts.get();
-        stats.head_timeouts += self.head_timeouts.get();
-        stats.body_timeouts += self.body_timeouts.get();
-        stats.heads_ended += self.heads_ended.get();
-        stats.bodies_ended += self.bodies_ended.get();
-        stats.bodies_in_files += self.bodies_in_files.get();
-        stats.write_timeouts += self.write_timeouts.get();
-        stats.full_handshakes += self.full_handshakes.get();
-        stats.resumed_handshakes += self.resumed_handshakes.get();
-        stats.tls_failures += self.tls_failures.get();
-        stats.waits_awake += self.waits_awake.get();
+        self.add_counts_to(stats);
         stats.refused.resize(REFUSED.len(), (0, 0));
         for ((sum, status), counter) in stats.refused.iter_mut().zip(REFUSED).zip(&self.refused) {
             *sum = (status, sum.1 + counter.get());

@@ -54,11 +54,9 @@
 #[doc = include_str!("../../../docs/guide/library.md")]
 struct Guide;
 
-mod cache_status;
 mod error;
 mod escaped;
 mod failure;
-mod feed;
 mod handler;
 mod json_values;
 mod limits;

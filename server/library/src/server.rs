@@ -2,22 +2,15 @@
 
 use std::io::{self, Write as _};
 use std::net::SocketAddr;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
-use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use millpond_access_log::AccessLog;
-use millpond_http::{
-    Compressor, Limits, Listener, ServerConfig, Stats, WorkerGroup, listen_group, run_worker,
-};
+use millpond_http::{Compressor, Limits, Listener, ServerConfig, Stats, WorkerGroup, listen_group};
+use millpond_process::{SignalListener, WorkerEnd, Workers, worker_count};
 use parking_lot::Mutex;
-use rustix::thread::sched_getaffinity;
-use signal_hook::consts::{SIGINT, SIGTERM};
-use signal_hook::iterator::Signals;
 
 use crate::error::{StartError, debug_as_display};
 use crate::limits::{BLOCKING_QUEUE, BLOCKING_THREADS};
@@ -189,10 +182,7 @@ impl ServerSettings {
             }
             None => self.tls.clone(),
         };
-        let workers = match self.workers {
-            0 => sched_getaffinity(None).map_or(1, |cores| cores.count().max(1) as usize),
-            workers => workers,
-        };
+        let workers = worker_count(self.workers);
         let sockets = listen_group(address, workers)
             .map_err(|error| StartError::Listen { address, error })?;
         let log = match &self.access_log {
@@ -204,10 +194,6 @@ impl ServerSettings {
             ),
             None => None,
         };
-        let address = sockets
-            .first()
-            .map_or(Ok(address), |socket| socket.local_addr());
-        let address = address.map_err(StartError::Threads)?;
         let shared = Arc::new(Shared {
             routes,
             pool: BlockingPool::new(self.blocking_threads, self.blocking_queue),
@@ -225,13 +211,7 @@ impl ServerSettings {
             fields: String::new(),
         });
         let is_secure = tls.is_some();
-        let server = WebServer::start(
-            listeners.collect(),
-            &self.limits,
-            &shared,
-            address,
-            is_secure,
-        );
+        let server = WebServer::start(listeners.collect(), &self.limits, &shared, is_secure);
         server.map_err(StartError::Threads)
     }
 }
@@ -243,10 +223,8 @@ pub struct WebServer {
     is_secure: bool,
     group: Arc<WorkerGroup>,
     shared: SharedServer,
-    workers: Vec<JoinHandle<()>>,
     // In a lock, so that threads may share the server.
-    ended: Mutex<Receiver<Result<(), String>>>,
-    drain: Duration,
+    workers: Mutex<Workers>,
 }
 
 struct SharedServer(Arc<Shared>);
@@ -302,42 +280,20 @@ impl WebServer {
         listeners: Vec<Listener>,
         limits: &Limits,
         shared: &Arc<Shared>,
-        address: SocketAddr,
         is_secure: bool,
     ) -> io::Result<Self> {
-        let group = WorkerGroup::new();
-        let (end, ended) = mpsc::channel();
-        let mut server = Self {
-            address,
-            is_secure,
-            group: Arc::clone(&group),
-            shared: SharedServer(Arc::clone(shared)),
-            workers: Vec::with_capacity(listeners.len()),
-            ended: Mutex::new(ended),
-            drain: limits.drain_timeout,
+        let service = {
+            let shared = Arc::clone(shared);
+            move || RouteService::new(Arc::clone(&shared))
         };
-        for (number, listener) in listeners.into_iter().enumerate() {
-            let (group, shared) = (Arc::clone(&group), Arc::clone(shared));
-            let (limits, end) = (limits.clone(), end.clone());
-            let work = move || {
-                let service = RouteService::new(shared);
-                let asked = Arc::clone(&group);
-                let serve = || run_worker(listener, service, limits, group);
-                let served = match catch_unwind(AssertUnwindSafe(serve)) {
-                    Ok(Ok(())) if asked.is_shutdown() => Ok(()),
-                    Ok(Ok(())) => Err("it stopped by itself".to_owned()),
-                    Ok(Err(error)) => Err(error.to_string()),
-                    Err(_) => Err("it panicked".to_owned()),
-                };
-                // The server may be gone.
-                let _ = end.send(served);
-            };
-            let name = format!("worker-{number}");
-            // Dropping the server ends the workers that were started.
-            let worker = thread::Builder::new().name(name).spawn(work)?;
-            server.workers.push(worker);
-        }
-        Ok(server)
+        let workers = Workers::start(service, "worker", listeners, (limits, GRACE), |_| ())?;
+        Ok(Self {
+            address: workers.address(),
+            is_secure,
+            group: Arc::clone(workers.group()),
+            shared: SharedServer(Arc::clone(shared)),
+            workers: Mutex::new(workers),
+        })
     }
 
     /// Where it answers.
@@ -371,13 +327,10 @@ impl WebServer {
     /// # Errors
     /// [`ServeError::Worker`], after which the others are shut down; [`ServeError::Stuck`].
     pub fn wait(mut self) -> Result<(), ServeError> {
-        let first = match self.ended.get_mut().recv() {
-            Ok(Err(reason)) => Err(ServeError::Worker(reason)),
-            Ok(Ok(())) | Err(_) => Ok(()),
-        };
-        self.group.shutdown();
-        let rest = self.finish(1);
-        first.and(rest)
+        let workers = self.workers.get_mut();
+        let first = workers.first_end();
+        let (left, others) = workers.stop_others();
+        self.finish(left, first.and(others))
     }
 
     /// Shuts it down and waits for the end.
@@ -385,8 +338,8 @@ impl WebServer {
     /// # Errors
     /// [`ServeError::Stuck`].
     pub fn shutdown(mut self) -> Result<(), ServeError> {
-        self.group.shutdown();
-        self.finish(0)
+        let (left, ended) = self.workers.get_mut().stop();
+        self.finish(left, ended)
     }
 
     /// Waits for SIGTERM or SIGINT, or for a handle, and shuts it down. A second signal ends the
@@ -395,58 +348,36 @@ impl WebServer {
     /// # Errors
     /// [`ServeError::Signals`]; those of [`wait`](WebServer::wait).
     pub fn run_until_signal(self) -> Result<(), ServeError> {
-        let mut signals = Signals::new([SIGTERM, SIGINT]).map_err(ServeError::Signals)?;
-        let (listening, handle) = (signals.handle(), self.handle());
-        let listener = thread::spawn(move || {
-            for (number, signal) in signals.forever().enumerate() {
-                if number > 0 {
-                    let _ = signal_hook::low_level::emulate_default_handler(signal);
-                }
-                handle.shutdown();
-            }
-        });
+        let handle = self.handle();
+        let at_once = |signal| {
+            let _ = signal_hook::low_level::emulate_default_handler(signal);
+        };
+        let listening = SignalListener::start(false, move |_| handle.shutdown(), at_once);
+        let listening = listening.map_err(ServeError::Signals)?;
         let ended = self.wait();
         listening.close();
-        let _ = listener.join();
         ended
     }
 
-    /// Waits for the workers, of which `gone` have ended, and ends the threads that may block.
-    fn finish(&mut self, gone: usize) -> Result<(), ServeError> {
-        let workers = std::mem::take(&mut self.workers);
-        let mut left = workers.len().saturating_sub(gone);
-        let mut failed = Ok(());
-        while left > 0 {
-            match self.ended.get_mut().recv_timeout(self.drain + GRACE) {
-                Ok(ended) => {
-                    left -= 1;
-                    failed = failed.and(ended.map_err(ServeError::Worker));
-                }
-                Err(RecvTimeoutError::Timeout) => break,
-                // Each worker sends before it ends.
-                Err(RecvTimeoutError::Disconnected) => left = 0,
-            }
-        }
+    /// Ends the threads that may block; `left` workers have not ended.
+    fn finish(&mut self, left: usize, ended: WorkerEnd) -> Result<(), ServeError> {
         self.shared.0.pool.stop();
         if left > 0 {
             return Err(ServeError::Stuck(left));
         }
-        for worker in workers {
-            // It has sent its last message.
-            let _ = worker.join();
-        }
         if let Some(log) = &self.shared.0.log {
             log.stop();
         }
-        failed
+        ended.map_err(ServeError::Worker)
     }
 }
 
 impl Drop for WebServer {
     fn drop(&mut self) {
-        if !self.workers.is_empty() {
-            self.group.shutdown();
-            let _ = self.finish(0);
+        let workers = self.workers.get_mut();
+        if workers.is_running() {
+            let (left, ended) = workers.stop();
+            let _ = self.finish(left, ended);
         }
     }
 }

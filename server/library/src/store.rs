@@ -9,12 +9,11 @@ use std::time::Duration;
 
 use base_clock::Boottime;
 use millpond_http::Prepared;
+use millpond_pages::{CacheStatus, ChangeMark, DatabaseSink, Heard, ProgramFeed, SeenChanges};
 use millpond_store::{Change, Config, Sink as _, Tag};
 use parking_lot::Mutex;
 
-use crate::cache_status::CacheStatus;
 use crate::failure::Failure;
-use crate::feed::{ChangeMark, DatabaseSink, Heard, ProgramFeed, SeenChanges};
 use crate::page::Page;
 
 /// Pages in memory, each until something changes on which it depends.
@@ -55,7 +54,7 @@ struct StoreInner {
     number: AtomicU64,
     /// Held while a change is applied, so that they are applied in the order of their numbers.
     applying: Mutex<()>,
-    heard: Arc<Heard>,
+    heard: Arc<Heard<StoredPage>>,
     /// The bound of the program's looks at its source.
     max_staleness: Option<Duration>,
     /// Pages that were made.
@@ -199,9 +198,9 @@ impl Store {
     }
 
     /// What a database of this store notifies.
-    pub(crate) fn sink(&self, max_staleness: Duration) -> Arc<DatabaseSink> {
+    pub(crate) fn sink(&self, max_staleness: Duration) -> Arc<DatabaseSink<StoredPage>> {
         Arc::new(DatabaseSink {
-            pages: Arc::clone(&self.inner.pages),
+            store: Arc::clone(&self.inner.pages),
             heard: Arc::clone(&self.inner.heard),
             max_staleness,
         })

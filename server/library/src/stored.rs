@@ -5,14 +5,13 @@ use std::sync::Arc;
 
 use base_clock::Boottime;
 use bytes::Bytes;
-use millpond_http::{
-    OwnedRequest, Parts, Prepared, Reply, Validity, ValidityCheck, is_compressible,
+use millpond_http::{OwnedRequest, Parts, Prepared, Reply, is_compressible};
+use millpond_pages::{
+    CacheStatus, JoinOutcome, ProgramFeed, SeenChanges, begin, join, need, repeat, request_coding,
 };
-use millpond_store::{Class, Fill, FillOutcome, FlightEnd, Hit, Joined, MissReason, Need, Permit};
+use millpond_store::{Class, Fill, FillOutcome, Hit, MissReason, Permit};
 
-use crate::cache_status::CacheStatus;
 use crate::failure::Failure;
-use crate::feed::{ProgramFeed, SeenChanges};
 use crate::handler::PageJob;
 use crate::limits::PAGE_ATTEMPTS;
 use crate::page::Page;
@@ -20,10 +19,6 @@ use crate::response::{Response, ResponseContent};
 use crate::service::Shared;
 use crate::slot::slot;
 use crate::store::{Store, StoredPage};
-
-/// Two are enough, unless fills panic or are cancelled: a request that starts again joins a flight
-/// that has not begun.
-const ATTEMPTS: usize = 8;
 
 type PagePermit = Permit<StoredPage, ProgramFeed>;
 
@@ -43,49 +38,16 @@ pub(crate) fn answer_hit(
         StoredPage::Page(prepared) => prepared,
         StoredPage::Failed(failure) => return show(shared, failure, request, status).into(),
     };
-    let wanted = prepared.wanted(request);
-    if let Some(coding) = wanted {
-        // The job does not hold the page: one that the store has evicted by then is not compressed.
-        let (store, page) = (Arc::downgrade(store.pages()), Arc::downgrade(hit.value()));
-        let key = Box::<[u8]>::from(key);
-        let compressor = &shared.compressor;
-        compressor.request_coding(prepared, coding, move |added| {
-            if let (Some(store), Some(page)) = (store.upgrade(), page.upgrade()) {
-                store.grow(&key, &page, added);
-            }
-        });
+    if let Some(coding) = prepared.wanted(request) {
+        let (compressor, pages) = (&shared.compressor, store.pages());
+        request_coding(compressor, pages, (key, hit.value()), (prepared, coding));
     }
     // Before the response is made: the check compares which codings there were.
-    let may_repeat = request.wants_validity && wanted.is_none();
-    let codings = may_repeat.then(|| {
-        let accepts = request.fields.get("accept-encoding").is_some();
-        accepts.then(|| prepared.codings())
-    });
+    let validity = request
+        .wants_validity
+        .then(|| repeat::of_hit(prepared, request, hit.clone(), ()));
     let extra = status.map_or_else(Bytes::new, CacheStatus::line);
-    let response = prepared.respond(request, extra);
-    let validity = codings.map(|codings| Validity::Check(Box::new(PageCheck { hit, codings })));
-    Reply::reusable(response, validity)
-}
-
-/// Whether a response made of a hit is that of the same request again.
-struct PageCheck {
-    hit: Hit<StoredPage, ProgramFeed>,
-    /// If the request takes codings: those that existed.
-    codings: Option<u8>,
-}
-
-impl ValidityCheck for PageCheck {
-    fn is_valid(&self, received: Boottime) -> bool {
-        let codings = match &*self.hit {
-            StoredPage::Page(prepared) => prepared.codings(),
-            StoredPage::Failed(_) => return false,
-        };
-        self.codings.is_none_or(|before| before == codings) && self.hit.is_valid(received)
-    }
-
-    fn is_over(&self) -> bool {
-        self.hit.is_over()
-    }
+    Reply::reusable(prepared.respond(request, extra), validity.flatten())
 }
 
 /// A request for a page that is not in the store.
@@ -109,35 +71,14 @@ enum MadePage {
 impl PageRequest {
     /// Waits for the page, or makes it.
     pub(crate) async fn answer(self) -> millpond_http::Response {
-        let mut need = match self.store.pages().healthy(Boottime::now()) {
-            true => Need::Any,
-            false => Need::Unbegun,
-        };
-        for _ in 0..ATTEMPTS {
-            match self.store.pages().join(&self.key, need) {
-                Joined::Lead(permit) => {
-                    // Between the look and the join another flight may have landed.
-                    if need == Need::Any
-                        && let Some(page) = self.look()
-                    {
-                        return self.respond(&page, CacheStatus::Hit);
-                    }
-                    return self.lead(Some(permit)).await;
-                }
-                Joined::Wait(waiter) => match waiter.await {
-                    FlightEnd::Value(page) => return self.respond(&page, CacheStatus::Collapsed),
-                    FlightEnd::Private => return self.lead(None).await,
-                    FlightEnd::Retry => {
-                        if let Some(page) = self.look() {
-                            return self.respond(&page, CacheStatus::Hit);
-                        }
-                        need = Need::Unbegun;
-                    }
-                },
-                Joined::Refused => break,
-            }
+        let pages = self.store.pages();
+        match join(pages, &self.key, need(pages), true, || ()).await {
+            JoinOutcome::Found(page) => self.respond(&page, CacheStatus::Hit),
+            JoinOutcome::Shared(page) => self.respond(&page, CacheStatus::Collapsed),
+            JoinOutcome::Lead(permit) => self.lead(Some(permit)).await,
+            JoinOutcome::Alone => self.lead(None).await,
+            JoinOutcome::Refused => self.busy(),
         }
-        self.busy()
     }
 
     fn busy(&self) -> millpond_http::Response {
@@ -146,11 +87,6 @@ impl PageRequest {
 
     fn render(&self, response: Response) -> millpond_http::Response {
         self.shared.render(response, &self.request.as_request())
-    }
-
-    fn look(&self) -> Option<Arc<StoredPage>> {
-        let hit = self.store.pages().get(&self.key, Boottime::now()).ok()?;
-        Some(hit.value().clone())
     }
 
     fn respond(&self, page: &StoredPage, status: CacheStatus) -> millpond_http::Response {
@@ -167,13 +103,10 @@ impl PageRequest {
     /// Makes the page on a thread, with a permit for all who wait. The thread stores it, so it is
     /// there for them even if this client goes away.
     async fn lead(mut self, permit: Option<PagePermit>) -> millpond_http::Response {
-        let permit = match permit {
-            Some(mut permit) => {
-                permit.begin().await;
-                Some(permit)
-            }
-            None => None,
-        };
+        let mut permit = permit;
+        if let Some(permit) = &mut permit {
+            begin(permit).await;
+        }
         let (sender, made) = slot();
         let store = self.store.clone();
         let job = std::mem::replace(&mut self.job, Box::new(|_| Response::empty(500)));

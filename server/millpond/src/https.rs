@@ -13,6 +13,7 @@ use millpond_certificates::{
     shell_word,
 };
 use millpond_http::{Limits, Listener, Reply, Request, Response, ServerConfig, Service};
+use millpond_process::Workers;
 use millpond_site::Config;
 
 use crate::acme;
@@ -20,7 +21,7 @@ use crate::events::Event;
 use crate::failure::{CommandFailure, CommandResult};
 use crate::output::{log, note};
 use crate::reminder::DailyReminder;
-use crate::server::{HttpServer, bind};
+use crate::server::{self, bind};
 
 /// Where the challenges of an authority are asked for (RFC 8555 section 8.3).
 const CHALLENGES: &str = "/.well-known/acme-challenge/";
@@ -183,7 +184,7 @@ impl Https {
         listeners: Vec<TcpListener>,
         secure: SocketAddr,
         events: &Sender<Event>,
-    ) -> CommandResult<HttpServer> {
+    ) -> CommandResult<Workers> {
         let certificates = Arc::clone(&self.certificates);
         let service = move || Redirect {
             certificates: Arc::clone(&certificates),
@@ -195,7 +196,7 @@ impl Https {
             ..Limits::default()
         };
         let listeners = listeners.into_iter().map(Listener::from).collect();
-        HttpServer::start_with(service, "redirect", listeners, &limits, events).map_err(|error| {
+        server::start(service, "redirect", listeners, &limits, events).map_err(|error| {
             CommandFailure::new(format!("cannot start the redirects to https: {error}"))
         })
     }

@@ -7,7 +7,6 @@ mod acme;
 mod admin;
 mod certificate_storage;
 mod commands;
-mod descriptors;
 mod events;
 mod failure;
 mod https;

@@ -16,7 +16,8 @@ use base_clock::Boottime;
 use bytes::Bytes;
 use millpond_db::{DatabaseFeed, Position, Value};
 use millpond_http::{OwnedRequest, Prepared, Response};
-use millpond_store::{FillOutcome, FlightEnd, Joined, MissReason, Need, Permit};
+use millpond_pages::{CacheStatus, JoinOutcome, Timing, begin, join, need, stale};
+use millpond_store::{FillOutcome, MissReason, Need, Permit};
 
 use crate::{
     ahead::remake,
@@ -27,10 +28,6 @@ use cached::{Cached, PageFailure, bundle_key};
 use millpond_site_compile::{object::QueryResult, page::Page, refusal::flash::Flash};
 use render::{Rendered, render};
 use visitor::Visitor;
-
-/// Two are enough in general: a request that starts again joins a flight that has not begun. More
-/// are needed only if fills panic.
-const ATTEMPTS: usize = 8;
 
 /// Why a request is not answered from the store at once.
 pub(crate) enum MissOrBypass {
@@ -66,6 +63,9 @@ enum MadePage {
     Failed,
 }
 
+/// What came of joining flights of the site.
+type FlightOutcome = JoinOutcome<Cached, DatabaseFeed>;
+
 /// What the flights that a request joins make.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum FlightKind {
@@ -77,20 +77,6 @@ enum FlightKind {
     FreshResults,
 }
 
-/// What came of joining flights.
-enum JoinOutcome {
-    Value(Arc<Cached>),
-    /// This request makes the value.
-    Lead(Permit<Cached, DatabaseFeed>),
-    /// The page is each visitor's own.
-    Alone,
-    /// Too many flights or too many waiters.
-    Refused,
-}
-
-/// The time that the database took, and the rendering.
-type Timing = (Duration, Duration);
-
 impl Ask {
     /// Answers; `why` is why there was no hit.
     pub(crate) async fn answer(self, why: MissReason) -> Response {
@@ -98,17 +84,17 @@ impl Ask {
             return self.answer_privately().await;
         }
         match self
-            .join_flights(FlightKind::Page, &self.key, self.need())
+            .join_flights(FlightKind::Page, &self.key, need(&self.core.store))
             .await
         {
-            JoinOutcome::Value(value) => match &*value {
+            JoinOutcome::Found(value) | JoinOutcome::Shared(value) => match &*value {
                 Cached::Failed(failure) => {
                     if *failure == PageFailure::Away {
                         self.core.outcomes.also_failed();
                     }
                     self.fail(failure)
                 }
-                _ => self.respond(&value, COLLAPSED),
+                _ => self.respond(&value, CacheStatus::Collapsed.line()),
             },
             JoinOutcome::Lead(permit) => self.lead(permit, why).await,
             JoinOutcome::Alone => self.answer_privately().await,
@@ -128,79 +114,28 @@ impl Ask {
             self.core.outcomes.given_stale();
             return stale;
         }
-        self.respond(&Arc::new(Cached::Failed(failure.clone())), b"")
+        self.respond(&Arc::new(Cached::Failed(failure.clone())), Bytes::new())
     }
 
-    /// The page in memory, although the bound is over. RFC 9111 section 5.1: `Age` counts from the
-    /// moment at which it was last known to be right. RFC 9211 section 2.4: a `ttl` below zero is
-    /// that of a stale response.
+    /// The page in memory, although the bound is over.
     fn stale(&self) -> Option<Response> {
-        let allowed = self.core.stale_if_error;
-        if allowed.is_zero() {
-            return None;
-        }
-        let stale = self
-            .core
-            .store
-            .get_stale(&self.key, Boottime::now(), allowed)
-            .filter(|stale| !stale.overdue.is_zero())?;
-        let mut lines = format!("Age: {}\r\n", stale.age.as_secs()).into_bytes();
-        let status = format!(
-            "fwd=stale; ttl=-{}; detail=stale-if-error",
-            stale.overdue.as_nanos().div_ceil(1_000_000_000)
-        );
-        lines.extend_from_slice(&extra_fields(status.as_bytes(), None));
-        let request = self.request();
-        Some(
-            self.generation
-                .respond(&self.page, &stale.value, &request, Bytes::from(lines)),
-        )
+        let stale = stale(&self.core.store, &self.key, self.core.stale_if_error)?;
+        let (request, lines) = (self.request(), stale.lines.into());
+        let response = self
+            .generation
+            .respond(&self.page, &stale.value, &request, lines);
+        Some(response)
     }
 
     /// Joins flights for `key` until one gives its value or is this request's to lead.
-    async fn join_flights(&self, kind: FlightKind, key: &[u8], mut need: Need) -> JoinOutcome {
-        let look = || {
-            let is_allowed = kind != FlightKind::FreshResults;
-            let hit = is_allowed.then(|| self.core.store.get(key, Boottime::now()));
-            hit?.ok().map(|hit| hit.value().clone())
-        };
-        for _ in 0..ATTEMPTS {
-            match self.core.store.join(key, need) {
-                Joined::Lead(permit) => {
-                    // Between the look and the join another flight may have landed.
-                    if need == Need::Any
-                        && let Some(value) = look()
-                    {
-                        return JoinOutcome::Value(value);
-                    }
-                    return JoinOutcome::Lead(permit);
-                }
-                Joined::Wait(waiting) => {
-                    if kind == FlightKind::Page {
-                        self.page.counters.waits.fetch_add(1, Ordering::Relaxed);
-                    }
-                    match waiting.await {
-                        FlightEnd::Value(value) => return JoinOutcome::Value(value),
-                        FlightEnd::Private => return JoinOutcome::Alone,
-                        FlightEnd::Retry => {}
-                    }
-                    if let Some(value) = look() {
-                        return JoinOutcome::Value(value);
-                    }
-                    need = Need::Unbegun;
-                }
-                Joined::Refused => return JoinOutcome::Refused,
+    async fn join_flights(&self, kind: FlightKind, key: &[u8], need: Need) -> FlightOutcome {
+        let may_find = kind != FlightKind::FreshResults;
+        let waits = || {
+            if kind == FlightKind::Page {
+                self.page.counters.waits.fetch_add(1, Ordering::Relaxed);
             }
-        }
-        JoinOutcome::Refused
-    }
-
-    fn need(&self) -> Need {
-        if self.core.store.healthy(Boottime::now()) {
-            Need::Any
-        } else {
-            Need::Unbegun
-        }
+        };
+        join(&self.core.store, key, need, may_find, waits).await
     }
 
     /// Makes the page for all waiting requests, and answers the request that leads.
@@ -212,16 +147,17 @@ impl Ask {
         self.page.counters.misses.fetch_add(1, Ordering::Relaxed);
         match made {
             MadePage::Shared(value, outcome) => {
-                let status = outcome.map_or(&b"fwd=miss; detail=uncacheable"[..], |outcome| {
-                    status(why, outcome)
-                });
+                let made = |outcome| CacheStatus::Made(why, Some(outcome));
+                let status = outcome.map_or(CacheStatus::Uncacheable, made);
                 self.respond_timed(&value, status, timing)
             }
-            MadePage::Private(prepared) => prepared.respond(
-                &self.request(),
-                extra_fields(b"fwd=miss; detail=private", Some(timing)),
+            MadePage::Private(prepared) => {
+                prepared.respond(&self.request(), CacheStatus::FirstPrivate.timed(timing))
+            }
+            MadePage::Failed => self.respond(
+                &Arc::new(Cached::Failed(PageFailure::Internal)),
+                Bytes::new(),
             ),
-            MadePage::Failed => self.respond(&Arc::new(Cached::Failed(PageFailure::Internal)), b""),
         }
     }
 
@@ -245,7 +181,7 @@ impl Ask {
         mut permit: Permit<Cached, DatabaseFeed>,
     ) -> Result<(MadePage, Timing), PageFailure> {
         let started = Boottime::now();
-        permit.begin().await;
+        begin(&mut permit).await;
         let mut gathered = match self.gather(Some(&permit)).await {
             Ok(gathered) => gathered,
             Err(failure) => {
@@ -299,7 +235,7 @@ impl Ask {
         let started = Boottime::now();
         let gathered = match self.gather(None).await {
             Ok(gathered) => gathered,
-            Err(failure) => return self.respond(&Arc::new(Cached::Failed(failure)), b""),
+            Err(failure) => return self.respond(&Arc::new(Cached::Failed(failure)), Bytes::new()),
         };
         let before_render = Boottime::now();
         let rendered = self.render(&gathered.objects, gathered.database);
@@ -310,15 +246,15 @@ impl Ask {
             .filled(now.since(started), gathered.database);
         self.respond_rendered(
             rendered,
-            b"fwd=bypass; detail=no-cache",
+            CacheStatus::Off,
             (gathered.database, now.since(before_render)),
         )
     }
 
     /// For one visitor: the results are shared, the page is not.
     async fn answer_privately(self) -> Response {
-        let need = self.need();
-        let status = b"fwd=bypass; detail=private";
+        let need = need(&self.core.store);
+        let status = CacheStatus::Private;
         let key = self.bundle_key();
         if need == Need::Any
             && let Ok(hit) = self.core.store.get(&key, Boottime::now())
@@ -331,7 +267,7 @@ impl Ask {
 
     /// For a visitor whose write this node may not have come to: from a flight that has not begun,
     /// which reads all results. The page is rendered for this request alone.
-    pub(crate) async fn answer_afresh(self, status: &'static [u8]) -> Response {
+    pub(crate) async fn answer_afresh(self, status: CacheStatus) -> Response {
         let key = self.bundle_key();
         let flown = self
             .join_flights(FlightKind::FreshResults, &key, Need::Unbegun)
@@ -344,13 +280,15 @@ impl Ask {
     }
 
     /// Answers from all results of the page.
-    async fn answer_flown(&self, flown: JoinOutcome, status: &'static [u8]) -> Response {
+    async fn answer_flown(&self, flown: FlightOutcome, status: CacheStatus) -> Response {
         match flown {
-            JoinOutcome::Value(value) => self.respond_bundle(&value, status, Duration::ZERO),
+            JoinOutcome::Found(value) | JoinOutcome::Shared(value) => {
+                self.respond_bundle(&value, status, Duration::ZERO)
+            }
             JoinOutcome::Lead(permit) => self.lead_results(permit, status).await,
             // No flight of results is for one visitor alone.
             JoinOutcome::Alone | JoinOutcome::Refused => {
-                self.respond(&Arc::new(Cached::Failed(PageFailure::Busy)), b"")
+                self.respond(&Arc::new(Cached::Failed(PageFailure::Busy)), Bytes::new())
             }
         }
     }
@@ -370,7 +308,7 @@ impl Ask {
             .join_flights(FlightKind::FreshResults, &key, Need::Unbegun)
             .await;
         let (value, database) = match flown {
-            JoinOutcome::Value(value) => (value, Duration::ZERO),
+            JoinOutcome::Found(value) | JoinOutcome::Shared(value) => (value, Duration::ZERO),
             JoinOutcome::Lead(permit) => self.make_results(permit).await,
             JoinOutcome::Alone | JoinOutcome::Refused => {
                 (Arc::new(Cached::Failed(PageFailure::Busy)), Duration::ZERO)
@@ -386,7 +324,7 @@ impl Ask {
     async fn lead_results(
         &self,
         permit: Permit<Cached, DatabaseFeed>,
-        status: &'static [u8],
+        status: CacheStatus,
     ) -> Response {
         let (value, database) = self.make_results(permit).await;
         self.respond_bundle(&value, status, database)
@@ -398,7 +336,7 @@ impl Ask {
         mut permit: Permit<Cached, DatabaseFeed>,
     ) -> (Arc<Cached>, Duration) {
         let started = Boottime::now();
-        permit.begin().await;
+        begin(&mut permit).await;
         let gathered = match self.gather(None).await {
             Ok(gathered) => gathered,
             Err(failure) => {
@@ -419,9 +357,14 @@ impl Ask {
         (value, database)
     }
 
-    fn respond_bundle(&self, value: &Arc<Cached>, status: &[u8], database: Duration) -> Response {
+    fn respond_bundle(
+        &self,
+        value: &Arc<Cached>,
+        status: CacheStatus,
+        database: Duration,
+    ) -> Response {
         let Cached::Bundle(objects) = &**value else {
-            return self.respond(value, b"");
+            return self.respond(value, Bytes::new());
         };
         let before = Boottime::now();
         let rendered = self.render(objects, database);
@@ -462,13 +405,10 @@ impl Ask {
         self.visitor.request().as_request()
     }
 
-    pub(crate) fn respond(&self, value: &Arc<Cached>, extra: &'static [u8]) -> Response {
-        let response = self.generation.respond(
-            &self.page,
-            value,
-            &self.request(),
-            Bytes::from_static(extra),
-        );
+    pub(crate) fn respond(&self, value: &Arc<Cached>, extra: Bytes) -> Response {
+        let response = self
+            .generation
+            .respond(&self.page, value, &self.request(), extra);
         self.explained(value, response)
     }
 
@@ -488,64 +428,33 @@ impl Ask {
         response.with_note(report)
     }
 
-    fn respond_timed(&self, value: &Arc<Cached>, status: &[u8], timing: Timing) -> Response {
-        let extra = extra_fields(status, Some(timing));
+    fn respond_timed(&self, value: &Arc<Cached>, status: CacheStatus, timing: Timing) -> Response {
+        let extra = status.timed(timing);
         let response = self
             .generation
             .respond(&self.page, value, &self.request(), extra);
         self.explained(value, response)
     }
 
-    fn respond_rendered(&self, rendered: Rendered, status: &[u8], timing: Timing) -> Response {
+    fn respond_rendered(
+        &self,
+        rendered: Rendered,
+        status: CacheStatus,
+        timing: Timing,
+    ) -> Response {
         match rendered {
             Rendered::Page(prepared, _) | Rendered::Private(prepared) => {
-                prepared.respond(&self.request(), extra_fields(status, Some(timing)))
+                prepared.respond(&self.request(), status.timed(timing))
             }
             Rendered::Missing(at) => {
                 self.respond_timed(&Arc::new(Cached::Missing(at)), status, timing)
             }
-            Rendered::Failed(_) => {
-                self.respond(&Arc::new(Cached::Failed(PageFailure::Internal)), b"")
-            }
+            Rendered::Failed(_) => self.respond(
+                &Arc::new(Cached::Failed(PageFailure::Internal)),
+                Bytes::new(),
+            ),
         }
     }
-}
-
-/// Waited for another request's fill (RFC 9211, section 2.7).
-const COLLAPSED: &[u8] = b"Cache-Status: millpond; fwd=miss; collapsed\r\n";
-
-/// Why the request went forward and what became of the answer (RFC 9211, sections 2.2 and 2.5).
-fn status(why: MissReason, outcome: FillOutcome) -> &'static [u8] {
-    match (why, outcome) {
-        (MissReason::Absent, FillOutcome::Stored) => b"fwd=miss; stored",
-        (
-            MissReason::Invalidated | MissReason::Epoch | MissReason::Expired,
-            FillOutcome::Stored,
-        ) => b"fwd=stale; stored",
-        (MissReason::FeedOld, FillOutcome::Stored) => b"fwd=bypass; stored; detail=feed-old",
-        (_, FillOutcome::Fenced) => b"fwd=miss; detail=fenced",
-        (_, FillOutcome::Outlived) => b"fwd=miss; detail=new-epoch",
-    }
-}
-
-/// The `Cache-Status` and `Server-Timing` field lines.
-pub(crate) fn extra_fields(status: &[u8], timing: Option<Timing>) -> Bytes {
-    let mut lines = Vec::with_capacity(128);
-    lines.extend_from_slice(b"Cache-Status: millpond; ");
-    lines.extend_from_slice(status);
-    lines.extend_from_slice(b"\r\n");
-    if let Some((database, render)) = timing {
-        let millis = |time: Duration| time.as_secs_f64() * 1000.0;
-        lines.extend_from_slice(
-            format!(
-                "Server-Timing: db;dur={:.3}, render;dur={:.3}\r\n",
-                millis(database),
-                millis(render)
-            )
-            .as_bytes(),
-        );
-    }
-    Bytes::from(lines)
 }
 
 /// What a request asks is kept, because its bytes are gone when a flight lands.

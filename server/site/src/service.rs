@@ -2,7 +2,7 @@
 
 use std::{
     cell::RefCell,
-    path::{Path, PathBuf},
+    path::Path,
     sync::{
         Arc, OnceLock,
         atomic::{AtomicUsize, Ordering},
@@ -13,6 +13,7 @@ use arc_swap::{ArcSwap, Cache};
 use bytes::Bytes;
 use millpond_db::{DatabaseFeed, Position};
 use millpond_http::{BodyHandling, Prepared, Reply, Request, Response, Service, Validity, path};
+use millpond_pages::{CacheStatus, repeat::of_hit, request_coding};
 use millpond_store::Hit;
 
 use crate::{
@@ -20,7 +21,7 @@ use crate::{
         Ask, MissOrBypass,
         cached::{Cached, page_key},
         owned,
-        validity::{PageHit, of_file, of_page},
+        validity::{PageGuard, of_file},
         visitor::Visitor,
     },
     core::{Core, Generation, error_answer::ErrorAnswer},
@@ -31,16 +32,17 @@ use addresses::AddressMatch;
 use methods::{not_allowed, options, options_of};
 use millpond_site_compile::{compile::sign_in, page::Page};
 use millpond_site_format::{
-    access::{Gate, SessionRequirements},
+    access::Gate,
     params::Given,
     route::Match,
-    rules::{HIT, encode_path, local, moved},
+    rules::{encode_path, local, moved},
     write_method::{ALL_METHODS, FILE_METHODS, KNOWN, WriteMethod},
 };
 
 pub(crate) mod addresses;
 pub(crate) mod admission;
 mod by_rules;
+mod context;
 mod forms;
 mod listing;
 pub(crate) mod methods;
@@ -49,6 +51,7 @@ pub(crate) mod see_other;
 mod uploaded_files;
 mod uploads;
 
+use context::{Entered, RequestContext};
 use no_page::not_taken_here;
 
 /// Serves a site on one worker.
@@ -97,20 +100,16 @@ impl SiteService {
         self.core.dev.as_ref().map(|state| (&*self.core.dir, state))
     }
 
-    fn get(
-        &self,
-        generation: &Arc<Generation>,
-        key: &mut Vec<u8>,
-        request: &Request<'_>,
-        path: &str,
-        found: &Match<'_>,
-    ) -> Reply {
+    fn get(&self, at: RequestContext<'_>, key: &mut Vec<u8>, found: &Match<'_>) -> Reply {
+        let RequestContext {
+            generation,
+            request,
+            path,
+        } = at;
         let Some(page) = &generation.pages.endpoints[found.page].page else {
-            return not_taken_here(generation, found, request).into();
+            return not_taken_here(at, found).into();
         };
-        let is_api = || page.is_api_for(request);
-        let files = || refusals::files_of(&self.core, page);
-        let session = match self.enter(generation, &page.needs, (is_api, files), (request, found)) {
+        let session = match self.enter(at, found, Entered::Page(page)) {
             Ok(session) => session,
             Err(refused) => return refused.into(),
         };
@@ -123,16 +122,10 @@ impl SiteService {
         let vary = |field: &str| generation.sessions.field(request, field);
         let written = page_key(key, generation.number, page, &given, session, vary);
         if let Err(bad) = written {
-            return self.without_key(
-                generation,
-                key,
-                (request, path, found),
-                page,
-                (&given, &bad),
-            );
+            return self.without_key(at, key, found, page, &bad);
         }
-        let why = match self.look(generation, page, key, (request, path)) {
-            Ok(hit) => return self.give(generation, page, key, request, session, &hit),
+        let why = match self.look(at, page, key) {
+            Ok(hit) => return self.give(at, page, key, session, &hit),
             Err(why) => why,
         };
         match given.values(&page.params) {
@@ -143,37 +136,42 @@ impl SiteService {
                 let visitor = Visitor::new(owned(request), path.to_owned(), of, sessions, session);
                 self.ask(generation, page, values, key, visitor, why)
             }
-            Err(bad) => self
-                .not_taken(generation, page, request, (&given, &bad))
-                .into(),
+            Err(bad) => self.not_taken(at, page, found, &bad).into(),
         }
     }
 
     /// The reply that a hit gives, with its validity if the request wants one.
     fn give(
         &self,
-        generation: &Generation,
+        at: RequestContext<'_>,
         page: &Arc<Page>,
         key: &[u8],
-        request: &Request<'_>,
         session: Option<&Session>,
         hit: &Hit<Cached, DatabaseFeed>,
     ) -> Reply {
+        let (generation, request) = (at.generation, at.request);
         page.counters.hit(self.worker);
         let mut validity = None;
         if let Cached::Page(prepared) = &**hit {
-            self.request_coding(prepared, request, key, hit.value());
+            if let Some(coding) = prepared.wanted(request) {
+                let (compressor, store) = (&self.core.compressor, &self.core.store);
+                request_coding(compressor, store, (key, hit.value()), (prepared, coding));
+            }
             // Before the response is made: the validity reads which codings there are.
             if request.wants_validity {
-                let hit = PageHit::new(hit.clone(), page.clone(), self.worker);
-                let session_end = session.map(Session::expiry);
-                let (core, edition) = (&self.core, generation.edition);
-                validity = of_page(core, edition, prepared, request, session_end, hit);
+                let guard = PageGuard {
+                    core: self.core.clone(),
+                    edition: generation.edition,
+                    page: page.clone(),
+                    worker: self.worker,
+                    session_end: session.map(Session::expiry),
+                };
+                validity = of_hit(prepared, request, hit.clone(), guard);
             }
-        } else if let Cached::Missing(at) = &**hit {
-            return self.missing_again(generation, page, (request, session), hit.value(), *at);
+        } else if let Cached::Missing(query) = &**hit {
+            return self.missing_again(at, page, session, hit.value(), *query);
         }
-        let extra = Bytes::from_static(HIT);
+        let extra = CacheStatus::Hit.line();
         let response = generation.respond(page, hit.value(), request, extra);
         Reply::reusable(response, validity)
     }
@@ -183,14 +181,15 @@ impl SiteService {
     /// enter.
     fn enter(
         &self,
-        generation: &Generation,
-        needs: &SessionRequirements,
-        (is_api, files): (impl FnOnce() -> bool, impl FnOnce() -> Vec<PathBuf>),
-        (request, found): (&Request<'_>, &Match<'_>),
+        at: RequestContext<'_>,
+        found: &Match<'_>,
+        entered: Entered<'_>,
     ) -> Result<Option<Session>, Response> {
+        let needs = entered.needs();
         if needs.is_none() {
             return Ok(None);
         }
+        let (generation, request) = (at.generation, at.request);
         let session = generation.sessions.of(request);
         match needs.gate(session.as_ref().map(Session::claims)) {
             Gate::Open => Ok(session),
@@ -204,11 +203,12 @@ impl SiteService {
                     }
                     other => other,
                 };
+                let is_api = entered.is_api_for(request);
                 let refused =
-                    generation.refuse_admission(request, closed, session.is_some(), is_api());
+                    generation.refuse_admission(request, closed, session.is_some(), is_api);
                 Err(self.core.explained(refused, || {
-                    let required = needs.require.iter();
-                    refusals::of_entry(&self.core, required, session.as_ref(), request, &files())
+                    let (required, files) = (needs.require.iter(), entered.files(&self.core));
+                    refusals::of_entry(&self.core, required, session.as_ref(), request, &files)
                 }))
             }
         }
@@ -216,13 +216,13 @@ impl SiteService {
 
     fn look(
         &self,
-        generation: &Generation,
+        at: RequestContext<'_>,
         page: &Page,
         key: &[u8],
-        (request, path): (&Request<'_>, &str),
     ) -> Result<Hit<Cached, DatabaseFeed>, MissOrBypass> {
+        let (generation, request) = (at.generation, at.request);
         if page.forms.is_some()
-            && let Some(flash) = generation.sessions.flash_of(request, path)
+            && let Some(flash) = generation.sessions.flash_of(request, at.path)
         {
             return Err(MissOrBypass::RefusedForm(flash));
         }
@@ -278,34 +278,15 @@ impl SiteService {
         })
     }
 
-    /// Requests a coding that this client could use, for later requests.
-    fn request_coding(
-        &self,
-        prepared: &Arc<Prepared>,
-        request: &Request<'_>,
-        key: &[u8],
-        value: &Arc<Cached>,
-    ) {
-        let Some(coding) = prepared.wanted(request) else {
-            return;
-        };
-        // The job does not hold the value: a value that the store has evicted by then is not
-        // compressed.
-        let (core, value) = (Arc::downgrade(&self.core), Arc::downgrade(value));
-        let key = key.to_vec();
-        self.core
-            .compressor
-            .request_coding(prepared, coding, move |bytes| {
-                if let (Some(core), Some(value)) = (core.upgrade(), value.upgrade()) {
-                    core.store.grow(&key, &value, bytes);
-                }
-            });
-    }
-
     /// What answers where no page does.
-    fn other(&self, generation: &Generation, request: &Request<'_>, path: &str) -> Reply {
+    fn other(&self, at: RequestContext<'_>) -> Reply {
+        let RequestContext {
+            generation,
+            request,
+            path,
+        } = at;
         if let Some(found) = generation.addresses.find(&generation.statics, path) {
-            return self.file(generation, request, &found);
+            return self.file(at, &found);
         }
         if let Some(response) =
             uploaded_files::respond(&self.core.uploads, generation, request, path)
@@ -318,16 +299,12 @@ impl SiteService {
                 let to = local(&encode_path(&to)) + &query.unwrap_or_default();
                 moved(308, &to).into()
             }
-            None => self.nothing(generation, request).into(),
+            None => self.nothing(at).into(),
         }
     }
 
-    fn file(
-        &self,
-        generation: &Generation,
-        request: &Request<'_>,
-        found: &AddressMatch<'_>,
-    ) -> Reply {
+    fn file(&self, at: RequestContext<'_>, found: &AddressMatch<'_>) -> Reply {
+        let (generation, request) = (at.generation, at.request);
         match request.method {
             "GET" | "HEAD" => {}
             "OPTIONS" => return options(FILE_METHODS).into(),
@@ -363,49 +340,30 @@ impl SiteService {
         of_file(&self.core, generation.edition, prepared, request)
     }
 
-    fn page(
-        &self,
-        generation: &Arc<Generation>,
-        key: &mut Vec<u8>,
-        request: &Request<'_>,
-        path: &str,
-        found: &Match<'_>,
-    ) -> Reply {
-        match request.method {
-            "GET" | "HEAD" => self.get(generation, key, request, path, found),
-            "OPTIONS" => options_of(&generation.pages.endpoints[found.page]).into(),
+    fn page(&self, at: RequestContext<'_>, key: &mut Vec<u8>, found: &Match<'_>) -> Reply {
+        match at.request.method {
+            "GET" | "HEAD" => self.get(at, key, found),
+            "OPTIONS" => options_of(&at.generation.pages.endpoints[found.page]).into(),
             method => match WriteMethod::of(method) {
-                Some(method) => self.write(generation, method, request, found),
-                None => not_taken_here(generation, found, request).into(),
+                Some(method) => self.write(at, method, found),
+                None => not_taken_here(at, found).into(),
             },
         }
     }
 
     /// What answers at a path in its normal form: a page, else a file.
-    fn answer(
-        &self,
-        generation: &Arc<Generation>,
-        key: &mut Vec<u8>,
-        request: &Request<'_>,
-        path: &str,
-    ) -> Reply {
-        match generation.pages.router.find(path) {
-            Some(found) => self.page(generation, key, request, path, &found),
-            None => self.other(generation, request, path),
+    fn answer(&self, at: RequestContext<'_>, key: &mut Vec<u8>) -> Reply {
+        match at.generation.pages.router.find(at.path) {
+            Some(found) => self.page(at, key, &found),
+            None => self.other(at),
         }
     }
 
     /// The same by the rules of the configuration, if there are any.
-    fn answer_at(
-        &self,
-        generation: &Arc<Generation>,
-        key: &mut Vec<u8>,
-        request: &Request<'_>,
-        path: &str,
-    ) -> Reply {
-        match &generation.rules {
-            None => self.answer(generation, key, request, path),
-            Some(rules) => self.answer_by_rules(rules, generation, key, request, path),
+    fn answer_at(&self, at: RequestContext<'_>, key: &mut Vec<u8>) -> Reply {
+        match &at.generation.rules {
+            None => self.answer(at, key),
+            Some(rules) => self.answer_by_rules(rules, at, key),
         }
     }
 }
@@ -441,12 +399,17 @@ impl Service for SiteService {
                 Some(rules) => rules.with_fields(request.path, reply),
             };
         };
+        let at = RequestContext {
+            generation,
+            request,
+            path: &path,
+        };
         if generation.sessions.take_tokens() {
             return match generation.admit_token(request) {
-                Ok(admission) => admission.apply(self.answer_at(generation, key, request, &path)),
+                Ok(admission) => admission.apply(self.answer_at(at, key)),
                 Err(refused) => generation.with_fields(&path, refused).into(),
             };
         }
-        self.answer_at(generation, key, request, &path)
+        self.answer_at(at, key)
     }
 }

@@ -12,11 +12,12 @@ const HOUSES: [&str; 3] = ["server", "meter", "base"];
 
 /// Each package with those that it may depend on. A new line or a new name here is a change of the
 /// architecture: it belongs in ARCHITECTURE.md too.
-const EDGES: [(&str, &[&str]); 19] = [
+const EDGES: [(&str, &[&str]); 21] = [
     (
         "millpond",
         &[
             "millpond-site",
+            "millpond-process",
             "millpond-access-log",
             "millpond-certificates",
             "millpond-db",
@@ -31,6 +32,7 @@ const EDGES: [(&str, &[&str]); 19] = [
         &[
             "millpond-site-compile",
             "millpond-site-format",
+            "millpond-pages",
             "millpond-data",
             "millpond-db",
             "millpond-http",
@@ -62,11 +64,23 @@ const EDGES: [(&str, &[&str]); 19] = [
         &[
             "millpond-access-log",
             "millpond-db",
+            "millpond-process",
+            "millpond-pages",
             "millpond-http",
             "millpond-store",
             "base-clock",
         ],
     ),
+    (
+        "millpond-pages",
+        &[
+            "millpond-db",
+            "millpond-http",
+            "millpond-store",
+            "base-clock",
+        ],
+    ),
+    ("millpond-process", &["millpond-http"]),
     ("millpond-data", &[]),
     ("millpond-access-log", &["base-clock"]),
     ("millpond-certificates", &["base-clock"]),

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use base_clock::Boottime;
 use millpond_db::Error;
+use millpond_pages::Outage;
 use parking_lot::Mutex;
 
 /// An outage is not told sooner after the one before, nor is a statement that took too long.
@@ -24,10 +25,7 @@ pub(super) struct OutageLog {
 /// What was said last.
 #[derive(Default)]
 struct Told {
-    /// Since when the database is away.
-    away: Option<Boottime>,
-    /// Reads and writes that it could not answer since then.
-    refused: u64,
+    outage: Outage,
     last_away: Option<Boottime>,
     last_slow: Option<Boottime>,
 }
@@ -40,7 +38,7 @@ impl OutageLog {
         }
         let mut told = self.told.lock();
         let line = told.line(error, Boottime::now());
-        self.is_away.store(told.away.is_some(), Ordering::Relaxed);
+        self.is_away.store(told.outage.is_said(), Ordering::Relaxed);
         drop(told);
         if let Some(line) = line {
             // A closed standard error is no reason to panic.
@@ -63,22 +61,15 @@ impl Told {
     }
 
     fn away(&mut self, message: &str, now: Boottime) -> Option<String> {
-        self.refused += 1;
-        if self.away.is_some() || !is_due(&mut self.last_away, now) {
+        self.outage.count(1);
+        if self.outage.is_said() || !is_due(&mut self.last_away, now) {
             return None;
         }
-        self.away = Some(now);
-        Some(format!(
-            "the database is away: {message}; what needs it is a 503"
-        ))
+        self.outage.begin(now, message, "what needs it is a 503")
     }
 
     fn back(&mut self, now: Boottime) -> Option<String> {
-        let length = now.since(self.away.take()?).as_secs_f64();
-        let refused = std::mem::take(&mut self.refused);
-        Some(format!(
-            "the database is back after {length:.1} s; reads and writes that it could not answer: {refused}"
-        ))
+        self.outage.end(|_| now, "reads and writes", "")
     }
 }
 

@@ -9,17 +9,21 @@ use std::time::Duration;
 
 use clap::Args;
 use millpond_http::{BACKLOG, Listener, backlog_clamp};
+use millpond_process::{
+    Workers,
+    descriptors::{self, DescriptorBudget},
+    worker_count,
+};
 use millpond_site::{Config, SiteOptions, Sites, listen_address};
 
 use super::database_option::DatabaseOption;
 use crate::access::AccessSlot;
 use crate::admin;
-use crate::descriptors::{self, DescriptorBudget};
 use crate::events::{Event, Events};
 use crate::failure::{CommandFailure, CommandResult};
 use crate::https::{Https, bind_first};
 use crate::output::{log, note, say};
-use crate::server::{HttpServer, bind, worker_count};
+use crate::server::{bind, start_sites};
 use base_chart::number;
 
 /// Serve a site
@@ -97,7 +101,7 @@ impl ServeArgs {
         let budget = DescriptorBudget::now(limits.connections, workers);
         limits.connections = budget.connections();
         print_differences(cache, &budget);
-        let server = HttpServer::start(&sites, listeners, &limits, &log, &events.sender)
+        let server = start_sites(&sites, listeners, &limits, &log, &events.sender)
             .map_err(|error| CommandFailure::new(format!("cannot start the workers: {error}")))?;
         let redirect = match (&https, plain) {
             (Some(https), Some(plain)) => {
@@ -107,22 +111,9 @@ impl ServeArgs {
         };
         let admin = config
             .admin
-            .map(|address| admin::start(address, &sites, server.workers(), &events.sender))
+            .map(|address| admin::start(address, &sites, server.group(), &events.sender))
             .transpose()?;
-        let url = match &https {
-            Some(https) => https.url(server.address()),
-            None => format!("http://{}", server.address()),
-        };
-        say(format_args!(
-            "millpond serving {} on {url}",
-            shown(&self.site)
-        ));
-        if let Some(path) = sites.dev_path() {
-            note(format_args!(
-                "note: development: open {url}{path} once, and the browser shows errors and reloads pages when a \
-                 file changes (--no-dev: not)"
-            ));
-        }
+        print_address(&self.site, https.as_ref(), &server, &sites);
         if let Some(https) = &mut https {
             https.print_trust(&self.site, server.address().port());
             https.begin_renewals()?;
@@ -147,6 +138,21 @@ impl ServeArgs {
         };
         let reason = running.until_stopped(&events);
         running.stop(reason)
+    }
+}
+
+/// Prints where the site is served, and how a browser becomes the developer's.
+fn print_address(site: &Path, https: Option<&Https>, server: &Workers, sites: &Sites) {
+    let url = match https {
+        Some(https) => https.url(server.address()),
+        None => format!("http://{}", server.address()),
+    };
+    say(format_args!("millpond serving {} on {url}", shown(site)));
+    if let Some(path) = sites.dev_path() {
+        note(format_args!(
+            "note: development: open {url}{path} once, and the browser shows errors and reloads pages when a \
+             file changes (--no-dev: not)"
+        ));
     }
 }
 
@@ -261,10 +267,10 @@ fn print_differences(cache: bool, budget: &DescriptorBudget) {
 struct RunningServer {
     https: Option<Https>,
     /// What answers by http while the site is served by https.
-    redirect: Option<HttpServer>,
+    redirect: Option<Workers>,
     /// The names of the command line, which stand in place of those of the configuration.
     domain: Vec<String>,
-    admin: Option<HttpServer>,
+    admin: Option<Workers>,
     dir: PathBuf,
     database: DatabaseOption,
     /// The configuration in use: as read at the start, with the later changes that could be
@@ -272,7 +278,7 @@ struct RunningServer {
     config: Config,
     sites: Arc<Sites>,
     log: Arc<AccessSlot>,
-    server: HttpServer,
+    server: Workers,
 }
 
 impl RunningServer {
@@ -362,10 +368,10 @@ impl RunningServer {
             https.stop_renewals();
         }
         for server in [&mut self.admin, &mut self.redirect].into_iter().flatten() {
-            server.stop();
+            let _ = server.stop();
         }
         self.sites.stop_dev();
-        let stuck = self.server.stop();
+        let (stuck, _) = self.server.stop();
         self.sites.stop();
         let lost = self.log.close();
         note(self.summary());
@@ -384,7 +390,7 @@ impl RunningServer {
     }
 
     fn summary(&self) -> String {
-        let (http, sites) = (self.server.stats(), self.sites.stats());
+        let (http, sites) = (self.server.group().stats(), self.sites.stats());
         let hits: u64 = sites.iter().map(|site| site.hits).sum();
         let others = sites
             .iter()

@@ -81,12 +81,14 @@ pub(super) struct ResponseFields {
 #[derive(Clone, Debug)]
 pub(super) struct Lines {
     plain: Bytes,
+    /// Those of a hit.
+    hit: Bytes,
     /// The same behind those of a hit, so that a hit need not put them together.
     with_hit: Bytes,
 }
 
 impl ResponseFields {
-    pub(super) fn new(rules: &[FieldRule]) -> Self {
+    pub(super) fn new(rules: &[FieldRule], hit: &Bytes) -> Self {
         let rules = rules.iter().map(|rule| {
             let lines = rule
                 .set
@@ -94,7 +96,7 @@ impl ResponseFields {
                 .map(|(name, value)| format!("{name}: {value}\r\n"));
             (
                 rule.path.clone(),
-                Lines::new(lines.collect::<String>().into()),
+                Lines::new(lines.collect::<String>().into(), hit),
             )
         });
         Self {
@@ -114,17 +116,15 @@ impl ResponseFields {
         for (_, more) in matching {
             all.extend_from_slice(&more.plain);
         }
-        Some(Lines::new(all))
+        Some(Lines::new(all, &first.hit))
     }
 }
 
-/// What a hit says of itself.
-pub const HIT: &[u8] = b"Cache-Status: millpond; hit\r\n";
-
 impl Lines {
-    fn new(lines: Vec<u8>) -> Self {
+    fn new(lines: Vec<u8>, hit: &Bytes) -> Self {
         Self {
-            with_hit: [HIT, &lines].concat().into(),
+            hit: hit.clone(),
+            with_hit: [&hit[..], &lines].concat().into(),
             plain: lines.into(),
         }
     }
@@ -133,7 +133,7 @@ impl Lines {
     pub(super) fn add_to(&self, response: Response) -> Response {
         let lines = match &response.extra()[..] {
             b"" => self.plain.clone(),
-            HIT => self.with_hit.clone(),
+            extra if *extra == self.hit[..] => self.with_hit.clone(),
             other => merged(other, &self.plain).into(),
         };
         response.with_extra(lines)

@@ -13,11 +13,12 @@ mod target;
 
 use std::borrow::Cow;
 
+use bytes::Bytes;
 use millpond_http::{Reply, Response, path};
 
 pub use check::{WORD, closed_targets, loops, shadowed};
 use fields::ResponseFields;
-pub use fields::{FieldRule, HIT, check_field};
+pub use fields::{FieldRule, check_field};
 pub use guards::{FolderPattern, RequireRule, RequireRules};
 use index::Index;
 pub use pattern::{PathPattern, Scope};
@@ -72,8 +73,8 @@ pub struct Rules {
 }
 
 impl Rules {
-    /// None where there is no rule.
-    pub fn compile(set: &RuleSet) -> Option<Self> {
+    /// Returns none where there is no rule. `hit` are the lines by which hits say that they are.
+    pub fn compile(set: &RuleSet, hit: &Bytes) -> Option<Self> {
         if *set == RuleSet::default() {
             return None;
         }
@@ -85,7 +86,7 @@ impl Rules {
             redirects: Index::new(set.redirects.iter().map(|rule| &rule.from)),
             fixed: fixed.collect(),
             rewrites: Index::new(set.rewrites.iter().map(|rule| &rule.from)),
-            fields: ResponseFields::new(&set.fields),
+            fields: ResponseFields::new(&set.fields, hit),
             guards: RequireRules::compile(&set.requires),
             set: set.clone(),
         })

@@ -11,7 +11,7 @@ use millpond_db::Position;
 use millpond_http::Response;
 
 use crate::answer::Ask;
-use millpond_site_format::rules::HIT;
+use millpond_pages::CacheStatus;
 
 impl Ask {
     /// Answers a visitor whose write this node may not have applied yet.
@@ -22,14 +22,13 @@ impl Ask {
     pub(crate) async fn answer_writer(self, written: Vec<Position>) -> Response {
         for position in written {
             if !self.core.database.pass(position).await {
-                let status = b"fwd=bypass; detail=own-write";
-                return self.answer_afresh(status).await;
+                return self.answer_afresh(CacheStatus::OwnWrite).await;
             }
         }
         match self.core.store.get(&self.key, Boottime::now()) {
             Ok(hit) => {
                 self.page.counters.hit(0);
-                self.respond(hit.value(), HIT)
+                self.respond(hit.value(), CacheStatus::Hit.line())
             }
             Err(why) => self.answer(why).await,
         }

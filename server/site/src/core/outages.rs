@@ -12,6 +12,7 @@ use std::{
 
 use base_clock::Boottime;
 use millpond_db::{Health, Query, Requirement};
+use millpond_pages::Outage;
 use parking_lot::Mutex;
 
 use crate::core::Core;
@@ -205,10 +206,8 @@ impl Observer {
 struct ReportedState {
     bound: Duration,
     stale_if_error: Duration,
-    /// Since when the database is away, if that was said.
-    away: Option<Boottime>,
+    outage: Outage,
     last_failure: Boottime,
-    refused: u64,
     stale: u64,
     /// Why pages are not kept.
     kept: Option<String>,
@@ -219,9 +218,8 @@ impl ReportedState {
         Self {
             bound,
             stale_if_error,
-            away: None,
+            outage: Outage::default(),
             last_failure: Boottime::default(),
-            refused: 0,
             stale: 0,
             kept: None,
         }
@@ -229,7 +227,7 @@ impl ReportedState {
 
     /// Takes what requests have found out. The first failure is an outage.
     fn count(&mut self, counts: OutcomeCounts) -> Option<String> {
-        self.refused += counts.refused;
+        self.outage.count(counts.refused);
         self.stale += counts.stale;
         let (at, reason) = counts.failure?;
         self.last_failure = at;
@@ -237,10 +235,6 @@ impl ReportedState {
     }
 
     fn away(&mut self, since: Boottime, reason: &str) -> Option<String> {
-        if self.away.is_some() {
-            return None;
-        }
-        self.away = Some(since);
         let reason = reason.strip_prefix(UNAVAILABLE).unwrap_or(reason);
         let bound = show_time(self.bound);
         let stale = match self.stale_if_error {
@@ -250,10 +244,10 @@ impl ReportedState {
                 show_time(allowed)
             ),
         };
-        Some(format!(
-            "the database is away: {reason}; pages in memory are given for {bound} (cache.max_staleness){stale}, \
-             and all else is a 503"
-        ))
+        let effect = format!(
+            "pages in memory are given for {bound} (cache.max_staleness){stale}, and all else is a 503"
+        );
+        self.outage.begin(since, reason, &effect)
     }
 
     /// The database answered at `at`, and is there at `now`.
@@ -261,21 +255,16 @@ impl ReportedState {
         if now.since(self.last_failure) < QUIET {
             return None;
         }
-        let since = self.away.take()?;
-        // Its feed may be older, where only requests failed.
-        let at = if at > since { at } else { self.last_failure };
-        let (refused, stale) = (
-            std::mem::take(&mut self.refused),
-            std::mem::take(&mut self.stale),
-        );
-        let length = at.since(since).as_secs_f64();
-        let given = match stale {
+        if !self.outage.is_said() {
+            return None;
+        }
+        let given = match std::mem::take(&mut self.stale) {
             0 => String::new(),
-            _ => format!(", of which {stale} got a stale page"),
+            stale => format!(", of which {stale} got a stale page"),
         };
-        Some(format!(
-            "the database is back after {length:.1} s; requests that it could not answer: {refused}{given}"
-        ))
+        // Its feed may be older, where only requests failed.
+        let ended = |since| if at > since { at } else { self.last_failure };
+        self.outage.end(ended, "requests", &given)
     }
 
     /// What keeps pages from being kept: everything, if there is no feed.

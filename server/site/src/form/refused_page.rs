@@ -7,6 +7,7 @@
 use std::sync::{Arc, OnceLock};
 
 use millpond_http::{Body, Request, Response};
+use millpond_pages::CacheStatus;
 
 use super::submit::Submission;
 use crate::{
@@ -64,7 +65,7 @@ impl Submission {
         let response = Response::builder(422)
             .field("Content-Type", page.page_type.media_type)
             .field("Cache-Control", "private, no-store")
-            .field("Cache-Status", "millpond; fwd=bypass; detail=form")
+            .field("Cache-Status", CacheStatus::Form.value())
             .field("X-Content-Type-Options", "nosniff");
         // The form's own path adds its fields to all of its answers.
         let response = response.body(body.clone()).with_note(Arc::new(FormPage));

@@ -10,11 +10,11 @@ use std::sync::{Arc, atomic::Ordering};
 use base_clock::Boottime;
 use bytes::Bytes;
 use millpond_http::Response;
+use millpond_pages::CacheStatus;
 
 use crate::answer::{
     Ask,
     cached::{Cached, PageFailure},
-    extra_fields,
     render::{RenderedForm, render_with_form},
 };
 use millpond_site_compile::refusal::flash::Flash;
@@ -46,7 +46,7 @@ impl Ask {
         let started = Boottime::now();
         let (objects, database) = match self.results_afresh().await {
             Ok(results) => results,
-            Err(failed) => return self.respond(&failed, b""),
+            Err(failed) => return self.respond(&failed, Bytes::new()),
         };
         let before = Boottime::now();
         let rendered = render_with_form(
@@ -65,15 +65,14 @@ impl Ask {
             RenderedForm::Alone(prepared) => {
                 let request = self.visitor.request().as_request();
                 let timing = (database, now.since(before));
-                let status = b"fwd=bypass; detail=form";
-                let mut lines = extra_fields(status, Some(timing)).to_vec();
+                let mut lines = CacheStatus::Form.timed(timing).to_vec();
                 for cookie in self.generation.sessions.end_flash(&request) {
                     lines.extend_from_slice(format!("Set-Cookie: {cookie}\r\n").as_bytes());
                 }
                 prepared.respond(&request, Bytes::from(lines))
             }
-            RenderedForm::Missing(at) => self.respond(&Arc::new(Cached::Missing(at)), b""),
-            RenderedForm::Failed => self.respond(&Arc::new(Cached::Failed(failed)), b""),
+            RenderedForm::Missing(at) => self.respond(&Arc::new(Cached::Missing(at)), Bytes::new()),
+            RenderedForm::Failed => self.respond(&Arc::new(Cached::Failed(failed)), Bytes::new()),
         }
     }
 }

@@ -4,6 +4,7 @@ use std::{borrow::Cow, collections::BTreeMap, path::Path, sync::Arc};
 
 use bytes::Bytes;
 use millpond_db::Database;
+use millpond_pages::CacheStatus;
 
 use super::open_addresses::partly_closed;
 use crate::{
@@ -183,7 +184,7 @@ fn assemble(
         return Err(faults);
     }
     let own = |status, sentence| own_error_page(&pages, status, sentence);
-    let mut rules = Rules::compile(&config.rules);
+    let mut rules = Rules::compile(&config.rules, &CacheStatus::Hit.line());
     if let Some(guards) = rules.as_mut().and_then(|rules| rules.guards.as_mut()) {
         guards.reach_files(of_files(&statics, &config.files));
     }

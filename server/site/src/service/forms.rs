@@ -1,11 +1,15 @@
 //! Forms and writes: what a request must have before its body is read.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 
 use bytes::Bytes;
 use millpond_http::{Reply, Request, Response};
 
-use super::{SiteService, no_page::not_taken_here};
+use super::{
+    SiteService,
+    context::{Entered, RequestContext},
+    no_page::not_taken_here,
+};
 use crate::{
     core::Generation,
     form::{self, Refused, body::BodyKind, submit::Submission},
@@ -16,12 +20,11 @@ use millpond_site_format::{route::Match, write_method::WriteMethod};
 impl SiteService {
     pub(super) fn write(
         &self,
-        generation: &Arc<Generation>,
+        at: RequestContext<'_>,
         method: WriteMethod,
-        request: &Request<'_>,
         found: &Match<'_>,
     ) -> Reply {
-        match self.submission(generation, method, request, found) {
+        match self.submission(at, method, found) {
             Ok(submission) => Reply::later(submission.submit()),
             Err(refused) => refused.into(),
         }
@@ -30,14 +33,14 @@ impl SiteService {
     /// A form that was sent, or is being sent; or the answer to one that is not taken.
     pub(crate) fn submission(
         &self,
-        generation: &Arc<Generation>,
+        at: RequestContext<'_>,
         method: WriteMethod,
-        request: &Request<'_>,
         found: &Match<'_>,
     ) -> Result<Submission, Response> {
+        let (generation, request) = (at.generation, at.request);
         let endpoint = &generation.pages.endpoints[found.page];
         let Some(form) = endpoint.form(method) else {
-            return Err(not_taken_here(generation, found, request));
+            return Err(not_taken_here(at, found));
         };
         let checked = guarded(generation, request)
             .and_then(|()| BodyKind::of(request, method))
@@ -45,13 +48,7 @@ impl SiteService {
         let is_api = !form.is_for_people();
         let body_kind =
             checked.map_err(|refused| refused.answer(generation, method, request, is_api))?;
-        let files = || vec![form.file.clone()];
-        let session = self.enter(
-            generation,
-            &form.needs,
-            (|| is_api, files),
-            (request, found),
-        )?;
+        let session = self.enter(at, found, Entered::Form(form))?;
         Ok(Submission {
             session,
             core: self.core.clone(),

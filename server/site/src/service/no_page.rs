@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use millpond_http::{Reply, Request, Response, path};
+use millpond_http::{Reply, Response, path};
+use millpond_pages::CacheStatus;
 
-use super::{SiteService, methods::not_allowed};
+use super::{SiteService, context::RequestContext, methods::not_allowed};
 use crate::{
     answer::{cached::Cached, owned, visitor::Visitor},
-    core::{Generation, error_answer::ErrorAnswer},
+    core::error_answer::ErrorAnswer,
     dev::refusals,
     session::Session,
 };
@@ -16,7 +17,6 @@ use millpond_site_compile::page::Page;
 use millpond_site_format::{
     params::{BadParam, Given},
     route::Match,
-    rules::HIT,
 };
 
 impl SiteService {
@@ -25,21 +25,23 @@ impl SiteService {
     #[cold]
     pub(super) fn without_key(
         &self,
-        generation: &Arc<Generation>,
+        at: RequestContext<'_>,
         key: &mut Vec<u8>,
-        (request, path, found): (&Request<'_>, &str, &Match<'_>),
+        found: &Match<'_>,
         page: &Page,
-        (given, bad): (&Given<'_>, &BadParam),
+        bad: &BadParam,
     ) -> Reply {
-        match page.with_missing_language(request, bad) {
+        match page.with_missing_language(at.request, bad) {
             Some(query) => {
-                let mut chosen = request.clone();
-                chosen.query = Some(&query);
-                self.page(generation, key, &chosen, path, found)
+                let mut request = at.request.clone();
+                request.query = Some(&query);
+                let at = RequestContext {
+                    request: &request,
+                    ..at
+                };
+                self.page(at, key, found)
             }
-            None => self
-                .not_taken(generation, page, request, (given, bad))
-                .into(),
+            None => self.not_taken(at, page, found, bad).into(),
         }
     }
 
@@ -47,11 +49,12 @@ impl SiteService {
     #[cold]
     pub(super) fn not_taken(
         &self,
-        generation: &Generation,
+        at: RequestContext<'_>,
         page: &Page,
-        request: &Request<'_>,
-        (given, bad): (&Given<'_>, &BadParam),
+        found: &Match<'_>,
+        bad: &BadParam,
     ) -> Response {
+        let (generation, request) = (at.generation, at.request);
         let is_api = page.is_api_for(request);
         let refused = if bad.is_in_path {
             generation.missing(request, is_api, Bytes::new())
@@ -60,7 +63,12 @@ impl SiteService {
             generation.refuse(request, &error.errors(&[bad.error()]).of_api(is_api))
         };
         self.core.explained(refused, || {
-            refusals::of_parameter(&self.core, page, given, request, bad)
+            let given = Given {
+                path: &found.values,
+                form: &[],
+                query: request.query,
+            };
+            refusals::of_parameter(&self.core, page, &given, request, bad)
         })
     }
 
@@ -68,13 +76,14 @@ impl SiteService {
     #[cold]
     pub(super) fn missing_again(
         &self,
-        generation: &Generation,
+        at: RequestContext<'_>,
         page: &Page,
-        (request, session): (&Request<'_>, Option<&Session>),
+        session: Option<&Session>,
         value: &Arc<Cached>,
-        at: usize,
+        query: usize,
     ) -> Reply {
-        let missing = generation.respond(page, value, request, Bytes::from_static(HIT));
+        let (generation, request) = (at.generation, at.request);
+        let missing = generation.respond(page, value, request, CacheStatus::Hit.line());
         if self.core.dev.is_none() {
             return missing.into();
         }
@@ -91,21 +100,16 @@ impl SiteService {
         let sessions = &generation.sessions;
         let of = (page, &*values);
         let visitor = Visitor::new(owned(request), path.to_owned(), of, sessions, session);
-        let report = || refusals::of_missing(&self.core, page, &values, &visitor, at);
+        let report = || refusals::of_missing(&self.core, page, &values, &visitor, query);
         self.core.explained(missing, report).into()
     }
 
     /// The answer to a visitor whom a rule of the settings turns away.
     #[cold]
-    pub(super) fn rule_explained(
-        &self,
-        generation: &Generation,
-        request: &Request<'_>,
-        path: &str,
-        refused: Response,
-    ) -> Response {
+    pub(super) fn rule_explained(&self, at: RequestContext<'_>, refused: Response) -> Response {
+        let (generation, request) = (at.generation, at.request);
         self.core.explained(refused, || {
-            let required = generation.required_at(request.method, path);
+            let required = generation.required_at(request.method, at.path);
             let session = generation.sessions.of(request);
             let required = required.into_iter().map(|rule| &rule.require);
             refusals::of_entry(&self.core, required, session.as_ref(), request, &[])
@@ -114,21 +118,17 @@ impl SiteService {
 
     /// The answer at an address at which nothing is.
     #[cold]
-    pub(super) fn nothing(&self, generation: &Generation, request: &Request<'_>) -> Response {
-        let missing = generation.missing(request, false, Bytes::new());
-        self.core
-            .explained(missing, || refusals::of_address(generation, request))
+    pub(super) fn nothing(&self, at: RequestContext<'_>) -> Response {
+        let missing = at.generation.missing(at.request, false, Bytes::new());
+        let report = || refusals::of_address(at.generation, at.request);
+        self.core.explained(missing, report)
     }
 }
 
 /// The answer to a method that the endpoint does not have.
 #[cold]
-pub(super) fn not_taken_here(
-    generation: &Generation,
-    found: &Match<'_>,
-    request: &Request<'_>,
-) -> Response {
-    let endpoint = &generation.pages.endpoints[found.page];
-    let is_api = endpoint.is_api_for(request);
-    not_allowed(generation, request, is_api, &endpoint.allow)
+pub(super) fn not_taken_here(at: RequestContext<'_>, found: &Match<'_>) -> Response {
+    let endpoint = &at.generation.pages.endpoints[found.page];
+    let is_api = endpoint.is_api_for(at.request);
+    not_allowed(at.generation, at.request, is_api, &endpoint.allow)
 }

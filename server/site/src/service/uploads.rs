@@ -10,6 +10,7 @@ use crate::{
     SiteService,
     core::{Generation, error_answer::refusal_answer},
     form::{Encoding, body::BodyKind, submit::Submission},
+    service::context::RequestContext,
     uploads::FileReceiver,
 };
 use millpond_site_format::{rules::split, write_method::WriteMethod};
@@ -80,7 +81,12 @@ impl SiteService {
         if form.is_none_or(|form| form.uploads.is_empty()) {
             return Begun::Whole;
         }
-        let submission = match self.submission(generation, method, request, &found) {
+        let at = RequestContext {
+            generation,
+            request,
+            path,
+        };
+        let submission = match self.submission(at, method, &found) {
             Ok(submission) => submission,
             Err(refused) => return Begun::Refused(refused),
         };

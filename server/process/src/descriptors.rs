@@ -13,7 +13,7 @@ const RESERVED_PER_WORKER: u64 = 4;
 
 /// Raises the soft limit to the hard limit. Called before anything is opened, because a site may
 /// hold more files than the soft limit allows.
-pub(crate) fn raise() {
+pub fn raise() {
     let limit = getrlimit(Resource::Nofile);
     if limit.current != limit.maximum {
         let raised = Rlimit {
@@ -27,7 +27,7 @@ pub(crate) fn raise() {
 
 /// What the limit leaves for connections.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct DescriptorBudget {
+pub struct DescriptorBudget {
     wanted: usize,
     /// `None` is no limit.
     allowed: Option<u64>,
@@ -37,7 +37,7 @@ pub(crate) struct DescriptorBudget {
 
 impl DescriptorBudget {
     /// The present room, with the site and its listeners open and its workers not yet started.
-    pub(crate) fn now(wanted: usize, workers: usize) -> Self {
+    pub fn now(wanted: usize, workers: usize) -> Self {
         Self {
             wanted,
             allowed: getrlimit(Resource::Nofile).current,
@@ -47,7 +47,7 @@ impl DescriptorBudget {
     }
 
     /// The number of connections that fit, at most the configured number and at least one.
-    pub(crate) fn connections(&self) -> usize {
+    pub fn connections(&self) -> usize {
         let Some(allowed) = self.allowed else {
             return self.wanted;
         };
@@ -57,7 +57,7 @@ impl DescriptorBudget {
 
     /// The warning when fewer connections fit than are configured: how many, why, and the command
     /// that makes room for all.
-    pub(crate) fn shortage(&self) -> Option<String> {
+    pub fn shortage(&self) -> Option<String> {
         let allowed = self.allowed?;
         let fitting = self.connections();
         if fitting == self.wanted {

@@ -2,30 +2,30 @@
 
 use base_clock::Boottime;
 use millpond_db::DatabaseFeed;
-use millpond_store::{Change, Feed, Sink};
+use millpond_store::{Change, Feed, Sink, Store, Value};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::store::PageStore;
-
 /// Changes of the program by number, and those of a database as it reports them.
-pub(crate) struct ProgramFeed;
+pub struct ProgramFeed;
 
 /// The name of one change.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum ChangeMark {
+pub enum ChangeMark {
+    /// The number of a change of the program.
     Program(u64),
+    /// That of a change of the database.
     Database(millpond_db::Mark),
 }
 
 /// What a page could see. What it did not read of, it does not see.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct SeenChanges {
+pub struct SeenChanges {
     /// The program's changes up to this number.
-    pub(crate) program: u64,
+    pub program: u64,
     /// What the snapshot of its queries could see.
-    pub(crate) database: Option<millpond_db::Snapshot>,
+    pub database: Option<millpond_db::Snapshot>,
 }
 
 impl Feed for ProgramFeed {
@@ -57,18 +57,19 @@ struct VouchedUntil {
 }
 
 /// Notes what is heard of the sources, and tells the store the earlier of both.
-pub(crate) struct Heard {
-    pages: Arc<PageStore>,
+pub struct Heard<V: Value> {
+    store: Arc<Store<V, ProgramFeed>>,
     until: Mutex<VouchedUntil>,
 }
 
-impl Heard {
-    /// Of a store without a database, or whose program tells its changes when it makes them, that
-    /// source is always the newest.
-    pub(crate) fn new(pages: Arc<PageStore>, is_watched: bool, has_database: bool) -> Self {
+impl<V: Value> Heard<V> {
+    /// Begins to hear. Of a store without a database, or whose program tells its changes when it
+    /// makes them, that source is always the newest.
+    #[must_use]
+    pub fn new(store: Arc<Store<V, ProgramFeed>>, is_watched: bool, has_database: bool) -> Self {
         let always = |is_always: bool| is_always.then_some(Boottime::NEVER);
         let heard = Self {
-            pages,
+            store,
             until: Mutex::new(VouchedUntil {
                 program: always(!is_watched),
                 database: always(!has_database),
@@ -78,7 +79,8 @@ impl Heard {
         heard
     }
 
-    pub(crate) fn program(&self, until: Boottime) {
+    /// Notes until when the program vouches for its source.
+    pub fn program(&self, until: Boottime) {
         self.note(|vouched| vouched.program = Some(until));
     }
 
@@ -91,27 +93,30 @@ impl Heard {
         let mut until = self.until.lock();
         note(&mut until);
         if let (Some(program), Some(database)) = (until.program, until.database) {
-            self.pages.heartbeat(program.min(database), ());
+            self.store.heartbeat(program.min(database), ());
         }
     }
 }
 
 /// What a database notifies. It does not hold the database.
-pub(crate) struct DatabaseSink {
-    pub(crate) pages: Arc<PageStore>,
-    pub(crate) heard: Arc<Heard>,
-    pub(crate) max_staleness: Duration,
+pub struct DatabaseSink<V: Value> {
+    /// The store of the pages.
+    pub store: Arc<Store<V, ProgramFeed>>,
+    /// What is heard of its sources.
+    pub heard: Arc<Heard<V>>,
+    /// The bound of the database.
+    pub max_staleness: Duration,
 }
 
-impl Sink<DatabaseFeed> for DatabaseSink {
+impl<V: Value> Sink<DatabaseFeed> for DatabaseSink<V> {
     fn apply(&self, change: Change<DatabaseFeed>) {
         let mark = ChangeMark::Database(change.mark);
         let tags = change.tags;
-        self.pages.apply(Change { mark, tags });
+        self.store.apply(Change { mark, tags });
     }
 
     fn visible(&self, snapshot: &millpond_db::Snapshot) {
-        self.pages.visible(&SeenChanges {
+        self.store.visible(&SeenChanges {
             program: 0,
             database: Some(snapshot.clone()),
         });
@@ -122,6 +127,6 @@ impl Sink<DatabaseFeed> for DatabaseSink {
     }
 
     fn new_epoch(&self, reason: &str) {
-        self.pages.new_epoch(reason);
+        self.store.new_epoch(reason);
     }
 }

@@ -1,0 +1,76 @@
+//! Joining the flight of a key (coherence.md, rules 1 to 5).
+
+use std::sync::Arc;
+
+use base_clock::Boottime;
+use millpond_store::{Feed, FlightEnd, Joined, Need, Permit, Store, Value};
+
+/// Two are enough in general: a request that starts again joins a flight that has not begun. More
+/// are needed only if fills panic or are cancelled.
+const ATTEMPTS: usize = 8;
+
+/// What came of joining flights.
+pub enum JoinOutcome<V: Value, F: Feed> {
+    /// Meanwhile the value has arrived in the store.
+    Found(Arc<V>),
+    /// Another request has made the value.
+    Shared(Arc<V>),
+    /// This request makes the value.
+    Lead(Permit<V, F>),
+    /// The value is each visitor's own.
+    Alone,
+    /// There are too many flights or too many waiters.
+    Refused,
+}
+
+/// Returns which flights a request may join: while the feed is silent, only one that has not begun.
+pub fn need<V: Value, F: Feed>(store: &Store<V, F>) -> Need {
+    match store.healthy(Boottime::now()) {
+        true => Need::Any,
+        false => Need::Unbegun,
+    }
+}
+
+/// Joins flights for `key` until one gives its value or is this request's to lead. `may_find` if a
+/// value of the store will do; `waits` is called whenever the request waits for another.
+pub async fn join<V: Value, F: Feed>(
+    store: &Arc<Store<V, F>>,
+    key: &[u8],
+    mut need: Need,
+    may_find: bool,
+    waits: impl Fn(),
+) -> JoinOutcome<V, F> {
+    let look = || {
+        let hit = may_find.then(|| store.get(key, Boottime::now()));
+        hit?.ok().map(|hit| hit.value().clone())
+    };
+    for _ in 0..ATTEMPTS {
+        match store.join(key, need) {
+            Joined::Lead(permit) => {
+                // Between the look and the join another flight may have landed.
+                let found = look().filter(|_| need == Need::Any);
+                return found.map_or(JoinOutcome::Lead(permit), JoinOutcome::Found);
+            }
+            Joined::Wait(waiting) => {
+                waits();
+                match waiting.await {
+                    FlightEnd::Value(value) => return JoinOutcome::Shared(value),
+                    FlightEnd::Private => return JoinOutcome::Alone,
+                    FlightEnd::Retry => {}
+                }
+                if let Some(value) = look() {
+                    return JoinOutcome::Found(value);
+                }
+                need = Need::Unbegun;
+            }
+            Joined::Refused => break,
+        }
+    }
+    JoinOutcome::Refused
+}
+
+/// Begins the fill that a permit is for. Every leader goes through here, before it asks a database
+/// or renders: what decides which fill runs next decides it at this place.
+pub async fn begin<V: Value, F: Feed>(permit: &mut Permit<V, F>) {
+    permit.begin().await;
+}

@@ -1,0 +1,90 @@
+//! The answers for the owner of a running process, on a separate address.
+//!
+//! The answers are HTTP for programs on the same machine. A page in a browser must not reach them
+//! under a name of its own (DNS rebinding), so a host name other than `localhost` is refused.
+
+use std::net::IpAddr;
+use std::str::FromStr as _;
+use std::sync::Arc;
+
+use millpond_http::{Reply, Request, Response, Service, WorkerGroup};
+use serde_json::{Map, Value};
+
+use crate::Figures as _;
+
+/// The counters of the HTTP server, as a JSON object.
+const COUNTERS: &str = "/counters";
+
+/// Answers the owner: the counters, and what `other` answers by its path.
+pub struct Admin<F> {
+    served: Arc<WorkerGroup>,
+    other: F,
+}
+
+impl<F: Fn(&Request<'_>) -> Response> Admin<F> {
+    /// Answers with the counters of `served`; `other` answers the other addresses.
+    pub const fn new(served: Arc<WorkerGroup>, other: F) -> Self {
+        Self { served, other }
+    }
+}
+
+impl<F: Fn(&Request<'_>) -> Response + 'static> Service for Admin<F> {
+    fn call(&self, request: &Request<'_>) -> Reply {
+        if !request.host().is_some_and(is_own) {
+            return Response::text(421, "Ask by address or as localhost.\n").into();
+        }
+        if request.method != "GET" {
+            return Response::text(405, "Only GET.\n").into();
+        }
+        if request.path != COUNTERS {
+            return (self.other)(request).into();
+        }
+        let mut figures = Map::new();
+        self.served.stats().add_to(&mut figures);
+        json(&figures.into()).into()
+    }
+}
+
+/// Returns a response with a JSON document, which no cache keeps.
+pub fn json(value: &Value) -> Response {
+    Response::builder(200)
+        .field("Content-Type", "application/json")
+        .field("Cache-Control", "no-store")
+        .field("X-Content-Type-Options", "nosniff")
+        .body(format!("{value:#}\n"))
+}
+
+/// Whether a Host field is an address or `localhost`, with a port or without.
+fn is_own(host: &str) -> bool {
+    let name = match host.strip_prefix('[') {
+        Some(rest) => rest.split_once(']').map_or(rest, |(name, _)| name),
+        None => host.split_once(':').map_or(host, |(name, _)| name),
+    };
+    name.eq_ignore_ascii_case("localhost") || IpAddr::from_str(name).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_own;
+
+    #[test]
+    fn names_from_outside_are_not_this_machines_own() {
+        for own in [
+            "127.0.0.1:9180",
+            "localhost",
+            "LocalHost:1",
+            "[::1]:9180",
+            "10.0.0.7",
+        ] {
+            assert!(is_own(own), "{own}");
+        }
+        for other in [
+            "",
+            "example.org",
+            "127.0.0.1.example.org:80",
+            "localhost.example.org",
+        ] {
+            assert!(!is_own(other), "{other}");
+        }
+    }
+}

@@ -1,0 +1,16 @@
+//! A serving process: its sockets, workers, signals and end, and the owner's listener.
+//!
+//! This crate runs any [`Service`](millpond_http::Service). It must not know what one answers: a
+//! site and a program use it alike. It writes nothing to the standard streams; what happens is
+//! given to its user.
+
+mod admin;
+pub mod descriptors;
+mod figures;
+mod signals;
+mod workers;
+
+pub use admin::{Admin, json};
+pub use figures::Figures;
+pub use signals::{Signal, SignalListener};
+pub use workers::{WorkerEnd, Workers, worker_count};

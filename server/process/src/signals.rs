@@ -1,0 +1,58 @@
+//! Signals that end a process, or have it read its files again.
+
+use std::io;
+use std::thread::{self, JoinHandle};
+
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::{Handle, Signals};
+
+/// What a signal asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Signal {
+    /// SIGTERM or SIGINT: requests in flight are answered, then the process ends.
+    Stop,
+    /// SIGHUP.
+    Reload,
+}
+
+/// Listens for signals on a thread until it is closed.
+pub struct SignalListener {
+    handle: Handle,
+    thread: JoinHandle<()>,
+}
+
+impl SignalListener {
+    /// Calls `on_signal` for SIGTERM and SIGINT, and for SIGHUP if `reloads`. A second signal to
+    /// end calls `at_once`, which is to end the process: the drain is not waited for.
+    ///
+    /// # Errors
+    /// The signals cannot be handled, or there is no thread for them.
+    pub fn start(
+        reloads: bool,
+        on_signal: impl Fn(Signal) + Send + 'static,
+        at_once: impl Fn(i32) + Send + 'static,
+    ) -> io::Result<Self> {
+        let all = [SIGTERM, SIGINT, SIGHUP];
+        let mut signals = Signals::new(if reloads { &all[..] } else { &all[..2] })?;
+        let handle = signals.handle();
+        let work = move || {
+            let mut is_stopping = false;
+            for signal in signals.forever() {
+                match signal {
+                    SIGHUP => on_signal(Signal::Reload),
+                    _ if std::mem::replace(&mut is_stopping, true) => at_once(signal),
+                    _ => on_signal(Signal::Stop),
+                }
+            }
+        };
+        let thread = thread::Builder::new().name("signals".to_owned());
+        let thread = thread.spawn(work)?;
+        Ok(Self { handle, thread })
+    }
+
+    /// Ends the listening.
+    pub fn close(self) {
+        self.handle.close();
+        let _ = self.thread.join();
+    }
+}
