@@ -4,8 +4,6 @@ use std::time::{Duration, SystemTime};
 
 use base_clock::Boottime;
 
-use crate::h2::encode_fields;
-
 /// What the Connection field says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Persistence {
@@ -18,10 +16,12 @@ pub(crate) enum Persistence {
 }
 
 /// The three possible ends of a head in this second.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Tails {
     /// Field lines that every response has.
     fields: String,
+    /// Makes field lines, each ending with CRLF, a part of a header block of HTTP/2.
+    encode: fn(&str) -> Box<[u8]>,
     current: Option<RenderedTails>,
 }
 
@@ -36,10 +36,12 @@ struct RenderedTails {
 }
 
 impl Tails {
-    /// Ends with these field lines, each ending with CRLF.
-    pub(crate) const fn new(fields: String) -> Self {
+    /// Ends with these field lines, each ending with CRLF; `encode` makes such lines a part of a
+    /// header block of HTTP/2.
+    pub(crate) const fn new(fields: String, encode: fn(&str) -> Box<[u8]>) -> Self {
         Self {
             fields,
+            encode,
             current: None,
         }
     }
@@ -67,14 +69,20 @@ impl Tails {
         if self.current.as_ref().is_some_and(|old| now >= old.until) {
             self.current = None;
         }
-        self.current
-            .get_or_insert_with(|| RenderedTails::render(&self.fields, now, base_clock::wall()))
+        self.current.get_or_insert_with(|| {
+            RenderedTails::render(&self.fields, self.encode, now, base_clock::wall())
+        })
     }
 }
 
 impl RenderedTails {
     #[cold]
-    fn render(fields: &str, now: Boottime, wall: SystemTime) -> Self {
+    fn render(
+        fields: &str,
+        encode: fn(&str) -> Box<[u8]>,
+        now: Boottime,
+        wall: SystemTime,
+    ) -> Self {
         let date = httpdate::fmt_http_date(wall);
         let since_epoch = wall
             .duration_since(SystemTime::UNIX_EPOCH)
@@ -85,7 +93,7 @@ impl RenderedTails {
             until: now.plus(left),
             default: format!("{fields}Date: {date}\r\n\r\n"),
             keep_alive: format!("{fields}Date: {date}\r\nConnection: keep-alive\r\n\r\n"),
-            http2: encode_fields(fields.lines().chain([&*format!("Date: {date}")])),
+            http2: encode(&format!("{fields}Date: {date}\r\n")),
             close: format!("{fields}Date: {date}\r\nConnection: close\r\n\r\n"),
         }
     }
@@ -98,7 +106,12 @@ mod tests {
     #[test]
     fn a_tail_lives_until_the_second_ends() {
         let wall = SystemTime::UNIX_EPOCH + Duration::from_millis(784_111_777_250);
-        let current = RenderedTails::render("A: b\r\n", Boottime::from_nanos(1_000), wall);
+        let current = RenderedTails::render(
+            "A: b\r\n",
+            |_| Box::default(),
+            Boottime::from_nanos(1_000),
+            wall,
+        );
         assert_eq!(current.until, Boottime::from_nanos(750_001_000));
         assert_eq!(
             current.close,

@@ -36,6 +36,7 @@ pub mod parts;
 pub mod path;
 mod prefetch;
 mod prepared;
+mod progress;
 mod request;
 mod request_budgets;
 mod response;

@@ -22,7 +22,7 @@ use crate::conn::{
 };
 use crate::date::Tails;
 use crate::event::{Mailbox, Poller, Ready, Slab, Timers, Token, Wait};
-use crate::h2::SharedBuffers;
+use crate::h2::{SharedBuffers, encode_fields};
 use crate::limits::{
     BUSY_OUTPUT, CONTINUED, CONTINUED_FOR_EACH, EVENTS_PER_HANDSHAKE, FEW_CONNECTIONS,
     LAST_ACCEPTS, Limits, OUTPUT, READ_BUFFER,
@@ -144,7 +144,7 @@ pub fn run_worker<S: Service>(
         service,
         limits,
         counters,
-        tails: Tails::new(fields),
+        tails: Tails::new(fields, encode_fields),
         pool: Pool::new(tls.is_some()),
         connections: Slab::default(),
         timers: Timers::new(Boottime::now()),

@@ -7,12 +7,12 @@ use std::task::Waker;
 use base_clock::Boottime;
 
 use super::output::Output;
-use super::progress::TransferProgress;
 use super::response_cache::RequestHash;
 use crate::body_file::BodyFile;
 use crate::budget::Holder;
 use crate::h1::{Decoder, Head};
 use crate::limits::SPARE_BUFFERS;
+use crate::progress::TransferProgress;
 use crate::response::Response;
 use crate::streamed::BodyReceiver;
 

@@ -23,7 +23,6 @@ use super::exchange::BodyPlace;
 use super::http2_cache::{CachedHttp2, KnownBlocks};
 use super::http2_pieces::StreamSource;
 use super::http2_streaming::StreamReceiver;
-use super::progress::TransferProgress;
 use super::send::begin_to_linger;
 use super::socket::IoOutcome;
 use super::{Connection, NextAction, Stage};
@@ -34,6 +33,7 @@ use crate::h2::{
     EncodedResponse, ErrorCode, FileReader, ReceiveContext, Session, SessionEvent, StreamId,
 };
 use crate::limits::{OUTPUT, READ_BUFFER, TURN};
+use crate::progress::TransferProgress;
 use crate::response::{Reply, Response, Service};
 use crate::worker::Worker;
 

@@ -28,7 +28,6 @@ mod http2_pieces;
 mod http2_streaming;
 mod http2_unfinished;
 mod output;
-pub(crate) mod progress;
 mod read;
 mod read_batch;
 mod response_cache;

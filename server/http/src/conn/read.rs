@@ -4,7 +4,6 @@ use base_clock::Boottime;
 
 use super::cached_response::RepeatedResponse;
 use super::exchange::Exchange;
-use super::progress::TransferProgress;
 use super::read_batch::FirstRead;
 use super::response_cache::RequestHash;
 use super::secure_socket::{Handshake, Negotiated};
@@ -14,6 +13,7 @@ use super::{Connection, NextAction, Stage};
 use crate::date::Persistence;
 use crate::h1::Phase;
 use crate::limits::DRAIN_GRACE;
+use crate::progress::TransferProgress;
 use crate::response::Service;
 use crate::worker::Worker;
 

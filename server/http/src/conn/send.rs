@@ -4,12 +4,12 @@ use base_clock::Boottime;
 use rustix::net::{Shutdown, shutdown};
 
 use super::exchange::Exchange;
-use super::progress::TransferProgress;
 use super::socket::IoOutcome;
 use super::{After, Connection, NextAction, Stage};
 use crate::date::Persistence;
 use crate::h1::Phase;
 use crate::limits::{CORKED, LINGER, LINGER_BYTES, TURN};
+use crate::progress::TransferProgress;
 use crate::response::{Response, Service};
 use crate::worker::Worker;
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use base_clock::Boottime;
 
 use super::frame::MAX_31_BITS;
-use crate::conn::progress::TransferProgress;
+use crate::progress::TransferProgress;
 
 /// The window of a stream or a connection before anything was said (section 6.9.2).
 pub(crate) const INITIAL_WINDOW: u32 = 65_535;

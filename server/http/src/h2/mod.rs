@@ -54,8 +54,6 @@ pub(crate) use holdings::StreamHolding;
 pub(crate) use pieces::PieceDemand;
 pub(crate) use priority::Priority;
 pub(crate) use respond::EncodedResponse;
-#[cfg(test)]
-pub(crate) use response_head::encode_date;
 pub(crate) use response_head::{encode_fields, encode_head};
 pub(crate) use session::{KnownRequests, ReceiveContext, Session, SessionEvent};
 pub(crate) use stream::{SharedBuffers, StreamId};

@@ -12,7 +12,7 @@ pub(crate) struct EncodedResponse<'a> {
     pub(crate) status: u16,
     /// What [`encode_head`](super::encode_head) has made of the response.
     pub(crate) head: &'a [u8],
-    /// What [`encode_date`](super::encode_date) has made of the date, or nothing.
+    /// What [`encode_fields`](super::encode_fields) has made of the date, or nothing.
     pub(crate) date: &'a [u8],
     pub(crate) body: Body,
 }

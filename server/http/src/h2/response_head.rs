@@ -11,18 +11,10 @@ pub(crate) fn encode_head(response: &Response) -> Box<[u8]> {
     block.into()
 }
 
-#[cfg(test)]
-/// The date as part of a header block, to be made once a second.
-pub(crate) fn encode_date(date: &str) -> Box<[u8]> {
+/// Encodes field lines, such as that of the date, as part of a header block.
+pub(crate) fn encode_fields(lines: &str) -> Box<[u8]> {
     let mut block = Vec::with_capacity(32);
-    push_field(&mut block, b"date", date.as_bytes());
-    block.into()
-}
-
-/// Field lines, such as that of the date, as part of a header block.
-pub(crate) fn encode_fields<'a>(lines: impl IntoIterator<Item = &'a str>) -> Box<[u8]> {
-    let mut block = Vec::with_capacity(32);
-    for (name, value) in lines.into_iter().filter_map(|line| line.split_once(':')) {
+    for (name, value) in lines.lines().filter_map(|line| line.split_once(':')) {
         let name = name.to_ascii_lowercase();
         push_field(&mut block, name.as_bytes(), value.trim().as_bytes());
     }

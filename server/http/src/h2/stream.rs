@@ -11,8 +11,8 @@ use super::holdings::StreamHolding;
 use super::priority::Priority;
 #[cfg(doc)]
 use super::session::Session;
-use crate::conn::progress::TransferProgress;
 use crate::limits::{SPARE_STREAMS, STREAM_WINDOW};
+use crate::progress::TransferProgress;
 use crate::request::Request;
 use crate::response::Body;
 

@@ -7,7 +7,7 @@ use std::cell::Cell;
 use bytes::Bytes;
 
 use super::super::frame::{END_HEADERS, END_STREAM, FrameKind};
-use super::super::{EncodedResponse, SessionEvent, encode_date, encode_head};
+use super::super::{EncodedResponse, SessionEvent, encode_fields, encode_head};
 use super::support::{Files, GET, TestClient, block, ok, peer};
 use crate::Body;
 
@@ -54,7 +54,7 @@ fn a_small_request_on_a_warm_connection_allocates_nothing() {
     let response = ok(b"hello");
     let (head, date) = (
         encode_head(&response),
-        encode_date("Sun, 06 Nov 1994 08:49:37 GMT"),
+        encode_fields("date: Sun, 06 Nov 1994 08:49:37 GMT"),
     );
     let body = Bytes::from_static(b"hello");
     let list = [

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::sync::Arc;
 
 use super::super::frame::{END_HEADERS, END_STREAM, FrameKind};
-use super::super::{EncodedResponse, ErrorCode, StreamId, encode_date, encode_head};
+use super::super::{EncodedResponse, ErrorCode, StreamId, encode_fields, encode_head};
 use super::support::{GET, TestClient, assert_reset, data_of, ok};
 use crate::Response;
 
@@ -34,7 +34,7 @@ fn a_response_has_lower_case_names_and_no_fields_of_the_connection() {
         .body("none");
     let (head, date) = (
         encode_head(&response),
-        encode_date("Sun, 06 Nov 1994 08:49:37 GMT"),
+        encode_fields("date: Sun, 06 Nov 1994 08:49:37 GMT"),
     );
     let encoded = EncodedResponse {
         status: 404,
