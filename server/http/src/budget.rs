@@ -17,14 +17,7 @@ use std::net::IpAddr;
 
 use base_clock::Boottime;
 
-use crate::event::Token;
-
-/// A connection, and in it a stream; 0 where a connection is one stream of requests.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Holder {
-    pub(crate) connection: Token,
-    pub(crate) stream: u32,
-}
+use crate::event::{StreamToken, Token};
 
 /// One client, as far as addresses tell: an IPv4 address, or a network of 64 bits of IPv6, in which
 /// a single host can take any address (RFC 4291 section 2.5.1).
@@ -72,7 +65,7 @@ pub(crate) struct Budget {
     held: usize,
     /// With no more than this held, no look at the holders would find one that can end.
     futile_up_to: usize,
-    holdings: HashMap<Holder, Holding, foldhash::fast::RandomState>,
+    holdings: HashMap<StreamToken, Holding, foldhash::fast::RandomState>,
 }
 
 impl Budget {
@@ -93,7 +86,7 @@ impl Budget {
     }
 
     /// Counts what `holder` takes now, instead of what it took before.
-    pub(crate) fn hold(&mut self, holder: Holder, holding: Holding) {
+    pub(crate) fn hold(&mut self, holder: StreamToken, holding: Holding) {
         self.held += holding.bytes;
         if let Some(before) = self.holdings.insert(holder, holding) {
             self.held -= before.bytes;
@@ -101,7 +94,7 @@ impl Budget {
     }
 
     /// Counts nothing for `holder` any more.
-    pub(crate) fn release(&mut self, holder: Holder) {
+    pub(crate) fn release(&mut self, holder: StreamToken) {
         if let Some(before) = self.holdings.remove(&holder) {
             self.held -= before.bytes;
             if !self.is_over() {
@@ -112,7 +105,7 @@ impl Budget {
 
     /// Counts nothing for any stream of a connection any more. Looks at all holders.
     pub(crate) fn release_connection(&mut self, connection: Token) {
-        let of_it: Vec<Holder> = self.holdings.keys().copied().collect();
+        let of_it: Vec<StreamToken> = self.holdings.keys().copied().collect();
         for holder in of_it {
             if holder.connection == connection {
                 self.release(holder);
@@ -137,7 +130,7 @@ impl Budget {
 
     /// The holders that must end so that an eighth of the budget, or of what is held if that is
     /// less, is free again. They are counted until they are [released](Budget::release).
-    pub(crate) fn victims(&mut self, now: Boottime) -> Vec<Holder> {
+    pub(crate) fn victims(&mut self, now: Boottime) -> Vec<StreamToken> {
         if self.held <= self.futile_up_to {
             return Vec::new();
         }
@@ -148,7 +141,7 @@ impl Budget {
         }
         let mut totals: Vec<usize> = of_client.values().copied().collect();
         let level = level(&mut totals, full - full / 8);
-        let mut candidates: Vec<(u128, Holder, Holding)> = self
+        let mut candidates: Vec<(u128, StreamToken, Holding)> = self
             .holdings
             .iter()
             .filter(|(_, holding)| holding.may_end && of_client[&holding.client] > level)
@@ -204,8 +197,8 @@ mod tests {
 
     const NOW: u64 = 1_000_000_000_000;
 
-    fn holder(number: u32) -> Holder {
-        Holder {
+    fn holder(number: u32) -> StreamToken {
+        StreamToken {
             connection: Token::reserved(number),
             stream: 0,
         }

@@ -8,8 +8,8 @@
 use bytes::Bytes;
 
 use crate::body_file::MappedBody;
-use crate::budget::{Budget, EndFirst, Holder};
-use crate::event::Token;
+use crate::budget::{Budget, EndFirst};
+use crate::event::{StreamToken, Token};
 use crate::limits::{
     BODY_DISK, BODY_FILES, BODY_IN_MEMORY, CONNECTIONS_PER_BODY_FILE, Limits, REQUEST_MEMORY,
     SMALL_BODY,
@@ -57,7 +57,7 @@ impl RequestBudgets {
     }
 
     /// Counts nothing for `holder` any more.
-    pub(crate) fn release(&mut self, holder: Holder) {
+    pub(crate) fn release(&mut self, holder: StreamToken) {
         self.memory.release(holder);
         self.disk.release(holder);
     }

@@ -21,7 +21,7 @@ use crate::conn::{
     Connection, Http2Cache, NextAction, Pool, ReadBatch, ResponseCache, Stage, WriteBatch,
 };
 use crate::date::Tails;
-use crate::event::{Mailbox, Poller, Ready, Slab, Timers, Token, Wait};
+use crate::event::{Mailbox, Poller, Ready, Slab, StreamToken, Timers, Token, Wait};
 use crate::h2::{SharedBuffers, encode_fields};
 use crate::limits::{
     BUSY_OUTPUT, CONTINUED, CONTINUED_FOR_EACH, EVENTS_PER_HANDSHAKE, FEW_CONNECTIONS,
@@ -206,9 +206,7 @@ impl<S: Service> Worker<S> {
             self.answer_batch();
             self.mailbox.collect(&mut woken);
             let has_woken = !woken.is_empty();
-            for token in woken.drain(..) {
-                self.advance(token, Self::drive_if_answering);
-            }
+            self.continue_woken(&mut woken);
             if !self.runnable.is_empty() {
                 self.continue_runnable(asked);
             }
@@ -306,14 +304,21 @@ impl<S: Service> Worker<S> {
         self.advance(token, |worker, connection| Some(worker.drive(connection)));
     }
 
-    fn drive_if_answering(&mut self, connection: &mut Connection) -> Option<NextAction> {
-        // A future may wake its connection after the response is complete.
-        Some(match connection.stage {
-            Stage::Answering | Stage::Storing | Stage::Streaming | Stage::Http2 => {
-                self.drive(connection)
+    /// Continues what was woken. A connection of HTTP/2 has one turn for all of its streams.
+    fn continue_woken(&mut self, woken: &mut Vec<StreamToken>) {
+        for StreamToken { connection, stream } in woken.iter() {
+            if let Some(connection) = self.connections.get_mut(*connection) {
+                connection.wake(*stream);
             }
-            _ => NextAction::Wait,
-        })
+        }
+        for stream in woken.drain(..) {
+            self.advance(stream.connection, |worker, connection| {
+                Some(match connection.may_continue() {
+                    true => worker.drive(connection),
+                    false => NextAction::Wait,
+                })
+            });
+        }
     }
 
     /// Handles the connections whose deadlines have passed.

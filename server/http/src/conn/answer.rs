@@ -254,7 +254,7 @@ impl<S: Service> Worker<S> {
         let token = connection.token;
         let waker = pending
             .waker
-            .get_or_insert_with(|| self.mailbox.waker(token));
+            .get_or_insert_with(|| self.mailbox.waker(token.stream(0)));
         let mut context = Context::from_waker(waker);
         // A panic must not end the connection before the client has a 500.
         let polled = catch_unwind(AssertUnwindSafe(|| {

@@ -9,7 +9,7 @@ use base_clock::Boottime;
 use super::output::Output;
 use super::response_cache::RequestHash;
 use crate::body_file::BodyFile;
-use crate::budget::Holder;
+use crate::event::StreamToken;
 use crate::h1::{Decoder, Head};
 use crate::limits::SPARE_BUFFERS;
 use crate::progress::TransferProgress;
@@ -30,7 +30,7 @@ pub(crate) struct Exchange {
     /// Takes the body as it arrives, instead of that place.
     pub(super) receiver: Option<Box<dyn BodyReceiver>>,
     /// The name under which the worker's budgets count the exchange, if they do.
-    pub(super) holder: Option<Holder>,
+    pub(super) holder: Option<StreamToken>,
     /// Since the socket was first full.
     pub(super) sending: Option<TransferProgress>,
     /// Bytes of the present output that were sent.

@@ -12,7 +12,6 @@ use std::net::SocketAddr;
 use std::os::fd::AsFd as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -26,8 +25,7 @@ use super::http2_streaming::StreamReceiver;
 use super::send::begin_to_linger;
 use super::socket::IoOutcome;
 use super::{Connection, NextAction, Stage};
-use crate::budget::Holder;
-use crate::event::{Mailbox, Token};
+use crate::event::{StreamToken, Token};
 use crate::h1::Refusal;
 use crate::h2::{
     EncodedResponse, ErrorCode, FileReader, ReceiveContext, Session, SessionEvent, StreamId,
@@ -49,9 +47,8 @@ pub(super) struct Http2 {
     pub(super) peer: SocketAddr,
     /// Responses that are being made.
     pending: Vec<PendingStream>,
-    waker: Option<Waker>,
-    /// Whether a response that is being made was not polled yet.
-    has_new: bool,
+    /// Streams of which something can go on: the response is new, or a waker was woken.
+    woken: Vec<StreamId>,
     /// Received bytes left for the next turn: those before them used up this one.
     pub(super) unread: Vec<u8>,
     /// Frames that the socket did not take.
@@ -82,6 +79,8 @@ pub(super) struct Http2 {
 struct PendingStream {
     stream: StreamId,
     response: Pin<Box<dyn Future<Output = Response>>>,
+    /// Created at the first poll. It names the stream, so that no other one is polled.
+    waker: Option<Waker>,
 }
 
 /// Whether frames wait for the socket.
@@ -130,39 +129,40 @@ impl Http2 {
         stream: StreamId,
         response: Pin<Box<dyn Future<Output = Response>>>,
     ) {
-        self.has_new = true;
-        self.pending.push(PendingStream { stream, response });
+        self.woken.push(stream);
+        self.pending.push(PendingStream {
+            stream,
+            response,
+            waker: None,
+        });
     }
 
-    /// What wakes the connection.
-    pub(super) fn waker(&mut self, mailbox: &Arc<Mailbox>) -> Waker {
-        let token = self.token;
-        self.waker
-            .get_or_insert_with(|| mailbox.waker(token))
-            .clone()
-    }
-
-    /// Drops the waker that nothing uses, so that the worker knows when no one may wake it.
-    pub(super) fn drop_idle_waker(&mut self) {
-        if self.pending.is_empty() && self.sources.is_empty() {
-            self.waker = None;
+    /// A waker of the stream was woken: what waits for it goes on in the next turn.
+    pub(super) fn wake(&mut self, stream: StreamId) {
+        if let Some(source) = self.sources.iter_mut().find(|it| it.stream == stream) {
+            source.wake();
         }
+        if let Some(receiver) = self.receivers.iter_mut().find(|it| it.is_of(stream)) {
+            receiver.wake();
+        }
+        if !self.woken.contains(&stream) {
+            self.woken.push(stream);
+        }
+    }
+
+    /// Whether a stream was woken since the last turn.
+    pub(super) const fn is_woken(&self) -> bool {
+        !self.woken.is_empty()
     }
 
     /// The name under which the worker's budget counts the connection.
-    pub(super) const fn holder(&self) -> Holder {
-        Holder {
-            connection: self.token,
-            stream: 0,
-        }
+    pub(super) const fn holder(&self) -> StreamToken {
+        self.token.stream(0)
     }
 
-    /// The same for one of its streams, whose numbers begin with 1.
-    pub(super) const fn stream_holder(&self, stream: StreamId) -> Holder {
-        Holder {
-            connection: self.token,
-            stream: stream.number(),
-        }
+    /// Names one of its streams, whose numbers begin with 1, for the budget and for wakers.
+    pub(super) const fn stream_token(&self, stream: StreamId) -> StreamToken {
+        self.token.stream(stream.number())
     }
 }
 
@@ -175,8 +175,7 @@ impl<S: Service> Worker<S> {
             token: connection.token,
             peer: connection.peer,
             pending: Vec::new(),
-            waker: None,
-            has_new: false,
+            woken: Vec::new(),
             unread: Vec::new(),
             unsent: Vec::new(),
             sending: None,
@@ -225,7 +224,7 @@ impl<S: Service> Worker<S> {
     /// what was written (section 5.2.2): they may open windows, or give up what is being sent.
     fn turn(&mut self, connection: &mut Connection, http2: &mut Http2) -> Option<NextAction> {
         http2.session.begin_turn();
-        self.poll_pending(http2);
+        self.poll_woken(http2);
         self.feed_receivers(http2);
         let (mut written, mut reads) = (0, 0);
         loop {
@@ -236,7 +235,6 @@ impl<S: Service> Worker<S> {
             if http2.session.is_over() && outcome == Written::All {
                 http2.pending.clear();
                 http2.sources.clear();
-                http2.waker = None;
                 return begin_to_linger(connection);
             }
             if outcome == Written::Blocked && http2.session.has_failed() {
@@ -250,7 +248,7 @@ impl<S: Service> Worker<S> {
             match self.read_frames(connection, http2) {
                 IoOutcome::Bytes(_) => {
                     self.feed_receivers(http2);
-                    self.poll_new(http2);
+                    self.poll_woken(http2);
                     if outcome == Written::Blocked {
                         // Nothing is written that would do so.
                         self.note_ended(http2);
@@ -469,24 +467,23 @@ impl<S: Service> Worker<S> {
         http2.session.respond(stream, encoded);
     }
 
-    /// Polls the responses that have not been polled yet.
-    fn poll_new(&mut self, http2: &mut Http2) {
-        if std::mem::take(&mut http2.has_new) {
-            // The futures may take long, and responses that are ready do not wait for them.
-            self.send_batch();
-            self.poll_pending(http2);
-        }
-    }
-
-    /// Polls all responses that are being made: the connection has one waker for them.
-    fn poll_pending(&mut self, http2: &mut Http2) {
-        if http2.pending.is_empty() {
+    /// Polls the responses that are new, and those of streams that were woken.
+    fn poll_woken(&mut self, http2: &mut Http2) {
+        if http2.woken.is_empty() {
             return;
         }
-        let waker = http2.waker(&self.mailbox);
-        let mut context = Context::from_waker(&waker);
-        let pending = std::mem::take(&mut http2.pending);
-        for mut pending in pending {
+        // The futures may take long, and responses that are ready do not wait for them.
+        self.send_batch();
+        for stream in std::mem::take(&mut http2.woken) {
+            let Some(at) = http2.pending.iter().position(|it| it.stream == stream) else {
+                continue;
+            };
+            let mut pending = http2.pending.swap_remove(at);
+            let token = http2.stream_token(stream);
+            let waker = pending
+                .waker
+                .get_or_insert_with(|| self.mailbox.waker(token));
+            let mut context = Context::from_waker(waker);
             let polled = catch_unwind(AssertUnwindSafe(|| {
                 pending.response.as_mut().poll(&mut context)
             }));
@@ -494,12 +491,11 @@ impl<S: Service> Worker<S> {
                 Ok(Poll::Pending) => http2.pending.push(pending),
                 Ok(Poll::Ready(response)) => {
                     http2.now = Boottime::now();
-                    self.respond(http2, pending.stream, &response);
+                    self.respond(http2, stream, &response);
                 }
-                Err(_) => self.respond_to_panic(http2, pending.stream),
+                Err(_) => self.respond_to_panic(http2, stream),
             }
         }
-        http2.drop_idle_waker();
     }
 
     /// Sends what waits, then the frames of all streams that are ready; adds the number of bytes to

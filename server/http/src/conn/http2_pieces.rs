@@ -3,12 +3,14 @@
 //! A source is asked for a piece when the frames of the piece before are written, and so only while
 //! the windows of the stream and of the connection are open.
 
+use std::sync::Arc;
 use std::task::{Context, Waker};
 
 use bytes::{Bytes, BytesMut};
 
 use super::http2::Http2;
 use crate::body_source::{BodySource, NextPiece, next_piece};
+use crate::event::{Mailbox, StreamToken};
 use crate::h2::{PieceDemand, StreamId};
 use crate::response::{Body, Response, Service};
 use crate::worker::Worker;
@@ -22,16 +24,26 @@ const PIECES: usize = 512;
 pub(super) struct StreamSource {
     pub(super) stream: StreamId,
     source: Box<dyn BodySource>,
+    /// Created at the first poll.
+    waker: Option<Waker>,
+    /// It has no piece, and its waker was not woken.
+    is_waiting: bool,
     /// What follows the piece that was given.
     next: Option<NextPiece>,
 }
 
 impl StreamSource {
-    /// The next piece, put together of small ones.
-    fn next(&mut self, waker: &Waker) -> NextPiece {
+    /// Its waker was woken.
+    pub(super) fn wake(&mut self) {
+        self.is_waiting = false;
+    }
+
+    /// Returns the next piece, put together of small ones. `token` names the stream.
+    fn next(&mut self, mailbox: &Arc<Mailbox>, token: StreamToken) -> NextPiece {
         if let Some(next) = self.next.take() {
             return next;
         }
+        let waker = self.waker.get_or_insert_with(|| mailbox.waker(token));
         let mut context = Context::from_waker(waker);
         let first = match next_piece(&mut *self.source, &mut context) {
             NextPiece::Bytes(bytes) if bytes.len() < JOINED / 2 => bytes,
@@ -69,6 +81,8 @@ impl Http2 {
             Some(source) => self.sources.push(StreamSource {
                 stream,
                 source,
+                waker: None,
+                is_waiting: false,
                 next: None,
             }),
             None => self.session.cut_pieces(stream),
@@ -84,15 +98,15 @@ impl<S: Service> Worker<S> {
         }
         // The sources may take long, and responses that are ready do not wait for them.
         self.send_batch();
-        let waker = http2.waker(&self.mailbox);
         for mut source in std::mem::take(&mut http2.sources) {
             let stream = source.stream;
             match http2.session.piece_demand(stream) {
                 PieceDemand::Gone => continue,
                 PieceDemand::Later => {}
-                PieceDemand::Now => match source.next(&waker) {
+                PieceDemand::Now if source.is_waiting => {}
+                PieceDemand::Now => match source.next(&self.mailbox, http2.stream_token(stream)) {
                     NextPiece::Bytes(bytes) => http2.session.give_piece(stream, bytes),
-                    NextPiece::Pending => {}
+                    NextPiece::Pending => source.is_waiting = true,
                     NextPiece::End => {
                         http2.session.end_pieces(stream);
                         continue;
@@ -106,6 +120,5 @@ impl<S: Service> Worker<S> {
             }
             http2.sources.push(source);
         }
-        http2.drop_idle_waker();
     }
 }

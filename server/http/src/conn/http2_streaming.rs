@@ -19,11 +19,18 @@ use crate::worker::Worker;
 pub(super) struct StreamReceiver {
     stream: StreamId,
     receiver: Box<dyn BodyReceiver>,
+    /// It has no room, and its waker was not woken.
+    is_waiting: bool,
 }
 
 impl StreamReceiver {
     pub(super) fn is_of(&self, stream: StreamId) -> bool {
         self.stream == stream
+    }
+
+    /// Its waker was woken.
+    pub(super) fn wake(&mut self) {
+        self.is_waiting = false;
     }
 
     /// Takes a piece.
@@ -64,7 +71,11 @@ impl<S: Service> Worker<S> {
             Ok(BodyHandling::Streamed(receiver)) => {
                 let limit = usize::try_from(receiver.limit()).unwrap_or(usize::MAX);
                 http2.session.set_streamed(stream);
-                http2.receivers.push(StreamReceiver { stream, receiver });
+                http2.receivers.push(StreamReceiver {
+                    stream,
+                    receiver,
+                    is_waiting: false,
+                });
                 limit
             }
             Err(_) => return self.end_http2_body(http2, stream, None),
@@ -100,22 +111,28 @@ impl<S: Service> Worker<S> {
                 self.end_http2_body(http2, stream, response);
                 continue;
             }
-            match self.poll_stream_room(http2, &mut receiver) {
-                Poll::Ready(()) => http2.session.resume_body(stream, http2.now),
-                Poll::Pending => http2.session.pause_body(stream, http2.now),
+            if !receiver.is_waiting {
+                match self.poll_stream_room(http2, &mut receiver) {
+                    Poll::Ready(()) => http2.session.resume_body(stream, http2.now),
+                    Poll::Pending => {
+                        receiver.is_waiting = true;
+                        http2.session.pause_body(stream, http2.now);
+                    }
+                }
             }
             http2.receivers.push(receiver);
         }
     }
 
     fn poll_stream_room(&self, http2: &mut Http2, receiver: &mut StreamReceiver) -> Poll<()> {
+        let token = http2.stream_token(receiver.stream);
         let receiver = &mut receiver.receiver;
         // Without a waker first: there is room nearly always.
         let mut context = Context::from_waker(Waker::noop());
         if receiver.poll_ready(&mut context).is_ready() {
             return Poll::Ready(());
         }
-        let waker = self.mailbox.waker(http2.token);
+        let waker = self.mailbox.waker(token);
         let polled = receiver.poll_ready(&mut Context::from_waker(&waker));
         http2.now = Boottime::now();
         polled

@@ -8,7 +8,8 @@ use super::exchange::BodyPlace;
 use super::http2::Http2;
 use super::{Connection, NextAction};
 use crate::body_file::BodyFile;
-use crate::budget::{ClientNetwork, Holder, Holding};
+use crate::budget::{ClientNetwork, Holding};
+use crate::event::StreamToken;
 use crate::h1::Refusal;
 use crate::h2::{ErrorCode, StreamHolding, StreamId};
 use crate::limits::SMALL_BODY;
@@ -66,7 +67,7 @@ impl<S: Service> Worker<S> {
     }
 
     fn hold_stream(&mut self, http2: &mut Http2, stream: StreamId, held: StreamHolding) {
-        let holder = http2.stream_holder(stream);
+        let holder = http2.stream_token(stream);
         let since = http2.session.set_counted(stream, held);
         let since = since.unwrap_or(http2.now);
         for (bytes, budget) in [
@@ -84,7 +85,7 @@ impl<S: Service> Worker<S> {
     /// Counts nothing for a stream that has ended.
     pub(super) fn release_stream(&mut self, http2: &mut Http2, stream: StreamId, is_counted: bool) {
         if is_counted {
-            self.budgets.release(http2.stream_holder(stream));
+            self.budgets.release(http2.stream_token(stream));
         }
         http2.bodies.retain(|(of, _)| *of != stream);
         http2.receivers.retain(|receiver| !receiver.is_of(stream));
@@ -109,7 +110,7 @@ impl<S: Service> Worker<S> {
     pub(super) fn end_http2_holder(
         &mut self,
         connection: &mut Connection,
-        victim: Holder,
+        victim: StreamToken,
     ) -> Option<NextAction> {
         let mut http2 = connection.http2.take()?;
         self.end_holder(&mut http2, victim);
@@ -121,7 +122,7 @@ impl<S: Service> Worker<S> {
         })
     }
 
-    fn end_holder(&mut self, http2: &mut Http2, victim: Holder) {
+    fn end_holder(&mut self, http2: &mut Http2, victim: StreamToken) {
         self.budgets.release(victim);
         let Some(stream) = StreamId::of_client(victim.stream) else {
             self.counters.heads_ended.add(1);

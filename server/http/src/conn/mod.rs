@@ -48,6 +48,7 @@ use base_clock::Boottime;
 use rustls::ServerConfig;
 
 use crate::event::{Ready, Token};
+use crate::h2::StreamId;
 use crate::response::Service;
 use crate::worker::{ConnectionPermit, Worker};
 use exchange::Exchange;
@@ -164,6 +165,25 @@ impl Connection {
             tls: tls.map(SecureSocket::new),
             http2: None,
             _permit: permit,
+        }
+    }
+}
+
+impl Connection {
+    /// A waker of a stream was woken.
+    pub(crate) fn wake(&mut self, stream: u32) {
+        if let (Some(http2), Some(stream)) = (&mut self.http2, StreamId::of_client(stream)) {
+            http2.wake(stream);
+        }
+    }
+
+    /// Whether the connection waits for the server, and a waker was woken. A future may wake its
+    /// connection after the response is complete.
+    pub(crate) fn may_continue(&self) -> bool {
+        match self.stage {
+            Stage::Answering | Stage::Storing | Stage::Streaming => true,
+            Stage::Http2 => self.http2.as_ref().is_some_and(|http2| http2.is_woken()),
+            _ => false,
         }
     }
 }

@@ -5,7 +5,7 @@ use base_clock::Boottime;
 
 use super::socket::IoOutcome;
 use super::{Connection, NextAction};
-use crate::budget::{ClientNetwork, Holder, Holding};
+use crate::budget::{ClientNetwork, Holding};
 use crate::response::Service;
 use crate::worker::Worker;
 
@@ -36,7 +36,7 @@ impl<S: Service> Worker<S> {
     /// Waits for the rest of a record, which is counted.
     pub(super) fn wait_for_record(&mut self, connection: &mut Connection) -> NextAction {
         let bytes = connection.memory_of_records();
-        let holder = holder(connection);
+        let holder = connection.token.stream(0);
         let Some(tls) = connection.secure_socket() else {
             return NextAction::Wait;
         };
@@ -66,18 +66,11 @@ impl<S: Service> Worker<S> {
 
     /// Counts nothing for records any more.
     pub(super) fn release_records(&mut self, connection: &mut Connection) {
-        let holder = holder(connection);
+        let holder = connection.token.stream(0);
         if let Some(tls) = connection.secure_socket()
             && tls.counted_since.take().is_some()
         {
             self.budgets.release(holder);
         }
-    }
-}
-
-const fn holder(connection: &Connection) -> Holder {
-    Holder {
-        connection: connection.token,
-        stream: 0,
     }
 }

@@ -168,7 +168,7 @@ impl<S: Service> Worker<S> {
         let token = connection.token;
         let waker = match body.waker.take() {
             Some(waker) => waker,
-            None => self.mailbox.waker(token),
+            None => self.mailbox.waker(token.stream(0)),
         };
         let filled = body.fill(&mut exchange.output, &waker);
         body.turn += exchange.output.waiting();

@@ -136,7 +136,7 @@ impl<S: Service> Worker<S> {
         if receiver.poll_ready(&mut context).is_ready() {
             return Poll::Ready(());
         }
-        let waker = self.mailbox.waker(connection.token);
+        let waker = self.mailbox.waker(connection.token.stream(0));
         receiver.poll_ready(&mut Context::from_waker(&waker))
     }
 

@@ -6,8 +6,8 @@ use bytes::Bytes;
 use super::exchange::{BodyPlace, Exchange};
 use super::{Connection, NextAction, Stage};
 use crate::body_file::BodyFile;
-use crate::budget::{ClientNetwork, Holder, Holding};
-use crate::event::Token;
+use crate::budget::{ClientNetwork, Holding};
+use crate::event::{StreamToken, Token};
 use crate::h1::{Phase, Refusal};
 use crate::limits::{BODY_IN_MEMORY, BODY_TURN, SMALL_BODY, SPARE_BUFFERS};
 use crate::request_budgets::CompleteBody;
@@ -230,7 +230,11 @@ impl<S: Service> Worker<S> {
 
     /// Ends the unfinished requests of `victims`, but for those of the connection `own`: these are
     /// returned, and the caller ends them.
-    pub(super) fn end_all(&mut self, mut victims: Vec<Holder>, own: Option<Token>) -> Vec<Holder> {
+    pub(super) fn end_all(
+        &mut self,
+        mut victims: Vec<StreamToken>,
+        own: Option<Token>,
+    ) -> Vec<StreamToken> {
         victims.retain(|victim| {
             let is_own = own == Some(victim.connection);
             if !is_own {
@@ -242,7 +246,7 @@ impl<S: Service> Worker<S> {
     }
 
     /// Refuses the request that another connection has begun to send.
-    fn end_unfinished(&mut self, victim: Holder) {
+    fn end_unfinished(&mut self, victim: StreamToken) {
         self.advance(victim.connection, |worker, connection| {
             match connection.stage {
                 Stage::Http2 => return worker.end_http2_holder(connection, victim),
@@ -276,11 +280,8 @@ impl<S: Service> Worker<S> {
 }
 
 /// The name under which the budgets count the exchange from now on.
-fn name(connection: &Connection, exchange: &mut Exchange) -> Holder {
-    let holder = Holder {
-        connection: connection.token,
-        stream: 0,
-    };
+fn name(connection: &Connection, exchange: &mut Exchange) -> StreamToken {
+    let holder = connection.token.stream(0);
     exchange.holder = Some(holder);
     holder
 }

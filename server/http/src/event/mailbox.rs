@@ -8,18 +8,18 @@ use std::task::{Wake, Waker};
 
 use rustix::event::{EventfdFlags, eventfd};
 
-use super::Token;
+use super::StreamToken;
 
 /// References that always exist: of the worker, and of the worker group.
 const HOLDERS: usize = 2;
 
-/// Tokens of connections that can go on, and a bell that ends the worker's sleep.
+/// Streams that can go on, and a bell that ends the worker's sleep.
 #[derive(Debug)]
 pub(crate) struct Mailbox {
-    tokens: Mutex<Vec<Token>>,
+    streams: Mutex<Vec<StreamToken>>,
     /// Set after something was put in, cleared before it is taken out: so a thread that finds the
     /// flag set need not ring again.
-    has_tokens: AtomicBool,
+    has_streams: AtomicBool,
     /// An eventfd, watched edge-triggered: it is written to and never read.
     bell: OwnedFd,
 }
@@ -28,8 +28,8 @@ impl Mailbox {
     pub(crate) fn new() -> io::Result<Arc<Self>> {
         let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         Ok(Arc::new(Self {
-            tokens: Mutex::default(),
-            has_tokens: AtomicBool::new(false),
+            streams: Mutex::default(),
+            has_streams: AtomicBool::new(false),
             bell,
         }))
     }
@@ -44,34 +44,35 @@ impl Mailbox {
         let _ = rustix::io::write(&self.bell, &1_u64.to_ne_bytes());
     }
 
-    /// Whether a waker exists, which may add a token.
+    /// Whether a waker exists, which may add a stream.
     pub(crate) fn is_expecting(self: &Arc<Self>) -> bool {
         Arc::strong_count(self) > HOLDERS
     }
 
-    fn post(&self, token: Token) {
-        self.tokens
+    fn post(&self, stream: StreamToken) {
+        self.streams
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
-            .push(token);
-        if !self.has_tokens.swap(true, Ordering::SeqCst) {
+            .push(stream);
+        if !self.has_streams.swap(true, Ordering::SeqCst) {
             self.ring();
         }
     }
 
-    /// Moves what is there to `tokens`.
-    pub(crate) fn collect(&self, tokens: &mut Vec<Token>) {
-        if self.has_tokens.load(Ordering::Relaxed) && self.has_tokens.swap(false, Ordering::SeqCst)
+    /// Moves what is there to `woken`.
+    pub(crate) fn collect(&self, woken: &mut Vec<StreamToken>) {
+        if self.has_streams.load(Ordering::Relaxed)
+            && self.has_streams.swap(false, Ordering::SeqCst)
         {
-            tokens.append(&mut self.tokens.lock().unwrap_or_else(PoisonError::into_inner));
+            woken.append(&mut self.streams.lock().unwrap_or_else(PoisonError::into_inner));
         }
     }
 
-    /// A waker that puts `token` into this box.
-    pub(crate) fn waker(self: &Arc<Self>, token: Token) -> Waker {
+    /// Returns a waker that puts `stream` into this box.
+    pub(crate) fn waker(self: &Arc<Self>, stream: StreamToken) -> Waker {
         Arc::new(MailboxWaker {
             mailbox: Arc::clone(self),
-            token,
+            stream,
         })
         .into()
     }
@@ -79,21 +80,22 @@ impl Mailbox {
 
 struct MailboxWaker {
     mailbox: Arc<Mailbox>,
-    token: Token,
+    stream: StreamToken,
 }
 
 impl Wake for MailboxWaker {
     fn wake(self: Arc<Self>) {
-        self.mailbox.post(self.token);
+        self.mailbox.post(self.stream);
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        self.mailbox.post(self.token);
+        self.mailbox.post(self.stream);
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::Token;
     use super::*;
 
     #[test]
@@ -102,22 +104,22 @@ mod tests {
         let posted = 4 * 10_000;
         let threads: Vec<_> = (0..4)
             .map(|_| {
-                let waker = mailbox.waker(Token::reserved(0));
+                let waker = mailbox.waker(Token::reserved(0).stream(0));
                 std::thread::spawn(move || (0..10_000).for_each(|_| waker.wake_by_ref()))
             })
             .collect();
-        let mut tokens = Vec::new();
-        while tokens.len() < posted {
+        let mut woken = Vec::new();
+        while woken.len() < posted {
             // The bell is the only thing that is waited for: a ring that is missing makes this
             // stand still.
             let mut count = [0; 8];
             if rustix::io::read(mailbox.bell(), &mut count).is_ok() {
-                mailbox.collect(&mut tokens);
+                mailbox.collect(&mut woken);
             }
         }
         threads
             .into_iter()
             .for_each(|thread| thread.join().unwrap());
-        assert_eq!(tokens.len(), posted);
+        assert_eq!(woken.len(), posted);
     }
 }

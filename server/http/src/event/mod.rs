@@ -10,6 +10,6 @@ mod wait;
 
 pub(crate) use mailbox::Mailbox;
 pub(crate) use poller::{Poller, Ready, Wait};
-pub(crate) use slab::{Slab, Token};
+pub(crate) use slab::{Slab, StreamToken, Token};
 pub(crate) use spin::RecentClients;
 pub(crate) use timers::Timers;

@@ -22,6 +22,14 @@ impl Token {
         self.index
     }
 
+    /// Names a stream of the connection with this token.
+    pub(crate) const fn stream(self, stream: u32) -> StreamToken {
+        StreamToken {
+            connection: self,
+            stream,
+        }
+    }
+
     /// As the kernel keeps it beside a descriptor.
     pub(crate) const fn to_u64(self) -> u64 {
         ((self.generation as u64) << 32) | self.index as u64
@@ -36,6 +44,13 @@ impl Token {
             generation: (data >> 32) as u32,
         }
     }
+}
+
+/// Names a stream of a connection; 0 where the connection is one stream of requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct StreamToken {
+    pub(crate) connection: Token,
+    pub(crate) stream: u32,
 }
 
 #[derive(Debug)]

@@ -1,6 +1,7 @@
 //! HTTP/2 over real sockets, with the client of the crate `h2`, and with h2spec.
 
 use std::collections::BTreeSet;
+use std::net::SocketAddr;
 use std::process::Command;
 use std::time::Duration;
 
@@ -23,14 +24,18 @@ pub(crate) struct Http2Client {
 
 impl Http2Client {
     pub(crate) async fn connect(server: &Server) -> Self {
+        Self::at(server.addr).await
+    }
+
+    pub(crate) async fn at(addr: SocketAddr) -> Self {
         let mut builder = h2::client::Builder::new();
         // Until it has heard of the server's limit.
         builder.initial_max_send_streams(100);
-        Self::with(server, &builder).await
+        Self::with(addr, &builder).await
     }
 
-    pub(crate) async fn with(server: &Server, builder: &h2::client::Builder) -> Self {
-        let stream = TcpStream::connect(server.addr).await.unwrap();
+    pub(crate) async fn with(addr: SocketAddr, builder: &h2::client::Builder) -> Self {
+        let stream = TcpStream::connect(addr).await.unwrap();
         stream.set_nodelay(true).unwrap();
         let (requests, connection) = builder.handshake(stream).await.unwrap();
         Self {
@@ -76,7 +81,7 @@ impl Http2Client {
         self.connection.abort();
     }
 
-    async fn get(&self, target: &str) -> String {
+    pub(crate) async fn get(&self, target: &str) -> String {
         let (status, body) = self.ask("GET", target, b"").await;
         assert_eq!(status, 200, "{target}");
         String::from_utf8(body).unwrap()
@@ -181,7 +186,7 @@ fn large_bodies_and_files_pass_small_windows() {
         builder
             .initial_window_size(20_000)
             .initial_connection_window_size(70_000);
-        let client = Http2Client::with(&server, &builder).await;
+        let client = Http2Client::with(server.addr, &builder).await;
         let both = [client.get("/medium"), client.get("/medium")];
         assert!(
             futures_of(both.into_iter())

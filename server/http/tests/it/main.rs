@@ -20,3 +20,4 @@ mod secure;
 mod turns;
 mod unfinished;
 mod unfinished_http2;
+mod waking;

@@ -259,7 +259,7 @@ fn the_same_over_http2() {
         let mut builder = h2::client::Builder::new();
         // More than that of a stream, so that one that is not read holds up no other.
         builder.initial_connection_window_size(1 << 20);
-        let client = Http2Client::with(&server, &builder).await;
+        let client = Http2Client::with(server.addr, &builder).await;
         for path in ["/made", "/made-later", "/made-empty"] {
             let (status, body) = client.ask("GET", path, b"").await;
             let expected = if path == "/made-empty" {
