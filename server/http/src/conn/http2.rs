@@ -12,6 +12,7 @@ use std::net::SocketAddr;
 use std::os::fd::AsFd as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
+use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -19,7 +20,6 @@ use base_clock::Boottime;
 use rustix::io::Errno;
 
 use super::exchange::BodyPlace;
-use super::http2_cache::{CachedHttp2, KnownBlocks};
 use super::http2_pieces::StreamSource;
 use super::http2_streaming::StreamReceiver;
 use super::send::begin_to_linger;
@@ -28,7 +28,7 @@ use super::{Connection, NextAction, Stage};
 use crate::event::{StreamToken, Token};
 use crate::h1::Refusal;
 use crate::h2::{
-    EncodedResponse, ErrorCode, FileReader, ReceiveContext, Session, SessionEvent, StreamId,
+    ErrorCode, FileReader, KnownResponse, ReceiveContext, Session, SessionEvent, StreamId,
 };
 use crate::limits::{OUTPUT, READ_BUFFER, TURN};
 use crate::progress::TransferProgress;
@@ -57,7 +57,6 @@ pub(super) struct Http2 {
     sending: Option<TransferProgress>,
     /// Bytes that were sent since then.
     sent: u64,
-    known: KnownBlocks,
     /// Streams of which the service was told that they were refused.
     refused: Vec<StreamId>,
     /// Bodies that go to files, or that can go to none.
@@ -180,7 +179,6 @@ impl<S: Service> Worker<S> {
             unsent: Vec::new(),
             sending: None,
             sent: 0,
-            known: KnownBlocks::default(),
             refused: Vec::new(),
             bodies: Vec::new(),
             receivers: Vec::new(),
@@ -342,12 +340,10 @@ impl<S: Service> Worker<S> {
     fn take_frames(&mut self, http2: &mut Http2, mut input: &[u8]) {
         http2.is_small = false;
         loop {
-            http2.known.now = http2.now;
             let mut context = ReceiveContext {
                 now: http2.now,
                 limits: &self.limits,
                 buffers: &mut self.http2_buffers,
-                known: &mut http2.known,
             };
             match http2.session.receive(&mut input, &mut context) {
                 Some(event) => self.handle(http2, event),
@@ -364,14 +360,9 @@ impl<S: Service> Worker<S> {
                 self.counters.requests.add(1);
                 self.answer_stream(http2, stream);
             }
-            SessionEvent::Repeated(stream) => {
+            SessionEvent::Repeated(stream, response) => {
                 self.counters.requests.add(1);
-                if let Some(cached) = http2.known.take_found() {
-                    if self.service.wants_done() {
-                        http2.known.note(stream, &cached);
-                    }
-                    self.respond_with_cached(http2, stream, &cached);
-                }
+                self.repeat(http2, stream, response);
             }
             SessionEvent::Refused(stream, refusal) => {
                 self.refuse_stream(http2, stream, refusal);
@@ -395,19 +386,14 @@ impl<S: Service> Worker<S> {
 
     /// Calls the service, unless an equal request has a response that is still valid.
     fn answer_stream(&mut self, http2: &mut Http2, stream: StreamId) {
-        let hash = match (
-            http2.session.repeatable(stream),
-            http2.session.head_text(stream),
-        ) {
-            (Some(_), Some(text)) => Some(self.http2_cache.hash(text)),
-            _ => None,
-        };
-        if let Some(hash) = hash
-            && let Some(text) = http2.session.head_text(stream)
-            && let Some(cached) = self.http2_cache.get(hash, text, http2.now)
-        {
-            http2.known.learn(&http2.session, stream, &cached);
-            return self.respond_with_cached(http2, stream, &cached);
+        let mut hash = None;
+        if let Some(text) = http2.session.repeatable_text(stream) {
+            let of_text = self.http2_cache.hash(text);
+            if let Some(response) = self.http2_cache.get(of_text, text, http2.now) {
+                http2.session.learn(stream, &response);
+                return self.repeat(http2, stream, response);
+            }
+            hash = Some(of_text);
         }
         let wants_validity = hash.is_some_and(|hash| self.http2_cache.appeared_before(hash));
         if let Some(receiver) = http2.take_receiver(stream) {
@@ -428,12 +414,12 @@ impl<S: Service> Worker<S> {
             Ok(Reply::Reusable(reply)) => {
                 let (response, validity) = *reply;
                 let cached = match hash.filter(|_| wants_validity && !response.close) {
-                    Some(hash) => CachedHttp2::new(&http2.session, stream, &response, validity)
+                    Some(hash) => KnownResponse::new(&http2.session, stream, &response, validity)
                         .map(|cached| self.http2_cache.insert(hash, cached)),
                     None => None,
                 };
                 if let Some(cached) = cached {
-                    http2.known.learn(&http2.session, stream, &cached);
+                    http2.session.learn(stream, &cached);
                 }
                 self.respond(http2, stream, &response);
             }
@@ -457,14 +443,9 @@ impl<S: Service> Worker<S> {
         http2.begin_pieces(stream, response);
     }
 
-    fn respond_with_cached(&mut self, http2: &mut Http2, stream: StreamId, cached: &CachedHttp2) {
-        let encoded = EncodedResponse {
-            status: cached.status,
-            head: &cached.head,
-            date: self.tails.get_http2(http2.now),
-            body: cached.body.clone(),
-        };
-        http2.session.respond(stream, encoded);
+    fn repeat(&mut self, http2: &mut Http2, stream: StreamId, response: Rc<KnownResponse>) {
+        let date = self.tails.get_http2(http2.now);
+        http2.session.repeat(stream, response, date);
     }
 
     /// Polls the responses that are new, and those of streams that were woken.
@@ -584,11 +565,7 @@ impl<S: Service> Worker<S> {
             } else if self.service.wants_done()
                 && let Some(status) = stream.status()
             {
-                let cached = http2.known.forget(stream.id());
-                let request = match &cached {
-                    Some(cached) => cached.request(peer, http2.now),
-                    None => stream.request(peer, http2.now),
-                };
+                let request = stream.request(peer, http2.now);
                 self.notify(|service| service.done(&request, status, stream.body_bytes()));
             }
             http2.sources.retain(|source| source.stream != stream.id());

@@ -166,7 +166,7 @@ impl FuzzedConnection {
                     self.waiting.retain(|waiting| *waiting != id);
                     self.client.session.handler_is_gone(id);
                 }
-                SessionEvent::Repeated(_) | SessionEvent::Body(_) => {
+                SessionEvent::Repeated(..) | SessionEvent::Body(_) => {
                     panic!("nothing is known or announced")
                 }
             }

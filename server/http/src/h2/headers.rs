@@ -142,11 +142,11 @@ impl Session {
         let generation = self.hpack.generation();
         if headers.ends_stream && !headers.depends_on_itself {
             stream.part = RequestPart::Complete;
-            if let Some(priority) = context.known.find(generation, block) {
+            if let Some((priority, response)) = self.known.find(generation, block, now) {
                 stream.priority = early_priority.unwrap_or(priority);
                 stream.has_handler = true;
                 self.streams.push(stream);
-                return Ok(Some(SessionEvent::Repeated(StreamId(id))));
+                return Ok(Some(SessionEvent::Repeated(StreamId(id), response)));
             }
         }
         let limits = context.limits;

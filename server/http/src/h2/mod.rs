@@ -12,6 +12,7 @@
 //! ```
 //!
 //! - `receive`: bytes become frames; `headers`, `data`, `frames`: what each frame means.
+//! - `known`: requests that come again, whose heads are not decoded.
 //! - `streamed`: bodies that the driver takes as they arrive.
 //! - `hpack`: the compression of heads; `head_reader`: header lists become requests or are refused.
 //! - `write`: responses become frames, by `priority` and within the windows of `flow`.
@@ -32,6 +33,7 @@ mod head_reader;
 mod headers;
 mod holdings;
 pub(crate) mod hpack;
+mod known;
 mod pieces;
 mod priority;
 mod receive;
@@ -49,12 +51,10 @@ mod waste;
 mod write;
 
 pub(crate) use frame::ErrorCode;
-pub(crate) use head::Http2Head;
 pub(crate) use holdings::StreamHolding;
+pub(crate) use known::KnownResponse;
 pub(crate) use pieces::PieceDemand;
-pub(crate) use priority::Priority;
-pub(crate) use respond::EncodedResponse;
-pub(crate) use response_head::{encode_fields, encode_head};
-pub(crate) use session::{KnownRequests, ReceiveContext, Session, SessionEvent};
+pub(crate) use response_head::encode_fields;
+pub(crate) use session::{ReceiveContext, Session, SessionEvent};
 pub(crate) use stream::{SharedBuffers, StreamId};
 pub(crate) use write::FileReader;

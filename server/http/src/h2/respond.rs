@@ -1,41 +1,35 @@
 //! Responses, and what happens where there is none.
 
+use std::rc::Rc;
+
 use super::frame::ErrorCode;
+use super::known::KnownResponse;
 use super::response_head::push_head;
 use super::session::Session;
 use super::stream::{Http2Stream, StreamId};
 use crate::response::{Body, Response};
 
-/// A response whose head is encoded.
-#[derive(Clone, Debug)]
-pub(crate) struct EncodedResponse<'a> {
-    pub(crate) status: u16,
-    /// What [`encode_head`](super::encode_head) has made of the response.
-    pub(crate) head: &'a [u8],
-    /// What [`encode_fields`](super::encode_fields) has made of the date, or nothing.
-    pub(crate) date: &'a [u8],
-    pub(crate) body: Body,
-}
-
 impl Session {
-    /// The response to a request; its handler has ended. It is ignored if the stream is gone.
-    /// To HEAD, and with a status that has none, no body is sent.
-    pub(crate) fn respond(&mut self, stream: StreamId, response: EncodedResponse<'_>) {
-        if let Some(stream) = self.begin_response(stream) {
-            for part in [response.head, response.date] {
-                stream.response.block.extend_from_slice(part);
-            }
-            stream.set_response(response.status, response.body);
-        }
-    }
-
-    /// The same with a response whose head is encoded now. Whether it
+    /// Takes the response to a request; its handler has ended. It is ignored if the stream is gone.
+    /// To HEAD, and with a status that has none, no body is sent. `date` is what
+    /// [`encode_fields`](super::encode_fields) has made of the date. Whether the response
     /// [closes](Response::closes) the connection is the driver's matter.
     pub(crate) fn respond_with(&mut self, stream: StreamId, response: &Response, date: &[u8]) {
         if let Some(stream) = self.begin_response(stream) {
             push_head(&mut stream.response.block, response);
             stream.response.block.extend_from_slice(date);
             stream.set_response(response.status(), response.body().clone());
+        }
+    }
+
+    /// Takes a response that was given before, as [`Session::respond_with`] takes a new one.
+    pub(crate) fn repeat(&mut self, stream: StreamId, response: Rc<KnownResponse>, date: &[u8]) {
+        if let Some(stream) = self.begin_response(stream) {
+            for part in [&response.head, date] {
+                stream.response.block.extend_from_slice(part);
+            }
+            stream.set_response(response.status, response.body.clone());
+            stream.repeated = Some(response);
         }
     }
 

@@ -1,14 +1,15 @@
 //! One connection: what is kept of it, and what its driver asks and tells.
 
 use std::net::SocketAddr;
+use std::rc::Rc;
 
 use base_clock::Boottime;
 use bytes::Bytes;
 
 use super::flow::{INITIAL_WINDOW, ReceiveWindow, SendWindow, StallClock};
 use super::frame::{ErrorCode, push_go_away, push_reset, push_window_update};
-use super::head::Http2Head;
 use super::hpack::HpackDecoder;
+use super::known::{KnownBlocks, KnownResponse};
 use super::priority::Priority;
 use super::receive::{InputPhase, PendingBlock};
 use super::settings::{self, ClientSettings};
@@ -20,7 +21,8 @@ use crate::limits::{CONNECTION_WINDOW, Limits};
 use crate::request::Request;
 
 /// What the bytes of the client result in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug)]
+#[cfg_attr(test, derive(PartialEq))]
 pub(crate) enum SessionEvent {
     /// The head of a request whose body follows: [`Session::accept_body`] or
     /// [`Session::reject_body`] says what becomes of it. Only from a session that
@@ -29,8 +31,9 @@ pub(crate) enum SessionEvent {
     /// A request is complete: [`Session::request`] has it, and [`Session::respond`] wants its
     /// response.
     Request(StreamId),
-    /// A request whose header block the driver [knows](KnownRequests); it was not decoded.
-    Repeated(StreamId),
+    /// A request whose header block was [learned](Session::learn), so that it was not decoded, and
+    /// its response, which is valid now: [`Session::repeat`] wants it.
+    Repeated(StreamId, Rc<KnownResponse>),
     /// A request that is not given to the service: the driver responds with the status of the
     /// refusal. Its head may be incomplete.
     Refused(StreamId, Refusal),
@@ -39,40 +42,12 @@ pub(crate) enum SessionEvent {
     Reset(StreamId),
 }
 
-/// A header block, and what decides whether an equal one means the same.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct HeaderBlock<'a> {
-    /// The state of the dynamic table, which the block has not changed: on one connection, equal
-    /// bytes at the same generation are the same request.
-    pub(crate) generation: u64,
-    pub(crate) bytes: &'a [u8],
-    /// The priority that the request asks for.
-    pub(crate) priority: Priority,
-}
-
-/// The requests that the driver has a response for. Only GET requests without a body have a
-/// [`Session::repeatable`] block, and only such blocks may be known.
-pub(crate) trait KnownRequests {
-    /// If a block with these bytes came at this generation of the connection's dynamic table: the
-    /// priority of its request. The stream is opened without decoding the block, and the event is
-    /// [`SessionEvent::Repeated`].
-    fn find(&mut self, generation: u64, block: &[u8]) -> Option<Priority>;
-}
-
-/// No request is known.
-impl KnownRequests for () {
-    fn find(&mut self, _: u64, _: &[u8]) -> Option<Priority> {
-        None
-    }
-}
-
 /// What the worker gives to a session while bytes are received.
 pub(crate) struct ReceiveContext<'a> {
     /// The time of the read.
     pub(crate) now: Boottime,
     pub(crate) limits: &'a Limits,
     pub(crate) buffers: &'a mut SharedBuffers,
-    pub(crate) known: &'a mut dyn KnownRequests,
 }
 
 /// The stages of a connection, up to its end.
@@ -113,6 +88,7 @@ pub(crate) struct Session {
     pub(super) announces: bool,
     pub(super) client: ClientSettings,
     pub(super) streams: Streams,
+    pub(super) known: KnownBlocks,
     /// Priorities of streams that are not open yet (RFC 9218 section 7.1).
     pub(super) early_priorities: Vec<(u32, Priority)>,
     // Boxed, as they are everywhere.
@@ -149,6 +125,7 @@ impl Session {
             announces: false,
             client: ClientSettings::new(),
             streams: Streams::default(),
+            known: KnownBlocks::default(),
             early_priorities: Vec::new(),
             ended: Vec::new(),
             receive_window: ReceiveWindow::new(CONNECTION_WINDOW),
@@ -191,28 +168,6 @@ impl Session {
             }
         };
         Some(stream.head.request(body, peer, received))
-    }
-
-    /// The header block of a request, if an equal one means the same request: the driver may keep
-    /// it with the response.
-    pub(crate) fn repeatable(&self, stream: StreamId) -> Option<HeaderBlock<'_>> {
-        let stream = self.streams.get(stream.0)?;
-        Some(HeaderBlock {
-            generation: stream.generation?,
-            bytes: &stream.block,
-            priority: stream.priority,
-        })
-    }
-
-    /// All that the client has said in the head of a request: a line for each field. Equal texts
-    /// are equal requests, on all connections that are alike secured.
-    pub(crate) fn head_text(&self, stream: StreamId) -> Option<&[u8]> {
-        self.head(stream).map(Http2Head::text)
-    }
-
-    /// The head of a request.
-    pub(crate) fn head(&self, stream: StreamId) -> Option<&Http2Head> {
-        self.streams.get(stream.0).map(|stream| &stream.head)
     }
 
     /// A stream that has ended since the last call, for the access log; then

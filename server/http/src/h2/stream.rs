@@ -1,6 +1,7 @@
 //! A stream: one request and its response (RFC 9113 section 5.1).
 
 use std::net::SocketAddr;
+use std::rc::Rc;
 
 use base_clock::Boottime;
 use bytes::{Bytes, BytesMut};
@@ -8,6 +9,7 @@ use bytes::{Bytes, BytesMut};
 use super::flow::{ReceiveWindow, SendWindow, StallClock};
 use super::head::Http2Head;
 use super::holdings::StreamHolding;
+use super::known::KnownResponse;
 use super::priority::Priority;
 #[cfg(doc)]
 use super::session::Session;
@@ -49,6 +51,9 @@ pub(super) enum RequestPart {
 pub(crate) struct Http2Stream {
     pub(super) id: u32,
     pub(super) head: Http2Head,
+    /// The response that is given again. It has the head of the request, which may not be in
+    /// `head`.
+    pub(super) repeated: Option<Rc<KnownResponse>>,
     pub(super) priority: Priority,
 
     pub(super) part: RequestPart,
@@ -129,6 +134,7 @@ impl Http2Stream {
         Self {
             id: 0,
             head: Http2Head::default(),
+            repeated: None,
             priority: Priority::default(),
             part: RequestPart::Body,
             block: Vec::new(),
@@ -159,10 +165,11 @@ impl Http2Stream {
         StreamId(self.id)
     }
 
-    /// The request without its body, for the access log. Without parts if the request was a
-    /// repeated one: then the driver knows its head.
+    /// Returns the request without its body, for the access log.
     pub(crate) fn request(&self, peer: SocketAddr, received: Boottime) -> Request<'_> {
-        self.head.request(Bytes::new(), peer, received)
+        let known = self.repeated.as_ref().map(|response| &response.request);
+        let head = known.unwrap_or(&self.head);
+        head.request(Bytes::new(), peer, received)
     }
 
     /// The status of its response; none if there was no response.
@@ -232,6 +239,7 @@ impl Http2Stream {
     /// Forgets its request and its response; keeps buffers of the usual size.
     fn clear(&mut self) {
         self.head.clear();
+        self.repeated = None;
         self.priority = Priority::default();
         self.block.clear();
         self.block.shrink_to(REPEATED_BLOCK);

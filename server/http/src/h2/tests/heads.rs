@@ -1,11 +1,15 @@
 //! Heads and bodies of requests (RFC 9113 sections 8.1 to 8.3 and 8.5).
 
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use super::super::frame::{END_STREAM, FrameKind};
-use super::super::{ErrorCode, SessionEvent, StreamId};
-use super::support::{GET, POST, TestClient, assert_reset, block};
+use super::super::{ErrorCode, KnownResponse, SessionEvent, StreamId};
+use super::support::{GET, POST, TestClient, assert_reset, block, ok};
 use crate::h1::Refusal;
 use crate::request::Version;
-use crate::{Limits, OwnedRequest};
+use crate::{Limits, OwnedRequest, Validity};
 
 type List<'a> = Vec<(&'a str, &'a str)>;
 
@@ -195,15 +199,15 @@ fn a_body_with_a_coding_is_refused() {
         let (_, events) = events(&[&POST[..], &coding].concat(), flags);
         events
     };
-    let refused = SessionEvent::Refused(StreamId(1), Refusal::ContentCoding);
+    let refused = || SessionEvent::Refused(StreamId(1), Refusal::ContentCoding);
     for coding in ["gzip", "identity, br"] {
-        assert_eq!(of(coding, 0), [refused], "{coding}");
+        assert_eq!(of(coding, 0), [refused()], "{coding}");
         assert_eq!(of(coding, END_STREAM), [SessionEvent::Request(StreamId(1))]);
     }
     let response = Refusal::ContentCoding.response();
     assert_eq!(response.field("accept-encoding"), Some("identity"));
     for coding in ["identity", "IDENTITY,", ""] {
-        assert!(!of(coding, 0).contains(&refused), "{coding}");
+        assert!(!of(coding, 0).contains(&refused()), "{coding}");
     }
 }
 
@@ -341,7 +345,7 @@ fn expectations() {
     let fields = client.fields(&frames[0].payload);
     assert_eq!(fields, [(":status".to_owned(), "100".to_owned())]);
     assert_eq!(client.data(1, END_STREAM, b"x").len(), 1);
-    client.respond(1, &super::support::ok(b"x"));
+    client.respond(1, &ok(b"x"));
     assert_eq!(client.frames().len(), 2);
     // Not when the content is there.
     client.head(3, 0, &expecting);
@@ -411,43 +415,66 @@ fn a_body_over_the_limit_is_refused_and_dropped() {
 /// The same block at the same generation is the same request, and is not decoded.
 #[test]
 fn a_block_that_is_known_is_not_decoded() {
-    struct Known(u64, Vec<u8>);
-    impl super::super::KnownRequests for Known {
-        fn find(&mut self, generation: u64, block: &[u8]) -> Option<super::super::Priority> {
-            let is_known = (self.0, &self.1[..]) == (generation, block);
-            is_known.then(super::super::Priority::default)
-        }
-    }
     let mut client = TestClient::new();
+    let send = |client: &mut TestClient, stream, block: &[u8]| {
+        client.frame(FrameKind::Headers, END_STREAM | 0x4, stream, block)
+    };
+    let repeatable = |client: &TestClient, stream| {
+        let text = client.session.repeatable_text(StreamId(stream));
+        text.map(<[u8]>::to_vec)
+    };
     // A field that is put into the table: the block changes the state of the connection.
     let mut first = block(&GET);
     first.extend([0x40, 1, b'x', 1, b'y']);
-    let flags = END_STREAM | 0x4;
-    client.frame(FrameKind::Headers, flags, 1, &first);
-    assert_eq!(client.session.repeatable(StreamId(1)), None);
+    send(&mut client, 1, &first);
+    assert_eq!(repeatable(&client, 1), None);
     let mut second = block(&GET);
     second.push(0xbe);
-    client.frame(FrameKind::Headers, flags, 3, &second);
-    let repeatable = client.session.repeatable(StreamId(3)).expect("a block");
-    assert_eq!(repeatable.bytes, second);
-    let mut known = Known(repeatable.generation, second.clone());
-    let frame =
-        |stream, block: &[u8]| super::support::frame(FrameKind::Headers, flags, stream, block);
-    let events = client.send_knowing(&frame(5, &second), &mut known);
-    assert_eq!(events, [SessionEvent::Repeated(StreamId(5))]);
-    client.respond(5, &super::support::ok(b"x"));
+    send(&mut client, 3, &second);
+    assert!(repeatable(&client, 3).is_some_and(|text| text.ends_with(b"x: y\r\n")));
+    let epoch = Arc::new(AtomicU64::new(7));
+    let (validity, response) = (Validity::Counter(Arc::clone(&epoch), 7), ok(b"x"));
+    let known = KnownResponse::new(&client.session, StreamId(3), &response, validity);
+    let known = Rc::new(known.expect("a short response"));
+    client.session.learn(StreamId(3), &known);
+    let events = send(&mut client, 5, &second);
+    assert_eq!(
+        events,
+        [SessionEvent::Repeated(StreamId(5), Rc::clone(&known))]
+    );
+    client.session.repeat(StreamId(5), known.clone(), &[]);
     assert_eq!(client.frames().len(), 2);
+    // The request is still known to the access log.
+    let ended = client.ended.pop().expect("a stream that has ended");
+    let request = ended.request(super::support::peer(), client.now);
+    assert_eq!(request.fields.get("x"), Some(&b"y"[..]));
+    // A response that is not valid now.
+    epoch.store(8, Ordering::SeqCst);
+    assert_eq!(
+        send(&mut client, 7, &second),
+        [SessionEvent::Request(StreamId(7))]
+    );
+    epoch.store(7, Ordering::SeqCst);
     // Another state of the table: the same bytes may mean another request.
     let mut changing = block(&GET);
     changing.extend([0x40, 1, b'x', 1, b'z']);
-    client.send_knowing(&frame(7, &changing), &mut known);
-    let events = client.send_knowing(&frame(9, &second), &mut known);
-    assert_eq!(events, [SessionEvent::Request(StreamId(9))]);
+    send(&mut client, 9, &changing);
     assert_eq!(
-        client.request(9).as_request().fields.get("x"),
+        send(&mut client, 11, &second),
+        [SessionEvent::Request(StreamId(11))]
+    );
+    assert_eq!(
+        client.request(11).as_request().fields.get("x"),
         Some(&b"z"[..])
     );
+    // A response that the cache has dropped.
+    client.session.learn(StreamId(11), &known);
+    drop((known, ended, events));
+    assert_eq!(
+        send(&mut client, 13, &second),
+        [SessionEvent::Request(StreamId(13))]
+    );
     // POST has none.
-    client.head(11, END_STREAM, &POST);
-    assert_eq!(client.session.repeatable(StreamId(11)), None);
+    client.head(15, END_STREAM, &POST);
+    assert_eq!(repeatable(&client, 15), None);
 }

@@ -174,7 +174,7 @@ impl EchoServer {
                     self.waiting.retain(|waiting| *waiting != id);
                     self.client.session.handler_is_gone(id);
                 }
-                SessionEvent::Refused(..) | SessionEvent::Repeated(_) | SessionEvent::Body(_) => {
+                SessionEvent::Refused(..) | SessionEvent::Repeated(..) | SessionEvent::Body(_) => {
                     panic!("{event:?}")
                 }
             }

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::sync::Arc;
 
 use super::super::frame::{END_HEADERS, END_STREAM, FrameKind};
-use super::super::{EncodedResponse, ErrorCode, StreamId, encode_fields, encode_head};
+use super::super::{ErrorCode, StreamId, encode_fields};
 use super::support::{GET, TestClient, assert_reset, data_of, ok};
 use crate::Response;
 
@@ -32,17 +32,8 @@ fn a_response_has_lower_case_names_and_no_fields_of_the_connection() {
         .field("X-A", "b: c")
         .extra("Set-Cookie: a=b\r\n".into())
         .body("none");
-    let (head, date) = (
-        encode_head(&response),
-        encode_fields("date: Sun, 06 Nov 1994 08:49:37 GMT"),
-    );
-    let encoded = EncodedResponse {
-        status: 404,
-        head: &head,
-        date: &date,
-        body: response.body().clone(),
-    };
-    client.session.respond(StreamId(1), encoded);
+    let date = encode_fields("date: Sun, 06 Nov 1994 08:49:37 GMT");
+    client.session.respond_with(StreamId(1), &response, &date);
     let frames = client.frames();
     let fields = client.fields(&frames[0].payload);
     let expected = [

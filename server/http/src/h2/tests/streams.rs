@@ -207,7 +207,7 @@ fn nothing_of_a_request_is_left_for_the_next() {
     client.settings(&[(0x4, 1)]);
     let first = [("x", "y"), ("priority", "u=0, i"), ("content-length", "0")];
     client.head(1, END_STREAM, &[&GET[..], &first].concat());
-    assert!(client.session.repeatable(StreamId(1)).is_some());
+    assert!(client.session.repeatable_text(StreamId(1)).is_some());
     client.respond(1, &ok(b"xyz"));
     client.frames();
     client.wait(std::time::Duration::from_secs(20));
@@ -219,13 +219,13 @@ fn nothing_of_a_request_is_left_for_the_next() {
     client.settings(&[(0x4, 65_535)]);
     assert_eq!(client.post(3), []);
     assert_eq!(client.data(3, END_STREAM, b"abc").len(), 1);
-    assert_eq!(client.session.repeatable(StreamId(3)), None);
+    assert_eq!(client.session.repeatable_text(StreamId(3)), None);
     let request = client.request(3);
     let request = request.as_request();
     assert_eq!((request.method, request.fields.len()), ("POST", 1));
     assert_eq!(request.body, &b"abc"[..]);
     let stream = client.session.streams.get(3).expect("a stream");
-    assert_eq!(stream.priority, super::super::Priority::default());
+    assert_eq!(stream.priority, super::super::priority::Priority::default());
     assert_eq!(stream.status(), None);
     let never = base_clock::Boottime::NEVER;
     assert_eq!(client.session.deadline(&client.limits), never);

@@ -16,8 +16,7 @@ use super::super::hpack::encoder::push_field;
 use super::super::hpack::{FieldSink, HpackDecoder};
 use super::super::stream::Http2Stream;
 use super::super::{
-    ErrorCode, FileReader, KnownRequests, ReceiveContext, Session, SessionEvent, SharedBuffers,
-    StreamId,
+    ErrorCode, FileReader, ReceiveContext, Session, SessionEvent, SharedBuffers, StreamId,
 };
 use crate::{Limits, OwnedRequest, Response};
 
@@ -103,20 +102,11 @@ impl TestClient {
     }
 
     /// Gives bytes to the session; the events.
-    pub(crate) fn send(&mut self, bytes: &[u8]) -> Vec<SessionEvent> {
-        self.send_knowing(bytes, &mut ())
-    }
-
-    pub(crate) fn send_knowing(
-        &mut self,
-        mut bytes: &[u8],
-        known: &mut dyn KnownRequests,
-    ) -> Vec<SessionEvent> {
+    pub(crate) fn send(&mut self, mut bytes: &[u8]) -> Vec<SessionEvent> {
         let mut context = ReceiveContext {
             now: self.now,
             limits: &self.limits,
             buffers: &mut self.buffers,
-            known,
         };
         let mut events = Vec::new();
         while !bytes.is_empty() {
