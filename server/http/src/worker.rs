@@ -17,9 +17,7 @@ use rustls::ServerConfig;
 use socket2::SockRef;
 
 use crate::budget::ClientNetwork;
-use crate::conn::{
-    Connection, Http2Cache, NextAction, Pool, ReadBatch, ResponseCache, Stage, WriteBatch,
-};
+use crate::conn::{Connection, NextAction, Pool, ReadBatch, ResponseCache, Stage, WriteBatch};
 use crate::date::Tails;
 use crate::event::{Mailbox, Poller, Ready, Slab, StreamToken, Timers, Token, Wait};
 use crate::h2::{SharedBuffers, encode_fields};
@@ -51,7 +49,6 @@ pub(crate) struct Worker<S: Service> {
     pub(crate) runnable: VecDeque<Token>,
     pub(crate) mailbox: Arc<Mailbox>,
     pub(crate) response_cache: ResponseCache,
-    pub(crate) http2_cache: Http2Cache,
     pub(crate) http2_buffers: SharedBuffers,
     /// Connections whose handshakes continue after all others had their turn, one in each.
     handshakes: Handshakes,
@@ -154,7 +151,6 @@ pub fn run_worker<S: Service>(
         handshakes: Handshakes::default(),
         mailbox,
         response_cache: ResponseCache::default(),
-        http2_cache: Http2Cache::default(),
         http2_buffers: SharedBuffers::default(),
         http2_input: vec![0; READ_BUFFER],
         http2_output: Vec::new(),

@@ -18,9 +18,6 @@ use crate::prefetch::prefetch;
 use crate::request::Request;
 use crate::validity::Validity;
 
-/// Memory that one entry takes beside its bytes, roughly.
-const OVERHEAD: usize = 512;
-
 /// The part of an entry that not every hit reads.
 #[derive(Debug)]
 #[repr(C)]
@@ -129,9 +126,9 @@ impl CachedResponse {
         self.validity.is_over()
     }
 
-    /// Bytes of memory that the entry may hold, roughly. A shared body counts in full, because the
-    /// entry keeps the body in memory after its source has dropped it.
-    pub(super) fn weight(&self) -> usize {
+    /// Returns the bytes of memory that the entry may hold beside itself. A shared body counts in
+    /// full, because the entry keeps the body in memory after its source has dropped it.
+    pub(super) fn memory(&self) -> usize {
         let CachedExchange {
             body,
             request,
@@ -140,7 +137,7 @@ impl CachedResponse {
         } = &*self.exchange;
         // The request is also in `bytes`.
         let exchange = body.len() + request.len() + size_of_val(&**fields);
-        exchange + self.bytes.len() + OVERHEAD
+        exchange + self.bytes.len()
     }
 
     /// Asks for the memory of the request, of the end of the response's head, and of what leads to

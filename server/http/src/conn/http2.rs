@@ -388,14 +388,14 @@ impl<S: Service> Worker<S> {
     fn answer_stream(&mut self, http2: &mut Http2, stream: StreamId) {
         let mut hash = None;
         if let Some(text) = http2.session.repeatable_text(stream) {
-            let of_text = self.http2_cache.hash(text);
-            if let Some(response) = self.http2_cache.get(of_text, text, http2.now) {
+            let of_text = self.response_cache.hash(text);
+            if let Some(response) = self.response_cache.get_http2(of_text, text, http2.now) {
                 http2.session.learn(stream, &response);
                 return self.repeat(http2, stream, response);
             }
             hash = Some(of_text);
         }
-        let wants_validity = hash.is_some_and(|hash| self.http2_cache.appeared_before(hash));
+        let wants_validity = hash.is_some_and(|hash| self.response_cache.appeared_before(hash));
         if let Some(receiver) = http2.take_receiver(stream) {
             return self.finish_http2_body(http2, stream, receiver);
         }
@@ -413,13 +413,13 @@ impl<S: Service> Worker<S> {
             Ok(Reply::Ready(response)) => self.respond(http2, stream, &response),
             Ok(Reply::Reusable(reply)) => {
                 let (response, validity) = *reply;
-                let cached = match hash.filter(|_| wants_validity && !response.close) {
-                    Some(hash) => KnownResponse::new(&http2.session, stream, &response, validity)
-                        .map(|cached| self.http2_cache.insert(hash, cached)),
-                    None => None,
-                };
-                if let Some(cached) = cached {
-                    http2.session.learn(stream, &cached);
+                if let Some(hash) = hash.filter(|_| wants_validity && !response.close)
+                    && let Some(known) =
+                        KnownResponse::new(&http2.session, stream, &response, validity)
+                {
+                    let known = Rc::new(known);
+                    self.response_cache.insert_http2(hash, &known);
+                    http2.session.learn(stream, &known);
                 }
                 self.respond(http2, stream, &response);
             }

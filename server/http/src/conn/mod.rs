@@ -14,8 +14,7 @@
 //!   makes while they are sent.
 //! - `unfinished`: what requests hold that have not arrived whole.
 //! - `send`: outgoing bytes; `write_batch`: the responses of all connections in a turn.
-//! - `http2`: the same for HTTP/2, with `http2_cache`, `http2_streaming`, `http2_pieces` and
-//!   `http2_unfinished`; the protocol is in `crate::h2`.
+//! - `http2`: the same for HTTP/2, with `http2_streaming`, `http2_pieces` and `http2_unfinished`; the protocol is in `crate::h2`.
 //! - `socket`: system calls on the socket; `secure_socket`: the same through TLS; `secure_idle`:
 //!   beginnings of records while nothing else has begun.
 
@@ -23,7 +22,6 @@ mod answer;
 mod cached_response;
 mod exchange;
 mod http2;
-mod http2_cache;
 mod http2_pieces;
 mod http2_streaming;
 mod http2_unfinished;
@@ -54,7 +52,6 @@ use crate::worker::{ConnectionPermit, Worker};
 use exchange::Exchange;
 pub(crate) use exchange::Pool;
 use http2::Http2;
-pub(crate) use http2_cache::Http2Cache;
 pub(crate) use read_batch::ReadBatch;
 pub(crate) use response_cache::ResponseCache;
 use secure_socket::SecureSocket;

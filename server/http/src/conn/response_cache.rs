@@ -9,14 +9,19 @@
 //!
 //! Only complete heads of GET without content are cached, at their second appearance, so that heads
 //! that arrive once cost a hash and no memory.
+//!
+//! HTTP/2 has the same cache with another encoding. Its request is the text of the head, which is
+//! the same on all connections.
 
 use std::hash::{BuildHasher as _, Hasher as _};
+use std::rc::Rc;
 
 use base_clock::Boottime;
 use foldhash::quality::RandomState;
 use memchr::memmem::Finder;
 
 use super::cached_response::CachedResponse;
+use crate::h2::KnownResponse;
 use crate::limits::REPEATED_BYTES;
 use crate::prefetch::prefetch;
 
@@ -31,7 +36,48 @@ const SEEN: usize = 4096;
 #[repr(align(64))]
 struct CacheSet {
     tags: [u32; WAYS],
-    responses: [Option<CachedResponse>; WAYS],
+    responses: [Option<CacheEntry>; WAYS],
+}
+
+/// A response as its protocol encodes it.
+enum CacheEntry {
+    Http1(CachedResponse),
+    Http2 {
+        response: Rc<KnownResponse>,
+        is_used: bool,
+    },
+}
+
+const _: () = assert!(size_of::<Option<CacheEntry>>() == 64, "one line of memory");
+
+/// Memory that one entry takes beside its bytes, roughly.
+const OVERHEAD: usize = 512;
+
+impl CacheEntry {
+    /// Returns the bytes of memory that the entry may hold, roughly.
+    fn weight(&self) -> usize {
+        OVERHEAD
+            + match self {
+                Self::Http1(response) => response.memory(),
+                Self::Http2 { response, .. } => response.memory(),
+            }
+    }
+
+    /// Returns whether the response will never be valid again.
+    fn is_over(&self) -> bool {
+        match self {
+            Self::Http1(response) => response.is_over(),
+            Self::Http2 { response, .. } => response.is_over(),
+        }
+    }
+
+    /// Returns whether a request hit the entry since this was asked.
+    fn was_used(&mut self) -> bool {
+        std::mem::take(match self {
+            Self::Http1(response) => &mut response.is_used,
+            Self::Http2 { is_used, .. } => is_used,
+        })
+    }
 }
 
 /// See the [module](self).
@@ -143,7 +189,7 @@ impl ResponseCache {
 
     /// Prefetches the response. Called before the look-up, with other work in between.
     pub(super) fn prefetch_response(&self, hash: RequestHash) {
-        if let Some(Some(response)) = self.sets[hash.set()].likely(hash) {
+        if let Some(Some(CacheEntry::Http1(response))) = self.sets[hash.set()].likely(hash) {
             response.prefetch();
         }
     }
@@ -157,23 +203,45 @@ impl ResponseCache {
         received: Boottime,
         tail: &[u8],
     ) -> Option<&CachedResponse> {
-        let set = &mut self.sets[hash.set()];
-        let is_match = |way: &usize| {
-            let response = set.responses[*way].as_ref();
-            set.tags[*way] == hash.tag() && response.is_some_and(|it| it.is_for(request))
+        let is_for = |entry: &Option<CacheEntry>| match entry {
+            Some(CacheEntry::Http1(response)) => response.is_for(request),
+            _ => false,
         };
-        let entry = (0..WAYS)
-            .find(is_match)
-            .map(|way| &mut set.responses[way])?;
-        let is_invalid = |response: &mut CachedResponse| {
+        let entry = self.sets[hash.set()].find(hash, is_for)?;
+        if let Some(CacheEntry::Http1(response)) = entry {
             response.is_used = response.is_valid(received, tail);
-            !response.is_used
-        };
-        // The request was seen often enough for its next response to be cached at once.
-        if let Some(old) = entry.take_if(is_invalid) {
-            self.bytes -= old.weight();
+            if !response.is_used {
+                // The request was seen often enough for its next response to be cached at once.
+                self.bytes -= entry.take().map_or(0, |old| old.weight());
+            }
         }
-        entry.as_ref()
+        match entry {
+            Some(CacheEntry::Http1(response)) => Some(response),
+            _ => None,
+        }
+    }
+
+    /// Returns the response to the request of HTTP/2 with this text, as [`ResponseCache::get`]
+    /// does.
+    pub(super) fn get_http2(
+        &mut self,
+        hash: RequestHash,
+        text: &[u8],
+        received: Boottime,
+    ) -> Option<Rc<KnownResponse>> {
+        let is_for = |entry: &Option<CacheEntry>| match entry {
+            Some(CacheEntry::Http2 { response, .. }) => response.is_for(text),
+            _ => false,
+        };
+        let entry = self.sets[hash.set()].find(hash, is_for)?;
+        if let Some(CacheEntry::Http2 { response, is_used }) = entry
+            && response.is_valid(received)
+        {
+            *is_used = true;
+            return Some(Rc::clone(response));
+        }
+        self.bytes -= entry.take().map_or(0, |old| old.weight());
+        None
     }
 
     /// Whether the request appeared before; remembers that it appeared.
@@ -190,23 +258,36 @@ impl ResponseCache {
 
     /// Caches the response to the request with this hash, for as long as it is valid.
     pub(super) fn insert(&mut self, hash: RequestHash, response: CachedResponse) {
+        self.insert_entry(hash, CacheEntry::Http1(response));
+    }
+
+    /// Caches a response of HTTP/2.
+    pub(super) fn insert_http2(&mut self, hash: RequestHash, response: &Rc<KnownResponse>) {
+        let entry = CacheEntry::Http2 {
+            response: Rc::clone(response),
+            is_used: true,
+        };
+        self.insert_entry(hash, entry);
+    }
+
+    fn insert_entry(&mut self, hash: RequestHash, entry: CacheEntry) {
         // A response that is over may hold memory that its source has dropped.
         (0..SWEPT).for_each(|_| self.sweep(|old| old.is_over()));
-        while self.bytes + response.weight() > REPEATED_BYTES {
+        while self.bytes + entry.weight() > REPEATED_BYTES {
             // Drops the responses that no request hit since the last sweep of their set.
-            self.sweep(|old| !std::mem::take(&mut old.is_used));
+            self.sweep(|old| !old.was_used());
         }
-        self.bytes += response.weight();
+        self.bytes += entry.weight();
         let set = &mut self.sets[hash.set()];
         let way = set.way();
         set.tags[way] = hash.tag();
-        if let Some(old) = set.responses[way].replace(response) {
+        if let Some(old) = set.responses[way].replace(entry) {
             self.bytes -= old.weight();
         }
     }
 
     /// Drops the responses of the next set for which `is_dropped` is true.
-    fn sweep(&mut self, mut is_dropped: impl FnMut(&mut CachedResponse) -> bool) {
+    fn sweep(&mut self, mut is_dropped: impl FnMut(&mut CacheEntry) -> bool) {
         for response in &mut self.sets[self.next].responses {
             if let Some(old) = response.take_if(&mut is_dropped) {
                 self.bytes -= old.weight();
@@ -217,8 +298,20 @@ impl ResponseCache {
 }
 
 impl CacheSet {
+    /// Returns the first entry with the tag of `hash` for which `is_for` is true.
+    #[inline]
+    fn find(
+        &mut self,
+        hash: RequestHash,
+        is_for: impl Fn(&Option<CacheEntry>) -> bool,
+    ) -> Option<&mut Option<CacheEntry>> {
+        let is_match = |way: &usize| self.tags[*way] == hash.tag() && is_for(&self.responses[*way]);
+        let way = (0..WAYS).find(is_match)?;
+        Some(&mut self.responses[way])
+    }
+
     /// The first entry with the tag of `hash`: nearly always that of the request, if it has one.
-    fn likely(&self, hash: RequestHash) -> Option<&Option<CachedResponse>> {
+    fn likely(&self, hash: RequestHash) -> Option<&Option<CacheEntry>> {
         let way = (0..WAYS).find(|way| self.tags[*way] == hash.tag())?;
         Some(&self.responses[way])
     }
@@ -227,10 +320,8 @@ impl CacheSet {
     fn way(&mut self) -> usize {
         let empty = self.responses.iter().position(Option::is_none);
         empty.unwrap_or_else(|| {
-            let is_unused = |response: &mut Option<CachedResponse>| {
-                response
-                    .as_mut()
-                    .is_some_and(|response| !std::mem::take(&mut response.is_used))
+            let is_unused = |entry: &mut Option<CacheEntry>| {
+                entry.as_mut().is_some_and(|entry| !entry.was_used())
             };
             self.responses.iter_mut().position(is_unused).unwrap_or(0)
         })
@@ -247,10 +338,13 @@ mod tests {
     use super::super::cached_response::{RepeatedResponse, ResponseParts};
     use super::super::output::COPIED;
     use super::*;
-    use crate::Limits;
     use crate::h1::{Decoder, Event};
+    use crate::h2::StreamId;
+    use crate::h2::frame::END_STREAM;
+    use crate::h2::tests::support::{GET, TestClient};
     use crate::limits::REPEATED_ANSWER;
     use crate::validity::{Validity, ValidityCheck};
+    use crate::{Limits, Response};
 
     struct Switch(Rc<Cell<bool>>);
 
@@ -350,17 +444,70 @@ mod tests {
     }
 
     #[test]
+    fn requests_of_one_set_that_arrive_in_turn_are_remembered() {
+        let mut cache = ResponseCache::default();
+        let hashes = (1..=WAYS as u64).map(|number| RequestHash {
+            value: number << 40 | 7 << 20,
+            len: 0,
+        });
+        for round in 0..3 {
+            for hash in hashes.clone() {
+                assert_eq!(cache.appeared_before(hash), round > 0, "{hash:?}, {round}");
+            }
+        }
+    }
+
+    /// Keeps a response of HTTP/2; the hash and the text of its request.
+    fn keep_http2(
+        cache: &mut ResponseCache,
+        target: &str,
+        body: Bytes,
+        is_valid: &Rc<Cell<bool>>,
+    ) -> (RequestHash, Vec<u8>) {
+        let mut client = TestClient::new();
+        let mut head = GET;
+        head[2].1 = target;
+        client.head(1, END_STREAM, &head);
+        let stream = StreamId::of_client(1).unwrap();
+        let validity = Validity::Check(Box::new(Switch(Rc::clone(is_valid))));
+        let response = Response::builder(200).body(body);
+        let known = KnownResponse::new(&client.session, stream, &response, validity).unwrap();
+        let text = client.session.repeatable_text(stream).unwrap();
+        let hash = cache.hash(text);
+        cache.insert_http2(hash, &Rc::new(known));
+        (hash, text.to_vec())
+    }
+
+    #[test]
+    fn a_response_of_http2_is_given_for_as_long_as_it_is_valid() {
+        let mut cache = ResponseCache::default();
+        let is_valid = Rc::new(Cell::new(true));
+        let (hash, text) = keep_http2(&mut cache, "/", "body".into(), &is_valid);
+        assert!(cache.get_http2(hash, &text, NOW).is_some());
+        assert!(cache.get_http2(hash, b"another", NOW).is_none());
+        assert!(
+            cache.get(hash, &text, NOW, TAIL).is_none(),
+            "another encoding"
+        );
+        is_valid.set(false);
+        assert!(cache.get_http2(hash, &text, NOW).is_none());
+        is_valid.set(true);
+        assert!(cache.get_http2(hash, &text, NOW).is_none(), "forgotten");
+        assert_eq!((cache.bytes, counted(&cache)), (0, 0));
+    }
+
+    #[test]
     fn the_bytes_are_bounded_and_counted() {
         let mut cache = ResponseCache::default();
         let is_valid = Rc::new(Cell::new(true));
         let body = Bytes::from(vec![b'x'; REPEATED_ANSWER / 2]);
         for n in 0..3 * REPEATED_BYTES / body.len() {
-            keep(
-                &mut cache,
-                &asking(&format!("/{n}")),
-                body.clone(),
-                &is_valid,
-            );
+            let target = format!("/{n}");
+            if n % 2 == 0 {
+                keep(&mut cache, &asking(&target), body.clone(), &is_valid);
+            } else {
+                keep_http2(&mut cache, &target, body.clone(), &is_valid);
+            }
             assert!(cache.bytes <= REPEATED_BYTES);
         }
         assert_eq!(cache.bytes, counted(&cache));
@@ -380,12 +527,9 @@ mod tests {
         let mut cache = ResponseCache::default();
         let over = Rc::new(Cell::new(true));
         for n in 0..500 {
-            keep(
-                &mut cache,
-                &asking(&format!("/old/{n}")),
-                "old".into(),
-                &over,
-            );
+            let target = format!("/old/{n}");
+            keep(&mut cache, &asking(&target), "old".into(), &over);
+            keep_http2(&mut cache, &target, "old".into(), &over);
         }
         over.set(false);
         let is_valid = Rc::new(Cell::new(true));

@@ -76,6 +76,11 @@ impl KnownResponse {
         self.validity.is_valid(received)
     }
 
+    /// Returns whether it will never be valid again.
+    pub(crate) fn is_over(&self) -> bool {
+        self.validity.is_over()
+    }
+
     /// Returns the bytes of memory that it holds beside the struct itself, roughly.
     pub(crate) fn memory(&self) -> usize {
         let body = usize::try_from(self.body.len()).unwrap_or(usize::MAX);
