@@ -42,6 +42,7 @@ mod request_budgets;
 mod response;
 mod status;
 mod streamed;
+mod syntax;
 mod transport;
 mod validity;
 mod worker;

@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use base_clock::Boottime;
 use bytes::Bytes;
 
-use crate::h1::{FieldSpan, Span};
+use crate::syntax::{FieldSpan, Span};
 
 /// The protocol version of a request; higher minor versions are read as 1.1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

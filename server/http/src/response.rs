@@ -10,10 +10,10 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use crate::body_source::StreamedBody;
-use crate::h1::{is_field_value, is_token};
 use crate::request::Request;
 use crate::status::{is_bodiless, reason_phrase};
 use crate::streamed::BodyHandling;
+use crate::syntax::{is_field_value, is_token};
 use crate::validity::Validity;
 
 /// Turns requests into replies. One value per worker; it is never called from two threads.

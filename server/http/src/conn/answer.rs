@@ -163,9 +163,7 @@ impl<S: Service> Worker<S> {
         let body = match self.complete_body(connection, exchange, rest) {
             Ok(body) => body,
             Err(refusal) => {
-                let text = format!("{}\n", refusal.reason());
-                let response = Response::text(refusal.status(), &text).with_extra(refusal.fields());
-                return self.queue(exchange, head, Some(response));
+                return self.queue(exchange, head, Some(response_to(refusal)));
             }
         };
         let next = self.answer(exchange, head, body.bytes(), connection.peer);
@@ -327,12 +325,8 @@ impl<S: Service> Worker<S> {
     ) {
         let status = refusal.status();
         self.counters.refused(status);
-        let mut text = String::with_capacity(80);
-        text.push_str(refusal.reason());
-        text.push('\n');
         let tail = self.tails.get(Boottime::now(), Persistence::Close);
-        let response = Response::text(status, &text).closing();
-        let mut response = response.with_extra(refusal.fields());
+        let mut response = response_to(refusal).closing();
         if exchange.decoder.is_head() {
             // RFC 9110 section 9.3.2.
             response.body = Body::Empty;
@@ -382,6 +376,12 @@ impl<S: Service> Worker<S> {
             self.notify(|service| service.refused(peer, status));
         }
     }
+}
+
+/// Makes the response that tells the client why its request is refused.
+pub(super) fn response_to(refusal: Refusal) -> Response {
+    let text = format!("{}\n", refusal.reason());
+    Response::text(refusal.status(), &text).with_extra(refusal.fields())
 }
 
 /// A response is being made; the next stage. Responses that are ready do not wait for this one.

@@ -12,10 +12,11 @@ use base_clock::Boottime;
 use bytes::Bytes;
 
 use super::output::COPIED;
-use crate::h1::{Decoder, FieldSpan, Head, request};
+use crate::h1::{Decoder, Head, request};
 use crate::limits::REPEATED_ANSWER;
 use crate::prefetch::prefetch;
 use crate::request::Request;
+use crate::syntax::FieldSpan;
 use crate::validity::Validity;
 
 /// The part of an entry that not every hit reads.

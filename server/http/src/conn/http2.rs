@@ -19,6 +19,7 @@ use std::time::Duration;
 use base_clock::Boottime;
 use rustix::io::Errno;
 
+use super::answer::response_to;
 use super::exchange::BodyPlace;
 use super::http2_pieces::StreamSource;
 use super::http2_streaming::StreamReceiver;
@@ -381,7 +382,7 @@ impl<S: Service> Worker<S> {
         self.notify(|service| service.refused(peer, status));
         http2.refused.push(stream);
         http2.receivers.retain(|receiver| !receiver.is_of(stream));
-        self.respond(http2, stream, &refusal.response());
+        self.respond(http2, stream, &response_to(refusal));
     }
 
     /// Calls the service, unless an equal request has a response that is still valid.

@@ -7,8 +7,8 @@ use bytes::Bytes;
 use lab_torture::{Choices, http::words};
 
 use super::corpus;
-use crate::h1::is_field_value;
 use crate::response::Body;
+use crate::syntax::is_field_value;
 use crate::{Coding, OwnedRequest, Parts, Prepared, Response};
 
 /// When the page was last changed: 784,111,777 s.

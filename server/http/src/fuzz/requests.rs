@@ -168,7 +168,11 @@ fn write_request(to: &mut Vec<u8>, choices: &mut Choices<'_>) -> Vec<u8> {
     for number in 0..choices.below(20) {
         let value: Vec<u8> = choices.bytes(20);
         to.extend(format!("X-{number}:").bytes());
-        to.extend(value.into_iter().filter(|&b| crate::h1::is_field_value(b)));
+        to.extend(
+            value
+                .into_iter()
+                .filter(|&b| crate::syntax::is_field_value(b)),
+        );
         to.extend_from_slice(b"\r\n");
     }
     let body = choices.bytes(60);

@@ -4,8 +4,9 @@
 use bytes::BytesMut;
 use memchr::memchr;
 
-use super::{Refusal, is_field_value, is_token};
+use super::Refusal;
 use crate::limits::{CHUNK_EXTENSIONS, CHUNK_LINE, TRAILERS};
+use crate::syntax::{is_field_value, is_token};
 
 const BAD_SIZE: Refusal = Refusal::Malformed("a chunk size is malformed");
 const BAD_EXTENSION: Refusal = Refusal::Malformed("a chunk extension is malformed");

@@ -5,12 +5,13 @@ use std::net::SocketAddr;
 use base_clock::Boottime;
 use bytes::{Bytes, BytesMut};
 
+use super::Refusal;
 use super::chunked::Chunked;
 use super::framing::Framing;
 use super::head::{Head, Scanner, parse_at_once};
-use super::{FieldSpan, Refusal};
 use crate::limits::{EMPTY_LINES, Limits, READ_BUFFER};
 use crate::request::{Fields, Request};
+use crate::syntax::{FieldSpan, Span};
 
 /// What the bytes so far amount to.
 #[derive(Debug)]
@@ -86,7 +87,7 @@ pub(crate) fn request<'a>(
 ) -> Request<'a> {
     // The request line was checked to be ASCII, so nothing becomes empty here.
     let target = std::str::from_utf8(head.target.of(bytes)).unwrap_or_default();
-    let of_target = |span: super::Span| {
+    let of_target = |span: Span| {
         let start = (span.start - head.target.start) as usize;
         target
             .get(start..start + span.len as usize)

@@ -3,11 +3,12 @@
 
 use memchr::memchr;
 
+use super::Refusal;
 use super::framing::{Framing, FramingFields};
 use super::request_line::{self, RequestLine, absolute_form, is_authority};
-use super::{FieldSpan, Refusal, Span, is_token};
 use crate::limits::{FIELDS, Limits, METHOD};
 use crate::request::Version;
+use crate::syntax::{FieldSpan, Span, is_token};
 
 /// A parsed head. Spans are relative to `start`, which the decoder moves when it compacts its
 /// buffer.

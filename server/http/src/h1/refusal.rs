@@ -2,9 +2,7 @@
 
 use bytes::Bytes;
 
-use crate::response::Response;
-
-/// A request that the protocol layer answers itself; the connection is closed after the answer.
+/// A request that the protocol layer answers itself: the connection makes the response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
     /// 400: not HTTP, or HTTP that two readers could read in two ways.
@@ -50,12 +48,6 @@ impl Refusal {
             Self::TooManyBodies => 503,
             Self::Version => 505,
         }
-    }
-
-    /// The response over HTTP/2, which says nothing of the connection.
-    pub(crate) fn response(self) -> Response {
-        let response = Response::text(self.status(), &format!("{}\n", self.reason()));
-        response.with_extra(self.fields())
     }
 
     /// Returns the field lines that say what the client may do about it.

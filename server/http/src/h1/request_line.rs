@@ -4,8 +4,9 @@ use std::net::Ipv6Addr;
 
 use memchr::memchr;
 
-use super::{Refusal, Span, is_token};
+use super::Refusal;
 use crate::request::Version;
+use crate::syntax::{Span, is_token};
 
 /// A request line taken apart; the spans are relative to its first byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

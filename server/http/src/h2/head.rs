@@ -5,8 +5,9 @@ use std::net::SocketAddr;
 use base_clock::Boottime;
 use bytes::Bytes;
 
-use crate::h1::{FieldSpan, Span, split_query};
+use crate::h1::split_query;
 use crate::request::{Fields, Request, Version};
+use crate::syntax::{FieldSpan, Span};
 
 /// Buffers of a head that are kept for the next request.
 const KEPT_TEXT: usize = 8 << 10;

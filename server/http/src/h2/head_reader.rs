@@ -3,8 +3,9 @@
 use super::head::Http2Head;
 use super::hpack::{ENTRY_OVERHEAD, FieldSink};
 use super::priority::Priority;
-use crate::h1::{Refusal, Span, is_authority, is_coded, is_field_value, is_target, is_token};
+use crate::h1::{Refusal, is_authority, is_coded, is_target};
 use crate::limits::{HTTP2_FIELDS, Limits, METHOD, TRAILERS};
+use crate::syntax::{Span, is_field_value, is_token};
 
 /// Why a head is not given to the service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
