@@ -1,5 +1,7 @@
 //! The workers of one server: the count of connections, the shutdown, and the counters.
 
+use std::cell::Cell;
+use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -96,6 +98,31 @@ pub(crate) struct OpenConnection(Arc<WorkerGroup>);
 impl Drop for OpenConnection {
     fn drop(&mut self) {
         self.0.open.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Counts a connection until it is dropped.
+#[derive(Debug)]
+pub(crate) struct ConnectionPermit {
+    /// None if the connection is over the limit, and is only answered with 503.
+    _open: Option<OpenConnection>,
+    count: Rc<Cell<usize>>,
+}
+
+impl Drop for ConnectionPermit {
+    fn drop(&mut self) {
+        self.count.set(self.count.get() - 1);
+    }
+}
+
+impl ConnectionPermit {
+    /// Counts a connection in `count` too.
+    pub(crate) fn new(open: Option<OpenConnection>, count: &Rc<Cell<usize>>) -> Self {
+        count.set(count.get() + 1);
+        Self {
+            _open: open,
+            count: Rc::clone(count),
+        }
     }
 }
 

@@ -10,7 +10,9 @@ use base_clock::Boottime;
 use bytes::Bytes;
 
 use super::cached_response::{CachedResponse, ResponseParts};
+use super::connections::Connections;
 use super::exchange::{Exchange, PendingResponse};
+use super::host::Host;
 use super::output::SentRequest;
 use super::response_cache::RequestHash;
 use super::write_batch::BatchedWrite;
@@ -22,127 +24,114 @@ use crate::request::{Request, Version};
 use crate::response::{Body, Reply, Response, Service};
 use crate::status::is_bodiless;
 use crate::validity::Validity;
-use crate::worker::Worker;
 
-impl<S: Service> Worker<S> {
+impl Exchange {
     /// Answers the requests that have arrived, and reads the rest of an incomplete one; none if the
     /// connection is at another stage.
-    pub(super) fn read_and_answer(
+    pub(super) fn read_and_answer<S: Service>(
         &mut self,
+        all: &mut Connections<S>,
         connection: &mut Connection,
-        exchange: &mut Exchange,
     ) -> Option<NextAction> {
         loop {
-            if self.respond_from_cache(exchange) {
-                if exchange.output.waiting() > self.most_output {
+            if self.respond_from_cache(&mut all.host) {
+                if self.output.waiting() > all.host.most_output {
                     connection.stage = Stage::Sending(After::Read);
                     return None;
                 }
                 continue;
             }
-            match exchange.decoder.next(&self.limits) {
+            match self.decoder.next(&all.host.limits) {
                 Event::Body(head) => {
-                    if let Some(next) = self.begin_body(connection, exchange, head) {
+                    if let Some(next) = self.begin_body(&mut all.host, connection, head) {
                         connection.stage = next;
                         return None;
                     }
                 }
                 Event::Request(head, body) => {
-                    exchange.body = None;
-                    exchange.answered += 1;
-                    self.counters.requests.add(1);
-                    self.release(exchange);
+                    self.body = None;
+                    self.answered += 1;
+                    all.host.counters.requests.add(1);
+                    self.release(&mut all.host.budgets);
                     let next = if head.framing == Framing::Length(0) {
-                        self.answer(exchange, head, body, connection.peer)
+                        self.answer(&mut all.host, head, body, connection.peer)
                     } else {
-                        self.answer_body(connection, exchange, head, body)
+                        self.answer_body(all, connection, head, body)
                     };
                     if let Some(next) = next {
                         connection.stage = next;
                         return None;
                     }
                 }
-                Event::More if may_batch(exchange) => {
-                    self.write_batch
+                Event::More if may_batch(self) => {
+                    all.write_batch
                         .push(BatchedWrite::Exchange(connection.token));
                     connection.stage = Stage::Batched;
                     return Some(NextAction::Batch);
                 }
                 event @ (Event::More | Event::Continue) => {
                     if matches!(event, Event::Continue) {
-                        exchange.output.push_continue();
+                        self.output.push_continue();
                     }
-                    if !exchange.output.is_empty() {
+                    if !self.output.is_empty() {
                         connection.stage = Stage::Sending(After::Read);
                         return None;
                     }
-                    exchange.decoder.reclaim();
-                    if exchange.decoder.phase() == Phase::Idle {
-                        self.become_idle(connection, exchange.now);
-                        return self.yield_turn(connection);
+                    self.decoder.reclaim();
+                    if self.decoder.phase() == Phase::Idle {
+                        all.host.become_idle(connection, self.now);
+                        return all.yield_turn(connection);
                     }
-                    match self.read_rest(connection, exchange) {
+                    match self.read_rest(all, connection) {
                         Ok(None) if connection.stage == Stage::Reading => {}
                         Ok(step) => return step,
                         Err(refusal) => {
-                            self.refuse(connection, exchange, refusal);
+                            self.refuse(&mut all.host, connection, refusal);
                             return None;
                         }
                     }
                 }
                 Event::Refused(refusal) => {
-                    self.refuse(connection, exchange, refusal);
+                    self.refuse(&mut all.host, connection, refusal);
                     return None;
                 }
             }
         }
     }
 
-    /// Lets a connection that has more to read, perhaps without end, continue after the other
-    /// connections. Not by [`NextAction::Yield`], which would clear the deadline: the next read may
-    /// find nothing.
-    fn yield_turn(&mut self, connection: &mut Connection) -> Option<NextAction> {
-        // During a shutdown an idle connection may be closed before its next turn.
-        if !connection.ready.read || self.draining.is_some() {
-            return None;
-        }
-        self.queue_runnable(connection);
-        Some(NextAction::Wait)
-    }
-
     /// Queues the cached response to a request that came before, if it is still valid.
-    fn respond_from_cache(&mut self, exchange: &mut Exchange) -> bool {
-        exchange.cache_miss = exchange.first_miss.take();
-        if exchange.cache_miss.is_some() || self.draining.is_some() {
+    fn respond_from_cache<S: Service>(&mut self, host: &mut Host<S>) -> bool {
+        self.cache_miss = self.first_miss.take();
+        if self.cache_miss.is_some() || host.draining.is_some() {
             return false;
         }
-        let Some(input) = exchange.decoder.undecoded() else {
+        let Some(input) = self.decoder.undecoded() else {
             return false;
         };
-        let tail = self.tails.get(exchange.now, Persistence::Default);
-        let mut guess = self.response_cache.guess(input);
+        let tail = host.tails.get(self.now, Persistence::Default);
+        let mut guess = host.response_cache.guess(input);
         loop {
-            let Some(head) = guess.or_else(|| self.response_cache.head(input)) else {
+            let Some(head) = guess.or_else(|| host.response_cache.head(input)) else {
                 return false;
             };
-            let hash = self.response_cache.hash(head);
-            if let Some(response) = self.response_cache.get(hash, head, exchange.now, tail) {
-                let response = response.repeat(self.service.wants_done());
-                exchange.output.push_repeated(response);
-                self.response_cache.last_len = head.len();
-                exchange.decoder.skip(head.len());
-                exchange.body = None;
-                exchange.head_since = exchange.now;
-                exchange.answered += 1;
-                self.counters.requests.add(1);
+            let hash = host.response_cache.hash(head);
+            if let Some(response) = host.response_cache.get(hash, head, self.now, tail) {
+                let response = response.repeat(host.service.wants_done());
+                self.output.push_repeated(response);
+                host.response_cache.last_len = head.len();
+                self.decoder.skip(head.len());
+                self.body = None;
+                self.head_since = self.now;
+                self.answered += 1;
+                host.counters.requests.add(1);
                 return true;
             }
             let is_head = guess.take().is_none_or(|guess| {
-                let head = self.response_cache.head(input);
+                let head = host.response_cache.head(input);
                 head.is_some_and(|head| head.len() == guess.len())
             });
             if is_head {
-                exchange.cache_miss = Some(hash);
+                self.cache_miss = Some(hash);
                 return false;
             }
         }
@@ -150,69 +139,69 @@ impl<S: Service> Worker<S> {
 
     /// As [`Self::answer`], to a request with a body. The body is counted while a response is made
     /// of it.
-    fn answer_body(
+    fn answer_body<S: Service>(
         &mut self,
+        all: &mut Connections<S>,
         connection: &Connection,
-        exchange: &mut Exchange,
         head: Head,
         rest: Bytes,
     ) -> Option<Stage> {
-        if exchange.receiver.is_some() {
-            return self.finish_body(exchange, head, &rest, connection.peer);
+        if self.receiver.is_some() {
+            return self.finish_body(&mut all.host, head, &rest, connection.peer);
         }
-        let body = match self.complete_body(connection, exchange, rest) {
+        let body = match self.complete_body(all, connection, rest) {
             Ok(body) => body,
             Err(refusal) => {
-                return self.queue(exchange, head, Some(response_to(refusal)));
+                return self.queue(&mut all.host, head, Some(response_to(refusal)));
             }
         };
-        let next = self.answer(exchange, head, body.bytes(), connection.peer);
+        let next = self.answer(&mut all.host, head, body.bytes(), connection.peer);
         // Not every slow response is made of the body: a page is not.
-        if exchange.pending.is_none() || body.is_unused() {
-            self.release(exchange);
+        if self.pending.is_none() || body.is_unused() {
+            self.release(&mut all.host.budgets);
         }
         next
     }
 
     /// Calls the service, and queues the response if it is ready; the next stage, unless the
     /// connection continues to read requests.
-    fn answer(
+    fn answer<S: Service>(
         &mut self,
-        exchange: &mut Exchange,
+        host: &mut Host<S>,
         head: Head,
         body: Bytes,
         peer: SocketAddr,
     ) -> Option<Stage> {
         let (reply, repeated) = {
-            let mut request = exchange.decoder.request(&head, body, peer, exchange.now);
-            let cache_miss = exchange
+            let mut request = self.decoder.request(&head, body, peer, self.now);
+            let cache_miss = self
                 .cache_miss
                 .take()
                 .filter(|cache_miss| is_cacheable(&head, &request) && cache_miss.has_len(head.len));
             let repeated =
-                cache_miss.filter(|cache_miss| self.response_cache.appeared_before(*cache_miss));
+                cache_miss.filter(|cache_miss| host.response_cache.appeared_before(*cache_miss));
             request.wants_validity = repeated.is_some();
-            let call = AssertUnwindSafe(|| self.service.call(&request));
+            let call = AssertUnwindSafe(|| host.service.call(&request));
             (catch_unwind(call), repeated)
         };
         match reply {
-            Ok(Reply::Ready(response)) => self.queue(exchange, head, Some(response)),
+            Ok(Reply::Ready(response)) => self.queue(host, head, Some(response)),
             Ok(Reply::Reusable(reply)) => {
                 let (response, validity) = *reply;
                 if let Some(cache_miss) = repeated {
-                    self.cache_response(exchange, &head, &response, cache_miss, validity);
+                    self.cache_response(host, &head, &response, cache_miss, validity);
                 }
-                self.queue(exchange, head, Some(response))
+                self.queue(host, head, Some(response))
             }
-            Ok(Reply::Later(response)) => Some(begin_answering(exchange, head, response)),
-            Err(_) => self.queue(exchange, head, None),
+            Ok(Reply::Later(response)) => Some(begin_answering(self, head, response)),
+            Err(_) => self.queue(host, head, None),
         }
     }
 
     /// Caches a response for requests with the same head.
-    fn cache_response(
-        &mut self,
-        exchange: &Exchange,
+    fn cache_response<S: Service>(
+        &self,
+        host: &mut Host<S>,
         head: &Head,
         response: &Response,
         hash: RequestHash,
@@ -230,29 +219,27 @@ impl<S: Service> Worker<S> {
         let parts = ResponseParts {
             status: response.status,
             head: [&response.head, &response.extra],
-            tail: self.tails.get(exchange.now, Persistence::Default),
+            tail: host.tails.get(self.now, Persistence::Default),
             body,
         };
-        if let Some(cached) = CachedResponse::new(&exchange.decoder, head, parts, validity) {
-            self.response_cache.insert(hash, cached);
+        if let Some(cached) = CachedResponse::new(&self.decoder, head, parts, validity) {
+            host.response_cache.insert(hash, cached);
         }
     }
 
     /// Polls the response that is being made.
-    pub(super) fn await_answer(
+    pub(super) fn await_answer<S: Service>(
         &mut self,
+        host: &mut Host<S>,
         connection: &mut Connection,
-        exchange: &mut Exchange,
     ) -> Option<NextAction> {
-        // The future may take long, and responses that are ready do not wait for it.
-        self.send_batch();
-        let Some(mut pending) = exchange.pending.take() else {
+        let Some(mut pending) = self.pending.take() else {
             return Some(NextAction::Close);
         };
         let token = connection.token;
         let waker = pending
             .waker
-            .get_or_insert_with(|| self.mailbox.waker(token.stream(0)));
+            .get_or_insert_with(|| host.mailbox.waker(token.stream(0)));
         let mut context = Context::from_waker(waker);
         // A panic must not end the connection before the client has a 500.
         let polled = catch_unwind(AssertUnwindSafe(|| {
@@ -260,7 +247,7 @@ impl<S: Service> Worker<S> {
         }));
         let response = match polled {
             Ok(Poll::Pending) => {
-                exchange.pending = Some(pending);
+                self.pending = Some(pending);
                 connection.deadline = Boottime::NEVER;
                 return Some(NextAction::Wait);
             }
@@ -268,113 +255,127 @@ impl<S: Service> Worker<S> {
             Err(_) => None,
         };
         drop(pending.response);
-        self.release(exchange);
-        exchange.now = Boottime::now();
+        self.release(&mut host.budgets);
+        self.now = Boottime::now();
         connection.stage = self
-            .queue(exchange, pending.head, response)
+            .queue(host, pending.head, response)
             .unwrap_or(Stage::Reading);
         None
     }
 
     /// Queues a response, or 500 if the service panicked; the next stage, unless the connection
     /// continues to read requests.
-    pub(super) fn queue(
+    pub(super) fn queue<S: Service>(
         &mut self,
-        exchange: &mut Exchange,
+        host: &mut Host<S>,
         head: Head,
         response: Option<Response>,
     ) -> Option<Stage> {
         let response = response.unwrap_or_else(|| {
-            self.counters.panics.add(1);
+            host.counters.panics.add(1);
             Response::text(500, "internal server error\n").closing()
         });
-        let closes = response.close || !head.keep_alive || self.draining.is_some();
+        let closes = response.close || !head.keep_alive || host.draining.is_some();
         let persistence = match head.version {
             _ if closes => Persistence::Close,
             // Only the end of the connection shows the end of such a body.
             Version::Http10 if matches!(response.body, Body::Streamed(_)) => {
-                return self.queue(exchange, head, Some(response.closing()));
+                return self.queue(host, head, Some(response.closing()));
             }
             Version::Http10 => Persistence::KeepAlive,
             Version::Http11 | Version::Http2 => Persistence::Default,
         };
-        let tail = self.tails.get(exchange.now, persistence);
-        exchange.output.push(Some(head), response, tail);
+        let tail = host.tails.get(self.now, persistence);
+        self.output.push(Some(head), response, tail);
         // The time of the next head of a pipeline starts when its turn starts.
-        exchange.head_since = exchange.now;
+        self.head_since = self.now;
         if closes {
             // A client that asked for the close is not sending; any other client may be.
-            let expected = !head.keep_alive && exchange.decoder.phase() == Phase::Idle;
+            let expected = !head.keep_alive && self.decoder.phase() == Phase::Idle;
             let after = if expected {
                 After::Close
             } else {
                 After::Linger
             };
-            return Some(exchange.output.sending(after));
+            return Some(self.output.sending(after));
         }
-        (exchange.output.waiting() > self.most_output || exchange.output.ends_with_more())
-            .then(|| exchange.output.sending(After::Read))
+        (self.output.waiting() > host.most_output || self.output.ends_with_more())
+            .then(|| self.output.sending(After::Read))
     }
 
     /// Answers bytes that are not a request; then the connection ends.
-    pub(super) fn refuse(
+    pub(super) fn refuse<S: Service>(
         &mut self,
+        host: &mut Host<S>,
         connection: &mut Connection,
-        exchange: &mut Exchange,
         refusal: Refusal,
     ) {
         let status = refusal.status();
-        self.counters.refused(status);
-        let tail = self.tails.get(Boottime::now(), Persistence::Close);
+        host.counters.refused(status);
+        let tail = host.tails.get(Boottime::now(), Persistence::Close);
         let mut response = response_to(refusal).closing();
-        if exchange.decoder.is_head() {
+        if self.decoder.is_head() {
             // RFC 9110 section 9.3.2.
             response.body = Body::Empty;
         }
-        exchange.output.push(None, response, tail);
-        self.release(exchange);
-        exchange.receiver = None;
-        exchange.refused = Some(status);
+        self.output.push(None, response, tail);
+        self.release(&mut host.budgets);
+        self.receiver = None;
+        self.refused = Some(status);
         connection.stage = Stage::Sending(After::Linger);
     }
 
     /// Answers a request that did not arrive in time.
-    pub(super) fn refuse_slow(&mut self, connection: &mut Connection) {
-        let Some(mut exchange) = connection.exchange.take() else {
-            return;
-        };
-        if exchange.decoder.phase() == Phase::Body {
-            self.counters.body_timeouts.add(1);
+    pub(super) fn refuse_slow<S: Service>(
+        &mut self,
+        host: &mut Host<S>,
+        connection: &mut Connection,
+    ) {
+        if self.decoder.phase() == Phase::Body {
+            host.counters.body_timeouts.add(1);
         } else {
-            self.counters.head_timeouts.add(1);
+            host.counters.head_timeouts.add(1);
         }
-        self.refuse(connection, &mut exchange, Refusal::TooSlow);
-        connection.exchange = Some(exchange);
+        self.refuse(host, connection, Refusal::TooSlow);
     }
 
     /// Notifies the service of the responses in `exchange` to `peer`, which are sent or never will
     /// be.
-    pub(super) fn notify_done(&mut self, exchange: &mut Exchange, peer: SocketAddr) {
+    pub(super) fn notify_done<S: Service>(&mut self, host: &mut Host<S>, peer: SocketAddr) {
         let Exchange {
             decoder,
             output,
             now,
             refused,
             ..
-        } = exchange;
-        if self.service.wants_done() {
+        } = self;
+        if host.service.wants_done() {
             output.each_request(|told, status, body_bytes| {
                 let request = match told {
                     SentRequest::Decoded(head) => decoder.request(head, Bytes::new(), peer, *now),
                     SentRequest::Cached(cached) => cached.request(peer, *now),
                 };
-                self.notify(|service| service.done(&request, status, body_bytes));
+                host.notify(|service| service.done(&request, status, body_bytes));
             });
         }
         output.clear();
         if let Some(status) = refused.take() {
-            self.notify(|service| service.refused(peer, status));
+            host.notify(|service| service.refused(peer, status));
         }
+    }
+}
+
+impl<S: Service> Connections<S> {
+    /// Lets a connection that has more to read, perhaps without end, continue after the other
+    /// connections. Not by [`NextAction::Yield`], which would clear the deadline: the next read may
+    /// find nothing.
+    fn yield_turn(&mut self, connection: &mut Connection) -> Option<NextAction> {
+        // During a shutdown an idle connection may be closed before its next turn.
+        if !connection.ready.read || self.host.draining.is_some() {
+            return None;
+        }
+        self.table.queue_runnable(connection);
+        Some(NextAction::Wait)
     }
 }
 

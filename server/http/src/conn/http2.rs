@@ -20,12 +20,15 @@ use base_clock::Boottime;
 use rustix::io::Errno;
 
 use super::answer::response_to;
+use super::connections::Connections;
 use super::exchange::BodyPlace;
+use super::host::Host;
 use super::http2_pieces::StreamSource;
 use super::http2_streaming::StreamReceiver;
 use super::send::begin_to_linger;
 use super::socket::IoOutcome;
 use super::{Connection, NextAction, Stage};
+use crate::date::Tails;
 use crate::event::{StreamToken, Token};
 use crate::h1::Refusal;
 use crate::h2::{
@@ -34,7 +37,7 @@ use crate::h2::{
 use crate::limits::{OUTPUT, READ_BUFFER, TURN};
 use crate::progress::TransferProgress;
 use crate::response::{Reply, Response, Service};
-use crate::worker::Worker;
+use crate::worker_group::Counters;
 
 /// Frames that are written before others of the connection's frames are made: the records of one
 /// call through TLS.
@@ -166,10 +169,10 @@ impl Http2 {
     }
 }
 
-impl<S: Service> Worker<S> {
+impl<S: Service> Connections<S> {
     /// Begins a session with the first bytes of a client, which are the beginning of its preface.
     pub(super) fn begin_http2(&mut self, connection: &mut Connection, first: &[u8], now: Boottime) {
-        let session = Session::new(&self.limits, connection.tls.is_some(), now).announcing();
+        let session = Session::new(&self.host.limits, connection.tls.is_some(), now).announcing();
         let mut http2 = Box::new(Http2 {
             session,
             token: connection.token,
@@ -189,7 +192,7 @@ impl<S: Service> Worker<S> {
             is_small: false,
             now,
         });
-        self.take_frames(&mut http2, first);
+        http2.take_frames(self, first);
         connection.http2 = Some(http2);
         connection.stage = Stage::Http2;
     }
@@ -199,13 +202,13 @@ impl<S: Service> Worker<S> {
         let Some(mut http2) = connection.http2.take() else {
             return Some(NextAction::Close);
         };
-        if self.draining.is_some() {
+        if self.host.draining.is_some() {
             http2.session.shut_down(Boottime::now());
         }
-        let action = self.turn(connection, &mut http2);
+        let action = http2.turn(self, connection);
         let action = match action {
             Some(NextAction::Wait | NextAction::Yield) => {
-                match self.charge_http2(connection, &mut http2) {
+                match http2.charge(self, connection) {
                     // The client would not read why it ends.
                     true if http2.is_stuck() => Some(NextAction::Close),
                     // What ends leaves in a turn of its own.
@@ -219,88 +222,21 @@ impl<S: Service> Worker<S> {
         action
     }
 
-    /// One turn; none if another stage has begun. Frames are read whether or not the socket takes
-    /// what was written (section 5.2.2): they may open windows, or give up what is being sent.
-    fn turn(&mut self, connection: &mut Connection, http2: &mut Http2) -> Option<NextAction> {
-        http2.session.begin_turn();
-        self.poll_woken(http2);
-        self.feed_receivers(http2);
-        let (mut written, mut reads) = (0, 0);
-        loop {
-            let outcome = self.write_frames(connection, http2, &mut written);
-            if outcome == Written::Closed {
-                return Some(NextAction::Close);
-            }
-            if http2.session.is_over() && outcome == Written::All {
-                http2.pending.clear();
-                http2.sources.clear();
-                return begin_to_linger(connection);
-            }
-            if outcome == Written::Blocked && http2.session.has_failed() {
-                break;
-            }
-            let is_over = outcome == Written::Enough || http2.session.is_turn_over();
-            if reads > 0 && (is_over || reads > TURN) {
-                return Some(NextAction::Yield);
-            }
-            reads += 1;
-            match self.read_frames(connection, http2) {
-                IoOutcome::Bytes(_) => {
-                    self.feed_receivers(http2);
-                    self.poll_woken(http2);
-                    if outcome == Written::Blocked {
-                        // Nothing is written that would do so.
-                        self.note_ended(http2);
-                        http2.session.note_stalls(http2.now);
-                    }
-                }
-                IoOutcome::WouldBlock if outcome == Written::Enough => {
-                    return Some(NextAction::Yield);
-                }
-                IoOutcome::WouldBlock => break,
-                IoOutcome::Closed => return Some(NextAction::Close),
-            }
-        }
-        connection.deadline = self.http2_deadline(http2);
-        Some(connection.wait())
-    }
-
-    /// Reads and takes frames: first those that the last turn has left.
-    fn read_frames(&mut self, connection: &mut Connection, http2: &mut Http2) -> IoOutcome {
-        if !http2.unread.is_empty() {
-            let unread = std::mem::take(&mut http2.unread);
-            http2.now = Boottime::now();
-            self.take_frames(http2, &unread);
-            return IoOutcome::Bytes(unread.len());
-        }
-        let mut buffer = std::mem::take(&mut self.http2_input);
-        // It is lost in a panic.
-        buffer.resize(READ_BUFFER, 0);
-        let outcome = connection.receive(&mut buffer);
-        if let IoOutcome::Bytes(len) = outcome {
-            self.counters.bytes_in.add(len as u64);
-            http2.now = Boottime::now();
-            self.take_frames(http2, &buffer[..len]);
-        }
-        self.http2_input = buffer;
-        outcome
-    }
-
     /// Handles a passed deadline; none if the connection ends.
     pub(super) fn time_out_http2(&mut self, connection: &mut Connection) -> Option<NextAction> {
         let mut http2 = connection.http2.take()?;
         let now = Boottime::now();
-        while let Some(event) = http2.session.expire(&self.limits, now) {
-            self.handle(&mut http2, event);
+        while let Some(event) = http2.session.expire(&self.host.limits, now) {
+            http2.handle(self, event);
         }
-        let is_stuck = http2.sending.is_some() && self.http2_deadline(&http2) <= now;
+        let is_stuck = http2.sending.is_some() && http2.deadline(&self.host) <= now;
         let is_idle = http2.session.is_idle() && http2.unsent.is_empty();
         if is_idle && !http2.is_small {
             http2.session.shrink();
             http2.is_small = true;
         }
-        if is_idle && self.draining.is_none() && self.idle_until(http2.now) <= now {
-            self.counters.idle_timeouts.add(1);
+        if is_idle && self.host.draining.is_none() && self.host.idle_until(http2.now) <= now {
+            self.host.counters.idle_timeouts.add(1);
             // The client hears that no request of it was lost.
             http2.session.close(ErrorCode::NoError);
         }
@@ -315,21 +251,98 @@ impl<S: Service> Worker<S> {
             && connection.stage == Stage::Http2
             && connection.deadline <= Boottime::now();
         if is_still_stuck {
-            self.counters.write_timeouts.add(1);
+            self.host.counters.write_timeouts.add(1);
             return None;
         }
         Some(action)
     }
+}
 
-    fn http2_deadline(&self, http2: &Http2) -> Boottime {
-        let of_session = http2.session.deadline(&self.limits);
-        match &http2.sending {
-            Some(progress) => of_session.min(progress.deadline(self.limits.progress_timeout)),
-            None if http2.session.is_idle() => {
-                let until = of_session.min(self.idle_until(http2.now));
-                match http2.is_small {
+impl Http2 {
+    /// One turn; none if another stage has begun. Frames are read whether or not the socket takes
+    /// what was written (section 5.2.2): they may open windows, or give up what is being sent.
+    fn turn<S: Service>(
+        &mut self,
+        all: &mut Connections<S>,
+        connection: &mut Connection,
+    ) -> Option<NextAction> {
+        self.session.begin_turn();
+        self.poll_woken(all);
+        self.feed_receivers(&mut all.host);
+        let (mut written, mut reads) = (0, 0);
+        loop {
+            let outcome = self.write_frames(all, connection, &mut written);
+            if outcome == Written::Closed {
+                return Some(NextAction::Close);
+            }
+            if self.session.is_over() && outcome == Written::All {
+                self.pending.clear();
+                self.sources.clear();
+                return begin_to_linger(connection);
+            }
+            if outcome == Written::Blocked && self.session.has_failed() {
+                break;
+            }
+            let is_over = outcome == Written::Enough || self.session.is_turn_over();
+            if reads > 0 && (is_over || reads > TURN) {
+                return Some(NextAction::Yield);
+            }
+            reads += 1;
+            match self.read_frames(all, connection) {
+                IoOutcome::Bytes(_) => {
+                    self.feed_receivers(&mut all.host);
+                    self.poll_woken(all);
+                    if outcome == Written::Blocked {
+                        // Nothing is written that would do so.
+                        self.note_ended(&mut all.host);
+                        self.session.note_stalls(self.now);
+                    }
+                }
+                IoOutcome::WouldBlock if outcome == Written::Enough => {
+                    return Some(NextAction::Yield);
+                }
+                IoOutcome::WouldBlock => break,
+                IoOutcome::Closed => return Some(NextAction::Close),
+            }
+        }
+        connection.deadline = self.deadline(&all.host);
+        Some(connection.wait())
+    }
+
+    /// Reads and takes frames: first those that the last turn has left.
+    fn read_frames<S: Service>(
+        &mut self,
+        all: &mut Connections<S>,
+        connection: &mut Connection,
+    ) -> IoOutcome {
+        if !self.unread.is_empty() {
+            let unread = std::mem::take(&mut self.unread);
+            self.now = Boottime::now();
+            self.take_frames(all, &unread);
+            return IoOutcome::Bytes(unread.len());
+        }
+        let mut buffer = std::mem::take(&mut all.host.http2_input);
+        // It is lost in a panic.
+        buffer.resize(READ_BUFFER, 0);
+        let outcome = connection.receive(&mut buffer);
+        if let IoOutcome::Bytes(len) = outcome {
+            all.host.counters.bytes_in.add(len as u64);
+            self.now = Boottime::now();
+            self.take_frames(all, &buffer[..len]);
+        }
+        all.host.http2_input = buffer;
+        outcome
+    }
+
+    fn deadline<S: Service>(&self, host: &Host<S>) -> Boottime {
+        let of_session = self.session.deadline(&host.limits);
+        match &self.sending {
+            Some(progress) => of_session.min(progress.deadline(host.limits.progress_timeout)),
+            None if self.session.is_idle() => {
+                let until = of_session.min(host.idle_until(self.now));
+                match self.is_small {
                     true => until,
-                    false => until.min(http2.now.plus(SHRINKS_AFTER)),
+                    false => until.min(self.now.plus(SHRINKS_AFTER)),
                 }
             }
             None => of_session,
@@ -338,185 +351,194 @@ impl<S: Service> Worker<S> {
 
     /// Takes bytes of the client, and answers the requests that are complete. Those that wait for
     /// the next turn are kept.
-    fn take_frames(&mut self, http2: &mut Http2, mut input: &[u8]) {
-        http2.is_small = false;
+    fn take_frames<S: Service>(&mut self, all: &mut Connections<S>, mut input: &[u8]) {
+        self.is_small = false;
         loop {
             let mut context = ReceiveContext {
-                now: http2.now,
-                limits: &self.limits,
-                buffers: &mut self.http2_buffers,
+                now: self.now,
+                limits: &all.host.limits,
+                buffers: &mut all.host.http2_buffers,
             };
-            match http2.session.receive(&mut input, &mut context) {
-                Some(event) => self.handle(http2, event),
+            match self.session.receive(&mut input, &mut context) {
+                Some(event) => self.handle(all, event),
                 None => break,
             }
         }
-        http2.unread.extend_from_slice(input);
+        self.unread.extend_from_slice(input);
     }
 
-    pub(super) fn handle(&mut self, http2: &mut Http2, event: SessionEvent) {
+    pub(super) fn handle<S: Service>(&mut self, all: &mut Connections<S>, event: SessionEvent) {
         match event {
-            SessionEvent::Body(stream) => self.begin_http2_body(http2, stream),
+            SessionEvent::Body(stream) => self.begin_body(all, stream),
             SessionEvent::Request(stream) => {
-                self.counters.requests.add(1);
-                self.answer_stream(http2, stream);
+                all.host.counters.requests.add(1);
+                self.answer_stream(all, stream);
             }
             SessionEvent::Repeated(stream, response) => {
-                self.counters.requests.add(1);
-                self.repeat(http2, stream, response);
+                all.host.counters.requests.add(1);
+                self.repeat(&mut all.host.tails, stream, response);
             }
             SessionEvent::Refused(stream, refusal) => {
-                self.refuse_stream(http2, stream, refusal);
+                self.refuse_stream(&mut all.host, stream, refusal);
             }
             SessionEvent::Reset(stream) => {
                 // Its future may hold what others wait for.
-                http2.pending.retain(|pending| pending.stream != stream);
-                http2.session.handler_is_gone(stream);
+                self.pending.retain(|pending| pending.stream != stream);
+                self.session.handler_is_gone(stream);
             }
         }
     }
 
-    fn refuse_stream(&mut self, http2: &mut Http2, stream: StreamId, refusal: Refusal) {
-        let (peer, status) = (http2.peer, refusal.status());
-        self.counters.refused(status);
-        self.notify(|service| service.refused(peer, status));
-        http2.refused.push(stream);
-        http2.receivers.retain(|receiver| !receiver.is_of(stream));
-        self.respond(http2, stream, &response_to(refusal));
+    fn refuse_stream<S: Service>(
+        &mut self,
+        host: &mut Host<S>,
+        stream: StreamId,
+        refusal: Refusal,
+    ) {
+        let (peer, status) = (self.peer, refusal.status());
+        host.counters.refused(status);
+        host.notify(|service| service.refused(peer, status));
+        self.refused.push(stream);
+        self.receivers.retain(|receiver| !receiver.is_of(stream));
+        self.respond(host, stream, &response_to(refusal));
     }
 
     /// Calls the service, unless an equal request has a response that is still valid.
-    fn answer_stream(&mut self, http2: &mut Http2, stream: StreamId) {
+    fn answer_stream<S: Service>(&mut self, all: &mut Connections<S>, stream: StreamId) {
         let mut hash = None;
-        if let Some(text) = http2.session.repeatable_text(stream) {
-            let of_text = self.response_cache.hash(text);
-            if let Some(response) = self.response_cache.get_http2(of_text, text, http2.now) {
-                http2.session.learn(stream, &response);
-                return self.repeat(http2, stream, response);
+        if let Some(text) = self.session.repeatable_text(stream) {
+            let of_text = all.host.response_cache.hash(text);
+            if let Some(response) = all.host.response_cache.get_http2(of_text, text, self.now) {
+                self.session.learn(stream, &response);
+                return self.repeat(&mut all.host.tails, stream, response);
             }
             hash = Some(of_text);
         }
-        let wants_validity = hash.is_some_and(|hash| self.response_cache.appeared_before(hash));
-        if let Some(receiver) = http2.take_receiver(stream) {
-            return self.finish_http2_body(http2, stream, receiver);
+        let wants_validity = hash.is_some_and(|hash| all.host.response_cache.appeared_before(hash));
+        if let Some(receiver) = self.take_receiver(stream) {
+            return self.finish_body(&mut all.host, stream, receiver);
         }
-        if let Err(refusal) = self.complete_http2_body(http2, stream) {
-            return self.refuse_stream(http2, stream, refusal);
+        if let Err(refusal) = self.complete_body(all, stream) {
+            return self.refuse_stream(&mut all.host, stream, refusal);
         }
         let reply = {
-            let Some(mut request) = http2.session.request(stream, http2.peer, http2.now) else {
+            let Some(mut request) = self.session.request(stream, self.peer, self.now) else {
                 return;
             };
             request.wants_validity = wants_validity;
-            catch_unwind(AssertUnwindSafe(|| self.service.call(&request)))
+            catch_unwind(AssertUnwindSafe(|| all.host.service.call(&request)))
         };
         match reply {
-            Ok(Reply::Ready(response)) => self.respond(http2, stream, &response),
+            Ok(Reply::Ready(response)) => self.respond(&mut all.host, stream, &response),
             Ok(Reply::Reusable(reply)) => {
                 let (response, validity) = *reply;
                 if let Some(hash) = hash.filter(|_| wants_validity && !response.close)
                     && let Some(known) =
-                        KnownResponse::new(&http2.session, stream, &response, validity)
+                        KnownResponse::new(&self.session, stream, &response, validity)
                 {
                     let known = Rc::new(known);
-                    self.response_cache.insert_http2(hash, &known);
-                    http2.session.learn(stream, &known);
+                    all.host.response_cache.insert_http2(hash, &known);
+                    self.session.learn(stream, &known);
                 }
-                self.respond(http2, stream, &response);
+                self.respond(&mut all.host, stream, &response);
             }
-            Ok(Reply::Later(response)) => http2.begin_answering(stream, response),
-            Err(_) => self.respond_to_panic(http2, stream),
+            Ok(Reply::Later(response)) => self.begin_answering(stream, response),
+            Err(_) => self.respond_to_panic(&mut all.host, stream),
         }
     }
 
-    pub(super) fn respond_to_panic(&mut self, http2: &mut Http2, stream: StreamId) {
-        self.counters.panics.add(1);
+    pub(super) fn respond_to_panic<S: Service>(&mut self, host: &mut Host<S>, stream: StreamId) {
+        host.counters.panics.add(1);
         let response = Response::text(500, "internal server error\n").closing();
-        self.respond(http2, stream, &response);
+        self.respond(host, stream, &response);
     }
 
-    pub(super) fn respond(&mut self, http2: &mut Http2, stream: StreamId, response: &Response) {
+    pub(super) fn respond<S: Service>(
+        &mut self,
+        host: &mut Host<S>,
+        stream: StreamId,
+        response: &Response,
+    ) {
         if response.close {
-            http2.session.shut_down(http2.now);
+            self.session.shut_down(self.now);
         }
-        let date = self.tails.get_http2(http2.now);
-        http2.session.respond_with(stream, response, date);
-        http2.begin_pieces(stream, response);
+        let date = host.tails.get_http2(self.now);
+        self.session.respond_with(stream, response, date);
+        self.begin_pieces(stream, response);
     }
 
-    fn repeat(&mut self, http2: &mut Http2, stream: StreamId, response: Rc<KnownResponse>) {
-        let date = self.tails.get_http2(http2.now);
-        http2.session.repeat(stream, response, date);
+    fn repeat(&mut self, tails: &mut Tails, stream: StreamId, response: Rc<KnownResponse>) {
+        let date = tails.get_http2(self.now);
+        self.session.repeat(stream, response, date);
     }
 
     /// Polls the responses that are new, and those of streams that were woken.
-    fn poll_woken(&mut self, http2: &mut Http2) {
-        if http2.woken.is_empty() {
+    fn poll_woken<S: Service>(&mut self, all: &mut Connections<S>) {
+        if self.woken.is_empty() {
             return;
         }
         // The futures may take long, and responses that are ready do not wait for them.
-        self.send_batch();
-        for stream in std::mem::take(&mut http2.woken) {
-            let Some(at) = http2.pending.iter().position(|it| it.stream == stream) else {
+        all.send_batch();
+        for stream in std::mem::take(&mut self.woken) {
+            let Some(at) = self.pending.iter().position(|it| it.stream == stream) else {
                 continue;
             };
-            let mut pending = http2.pending.swap_remove(at);
-            let token = http2.stream_token(stream);
+            let mut pending = self.pending.swap_remove(at);
+            let token = self.stream_token(stream);
             let waker = pending
                 .waker
-                .get_or_insert_with(|| self.mailbox.waker(token));
+                .get_or_insert_with(|| all.host.mailbox.waker(token));
             let mut context = Context::from_waker(waker);
             let polled = catch_unwind(AssertUnwindSafe(|| {
                 pending.response.as_mut().poll(&mut context)
             }));
             match polled {
-                Ok(Poll::Pending) => http2.pending.push(pending),
+                Ok(Poll::Pending) => self.pending.push(pending),
                 Ok(Poll::Ready(response)) => {
-                    http2.now = Boottime::now();
-                    self.respond(http2, stream, &response);
+                    self.now = Boottime::now();
+                    self.respond(&mut all.host, stream, &response);
                 }
-                Err(_) => self.respond_to_panic(http2, stream),
+                Err(_) => self.respond_to_panic(&mut all.host, stream),
             }
         }
     }
 
     /// Sends what waits, then the frames of all streams that are ready; adds the number of bytes to
     /// `written`, those of this turn.
-    fn write_frames(
+    fn write_frames<S: Service>(
         &mut self,
+        all: &mut Connections<S>,
         connection: &mut Connection,
-        http2: &mut Http2,
         written: &mut usize,
     ) -> Written {
         loop {
-            if !http2.unsent.is_empty() {
-                match connection.transmit_bytes(&http2.unsent) {
+            if !self.unsent.is_empty() {
+                match connection.transmit_bytes(&self.unsent) {
                     IoOutcome::Bytes(len) => {
-                        self.note_sent(http2, len);
-                        http2.unsent.drain(..len);
+                        self.note_sent(&all.host.counters, len);
+                        self.unsent.drain(..len);
                         continue;
                     }
                     IoOutcome::WouldBlock => {
-                        self.note_full(http2);
+                        self.note_full();
                         return Written::Blocked;
                     }
                     IoOutcome::Closed => return Written::Closed,
                 }
             }
-            http2.unsent = Vec::new();
-            http2.sending = None;
+            self.unsent = Vec::new();
+            self.sending = None;
             if *written > OUTPUT {
                 return Written::Enough;
             }
-            self.feed_pieces(http2);
-            let mut out = std::mem::take(&mut self.http2_output);
+            self.feed_pieces(all);
+            let mut out = std::mem::take(&mut all.host.http2_output);
             out.clear();
-            http2
-                .session
-                .write(&mut out, WRITTEN_AT_ONCE, &mut Files, http2.now);
-            self.note_ended(http2);
+            self.session
+                .write(&mut out, WRITTEN_AT_ONCE, &mut Files, self.now);
+            self.note_ended(&mut all.host);
             if out.is_empty() {
-                self.http2_output = out;
+                all.host.http2_output = out;
                 return Written::All;
             }
             *written += out.len();
@@ -525,68 +547,65 @@ impl<S: Service> Worker<S> {
                 IoOutcome::Bytes(len) => len,
                 IoOutcome::WouldBlock => 0,
                 IoOutcome::Closed => {
-                    self.http2_output = out;
+                    all.host.http2_output = out;
                     return Written::Closed;
                 }
             };
-            self.note_sent(http2, sent);
-            http2.unsent.extend_from_slice(&out[sent..]);
-            self.http2_output = out;
+            self.note_sent(&all.host.counters, sent);
+            self.unsent.extend_from_slice(&out[sent..]);
+            all.host.http2_output = out;
         }
     }
 
-    fn note_sent(&self, http2: &mut Http2, len: usize) {
-        http2.sent += len as u64;
-        self.counters.bytes_out.add(len as u64);
+    fn note_sent(&mut self, counters: &Counters, len: usize) {
+        self.sent += len as u64;
+        counters.bytes_out.add(len as u64);
     }
 
     /// The socket is full.
-    fn note_full(&self, http2: &mut Http2) {
+    fn note_full(&mut self) {
         let now = Boottime::now();
-        if http2.sending.is_none() {
-            http2.sent = 0;
+        if self.sending.is_none() {
+            self.sent = 0;
         }
-        let sent = http2.sent;
-        let progress = http2
+        let sent = self.sent;
+        let progress = self
             .sending
             .get_or_insert_with(|| TransferProgress::new(now));
         progress.moved_to(sent, now);
     }
 
     /// Notifies the service of streams that have ended.
-    pub(super) fn note_ended(&mut self, http2: &mut Http2) {
-        let peer = http2.peer;
-        while let Some(stream) = http2.session.next_ended() {
-            let is_refused = http2
+    pub(super) fn note_ended<S: Service>(&mut self, host: &mut Host<S>) {
+        let peer = self.peer;
+        while let Some(stream) = self.session.next_ended() {
+            let is_refused = self
                 .refused
                 .iter()
                 .position(|refused| *refused == stream.id());
             if let Some(at) = is_refused {
-                http2.refused.swap_remove(at);
-            } else if self.service.wants_done()
+                self.refused.swap_remove(at);
+            } else if host.service.wants_done()
                 && let Some(status) = stream.status()
             {
-                let request = stream.request(peer, http2.now);
-                self.notify(|service| service.done(&request, status, stream.body_bytes()));
+                let request = stream.request(peer, self.now);
+                host.notify(|service| service.done(&request, status, stream.body_bytes()));
             }
-            http2.sources.retain(|source| source.stream != stream.id());
-            self.release_stream(http2, stream.id(), stream.is_counted());
-            self.http2_buffers.give_back(stream);
+            self.sources.retain(|source| source.stream != stream.id());
+            self.release_stream(&mut host.budgets, stream.id(), stream.is_counted());
+            host.http2_buffers.give_back(stream);
         }
     }
 
     /// The connection is gone.
-    pub(super) fn end_http2(&mut self, connection: &mut Connection) {
-        let Some(mut http2) = connection.http2.take() else {
-            return;
-        };
-        http2.pending.clear();
-        http2.receivers.clear();
-        http2.sources.clear();
-        http2.session.abandon();
-        self.note_ended(&mut http2);
-        if http2.counted > 0 {
-            self.budgets.release(http2.holder());
+    pub(super) fn end<S: Service>(mut self, host: &mut Host<S>) {
+        self.pending.clear();
+        self.receivers.clear();
+        self.sources.clear();
+        self.session.abandon();
+        self.note_ended(host);
+        if self.counted > 0 {
+            host.budgets.release(self.holder());
         }
     }
 }

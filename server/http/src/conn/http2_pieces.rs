@@ -8,12 +8,12 @@ use std::task::{Context, Waker};
 
 use bytes::{Bytes, BytesMut};
 
+use super::connections::Connections;
 use super::http2::Http2;
 use crate::body_source::{BodySource, NextPiece, next_piece};
 use crate::event::{Mailbox, StreamToken};
 use crate::h2::{PieceDemand, StreamId};
 use crate::response::{Body, Response, Service};
-use crate::worker::Worker;
 
 /// Small pieces are put together up to this length.
 const JOINED: usize = 16 << 10;
@@ -88,37 +88,36 @@ impl Http2 {
             None => self.session.cut_pieces(stream),
         }
     }
-}
 
-impl<S: Service> Worker<S> {
     /// Gives the session the pieces for which it has room.
-    pub(super) fn feed_pieces(&mut self, http2: &mut Http2) {
-        if http2.sources.is_empty() {
+    pub(super) fn feed_pieces<S: Service>(&mut self, all: &mut Connections<S>) {
+        if self.sources.is_empty() {
             return;
         }
         // The sources may take long, and responses that are ready do not wait for them.
-        self.send_batch();
-        for mut source in std::mem::take(&mut http2.sources) {
+        all.send_batch();
+        for mut source in std::mem::take(&mut self.sources) {
             let stream = source.stream;
-            match http2.session.piece_demand(stream) {
+            match self.session.piece_demand(stream) {
                 PieceDemand::Gone => continue,
                 PieceDemand::Later => {}
                 PieceDemand::Now if source.is_waiting => {}
-                PieceDemand::Now => match source.next(&self.mailbox, http2.stream_token(stream)) {
-                    NextPiece::Bytes(bytes) => http2.session.give_piece(stream, bytes),
+                PieceDemand::Now => match source.next(&all.host.mailbox, self.stream_token(stream))
+                {
+                    NextPiece::Bytes(bytes) => self.session.give_piece(stream, bytes),
                     NextPiece::Pending => source.is_waiting = true,
                     NextPiece::End => {
-                        http2.session.end_pieces(stream);
+                        self.session.end_pieces(stream);
                         continue;
                     }
                     NextPiece::Cut { is_panic } => {
-                        self.counters.panics.add(u64::from(is_panic));
-                        http2.session.cut_pieces(stream);
+                        all.host.counters.panics.add(u64::from(is_panic));
+                        self.session.cut_pieces(stream);
                         continue;
                     }
                 },
             }
-            http2.sources.push(source);
+            self.sources.push(source);
         }
     }
 }

@@ -5,15 +5,18 @@
 //! holds at most a window of its body here.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use base_clock::Boottime;
 
+use super::connections::Connections;
+use super::host::Host;
 use super::http2::Http2;
+use crate::event::Mailbox;
 use crate::h2::StreamId;
 use crate::response::{Reply, Response, Service};
 use crate::streamed::{BodyHandling, BodyReceiver};
-use crate::worker::Worker;
 
 /// Who takes the body of a stream.
 pub(super) struct StreamReceiver {
@@ -54,102 +57,111 @@ impl Http2 {
     }
 }
 
-impl<S: Service> Worker<S> {
+impl Http2 {
     /// Asks the service what becomes of a body.
-    pub(super) fn begin_http2_body(&mut self, http2: &mut Http2, stream: StreamId) {
+    pub(super) fn begin_body<S: Service>(&mut self, all: &mut Connections<S>, stream: StreamId) {
         let handling = {
-            let Some(request) = http2.session.request(stream, http2.peer, http2.now) else {
+            let Some(request) = self.session.request(stream, self.peer, self.now) else {
                 return;
             };
-            catch_unwind(AssertUnwindSafe(|| self.service.body_begins(&request)))
+            catch_unwind(AssertUnwindSafe(|| all.host.service.body_begins(&request)))
         };
         let limit = match handling {
-            Ok(BodyHandling::Whole) => self.limits.body,
+            Ok(BodyHandling::Whole) => all.host.limits.body,
             Ok(BodyHandling::Refused(response)) => {
-                return self.end_http2_body(http2, stream, Some(response));
+                return self.end_body(&mut all.host, stream, Some(response));
             }
             Ok(BodyHandling::Streamed(receiver)) => {
                 let limit = usize::try_from(receiver.limit()).unwrap_or(usize::MAX);
-                http2.session.set_streamed(stream);
-                http2.receivers.push(StreamReceiver {
+                self.session.set_streamed(stream);
+                self.receivers.push(StreamReceiver {
                     stream,
                     receiver,
                     is_waiting: false,
                 });
                 limit
             }
-            Err(_) => return self.end_http2_body(http2, stream, None),
+            Err(_) => return self.end_body(&mut all.host, stream, None),
         };
-        if let Some(event) = http2.session.accept_body(stream, limit) {
-            self.handle(http2, event);
+        if let Some(event) = self.session.accept_body(stream, limit) {
+            self.handle(all, event);
         }
     }
 
     /// Answers a request whose body is not wanted any more; without a response, the service
     /// panicked.
-    fn end_http2_body(&mut self, http2: &mut Http2, stream: StreamId, response: Option<Response>) {
-        self.counters.requests.add(1);
-        http2.session.reject_body(stream);
+    fn end_body<S: Service>(
+        &mut self,
+        host: &mut Host<S>,
+        stream: StreamId,
+        response: Option<Response>,
+    ) {
+        host.counters.requests.add(1);
+        self.session.reject_body(stream);
         match response {
-            Some(response) => self.respond(http2, stream, &response),
-            None => self.respond_to_panic(http2, stream),
+            Some(response) => self.respond(host, stream, &response),
+            None => self.respond_to_panic(host, stream),
         }
     }
 
     /// Gives all receivers what has arrived for them, and lets the clients of those that have room
     /// send more.
-    pub(super) fn feed_receivers(&mut self, http2: &mut Http2) {
-        if http2.receivers.is_empty() {
+    pub(super) fn feed_receivers<S: Service>(&mut self, host: &mut Host<S>) {
+        if self.receivers.is_empty() {
             return;
         }
-        for mut receiver in std::mem::take(&mut http2.receivers) {
+        for mut receiver in std::mem::take(&mut self.receivers) {
             let stream = receiver.stream;
-            let given = http2
+            let given = self
                 .session
                 .give_body(stream, |piece| receiver.receive(piece));
             if let Err(response) = given {
-                self.end_http2_body(http2, stream, response);
+                self.end_body(host, stream, response);
                 continue;
             }
             if !receiver.is_waiting {
-                match self.poll_stream_room(http2, &mut receiver) {
-                    Poll::Ready(()) => http2.session.resume_body(stream, http2.now),
+                match self.poll_stream_room(&host.mailbox, &mut receiver) {
+                    Poll::Ready(()) => self.session.resume_body(stream, self.now),
                     Poll::Pending => {
                         receiver.is_waiting = true;
-                        http2.session.pause_body(stream, http2.now);
+                        self.session.pause_body(stream, self.now);
                     }
                 }
             }
-            http2.receivers.push(receiver);
+            self.receivers.push(receiver);
         }
     }
 
-    fn poll_stream_room(&self, http2: &mut Http2, receiver: &mut StreamReceiver) -> Poll<()> {
-        let token = http2.stream_token(receiver.stream);
+    fn poll_stream_room(
+        &mut self,
+        mailbox: &Arc<Mailbox>,
+        receiver: &mut StreamReceiver,
+    ) -> Poll<()> {
+        let token = self.stream_token(receiver.stream);
         let receiver = &mut receiver.receiver;
         // Without a waker first: there is room nearly always.
         let mut context = Context::from_waker(Waker::noop());
         if receiver.poll_ready(&mut context).is_ready() {
             return Poll::Ready(());
         }
-        let waker = self.mailbox.waker(token);
+        let waker = mailbox.waker(token);
         let polled = receiver.poll_ready(&mut Context::from_waker(&waker));
-        http2.now = Boottime::now();
+        self.now = Boottime::now();
         polled
     }
 
     /// Gives a receiver the last bytes, and answers.
-    pub(super) fn finish_http2_body(
+    pub(super) fn finish_body<S: Service>(
         &mut self,
-        http2: &mut Http2,
+        host: &mut Host<S>,
         stream: StreamId,
         mut receiver: StreamReceiver,
     ) {
-        let given = http2
+        let given = self
             .session
             .give_body(stream, |piece| receiver.receive(piece));
         let reply = {
-            let Some(request) = http2.session.request(stream, http2.peer, http2.now) else {
+            let Some(request) = self.session.request(stream, self.peer, self.now) else {
                 return;
             };
             match given {
@@ -161,10 +173,10 @@ impl<S: Service> Worker<S> {
             }
         };
         match reply {
-            Some(Reply::Ready(response)) => self.respond(http2, stream, &response),
-            Some(Reply::Reusable(reply)) => self.respond(http2, stream, &reply.0),
-            Some(Reply::Later(response)) => http2.begin_answering(stream, response),
-            None => self.respond_to_panic(http2, stream),
+            Some(Reply::Ready(response)) => self.respond(host, stream, &response),
+            Some(Reply::Reusable(reply)) => self.respond(host, stream, &reply.0),
+            Some(Reply::Later(response)) => self.begin_answering(stream, response),
+            None => self.respond_to_panic(host, stream),
         }
     }
 }

@@ -15,12 +15,17 @@
 //! - `unfinished`: what requests hold that have not arrived whole.
 //! - `send`: outgoing bytes; `write_batch`: the responses of all connections in a turn.
 //! - `http2`: the same for HTTP/2, with `http2_streaming`, `http2_pieces` and `http2_unfinished`; the protocol is in `crate::h2`.
+//! - `connections`: all connections of a worker; `table`: which continue when; `handshakes`: their
+//!   order; `host`: what connections share.
 //! - `socket`: system calls on the socket; `secure_socket`: the same through TLS; `secure_idle`:
 //!   beginnings of records while nothing else has begun.
 
 mod answer;
 mod cached_response;
+mod connections;
 mod exchange;
+mod handshakes;
+mod host;
 mod http2;
 mod http2_pieces;
 mod http2_streaming;
@@ -35,6 +40,7 @@ mod send;
 mod socket;
 mod streamed_response;
 mod streaming;
+mod table;
 mod unfinished;
 mod write_batch;
 
@@ -47,15 +53,12 @@ use rustls::ServerConfig;
 
 use crate::event::{Ready, Token};
 use crate::h2::StreamId;
-use crate::response::Service;
-use crate::worker::{ConnectionPermit, Worker};
+use crate::worker_group::ConnectionPermit;
+pub(crate) use connections::Connections;
 use exchange::Exchange;
-pub(crate) use exchange::Pool;
+pub(crate) use host::Host;
 use http2::Http2;
-pub(crate) use read_batch::ReadBatch;
-pub(crate) use response_cache::ResponseCache;
 use secure_socket::SecureSocket;
-pub(crate) use write_batch::WriteBatch;
 
 /// One connection of a worker. The fields that every request needs are one line of memory, because
 /// few idle connections are in a cache.
@@ -182,94 +185,5 @@ impl Connection {
             Stage::Http2 => self.http2.as_ref().is_some_and(|http2| http2.is_woken()),
             _ => false,
         }
-    }
-}
-
-impl<S: Service> Worker<S> {
-    /// Advances a connection as far as possible now.
-    pub(crate) fn drive(&mut self, connection: &mut Connection) -> NextAction {
-        let mut exchange = connection.exchange.take();
-        loop {
-            let step = match (connection.stage, &mut exchange) {
-                (Stage::Handshake | Stage::Idle, none) => self.first_bytes(connection, none),
-                (Stage::Lingering(left), _) => self.linger(connection, left),
-                (Stage::Reading, Some(exchange)) => self.read_and_answer(connection, exchange),
-                (Stage::Answering, Some(exchange)) => self.await_answer(connection, exchange),
-                (Stage::Storing, Some(exchange)) => self.await_room(connection, exchange),
-                (Stage::Sending(after), Some(exchange)) => self.send(connection, exchange, after),
-                (Stage::Streaming, Some(exchange)) => self.stream_response(connection, exchange),
-                (Stage::Batched, _) => Some(NextAction::Wait),
-                (Stage::Http2, _) => self.drive_http2(connection),
-                // No other stage is without an exchange.
-                (_, None) => Some(NextAction::Close),
-            };
-            let has_exchange = !matches!(
-                connection.stage,
-                Stage::Handshake | Stage::Idle | Stage::Lingering(_)
-            );
-            if has_exchange {
-                if let Some(step) = step {
-                    connection.exchange = exchange;
-                    return step;
-                }
-                continue;
-            }
-            if let Some(exchange) = exchange.take() {
-                self.give_back(exchange);
-            }
-            if let Some(step) = step {
-                return step;
-            }
-        }
-    }
-
-    /// Handles a passed deadline; none if the connection ends.
-    pub(crate) fn time_out(&mut self, connection: &mut Connection) -> Option<NextAction> {
-        match connection.stage {
-            Stage::Handshake | Stage::Idle => {
-                if self.draining.is_none() {
-                    self.counters.idle_timeouts.add(1);
-                }
-                None
-            }
-            Stage::Reading => {
-                self.refuse_slow(connection);
-                Some(self.drive(connection))
-            }
-            Stage::Sending(_) => self.send_or_give_up(connection),
-            Stage::Http2 => self.time_out_http2(connection),
-            Stage::Lingering(_) => None,
-            // These wait for the server, not for the client.
-            Stage::Answering | Stage::Storing | Stage::Streaming | Stage::Batched => {
-                Some(NextAction::Wait)
-            }
-        }
-    }
-
-    /// Notifies the service of unsent responses, and releases the token. Dropping the connection
-    /// closes it.
-    pub(crate) fn end(&mut self, connection: &mut Connection) {
-        self.end_http2(connection);
-        connection.end_records();
-        self.release_records(connection);
-        if connection.has_failed() {
-            self.counters.tls_failures.add(1);
-        }
-        if connection.has_panicked() {
-            self.counters.panics.add(1);
-        }
-        if let Some(mut exchange) = connection.exchange.take() {
-            exchange.output.abandon_streamed();
-            self.notify_done(&mut exchange, connection.peer);
-            self.give_back(exchange);
-        }
-        self.timers.forget(connection.token.index());
-        self.connections.release(connection.token);
-    }
-
-    /// Takes back an exchange that is over, with all bytes that it has received.
-    pub(super) fn give_back(&mut self, mut exchange: Box<Exchange>) {
-        self.release(&mut exchange);
-        self.pool.put(exchange);
     }
 }

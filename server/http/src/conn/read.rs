@@ -3,7 +3,9 @@
 use base_clock::Boottime;
 
 use super::cached_response::RepeatedResponse;
+use super::connections::Connections;
 use super::exchange::Exchange;
+use super::host::Host;
 use super::read_batch::FirstRead;
 use super::response_cache::RequestHash;
 use super::secure_socket::{Handshake, Negotiated};
@@ -12,16 +14,15 @@ use super::write_batch::BatchedWrite;
 use super::{Connection, NextAction, Stage};
 use crate::date::Persistence;
 use crate::h1::Phase;
-use crate::limits::DRAIN_GRACE;
+use crate::limits::Limits;
 use crate::progress::TransferProgress;
 use crate::response::Service;
-use crate::worker::Worker;
 
 /// The beginning of the preface of HTTP/2 (RFC 9113 section 3.4), which is no method. A client that
 /// knows that a server speaks HTTP/2 begins with it; one that has negotiated `h2` must.
 const BEGINS_HTTP2: &[u8] = b"PRI ";
 
-impl<S: Service> Worker<S> {
+impl<S: Service> Connections<S> {
     /// Reads the first bytes of a request, if they have arrived, and begins with them.
     pub(super) fn first_bytes(
         &mut self,
@@ -72,9 +73,9 @@ impl<S: Service> Worker<S> {
             self.begin_http2(connection, &bytes, now);
             return None;
         }
-        let exchange = borrowed_buffers.get_or_insert_with(|| self.pool.take());
+        let exchange = borrowed_buffers.get_or_insert_with(|| self.host.pool.take());
         let bytes = self.read_batch.bytes(first);
-        exchange.decoder.space(&self.limits)[..bytes.len()].copy_from_slice(bytes);
+        exchange.decoder.space(&self.host.limits)[..bytes.len()].copy_from_slice(bytes);
         exchange.decoder.received(bytes.len());
         exchange.begin(now);
         exchange.first_miss = alone.and_then(Result::err);
@@ -91,11 +92,11 @@ impl<S: Service> Worker<S> {
         received: IoOutcome,
     ) -> Option<NextAction> {
         match connection.take_opened()? {
-            Handshake::Full => self.counters.full_handshakes.add(1),
-            Handshake::Resumed => self.counters.resumed_handshakes.add(1),
+            Handshake::Full => self.host.counters.full_handshakes.add(1),
+            Handshake::Resumed => self.host.counters.resumed_handshakes.add(1),
         }
         let now = Boottime::now();
-        self.become_idle(connection, now);
+        self.host.become_idle(connection, now);
         let len = match received {
             IoOutcome::Bytes(len) => len,
             IoOutcome::WouldBlock => 0,
@@ -104,7 +105,7 @@ impl<S: Service> Worker<S> {
         match connection.negotiated() {
             Negotiated::Http2 => {
                 let bytes = self.read_batch.free()[..len].to_vec();
-                self.counters.bytes_in.add(len as u64);
+                self.host.counters.bytes_in.add(len as u64);
                 self.begin_http2(connection, &bytes, now);
                 Some(self.drive(connection))
             }
@@ -128,66 +129,17 @@ impl<S: Service> Worker<S> {
         now: Boottime,
     ) -> Option<Result<RepeatedResponse, RequestHash>> {
         let hash = first.hash?;
-        if self.draining.is_some() {
+        if self.host.draining.is_some() {
             return None;
         }
         let request = self.read_batch.bytes(first);
-        let tail = self.tails.get(now, Persistence::Default);
-        if let Some(response) = self.response_cache.get(hash, request, now, tail) {
-            self.counters.requests.add(1);
-            return Some(Ok(response.repeat(self.service.wants_done())));
+        let tail = self.host.tails.get(now, Persistence::Default);
+        if let Some(response) = self.host.response_cache.get(hash, request, now, tail) {
+            self.host.counters.requests.add(1);
+            return Some(Ok(response.repeat(self.host.service.wants_done())));
         }
-        let head = self.response_cache.head(request)?;
+        let head = self.host.response_cache.head(request)?;
         (head.len() == request.len()).then_some(Err(hash))
-    }
-
-    /// From now on the connection is idle.
-    pub(super) fn become_idle(&self, connection: &mut Connection, now: Boottime) {
-        connection.stage = Stage::Idle;
-        connection.deadline = self.idle_until(now);
-    }
-
-    /// Deadline of a connection that became idle at `now`.
-    pub(crate) fn idle_until(&self, now: Boottime) -> Boottime {
-        let until = now.plus(self.limits.idle_timeout);
-        match self.draining {
-            Some(since) => until.min(since.plus(DRAIN_GRACE)),
-            None => until,
-        }
-    }
-
-    /// Reads more of the request that has begun; none if bytes arrived.
-    pub(super) fn read_on(
-        &mut self,
-        connection: &mut Connection,
-        exchange: &mut Exchange,
-    ) -> Option<NextAction> {
-        match connection.receive(exchange.decoder.space(&self.limits)) {
-            IoOutcome::Bytes(len) => {
-                self.counters.bytes_in.add(len as u64);
-                exchange.decoder.received(len);
-                exchange.now = Boottime::now();
-                None
-            }
-            IoOutcome::WouldBlock => {
-                connection.deadline = self.read_until(exchange);
-                Some(connection.wait())
-            }
-            IoOutcome::Closed => Some(NextAction::Close),
-        }
-    }
-
-    /// Deadline of the present head or body.
-    fn read_until(&self, exchange: &mut Exchange) -> Boottime {
-        if exchange.decoder.phase() != Phase::Body {
-            return exchange.head_since.plus(self.limits.head_timeout);
-        }
-        let now = exchange.now;
-        let progress = exchange
-            .body
-            .get_or_insert_with(|| TransferProgress::new(now));
-        progress.moved_to(exchange.decoder.body_len() as u64, now);
-        progress.deadline(self.limits.progress_timeout)
     }
 
     /// Reads until the client has seen the end: closing while unread bytes arrive would reset the
@@ -211,5 +163,39 @@ impl<S: Service> Worker<S> {
             }
         }
         Some(NextAction::Close)
+    }
+}
+
+impl Exchange {
+    /// Reads more of the request that has begun; none if bytes arrived.
+    pub(super) fn read_on<S: Service>(
+        &mut self,
+        host: &mut Host<S>,
+        connection: &mut Connection,
+    ) -> Option<NextAction> {
+        match connection.receive(self.decoder.space(&host.limits)) {
+            IoOutcome::Bytes(len) => {
+                host.counters.bytes_in.add(len as u64);
+                self.decoder.received(len);
+                self.now = Boottime::now();
+                None
+            }
+            IoOutcome::WouldBlock => {
+                connection.deadline = self.read_until(&host.limits);
+                Some(connection.wait())
+            }
+            IoOutcome::Closed => Some(NextAction::Close),
+        }
+    }
+
+    /// Deadline of the present head or body.
+    fn read_until(&mut self, limits: &Limits) -> Boottime {
+        if self.decoder.phase() != Phase::Body {
+            return self.head_since.plus(limits.head_timeout);
+        }
+        let now = self.now;
+        let progress = self.body.get_or_insert_with(|| TransferProgress::new(now));
+        progress.moved_to(self.decoder.body_len() as u64, now);
+        progress.deadline(limits.progress_timeout)
     }
 }

@@ -11,13 +11,13 @@
 
 use base_clock::Boottime;
 
+use super::connections::Connections;
 use super::response_cache::RequestHash;
 use super::socket::IoOutcome;
 use super::{Connection, NextAction, Stage};
 use crate::event::Token;
 use crate::limits::READ_BUFFER;
 use crate::response::Service;
-use crate::worker::Worker;
 
 /// Requests that are read at most before they are answered. The first request waits for the rest.
 const FULL: usize = 16;
@@ -69,20 +69,20 @@ impl ReadBatch {
     }
 }
 
-impl<S: Service> Worker<S> {
+impl<S: Service> Connections<S> {
     /// Reads the first bytes of a request, to be answered with those of others by
     /// [`Worker::answer_batch`].
     pub(crate) fn read_first(&mut self, token: Token) {
         if self.read_batch.reads.len() == FULL {
             self.answer_batch();
         }
-        let Some(connection) = self.connections.get_mut(token) else {
+        let Some(connection) = self.table.connections.get_mut(token) else {
             return;
         };
         let received = connection.receive(self.read_batch.free());
         if connection.has_news() {
-            return self.advance(token, |worker, connection| {
-                worker.first_secure_bytes(connection, received)
+            return self.advance(token, |all, connection| {
+                all.first_secure_bytes(connection, received)
             });
         }
         match received {
@@ -91,8 +91,8 @@ impl<S: Service> Worker<S> {
                 self.read_batch.reads.push(BatchedRead { token, first });
             }
             IoOutcome::WouldBlock if connection.is_secure() => {
-                self.advance(token, |worker, connection| {
-                    Some(worker.wait_for_record(connection))
+                self.advance(token, |all, connection| {
+                    Some(all.wait_for_record(connection))
                 });
             }
             IoOutcome::WouldBlock => {}
@@ -102,13 +102,16 @@ impl<S: Service> Worker<S> {
 
     /// The bytes that were just read into the free slot.
     pub(super) fn first(&self, len: usize) -> FirstRead {
-        self.counters.bytes_in.add(len as u64);
+        self.host.counters.bytes_in.add(len as u64);
         let mut first = FirstRead {
             slot: self.read_batch.reads.len(),
             len,
             hash: None,
         };
-        first.hash = self.response_cache.hash_alone(self.read_batch.bytes(first));
+        first.hash = self
+            .host
+            .response_cache
+            .hash_alone(self.read_batch.bytes(first));
         first
     }
 
@@ -125,16 +128,16 @@ impl<S: Service> Worker<S> {
                     .iter()
                     .filter_map(|read| read.first.hash)
             };
-            hashes().for_each(|hash| self.response_cache.prefetch_entry(hash));
-            hashes().for_each(|hash| self.response_cache.prefetch_response(hash));
+            hashes().for_each(|hash| self.host.response_cache.prefetch_entry(hash));
+            hashes().for_each(|hash| self.host.response_cache.prefetch_response(hash));
         }
         // Not earlier than the moment at which any of the requests was received.
         let mut now = Boottime::now();
         for at in 0..count {
             let BatchedRead { token, first } = self.read_batch.reads[at];
             let mut is_repeated = false;
-            self.advance(token, |worker, connection| {
-                let step = worker.answer_first(connection, first, now);
+            self.advance(token, |all, connection| {
+                let step = all.answer_first(connection, first, now);
                 is_repeated = step == NextAction::Batch && connection.exchange.is_none();
                 Some(step)
             });

@@ -3,13 +3,13 @@
 
 use base_clock::Boottime;
 
+use super::connections::Connections;
 use super::socket::IoOutcome;
 use super::{Connection, NextAction};
 use crate::budget::{ClientNetwork, Holding};
 use crate::response::Service;
-use crate::worker::Worker;
 
-impl<S: Service> Worker<S> {
+impl<S: Service> Connections<S> {
     /// Begins with bytes behind which there is [news](Connection::has_news): they complete a
     /// handshake, or a record whose beginning was counted. None: the connection ends.
     pub(super) fn first_secure_bytes(
@@ -48,18 +48,18 @@ impl<S: Service> Worker<S> {
                 client: ClientNetwork::of(connection.peer.ip()),
                 may_end: true,
             };
-            self.budgets.memory.hold(holder, holding);
-            if self.budgets.memory.is_over() {
-                let victims = self.budgets.memory.victims(now);
+            self.host.budgets.memory.hold(holder, holding);
+            if self.host.budgets.memory.is_over() {
+                let victims = self.host.budgets.memory.victims(now);
                 if !self.end_all(victims, Some(connection.token)).is_empty() {
-                    self.counters.heads_ended.add(1);
+                    self.host.counters.heads_ended.add(1);
                     return NextAction::Close;
                 }
             }
         }
         if connection.wait() == NextAction::Yield {
             // So that its deadline stays.
-            self.queue_runnable(connection);
+            self.table.queue_runnable(connection);
         }
         NextAction::Wait
     }
@@ -70,7 +70,7 @@ impl<S: Service> Worker<S> {
         if let Some(tls) = connection.secure_socket()
             && tls.counted_since.take().is_some()
         {
-            self.budgets.release(holder);
+            self.host.budgets.release(holder);
         }
     }
 }

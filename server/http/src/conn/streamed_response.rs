@@ -12,13 +12,13 @@ use bytes::Bytes;
 use rustix::net::sockopt::set_socket_linger;
 
 use super::exchange::Exchange;
+use super::host::Host;
 use super::output::Output;
 use super::{After, Connection, NextAction, Stage};
 use crate::body_source::{BodySource, NextPiece, next_piece};
 use crate::h1::Head;
 use crate::limits::OUTPUT;
 use crate::response::Service;
-use crate::worker::Worker;
 
 /// Bytes of pieces that are sent together.
 const BATCH: usize = 32 << 10;
@@ -147,58 +147,56 @@ impl OutgoingBody {
     }
 }
 
-impl<S: Service> Worker<S> {
+impl Exchange {
     /// Queues pieces of a body and sends them; none if another stage has begun.
-    pub(super) fn stream_response(
+    pub(super) fn stream_response<S: Service>(
         &mut self,
+        host: &mut Host<S>,
         connection: &mut Connection,
-        exchange: &mut Exchange,
     ) -> Option<NextAction> {
-        // The source may take long, and responses that are ready do not wait for it.
-        self.send_batch();
-        let Some(mut body) = exchange.output.streamed.take() else {
+        let Some(mut body) = self.output.streamed.take() else {
             return Some(NextAction::Close);
         };
         body.sent += std::mem::take(&mut body.queued);
         if body.turn > OUTPUT {
             body.turn = 0;
-            exchange.output.streamed = Some(body);
+            self.output.streamed = Some(body);
             return Some(NextAction::Yield);
         }
         let token = connection.token;
         let waker = match body.waker.take() {
             Some(waker) => waker,
-            None => self.mailbox.waker(token.stream(0)),
+            None => host.mailbox.waker(token.stream(0)),
         };
-        let filled = body.fill(&mut exchange.output, &waker);
-        body.turn += exchange.output.waiting();
+        let filled = body.fill(&mut self.output, &waker);
+        body.turn += self.output.waiting();
         connection.stage = Stage::Sending(After::Stream);
         match filled {
             Filled::Ended => {
-                exchange.now = Boottime::now();
-                exchange.head_since = exchange.now;
+                self.now = Boottime::now();
+                self.head_since = self.now;
                 connection.stage = Stage::Sending(body.after);
                 body.sent += body.queued;
-                exchange.output.push_end(&body, body.end().as_bytes());
+                self.output.push_end(&body, body.end().as_bytes());
                 return None;
             }
             Filled::Cut { is_panic } => {
-                self.counters.panics.add(u64::from(is_panic));
+                host.counters.panics.add(u64::from(is_panic));
                 if !body.is_chunked {
                     // A reset: the client must not take the end for the end of the body.
                     let _ = set_socket_linger(&connection.socket, Some(Duration::ZERO));
                 }
-                exchange.output.streamed = Some(body);
+                self.output.streamed = Some(body);
                 return Some(NextAction::Close);
             }
-            Filled::Pending if exchange.output.is_empty() => {
+            Filled::Pending if self.output.is_empty() => {
                 connection.stage = Stage::Streaming;
                 connection.deadline = Boottime::NEVER;
                 body.waker = Some(waker);
             }
             Filled::Pending | Filled::Enough => body.waker = Some(waker),
         }
-        exchange.output.streamed = Some(body);
+        self.output.streamed = Some(body);
         (connection.stage == Stage::Streaming).then_some(NextAction::Wait)
     }
 }

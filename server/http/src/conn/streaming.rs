@@ -6,103 +6,106 @@
 
 use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use base_clock::Boottime;
 use bytes::Bytes;
 
 use super::answer::begin_answering;
+use super::connections::Connections;
 use super::exchange::Exchange;
+use super::host::Host;
 use super::{Connection, NextAction, Stage};
+use crate::event::Mailbox;
 use crate::h1::{Head, Refusal};
 use crate::limits::{BODY_TURN, SPARE_BUFFERS};
 use crate::response::{Reply, Response, Service};
 use crate::streamed::BodyHandling;
-use crate::worker::Worker;
 
-impl<S: Service> Worker<S> {
+impl Exchange {
     /// Asks the service what becomes of a body; the next stage, unless more of it is to be read.
-    pub(super) fn begin_body(
+    pub(super) fn begin_body<S: Service>(
         &mut self,
+        host: &mut Host<S>,
         connection: &mut Connection,
-        exchange: &mut Exchange,
         head: Head,
     ) -> Option<Stage> {
         let handling = {
-            let decoder = &exchange.decoder;
-            let request = decoder.request(&head, Bytes::new(), connection.peer, exchange.now);
-            catch_unwind(AssertUnwindSafe(|| self.service.body_begins(&request)))
+            let decoder = &self.decoder;
+            let request = decoder.request(&head, Bytes::new(), connection.peer, self.now);
+            catch_unwind(AssertUnwindSafe(|| host.service.body_begins(&request)))
         };
         let limit = match handling {
-            Ok(BodyHandling::Whole) => self.limits.body,
+            Ok(BodyHandling::Whole) => host.limits.body,
             Ok(BodyHandling::Refused(response)) => {
-                return self.end_body(exchange, head, Some(response));
+                return self.end_body(host, head, Some(response));
             }
             Ok(BodyHandling::Streamed(receiver)) => {
                 let limit = usize::try_from(receiver.limit()).unwrap_or(usize::MAX);
-                exchange.receiver = Some(receiver);
+                self.receiver = Some(receiver);
                 limit
             }
-            Err(_) => return self.end_body(exchange, head, None),
+            Err(_) => return self.end_body(host, head, None),
         };
-        match exchange.decoder.accept_body(limit) {
+        match self.decoder.accept_body(limit) {
             Ok(()) => None,
             Err(refusal) => {
-                self.refuse(connection, exchange, refusal);
+                self.refuse(host, connection, refusal);
                 Some(connection.stage)
             }
         }
     }
 
     /// Answers a request whose body is not wanted any more, and drops what comes of it.
-    fn end_body(
+    fn end_body<S: Service>(
         &mut self,
-        exchange: &mut Exchange,
+        host: &mut Host<S>,
         head: Head,
         response: Option<Response>,
     ) -> Option<Stage> {
-        exchange.body = None;
-        exchange.receiver = None;
-        exchange.answered += 1;
-        self.counters.requests.add(1);
-        self.release(exchange);
-        self.queue(exchange, head, response.map(Response::closing))
+        self.body = None;
+        self.receiver = None;
+        self.answered += 1;
+        host.counters.requests.add(1);
+        self.release(&mut host.budgets);
+        self.queue(host, head, response.map(Response::closing))
     }
 
     /// Gives the receiver what has arrived, and reads more if it has room; none if bytes arrived or
     /// the stage is another.
-    pub(super) fn stream_rest(
+    pub(super) fn stream_rest<S: Service>(
         &mut self,
+        all: &mut Connections<S>,
         connection: &mut Connection,
-        exchange: &mut Exchange,
     ) -> Result<Option<NextAction>, Refusal> {
-        let before = exchange.decoder.body_len() - exchange.decoder.body_in_memory();
-        if exchange.decoder.body_in_memory() > 0 {
-            if let Err(response) = give_piece(exchange) {
-                if let Some(head) = exchange.decoder.head_of_body()
-                    && let Some(stage) = self.end_body(exchange, head, response)
+        let before = self.decoder.body_len() - self.decoder.body_in_memory();
+        if self.decoder.body_in_memory() > 0 {
+            if let Err(response) = give_piece(self) {
+                if let Some(head) = self.decoder.head_of_body()
+                    && let Some(stage) = self.end_body(&mut all.host, head, response)
                 {
                     connection.stage = stage;
                 }
                 return Ok(None);
             }
-            if before / BODY_TURN != exchange.decoder.body_len() / BODY_TURN {
+            if before / BODY_TURN != self.decoder.body_len() / BODY_TURN {
                 // A client that sends fast never lets the connection wait.
                 return Ok(Some(NextAction::Yield));
             }
         }
-        if self.poll_room(connection, exchange).is_pending() {
-            exchange.now = Boottime::now();
+        if self.poll_room(&all.host.mailbox, connection).is_pending() {
+            self.now = Boottime::now();
             connection.stage = Stage::Storing;
             connection.deadline = Boottime::NEVER;
             return Ok(Some(NextAction::Wait));
         }
-        let step = self.read_on(connection, exchange);
+        let step = self.read_on(&mut all.host, connection);
         if matches!(step, Some(NextAction::Wait | NextAction::Yield)) {
-            if self.budgets.memory.holders() >= SPARE_BUFFERS {
-                exchange.decoder.shrink();
+            if all.host.budgets.memory.holders() >= SPARE_BUFFERS {
+                self.decoder.shrink();
             }
-            self.hold_memory(connection, exchange)?;
+            self.hold_memory(all, connection)?;
         }
         Ok(step)
     }
@@ -110,25 +113,25 @@ impl<S: Service> Worker<S> {
     /// Goes on reading if the receiver has room again.
     pub(super) fn await_room(
         &mut self,
+        mailbox: &Arc<Mailbox>,
         connection: &mut Connection,
-        exchange: &mut Exchange,
     ) -> Option<NextAction> {
-        if self.poll_room(connection, exchange).is_pending() {
+        if self.poll_room(mailbox, connection).is_pending() {
             connection.deadline = Boottime::NEVER;
             return Some(NextAction::Wait);
         }
         let now = Boottime::now();
-        if let Some(progress) = &mut exchange.body {
-            progress.paused(now.since(exchange.now));
+        if let Some(progress) = &mut self.body {
+            progress.paused(now.since(self.now));
         }
-        exchange.now = now;
+        self.now = now;
         connection.stage = Stage::Reading;
         None
     }
 
     /// Whether the receiver has room. One that panics has, and panics again when it gets a piece.
-    fn poll_room(&mut self, connection: &Connection, exchange: &mut Exchange) -> Poll<()> {
-        let Some(receiver) = &mut exchange.receiver else {
+    fn poll_room(&mut self, mailbox: &Arc<Mailbox>, connection: &Connection) -> Poll<()> {
+        let Some(receiver) = &mut self.receiver else {
             return Poll::Ready(());
         };
         // Without a waker first: there is room nearly always.
@@ -136,22 +139,22 @@ impl<S: Service> Worker<S> {
         if receiver.poll_ready(&mut context).is_ready() {
             return Poll::Ready(());
         }
-        let waker = self.mailbox.waker(connection.token.stream(0));
+        let waker = mailbox.waker(connection.token.stream(0));
         receiver.poll_ready(&mut Context::from_waker(&waker))
     }
 
     /// Gives the receiver the last bytes, and answers.
-    pub(super) fn finish_body(
+    pub(super) fn finish_body<S: Service>(
         &mut self,
-        exchange: &mut Exchange,
+        host: &mut Host<S>,
         head: Head,
         rest: &[u8],
         peer: SocketAddr,
     ) -> Option<Stage> {
-        let mut receiver = exchange.receiver.take()?;
+        let mut receiver = self.receiver.take()?;
         let reply = {
-            let decoder = &exchange.decoder;
-            let request = decoder.request(&head, Bytes::new(), peer, exchange.now);
+            let decoder = &self.decoder;
+            let request = decoder.request(&head, Bytes::new(), peer, self.now);
             let finish = AssertUnwindSafe(|| match receiver.receive(rest) {
                 Ok(()) => receiver.finish(&request),
                 Err(response) => response.into(),
@@ -159,10 +162,10 @@ impl<S: Service> Worker<S> {
             catch_unwind(finish)
         };
         match reply {
-            Ok(Reply::Ready(response)) => self.queue(exchange, head, Some(response)),
-            Ok(Reply::Reusable(reply)) => self.queue(exchange, head, Some(reply.0)),
-            Ok(Reply::Later(response)) => Some(begin_answering(exchange, head, response)),
-            Err(_) => self.queue(exchange, head, None),
+            Ok(Reply::Ready(response)) => self.queue(host, head, Some(response)),
+            Ok(Reply::Reusable(reply)) => self.queue(host, head, Some(reply.0)),
+            Ok(Reply::Later(response)) => Some(begin_answering(self, head, response)),
+            Err(_) => self.queue(host, head, None),
         }
     }
 }

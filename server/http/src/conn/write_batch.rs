@@ -12,11 +12,11 @@
 use base_clock::Boottime;
 
 use super::cached_response::RepeatedResponse;
+use super::connections::Connections;
 use super::socket::IoOutcome;
 use super::{After, Connection, Exchange, Stage};
 use crate::event::{RecentClients, Token};
 use crate::response::Service;
-use crate::worker::Worker;
 
 /// Responses in the batch at most. The first response waits for the rest.
 const FULL: usize = 16;
@@ -67,7 +67,7 @@ impl WriteBatch {
     }
 }
 
-impl<S: Service> Worker<S> {
+impl<S: Service> Connections<S> {
     /// Sends the batch in order. Bytes that a socket does not take stay with the connection.
     pub(crate) fn send_batch(&mut self) {
         if self.write_batch.writes.is_empty() {
@@ -76,7 +76,7 @@ impl<S: Service> Worker<S> {
         let mut batch = std::mem::take(&mut self.write_batch.writes);
         for write in batch.drain(..) {
             let (BatchedWrite::Exchange(token) | BatchedWrite::Repeated(token, ..)) = write;
-            let Some(mut connection) = self.connections.take(token) else {
+            let Some(mut connection) = self.table.connections.take(token) else {
                 continue;
             };
             match write {
@@ -92,10 +92,10 @@ impl<S: Service> Worker<S> {
             // For bytes that arrived meanwhile, and for the end, which has no further event.
             let is_idle = connection.stage == Stage::Idle;
             if connection.ready.read || (connection.ready.write && !is_idle) {
-                self.queue_runnable(&mut connection);
+                self.table.queue_runnable(&mut connection);
             }
-            self.schedule_deadline(&mut connection);
-            self.connections.put(token, connection);
+            self.table.schedule_deadline(&mut connection);
+            self.table.connections.put(token, connection);
         }
         // Keeps the memory for the next turn.
         self.write_batch.writes = batch;
@@ -105,12 +105,12 @@ impl<S: Service> Worker<S> {
         if let IoOutcome::Bytes(sent) = connection.transmit(&exchange.output) {
             exchange.output.wrote(sent);
             exchange.sent = sent as u64;
-            self.counters.bytes_out.add(sent as u64);
+            self.host.counters.bytes_out.add(sent as u64);
         }
         if exchange.output.is_written() {
-            self.notify_done(&mut exchange, connection.peer);
-            self.become_idle(connection, exchange.now);
-            self.give_back(exchange);
+            exchange.notify_done(&mut self.host, connection.peer);
+            self.host.become_idle(connection, exchange.now);
+            self.host.give_back(exchange);
         } else {
             self.send_on(connection, exchange);
         }
@@ -129,16 +129,17 @@ impl<S: Service> Worker<S> {
             IoOutcome::Bytes(sent) => sent,
             IoOutcome::WouldBlock | IoOutcome::Closed => 0,
         };
-        self.counters.bytes_out.add(sent as u64);
+        self.host.counters.bytes_out.add(sent as u64);
         if sent == len {
             if let Some(exchange) = response.exchange.filter(|_| response.is_reported) {
                 let body_bytes = (sent - response.head_len as usize) as u64;
                 let request = exchange.request(connection.peer, received);
-                self.notify(|service| service.done(&request, response.status, body_bytes));
+                self.host
+                    .notify(|service| service.done(&request, response.status, body_bytes));
             }
-            return self.become_idle(connection, received);
+            return self.host.become_idle(connection, received);
         }
-        let mut exchange = self.pool.take();
+        let mut exchange = self.host.pool.take();
         exchange.begin(received);
         exchange.answered = 1;
         exchange.output.push_repeated(response);
@@ -149,7 +150,7 @@ impl<S: Service> Worker<S> {
 
     /// The socket is full, or broken: the rest is sent at the next event of the socket.
     fn send_on(&self, connection: &mut Connection, mut exchange: Box<Exchange>) {
-        connection.deadline = self.send_until(&mut exchange);
+        connection.deadline = exchange.send_until(&self.host.limits);
         connection.stage = Stage::Sending(After::Read);
         connection.exchange = Some(exchange);
     }

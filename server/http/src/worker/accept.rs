@@ -1,23 +1,21 @@
 //! New connections: accepted, or answered with 503 over the limit.
 
-use std::cell::Cell;
 use std::collections::VecDeque;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
-use std::rc::Rc;
 
 use base_clock::Boottime;
 use bytes::Bytes;
 use rustix::io::{Errno, fcntl_dupfd_cloexec};
 use rustix::net::{RecvFlags, SendFlags, SocketFlags, acceptfrom_with, recv, send};
 
-use super::{ConnectionPermit, LISTENER, Worker};
+use super::{LISTENER, Worker};
 use crate::conn::{Connection, Stage};
 use crate::event::{Mailbox, Token};
 use crate::limits::{ACCEPT_PAUSE, ACCEPTS, READ_BUFFER, REFUSALS_LINGERING};
 use crate::response::{Response, Service};
-use crate::worker_group::OpenConnection;
+use crate::worker_group::ConnectionPermit;
 
 /// The answer to a client for which there is no descriptor.
 const NO_DESCRIPTOR: &[u8] =
@@ -52,10 +50,10 @@ impl<S: Service> Worker<S> {
                 Ok(true) => {}
                 Ok(false) => return,
                 Err(error) if is_about_descriptors(&error) && self.free_descriptor() => {
-                    self.counters.accept_errors.add(1);
+                    self.host().counters.accept_errors.add(1);
                 }
                 Err(_) => {
-                    self.counters.accept_errors.add(1);
+                    self.host().counters.accept_errors.add(1);
                     return self.pause_accepting();
                 }
             }
@@ -79,7 +77,7 @@ impl<S: Service> Worker<S> {
             // These errors belong to the connection that would be returned; the next may be good
             // (accept(2)).
             Err(errno) if is_about_one_connection(errno) => {
-                self.counters.accept_errors.add(1);
+                self.host().counters.accept_errors.add(1);
                 Ok(true)
             }
             Err(errno) => Err(errno.into()),
@@ -91,9 +89,9 @@ impl<S: Service> Worker<S> {
     /// attempt would fail.
     fn free_descriptor(&mut self) -> bool {
         while let Some(token) = self.refusals.lingering.pop_front() {
-            let connection = self.connections.get_mut(token);
+            let connection = self.connections.table.connections.get_mut(token);
             if connection.is_some_and(|it| matches!(it.stage, Stage::Lingering(_))) {
-                self.advance(token, |_, _| None);
+                self.connections.advance(token, |_, _| None);
                 return true;
             }
         }
@@ -101,7 +99,7 @@ impl<S: Service> Worker<S> {
             return false;
         }
         self.refuse_next();
-        self.refusals.reserve = fcntl_dupfd_cloexec(self.mailbox.bell(), 0).ok();
+        self.refusals.reserve = fcntl_dupfd_cloexec(self.host().mailbox.bell(), 0).ok();
         self.refusals.reserve.is_some()
     }
 
@@ -114,13 +112,13 @@ impl<S: Service> Worker<S> {
         let Ok((socket, peer)) = acceptfrom_with(listener, flags) else {
             return;
         };
-        self.counters.accepted.add(1);
-        self.counters.over_limit.add(1);
+        self.host().counters.accepted.add(1);
+        self.host().counters.over_limit.add(1);
         // Bytes that are unread when the connection is closed reset it.
         let _ = recv(&socket, &mut [0; READ_BUFFER], RecvFlags::empty());
         let _ = send(&socket, NO_DESCRIPTOR, SendFlags::NOSIGNAL);
         if let Some(peer) = peer.and_then(|peer| SocketAddr::try_from(peer).ok()) {
-            self.notify(|service| service.refused(peer, 503));
+            self.host().notify(|service| service.refused(peer, 503));
         }
     }
 
@@ -146,19 +144,22 @@ impl<S: Service> Worker<S> {
     }
 
     fn admit(&mut self, socket: OwnedFd, peer: SocketAddr) {
-        self.counters.accepted.add(1);
-        match self.group.admit(self.limits.connections) {
+        self.host().counters.accepted.add(1);
+        match self.group.admit(self.host().limits.connections) {
             Some(open) => {
-                let permit = ConnectionPermit::new(Some(open), &self.open);
+                let permit = ConnectionPermit::new(Some(open), &self.connections.table.open);
                 if let Some(mut connection) = self.register(socket, peer, permit) {
                     let now = Boottime::now();
                     // A handshake has the time of the head of a request.
                     connection.deadline = match self.tls {
-                        Some(_) => now.plus(self.limits.head_timeout),
-                        None => self.idle_until(now),
+                        Some(_) => now.plus(self.host().limits.head_timeout),
+                        None => self.host().idle_until(now),
                     };
-                    self.schedule_deadline(&mut connection);
-                    self.connections.put(connection.token, connection);
+                    self.connections.table.schedule_deadline(&mut connection);
+                    self.connections
+                        .table
+                        .connections
+                        .put(connection.token, connection);
                 }
             }
             None => self.refuse_connection(socket, peer),
@@ -172,10 +173,10 @@ impl<S: Service> Worker<S> {
         peer: SocketAddr,
         permit: ConnectionPermit,
     ) -> Option<Box<Connection>> {
-        let token = self.connections.reserve();
+        let token = self.connections.table.connections.reserve();
         if self.poller.watch(&socket, token).is_err() {
-            self.counters.accept_errors.add(1);
-            self.connections.release(token);
+            self.host().counters.accept_errors.add(1);
+            self.connections.table.connections.release(token);
             return None;
         }
         let tls = self.tls.as_ref();
@@ -184,8 +185,8 @@ impl<S: Service> Worker<S> {
 
     /// Answers a connection over the limit, without reading from it first.
     fn refuse_connection(&mut self, socket: OwnedFd, peer: SocketAddr) {
-        self.counters.over_limit.add(1);
-        self.notify(|service| service.refused(peer, 503));
+        self.host().counters.over_limit.add(1);
+        self.host().notify(|service| service.refused(peer, 503));
         if self.lingering.get() >= REFUSALS_LINGERING {
             return;
         }
@@ -196,22 +197,12 @@ impl<S: Service> Worker<S> {
                 self.refusals.lingering.pop_front();
             }
             self.refusals.lingering.push_back(token);
-            self.connections.put(token, connection);
+            self.connections.table.connections.put(token, connection);
             let response = Response::text(503, "too many connections\n")
                 .with_extra(Bytes::from_static(b"Retry-After: 1\r\n"));
-            self.advance(token, |worker, connection| {
-                Some(worker.respond_and_linger(connection, response))
+            self.connections.advance(token, |all, connection| {
+                Some(all.respond_and_linger(connection, response))
             });
-        }
-    }
-}
-
-impl ConnectionPermit {
-    fn new(open: Option<OpenConnection>, count: &Rc<Cell<usize>>) -> Self {
-        count.set(count.get() + 1);
-        Self {
-            _open: open,
-            count: Rc::clone(count),
         }
     }
 }
