@@ -1,12 +1,12 @@
-//! HTTP/1.1 connections and prepared responses.
+//! Connections of HTTP/1.1 and HTTP/2, and prepared responses.
 //!
-//! This crate knows the protocol (RFC 9110, RFC 9112), sockets, limits and timeouts. It must not
-//! know what a page, a database or the store is: a [`Service`] turns a [`Request`] into a
-//! [`Reply`], and that is the whole border.
+//! This crate knows the protocols (RFC 9110, RFC 9112, RFC 9113), TLS, sockets, limits and
+//! timeouts. It must not know what a page, a database or the store is: a [`Service`] turns a
+//! [`Request`] into a [`Reply`], and that is the whole border.
 //!
 //! - `h1`: bytes → requests or refusals, without IO and without a clock.
-//! - `h2`: the same for HTTP/2, with streams; connections do not speak it yet.
-//! - `conn`: the loop that drives `h1` over one socket, with deadlines and back-pressure.
+//! - `h2`: the same for HTTP/2, with streams.
+//! - `conn`: connections, which drive `h1` and `h2` over sockets, with deadlines and back-pressure.
 //! - `budget`: what unfinished requests may hold of a worker's memory and disk, and which of them
 //!   end when that is too much.
 //! - [`run_worker`]: one listener, one thread, one event loop (`event`: epoll, timers, wakers).

@@ -13,7 +13,7 @@ pub(super) type Event = libc::epoll_event;
 /// None.
 pub(super) const NOTHING: Event = Event { events: 0, u64: 0 };
 
-/// SpinSimulation for what is ready in the set, and with `sleeps` waits until something is; the
+/// Looks for what is ready in the set, and with `sleeps` waits until something is. Returns the
 /// number of `events` that were written.
 ///
 /// # Errors
