@@ -13,7 +13,7 @@
 //! Where what is held cannot be ended, the next look comes after a 64th.
 
 use std::collections::HashMap;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use base_clock::Boottime;
 
@@ -46,6 +46,17 @@ pub(crate) struct Holding {
     pub(crate) since: Boottime,
     /// False for a request that is complete and waits for its response.
     pub(crate) may_end: bool,
+}
+
+impl Holding {
+    pub(crate) fn new(peer: SocketAddr, bytes: usize, since: Boottime, may_end: bool) -> Self {
+        Self {
+            client: ClientNetwork::of(peer.ip()),
+            bytes,
+            since,
+            may_end,
+        }
+    }
 }
 
 /// Which holders of a client end first.

@@ -8,7 +8,7 @@ use crate::limits::MIN_RATE;
 
 /// The progress of a body or a response. It may pause for the progress timeout. Over its whole
 /// course it must keep an average of [`MIN_RATE`] after a start credit of the same length.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct TransferProgress {
     start: Boottime,
     last: Boottime,

@@ -5,6 +5,7 @@
 //! a file without a name, and is mapped when it is complete. So a body in flight takes at most some
 //! kilobytes of memory beyond these, and many large bodies take disk.
 
+use base_clock::Boottime;
 use bytes::Bytes;
 
 use crate::body_file::MappedBody;
@@ -14,6 +15,13 @@ use crate::limits::{
     BODY_DISK, BODY_FILES, BODY_IN_MEMORY, CONNECTIONS_PER_BODY_FILE, Limits, REQUEST_MEMORY,
     SMALL_BODY,
 };
+
+/// Which budget is full.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Full {
+    Memory,
+    Disk,
+}
 
 /// See the [module](self).
 #[derive(Debug)]
@@ -54,6 +62,14 @@ impl RequestBudgets {
     pub(crate) fn do_without_files(&mut self) {
         self.memory
             .raise_to(self.longest_body.saturating_add(BODY_IN_MEMORY));
+    }
+
+    /// Returns the holders that must end so that a part of a budget is free again.
+    pub(crate) fn victims(&mut self, full: Full, now: Boottime) -> Vec<StreamToken> {
+        match full {
+            Full::Memory => self.memory.victims(now),
+            Full::Disk => self.disk.victims(now),
+        }
     }
 
     /// Counts nothing for `holder` any more.

@@ -241,6 +241,17 @@ impl Response {
         &self.body
     }
 
+    /// Returns the content if it is in memory, empty with a status that has none.
+    pub(crate) fn body_in_memory(&self) -> Option<&Bytes> {
+        static EMPTY: Bytes = Bytes::new();
+        match &self.body {
+            _ if is_bodiless(self.status) => Some(&EMPTY),
+            Body::Empty => Some(&EMPTY),
+            Body::Bytes(bytes) => Some(bytes),
+            Body::File { .. } | Body::Streamed(_) => None,
+        }
+    }
+
     /// Whether the connection is closed after it.
     #[must_use]
     pub const fn closes(&self) -> bool {

@@ -7,7 +7,8 @@
 //! not count. If the client goes away, is too slow, or sends what is no body, the receiver is
 //! dropped without [`BodyReceiver::finish`].
 
-use std::task::{Context, Poll};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::task::{Context, Poll, Waker};
 
 use crate::request::Request;
 use crate::response::{Reply, Response};
@@ -40,6 +41,29 @@ pub trait BodyReceiver {
 
     /// The body is complete: answers the request, whose own body is empty.
     fn finish(self: Box<Self>, request: &Request<'_>) -> Reply;
+}
+
+/// Gives `receiver` a piece of a body.
+///
+/// # Errors
+/// The response that ends the request; none if the receiver panicked.
+pub(crate) fn give(receiver: &mut dyn BodyReceiver, piece: &[u8]) -> Result<(), Option<Response>> {
+    match catch_unwind(AssertUnwindSafe(|| receiver.receive(piece))) {
+        Ok(received) => received.map_err(Some),
+        Err(_) => Err(None),
+    }
+}
+
+/// Returns whether `receiver` has room: nearly always, so a waker is made only if it has none.
+pub(crate) fn poll_room(
+    receiver: &mut dyn BodyReceiver,
+    waker: impl FnOnce() -> Waker,
+) -> Poll<()> {
+    let mut context = Context::from_waker(Waker::noop());
+    if receiver.poll_ready(&mut context).is_ready() {
+        return Poll::Ready(());
+    }
+    receiver.poll_ready(&mut Context::from_waker(&waker()))
 }
 
 impl std::fmt::Debug for BodyHandling {

@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::event::Mailbox;
 
-/// What all workers of a server share. Only the count of connections is written by several
-/// threads; every worker has counters of its own, so that a request touches no cache line of
-/// another core.
+/// The state that all workers of a server share. Only the count of connections is written by
+/// several threads; every worker has counters of its own, so that a request touches no cache line
+/// of another core.
 #[derive(Debug, Default)]
 pub struct WorkerGroup {
     open: AtomicUsize,

@@ -2,6 +2,7 @@
 
 use std::future::Future;
 use std::net::SocketAddr;
+use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -9,12 +10,11 @@ use std::task::{Context, Poll};
 use base_clock::Boottime;
 use bytes::Bytes;
 
-use super::cached_response::{CachedResponse, ResponseParts};
+use super::cached_response::CachedResponse;
 use super::connections::Connections;
 use super::exchange::{Exchange, PendingResponse};
 use super::host::Host;
 use super::output::SentRequest;
-use super::response_cache::RequestHash;
 use super::write_batch::BatchedWrite;
 use super::{After, Connection, NextAction, Stage};
 use crate::date::Persistence;
@@ -22,8 +22,6 @@ use crate::h1::{Event, Framing, Head, Phase, Refusal};
 use crate::limits::TURN;
 use crate::request::{Request, Version};
 use crate::response::{Body, Reply, Response, Service};
-use crate::status::is_bodiless;
-use crate::validity::Validity;
 
 impl Exchange {
     /// Answers the requests that have arrived, and reads the rest of an incomplete one; none if the
@@ -73,28 +71,39 @@ impl Exchange {
                     if matches!(event, Event::Continue) {
                         self.output.push_continue();
                     }
-                    if !self.output.is_empty() {
-                        connection.stage = Stage::Sending(After::Read);
-                        return None;
-                    }
-                    self.decoder.reclaim();
-                    if self.decoder.phase() == Phase::Idle {
-                        all.host.become_idle(connection, self.now);
-                        return all.yield_turn(connection);
-                    }
-                    match self.read_rest(all, connection) {
-                        Ok(None) if connection.stage == Stage::Reading => {}
-                        Ok(step) => return step,
-                        Err(refusal) => {
-                            self.refuse(&mut all.host, connection, refusal);
-                            return None;
-                        }
+                    if let ControlFlow::Break(step) = self.send_or_read(all, connection) {
+                        return step;
                     }
                 }
                 Event::Refused(refusal) => {
                     self.refuse(&mut all.host, connection, refusal);
                     return None;
                 }
+            }
+        }
+    }
+
+    /// Lets what is queued be sent, or reads more of the next request; continues if bytes arrived.
+    fn send_or_read<S: Service>(
+        &mut self,
+        all: &mut Connections<S>,
+        connection: &mut Connection,
+    ) -> ControlFlow<Option<NextAction>> {
+        if !self.output.is_empty() {
+            connection.stage = Stage::Sending(After::Read);
+            return ControlFlow::Break(None);
+        }
+        self.decoder.reclaim();
+        if self.decoder.phase() == Phase::Idle {
+            all.host.become_idle(connection, self.now);
+            return ControlFlow::Break(all.yield_turn(connection));
+        }
+        match self.read_rest(all, connection) {
+            Ok(None) if connection.stage == Stage::Reading => ControlFlow::Continue(()),
+            Ok(step) => ControlFlow::Break(step),
+            Err(refusal) => {
+                self.refuse(&mut all.host, connection, refusal);
+                ControlFlow::Break(None)
             }
         }
     }
@@ -188,42 +197,17 @@ impl Exchange {
             Ok(Reply::Ready(response)) => self.queue(host, head, Some(response)),
             Ok(Reply::Reusable(reply)) => {
                 let (response, validity) = *reply;
-                if let Some(cache_miss) = repeated {
-                    self.cache_response(host, &head, &response, cache_miss, validity);
+                let tail = host.tails.get(self.now, Persistence::Default);
+                if let Some(hash) = repeated.filter(|_| !response.close)
+                    && let Some(cached) =
+                        CachedResponse::new(&self.decoder, &head, &response, tail, validity)
+                {
+                    host.response_cache.insert(hash, cached);
                 }
                 self.queue(host, head, Some(response))
             }
             Ok(Reply::Later(response)) => Some(begin_answering(self, head, response)),
             Err(_) => self.queue(host, head, None),
-        }
-    }
-
-    /// Caches a response for requests with the same head.
-    fn cache_response<S: Service>(
-        &self,
-        host: &mut Host<S>,
-        head: &Head,
-        response: &Response,
-        hash: RequestHash,
-        validity: Validity,
-    ) {
-        let body = match &response.body {
-            _ if is_bodiless(response.status) => Bytes::new(),
-            Body::Empty => Bytes::new(),
-            Body::Bytes(bytes) => bytes.clone(),
-            Body::File { .. } | Body::Streamed(_) => return,
-        };
-        if response.close {
-            return;
-        }
-        let parts = ResponseParts {
-            status: response.status,
-            head: [&response.head, &response.extra],
-            tail: host.tails.get(self.now, Persistence::Default),
-            body,
-        };
-        if let Some(cached) = CachedResponse::new(&self.decoder, head, parts, validity) {
-            host.response_cache.insert(hash, cached);
         }
     }
 

@@ -16,6 +16,7 @@ use crate::h1::{Decoder, Head, request};
 use crate::limits::REPEATED_ANSWER;
 use crate::prefetch::prefetch;
 use crate::request::Request;
+use crate::response::Response;
 use crate::syntax::FieldSpan;
 use crate::validity::Validity;
 
@@ -37,16 +38,6 @@ impl CachedExchange {
         let (bytes, fields) = (&self.request, &self.fields);
         request(&self.head, bytes, fields, Bytes::new(), peer, received)
     }
-}
-
-/// A response to be cached.
-pub(super) struct ResponseParts<'a> {
-    pub(super) status: u16,
-    /// The status line and field lines, without the tail.
-    pub(super) head: [&'a [u8]; 2],
-    /// The end of the head, which has the date.
-    pub(super) tail: &'a [u8],
-    pub(super) body: Bytes,
 }
 
 /// One request and its response. With thousands of different responses, the cost of a look-up is
@@ -72,19 +63,17 @@ pub(super) struct CachedResponse {
 }
 
 impl CachedResponse {
-    /// The response to the request with `head`; none if the response is too long.
+    /// The response to the request with `head`, whose own head ends with `tail`; none if the
+    /// response is too long, or has no body in memory.
     pub(super) fn new(
         decoder: &Decoder,
         head: &Head,
-        response: ResponseParts<'_>,
+        response: &Response,
+        tail: &[u8],
         validity: Validity,
     ) -> Option<Self> {
-        let ResponseParts {
-            status,
-            head: [lines, extra],
-            tail,
-            body,
-        } = response;
+        let (lines, extra) = (&response.head[..], &response.extra[..]);
+        let body = response.body_in_memory()?;
         let (request, fields) = decoder.parts_of(head);
         let tail_at = lines.len() + extra.len();
         let head_len = tail_at + tail.len();
@@ -94,7 +83,7 @@ impl CachedResponse {
         let (copied, shared) = match body.len() {
             ..=COPIED => (&body[..], Bytes::new()),
             // A part of a body would keep the whole body in memory.
-            _ if status == 206 => (&[][..], Bytes::copy_from_slice(&body)),
+            _ if response.status == 206 => (&[][..], Bytes::copy_from_slice(body)),
             _ => (&[][..], body.clone()),
         };
         Some(Self {
@@ -110,7 +99,7 @@ impl CachedResponse {
                 fields: fields.into(),
             }),
             validity,
-            status,
+            status: response.status,
             is_used: true,
         })
     }

@@ -5,18 +5,16 @@
 //! holds at most a window of its body here.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::task::Poll;
 
 use base_clock::Boottime;
 
 use super::connections::Connections;
 use super::host::Host;
 use super::http2::Http2;
-use crate::event::Mailbox;
 use crate::h2::StreamId;
 use crate::response::{Reply, Response, Service};
-use crate::streamed::{BodyHandling, BodyReceiver};
+use crate::streamed::{BodyHandling, BodyReceiver, give, poll_room};
 
 /// Who takes the body of a stream.
 pub(super) struct StreamReceiver {
@@ -34,17 +32,6 @@ impl StreamReceiver {
     /// Its waker was woken.
     pub(super) fn wake(&mut self) {
         self.is_waiting = false;
-    }
-
-    /// Takes a piece.
-    ///
-    /// The response that ends the request; none if the receiver panicked.
-    fn receive(&mut self, piece: &[u8]) -> Result<(), Option<Response>> {
-        let receiver = &mut self.receiver;
-        match catch_unwind(AssertUnwindSafe(|| receiver.receive(piece))) {
-            Ok(received) => received.map_err(Some),
-            Err(_) => Err(None),
-        }
     }
 }
 
@@ -114,15 +101,17 @@ impl Http2 {
             let stream = receiver.stream;
             let given = self
                 .session
-                .give_body(stream, |piece| receiver.receive(piece));
+                .give_body(stream, |piece| give(&mut *receiver.receiver, piece));
             if let Err(response) = given {
                 self.end_body(host, stream, response);
                 continue;
             }
             if !receiver.is_waiting {
-                match self.poll_stream_room(&host.mailbox, &mut receiver) {
+                let token = self.stream_token(stream);
+                match poll_room(&mut *receiver.receiver, || host.mailbox.waker(token)) {
                     Poll::Ready(()) => self.session.resume_body(stream, self.now),
                     Poll::Pending => {
+                        self.now = Boottime::now();
                         receiver.is_waiting = true;
                         self.session.pause_body(stream, self.now);
                     }
@@ -130,24 +119,6 @@ impl Http2 {
             }
             self.receivers.push(receiver);
         }
-    }
-
-    fn poll_stream_room(
-        &mut self,
-        mailbox: &Arc<Mailbox>,
-        receiver: &mut StreamReceiver,
-    ) -> Poll<()> {
-        let token = self.stream_token(receiver.stream);
-        let receiver = &mut receiver.receiver;
-        // Without a waker first: there is room nearly always.
-        let mut context = Context::from_waker(Waker::noop());
-        if receiver.poll_ready(&mut context).is_ready() {
-            return Poll::Ready(());
-        }
-        let waker = mailbox.waker(token);
-        let polled = receiver.poll_ready(&mut Context::from_waker(&waker));
-        self.now = Boottime::now();
-        polled
     }
 
     /// Gives a receiver the last bytes, and answers.
@@ -159,7 +130,7 @@ impl Http2 {
     ) {
         let given = self
             .session
-            .give_body(stream, |piece| receiver.receive(piece));
+            .give_body(stream, |piece| give(&mut *receiver.receiver, piece));
         let reply = {
             let Some(request) = self.session.request(stream, self.peer, self.now) else {
                 return;

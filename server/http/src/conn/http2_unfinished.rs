@@ -2,30 +2,21 @@
 //! long bodies go: the rules of HTTP/1.1 for each stream, and one more holder for what the
 //! connection has beside its streams.
 
-use base_clock::Boottime;
-
 use super::connections::Connections;
 use super::exchange::BodyPlace;
 use super::http2::Http2;
 use super::{Connection, NextAction};
 use crate::body_file::BodyFile;
-use crate::budget::{ClientNetwork, Holding};
+use crate::budget::Holding;
 use crate::event::StreamToken;
 use crate::h1::Refusal;
 use crate::h2::{ErrorCode, StreamHolding, StreamId};
 use crate::limits::SMALL_BODY;
-use crate::request_budgets::RequestBudgets;
+use crate::request_budgets::{Full, RequestBudgets};
 use crate::response::Service;
 
 /// What a connection may hold beside its streams without being counted: a request or two.
 const UNCOUNTED: usize = 1 << 10;
-
-/// Which budget is full.
-#[derive(Clone, Copy)]
-enum Full {
-    Memory,
-    Disk,
-}
 
 impl Http2 {
     /// Counts what the connection holds at the end of a turn, and moves long bodies to files. True
@@ -67,7 +58,7 @@ impl Http2 {
         if bytes == 0 {
             return budgets.memory.release(self.holder());
         }
-        let holding = holding(self, bytes, self.counted_since, true);
+        let holding = Holding::new(self.peer, bytes, self.counted_since, true);
         budgets.memory.hold(self.holder(), holding);
     }
 
@@ -82,7 +73,7 @@ impl Http2 {
             if bytes == 0 {
                 budget.release(holder);
             } else {
-                budget.hold(holder, holding(self, bytes, since, held.may_end));
+                budget.hold(holder, Holding::new(self.peer, bytes, since, held.may_end));
             }
         }
     }
@@ -104,11 +95,7 @@ impl Http2 {
     /// Ends requests of all connections until a part of a full budget is free; true if some of
     /// this connection are among them.
     fn make_room<S: Service>(&mut self, all: &mut Connections<S>, full: Full) -> bool {
-        let budget = match full {
-            Full::Memory => &mut all.host.budgets.memory,
-            Full::Disk => &mut all.host.budgets.disk,
-        };
-        let victims = budget.victims(self.now);
+        let victims = all.host.budgets.victims(full, self.now);
         let own = all.end_all(victims, Some(self.token));
         for victim in &own {
             self.end_holder(all, *victim);
@@ -258,14 +245,5 @@ impl<S: Service> Connections<S> {
             true => NextAction::Close,
             false => NextAction::Yield,
         })
-    }
-}
-
-fn holding(http2: &Http2, bytes: usize, since: Boottime, may_end: bool) -> Holding {
-    Holding {
-        client: ClientNetwork::of(http2.peer.ip()),
-        bytes,
-        since,
-        may_end,
     }
 }

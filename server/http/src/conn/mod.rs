@@ -14,7 +14,8 @@
 //!   makes while they are sent.
 //! - `unfinished`: what requests hold that have not arrived whole.
 //! - `send`: outgoing bytes; `write_batch`: the responses of all connections in a turn.
-//! - `http2`: the same for HTTP/2, with `http2_streaming`, `http2_pieces` and `http2_unfinished`; the protocol is in `crate::h2`.
+//! - `http2`: the same for HTTP/2, with `http2_answer`, `http2_streaming`, `http2_pieces` and
+//!   `http2_unfinished`; the protocol is in `crate::h2`.
 //! - `connections`: all connections of a worker; `table`: which continue when; `handshakes`: their
 //!   order; `host`: what connections share.
 //! - `socket`: system calls on the socket; `secure_socket`: the same through TLS; `secure_idle`:
@@ -27,6 +28,7 @@ mod exchange;
 mod handshakes;
 mod host;
 mod http2;
+mod http2_answer;
 mod http2_pieces;
 mod http2_streaming;
 mod http2_unfinished;

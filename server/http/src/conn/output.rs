@@ -161,15 +161,7 @@ impl Output {
         };
         self.waiting += self.text.len() - before + body.bytes().len();
         let answers = request.map_or(AnsweredRequest::Nothing, |head| self.add_head(head));
-        self.queue.push(QueuedResponse {
-            answers,
-            status: response.status,
-            text_end: self.text.len(),
-            copied,
-            body,
-            written: 0,
-            file_written: 0,
-        });
+        self.queue(answers, response.status, copied, body, 0);
     }
 
     /// The head of a response whose body is made while it is sent is in the text, before a tail of
@@ -203,7 +195,7 @@ impl Output {
         } else {
             body = LargeBody::Bytes(piece);
         }
-        self.push_text(AnsweredRequest::Nothing, 200, body, 0);
+        self.queue(AnsweredRequest::Nothing, 200, 0, body, 0);
     }
 
     /// Queues the last bytes of a body that was made while it was sent.
@@ -212,20 +204,36 @@ impl Output {
         self.waiting += end.len();
         let request = streamed.request;
         let answers = request.map_or(AnsweredRequest::Nothing, |head| self.add_head(head));
-        self.push_text(answers, streamed.status, LargeBody::None, streamed.sent());
+        self.queue(
+            answers,
+            streamed.status,
+            0,
+            LargeBody::None,
+            streamed.sent(),
+        );
         // Without a last chunk the end has no bytes, and is written as soon as it is the first.
         self.wrote(0);
     }
 
-    fn push_text(&mut self, answers: AnsweredRequest, status: u16, body: LargeBody, before: u64) {
+    /// Queues the text that is not queued yet, with the body behind it, of which `file_written`
+    /// bytes are written.
+    #[inline]
+    fn queue(
+        &mut self,
+        answers: AnsweredRequest,
+        status: u16,
+        copied: usize,
+        body: LargeBody,
+        file_written: u64,
+    ) {
         self.queue.push(QueuedResponse {
             answers,
             status,
             text_end: self.text.len(),
-            copied: 0,
+            copied,
             body,
             written: 0,
-            file_written: before,
+            file_written,
         });
     }
 
@@ -271,32 +279,14 @@ impl Output {
             Some(exchange) if response.is_reported => AnsweredRequest::Cached(exchange),
             _ => AnsweredRequest::Nothing,
         };
-        self.queue.push(QueuedResponse {
-            answers,
-            status,
-            text_end: self.text.len(),
-            copied,
-            body,
-            written: 0,
-            file_written: 0,
-        });
+        self.queue(answers, status, copied, body, 0);
     }
 
     /// `100 Continue` (RFC 9110 section 15.2.1).
     pub(super) fn push_continue(&mut self) {
         let head = Bytes::from_static(b"HTTP/1.1 100 Continue\r\n\r\n");
-        self.push(
-            None,
-            Response {
-                status: 100,
-                head,
-                extra: Bytes::new(),
-                body: Body::Empty,
-                close: false,
-                note: None,
-            },
-            b"",
-        );
+        let response = Response::prepared(100, head, Bytes::new(), Body::Empty);
+        self.push(None, response, b"");
     }
 
     /// Whether the last response in the queue is a file, after which nothing may be queued until it

@@ -6,7 +6,8 @@ use base_clock::Boottime;
 use super::connections::Connections;
 use super::socket::IoOutcome;
 use super::{Connection, NextAction};
-use crate::budget::{ClientNetwork, Holding};
+use crate::budget::Holding;
+use crate::request_budgets::Full;
 use crate::response::Service;
 
 impl<S: Service> Connections<S> {
@@ -42,15 +43,11 @@ impl<S: Service> Connections<S> {
         };
         if bytes > 0 {
             let now = Boottime::now();
-            let holding = Holding {
-                bytes,
-                since: *tls.counted_since.get_or_insert(now),
-                client: ClientNetwork::of(connection.peer.ip()),
-                may_end: true,
-            };
+            let since = *tls.counted_since.get_or_insert(now);
+            let holding = Holding::new(connection.peer, bytes, since, true);
             self.host.budgets.memory.hold(holder, holding);
             if self.host.budgets.memory.is_over() {
-                let victims = self.host.budgets.memory.victims(now);
+                let victims = self.host.budgets.victims(Full::Memory, now);
                 if !self.end_all(victims, Some(connection.token)).is_empty() {
                     self.host.counters.heads_ended.add(1);
                     return NextAction::Close;

@@ -7,7 +7,7 @@
 use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::Poll;
 
 use base_clock::Boottime;
 use bytes::Bytes;
@@ -21,7 +21,7 @@ use crate::event::Mailbox;
 use crate::h1::{Head, Refusal};
 use crate::limits::{BODY_TURN, SPARE_BUFFERS};
 use crate::response::{Reply, Response, Service};
-use crate::streamed::BodyHandling;
+use crate::streamed::{BodyHandling, give, poll_room};
 
 impl Exchange {
     /// Asks the service what becomes of a body; the next stage, unless more of it is to be read.
@@ -81,7 +81,11 @@ impl Exchange {
     ) -> Result<Option<NextAction>, Refusal> {
         let before = self.decoder.body_len() - self.decoder.body_in_memory();
         if self.decoder.body_in_memory() > 0 {
-            if let Err(response) = give_piece(self) {
+            let given = match &mut self.receiver {
+                Some(receiver) => self.decoder.move_body(|piece| give(&mut **receiver, piece)),
+                None => Ok(()),
+            };
+            if let Err(response) = given {
                 if let Some(head) = self.decoder.head_of_body()
                     && let Some(stage) = self.end_body(&mut all.host, head, response)
                 {
@@ -129,18 +133,15 @@ impl Exchange {
         None
     }
 
-    /// Whether the receiver has room. One that panics has, and panics again when it gets a piece.
+    /// Returns whether the receiver has room. One that panics has, and panics again when it gets a
+    /// piece.
     fn poll_room(&mut self, mailbox: &Arc<Mailbox>, connection: &Connection) -> Poll<()> {
         let Some(receiver) = &mut self.receiver else {
             return Poll::Ready(());
         };
-        // Without a waker first: there is room nearly always.
-        let mut context = Context::from_waker(std::task::Waker::noop());
-        if receiver.poll_ready(&mut context).is_ready() {
-            return Poll::Ready(());
-        }
-        let waker = mailbox.waker(connection.token.stream(0));
-        receiver.poll_ready(&mut Context::from_waker(&waker))
+        poll_room(&mut **receiver, || {
+            mailbox.waker(connection.token.stream(0))
+        })
     }
 
     /// Gives the receiver the last bytes, and answers.
@@ -168,23 +169,4 @@ impl Exchange {
             Err(_) => self.queue(host, head, None),
         }
     }
-}
-
-/// Gives the receiver what the decoder has of the body.
-///
-/// The response that ends the request; none if the receiver panicked.
-fn give_piece(exchange: &mut Exchange) -> Result<(), Option<Response>> {
-    let Exchange {
-        decoder, receiver, ..
-    } = exchange;
-    let Some(receiver) = receiver else {
-        return Ok(());
-    };
-    decoder.move_body(|piece| {
-        let received = catch_unwind(AssertUnwindSafe(|| receiver.receive(piece)));
-        match received {
-            Ok(received) => received.map_err(Some),
-            Err(_) => Err(None),
-        }
-    })
 }

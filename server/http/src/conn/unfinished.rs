@@ -7,20 +7,13 @@ use super::connections::Connections;
 use super::exchange::{BodyPlace, Exchange};
 use super::{Connection, NextAction, Stage};
 use crate::body_file::BodyFile;
-use crate::budget::{ClientNetwork, Holding};
+use crate::budget::{Budget, Holding};
 use crate::event::{StreamToken, Token};
 use crate::h1::{Phase, Refusal};
 use crate::limits::{BODY_IN_MEMORY, BODY_TURN, SMALL_BODY, SPARE_BUFFERS};
-use crate::request_budgets::{CompleteBody, RequestBudgets};
+use crate::request_budgets::{CompleteBody, Full, RequestBudgets};
 use crate::response::Service;
 use crate::worker_group::Counters;
-
-/// Which budget is full.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Full {
-    Memory,
-    Disk,
-}
 
 impl Exchange {
     /// Puts away what has arrived of a request, and reads more of it; none if bytes arrived.
@@ -117,9 +110,7 @@ impl Exchange {
         connection: &Connection,
         len: usize,
     ) -> bool {
-        let holding = holding(connection, self, len, false);
-        let holder = name(connection, self);
-        all.host.budgets.memory.hold(holder, holding);
+        self.hold(&mut all.host.budgets.memory, connection, len, false);
         if len > SMALL_BODY && all.host.budgets.memory.is_over() {
             self.end_some(all, Full::Memory);
             if all.host.budgets.memory.is_over() {
@@ -136,12 +127,8 @@ impl Exchange {
         all: &mut Connections<S>,
         connection: &Connection,
     ) -> Result<(), Refusal> {
-        let holding = {
-            let bytes = self.memory() + connection.memory_of_records();
-            holding(connection, self, bytes, true)
-        };
-        let holder = name(connection, self);
-        all.host.budgets.memory.hold(holder, holding);
+        let bytes = self.memory() + connection.memory_of_records();
+        self.hold(&mut all.host.budgets.memory, connection, bytes, true);
         if all.host.budgets.memory.is_over() && self.end_some(all, Full::Memory) {
             return Err(self.count_ended(&all.host.counters));
         }
@@ -156,9 +143,7 @@ impl Exchange {
         len: usize,
         may_end: bool,
     ) -> Result<(), Refusal> {
-        let holding = holding(connection, self, len, may_end);
-        let holder = name(connection, self);
-        all.host.budgets.disk.hold(holder, holding);
+        self.hold(&mut all.host.budgets.disk, connection, len, may_end);
         if all.host.budgets.disk.is_over() {
             let is_ended = self.end_some(all, Full::Disk);
             if is_ended || (!may_end && all.host.budgets.disk.is_over()) {
@@ -167,6 +152,14 @@ impl Exchange {
             }
         }
         Ok(())
+    }
+
+    /// Counts what the exchange holds of a budget.
+    fn hold(&mut self, budget: &mut Budget, connection: &Connection, bytes: usize, may_end: bool) {
+        let holder = connection.token.stream(0);
+        self.holder = Some(holder);
+        let holding = Holding::new(connection.peer, bytes, self.head_since, may_end);
+        budget.hold(holder, holding);
     }
 
     /// Counts nothing for the exchange any more.
@@ -187,11 +180,7 @@ impl Exchange {
     /// Ends requests until a part of a full budget is free; true if that of `exchange` must end
     /// too.
     fn end_some<S: Service>(&self, all: &mut Connections<S>, full: Full) -> bool {
-        let budget = match full {
-            Full::Memory => &mut all.host.budgets.memory,
-            Full::Disk => &mut all.host.budgets.disk,
-        };
-        let victims = budget.victims(self.now);
+        let victims = all.host.budgets.victims(full, self.now);
         let own = self.holder.map(|holder| holder.connection);
         !all.end_all(victims, own).is_empty()
     }
@@ -219,7 +208,7 @@ impl<S: Service> Connections<S> {
         if file.append(bytes).is_ok() {
             return Ok(());
         }
-        let victims = self.host.budgets.disk.victims(now);
+        let victims = self.host.budgets.victims(Full::Disk, now);
         self.end_all(victims, None);
         file.append(bytes).map_err(|_| {
             self.host.counters.bodies_ended.add(1);
@@ -264,21 +253,5 @@ impl<S: Service> Connections<S> {
             connection.exchange = Some(exchange);
             Some(all.drive(connection))
         });
-    }
-}
-
-/// The name under which the budgets count the exchange from now on.
-fn name(connection: &Connection, exchange: &mut Exchange) -> StreamToken {
-    let holder = connection.token.stream(0);
-    exchange.holder = Some(holder);
-    holder
-}
-
-fn holding(connection: &Connection, exchange: &Exchange, bytes: usize, may_end: bool) -> Holding {
-    Holding {
-        client: ClientNetwork::of(connection.peer.ip()),
-        bytes,
-        since: exchange.head_since,
-        may_end,
     }
 }

@@ -16,7 +16,7 @@ pub(crate) struct WindowOverflow;
 
 /// How many bytes we may send. Negative after the client has taken back what was used already
 /// (section 6.9.2).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SendWindow(i64);
 
 impl SendWindow {
@@ -45,7 +45,7 @@ impl SendWindow {
 }
 
 /// How many bytes the client may send.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ReceiveWindow {
     left: u32,
     size: u32,
@@ -82,7 +82,7 @@ impl ReceiveWindow {
 /// The time that a window was shut while there was something to send. The rule is that of a socket
 /// that takes no bytes: see [`TransferProgress`]. Time in which the window was open is not
 /// counted, because then the stream waited for other streams.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct StallClock {
     /// In the time that this clock has counted.
     progress: TransferProgress,
@@ -91,14 +91,6 @@ pub(crate) struct StallClock {
 }
 
 impl StallClock {
-    pub(crate) const fn new() -> Self {
-        Self {
-            progress: TransferProgress::new(Boottime::from_nanos(0)),
-            counted: Duration::ZERO,
-            since: None,
-        }
-    }
-
     /// The window is shut at `now`, perhaps again; `sent` bytes have passed through it.
     pub(crate) fn shut(&mut self, sent: u64, now: Boottime) {
         self.open(now);
@@ -164,7 +156,7 @@ mod tests {
 
     #[test]
     fn a_window_may_be_shut_for_the_timeout() {
-        let mut clock = StallClock::new();
+        let mut clock = StallClock::default();
         assert_eq!(clock.deadline(TIMEOUT), Boottime::NEVER);
         clock.shut(500, second(100));
         assert_eq!(clock.deadline(TIMEOUT), second(130));
@@ -176,7 +168,7 @@ mod tests {
 
     #[test]
     fn a_window_that_is_opened_byte_by_byte_is_as_good_as_shut() {
-        let mut clock = StallClock::new();
+        let mut clock = StallClock::default();
         let mut ended = None;
         for number in 1..100 {
             clock.shut(number, second(number));
@@ -193,7 +185,7 @@ mod tests {
 
     #[test]
     fn waiting_for_other_streams_is_not_counted() {
-        let mut clock = StallClock::new();
+        let mut clock = StallClock::default();
         clock.shut(0, second(0));
         clock.open(second(20));
         clock.shut(1 << 20, second(1000));

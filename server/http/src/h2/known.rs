@@ -15,8 +15,7 @@ use super::response_head::encode_head;
 use super::session::Session;
 use super::stream::StreamId;
 use crate::limits::REPEATED_ANSWER;
-use crate::response::{Body, Response};
-use crate::status::is_bodiless;
+use crate::response::Response;
 use crate::validity::Validity;
 
 /// Header blocks that a connection remembers.
@@ -32,7 +31,7 @@ pub(crate) struct KnownResponse {
     pub(super) status: u16,
     /// The header block without its date.
     pub(super) head: Box<[u8]>,
-    pub(super) body: Body,
+    pub(super) body: Bytes,
     validity: Validity,
 }
 
@@ -45,23 +44,18 @@ impl KnownResponse {
         response: &Response,
         validity: Validity,
     ) -> Option<Self> {
-        let body = match &response.body {
-            _ if is_bodiless(response.status) => Body::Empty,
-            Body::Empty => Body::Empty,
-            Body::Bytes(bytes) if bytes.len() <= COPIED => {
-                Body::Bytes(Bytes::copy_from_slice(bytes))
-            }
-            // A part of a body would keep the whole body in memory.
-            Body::Bytes(bytes) if response.status != 206 => Body::Bytes(bytes.clone()),
-            Body::Bytes(_) | Body::File { .. } | Body::Streamed(_) => return None,
-        };
+        let body = response.body_in_memory()?;
         let head = encode_head(response);
-        let is_short = head.len() as u64 + body.len() <= REPEATED_ANSWER as u64;
+        let is_short = head.len() + body.len() <= REPEATED_ANSWER;
         is_short.then_some(Self {
             request: session.streams.get(stream.0)?.head.clone(),
             status: response.status,
             head,
-            body,
+            // A part of a body would keep the whole body in memory.
+            body: match body.len() <= COPIED || response.status == 206 {
+                true => Bytes::copy_from_slice(body),
+                false => body.clone(),
+            },
             validity,
         })
     }
@@ -83,16 +77,7 @@ impl KnownResponse {
 
     /// Returns the bytes of memory that it holds beside the struct itself, roughly.
     pub(crate) fn memory(&self) -> usize {
-        let body = usize::try_from(self.body.len()).unwrap_or(usize::MAX);
-        self.request.text().len() + self.head.len() + body
-    }
-}
-
-/// Two events are equal if they give the same response.
-#[cfg(test)]
-impl PartialEq for KnownResponse {
-    fn eq(&self, other: &Self) -> bool {
-        std::ptr::eq(self, other)
+        self.request.text().len() + self.head.len() + self.body.len()
     }
 }
 

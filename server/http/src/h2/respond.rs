@@ -28,7 +28,7 @@ impl Session {
             for part in [&response.head, date] {
                 stream.response.block.extend_from_slice(part);
             }
-            stream.set_response(response.status, response.body.clone());
+            stream.set_response(response.status, Body::Bytes(response.body.clone()));
             stream.repeated = Some(response);
         }
     }
@@ -63,16 +63,6 @@ impl Session {
             self.retire(at);
         } else if stream.response.status == 0 {
             self.reset_at(at, ErrorCode::InternalError);
-        }
-    }
-
-    /// Gives up a stream. Its handler may go on; the driver says when it ends.
-    #[cfg(test)]
-    pub(crate) fn reset(&mut self, stream: StreamId, error: ErrorCode) {
-        if let Some(at) = self.streams.place(stream.number())
-            && !self.streams.at(at).is_reset
-        {
-            self.reset_at(at, error);
         }
     }
 }

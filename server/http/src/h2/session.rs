@@ -131,7 +131,7 @@ impl Session {
             receive_window: ReceiveWindow::new(CONNECTION_WINDOW),
             send_window: SendWindow::new(INITIAL_WINDOW),
             sent: 0,
-            stall: StallClock::new(),
+            stall: StallClock::default(),
             waste: WasteBudget::new(now),
             lifetime: Lifetime::Open,
             control,
@@ -176,26 +176,6 @@ impl Session {
         self.ended.pop()
     }
 
-    /// Bytes of request bodies that are held in memory, of all streams.
-    #[cfg(test)]
-    pub(crate) fn body_bytes_held(&self) -> usize {
-        let streams = self.streams.iter();
-        streams.map(Http2Stream::body_bytes_held).sum()
-    }
-
-    /// The same for one stream; 0 if it is gone.
-    #[cfg(test)]
-    pub(crate) fn body_bytes_held_by(&self, stream: StreamId) -> usize {
-        let stream = self.streams.get(stream.0);
-        stream.map_or(0, Http2Stream::body_bytes_held)
-    }
-
-    /// The number of streams that are open, or whose handlers are running.
-    #[cfg(test)]
-    pub(crate) fn stream_count(&self) -> usize {
-        self.streams.len()
-    }
-
     /// Whether nothing is being received, answered or written: the driver's idle timeout runs.
     pub(crate) fn is_idle(&self) -> bool {
         self.streams.is_empty() && self.incomplete_since.is_none() && self.control.is_empty()
@@ -209,21 +189,6 @@ impl Session {
         self.ended.shrink_to_fit();
         self.early_priorities.shrink_to_fit();
         self.streams.shrink();
-    }
-
-    /// Bytes of memory that the connection takes.
-    #[cfg(test)]
-    pub(crate) fn memory(&self) -> usize {
-        let block = self.block.as_ref().map_or(0, PendingBlock::memory);
-        size_of::<Self>()
-            + self.hpack.memory()
-            + self.partial.capacity()
-            + self.control.capacity()
-            + self.ended.capacity() * size_of::<Box<Http2Stream>>()
-            + self.early_priorities.capacity() * size_of::<(u32, Priority)>()
-            + self.streams.memory()
-            + self.body_bytes_held()
-            + block
     }
 
     /// Charges the budget of wasted work; an error ends the connection.

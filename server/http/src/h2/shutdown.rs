@@ -47,15 +47,6 @@ impl Session {
         is_done && self.control.is_empty()
     }
 
-    /// The error that has ended the connection, if one has.
-    #[cfg(test)]
-    pub(crate) const fn error(&self) -> Option<ErrorCode> {
-        match self.lifetime {
-            Lifetime::Failed(error) => Some(error),
-            _ => None,
-        }
-    }
-
     /// The connection is gone: the driver has closed it and dropped all handlers. Every stream that
     /// is left is [shown once more](Session::next_ended).
     pub(crate) fn abandon(&mut self) {

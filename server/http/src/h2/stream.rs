@@ -35,9 +35,10 @@ impl StreamId {
 }
 
 /// How the request on a stream arrives.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum RequestPart {
     /// The head is there, the body is not.
+    #[default]
     Body,
     /// The request was refused before its body had arrived. DATA is dropped.
     Refused,
@@ -47,7 +48,7 @@ pub(super) enum RequestPart {
 
 /// A stream that is open, or whose handler is still running, or that ended and is shown to the
 /// driver once more. Its buffers are used again by later streams of the worker.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Http2Stream {
     pub(super) id: u32,
     pub(super) head: Http2Head,
@@ -130,36 +131,6 @@ impl QueuedReply {
 }
 
 impl Http2Stream {
-    fn new() -> Self {
-        Self {
-            id: 0,
-            head: Http2Head::default(),
-            repeated: None,
-            priority: Priority::default(),
-            part: RequestPart::Body,
-            block: Vec::new(),
-            generation: None,
-            content_length: None,
-            body: BytesMut::new(),
-            moved: 0,
-            given: 0,
-            body_limit: 0,
-            is_streamed: false,
-            paused_since: None,
-            whole_body: None,
-            receive_window: ReceiveWindow::new(STREAM_WINDOW),
-            receiving: TransferProgress::new(Boottime::from_nanos(0)),
-            owes_continue: false,
-            has_handler: false,
-            lent: 0,
-            counted: StreamHolding::default(),
-            is_reset: false,
-            send_window: SendWindow::new(0),
-            response: QueuedReply::default(),
-            stall: StallClock::new(),
-        }
-    }
-
     /// Its number.
     pub(crate) const fn id(&self) -> StreamId {
         StreamId(self.id)
@@ -187,12 +158,6 @@ impl Http2Stream {
         self.counted != StreamHolding::default()
     }
 
-    /// Whether the response was written to its last frame.
-    #[cfg(test)]
-    pub(crate) const fn is_complete(&self) -> bool {
-        self.response.is_complete
-    }
-
     /// Bytes of the body that have arrived.
     pub(super) fn body_len(&self) -> usize {
         self.moved + self.given + self.body.len()
@@ -201,13 +166,6 @@ impl Http2Stream {
     /// Drops the body.
     pub(super) fn drop_body(&mut self) {
         (self.body, self.moved, self.whole_body) = (BytesMut::new(), 0, None);
-    }
-
-    /// Bytes of the request's body that are held in memory: those that have arrived, until the
-    /// handler has given its response.
-    #[cfg(test)]
-    pub(crate) fn body_bytes_held(&self) -> usize {
-        self.body.len() + self.lent
     }
 
     /// How many bytes of the body are still to come, as far as is known.
@@ -233,7 +191,7 @@ impl Http2Stream {
         self.receive_window = ReceiveWindow::new(STREAM_WINDOW);
         self.receiving = TransferProgress::new(now);
         self.send_window = send_window;
-        self.stall = StallClock::new();
+        self.stall = StallClock::default();
     }
 
     /// Forgets its request and its response; keeps buffers of the usual size.
@@ -285,7 +243,7 @@ impl SharedBuffers {
         now: Boottime,
     ) -> Box<Http2Stream> {
         let spare = self.spare.pop();
-        let mut stream = spare.unwrap_or_else(|| Box::new(Http2Stream::new()));
+        let mut stream = spare.unwrap_or_default();
         stream.begin(id, send_window, now);
         stream
     }

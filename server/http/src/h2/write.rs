@@ -85,17 +85,6 @@ impl Session {
         has_more
     }
 
-    /// Whether [`Session::write`] would write something.
-    #[cfg(test)]
-    pub(crate) fn wants_write(&self) -> bool {
-        !self.control.is_empty()
-            || (!self.has_failed()
-                && self
-                    .streams
-                    .iter()
-                    .any(|stream| stream.owes_continue || self.is_ready(stream)))
-    }
-
     /// 100 (Continue), to clients that wait for it.
     fn write_continues(&mut self, out: &mut Vec<u8>) {
         let owed = &mut self.owes_table_update;
@@ -111,7 +100,7 @@ impl Session {
         }
     }
 
-    fn is_ready(&self, stream: &Http2Stream) -> bool {
+    pub(super) fn is_ready(&self, stream: &Http2Stream) -> bool {
         let reply = &stream.response;
         let may_send = || {
             let is_window_open =
@@ -288,7 +277,7 @@ impl Session {
     /// [`Session::write`] does so too.
     pub(crate) fn note_stalls(&mut self, now: Boottime) {
         if self.streams.is_empty() {
-            (self.stall, self.sent) = (StallClock::new(), 0);
+            (self.stall, self.sent) = (StallClock::default(), 0);
             return;
         }
         let is_shut = self.send_window.available() == 0;

@@ -8,6 +8,7 @@ mod ending;
 mod flow;
 mod frames;
 mod heads;
+mod inspect;
 mod oracle;
 mod pipe;
 mod responses;
