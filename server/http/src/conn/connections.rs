@@ -24,7 +24,7 @@ pub(crate) struct Connections<S> {
 }
 
 impl<S: Service> Connections<S> {
-    /// No connections yet.
+    /// Makes a worker's connections, of which there are none yet.
     pub(crate) fn new(host: Host<S>) -> Self {
         Self {
             host,
@@ -114,7 +114,7 @@ impl<S: Service> Connections<S> {
     /// Notifies the service of unsent responses, and releases the token. Dropping the connection
     /// closes it.
     fn end(&mut self, connection: &mut Connection) {
-        if let Some(http2) = connection.http2.take() {
+        if let Some(mut http2) = connection.http2.take() {
             http2.end(&mut self.host);
         }
         connection.end_records();

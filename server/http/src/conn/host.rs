@@ -39,7 +39,7 @@ pub(crate) struct Host<S> {
 }
 
 impl<S: Service> Host<S> {
-    /// What the connections of one listener share, which end their heads with the lines of
+    /// Makes what the connections of one listener share, which end their heads with the lines of
     /// `fields`; `is_secured` if they speak TLS.
     pub(crate) fn new(
         service: S,
@@ -73,7 +73,7 @@ impl<S: Service> Host<S> {
         }
     }
 
-    /// From now on the connection is idle.
+    /// Begins the time in which the connection may be idle.
     pub(super) fn become_idle(&self, connection: &mut Connection, now: Boottime) {
         connection.stage = Stage::Idle;
         connection.deadline = self.idle_until(now);

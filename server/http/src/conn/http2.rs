@@ -110,7 +110,7 @@ impl Http2 {
         self.session.has_failed() && !self.unsent.is_empty()
     }
 
-    /// A waker of the stream was woken: what waits for it goes on in the next turn.
+    /// Notes that a waker of the stream was woken: what waits for it goes on in the next turn.
     pub(super) fn wake(&mut self, stream: StreamId) {
         if let Some(source) = self.sources.iter_mut().find(|it| it.stream == stream) {
             source.wake();
@@ -123,12 +123,12 @@ impl Http2 {
         }
     }
 
-    /// Whether a stream was woken since the last turn.
+    /// Returns whether a stream was woken since the last turn.
     pub(super) const fn is_woken(&self) -> bool {
         !self.woken.is_empty()
     }
 
-    /// The name under which the worker's budget counts the connection.
+    /// Names the connection for the worker's budgets.
     pub(super) const fn holder(&self) -> StreamToken {
         self.token.stream(0)
     }
@@ -431,8 +431,8 @@ impl Http2 {
         }
     }
 
-    /// The connection is gone.
-    pub(super) fn end<S: Service>(mut self, host: &mut Host<S>) {
+    /// Ends what the session holds: its connection is gone.
+    pub(super) fn end<S: Service>(&mut self, host: &mut Host<S>) {
         self.pending.clear();
         self.receivers.clear();
         self.sources.clear();

@@ -26,7 +26,7 @@ pub(super) struct PendingStream {
 }
 
 impl Http2 {
-    /// A response is being made.
+    /// Remembers a response that is being made.
     pub(super) fn begin_answering(
         &mut self,
         stream: StreamId,
@@ -40,6 +40,7 @@ impl Http2 {
         });
     }
 
+    /// Does what an event of the session asks for.
     pub(super) fn handle<S: Service>(&mut self, all: &mut Connections<S>, event: SessionEvent) {
         match event {
             SessionEvent::Body(stream) => self.begin_body(all, stream),

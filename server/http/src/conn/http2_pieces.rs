@@ -33,7 +33,7 @@ pub(super) struct StreamSource {
 }
 
 impl StreamSource {
-    /// Its waker was woken.
+    /// Notes that its waker was woken.
     pub(super) fn wake(&mut self) {
         self.is_waiting = false;
     }

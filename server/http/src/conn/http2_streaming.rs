@@ -29,7 +29,7 @@ impl StreamReceiver {
         self.stream == stream
     }
 
-    /// Its waker was woken.
+    /// Notes that its waker was woken.
     pub(super) fn wake(&mut self) {
         self.is_waiting = false;
     }
@@ -42,9 +42,7 @@ impl Http2 {
         let at = receivers.position(|receiver| receiver.is_of(stream))?;
         Some(self.receivers.swap_remove(at))
     }
-}
 
-impl Http2 {
     /// Asks the service what becomes of a body.
     pub(super) fn begin_body<S: Service>(&mut self, all: &mut Connections<S>, stream: StreamId) {
         let handling = {

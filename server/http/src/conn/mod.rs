@@ -172,15 +172,15 @@ impl Connection {
 }
 
 impl Connection {
-    /// A waker of a stream was woken.
+    /// Notes that a waker of a stream was woken.
     pub(crate) fn wake(&mut self, stream: u32) {
         if let (Some(http2), Some(stream)) = (&mut self.http2, StreamId::of_client(stream)) {
             http2.wake(stream);
         }
     }
 
-    /// Whether the connection waits for the server, and a waker was woken. A future may wake its
-    /// connection after the response is complete.
+    /// Returns whether the connection waits for the server, and a waker was woken. A future may
+    /// wake its connection after the response is complete.
     pub(crate) fn may_continue(&self) -> bool {
         match self.stage {
             Stage::Answering | Stage::Storing | Stage::Streaming => true,

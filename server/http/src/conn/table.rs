@@ -25,7 +25,7 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// A table without connections.
+    /// Makes a table without connections.
     pub(crate) fn new(now: Boottime) -> Self {
         Self {
             connections: Slab::default(),

@@ -1,6 +1,7 @@
 //! Requests that have not arrived whole: what they hold of the worker's budgets, where their bodies
 //! go, and which of them end when a budget is full.
 
+use base_clock::Boottime;
 use bytes::Bytes;
 
 use super::connections::Connections;
@@ -177,8 +178,7 @@ impl Exchange {
         all.host.create_body_file()
     }
 
-    /// Ends requests until a part of a full budget is free; true if that of `exchange` must end
-    /// too.
+    /// Ends requests until a part of a full budget is free; true if this one must end too.
     fn end_some<S: Service>(&self, all: &mut Connections<S>, full: Full) -> bool {
         let victims = all.host.budgets.victims(full, self.now);
         let own = self.holder.map(|holder| holder.connection);
@@ -203,7 +203,7 @@ impl<S: Service> Connections<S> {
         &mut self,
         file: &mut BodyFile,
         bytes: &[u8],
-        now: base_clock::Boottime,
+        now: Boottime,
     ) -> Result<(), Refusal> {
         if file.append(bytes).is_ok() {
             return Ok(());
