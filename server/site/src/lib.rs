@@ -1,28 +1,17 @@
-//! A site folder to routes, pages, forms and static files: requests in, responses out.
+//! Requests to a site folder, answered: pages, forms and files.
 //!
-//! This crate knows the folder's format (`docs/reference/site.md`), templates, and how a page is
-//! made of queries. It connects the store, the database and HTTP. It must not know sockets, signals
-//! or the command line.
+//! This crate runs what `site-compile` has made of the folder. It connects the store, by `pages`,
+//! the database and HTTP. It must not know sockets, signals or the command line.
 //!
-//! - `folder`, `script`, `route`, `template`, `compile`: the folder's texts to pages, with every
-//!   fault named;
-//! - `dialect`: the version of a file for the database in use;
-//! - `filters`, `locale`: what templates write values with; `page_type`: what a page is sent as;
-//! - `page_bytes`: pages that answer with the bytes of a column;
-//! - `service`: the hit; `answer`, `gather`: the fill (the rules of the store's flights); `submit`:
-//!   the form;
-//! - `ahead`: hot pages that are made again before a request, after a change and after a restart;
-//! - `statics`, `watch`, `compress`: files, the watch over their changes, and codings in the
-//!   background;
-//! - `admission`: who is given an answer at all;
-//! - `rules`, `addresses`, `listing`: redirects, rewrites and fields; short addresses and lists of
-//!   files;
-//! - `session`, `sign`: the identity of a visitor, and the forms that sign in and out;
-//! - `uploads`: files that visitors send; `data`: files as tables;
-//! - `report`, `log`: lines for the owner about the state of the database;
-//! - `hosts`: several sites behind one address;
-//! - `dev`: errors in the browser, and pages that reload, while a site is made;
-//! - `config`: `millpond.toml`.
+//! - `core`: what all workers share, a reading of the folder, and the answers that are errors;
+//! - `service`: a request to its answer, the hit; `hosts`: several sites behind one address;
+//! - `answer`: the fill of a page (the rules of the store's flights); `ahead`: hot pages that are
+//!   made again before a request, after a change and after a restart;
+//! - `form`: writes, and the way back of one that is refused; `uploads`: files that visitors send;
+//! - `session`: the identity of a visitor, and passwords;
+//! - `statics`, `watch`: files, and the watch over their changes; `data`: files as tables;
+//! - `opening`: the start and each reading again; `check`, `explain`: what these commands find;
+//! - `log`: lines for the owner; `dev`: errors in the browser, and pages that reload.
 
 mod ahead;
 mod answer;

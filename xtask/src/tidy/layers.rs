@@ -12,7 +12,16 @@ const MOST_IN_CIRCLE: usize = 3;
 /// Each large crate with its layers, from the lowest. A layer is a list of modules; what is named
 /// nowhere is of the layer of the module above it. A new line here is a change of the architecture.
 #[rustfmt::skip]
-const LAYERS: [(&str, &[&str]); 3] = [
+const LAYERS: [(&str, &[&str]); 4] = [
+    ("server/http", &[
+        "date event limits listen mapped_file path prefetch status syntax transport validity",
+        "body_source body_file budget progress request worker_group",
+        "response streamed accept",
+        "h1 request_budgets",
+        "h2 prepared",
+        "compressor conn",
+        "worker parts",
+    ]),
     ("server/site-format", &[
         "duration file_name file_type suggest problem secret_names parameter_names slug",
         "time_zone moment today locale",
