@@ -286,7 +286,8 @@ impl WebServer {
             let shared = Arc::clone(shared);
             move || RouteService::new(Arc::clone(&shared))
         };
-        let workers = Workers::start(service, "worker", listeners, (limits, GRACE), |_| ())?;
+        let workers = Workers::start(service, "worker", listeners, (limits, GRACE), |_| ());
+        let workers = workers.inspect_err(|_| shared.stop())?;
         Ok(Self {
             address: workers.address(),
             is_secure,
@@ -330,7 +331,8 @@ impl WebServer {
         let workers = self.workers.get_mut();
         let first = workers.first_end();
         let (left, others) = workers.stop_others();
-        self.finish(left, first.and(others))
+        let rest = self.finish(left, others);
+        first.map_err(ServeError::Worker).and(rest)
     }
 
     /// Shuts it down and waits for the end.
@@ -361,13 +363,11 @@ impl WebServer {
 
     /// Ends the threads that may block; `left` workers have not ended.
     fn finish(&mut self, left: usize, ended: WorkerEnd) -> Result<(), ServeError> {
-        self.shared.0.pool.stop();
         if left > 0 {
+            self.shared.0.pool.stop();
             return Err(ServeError::Stuck(left));
         }
-        if let Some(log) = &self.shared.0.log {
-            log.stop();
-        }
+        self.shared.0.stop();
         ended.map_err(ServeError::Worker)
     }
 }

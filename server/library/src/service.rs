@@ -34,6 +34,16 @@ pub(crate) struct Shared {
     pub(crate) whole_body: u64,
 }
 
+impl Shared {
+    /// Ends the threads that may block, and the log.
+    pub(crate) fn stop(&self) {
+        self.pool.stop();
+        if let Some(log) = &self.log {
+            log.stop();
+        }
+    }
+}
+
 /// The service of one worker.
 pub(crate) struct RouteService {
     shared: Arc<Shared>,

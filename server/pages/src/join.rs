@@ -48,7 +48,7 @@ pub async fn join<V: Value, F: Feed>(
         match store.join(key, need) {
             Joined::Lead(permit) => {
                 // Between the look and the join another flight may have landed.
-                let found = look().filter(|_| need == Need::Any);
+                let found = (need == Need::Any).then(look).flatten();
                 return found.map_or(JoinOutcome::Lead(permit), JoinOutcome::Found);
             }
             Joined::Wait(waiting) => {

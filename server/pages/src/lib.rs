@@ -9,6 +9,8 @@
 //! - [`request_coding`]: codings that are made later; [`CacheStatus`]: what a response says of it;
 //! - [`stale`]: what is given while the database is away; [`Outage`]: how the owner learns of that;
 //! - [`ProgramFeed`]: one feed of a program's own changes and those of its database.
+//!
+//! Who waits for the end of entries hears of it by [`millpond_store::Store::set_attendant`].
 
 mod coding;
 mod feed;

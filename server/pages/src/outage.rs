@@ -30,9 +30,8 @@ impl Outage {
         Some(format!("the database is away: {reason}; {effect}"))
     }
 
-    /// Returns the line of its end, if its beginning was said. `ended` gives the moment of the end
-    /// for that of the beginning, `what` is what could not be answered, and `more` follows its
-    /// number.
+    /// Returns the line of its end, if its beginning was said. `ended` maps the moment of the
+    /// beginning to that of the end. The line counts `what` was refused, and ends with `more`.
     pub fn end(
         &mut self,
         ended: impl FnOnce(Boottime) -> Boottime,

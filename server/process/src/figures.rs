@@ -12,13 +12,13 @@ pub trait Figures {
 /// Those of the connections; refusals by their statuses.
 impl Figures for Stats {
     fn add_to(&self, figures: &mut Map<String, Value>) {
-        for (name, count) in self.counts() {
-            figures.insert(name.to_owned(), count.into());
-        }
         let refused = self.refused.iter();
         let refused: Map<String, Value> = refused
             .map(|(status, count)| (status.to_string(), (*count).into()))
             .collect();
+        for (name, count) in self.counts() {
+            figures.insert(name.to_owned(), count.into());
+        }
         figures.insert("refused".to_owned(), refused.into());
     }
 }

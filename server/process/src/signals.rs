@@ -46,7 +46,8 @@ impl SignalListener {
             }
         };
         let thread = thread::Builder::new().name("signals".to_owned());
-        let thread = thread.spawn(work)?;
+        let no_thread = |error| io::Error::other(format!("no thread for them: {error}"));
+        let thread = thread.spawn(work).map_err(no_thread)?;
         Ok(Self { handle, thread })
     }
 

@@ -30,7 +30,7 @@ pub struct Workers {
     group: Arc<WorkerGroup>,
     threads: Vec<JoinHandle<()>>,
     ended: Receiver<WorkerEnd>,
-    /// The time that a drain may take, and what remains for closing what is left.
+    /// How long to wait for each worker: the drain timeout and the grace.
     patience: Duration,
 }
 

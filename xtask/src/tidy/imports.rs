@@ -31,8 +31,10 @@ struct ImportPath {
     /// From 1.
     line: usize,
     path: Vec<String>,
-    /// The name under which others find it here, if it is re-exported.
-    shown_as: Option<String>,
+    /// The name that it has in the file, if it is imported.
+    name: Option<String>,
+    /// Whether others find it here under that name.
+    is_shown: bool,
 }
 
 /// A file that uses another of its crate.
@@ -136,7 +138,9 @@ impl Crate {
             "super" => from.name.clone(),
             first => {
                 let child = [&from.name[..], &[first.to_owned()]].concat();
-                self.by_name.get(&child)?;
+                if !self.by_name.contains_key(&child) {
+                    return self.file_by_import(from, path, steps);
+                }
                 from.name.clone()
             }
         };
@@ -162,9 +166,19 @@ impl Crate {
         };
         let file = &self.files[at];
         let mut shown = file.imports.iter();
-        let shown = shown.find(|import| import.shown_as.as_ref() == Some(item));
+        let shown = shown.find(|import| import.is_shown && import.name.as_ref() == Some(item));
         let followed = shown.and_then(|import| self.file_of(file, &import.path, steps + 1));
         Some(followed.unwrap_or(at))
+    }
+
+    /// The same for a path that begins with an imported module.
+    fn file_by_import(&self, from: &Module, path: &[String], steps: usize) -> Option<usize> {
+        let mut imports = from.imports.iter();
+        let import = imports.find(|import| import.name.as_ref() == path.first())?;
+        let is_itself = import.path.first() == path.first();
+        let whole = [&import.path[..], &path[1..]].concat();
+        let is_followed = !is_itself && path.len() > 1 && steps < MOST_STEPS;
+        is_followed.then(|| self.file_of(from, &whole, steps + 1))?
     }
 
     /// The paths in `use` items, and those in the code that begin at a module of the crate.
@@ -176,10 +190,11 @@ impl Crate {
             let is_shown = code[..at].trim_end().ends_with([')', 'b']);
             let tree = code[at + 3..end].to_owned();
             expand(&tree, &mut |path, alias| {
-                let shown = alias.or(path.last().map(String::as_str));
+                let name = alias.or(path.last().map(String::as_str)).map(str::to_owned);
                 paths.push(ImportPath {
                     line,
-                    shown_as: shown.filter(|_| is_shown).map(str::to_owned),
+                    name,
+                    is_shown,
                     path,
                 });
             });
@@ -201,7 +216,8 @@ impl Crate {
                 paths.push(ImportPath {
                     line,
                     path,
-                    shown_as: None,
+                    name: None,
+                    is_shown: false,
                 });
             }
         }
@@ -342,7 +358,7 @@ mod tests {
             ),
             file(
                 "x/src/a.rs",
-                "use crate::{\n    b::{Deep as D, self},\n};\n#[cfg(test)]\nmod tests { use crate::t::X; }\npub struct One;",
+                "use crate::{\n    b::{Deep as D, self},\n};\nfn h() { b::c::g() }\n#[cfg(test)]\nmod tests { use crate::t::X; }\npub struct One;",
             ),
             file(
                 "x/src/b/mod.rs",

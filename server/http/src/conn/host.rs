@@ -1,5 +1,5 @@
-//! What the connections of a worker share, but for the connections themselves: code that is given
-//! only this acts on one connection and on no other.
+//! What all connections of a worker share. Code that gets a [`Host`] and one connection cannot
+//! reach the others.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;

@@ -71,7 +71,7 @@ impl ReadBatch {
 
 impl<S: Service> Connections<S> {
     /// Reads the first bytes of a request, to be answered with those of others by
-    /// [`Worker::answer_batch`].
+    /// [`Connections::answer_batch`].
     pub(crate) fn read_first(&mut self, token: Token) {
         if self.read_batch.reads.len() == FULL {
             self.answer_batch();

@@ -42,10 +42,7 @@ struct CacheSet {
 /// A response as its protocol encodes it.
 enum CacheEntry {
     Http1(CachedResponse),
-    Http2 {
-        response: Rc<KnownResponse>,
-        is_used: bool,
-    },
+    Http2(Rc<KnownResponse>),
 }
 
 const _: () = assert!(size_of::<Option<CacheEntry>>() == 64, "one line of memory");
@@ -59,7 +56,7 @@ impl CacheEntry {
         OVERHEAD
             + match self {
                 Self::Http1(response) => response.memory(),
-                Self::Http2 { response, .. } => response.memory(),
+                Self::Http2(response) => response.memory(),
             }
     }
 
@@ -67,16 +64,16 @@ impl CacheEntry {
     fn is_over(&self) -> bool {
         match self {
             Self::Http1(response) => response.is_over(),
-            Self::Http2 { response, .. } => response.is_over(),
+            Self::Http2(response) => response.is_over(),
         }
     }
 
     /// Returns whether a request hit the entry since this was asked.
     fn was_used(&mut self) -> bool {
-        std::mem::take(match self {
-            Self::Http1(response) => &mut response.is_used,
-            Self::Http2 { is_used, .. } => is_used,
-        })
+        match self {
+            Self::Http1(response) => std::mem::take(&mut response.is_used),
+            Self::Http2(response) => response.was_used(),
+        }
     }
 }
 
@@ -230,14 +227,13 @@ impl ResponseCache {
         received: Boottime,
     ) -> Option<Rc<KnownResponse>> {
         let is_for = |entry: &Option<CacheEntry>| match entry {
-            Some(CacheEntry::Http2 { response, .. }) => response.is_for(text),
+            Some(CacheEntry::Http2(response)) => response.is_for(text),
             _ => false,
         };
         let entry = self.sets[hash.set()].find(hash, is_for)?;
-        if let Some(CacheEntry::Http2 { response, is_used }) = entry
+        if let Some(CacheEntry::Http2(response)) = entry
             && response.is_valid(received)
         {
-            *is_used = true;
             return Some(Rc::clone(response));
         }
         self.bytes -= entry.take().map_or(0, |old| old.weight());
@@ -263,11 +259,7 @@ impl ResponseCache {
 
     /// Caches a response of HTTP/2.
     pub(super) fn insert_http2(&mut self, hash: RequestHash, response: &Rc<KnownResponse>) {
-        let entry = CacheEntry::Http2 {
-            response: Rc::clone(response),
-            is_used: true,
-        };
-        self.insert_entry(hash, entry);
+        self.insert_entry(hash, CacheEntry::Http2(Rc::clone(response)));
     }
 
     fn insert_entry(&mut self, hash: RequestHash, entry: CacheEntry) {

@@ -3,6 +3,7 @@
 //! A connection remembers for a few header blocks which response is theirs: an equal block at an
 //! unchanged dynamic table is an equal request, and is not decoded.
 
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::rc::{Rc, Weak};
 
@@ -33,6 +34,8 @@ pub(crate) struct KnownResponse {
     pub(super) head: Box<[u8]>,
     pub(super) body: Bytes,
     validity: Validity,
+    /// Set by each repetition, so that what connections repeat is not dropped first.
+    is_used: Cell<bool>,
 }
 
 impl KnownResponse {
@@ -57,6 +60,7 @@ impl KnownResponse {
                 false => body.clone(),
             },
             validity,
+            is_used: Cell::new(true),
         })
     }
 
@@ -65,9 +69,19 @@ impl KnownResponse {
         self.request.text() == text
     }
 
-    /// Returns whether it may be given to a request that was received at `received`.
+    /// Returns whether it may be given to a request that was received at `received`, which it then
+    /// is.
     pub(crate) fn is_valid(&self, received: Boottime) -> bool {
-        self.validity.is_valid(received)
+        let is_valid = self.validity.is_valid(received);
+        if is_valid {
+            self.is_used.set(true);
+        }
+        is_valid
+    }
+
+    /// Returns whether it was given since this was asked.
+    pub(crate) fn was_used(&self) -> bool {
+        self.is_used.take()
     }
 
     /// Returns whether it will never be valid again.

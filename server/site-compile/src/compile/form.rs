@@ -209,7 +209,6 @@ impl<'f> FormSteps<'f> {
         given
     }
 
-    /// Parameters that are probably misspelt, and those that nothing uses.
     /// Refuses steps that name what is not there, or what visitors give for themselves.
     fn check(
         &self,
@@ -228,6 +227,7 @@ impl<'f> FormSteps<'f> {
         fail_if_any(returned::ambiguous(source, prepared, target.as_ref()))
     }
 
+    /// Parameters that are probably misspelt, and those that nothing uses.
     fn misnamed(
         &self,
         given: &BTreeSet<(usize, String)>,

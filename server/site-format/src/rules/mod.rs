@@ -73,7 +73,8 @@ pub struct Rules {
 }
 
 impl Rules {
-    /// Returns none where there is no rule. `hit` are the lines by which hits say that they are.
+    /// Compiles the rules; none if there are none. `hit` is the field line that marks a response
+    /// from memory.
     pub fn compile(set: &RuleSet, hit: &Bytes) -> Option<Self> {
         if *set == RuleSet::default() {
             return None;
