@@ -101,7 +101,7 @@ impl RouteService {
         key.extend_from_slice(&route.number.to_le_bytes());
         texts.push_key(&mut key);
         let why = match store.pages().get(&key, http.received) {
-            Ok(hit) => return answer_hit(&self.shared, store, &key, hit, http),
+            Ok(hit) => return answer_hit(&self.shared, store, &key, &hit, http),
             Err(why) => why,
         };
         match begin(texts) {

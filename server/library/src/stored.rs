@@ -30,11 +30,11 @@ pub(crate) fn answer_hit(
     shared: &Arc<Shared>,
     store: &Store,
     key: &[u8],
-    hit: Hit<StoredPage, ProgramFeed>,
+    hit: &Hit<StoredPage, ProgramFeed>,
     request: &millpond_http::Request<'_>,
 ) -> Reply {
     let status = store.said(CacheStatus::Hit);
-    let prepared = match &*hit {
+    let prepared = match &**hit {
         StoredPage::Page(prepared) => prepared,
         StoredPage::Failed(failure) => return show(shared, failure, request, status).into(),
     };
