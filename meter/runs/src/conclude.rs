@@ -30,161 +30,144 @@ pub(crate) struct Measured<'a> {
 
 /// Makes the run.
 pub(crate) fn conclude(measured: Measured<'_>) -> Run {
-    let Measured {
-        plan,
-        sent: Sent { harvests, auto },
-        stopped,
-        postgres,
-        probed,
-    } = measured;
-    let Lengths {
-        start,
-        steady,
-        duration,
-    } = Lengths::of(plan, &harvests);
-    let cut_short = stopped && !ended_by_itself(plan, &harvests);
-    let busiest_thread = harvests
-        .iter()
-        .map(|harvest| harvest.used.busy())
-        .fold(0.0, f64::max);
-    let threads = harvests.len();
-    let work = harvests.iter().map(|harvest| harvest.cpu);
-    // Spinning while the last responses are awaited belongs to no request.
-    let spun = harvests.iter().map(|harvest| harvest.used.cpu.spun);
-    let (cpu, spun): (Nanos, Nanos) = (work.sum(), spun.sum());
-    let (throttled, run_delay, waited) = kernel_delays(&harvests, duration);
-    let turns = harvests.iter().map(|harvest| harvest.used.kept.turns);
-    let turns: Option<u64> = turns.sum();
-    let never_established = harvests.iter().map(|harvest| harvest.never).sum();
-    let connections = connections(plan, &harvests);
-    let depth = depth(plan, &harvests);
-    let in_flight = harvests.iter().map(|harvest| harvest.in_flight).sum();
-    let all = merged_recorder(harvests);
-    let accounting = accounting(&all, in_flight);
-    let errors = Errors::new(&all.errors);
-    let little = match plan.load.schedule {
-        None => verdict::little(&all.series, steady, (plan.load.connections * depth) as f64),
-        Some(_) => verdict::little_sampled(&all.series, steady),
-    };
-    let offered_rate = visits::offered_rate(plan, &all, steady);
-    let backlog = visits::backlog(plan, &all, steady);
-    let unsteady = visits::unsteady(plan, &all.series, steady, offered_rate, backlog);
-    let latency_us = latencies(&all);
-    let seconds = duration as f64 / 1e9;
-    let rate = |count: u64| {
-        if duration == 0 {
-            0.0
-        } else {
-            count as f64 / seconds
-        }
-    };
-    let evidence = verdict::Evidence {
-        accounting: &accounting,
-        errors: errors.total(),
-        never_established,
-        asked: plan.load.connections,
-        busiest_thread,
-        little: little.as_ref(),
-        is_open: plan.load.schedule.is_some(),
-        latency_us: &latency_us,
-        unsteady,
-        cut_short,
-        achieved_rate: rate(all.answered_in_time),
-        calibration: plan.conditions.calibration.as_ref(),
-        throttled: throttled.map(|time| time as f64 / duration.max(1) as f64),
-        waited,
-    };
-    let mut judged = verdict::judge(&evidence);
-    if let Some(doubt) = auto.as_ref().and_then(auto_doubt) {
-        judged.doubt(doubt);
-    }
-    let mut notes = verdict::notes(&evidence);
-    notes.extend(fewer_streams(plan, depth));
-    notes.extend(spin::note(&plan.target, &plan.load));
-    let warmup_s = auto
-        .as_ref()
-        .map_or(plan.length.unmeasured().as_secs_f64(), |auto| {
-            auto.figures.warmup_s
+    let Measured { plan, sent, .. } = measured;
+    let whole = Whole::of(plan, sent.harvests, measured.stopped);
+    let mut run = run_of(plan, &whole);
+    judge(&mut run, plan, &whole, sent.auto.as_ref());
+    if let Some(auto) = sent.auto {
+        run.warmup_s = auto.figures.warmup_s;
+        run.auto = Some(AutoFigures {
+            measured_s: run.duration_s,
+            ..auto.figures
         });
-    let auto = auto.map(|auto| AutoFigures {
-        measured_s: seconds,
-        ..auto.figures
+    }
+    run.postgres = measured.postgres.map(|prober| {
+        let lengths = [run.warmup_s, run.duration_s];
+        postgres::finish(prober, whole.lengths.start, &run.series, lengths)
     });
-    let series = timeline::timeline(&all.series);
-    let postgres =
-        postgres.map(|prober| postgres::finish(prober, start, &series, [warmup_s, seconds]));
-    let finished = all.answered + all.failed;
-    let times = all
-        .open
-        .as_ref()
-        .map_or(&all.service, |open| &open.response);
-    let (histogram, percentiles) = (buckets(times), quantiles(times));
-    let mut run = Run {
-        verdict: judged.verdict,
-        reasons: judged.reasons,
-        client_at_fault: judged.client_at_fault,
-        kind: if plan.load.schedule.is_some() {
-            Loop::Open
-        } else {
-            Loop::Closed
-        },
-        protocol: if plan.target.http2 {
-            Protocol::Http2
-        } else {
-            Protocol::Http1
-        },
-        url: plan.target.url.clone(),
-        duration_s: seconds,
-        warmup_s,
-        requests: all.answered,
-        accounting,
-        offered_rate,
-        backlog,
-        achieved_rate: rate(all.answered_in_time),
-        good_rate: rate(all.good_in_time),
-        bytes: all.bytes,
-        errors,
-        error_examples: examples(&all.examples),
-        latency_us,
-        connections,
-        client: ClientFigures {
-            cpu_us_per_request: (finished > 0).then(|| cpu as f64 / 1000.0 / finished as f64),
-            busiest_thread,
-            threads: threads as u64,
-            throttled_us: throttled.map(|time| time / 1000),
-            run_delay_us: run_delay.map(|time| time / 1000),
-            turns,
-            spin: plan.load.spin,
-            spun_us: plan.load.spin.then_some(spun / 1000),
-            started_ns: start,
-        },
-        little,
-        host: Host::here(),
-        command: plan.conditions.command.clone(),
-        series,
-        histogram,
-        percentiles,
-        classes: visits::classes(plan, &all),
-        sessions: visits::sessions(plan, &all),
-        pauses: visits::pauses(plan, &all),
-        ramp_down: visits::ramp_down(&plan.length, &all),
-        auto,
-        postgres,
-        calibration: plan
-            .conditions
-            .calibration
-            .map(|known| known.after(rate(all.answered_in_time))),
-        notes,
-        started_unix_us: base_clock::unix_micros(start),
-        histograms: histograms(&all),
-        merged_from: Vec::new(),
-        probe: None,
-        bottleneck: None,
-    };
-    if let Some((probe, start, end)) = probed {
+    if let Some((probe, start, end)) = measured.probed {
         run.attach_probe(probe, Moment::Monotonic(start), Moment::Monotonic(end));
     }
     run
+}
+
+/// The results of all threads together.
+struct Whole {
+    lengths: Lengths,
+    /// Whether a requested stop ended the run before its plan did.
+    cut_short: bool,
+    client: ClientFigures,
+    delays: Delays,
+    never_established: usize,
+    connections: Connections,
+    in_flight: u64,
+    all: Recorder,
+}
+
+impl Whole {
+    fn of(plan: &Plan, harvests: Vec<Harvest>, stopped: bool) -> Self {
+        let lengths = Lengths::of(plan, &harvests);
+        let delays = Delays::of(&harvests);
+        Self {
+            cut_short: stopped && !ended_by_itself(plan, &harvests),
+            client: client_figures(plan, &harvests, lengths.start, &delays),
+            never_established: harvests.iter().map(|harvest| harvest.never).sum(),
+            connections: connections(plan, &harvests),
+            in_flight: harvests.iter().map(|harvest| harvest.in_flight).sum(),
+            lengths,
+            delays,
+            all: merged_recorder(harvests),
+        }
+    }
+
+    fn per_second(&self, count: u64) -> f64 {
+        match self.lengths.duration {
+            0 => 0.0,
+            duration => count as f64 / (duration as f64 / 1e9),
+        }
+    }
+}
+
+/// The run with its figures, before it is judged.
+fn run_of(plan: &Plan, whole: &Whole) -> Run {
+    let (all, steady) = (&whole.all, whole.lengths.steady);
+    let is_open = plan.load.schedule.is_some();
+    let times = all.open.as_ref();
+    let times = times.map_or(&all.service, |open| &open.response);
+    let achieved_rate = whole.per_second(all.answered_in_time);
+    let in_flight = (plan.load.connections * whole.connections.depth as usize) as f64;
+    Run {
+        kind: if is_open { Loop::Open } else { Loop::Closed },
+        protocol: match plan.target.http2 {
+            true => Protocol::Http2,
+            false => Protocol::Http1,
+        },
+        url: plan.target.url.clone(),
+        duration_s: whole.lengths.duration as f64 / 1e9,
+        warmup_s: plan.length.unmeasured().as_secs_f64(),
+        requests: all.answered,
+        accounting: accounting(all, whole.in_flight),
+        offered_rate: visits::offered_rate(plan, all, steady),
+        backlog: visits::backlog(plan, all, steady),
+        achieved_rate,
+        good_rate: whole.per_second(all.good_in_time),
+        bytes: all.bytes,
+        errors: Errors::new(&all.errors),
+        error_examples: examples(&all.examples),
+        latency_us: latencies(all),
+        connections: whole.connections,
+        client: whole.client,
+        little: match is_open {
+            false => verdict::little(&all.series, steady, in_flight),
+            true => verdict::little_sampled(&all.series, steady),
+        },
+        host: Host::here(),
+        command: plan.conditions.command.clone(),
+        series: timeline::timeline(&all.series),
+        histogram: buckets(times),
+        percentiles: quantiles(times),
+        classes: visits::classes(plan, all),
+        sessions: visits::sessions(plan, all),
+        pauses: visits::pauses(plan, all),
+        ramp_down: visits::ramp_down(&plan.length, all),
+        calibration: (plan.conditions.calibration).map(|known| known.after(achieved_rate)),
+        started_unix_us: base_clock::unix_micros(whole.lengths.start),
+        histograms: histograms(all),
+        ..Run::default()
+    }
+}
+
+/// Adds the verdict, its reasons and the notes.
+fn judge(run: &mut Run, plan: &Plan, whole: &Whole, auto: Option<&Decided>) {
+    let (series, steady) = (&whole.all.series, whole.lengths.steady);
+    let (offered, backlog) = (run.offered_rate, run.backlog);
+    let evidence = verdict::Evidence {
+        accounting: &run.accounting,
+        errors: run.errors.total(),
+        never_established: whole.never_established,
+        asked: plan.load.connections,
+        busiest_thread: run.client.busiest_thread,
+        little: run.little.as_ref(),
+        is_open: plan.load.schedule.is_some(),
+        latency_us: &run.latency_us,
+        unsteady: visits::unsteady(plan, series, steady, offered, backlog),
+        cut_short: whole.cut_short,
+        achieved_rate: run.achieved_rate,
+        calibration: plan.conditions.calibration.as_ref(),
+        throttled: whole.lengths.share(whole.delays.throttled),
+        waited: whole.lengths.share(whole.delays.worst),
+    };
+    let mut judged = verdict::judge(&evidence);
+    let mut notes = verdict::notes(&evidence);
+    if let Some(doubt) = auto.and_then(auto_doubt) {
+        judged.doubt(doubt);
+    }
+    notes.extend(fewer_streams(plan, whole.connections.depth));
+    notes.extend(spin::note(&plan.target, &plan.load));
+    run.verdict = judged.verdict;
+    run.reasons = judged.reasons;
+    run.client_at_fault = judged.client_at_fault;
+    run.notes = notes;
 }
 
 /// Times of the measured part, by the monotonic clock.
@@ -211,6 +194,11 @@ impl Lengths {
             steady: length(first),
             duration: length(last),
         }
+    }
+
+    /// Returns a time as a share of the duration.
+    fn share(&self, time: Option<Nanos>) -> Option<f64> {
+        time.map(|time| time as f64 / self.duration.max(1) as f64)
     }
 }
 
@@ -242,6 +230,8 @@ fn accounting(all: &Recorder, in_flight: u64) -> Accounting {
 
 fn connections(plan: &Plan, harvests: &[Harvest]) -> Connections {
     let established = harvests.iter().map(|harvest| harvest.established as u64);
+    // Every connection had room for as many requests at a time.
+    let depths = harvests.iter().map(|harvest| harvest.depth);
     Connections {
         asked: plan.load.connections as u64,
         established: established.sum(),
@@ -250,20 +240,14 @@ fn connections(plan: &Plan, harvests: &[Harvest]) -> Connections {
             .map(|harvest| harvest.recorder.connects)
             .sum(),
         keep_alive: plan.request.keep_alive,
-        depth: depth(plan, harvests) as u64,
+        depth: depths.min().unwrap_or(plan.load.depth) as u64,
         conforming: harvests.iter().map(|harvest| harvest.conforming).sum(),
     }
 }
 
-/// Requests for which every connection had room at a time.
-fn depth(plan: &Plan, harvests: &[Harvest]) -> usize {
-    let depths = harvests.iter().map(|harvest| harvest.depth);
-    depths.min().unwrap_or(plan.load.depth)
-}
-
 /// A note if the server allows fewer streams at a time than requested.
-fn fewer_streams(plan: &Plan, depth: usize) -> Option<String> {
-    (depth < plan.load.depth).then(|| {
+fn fewer_streams(plan: &Plan, depth: u64) -> Option<String> {
+    (depth < plan.load.depth as u64).then(|| {
         format!(
             "the server allows {depth} streams at a time on a connection, and {} were asked for",
             plan.load.depth
@@ -271,26 +255,54 @@ fn fewer_streams(plan: &Plan, depth: usize) -> Option<String> {
     })
 }
 
-/// Time that the kernel kept from the client: throttled time, as the last thread to end read it;
-/// the time for which threads waited for a core, summed; and the share of the duration for which
-/// the worst thread waited.
-fn kernel_delays(
+/// Time that the kernel kept from the client.
+struct Delays {
+    /// As the last thread to end read it.
+    throttled: Option<Nanos>,
+    /// While threads waited for a core, summed.
+    waited: Option<Nanos>,
+    /// While the worst thread waited for one.
+    worst: Option<Nanos>,
+}
+
+impl Delays {
+    fn of(harvests: &[Harvest]) -> Self {
+        let kept = || harvests.iter().map(|harvest| &harvest.used.kept);
+        let waited = || kept().filter_map(|kept| kept.run_delay);
+        let worst = waited().max();
+        Self {
+            throttled: kept().filter_map(|kept| kept.throttled).max(),
+            waited: worst.map(|_| waited().sum()),
+            worst,
+        }
+    }
+}
+
+/// What the client itself used. Spinning while the last responses are awaited belongs to no
+/// request.
+fn client_figures(
+    plan: &Plan,
     harvests: &[Harvest],
-    duration: Nanos,
-) -> (Option<Nanos>, Option<Nanos>, Option<f64>) {
-    let throttled = harvests
-        .iter()
-        .filter_map(|harvest| harvest.used.kept.throttled);
-    let delays: Vec<Nanos> = harvests
-        .iter()
-        .filter_map(|harvest| harvest.used.kept.run_delay)
-        .collect();
-    let worst = delays.iter().max();
-    (
-        throttled.max(),
-        worst.map(|_| delays.iter().sum()),
-        worst.map(|&delay| delay as f64 / duration.max(1) as f64),
-    )
+    start: Nanos,
+    delays: &Delays,
+) -> ClientFigures {
+    let used = || harvests.iter().map(|harvest| &harvest.used);
+    let cpu: Nanos = harvests.iter().map(|harvest| harvest.cpu).sum();
+    let spun: Nanos = used().map(|used| used.cpu.spun).sum();
+    let recorders = harvests.iter().map(|harvest| &harvest.recorder);
+    let finished = recorders.map(|recorder| recorder.answered + recorder.failed);
+    let finished: u64 = finished.sum();
+    ClientFigures {
+        cpu_us_per_request: (finished > 0).then(|| cpu as f64 / 1000.0 / finished as f64),
+        busiest_thread: used().map(|used| used.busy()).fold(0.0, f64::max),
+        threads: harvests.len() as u64,
+        throttled_us: delays.throttled.map(|time| time / 1000),
+        run_delay_us: delays.waited.map(|time| time / 1000),
+        turns: used().map(|used| used.kept.turns).sum(),
+        spin: plan.load.spin,
+        spun_us: plan.load.spin.then_some(spun / 1000),
+        started_ns: start,
+    }
 }
 
 fn latencies(all: &Recorder) -> Latencies {
