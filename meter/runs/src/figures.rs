@@ -2,9 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::Host;
+use base_probe::{Probe, Summary};
 use millrace_client::Errors;
-use millrace_stats::Timeline;
-use millrace_stats::{Hdr, Latency};
+use millrace_stats::analysis::demand::Demands;
+use millrace_stats::{Hdr, Latency, Timeline, Verdict};
 
 /// One class of requests of a workload, measured by itself. The classes add up to the run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -79,4 +81,36 @@ pub struct Pauses {
     pub mean_us: f64,
     /// Measured requests whose response arrived after the next request was due; only of cycles.
     pub missed_cycles: u64,
+}
+
+/// The results of a probe for a run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Probed {
+    /// The measured part; `None` if it has fewer than two samples.
+    pub summary: Option<Summary>,
+    /// What one request took of each resource.
+    pub demands: Option<Demands>,
+    /// When the measured part began, by the clock of `samples`.
+    pub began_ns: u64,
+    /// Everything that was sampled.
+    pub samples: Probe,
+}
+
+/// One of the runs that were merged.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MergedRun {
+    /// Its command line.
+    pub command: String,
+    /// When its measured part began, in microseconds since 1970 (UTC), by its machine's clock.
+    pub started_unix_us: u64,
+    /// Length of its measured part.
+    pub duration_s: f64,
+    /// Its complete responses.
+    pub requests: u64,
+    /// Complete responses a second.
+    pub achieved_rate: f64,
+    /// Whether to believe it.
+    pub verdict: Verdict,
+    /// The machine of its client.
+    pub host: Host,
 }

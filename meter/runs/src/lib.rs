@@ -47,7 +47,7 @@ pub use calibration::calibrate;
 pub use capacity::{Capacity, CapacityNews, CapacityPlan, CapacityProgress, capacity};
 pub use compare::{Compare, CompareProgress, Comparison, compare};
 pub use diagnose::{DiagnoseProgress, Diagnosis, Level, diagnose, diagnosed};
-pub use figures::{ClassFigures, Pauses, RampDown, Sessions};
+pub use figures::{ClassFigures, MergedRun, Pauses, Probed, RampDown, Sessions};
 pub use host::Host;
 pub use lab::{
     CannotRepeat, CrossCheck, Experiment, Fault, Lab, LabBound, LabFigure, LabFinding, LabInterval,
@@ -57,9 +57,8 @@ pub use lab::{
 };
 pub use ladder::Ladder;
 pub use measure::run;
-pub use merge::{MergeError, MergedRun};
+pub use merge::MergeError;
 pub use postgres::Postgres;
-pub use probe::Probed;
 pub use run::{ClientFigures, Connections, Loop, Protocol, Run};
 pub use sweep::{
     Attained, By, Crossing, Direction, Edge, Hysteresis, Judged, LevelPower, LevelRange, News,

@@ -1,7 +1,8 @@
 //! What limits a server, from runs at several levels of load. A diagnosis, a sweep and a capacity
 //! search share this.
 
-use crate::{Run, Summary};
+use crate::Run;
+use base_probe::Summary;
 use millrace_stats::analysis::bottleneck::{Finding, LevelSigns, across, are_far_apart, findings};
 use millrace_stats::analysis::demand::{Demands, LEAST};
 

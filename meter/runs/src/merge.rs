@@ -15,9 +15,7 @@ mod visits;
 use std::collections::BTreeMap;
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
-
-use crate::Host;
+use crate::figures::MergedRun;
 use crate::run::{ClientFigures, Connections, Loop, Run};
 use millrace_client::Errors;
 use millrace_stats::hdr::Histograms;
@@ -85,25 +83,6 @@ impl fmt::Display for MergeError {
 }
 
 impl std::error::Error for MergeError {}
-
-/// One of the runs that were merged.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct MergedRun {
-    /// Its command line.
-    pub command: String,
-    /// When its measured part began, in microseconds since 1970 (UTC), by its machine's clock.
-    pub started_unix_us: u64,
-    /// Length of its measured part.
-    pub duration_s: f64,
-    /// Its complete responses.
-    pub requests: u64,
-    /// Complete responses a second.
-    pub achieved_rate: f64,
-    /// Whether to believe it.
-    pub verdict: Verdict,
-    /// The machine of its client.
-    pub host: Host,
-}
 
 impl Run {
     /// One run of the samples of several, in any order; `command` is the command line that merges

@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use std::net::{SocketAddr, UdpSocket};
 
 use base_probe::{Moment, Probe, Prober, ProberOptions, Summary};
-use serde::{Deserialize, Serialize};
 use socket2::SockAddr;
 
 use crate::Run;
+use crate::figures::Probed;
 use base_clock::Nanos;
 use millrace_client::driver;
 use millrace_client::engine::Harvest;
@@ -16,19 +16,6 @@ use millrace_client::{Error, RunConditions, spin};
 use millrace_stats::Verdict;
 use millrace_stats::analysis::bottleneck::findings;
 use millrace_stats::analysis::demand::{ClientSide, Demands};
-
-/// The results of a probe for a run.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Probed {
-    /// The measured part; `None` if it has fewer than two samples.
-    pub summary: Option<Summary>,
-    /// What one request took of each resource.
-    pub demands: Option<Demands>,
-    /// When the measured part began, by the clock of `samples`.
-    pub began_ns: u64,
-    /// Everything that was sampled.
-    pub samples: Probe,
-}
 
 /// A probe that runs while a plan is carried out.
 pub(crate) struct Probing(Prober);

@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::merge::MergedRun;
-use crate::{ClassFigures, Host, Pauses, Postgres, Probed, RampDown, Sessions};
+use crate::{ClassFigures, Host, MergedRun, Pauses, Postgres, Probed, RampDown, Sessions};
 use millrace_client::{AutoFigures, Errors};
 use millrace_stats::hdr::Histograms;
 use millrace_stats::{

@@ -12,7 +12,7 @@ const MOST_IN_CIRCLE: usize = 3;
 /// Each large crate with its layers, from the lowest. A layer is a list of modules; what is named
 /// nowhere is of the layer of the module above it. A new line here is a change of the architecture.
 #[rustfmt::skip]
-const LAYERS: [(&str, &[&str]); 4] = [
+const LAYERS: [(&str, &[&str]); 5] = [
     ("server/http", &[
         "date event limits listen mapped_file path prefetch status syntax transport validity",
         "body_source body_file budget progress request worker_group",
@@ -21,6 +21,21 @@ const LAYERS: [(&str, &[&str]); 4] = [
         "h2 prepared",
         "compressor conn",
         "worker parts",
+    ]),
+    ("meter/runs", &[
+        "host postgres",
+        "figures",
+        "run",
+        "probe objective visits calibration merge",
+        "conclude",
+        "measure ladder limited compare::cpu",
+        "sweep capacity compare diagnose",
+        "lab::fault lab::placeholders lab::spec_values lab::figure lab::outcome lab::study_record",
+        "lab::source lab::spec lab::cores lab::idle lab::memory lab::output lab::process_tree",
+        "lab::blocks lab::client_options lab::progress lab::run_time lab::sampled",
+        "lab::limit lab::findings",
+        "lab::experiment lab::check lab::check_addresses lab::check_ladder lab::check_limits lab::check_other lab::check_spin lab::check_workload lab::programs lab::requests",
+        "lab",
     ]),
     ("server/site-format", &[
         "duration file_name file_type suggest problem secret_names parameter_names slug",
