@@ -2,8 +2,12 @@
 
 use crate::{Bind, Error, ResultRows, Value};
 
-/// The value of `bind`, given the results of the earlier steps.
-pub(crate) fn value(bind: &Bind, results: &[ResultRows]) -> Result<Value, Error> {
+/// Returns the values of a step, given the results of the earlier ones.
+pub(crate) fn values(binds: &[Bind], results: &[ResultRows]) -> Result<Vec<Value>, Error> {
+    binds.iter().map(|bind| value(bind, results)).collect()
+}
+
+fn value(bind: &Bind, results: &[ResultRows]) -> Result<Value, Error> {
     match bind {
         Bind::Value(value) => Ok(value.clone()),
         Bind::Column { step, column } => {

@@ -245,9 +245,7 @@ impl FileChange {
         }
         FileDecision::Apply(self.version.max(applied.version + 1))
     }
-}
 
-impl FileChange {
     /// What is remembered of the file once it is applied.
     pub(crate) fn record(&self, version: i64) -> AppliedFile {
         let filled = match &self.state {

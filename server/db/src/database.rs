@@ -2,15 +2,13 @@
 
 use std::sync::Arc;
 
-use base_clock::Boottime;
 use millpond_store::Sink;
 
 use crate::feed::DatabaseFeed;
 use crate::postgres::{self, Postgres};
-use crate::query::Prepared;
 use crate::sqlite::Sqlite;
 use crate::{
-    AppliedFile, Call, Error, FileChange, FileOutcome, GoneFile, Migration, Position,
+    AppliedFile, Call, Error, FileChange, FileOutcome, GoneFile, Health, Migration, Position,
     PostgresOptions, Query, ReadResult, Rehearsal, Requirement, SqlError, SqliteOptions,
     TableColumn, Value, WriteResult, WriteStep,
 };
@@ -28,29 +26,6 @@ pub struct Database {
 enum Engine {
     Sqlite(Sqlite),
     Postgres(Postgres),
-}
-
-/// Background failures and the length of the queues.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Health {
-    /// Polls for changes that failed, and panics that were caught. While polls fail, no heartbeat
-    /// is sent.
-    pub failures: u64,
-    /// The last failure, for the owner's log.
-    pub last_failure: Option<Arc<str>>,
-    /// Since when PostgreSQL's feed is lost, or has not begun; none while there is one, and for
-    /// SQLite.
-    pub feed_lost: Option<Boottime>,
-    /// When PostgreSQL's feed last began.
-    pub feed_began: Option<Boottime>,
-    /// Moves when PostgreSQL's catalog may have changed.
-    pub schema: u64,
-    /// Reads that replicas answered.
-    pub replica_reads: u64,
-    /// Reads that wait for a connection.
-    pub waiting_reads: usize,
-    /// Writes that wait for a connection, or for their change to arrive through the feed.
-    pub waiting_writes: usize,
 }
 
 impl Database {
@@ -130,12 +105,8 @@ impl Database {
         depends: Option<&[String]>,
     ) -> Result<Query, SqlError> {
         match &self.engine {
-            Engine::Sqlite(sqlite) => sqlite
-                .prepare(sql)
-                .map(|prepared| Query::new(sql, Prepared::Sqlite(prepared))),
-            Engine::Postgres(postgres) => postgres
-                .prepare(sql, depends)
-                .map(|prepared| Query::new(sql, Prepared::Postgres(prepared))),
+            Engine::Sqlite(sqlite) => Ok(Query::new(sql, sqlite.prepare(sql)?)),
+            Engine::Postgres(postgres) => Ok(Query::new(sql, postgres.prepare(sql, depends)?)),
         }
     }
 
@@ -295,11 +266,7 @@ impl Database {
         match &self.engine {
             Engine::Sqlite(sqlite) => sqlite.requirements(),
             Engine::Postgres(postgres) => {
-                let statements = queries.iter().filter_map(|query| match query.prepared() {
-                    Prepared::Postgres(statement) => Some(statement),
-                    Prepared::Sqlite(_) => None,
-                });
-                postgres.requirements(statements)
+                postgres.requirements(queries.iter().filter_map(|query| query.prepared().ok()))
             }
         }
     }

@@ -4,10 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rusqlite::ErrorCode;
-use rusqlite::ffi;
-
-use crate::{Violated, foreign_key};
+use crate::Violated;
 
 /// Why a read, a write or a migration failed. The messages contain SQL and paths: they are for the
 /// owner's log, never for a client.
@@ -216,70 +213,14 @@ impl Error {
         }
     }
 
+    pub(crate) fn stopping() -> Self {
+        Self::unavailable("it is stopping")
+    }
+
     pub(crate) fn usage(message: impl Into<String>) -> Self {
         Self::Usage {
             message: message.into(),
         }
-    }
-
-    /// Classifies SQLite's error for the statement `sql`.
-    pub(crate) fn from_sqlite(error: &rusqlite::Error, sql: &str) -> Self {
-        let message = sentence(error);
-        let Some(code) = error.sqlite_error() else {
-            return Self::Sql {
-                message,
-                sql: sql.into(),
-            };
-        };
-        match code.code {
-            ErrorCode::ConstraintViolation => Self::Constraint {
-                kind: ConstraintKind::of(code.extended_code, sql),
-                violated: Violated::of_sqlite(&message),
-                message,
-                sql: sql.into(),
-            },
-            ErrorCode::OperationInterrupted => Self::Timeout {
-                sql: Some(sql.into()),
-            },
-            ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => Self::Locked { waited: None },
-            ErrorCode::CannotOpen
-            | ErrorCode::DatabaseCorrupt
-            | ErrorCode::NotADatabase
-            | ErrorCode::SystemIoFailure
-            | ErrorCode::DiskFull
-            | ErrorCode::ReadOnly
-            | ErrorCode::OutOfMemory => Self::Unavailable { message },
-            ErrorCode::TooBig => Self::TooLarge {
-                limit: crate::sqlite::run::MAX_RESULT,
-            },
-            _ => Self::Sql {
-                message,
-                sql: sql.into(),
-            },
-        }
-    }
-}
-
-impl ConstraintKind {
-    fn of(extended_code: i32, sql: &str) -> Self {
-        match extended_code {
-            ffi::SQLITE_CONSTRAINT_UNIQUE => Self::Unique,
-            ffi::SQLITE_CONSTRAINT_PRIMARYKEY | ffi::SQLITE_CONSTRAINT_ROWID => Self::PrimaryKey,
-            // One code for both ends of the key.
-            ffi::SQLITE_CONSTRAINT_FOREIGNKEY => foreign_key::violated_by(sql),
-            ffi::SQLITE_CONSTRAINT_CHECK => Self::Check,
-            ffi::SQLITE_CONSTRAINT_NOTNULL => Self::NotNull,
-            _ => Self::Other,
-        }
-    }
-}
-
-/// SQLite's own message, without the statement that rusqlite appends.
-pub(crate) fn sentence(error: &rusqlite::Error) -> String {
-    match error {
-        rusqlite::Error::SqlInputError { msg, .. }
-        | rusqlite::Error::SqliteFailure(_, Some(msg)) => msg.clone(),
-        other => other.to_string(),
     }
 }
 
@@ -292,6 +233,25 @@ pub struct SqlError {
     pub offset: Option<usize>,
     /// How to fix the statement.
     pub hint: Option<String>,
+}
+
+impl SqlError {
+    pub(crate) fn new(message: impl fmt::Display) -> Self {
+        Self {
+            message: message.to_string(),
+            offset: None,
+            hint: None,
+        }
+    }
+
+    pub(crate) fn no_query(message: &str) -> Self {
+        Self::new(message).with_hint("write one SELECT, INSERT, UPDATE or DELETE")
+    }
+
+    pub(crate) fn with_hint(self, hint: impl Into<String>) -> Self {
+        let hint = Some(hint.into());
+        Self { hint, ..self }
+    }
 }
 
 impl fmt::Display for SqlError {

@@ -12,6 +12,22 @@ use parking_lot::Mutex;
 #[derive(Debug)]
 pub struct DatabaseFeed;
 
+/// How a database reports the changes of other programs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FeedKind {
+    /// By logical replication, from the server's log.
+    #[default]
+    Logical,
+    /// By triggers that record changes in a table, where logical replication cannot be had.
+    Triggers,
+}
+
+impl FeedKind {
+    /// All of them, with their names in the configuration.
+    pub const ALL: [(Self, &'static str); 2] =
+        [(Self::Logical, "logical"), (Self::Triggers, "triggers")];
+}
+
 /// Identifies one committed change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mark {

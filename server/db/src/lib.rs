@@ -29,6 +29,7 @@ mod error;
 mod feed;
 mod file_set;
 mod foreign_key;
+mod health;
 mod migration;
 mod named_constraints;
 mod order;
@@ -37,6 +38,7 @@ mod postgres;
 mod query;
 mod queue;
 mod random;
+mod requirement;
 mod seen_writes;
 mod sqlite;
 mod value;
@@ -49,15 +51,16 @@ pub use data_file::{
     AppliedFile, FILE_COLUMN, FileChange, FileContent, FileOutcome, FileState, GoneFile,
     KEY_COLUMN, RowCounts, RowSource, TableColumn, TableColumnKind,
 };
-pub use database::{Database, Health};
+pub use database::Database;
 pub use error::{ConstraintKind, Error, SqlError};
-pub use feed::{DatabaseFeed, Mark, Snapshot, Transactions};
+pub use feed::{DatabaseFeed, FeedKind, Mark, Snapshot, Transactions};
+pub use health::Health;
 pub use migration::Migration;
 pub use position::Position;
-pub use postgres::requirements::Requirement;
-pub use postgres::{FeedKind, PostgresOptions, PostgresSession, Rehearsal, TextRow};
+pub use postgres::{PostgresOptions, PostgresSession, Rehearsal, TextRow};
 pub use query::{Bind, Call, Deps, Expect, Param, Query, ReadResult, WriteResult, WriteStep};
-pub use sqlite::database::SqliteOptions;
+pub use requirement::Requirement;
+pub use sqlite::options::SqliteOptions;
 pub use sqlite::row_copy::copy_rows;
 pub use sqlite::schema_copy::copy_schema;
 pub use sqlite::triggers::requirements::{recorded_as_whole, repair_sqlite, sqlite_requirements};

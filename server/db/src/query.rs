@@ -1,5 +1,6 @@
 //! Prepared statements, their parameters and their results.
 
+use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,9 +9,7 @@ use millpond_store::Tag;
 
 use crate::advice::Advice;
 use crate::feed::Snapshot;
-use crate::postgres::statement::Statement as PostgresStatement;
-use crate::sqlite::statement::Statement;
-use crate::{Position, ResultRows, Value, ValueKind, WrittenSchema};
+use crate::{Error, Position, ResultRows, SqlError, Value, ValueKind, WrittenSchema};
 
 /// One statement that the database has accepted. Cheap to clone.
 ///
@@ -23,13 +22,39 @@ pub struct Query {
 
 struct QueryInner {
     sql: Arc<str>,
-    prepared: Prepared,
+    prepared: Box<dyn PreparedQuery>,
 }
 
-/// The prepared form of a statement for each database.
-pub(crate) enum Prepared {
-    Sqlite(Statement),
-    Postgres(PostgresStatement),
+/// What a database has made of a statement.
+pub(crate) trait PreparedQuery: Any + Send + Sync {
+    /// Returns what it is, for the schema that was seen last.
+    fn analysis(&self) -> Arc<dyn QueryAnalysis>;
+}
+
+/// What a statement is, for one state of the schema. Its methods are those of [`Query`].
+pub(crate) trait QueryAnalysis {
+    fn facts(&self) -> &QueryFacts;
+    fn sources(&self) -> Vec<(String, Tag)>;
+    fn describe(&self) -> Vec<String>;
+    fn ends(&self) -> Vec<String>;
+    fn advice(&self) -> Vec<Advice>;
+}
+
+/// What both databases know of a statement.
+#[derive(Debug, Default)]
+pub(crate) struct QueryFacts {
+    pub(crate) params: Arc<[Param]>,
+    pub(crate) columns: Arc<[Arc<str>]>,
+    /// The places of the columns whose texts are JSON documents.
+    pub(crate) documents: Box<[usize]>,
+    /// It changes nothing.
+    pub(crate) readonly: bool,
+    /// The tables and views that it names.
+    pub(crate) tables: Vec<String>,
+    /// Of a statement that writes.
+    pub(crate) written: WrittenSchema,
+    /// Nothing but the clock keeps its results from being kept.
+    pub(crate) reads_clock_alone: bool,
 }
 
 /// A parameter of a statement.
@@ -41,18 +66,52 @@ pub struct Param {
     pub kind: Option<ValueKind>,
 }
 
+/// Returns the name of a parameter without its leading `:`, `@`, `$` or `?`.
+pub(crate) fn strip_sigil(name: &str) -> &str {
+    name.strip_prefix([':', '@', '$', '?']).unwrap_or(name)
+}
+
 impl Query {
-    pub(crate) fn new(sql: &str, prepared: Prepared) -> Self {
+    pub(crate) fn new(sql: &str, prepared: impl PreparedQuery) -> Self {
         Self {
             inner: Arc::new(QueryInner {
                 sql: sql.into(),
-                prepared,
+                prepared: Box::new(prepared),
             }),
         }
     }
 
-    pub(crate) fn prepared(&self) -> &Prepared {
-        &self.inner.prepared
+    /// Returns what the database whose statements are of this type has made of it.
+    ///
+    /// # Errors
+    /// If it is a query of another database.
+    pub(crate) fn prepared<P: PreparedQuery>(&self) -> Result<&P, Error> {
+        let prepared: &dyn Any = &*self.inner.prepared;
+        let other = || Error::usage(format!("a query of another database: {}", self.sql()));
+        prepared.downcast_ref().ok_or_else(other)
+    }
+
+    /// Returns the error of a query that the database refuses.
+    pub(crate) fn refused(&self, error: &SqlError) -> Error {
+        Error::Sql {
+            message: error.to_string(),
+            sql: Arc::clone(&self.inner.sql),
+        }
+    }
+
+    /// Checks that a read may run it: `facts` are those that the read sees.
+    pub(crate) fn check_reads(&self, facts: &QueryFacts) -> Result<(), Error> {
+        match facts.readonly {
+            true => Ok(()),
+            false => Err(Error::usage(format!(
+                "a read cannot change anything, as this does: {}",
+                self.sql()
+            ))),
+        }
+    }
+
+    fn analysis(&self) -> Arc<dyn QueryAnalysis> {
+        self.inner.prepared.analysis()
     }
 
     pub(crate) fn sql_arc(&self) -> &Arc<str> {
@@ -69,110 +128,75 @@ impl Query {
     /// values.
     #[must_use]
     pub fn params(&self) -> Arc<[Param]> {
-        match self.prepared() {
-            Prepared::Sqlite(statement) => Arc::clone(&statement.analysis().params),
-            Prepared::Postgres(statement) => Arc::clone(&statement.analysis().params),
-        }
+        Arc::clone(&self.analysis().facts().params)
     }
 
     /// The names of the result columns.
     #[must_use]
     pub fn columns(&self) -> Arc<[Arc<str>]> {
-        match self.prepared() {
-            Prepared::Sqlite(statement) => Arc::clone(&statement.analysis().columns),
-            Prepared::Postgres(statement) => Arc::clone(&statement.analysis().columns),
-        }
+        Arc::clone(&self.analysis().facts().columns)
     }
 
     /// The names of the columns that are JSON documents on SQLite, by the statement's text. None on
     /// PostgreSQL, where the type of a column says so.
     #[must_use]
     pub fn documents(&self) -> Vec<Arc<str>> {
-        let Prepared::Sqlite(statement) = self.prepared() else {
-            return Vec::new();
-        };
-        let analysis = statement.analysis();
-        let places = analysis.documents.iter();
-        places
-            .filter_map(|place| analysis.columns.get(*place).cloned())
-            .collect()
+        let analysis = self.analysis();
+        let facts = analysis.facts();
+        let places = facts.documents.iter();
+        let named = places.filter_map(|place| facts.columns.get(*place).cloned());
+        named.collect()
     }
 
     /// True if the statement changes nothing, so that [`crate::Database::read`] accepts it.
     #[must_use]
     pub fn is_readonly(&self) -> bool {
-        match self.prepared() {
-            Prepared::Sqlite(statement) => statement.analysis().readonly,
-            Prepared::Postgres(statement) => statement.analysis().readonly,
-        }
+        self.analysis().facts().readonly
     }
 
     /// What the schema says of the tables that the statement writes.
     #[must_use]
     pub fn written_schema(&self) -> WrittenSchema {
-        match self.prepared() {
-            Prepared::Sqlite(statement) => statement.analysis().written.clone(),
-            Prepared::Postgres(statement) => statement.analysis().written.clone(),
-        }
+        self.analysis().facts().written.clone()
     }
 
     /// The tables, views and virtual tables that the statement reads or writes.
     #[must_use]
     pub fn tables(&self) -> Vec<String> {
-        match self.prepared() {
-            Prepared::Sqlite(statement) => statement.analysis().tables.clone(),
-            Prepared::Postgres(statement) => statement.analysis().tables.clone(),
-        }
+        self.analysis().facts().tables.clone()
     }
 
     /// The tables that the result depends on, each with the tag that every change to that table
     /// touches. With them a change can be reported by table names.
     #[must_use]
     pub fn sources(&self) -> Vec<(String, Tag)> {
-        match self.prepared() {
-            Prepared::Sqlite(statement) => statement.analysis().sources().collect(),
-            Prepared::Postgres(statement) => statement.analysis().sources().collect(),
-        }
+        self.analysis().sources()
     }
 
     /// One readable line for each dependency of the result.
     #[must_use]
     pub fn describe(&self) -> Vec<String> {
-        match self.prepared() {
-            Prepared::Sqlite(statement) => statement.analysis().describe(),
-            Prepared::Postgres(statement) => statement.analysis().describe(),
-        }
+        self.analysis().describe()
     }
-}
 
-impl Query {
     /// What ends a result, in few words for the owner: `any note`, `note with id = :id`, or
     /// `author by note.author_id`, which is the author of a note that is named too.
     #[must_use]
     pub fn ends(&self) -> Vec<String> {
-        match self.prepared() {
-            Prepared::Sqlite(statement) => statement.analysis().ends(),
-            Prepared::Postgres(statement) => statement.analysis().ends(),
-        }
+        self.analysis().ends()
     }
 
     /// Whether a result is right until the clock shows another time, as far as the text tells: no
     /// other reason keeps it from being kept.
     #[must_use]
     pub fn may_end_by_clock(&self) -> bool {
-        match self.prepared() {
-            Prepared::Sqlite(statement) => statement.analysis().may_end_by_clock(),
-            Prepared::Postgres(statement) => statement.analysis().may_end_by_clock(),
-        }
+        self.analysis().facts().reads_clock_alone
     }
 
     /// What would reduce the dependencies or make the results cacheable, and what that costs.
     #[must_use]
     pub fn advice(&self) -> Vec<Advice> {
-        match self.prepared() {
-            Prepared::Sqlite(statement) => statement.analysis().advice(),
-            Prepared::Postgres(statement) => statement.analysis().advice(),
-        }
+        self.analysis().advice()
     }
 }
 
@@ -258,6 +282,17 @@ pub enum Expect {
     Many,
     /// None are kept.
     Exec,
+}
+
+impl Expect {
+    /// Returns how many rows are kept.
+    pub(crate) const fn kept(self) -> usize {
+        match self {
+            Self::One | Self::Optional => 1,
+            Self::Many => usize::MAX,
+            Self::Exec => 0,
+        }
+    }
 }
 
 /// The result of a write.

@@ -5,6 +5,17 @@ use std::sync::Arc;
 use rusqlite::ToSql;
 use rusqlite::types::{ToSqlOutput, Value as Owned, ValueRef};
 
+/// Bytes that one result may have.
+pub(crate) const MAX_RESULT: usize = 64 << 20;
+
+/// What a row costs for each of its values, besides texts and blobs.
+pub(crate) const PER_VALUE: usize = size_of::<Value>();
+
+pub(crate) fn size_of_row(values: &[Value]) -> usize {
+    let sizes = values.iter().map(|value| PER_VALUE + value.heap_size());
+    sizes.sum()
+}
+
 /// One value: SQLite's five storage classes, and PostgreSQL's types that pages distinguish. A type
 /// without a variant of its own is text, in the form in which the database writes it.
 #[derive(Clone, Debug, PartialEq)]

@@ -9,6 +9,8 @@ use sqlparser::{
     tokenizer::{Token, Tokenizer},
 };
 
+use crate::query::strip_sigil;
+
 /// The columns that a statement writes, each with the names of the parameters in what is written.
 ///
 /// `insert into t (a, b) values (:x, trim(:y))`, the same with `select`, `update t set a = :x`, and
@@ -197,7 +199,7 @@ fn params(tokens: &[Token]) -> Vec<String> {
     for (at, token) in tokens.iter().enumerate() {
         let name = match (token, tokens.get(at + 1)) {
             (Token::Colon | Token::AtSign, Some(Token::Word(word))) => word.value.as_str(),
-            (Token::Placeholder(name), _) => crate::sqlite::analysis::strip_sigil(name),
+            (Token::Placeholder(name), _) => strip_sigil(name),
             (Token::Word(word), _) if word.value.starts_with('@') => &word.value[1..],
             _ => continue,
         };

@@ -12,7 +12,7 @@ const MOST_IN_CIRCLE: usize = 3;
 /// Each large crate with its layers, from the lowest. A layer is a list of modules; what is named
 /// nowhere is of the layer of the module above it. A new line here is a change of the architecture.
 #[rustfmt::skip]
-const LAYERS: [(&str, &[&str]); 5] = [
+const LAYERS: [(&str, &[&str]); 6] = [
     ("server/http", &[
         "date event limits listen mapped_file path prefetch status syntax transport validity",
         "body_source body_file budget progress request worker_group",
@@ -21,6 +21,29 @@ const LAYERS: [(&str, &[&str]); 5] = [
         "h2 prepared",
         "compressor conn",
         "worker parts",
+    ]),
+    ("server/db", &[
+        "advice column_set feed health migration order position queue random requirement seen_writes value violated",
+        "error",
+        "foreign_key written_schema named_constraints data_file file_set query bind written",
+        "sqlite::admission sqlite::clockwatch sqlite::documents sqlite::failure sqlite::file sqlite::log sqlite::log_file sqlite::options sqlite::passed_positions sqlite::preupdate sqlite::recorder sqlite::run sqlite::tags sqlite::ticks",
+        "sqlite::catalog sqlite::hint sqlite::interest sqlite::migrate",
+        "sqlite::collector sqlite::triggers",
+        "sqlite::analysis",
+        "sqlite::catalog::load sqlite::statement",
+        "sqlite",
+        "postgres::catalog::types postgres::families postgres::liveness postgres::order postgres::tags postgres::types postgres::sql postgres::wake postgres::feed::reader",
+        "postgres::feed_progress postgres::interest postgres::pending_writes postgres::replay postgres::link",
+        "postgres::server_error postgres::failure postgres::options postgres::shape postgres::tls postgres::session",
+        "postgres::feed::pgoutput postgres::feed::relations postgres::feed::touched postgres::feed::triggers::function postgres::feed::triggers::objects",
+        "postgres::catalog",
+        "postgres::analysis postgres::feed",
+        "postgres::context postgres::prepare postgres::run postgres::wire postgres::files postgres::read_snapshot",
+        "postgres::backoff postgres::connect postgres::pool postgres::migrate postgres::rehearsal postgres::statement postgres::read postgres::write",
+        "postgres::replica",
+        "postgres::requirements",
+        "postgres",
+        "database",
     ]),
     ("meter/runs", &[
         "host postgres",

@@ -10,8 +10,7 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tokio_postgres::Client;
 
-use super::DatabaseContext;
-use super::FeedKind;
+use super::context::DatabaseContext;
 use super::failure::chain;
 use super::feed::STARTED;
 use super::files::KnownFiles;
@@ -20,7 +19,7 @@ use super::liveness::SERVER_SIDE;
 use super::prepare::{PreparedStatement, own};
 use super::wire::open::{OpenedWire, Refusal, open};
 use super::wire::{FailedBatch, Item, Wire};
-use crate::{Error, Value};
+use crate::{Error, FeedKind, Value};
 
 /// The time for the conversation after the socket has been opened: TLS, password, settings.
 const GREETING: Duration = Duration::from_secs(10);

@@ -18,12 +18,13 @@ use tokio::task::{JoinSet, LocalSet};
 use super::connection_permits::{
     ConnectionPermit, ConnectionPermits, NextJob, PermitRequest, next,
 };
+use super::context::{DatabaseContext, QueueLengths};
 use super::pool::Pool;
 use super::rehearsal::{self, Rehearsal};
 use super::replica::Replicas;
 use super::sql::Rewritten;
 use super::statement::Statement;
-use super::{DatabaseContext, migrate, read, requirements, statement, write};
+use super::{migrate, read, requirements, statement, write};
 use crate::{Call, Error, Migration, ReadResult, Requirement, SqlError, WriteResult, WriteStep};
 
 /// What is asked of a thread.
@@ -67,23 +68,18 @@ pub(super) enum Job {
     },
 }
 
-/// Jobs that wait, by what they want.
-#[derive(Default)]
-pub(super) struct QueueLengths {
-    pub(super) reads: AtomicUsize,
-    pub(super) writes: AtomicUsize,
-}
-
-impl QueueLengths {
-    fn of(&self, job: &Job) -> &AtomicUsize {
-        match job {
-            Job::Read { .. }
-            | Job::Prepare { .. }
-            | Job::Connect { .. }
-            | Job::Requirements { .. } => &self.reads,
-            Job::Write { .. } | Job::Migrate { .. } | Job::Rehearse { .. } | Job::Mend { .. } => {
-                &self.writes
-            }
+impl Job {
+    /// Returns the number of those that wait, of its kind.
+    fn count<'a>(&self, waiting: &'a QueueLengths) -> &'a AtomicUsize {
+        match self {
+            Self::Read { .. }
+            | Self::Prepare { .. }
+            | Self::Connect { .. }
+            | Self::Requirements { .. } => &waiting.reads,
+            Self::Write { .. }
+            | Self::Migrate { .. }
+            | Self::Rehearse { .. }
+            | Self::Mend { .. } => &waiting.writes,
         }
     }
 }
@@ -160,13 +156,13 @@ impl ConnectionThread {
 
     /// Hands a job over, or says at once why not: a caller never waits here.
     pub(super) fn push(&self, shared: &DatabaseContext, job: Job) -> Result<(), Error> {
-        let waiting = shared.waiting.of(&job);
+        let waiting = job.count(&shared.waiting);
         waiting.fetch_add(1, Ordering::Relaxed);
         self.jobs.try_send(job).map_err(|refused| {
             waiting.fetch_sub(1, Ordering::Relaxed);
             match refused {
                 mpsc::error::TrySendError::Full(_) => Error::Overloaded,
-                mpsc::error::TrySendError::Closed(_) => super::stopped(),
+                mpsc::error::TrySendError::Closed(_) => Error::stopping(),
             }
         })
     }
@@ -222,7 +218,7 @@ async fn serve(
             NextJob::End => break,
         };
         let waiting = &servers.pool.shared.waiting;
-        waiting.of(&job).fetch_sub(1, Ordering::Relaxed);
+        job.count(waiting).fetch_sub(1, Ordering::Relaxed);
         // A job that panicked has dropped its reply, and its waiter reports the failure.
         while running.try_join_next().is_some() {}
         let turn = servers.turns.taken(permit);
@@ -258,7 +254,7 @@ async fn read_somewhere(
             return;
         }
         let Some(another) = servers.turns.another().await else {
-            let _ = reply.send(Err(super::stopped()));
+            let _ = reply.send(Err(Error::stopping()));
             return;
         };
         // Who has left meanwhile gets nothing of the primary's time.
@@ -321,7 +317,7 @@ async fn work(servers: &Servers, job: Job, turn: ConnectionPermit) {
             // A server that does not answer must not hold up the end.
             let answer = tokio::select! {
                 answer = requirements::ask(pool, replicas, &tables) => answer,
-                _ = ending.wait_for(|is_ending| *is_ending) => Err(super::stopped()),
+                _ = ending.wait_for(|is_ending| *is_ending) => Err(Error::stopping()),
             };
             let _ = reply.send(answer);
         }

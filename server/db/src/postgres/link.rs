@@ -12,6 +12,7 @@ use super::pending_writes::PendingWrites;
 use super::replay::Replay;
 use super::wake::Wake;
 use crate::feed::{Delivery, Transactions};
+use crate::health::Failures;
 
 /// No transaction id: nothing may be kept.
 const NONE: u64 = u64::MAX;
@@ -33,7 +34,7 @@ pub(crate) struct FeedLink {
     schema: AtomicU64,
     times: Mutex<FeedTimes>,
     registering: Mutex<()>,
-    failures: Mutex<Failures>,
+    pub(super) failures: Failures,
 }
 
 /// Since when there is no feed, and when it last began.
@@ -41,12 +42,6 @@ pub(crate) struct FeedLink {
 struct FeedTimes {
     lost: Option<Boottime>,
     began: Option<Boottime>,
-}
-
-#[derive(Default)]
-struct Failures {
-    count: u64,
-    last: Option<Arc<str>>,
 }
 
 impl Default for FeedLink {
@@ -64,7 +59,7 @@ impl Default for FeedLink {
             schema: AtomicU64::new(0),
             times: Mutex::default(),
             registering: Mutex::default(),
-            failures: Mutex::default(),
+            failures: Failures::default(),
         }
     }
 }
@@ -200,19 +195,6 @@ impl FeedLink {
         if self.interest.add(wanted) {
             self.new_epoch("a query reads columns that were not watched");
         }
-    }
-
-    /// Something failed in the background.
-    pub(crate) fn count_failure(&self, message: &str) {
-        let mut failures = self.failures.lock();
-        failures.count += 1;
-        failures.last = Some(message.into());
-    }
-
-    /// How often something has failed, and what it was last.
-    pub(crate) fn failures(&self) -> (u64, Option<Arc<str>>) {
-        let failures = self.failures.lock();
-        (failures.count, failures.last.clone())
     }
 }
 

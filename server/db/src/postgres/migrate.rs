@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use tokio_postgres::Client;
 
-use super::DatabaseContext;
 use super::connect::{PooledConnection, connect};
+use super::context::DatabaseContext;
 use super::failure::{chain, is_lost, place_in, sentence};
 use super::sql::{ScriptStatement, ends_transaction, statements};
 use crate::migration::{fingerprint, place};

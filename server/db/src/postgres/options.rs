@@ -7,23 +7,7 @@ use tokio_postgres::Config;
 use tokio_postgres::config::{Host, SslMode};
 
 use super::liveness;
-use crate::Error;
-
-/// How a server reports its changes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum FeedKind {
-    /// By logical replication, from the server's log.
-    #[default]
-    Logical,
-    /// By triggers that record changes in a table, where logical replication cannot be had.
-    Triggers,
-}
-
-impl FeedKind {
-    /// All of them, with their names in the configuration.
-    pub const ALL: [(Self, &'static str); 2] =
-        [(Self::Logical, "logical"), (Self::Triggers, "triggers")];
-}
+use crate::{Error, FeedKind};
 
 /// How a PostgreSQL database is opened.
 #[derive(Clone)]
@@ -83,9 +67,7 @@ impl PostgresOptions {
             workers: std::thread::available_parallelism().map_or(1, usize::from),
         }
     }
-}
 
-impl PostgresOptions {
     /// Whether the URL is right, and what may be shown of it: hosts, ports and the database.
     ///
     /// # Errors
@@ -100,9 +82,7 @@ impl PostgresOptions {
             None => place,
         })
     }
-}
 
-impl PostgresOptions {
     /// Whether `host` may stand among the [replicas](Self::replicas).
     ///
     /// # Errors

@@ -56,12 +56,7 @@ impl OrderName {
     }
 
     pub(crate) fn place_of_null(self) -> OrderPlace {
-        let RowOrder {
-            is_descending,
-            nulls_first,
-            ..
-        } = self.order;
-        let ascending = match is_descending == nulls_first {
+        let ascending = match self.order.is_descending == self.order.nulls_first {
             true => OrderPlace::LAST,
             false => OrderPlace::FIRST,
         };

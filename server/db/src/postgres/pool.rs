@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use base_clock::Boottime;
 
-use super::DatabaseContext;
 use super::backoff::Backoff;
 use super::connect::{PooledConnection, connect};
+use super::context::DatabaseContext;
 use crate::Error;
 
 /// One thread's share of the connections. How many are in use at once is the [lane](super::lane)'s
@@ -72,7 +72,7 @@ impl Pool {
     }
 
     fn failed(&self, error: Error) {
-        self.shared.link.count_failure(&error.to_string());
+        self.shared.link.failures.count(&error.to_string());
         self.backoff.borrow_mut().failed(error, Boottime::now());
     }
 

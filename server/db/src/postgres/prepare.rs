@@ -153,9 +153,6 @@ fn uncastable(plain: &Statement) -> SqlError {
         .iter()
         .find(|column| Decoder::of(column.type_()).is_none());
     let (name, kind) = column.map_or(("?", "?"), |column| (column.name(), column.type_().name()));
-    SqlError {
-        message: format!("the column {name} is of the type {kind}, which cannot be read"),
-        offset: None,
-        hint: Some(format!("cast it, as in {name}::text")),
-    }
+    let message = format!("the column {name} is of the type {kind}, which cannot be read");
+    SqlError::new(message).with_hint(format!("cast it, as in {name}::text"))
 }

@@ -12,19 +12,20 @@ use tokio_postgres::types::Type;
 
 use super::analysis::{Found, PreparedWitness};
 use super::connect::PooledConnection;
+use super::context::DatabaseContext;
 use super::files::{FileComparison, FileQuery};
 use super::pool::Pool;
 use super::prepare::{PrepareError, is_current};
 use super::read_snapshot::ReadSnapshot;
-use super::run::{MAX_RESULT, RunError};
+use super::run::RunError;
 use super::server_error::DatabaseError;
 use super::statement::{Statement, StatementAnalysis};
 use super::types::fits;
 use super::wire::open::STANDBY;
 use super::wire::{BatchError, FailedBatch, Item};
-use super::{DatabaseContext, failure, read_snapshot};
-use crate::query::Prepared;
-use crate::{Call, Deps, Error, Query, ReadResult, ResultRows, Snapshot, SqlError, Value};
+use super::{failure, read_snapshot};
+use crate::value::MAX_RESULT;
+use crate::{Call, Deps, Error, Query, ReadResult, ResultRows, Snapshot, Value};
 
 /// What our own deadline leaves to the server's, which is kinder: it keeps the connection.
 const GRACE: Duration = Duration::from_millis(500);
@@ -139,20 +140,9 @@ fn limit(shared: &DatabaseContext, calls: usize) -> Duration {
     shared.options.statement_timeout.saturating_mul(statements) + GRACE
 }
 
-/// What PostgreSQL keeps of a query.
-pub(super) fn statement(query: &Query) -> Result<&Statement, Error> {
-    match query.prepared() {
-        Prepared::Postgres(statement) => Ok(statement),
-        Prepared::Sqlite(_) => Err(Error::usage(format!(
-            "a query of another database: {}",
-            query.sql()
-        ))),
-    }
-}
-
 /// One value for each parameter, each of its type.
 pub(super) fn check_values(query: &Query, kinds: &[Type], values: &[Value]) -> Result<(), Error> {
-    let names = &statement(query)?.sql.names;
+    let names = &query.prepared::<Statement>()?.sql.names;
     if kinds.len() != values.len() {
         return Err(Error::usage(format!(
             "{} values for {} parameters, in: {}",
@@ -165,14 +155,6 @@ pub(super) fn check_values(query: &Query, kinds: &[Type], values: &[Value]) -> R
         fits(name, value, kind)?;
     }
     Ok(())
-}
-
-/// The error of a query that the server refuses.
-pub(super) fn refused(error: &SqlError, query: &Query) -> Error {
-    Error::Sql {
-        message: error.to_string(),
-        sql: Arc::clone(query.sql_arc()),
-    }
 }
 
 /// `renew`: the queries' columns may have changed. Without `witnesses`, the results may depend on
@@ -228,7 +210,8 @@ async fn still_current(
         if !found.shape.is_cast {
             continue;
         }
-        let sql = &statement(query).map_err(ReadFailure::Failed)?.sql;
+        let statement: &Statement = query.prepared().map_err(ReadFailure::Failed)?;
+        let sql = &statement.sql;
         let current = is_current(&found.shape, &connection.client, sql).await;
         if !current.map_err(|error| unprepared(error, query, place))? {
             return Err(ReadFailure::Outdated(changed(query.sql_arc())));
@@ -252,26 +235,22 @@ async fn look_up(
     renew: bool,
 ) -> Result<StatementAnalysis, ReadFailure> {
     let Call { query, params } = call;
-    let statement = statement(query).map_err(ReadFailure::Failed)?;
+    let statement: &Statement = query.prepared().map_err(ReadFailure::Failed)?;
     let found = if renew {
         statement.renewed(shared, connection).await
     } else {
         statement.current(shared, connection).await
     };
     let found = found.map_err(|error| unprepared(error, query, &shared.place))?;
-    if !found.analysis.readonly {
-        return Err(ReadFailure::Failed(Error::usage(format!(
-            "a read cannot change anything, as this does: {}",
-            query.sql()
-        ))));
-    }
-    check_values(query, &found.shape.params, params).map_err(ReadFailure::Failed)?;
+    let checked = query.check_reads(&found.analysis.facts);
+    let checked = checked.and_then(|()| check_values(query, &found.shape.params, params));
+    checked.map_err(ReadFailure::Failed)?;
     Ok(found)
 }
 
 fn unprepared(error: PrepareError, query: &Query, place: &str) -> ReadFailure {
     match error {
-        PrepareError::Refused(error) => ReadFailure::Failed(refused(&error, query)),
+        PrepareError::Refused(error) => ReadFailure::Failed(query.refused(&error)),
         PrepareError::Prevented(trouble) => {
             let sorted = failure::sort(&trouble, query.sql_arc(), &[], place);
             ReadFailure::Failed(sorted)
@@ -420,7 +399,7 @@ fn sort(failed: FailedBatch, calls: &[Call], place: &str) -> ReadFailure {
     let call = calls.get(failed.index);
     let sql: Arc<str> = call.map_or("a read".into(), |call| call.query.sql_arc().clone());
     let names = call
-        .and_then(|call| statement(&call.query).ok())
+        .and_then(|call| call.query.prepared::<Statement>().ok())
         .map_or(&[][..], |statement| &statement.sql.names);
     let sorted = |trouble: &DatabaseError| failure::sort(trouble, &sql, names, place);
     match failed.wrong {

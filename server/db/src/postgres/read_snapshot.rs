@@ -3,12 +3,11 @@
 
 use std::sync::LazyLock;
 
-use super::FeedKind;
 use super::files::{FileQuery, Form};
 use super::shape::Shape;
 use super::wire::Item;
-use crate::Value;
 use crate::feed::Transactions;
+use crate::{FeedKind, Value};
 
 /// What a read wants to know besides its rows: the snapshot, and a position that the feed must have
 /// passed to have brought all that the snapshot saw. It is asked for after the snapshot was taken,

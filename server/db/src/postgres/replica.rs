@@ -26,16 +26,15 @@ use std::time::Duration;
 use base_clock::Boottime;
 use tokio_postgres::Client;
 
-use super::DatabaseContext;
 use super::analysis::Found;
 use super::backoff::Backoff;
 use super::connect::connect;
+use super::context::DatabaseContext;
 use super::options::ConnectionTarget;
-use super::read::{check_values, statement};
+use super::read::check_values;
 use super::replay::{LONGEST_LAG, Needed};
-use super::requirements::Requirement;
-use super::statement::{Catalogs, StatementAnalysis};
-use crate::{Call, Error, ReadResult};
+use super::statement::{Statement, StatementAnalysis};
+use crate::{Call, Error, ReadResult, Requirement};
 use attempt::{ReplicaFailure, attempt};
 use connection::{Lease, ReplicaPermit, ReplicaPermits, SYSTEM};
 use excluded::ExcludedStatements;
@@ -60,18 +59,9 @@ const PAUSE: Duration = Duration::from_millis(3);
 /// What all threads know of a replica: where it is, and how it is reached.
 pub(super) fn shared(primary: &DatabaseContext, host: &str) -> Result<DatabaseContext, Error> {
     let target = ConnectionTarget::replica(&primary.options.url, host)?;
-    Ok(DatabaseContext {
-        place: target.place(),
-        tls: primary.tls.clone(),
-        target,
-        link: Arc::clone(&primary.link),
-        catalogs: Catalogs::default(),
-        waiting: super::connection_thread::QueueLengths::default(),
-        rehearsing: false.into(),
-        node: primary.node.clone(),
-        options: primary.options.clone(),
-        replicas: Vec::new(),
-    })
+    let (tls, link) = (primary.tls.clone(), Arc::clone(&primary.link));
+    let (options, node) = (primary.options.clone(), primary.node.clone());
+    Ok(DatabaseContext::new(options, target, tls, link, node))
 }
 
 /// The replicas as one thread uses them.
@@ -216,7 +206,8 @@ impl Replicas {
 /// written through a node whose feed is down; a sequence runs ahead on a standby; its settings and
 /// statistics are its own.*
 fn known(call: &Call, schema: u64) -> Option<StatementAnalysis> {
-    let found = statement(&call.query).ok()?.at(schema)?;
+    let statement: &Statement = call.query.prepared().ok()?;
+    let found = statement.at(schema)?;
     let fits = check_values(&call.query, &found.shape.params, &call.params).is_ok();
     let is_reported = || {
         found
@@ -225,7 +216,7 @@ fn known(call: &Call, schema: u64) -> Option<StatementAnalysis> {
             .uncacheable
             .is_none()
     };
-    (found.analysis.readonly && fits && is_reported()).then_some(found)
+    (found.analysis.facts.readonly && fits && is_reported()).then_some(found)
 }
 
 impl ReplicaRead {
@@ -311,7 +302,7 @@ impl Replica {
         // Once: a standby that was promoted is asked for ever, and what is wrong elsewhere must not
         // be lost behind that.
         if *self.last_note.borrow() != sentence {
-            self.shared.link.count_failure(&sentence);
+            self.shared.link.failures.count(&sentence);
             self.last_note.replace(sentence.clone());
         }
         let error = Error::unavailable(sentence);

@@ -14,13 +14,8 @@ use super::prepare::PreparedStatement;
 use super::server_error::DatabaseError;
 use super::shape::Shape;
 use super::types::{Bound, Decoder};
+use crate::value::{MAX_RESULT, size_of_row};
 use crate::{Expect, Value};
-
-/// Bytes that one result may have.
-pub(super) const MAX_RESULT: usize = 64 << 20;
-
-/// What a row costs besides its text and blobs.
-pub(super) const PER_VALUE: usize = size_of::<Value>();
 
 /// Why a statement gave no rows.
 #[derive(Debug, PartialEq, Eq)]
@@ -61,18 +56,9 @@ type RunResult = Result<Vec<Vec<Value>>, RunError>;
 
 /// Runs a statement to its end; keeps the rows that are expected.
 pub(super) async fn run(client: &Client, run: StatementRun<'_>) -> RunResult {
-    let StatementRun {
-        ready,
-        params,
-        expect,
-    } = run;
-    let bound = params.iter().map(Bound);
-    let mut rows = pin!(client.query_raw(&ready.statement, bound).await?);
-    let keep = match expect {
-        Expect::One | Expect::Optional => 1,
-        Expect::Many => usize::MAX,
-        Expect::Exec => 0,
-    };
+    let bound = run.params.iter().map(Bound);
+    let mut rows = pin!(client.query_raw(&run.ready.statement, bound).await?);
+    let keep = run.expect.kept();
     let mut kept = Vec::new();
     let mut bytes = 0;
     while let Some(row) = next(&mut rows).await {
@@ -80,11 +66,8 @@ pub(super) async fn run(client: &Client, run: StatementRun<'_>) -> RunResult {
         if kept.len() >= keep {
             continue;
         }
-        let values = values(&row, &ready.shape)?;
-        bytes += values
-            .iter()
-            .map(|value| PER_VALUE + value.heap_size())
-            .sum::<usize>();
+        let values = values(&row, &run.ready.shape)?;
+        bytes += size_of_row(&values);
         if bytes > MAX_RESULT {
             return Err(RunError::TooLarge);
         }

@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use tokio_postgres::error::{DbError, ErrorPosition};
 
 use super::feed::reader::Reader;
+use crate::SqlError;
 
 /// An error of the server. What it names of rows is in the detail alone, which does not go into
 /// every message.
@@ -147,6 +148,16 @@ pub(crate) fn chain(error: &tokio_postgres::Error) -> String {
         cause = error.source();
     }
     message
+}
+
+/// Returns an error of PostgreSQL, or of the connection to it, as one of a statement.
+pub(crate) fn refused(error: &tokio_postgres::Error) -> SqlError {
+    let said = error.as_db_error();
+    SqlError {
+        message: said.map_or_else(|| error.to_string(), |said| said.message().to_owned()),
+        offset: None,
+        hint: said.and_then(|said| said.hint()).map(str::to_owned),
+    }
 }
 
 #[cfg(test)]

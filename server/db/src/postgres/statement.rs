@@ -9,14 +9,14 @@ use parking_lot::Mutex;
 use tokio::time::timeout;
 
 use super::analysis::{Analysis, analyse};
-use super::catalog::Catalog;
 use super::connect::PooledConnection;
-use super::failure::{DatabaseError, chain};
+use super::context::DatabaseContext;
+use super::failure::chain;
 use super::pool::Pool;
 use super::prepare::{PrepareError, PreparedStatement, prepare as prepare_on};
 use super::shape::Shape;
 use super::sql::Rewritten;
-use super::{DatabaseContext, PostgresOptions};
+use crate::query::{PreparedQuery, QueryAnalysis};
 use crate::{Error, SqlError};
 
 /// What is kept of a statement that PostgreSQL has accepted.
@@ -36,6 +36,12 @@ pub(super) struct StatementAnalysis {
     pub(super) analysis: Arc<Analysis>,
     /// How it is read.
     pub(super) shape: Arc<Shape>,
+}
+
+impl PreparedQuery for Statement {
+    fn analysis(&self) -> Arc<dyn QueryAnalysis> {
+        self.analysis()
+    }
 }
 
 impl Statement {
@@ -105,31 +111,6 @@ impl Statement {
     }
 }
 
-/// The catalog as it was loaded last, and for which number.
-#[derive(Default)]
-pub(super) struct Catalogs {
-    last: Mutex<Option<(u64, Arc<Catalog>)>>,
-}
-
-impl Catalogs {
-    async fn at(
-        &self,
-        schema: u64,
-        options: &PostgresOptions,
-        connection: &PooledConnection,
-    ) -> Result<Arc<Catalog>, PrepareError> {
-        if let Some((number, catalog)) = &*self.last.lock()
-            && *number == schema
-        {
-            return Ok(Arc::clone(catalog));
-        }
-        let loaded = Catalog::load(&connection.client, options.feed, &options.publication).await;
-        let catalog = Arc::new(loaded.map_err(|error| unprepared(error, connection))?);
-        *self.last.lock() = Some((schema, Arc::clone(&catalog)));
-        Ok(catalog)
-    }
-}
-
 /// What came between may have been the end of the connection.
 fn unprepared(error: SqlError, connection: &PooledConnection) -> PrepareError {
     if connection.is_dead() {
@@ -151,13 +132,8 @@ pub(super) async fn prepare(
     let shared = &pool.shared;
     let limit = shared.options.statement_timeout.saturating_mul(STATEMENTS);
     let done = timeout(limit, prepare_in_time(pool, sql, depends)).await;
-    done.unwrap_or_else(|_| {
-        Err(SqlError {
-            message: format!("{} does not answer within {limit:?}", shared.place),
-            offset: None,
-            hint: None,
-        })
-    })
+    let late = || format!("{} does not answer within {limit:?}", shared.place);
+    done.map_err(|_| SqlError::new(late())).flatten()
 }
 
 async fn prepare_in_time(
@@ -166,30 +142,23 @@ async fn prepare_in_time(
     depends: Option<Vec<String>>,
 ) -> Result<Statement, SqlError> {
     let text: Arc<str> = sql.text.as_str().into();
-    let unavailable = |error: Error| SqlError {
-        message: error.to_string(),
-        offset: None,
-        hint: None,
-    };
-    let mut connection = pool.get().await.map_err(unavailable)?;
+    let mut connection = pool.get().await.map_err(SqlError::new)?;
     if pool.shared.rehearsing.load(Ordering::SeqCst) {
         return rehearsed(pool, connection, sql, text, depends).await;
     }
     let tables = depends.as_deref();
     let mut found = find_out(&pool.shared, &mut connection, &sql, &text, tables).await;
     if let Err(PrepareError::Lost(_)) = found {
-        connection = pool.open().await.map_err(unavailable)?;
+        connection = pool.open().await.map_err(SqlError::new)?;
         found = find_out(&pool.shared, &mut connection, &sql, &text, tables).await;
     }
     let found = match found {
         Ok(found) => Ok(found),
         Err(PrepareError::Refused(error)) => Err(error),
-        Err(PrepareError::Prevented(trouble)) => Err(prevented(&trouble)),
+        Err(PrepareError::Prevented(trouble)) => Err(SqlError::new(trouble.sentence())),
         Err(PrepareError::Lost(reason)) => {
-            let place = &pool.shared.place;
-            return Err(unavailable(Error::unavailable(format!(
-                "{place}: {reason}"
-            ))));
+            let reason = format!("{}: {reason}", pool.shared.place);
+            return Err(SqlError::new(Error::unavailable(reason)));
         }
     };
     pool.put(connection);
@@ -201,14 +170,6 @@ async fn prepare_in_time(
     })
 }
 
-fn prevented(trouble: &DatabaseError) -> SqlError {
-    SqlError {
-        message: trouble.sentence(),
-        offset: None,
-        hint: None,
-    }
-}
-
 /// The same in the transaction of a rehearsal, which a statement that is refused must not end.
 async fn rehearsed(
     pool: &Pool,
@@ -217,13 +178,8 @@ async fn rehearsed(
     text: Arc<str>,
     depends: Option<Vec<String>>,
 ) -> Result<Statement, SqlError> {
-    let failed = |message: String| SqlError {
-        message,
-        offset: None,
-        hint: None,
-    };
     let mark = connection.client.batch_execute("savepoint millpond").await;
-    mark.map_err(|error| failed(chain(&error)))?;
+    mark.map_err(|error| SqlError::new(chain(&error)))?;
     let tables = depends.as_deref();
     let found = find_out(&pool.shared, &mut connection, &sql, &text, tables).await;
     let back = "rollback to savepoint millpond";
@@ -237,9 +193,9 @@ async fn rehearsed(
             found: Mutex::new(found),
         }),
         (Err(PrepareError::Refused(error)), _) => Err(error),
-        (Err(PrepareError::Prevented(trouble)), _) => Err(prevented(&trouble)),
-        (Err(PrepareError::Lost(reason)), _) => Err(failed(reason)),
-        (Ok(_), Err(error)) => Err(failed(chain(&error))),
+        (Err(PrepareError::Prevented(trouble)), _) => Err(SqlError::new(trouble.sentence())),
+        (Err(PrepareError::Lost(reason)), _) => Err(SqlError::new(reason)),
+        (Ok(_), Err(error)) => Err(SqlError::new(chain(&error))),
     }
 }
 
@@ -255,8 +211,8 @@ async fn find_out(
     // Before the catalog is looked at: what changes meanwhile moves it again.
     let schema = shared.link.schema();
     connection.keep_up_with(schema);
-    let options = &shared.options;
-    let catalog = shared.catalogs.at(schema, options, connection).await?;
+    let catalog = shared.catalog(schema, &connection.client).await;
+    let catalog = catalog.map_err(|error| unprepared(error, connection))?;
     let (ready, is_known) = match connection.known(text) {
         Some(ready) => (ready, true),
         None => (Rc::new(prepare_on(&connection.client, sql).await?), false),
@@ -277,7 +233,7 @@ async fn find_out(
     shared.link.replay.hold();
     let shape = Arc::clone(&ready.shape);
     // The driver runs writes only.
-    if !is_known && !analysis.readonly {
+    if !is_known && !analysis.facts.readonly {
         connection.remember(Arc::clone(text), ready);
     }
     Ok(StatementAnalysis {

@@ -7,14 +7,16 @@ use std::time::Duration;
 use tokio::time::timeout;
 
 use super::connect::PooledConnection;
+use super::context::DatabaseContext;
 use super::failure;
 use super::pending_writes::{Arrival, PREFIX};
 use super::pool::Pool;
 use super::prepare::PrepareError;
-use super::read::{check_values, refused, statement, unreadable};
-use super::run::{MAX_RESULT, RunError, StatementRun, run, together};
-use super::{DatabaseContext, FeedKind};
-use crate::{Error, Expect, Position, Query, ResultRows, Value, WriteStep, bind};
+use super::read::{check_values, unreadable};
+use super::run::{RunError, StatementRun, run, together};
+use super::statement::Statement;
+use crate::value::MAX_RESULT;
+use crate::{Error, Expect, FeedKind, Position, Query, ResultRows, Value, WriteStep, bind};
 
 /// What our own deadline leaves to the server's.
 const GRACE: Duration = Duration::from_millis(500);
@@ -172,17 +174,9 @@ async fn one(
     step: &WriteStep,
     results: &[ResultRows],
 ) -> Result<ResultRows, WriteFailure> {
-    let WriteStep {
-        query,
-        bind,
-        expect,
-    } = step;
-    let values = bind
-        .iter()
-        .map(|bind| bind::value(bind, results))
-        .collect::<Result<Vec<Value>, Error>>()
-        .map_err(WriteFailure::Failed)?;
-    let statement = statement(query).map_err(WriteFailure::Failed)?;
+    let (query, expect) = (&step.query, step.expect);
+    let values = bind::values(&step.bind, results).map_err(WriteFailure::Failed)?;
+    let statement: &Statement = query.prepared().map_err(WriteFailure::Failed)?;
     connection.keep_up_with(shared.link.schema());
     let ready = match within(shared, statement.ready(connection)).await? {
         Ok(ready) => ready,
@@ -193,12 +187,12 @@ async fn one(
     let one = StatementRun {
         ready,
         params: &values,
-        expect: *expect,
+        expect,
     };
     let names = &statement.sql.names;
     let done = within(shared, run(&connection.client, one)).await?;
     let rows = done.map_err(|failure| sort(failure, query.sql_arc(), names, shared))?;
-    if *expect == Expect::One && rows.is_empty() {
+    if expect == Expect::One && rows.is_empty() {
         return Err(WriteFailure::Failed(Error::NoRow { step: index }));
     }
     Ok(ResultRows { columns, rows })
@@ -207,7 +201,7 @@ async fn one(
 /// Why a step could not be prepared.
 fn unprepared(error: PrepareError, query: &Query, shared: &DatabaseContext) -> WriteFailure {
     match error {
-        PrepareError::Refused(error) => WriteFailure::Failed(refused(&error, query)),
+        PrepareError::Refused(error) => WriteFailure::Failed(query.refused(&error)),
         PrepareError::Prevented(trouble) => {
             sort(RunError::Database(trouble), query.sql_arc(), &[], shared)
         }

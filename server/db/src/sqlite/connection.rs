@@ -20,7 +20,7 @@ use super::recorder::Recorder;
 const STEPS_BETWEEN_LOOKS: i32 = 1_000;
 
 /// The largest size of a value or a row in bytes; SQLite refuses larger ones.
-const MAX_VALUE: i32 = super::run::MAX_RESULT as i32;
+const MAX_VALUE: i32 = crate::value::MAX_RESULT as i32;
 
 /// Prepared statements that a connection caches.
 const STATEMENTS: usize = 512;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::run::MAX_RESULT;
+use crate::value::MAX_RESULT;
 use crate::{Error, ResultRows, Value};
 
 /// Puts documents in the place of the texts at these places of each row. A text that is no JSON, or

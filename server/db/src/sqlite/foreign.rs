@@ -16,7 +16,7 @@ use super::ticks::mark;
 use super::triggers::recording::{RecordedFeed, Recording};
 use super::triggers::records::{self, FeedRow};
 use super::triggers::{MAX_UNREAD, REMOVED_AT_ONCE};
-use crate::sqlite::database::SqliteShared;
+use crate::sqlite::shared::SqliteShared;
 use crate::{Error, FeedKind};
 
 /// The state of the file at the last look for commits of other programs.
@@ -130,7 +130,7 @@ impl WriterSession {
         let recording = Recording::load(self.connection(), schema.key, schema.catalog.as_deref())
             .map_err(|error| Error::from_sqlite(&error, "sqlite_schema"))?;
         if schema.catalog.is_some() && recording.feed.is_none() {
-            shared.count_failure(ADVICE);
+            shared.failures.count(ADVICE);
         }
         Ok(recording)
     }

@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 
 use super::file::FileIdentity;
 use crate::Error;
-use crate::sqlite::database::SqliteShared;
+use crate::sqlite::shared::SqliteShared;
 
 /// Sends heartbeats while a transaction runs: between the rows of a file, and whenever SQLite's
 /// progress handler is called in the middle of a statement.

@@ -1,6 +1,7 @@
 //! Explains the error of a statement, with the place and a remedy.
 
-use crate::error::{SqlError, sentence};
+use super::failure::sentence;
+use crate::SqlError;
 use crate::sqlite::catalog::Catalog;
 use crate::sqlite::recorder::AuthorizerRecord;
 
@@ -12,11 +13,7 @@ pub(crate) fn explain(
     catalog: &Catalog,
 ) -> SqlError {
     if let Some(what) = recorded.refused {
-        return SqlError {
-            message: format!("this is {what}"),
-            offset: None,
-            hint: Some("leave it out".into()),
-        };
+        return SqlError::new(format!("this is {what}")).with_hint("leave it out");
     }
     let mut offset = match error {
         rusqlite::Error::SqlInputError { offset, .. } => usize::try_from(*offset).ok(),

@@ -15,11 +15,11 @@ use super::clockwatch;
 use super::connection::{OpenConnection, Purpose, open};
 use super::documents;
 use super::run::run;
-use crate::query::Prepared;
+use super::shared::SqliteShared;
+use super::statement::Statement;
 use crate::queue::QueueItem;
 use crate::sqlite::analysis::{Analysis, analyse};
-use crate::sqlite::database::SqliteShared;
-use crate::{Call, Error, Expect, Query, ReadResult, Value};
+use crate::{Call, Error, Expect, Query, ReadResult, SqlError, Value};
 
 /// A read that waits for a connection.
 pub(crate) struct ReadJob {
@@ -115,11 +115,7 @@ fn read_in_transaction(
     reader: &Reader,
     calls: &[Call],
 ) -> Result<(Vec<crate::ResultRows>, Vec<crate::Deps>), Error> {
-    let OpenConnection {
-        connection,
-        deadline,
-        ..
-    } = &reader.opened;
+    let (connection, deadline) = (&reader.opened.connection, &reader.opened.deadline);
     let catalog = shared
         .catalogs
         .of(connection, reader.generation)
@@ -128,17 +124,12 @@ fn read_in_transaction(
     let mut deps = Vec::with_capacity(calls.len());
     for Call { query, params } in calls {
         let analysis = analysis_of(shared, reader, &catalog, query)?;
-        if !analysis.readonly {
-            return Err(Error::usage(format!(
-                "a read cannot change anything, as this does: {}",
-                query.sql()
-            )));
-        }
+        query.check_reads(&analysis.facts)?;
         clockwatch::reset();
         let mut rows = deadline.within(shared.options.statement_timeout, || {
             run(connection, query.sql(), params, Expect::Many)
         })?;
-        rows.columns = Arc::clone(&analysis.columns);
+        rows.columns = Arc::clone(&analysis.facts.columns);
         let clock_was_read = clockwatch::was_read();
         let mut witness = |sql: &str, params: &[Value]| {
             let found = deadline.within(shared.options.statement_timeout, || {
@@ -149,7 +140,7 @@ fn read_in_transaction(
         };
         deps.push(analysis.deps(params, &rows.rows, clock_was_read, &mut witness));
         // Afterwards, as dependencies are of what the database holds.
-        documents::read(&mut rows, &analysis.documents)?;
+        documents::read(&mut rows, &analysis.facts.documents)?;
         results.push(rows);
     }
     Ok((results, deps))
@@ -162,27 +153,14 @@ fn analysis_of(
     catalog: &Catalog,
     query: &Query,
 ) -> Result<Arc<Analysis>, Error> {
-    let OpenConnection {
-        connection,
-        recorder,
-        ..
-    } = &reader.opened;
-    let Prepared::Sqlite(statement) = query.prepared() else {
-        return Err(Error::usage(format!(
-            "a query of another database: {}",
-            query.sql()
-        )));
-    };
+    let (connection, recorder) = (&reader.opened.connection, &reader.opened.recorder);
+    let statement: &Statement = query.prepared()?;
     let known = statement.analysis();
     if known.key == catalog.key {
         return Ok(known);
     }
-    let analysis =
-        analyse(connection, recorder, catalog, query.sql()).map_err(|error| Error::Sql {
-            message: error.to_string(),
-            sql: Arc::clone(query.sql_arc()),
-        })?;
-    let analysis = Arc::new(analysis);
+    let analysis = analyse(connection, recorder, catalog, query.sql());
+    let analysis = Arc::new(analysis.map_err(|error| query.refused(&error))?);
     shared.register_interest(&analysis);
     statement.set_analysis(Arc::clone(&analysis));
     Ok(analysis)
@@ -230,25 +208,13 @@ pub(crate) fn prepare(
     shared: &SqliteShared,
     slot: &ReaderSlot,
     sql: &str,
-) -> Result<Analysis, crate::SqlError> {
-    let refuse = |message: String| crate::SqlError {
-        message,
-        offset: None,
-        hint: None,
-    };
+) -> Result<Analysis, SqlError> {
     let mut slot_guard = slot.lock();
-    let reader =
-        open_reader(shared, slot, &mut slot_guard).map_err(|error| refuse(error.to_string()))?;
-    let OpenConnection {
-        connection,
-        recorder,
-        ..
-    } = &reader.opened;
-    execute(connection, "BEGIN").map_err(|error| refuse(error.to_string()))?;
-    let catalog = shared
-        .catalogs
-        .of(connection, reader.generation)
-        .map_err(|error| refuse(error.to_string()));
+    let reader = open_reader(shared, slot, &mut slot_guard).map_err(SqlError::new)?;
+    let (connection, recorder) = (&reader.opened.connection, &reader.opened.recorder);
+    execute(connection, "BEGIN").map_err(SqlError::new)?;
+    let catalog = shared.catalogs.of(connection, reader.generation);
+    let catalog = catalog.map_err(SqlError::new);
     let analysis = catalog.and_then(|catalog| analyse(connection, recorder, &catalog, sql));
     if execute(connection, "COMMIT").is_err() {
         *slot_guard = None;
@@ -257,9 +223,5 @@ pub(crate) fn prepare(
 }
 
 fn execute(connection: &Connection, sql: &'static str) -> Result<(), Error> {
-    connection
-        .prepare_cached(sql)
-        .and_then(|mut statement| statement.raw_execute())
-        .map(drop)
-        .map_err(|error| Error::from_sqlite(&error, sql))
+    super::session::execute(connection, sql).map_err(|error| Error::from_sqlite(&error, sql))
 }

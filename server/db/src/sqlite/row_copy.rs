@@ -21,7 +21,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub fn copy_rows(from: &Path, to: &Path, limit: u64) -> Result<u64, Error> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let source = Connection::open_with_flags(from, flags).map_err(Error::unavailable)?;
-    copy(&source, to, limit).map_err(|error| Error::unavailable(crate::error::sentence(&error)))
+    copy(&source, to, limit).map_err(|error| Error::unavailable(super::failure::sentence(&error)))
 }
 
 fn copy(source: &Connection, to: &Path, limit: u64) -> rusqlite::Result<u64> {

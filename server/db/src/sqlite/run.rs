@@ -4,15 +4,10 @@ use std::sync::Arc;
 
 use rusqlite::{Connection, Statement, ffi};
 
-use super::analysis::strip_sigil;
-use crate::error::sentence;
+use super::failure::sentence;
+use crate::query::strip_sigil;
+use crate::value::{MAX_RESULT, size_of_row};
 use crate::{Error, Expect, ResultRows, Value};
-
-/// The largest size of one result in bytes.
-pub(crate) const MAX_RESULT: usize = 64 << 20;
-
-/// The size of a value besides its text or blob.
-const PER_VALUE: usize = size_of::<Value>();
 
 /// Runs `sql` to its end with one value for each parameter, and keeps the rows that `expect` asks
 /// for.
@@ -37,12 +32,7 @@ pub(crate) fn run(
             .raw_bind_parameter(index + 1, value)
             .map_err(fail)?;
     }
-    let keep = match expect {
-        Expect::One | Expect::Optional => 1,
-        Expect::Many => usize::MAX,
-        Expect::Exec => 0,
-    };
-    let rows = match rows(&mut statement, keep) {
+    let rows = match rows(&mut statement, expect.kept()) {
         Ok(rows) => rows.ok_or(Error::TooLarge { limit: MAX_RESULT })?,
         Err(error) if may_be_a_value(&error, params) => {
             let names = (1..=params.len()).filter_map(|index| statement.parameter_name(index));
@@ -76,10 +66,7 @@ fn rows(statement: &mut Statement<'_>, keep: usize) -> rusqlite::Result<Option<V
         for column in 0..width {
             values.push(row.get_ref(column).map(Value::from)?);
         }
-        bytes += values
-            .iter()
-            .map(|value| PER_VALUE + value.heap_size())
-            .sum::<usize>();
+        bytes += size_of_row(&values);
         if bytes > MAX_RESULT {
             return Ok(None);
         }

@@ -4,7 +4,8 @@ use std::path::Path;
 
 use rusqlite::{Connection, OpenFlags};
 
-use crate::{Error, migration};
+use super::migrate;
+use crate::Error;
 
 /// Creates the database `to` with the tables, views, indexes and triggers of `from`, and with its
 /// records of applied migrations and of applied files of rows, without the triggers that record
@@ -94,7 +95,7 @@ fn copy_record(source: &Connection, target: &Connection) -> rusqlite::Result<Vec
     if !known {
         return Ok(Vec::new());
     }
-    target.execute_batch(migration::TABLE)?;
+    target.execute_batch(migrate::TABLE)?;
     let mut rows = source.prepare("select name, hash, applied_at from _millpond_migrations")?;
     let mut rows = rows.query([])?;
     let mut names = Vec::new();

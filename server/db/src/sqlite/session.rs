@@ -17,15 +17,15 @@ use super::file::{FileIdentity, OpenFile};
 use super::foreign::ForeignCommits;
 use super::heartbeats::Heartbeats;
 use super::interest::WatchList;
+use super::migrate;
 use super::preupdate::ObservedConnection;
 use super::recorder::{AuthorizerRecord, Recorder, StatementPolicy};
 use super::run::run;
 use super::ticks::mark;
 use super::triggers::install::{add_triggers, begin_new, remove_triggers};
 use super::triggers::is_own_table;
-use crate::migration::{self, Migration};
-use crate::sqlite::database::SqliteShared;
-use crate::{Error, Expect, FeedKind, ResultRows, Value, WriteStep, bind};
+use crate::sqlite::shared::SqliteShared;
+use crate::{Error, Expect, FeedKind, Migration, ResultRows, WriteStep, bind};
 
 /// How long one attempt to begin waits for another program's transaction; the writer polls between
 /// attempts.
@@ -253,33 +253,17 @@ impl WriterSession {
         steps: &[WriteStep],
     ) -> Result<Vec<ResultRows>, Error> {
         let mut results: Vec<ResultRows> = Vec::with_capacity(steps.len());
-        for (
-            index,
-            WriteStep {
-                query,
-                bind,
-                expect,
-            },
-        ) in steps.iter().enumerate()
-        {
-            let params = bind
-                .iter()
-                .map(|bind| bind::value(bind, &results))
-                .collect::<Result<Vec<Value>, Error>>()?;
-            let Self {
-                observed,
-                recorder,
-                deadline,
-                ..
-            } = &*self;
-            let (ran, recorded) = recorder.record(StatementPolicy::Owner, || {
-                deadline.within(shared.options.statement_timeout, || {
-                    run(observed.connection(), query.sql(), &params, *expect)
-                })
+        for (index, step) in steps.iter().enumerate() {
+            let (query, expect) = (&step.query, step.expect);
+            let params = bind::values(&step.bind, &results)?;
+            let (ran, recorded) = self.recorder.record(StatementPolicy::Owner, || {
+                let limit = shared.options.statement_timeout;
+                let run = || run(self.connection(), query.sql(), &params, expect);
+                self.deadline.within(limit, run)
             });
             self.record_writes(query.sql_arc(), recorded);
             let rows = ran?;
-            if *expect == Expect::One && rows.rows.is_empty() {
+            if expect == Expect::One && rows.rows.is_empty() {
                 return Err(Error::NoRow { step: index });
             }
             results.push(rows);
@@ -293,14 +277,14 @@ impl WriterSession {
         let fail = |error: rusqlite::Error| Error::from_sqlite(&error, "_millpond_feed");
         let connection = self.connection();
         let has_triggers = self.foreign.is_recorded();
-        if migration::is_applied(connection, migration)? {
+        if migrate::is_applied(connection, migration)? {
             return Ok(false);
         }
         if has_triggers {
             remove_triggers(connection).map_err(fail)?;
         }
         let (applied, _) = self.recorder.record(StatementPolicy::Migration, || {
-            migration::apply(connection, migration)
+            migrate::apply(connection, migration)
         });
         applied?;
         if has_triggers {

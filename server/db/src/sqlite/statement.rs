@@ -5,6 +5,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use super::analysis::Analysis;
+use crate::query::{PreparedQuery, QueryAnalysis};
 
 /// One prepared statement, with its analysis for the schema that was seen last.
 pub(crate) struct Statement {
@@ -24,5 +25,11 @@ impl Statement {
 
     pub(crate) fn set_analysis(&self, analysis: Arc<Analysis>) {
         *self.analysis.lock() = analysis;
+    }
+}
+
+impl PreparedQuery for Statement {
+    fn analysis(&self) -> Arc<dyn QueryAnalysis> {
+        self.analysis()
     }
 }

@@ -9,11 +9,11 @@ use base_clock::Boottime;
 use tokio::sync::oneshot;
 
 use super::file::{FileIdentity, OpenFile};
+use super::migrate;
 use super::session::{WriterSession, execute, is_busy};
-use crate::migration::{self, Migration};
 use crate::queue::QueueItem;
-use crate::sqlite::database::SqliteShared;
-use crate::{Error, WriteResult, WriteStep};
+use crate::sqlite::shared::SqliteShared;
+use crate::{Error, Migration, WriteResult, WriteStep};
 
 /// A job of the writer thread.
 pub(crate) enum WriteJob {
@@ -101,7 +101,7 @@ impl Writer {
     /// the next event opens another one.
     fn catch_panics(&mut self, work: impl FnOnce(&mut Self)) {
         if catch_unwind(AssertUnwindSafe(|| work(self))).is_err() {
-            self.shared.count_failure("the writer thread panicked");
+            self.shared.failures.count("the writer thread panicked");
             self.abandon();
         }
     }
@@ -124,7 +124,7 @@ impl Writer {
             }
             // No heartbeat is sent, so the reported age grows.
             Err(error) => {
-                self.shared.count_failure(&error.to_string());
+                self.shared.failures.count(&error.to_string());
                 // Unless the file is only locked, a new connection may succeed.
                 if !matches!(error, Error::Timeout { .. } | Error::Locked { .. }) {
                     self.abandon();
@@ -284,7 +284,7 @@ impl Writer {
     fn write(&mut self, steps: &[WriteStep]) -> Result<WriteResult, Error> {
         let written = self.run_transaction(|session, shared| session.run_steps(shared, steps));
         if let Err(error @ Error::Unavailable { .. }) = &written {
-            self.shared.count_failure(&error.to_string());
+            self.shared.failures.count(&error.to_string());
         }
         written.map(|results| WriteResult {
             results,
@@ -296,8 +296,8 @@ impl Writer {
         self.run_transaction(|session, _| {
             session
                 .connection()
-                .execute_batch(migration::TABLE)
-                .map_err(|error| Error::from_sqlite(&error, migration::TABLE))
+                .execute_batch(migrate::TABLE)
+                .map_err(|error| Error::from_sqlite(&error, migrate::TABLE))
         })?;
         let mut applied = Vec::new();
         for migration in migrations {

@@ -1,13 +1,17 @@
 //! What a query depends on, in the owner's words, and what would make that less.
 
+use millpond_store::Tag;
+
 use super::constants::Operand;
 use super::first_rows::FirstRows;
 use super::restrict::{RestrictedRows, Restriction};
-use super::witness::{Values, Witness};
+use super::witness::Values;
 use super::{Analysis, FamilyDep};
 use crate::Value;
 use crate::advice::{self, Advice, Cause};
 use crate::postgres::catalog::{Catalog, Identity};
+use crate::postgres::tags;
+use crate::query::{QueryAnalysis, QueryFacts};
 
 /// What the feed reports about rows of a table as they were.
 #[derive(Debug)]
@@ -25,9 +29,7 @@ impl Precision {
             quoted: relation.map_or_else(String::new, |relation| relation.display_quoted()),
         }
     }
-}
 
-impl Precision {
     /// Why old values are not reported.
     fn unreported(&self) -> &'static str {
         match self.identity {
@@ -39,17 +41,26 @@ impl Precision {
     }
 }
 
-impl Analysis {
-    /// One readable line for each dependency.
-    pub(crate) fn describe(&self) -> Vec<String> {
+impl QueryAnalysis for Analysis {
+    fn facts(&self) -> &QueryFacts {
+        &self.facts
+    }
+
+    /// Those of one family are told as one.
+    fn sources(&self) -> Vec<(String, Tag)> {
+        let depends = self.depends.iter();
+        let named = depends.map(|dep| (dep.tables.join(", "), tags::broad(dep.family)));
+        named.collect()
+    }
+
+    fn describe(&self) -> Vec<String> {
         let whole = |tables: &str| format!("{tables}: every change");
         self.lines(whole, |tables, restriction| {
             format!("{tables}: rows {}", self.condition(restriction))
         })
     }
 
-    /// What ends a result, in few words.
-    pub(crate) fn ends(&self) -> Vec<String> {
+    fn ends(&self) -> Vec<String> {
         let whole = |tables: &str| format!("any {tables}");
         self.lines(whole, |tables, restriction| match restriction.values() {
             Some(Values::Witnessed(witness)) => {
@@ -59,6 +70,25 @@ impl Analysis {
         })
     }
 
+    fn advice(&self) -> Vec<Advice> {
+        if let Some(reason) = &self.uncacheable {
+            return vec![advice::uncacheable(reason)];
+        }
+        let whole = self.depends.iter().filter(|dep| dep.references.is_empty());
+        let mut all = advice::of_whole(whole.map(|dep| {
+            let cause = dep.cause.as_ref().unwrap_or(&Cause::Unconditional);
+            (dep.tables.join(", "), cause)
+        }));
+        let is_loose = |dep: &&FamilyDep| dep.best().any(|restriction| !restriction.precise);
+        all.extend(self.depends.iter().filter(is_loose).map(|dep| {
+            let Precision { quoted, .. } = &dep.precision;
+            advice::old_values(&dep.tables.join(", "), quoted, dep.precision.unreported())
+        }));
+        all
+    }
+}
+
+impl Analysis {
     /// A line for each family of which all rows count, and for each reference to some rows.
     fn lines(
         &self,
@@ -82,24 +112,6 @@ impl Analysis {
         }
         lines.dedup();
         lines
-    }
-
-    /// What would make it depend on less, or have it kept.
-    pub(crate) fn advice(&self) -> Vec<Advice> {
-        if let Some(reason) = &self.uncacheable {
-            return vec![advice::uncacheable(reason)];
-        }
-        let whole = self.depends.iter().filter(|dep| dep.references.is_empty());
-        let mut all = advice::of_whole(whole.map(|dep| {
-            let cause = dep.cause.as_ref().unwrap_or(&Cause::Unconditional);
-            (dep.tables.join(", "), cause)
-        }));
-        let is_loose = |dep: &&FamilyDep| dep.best().any(|restriction| !restriction.precise);
-        all.extend(self.depends.iter().filter(is_loose).map(|dep| {
-            let Precision { quoted, .. } = &dep.precision;
-            advice::old_values(&dep.tables.join(", "), quoted, dep.precision.unreported())
-        }));
-        all
     }
 
     /// `with id = :id`, or `among the first 8 by at desc`.
@@ -133,14 +145,9 @@ impl Analysis {
                 }
             }
             Values::Witnessed(witness) => {
-                let Witness {
-                    table,
-                    column,
-                    key,
-                    rows,
-                    ..
-                } = &**witness;
-                format!("= {column} of {table} with {key} {}", self.values(rows))
+                let rows = self.values(&witness.rows);
+                let (table, column, key) = (&witness.table, &witness.column, &witness.key);
+                format!("= {column} of {table} with {key} {rows}")
             }
         }
     }
@@ -148,7 +155,7 @@ impl Analysis {
     fn operand(&self, operand: &Operand) -> String {
         match operand {
             Operand::Parameter { index, .. } | Operand::Items { index, .. } => {
-                self.params.get(*index).map_or_else(
+                self.facts.params.get(*index).map_or_else(
                     || format!("${}", index + 1),
                     |param| format!(":{}", param.name),
                 )

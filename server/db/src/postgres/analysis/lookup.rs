@@ -4,8 +4,8 @@ use tokio_postgres::Client;
 use tokio_postgres::types::ToSql;
 
 use super::functions::{Function, Role};
-use super::refused;
 use crate::SqlError;
+use crate::postgres::server_error::refused;
 
 /// Functions by their oids, and by the operators and types that use them.
 #[derive(Default)]
@@ -150,10 +150,9 @@ pub(crate) async fn tables(client: &Client, names: &[String]) -> Result<Vec<u32>
         .await
         .map_err(|error| refused(&error))?;
     let resolve = |(row, name): (&tokio_postgres::Row, &String)| {
-        row.get::<_, Option<u32>>(0).ok_or_else(|| SqlError {
-            message: format!("-- depends: there is no table {name}"),
-            offset: None,
-            hint: Some("write the names of tables or views, separated by commas".into()),
+        row.get::<_, Option<u32>>(0).ok_or_else(|| {
+            SqlError::new(format!("-- depends: there is no table {name}"))
+                .with_hint("write the names of tables or views, separated by commas")
         })
     };
     rows.iter().zip(names).map(resolve).collect()

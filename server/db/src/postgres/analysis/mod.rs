@@ -39,8 +39,8 @@ use super::interest::WatchedRows;
 use super::tags;
 use crate::advice::Cause;
 use crate::column_set::ColumnSet;
-use crate::query::{Deps, Param};
-use crate::{SqlError, Value, WrittenSchema};
+use crate::query::{Deps, QueryFacts};
+use crate::{SqlError, Value};
 use describe::Precision;
 use nodes::TreeNode;
 use params::ClockWords;
@@ -57,24 +57,15 @@ pub(crate) type Depends<'a> = Option<&'a [String]>;
 /// What one statement is, for one state of the catalogs.
 #[derive(Debug)]
 pub(crate) struct Analysis {
-    pub(crate) params: Arc<[Param]>,
-    pub(crate) columns: Arc<[Arc<str>]>,
-    /// Whether a read-only transaction may run it.
-    pub(crate) readonly: bool,
-    /// The tables and views that it names.
-    pub(crate) tables: Vec<String>,
+    pub(crate) facts: QueryFacts,
     /// What it reads rows from that lie in a file of their own: tables, with all that inheritance
     /// adds, and materialized views. `None` if unknown.
     pub(crate) files: Option<Vec<u32>>,
-    /// Of a statement that writes.
-    pub(crate) written: WrittenSchema,
     depends: Vec<FamilyDep>,
     witnesses: Vec<PreparedWitness>,
     /// A witness has failed, so none is run any more.
     is_unwitnessed: AtomicBool,
     uncacheable: Option<Arc<str>>,
-    /// Nothing but the clock is why.
-    reads_clock_alone: bool,
     clock_words: ClockWords,
 }
 
@@ -115,28 +106,20 @@ pub(crate) async fn analyse(
     depends: Depends<'_>,
     statement: &Statement,
 ) -> Result<Analysis, SqlError> {
-    let mut analysis = Analysis {
+    let columns = statement.columns().iter();
+    let facts = QueryFacts {
         params: params::all(statement.params(), names, catalog),
-        columns: statement
-            .columns()
-            .iter()
-            .map(|column| column.name().into())
-            .collect(),
+        columns: columns.map(|column| column.name().into()).collect(),
         readonly: params::seems_readonly(sql),
-        tables: Vec::new(),
-        files: None,
-        written: WrittenSchema::default(),
-        depends: Vec::new(),
-        witnesses: Vec::new(),
-        is_unwitnessed: AtomicBool::new(false),
-        uncacheable: None,
-        reads_clock_alone: false,
-        clock_words: ClockWords::of(statement.params()),
+        ..QueryFacts::default()
     };
+    let mut analysis = Analysis::new(facts, ClockWords::of(statement.params()));
     let query = match tree::of(client, sql, statement.params()).await? {
-        Tree::Query(TreeNode::Nothing) => return Err(no_query("there is no statement here")),
+        Tree::Query(TreeNode::Nothing) => {
+            return Err(SqlError::no_query("there is no statement here"));
+        }
         Tree::Query(query) => query,
-        Tree::Utility => return Err(no_query("this is not a query")),
+        Tree::Utility => return Err(SqlError::no_query("this is not a query")),
         Tree::Unknown(reason) => {
             analysis.uncacheable = Some(reason.into());
             return Ok(analysis);
@@ -149,47 +132,30 @@ pub(crate) async fn analyse(
             "a date that says 'now' is that of the moment at which the query was prepared".into(),
         );
     }
-    analysis.readonly = !found.writes;
+    analysis.facts.readonly = !found.writes;
     let readings = resolve::follow(client, catalog, found, &depends).await?;
-    analysis.tables = readings
+    analysis.facts.tables = readings
         .named
         .iter()
         .filter_map(|oid| Some(catalog.relation(*oid)?.display()))
         .collect();
-    analysis.tables.sort();
-    if !analysis.readonly {
+    analysis.facts.tables.sort();
+    if !analysis.facts.readonly {
         let named: Vec<u32> = readings.named.iter().copied().collect();
-        analysis.written = catalog.written_schema(&named);
+        analysis.facts.written = catalog.written_schema(&named);
     }
     analysis.uncacheable = readings
         .objections
         .first()
         .map(|reason| reason.as_str().into());
     let is_clock = |reason: &String| reason.ends_with(READS_CLOCK);
-    analysis.reads_clock_alone = !readings.is_partial && readings.objections.iter().all(is_clock);
+    analysis.facts.reads_clock_alone =
+        !readings.is_partial && readings.objections.iter().all(is_clock);
     analysis.files = (!readings.is_partial).then(|| files(catalog, &readings));
     analysis.depends = dependencies(catalog, readings);
     let references = analysis.depends.iter().flat_map(|dep| &dep.references);
     analysis.witnesses = PreparedWitness::all(references.flatten());
     Ok(analysis)
-}
-
-fn no_query(message: &str) -> SqlError {
-    SqlError {
-        message: message.into(),
-        offset: None,
-        hint: Some("write one SELECT, INSERT, UPDATE or DELETE".into()),
-    }
-}
-
-/// An error of PostgreSQL or of the connection to it.
-pub(crate) fn refused(error: &tokio_postgres::Error) -> SqlError {
-    let said = error.as_db_error();
-    SqlError {
-        message: said.map_or_else(|| error.to_string(), |said| said.message().to_owned()),
-        offset: None,
-        hint: said.and_then(|said| said.hint()).map(str::to_owned),
-    }
 }
 
 /// Those of the relations that are read which have files.
@@ -254,22 +220,30 @@ fn dependencies(catalog: &Catalog, readings: Readings) -> Vec<FamilyDep> {
 }
 
 impl Analysis {
-    /// Of a statement of which only this is known.
-    #[cfg(test)]
-    pub(crate) fn of_files(files: Option<Vec<u32>>) -> Self {
+    /// Of a statement of which no more is known.
+    fn new(facts: QueryFacts, clock_words: ClockWords) -> Self {
         Self {
-            params: [].into(),
-            columns: [].into(),
-            readonly: true,
-            tables: Vec::new(),
-            files,
-            written: WrittenSchema::default(),
+            facts,
+            files: None,
             depends: Vec::new(),
             witnesses: Vec::new(),
             is_unwitnessed: AtomicBool::new(false),
             uncacheable: None,
+            clock_words,
+        }
+    }
+
+    /// Of a statement of which only this is known.
+    #[cfg(test)]
+    pub(crate) fn of_files(files: Option<Vec<u32>>) -> Self {
+        let facts = QueryFacts {
+            readonly: true,
             reads_clock_alone: true,
-            clock_words: ClockWords::of(&[]),
+            ..QueryFacts::default()
+        };
+        Self {
+            files,
+            ..Self::new(facts, ClockWords::of(&[]))
         }
     }
 
@@ -287,7 +261,7 @@ impl Analysis {
     /// What the feed must name for these dependencies.
     pub(crate) fn wanted(&self) -> impl Iterator<Item = WatchedRows> + '_ {
         // Results of a statement that writes are not kept.
-        let depends = self.depends.iter().filter(|_| self.readonly);
+        let depends = self.depends.iter().filter(|_| self.facts.readonly);
         depends.flat_map(|dep| {
             let rows = |key| WatchedRows {
                 family: dep.family,
@@ -311,13 +285,6 @@ impl Analysis {
         self.depends.iter().flat_map(|dep| dep.oids.iter().copied())
     }
 
-    /// The tables that its results are read from, with what every change to them touches. Those of
-    /// one family are told as one.
-    pub(crate) fn sources(&self) -> impl Iterator<Item = (String, Tag)> + '_ {
-        let depends = self.depends.iter();
-        depends.map(|dep| (dep.tables.join(", "), tags::broad(dep.family)))
-    }
-
     /// What has to be asked for the dependencies of an execution, in its snapshot.
     pub(crate) fn witnesses(&self) -> &[PreparedWitness] {
         if self.is_unwitnessed.load(Ordering::Relaxed) {
@@ -337,17 +304,12 @@ impl Analysis {
         for dep in &self.depends {
             dep.tags(params, found, &mut all);
         }
-        let clock = || self.clock_words.in_any(params, &self.params);
+        let clock = || self.clock_words.in_any(params, &self.facts.params);
         Deps {
             tags: all,
             uncacheable: self.uncacheable.clone().or_else(clock),
-            reads_clock_alone: self.reads_clock_alone,
+            reads_clock_alone: self.facts.reads_clock_alone,
         }
-    }
-
-    /// Whether no reason but the clock keeps a result from being kept.
-    pub(crate) fn may_end_by_clock(&self) -> bool {
-        self.reads_clock_alone
     }
 }
 

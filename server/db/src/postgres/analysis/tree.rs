@@ -14,8 +14,8 @@ use tokio_postgres::{Client, SimpleQueryMessage};
 use super::column_reads;
 use super::constants;
 use super::nodes::{self, TreeNode};
-use super::refused;
 use crate::SqlError;
+use crate::postgres::server_error::refused;
 use crate::postgres::sql::ends_transaction;
 
 /// What PostgreSQL understands a statement to be.

@@ -6,10 +6,10 @@ use tokio_postgres::Client;
 
 use super::recording::triggers;
 use super::{Catalog, CatalogColumn, Identity, Publication, Recording, Relation};
-use crate::SqlError;
-use crate::postgres::FeedKind;
 use crate::postgres::families::Families;
 use crate::postgres::feed::triggers::function;
+use crate::postgres::server_error::refused;
+use crate::{FeedKind, SqlError};
 
 /// Each row is a word that says what it is, and its fields. The rows of `pg_publication_rel` are
 /// taken as JSON, because their columns for filters are younger than PostgreSQL 14.
@@ -65,43 +65,45 @@ select 'partial', array[r.prrelid::text] from pg_catalog.pg_publication_rel r \
   join pg_catalog.pg_publication p on p.oid = r.prpubid \
   where p.pubname = $1 and (pg_catalog.to_jsonb(r) ->> 'prqual' is not null or pg_catalog.to_jsonb(r) ->> 'prattrs' is not null)";
 
-pub(super) async fn load(
-    client: &Client,
-    feed: FeedKind,
-    publication: &str,
-) -> Result<Catalog, SqlError> {
-    let text = tokio_postgres::types::Type::TEXT;
-    let everything = format!("{EVERYTHING} union all {}", triggers());
-    let statement = client
-        .prepare_typed(&everything, &[text.clone(), text])
-        .await
-        .map_err(|error| crate::postgres::analysis::refused(&error))?;
-    let rows = client
-        .query(&statement, &[&publication, &function::body()])
-        .await
-        .map_err(|error| crate::postgres::analysis::refused(&error))?;
-    let mut draft = CatalogBuilder {
-        catalog: Catalog {
-            recording: Recording::new(feed),
-            publication: Publication {
-                name: publication.to_owned(),
-                ..Publication::default()
+impl Catalog {
+    /// Reads the catalogs, for a feed of this kind; `publication` is the one that it reads, if it
+    /// reads one.
+    pub(crate) async fn load(
+        client: &Client,
+        feed: FeedKind,
+        publication: &str,
+    ) -> Result<Self, SqlError> {
+        let text = tokio_postgres::types::Type::TEXT;
+        let everything = format!("{EVERYTHING} union all {}", triggers());
+        let statement = client
+            .prepare_typed(&everything, &[text.clone(), text])
+            .await
+            .map_err(|error| refused(&error))?;
+        let rows = client
+            .query(&statement, &[&publication, &function::body()])
+            .await
+            .map_err(|error| refused(&error))?;
+        let mut draft = CatalogBuilder {
+            catalog: Catalog {
+                recording: Recording::new(feed),
+                publication: Publication {
+                    name: publication.to_owned(),
+                    ..Publication::default()
+                },
+                ..Catalog::default()
             },
-            ..Catalog::default()
-        },
-        columns: HashMap::new(),
-    };
-    for row in &rows {
-        let (what, fields): (&str, Vec<Option<&str>>) = (row.get(0), row.get(1));
-        draft
-            .take(what, &CatalogRow(fields))
-            .ok_or_else(|| SqlError {
-                message: format!("PostgreSQL's catalogs have a {what} that Millpond cannot read"),
-                offset: None,
-                hint: Some("use PostgreSQL 14 or later, and tell Millpond's developers".into()),
+            columns: HashMap::new(),
+        };
+        for row in &rows {
+            let (what, fields): (&str, Vec<Option<&str>>) = (row.get(0), row.get(1));
+            draft.take(what, &CatalogRow(fields)).ok_or_else(|| {
+                let message = "that Millpond cannot read";
+                SqlError::new(format!("PostgreSQL's catalogs have a {what} {message}"))
+                    .with_hint("use PostgreSQL 14 or later, and tell Millpond's developers")
             })?;
+        }
+        Ok(draft.finish())
     }
-    Ok(draft.finish())
 }
 
 struct CatalogRow<'a>(Vec<Option<&'a str>>);

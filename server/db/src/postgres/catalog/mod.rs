@@ -7,18 +7,16 @@
 mod fingerprint;
 mod load;
 mod recording;
+pub(crate) mod types;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use tokio_postgres::Client;
-
-use super::FeedKind;
 use super::families::Families;
 use super::tags::ValueClass;
-use crate::{SqlError, WrittenSchema};
+use crate::{FeedKind, WrittenSchema};
 
 pub(crate) use fingerprint::{SESSIONS_CHANGED, fingerprint, session_part};
-pub(crate) use recording::Recording;
+pub(crate) use recording::{Recording, UnreportedReason};
 
 /// Oids below this one are of what PostgreSQL brings itself.
 pub(crate) const FIRST_OWN: u32 = 16_384;
@@ -104,44 +102,7 @@ pub(crate) struct CatalogColumn {
     pub(crate) in_identity: bool,
 }
 
-/// Why the feed does not report all changes of a table.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum UnreportedReason {
-    Foreign,
-    Unlogged,
-    Temporary,
-    NoPublication,
-    IncompletePublication,
-    Unpublished,
-    Partial,
-    /// Some of the triggers that record its changes are missing, or changed, or disabled.
-    Unrecorded,
-    /// A subscription fills it, which fires no triggers.
-    Subscribed,
-}
-
-/// Built-in types, by their oids, which are the same in every version.
-pub(crate) mod types {
-    pub(crate) const BOOL: u32 = 16;
-    pub(crate) const INT8: u32 = 20;
-    pub(crate) const INT2: u32 = 21;
-    pub(crate) const INT4: u32 = 23;
-    pub(crate) const TEXT: u32 = 25;
-    pub(crate) const VARCHAR: u32 = 1043;
-    pub(crate) const UUID: u32 = 2950;
-}
-
 impl Catalog {
-    /// Reads the catalogs, for a feed of this kind; `publication` is the one that it reads, if it
-    /// reads one.
-    pub(crate) async fn load(
-        client: &Client,
-        feed: FeedKind,
-        publication: &str,
-    ) -> Result<Self, SqlError> {
-        load::load(client, feed, publication).await
-    }
-
     pub(crate) fn recording(&self) -> &Recording {
         &self.recording
     }

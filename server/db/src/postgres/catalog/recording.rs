@@ -2,8 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use super::UnreportedReason;
-use crate::postgres::FeedKind;
+use crate::FeedKind;
 use crate::postgres::feed::triggers::function;
 use crate::postgres::feed::triggers::objects::{ALL_KINDS, FUNCTION};
 
@@ -25,6 +24,22 @@ pub(super) fn triggers() -> String {
          union all \
          select 'subscribed', array[srrelid::text] from pg_catalog.pg_subscription_rel"
     )
+}
+
+/// Why the feed does not report all changes of a table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum UnreportedReason {
+    Foreign,
+    Unlogged,
+    Temporary,
+    NoPublication,
+    IncompletePublication,
+    Unpublished,
+    Partial,
+    /// Some of the triggers that record its changes are missing, or changed, or disabled.
+    Unrecorded,
+    /// A subscription fills it, which fires no triggers.
+    Subscribed,
 }
 
 /// What the catalogs say about the triggers.

@@ -67,6 +67,7 @@ pub(super) mod reader;
 pub(crate) mod relations;
 mod replication;
 mod session;
+mod settings;
 mod setup;
 mod socket;
 #[cfg(test)]
@@ -78,6 +79,7 @@ pub(crate) mod triggers;
 mod wait;
 mod wire;
 
+pub(super) use self::settings::{FeedSettings, heartbeat_for};
 pub(super) use self::setup::STARTED;
 pub(super) use self::socket::{HostAddress, ServerHost, places};
 use std::any::Any;
@@ -90,42 +92,15 @@ use std::time::Duration;
 
 use foldhash::quality::FixedState;
 use parking_lot::Mutex;
-use rustls::ClientConfig;
-use tokio_postgres::Config;
 
 use self::session::FeedSession;
 use self::wait::{FeedEnd, Stop};
-use super::FeedKind;
 use super::link::FeedLink;
+use crate::FeedKind;
 
 /// Between two lives, at first and at most.
 const PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
-
-/// How the feed reaches its server.
-#[derive(Clone)]
-pub(crate) struct FeedSettings {
-    /// Where, and as whom. Of several hosts the first that is a primary is taken.
-    pub(crate) config: Config,
-    /// Whom to trust, if `config` asks for TLS.
-    pub(crate) tls: Arc<ClientConfig>,
-    /// This node's own name, 16 hexadecimal digits.
-    pub(crate) node: String,
-    /// How the server reports changes.
-    pub(crate) kind: FeedKind,
-    /// The publication that has the tables in it, for logical replication.
-    pub(crate) publication: String,
-    /// From one heartbeat to the next: see [`heartbeat_for`].
-    pub(crate) heartbeat: Duration,
-    /// After such a silence the server ends the stream of this node, and this node its connections.
-    pub(crate) wal_sender_timeout: Duration,
-}
-
-/// How often a heartbeat goes out, so that one that is late does no harm: ten times within the
-/// bound, but not more than fifty times in a second, and at least twice.
-pub(crate) fn heartbeat_for(max_staleness: Duration) -> Duration {
-    (max_staleness / 10).clamp(Duration::from_millis(20), Duration::from_millis(500))
-}
 
 /// A feed that runs. It ends with this value.
 pub(crate) struct FeedHandle {
@@ -187,7 +162,7 @@ fn supervise(settings: &FeedSettings, link: &FeedLink, stop: &Stop) {
         if end == FeedEnd::Stopped {
             return;
         }
-        link.count_failure(&format!("the feed of changes: {end}"));
+        link.failures.count(&format!("the feed of changes: {end}"));
         let pause = pause(&settings.node, number, failed);
         failed += 1;
         if stop.sleep(pause).is_err() {

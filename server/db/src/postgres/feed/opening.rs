@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use base_clock::Boottime;
 
-use super::FeedSettings;
 use super::heartbeat;
 use super::login::{self, Purpose};
 use super::relations::TableFamilies;
 use super::replication;
+use super::settings::FeedSettings;
 use super::setup::{self, ServerSettings};
 use super::socket::{ServerHost, places};
 use super::wait::{FeedEnd, Patience, Stop};
@@ -237,7 +237,7 @@ fn create_slot(
                 // Others' transactions are shown only to members of pg_read_all_stats.
                 let writers =
                     one(&rows).map_or_else(|_| String::new(), |pids| format!(" ({pids})"));
-                link.count_failure(&format!(
+                link.failures.count(&format!(
                     "the feed waits for transactions that were open when it began, and until they end everything is served \
                      uncached: see the processes with a backend_xid in pg_stat_activity{writers}"
                 ));

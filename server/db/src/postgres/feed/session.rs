@@ -8,7 +8,6 @@ use std::time::Duration;
 use base_clock::Boottime;
 use rustix::event::PollFlags;
 
-use super::FeedSettings;
 use super::heartbeat::{CompletedHeartbeat, Heartbeat, Pulse};
 use super::messages::Note;
 use super::opening::{FLOOR, OpenedFeed, one, read_tables};
@@ -16,6 +15,7 @@ use super::pace::PollPace;
 use super::pgoutput::{Decoder, Malformed};
 use super::relations::{FeedView, TableFamilies};
 use super::replication::{self, Copied};
+use super::settings::FeedSettings;
 use super::setup;
 use super::transactions::{Committed, Transactions};
 use super::wait::{FeedEnd, Stop};

@@ -4,7 +4,7 @@
 use super::replication::{OLDEST, identifier, literal};
 use super::wait::{FeedEnd, Patience};
 use super::wire::{FeedConnection, Row};
-use crate::postgres::FeedKind;
+use crate::FeedKind;
 
 /// What was found out about a server.
 #[derive(Clone, Debug, PartialEq, Eq)]

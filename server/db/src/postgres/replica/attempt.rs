@@ -9,7 +9,6 @@ use tokio::time::{sleep, timeout};
 use super::connection::Lease;
 use super::probe::{self, Probe};
 use super::{ATTEMPT, LOOKS, PAUSE, PROBE};
-use crate::postgres::FeedKind;
 use crate::postgres::files::FileComparison;
 use crate::postgres::read::{Table, WitnessItem, deps_of, items_of, question};
 use crate::postgres::read_snapshot::{self, ReadSnapshot};
@@ -17,7 +16,7 @@ use crate::postgres::replay::Needed;
 use crate::postgres::run::RunError;
 use crate::postgres::statement::StatementAnalysis;
 use crate::postgres::wire::{BatchError, FailedBatch, Item};
-use crate::{Call, Deps, ReadResult, ResultRows, Snapshot};
+use crate::{Call, Deps, FeedKind, ReadResult, ResultRows, Snapshot};
 
 /// Why a replica has not answered.
 #[derive(Debug, PartialEq, Eq)]

@@ -13,7 +13,7 @@ use crate::postgres::failure::chain;
 use crate::postgres::wire::Item;
 
 /// Which database system a server belongs to. It stays the same while a connection lives.
-pub(in crate::postgres) const SYSTEM: &str =
+pub(crate) const SYSTEM: &str =
     "select system_identifier::text from pg_catalog.pg_control_system()";
 
 /// A connection in its place.

@@ -3,10 +3,9 @@
 use std::fmt;
 use std::sync::LazyLock;
 
-use crate::Value;
 use crate::postgres::read_snapshot::place;
-use crate::postgres::requirements::Requirement;
 use crate::postgres::shape::Shape;
+use crate::{Requirement, Value};
 
 /// Whether it is a standby, how far it has replayed and received the log, and who receives it, of
 /// which timeline.

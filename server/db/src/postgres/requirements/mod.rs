@@ -15,50 +15,13 @@ use std::collections::BTreeSet;
 
 use tokio_postgres::Client;
 
-use super::FeedKind;
-use super::analysis::refused;
 use super::catalog::Catalog;
 use super::pool::Pool;
 use super::replica::Replicas;
-use crate::{Error, SqlError};
+use super::server_error::refused;
+use crate::{Error, FeedKind, Requirement, SqlError};
 use server::Facts;
 use triggers::Objects;
-
-/// Something that a database lacks.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Requirement {
-    /// What is missing.
-    pub missing: String,
-    /// Why it matters.
-    pub reason: String,
-    /// The statement that mends it.
-    pub statement: Option<String>,
-    /// Whether `millpond check --fix` may run the statement once the owner has agreed: the role has
-    /// the right to.
-    pub may_fix: bool,
-    /// Whether the server has to be started anew afterwards.
-    pub restart: bool,
-}
-
-impl Requirement {
-    pub(crate) fn new(missing: impl Into<String>, reason: impl Into<String>) -> Self {
-        Self {
-            missing: missing.into(),
-            reason: reason.into(),
-            statement: None,
-            may_fix: false,
-            restart: false,
-        }
-    }
-
-    pub(crate) fn repaired_by(self, statement: impl Into<String>, may_fix: bool) -> Self {
-        Self {
-            statement: Some(statement.into()),
-            may_fix,
-            ..self
-        }
-    }
-}
 
 /// What is missing so that results that are read from `tables` may be kept; the most basic first.
 /// `running` says that this program's own feed runs, and has a slot already.

@@ -4,11 +4,10 @@ use std::collections::BTreeSet;
 
 use tokio_postgres::Client;
 
-use super::Requirement;
 use super::server::Facts;
-use crate::SqlError;
-use crate::postgres::analysis::refused;
 use crate::postgres::catalog::{Catalog, Identity, UnreportedReason};
+use crate::postgres::server_error::refused;
+use crate::{Requirement, SqlError};
 
 /// Which of the tables the role owns, so that it may publish them.
 pub(super) async fn owned(

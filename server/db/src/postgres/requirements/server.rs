@@ -2,9 +2,8 @@
 
 use tokio_postgres::Client;
 
-use super::Requirement;
-use crate::postgres::analysis::refused;
-use crate::{FeedKind, SqlError};
+use crate::postgres::server_error::refused;
+use crate::{FeedKind, Requirement, SqlError};
 
 /// What the server says about itself and the role.
 pub(super) struct Facts {

@@ -4,12 +4,11 @@ use std::collections::BTreeSet;
 
 use tokio_postgres::Client;
 
-use super::Requirement;
-use crate::SqlError;
-use crate::postgres::analysis::refused;
 use crate::postgres::catalog::{Catalog, UnreportedReason};
 use crate::postgres::feed::triggers::function;
 use crate::postgres::feed::triggers::objects::{self as parts, CHANGES, FUNCTION};
+use crate::postgres::server_error::refused;
+use crate::{Requirement, SqlError};
 
 /// What there is of the feed's own tables, and what the role may do with it.
 pub(super) struct Objects {

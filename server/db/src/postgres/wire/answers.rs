@@ -5,12 +5,13 @@
 //! its rows, and its end. Any other message is not this protocol, but for what a server may say at
 //! any time.
 
-use super::super::run::{MAX_RESULT, PER_VALUE, RunError};
+use super::super::run::RunError;
 use super::super::server_error::{DatabaseError, ServerError};
 use super::super::shape::Shape;
 use super::batch::{BatchError, Item};
 use crate::Value;
 use crate::postgres::feed::reader::Reader;
+use crate::value::{MAX_RESULT, PER_VALUE};
 
 /// The rows of one statement.
 pub(super) type Table = Vec<Vec<Value>>;

@@ -1,6 +1,6 @@
 //! Where messages begin and end: one byte of kind, four of length, and the body.
 
-use super::super::run::MAX_RESULT;
+use crate::value::MAX_RESULT;
 
 /// The longest message that is taken: a row that is longer is too large for a result anyway.
 pub(super) const LONGEST: usize = MAX_RESULT;

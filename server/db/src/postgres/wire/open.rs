@@ -7,7 +7,7 @@ use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
 use super::batch::Wire;
 use super::dial::{Address, addresses, in_turn};
 use super::share::Share;
-use crate::postgres::DatabaseContext;
+use crate::postgres::context::DatabaseContext;
 use crate::postgres::failure::chain;
 use crate::postgres::options::ConnectionTarget;
 
@@ -15,7 +15,7 @@ use crate::postgres::options::ConnectionTarget;
 /// rows is unknown: that is told by a heartbeat of the primary, and without one a standby where
 /// nothing was written looks as one that was cut off hours ago (`pg_last_xact_replay_timestamp` is
 /// the same for both).
-pub(in crate::postgres) const STANDBY: &str = "it is a standby, and how far it is behind is unknown: it is read from here once it has been \
+pub(crate) const STANDBY: &str = "it is a standby, and how far it is behind is unknown: it is read from here once it has been \
     promoted; database.replicas names standbys that are to be read beside the primary";
 
 /// A session: the driver's side, and ours.

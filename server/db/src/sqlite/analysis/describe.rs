@@ -1,14 +1,27 @@
 //! The dependencies of a query as text for the owner, and what would reduce them.
 
+use millpond_store::Tag;
+
 use super::restrict::{Operand, Restriction, Values};
 use super::witness::Witness;
 use super::{Analysis, TableDependency};
 use crate::Value;
 use crate::advice::{self, Advice, Cause};
+use crate::query::{QueryAnalysis, QueryFacts};
+use crate::sqlite::tags;
 
-impl Analysis {
-    /// What would reduce the dependencies, or make the results cacheable.
-    pub(crate) fn advice(&self) -> Vec<Advice> {
+impl QueryAnalysis for Analysis {
+    fn facts(&self) -> &QueryFacts {
+        &self.facts
+    }
+
+    fn sources(&self) -> Vec<(String, Tag)> {
+        let depends = self.depends.iter();
+        let named = depends.map(|dep| (dep.table.clone(), tags::broad(&dep.table)));
+        named.collect()
+    }
+
+    fn advice(&self) -> Vec<Advice> {
         if let Some(reason) = &self.uncacheable {
             return vec![advice::uncacheable(reason)];
         }
@@ -19,16 +32,14 @@ impl Analysis {
         }))
     }
 
-    /// One readable line for each dependency.
-    pub(crate) fn describe(&self) -> Vec<String> {
+    fn describe(&self) -> Vec<String> {
         let whole = |table: &str| format!("{table}: every change");
         self.lines(whole, |table, restriction| {
             format!("{table}: rows {}", self.describe_rows(restriction))
         })
     }
 
-    /// What ends a result, in few words.
-    pub(crate) fn ends(&self) -> Vec<String> {
+    fn ends(&self) -> Vec<String> {
         let whole = |table: &str| format!("any {table}");
         self.lines(whole, |table, restriction| match &restriction.values {
             Values::Witnessed(index) => {
@@ -42,7 +53,9 @@ impl Analysis {
             Values::First(index) => format!("{table} among {}", self.describe_first(*index)),
         })
     }
+}
 
+impl Analysis {
     /// A line for each table of which all rows count, and for each reference to some rows.
     fn lines(
         &self,
@@ -129,7 +142,7 @@ impl Analysis {
     fn describe_operand(&self, operand: &Operand) -> String {
         match operand {
             Operand::Parameter(index) | Operand::Items(index) => {
-                format!(":{}", self.params[*index].name)
+                format!(":{}", self.facts.params[*index].name)
             }
             Operand::Constant(Value::Integer(integer)) => integer.to_string(),
             Operand::Constant(Value::Text(text)) => format!("'{}'", text.replace('\'', "''")),

@@ -13,7 +13,7 @@ use super::derived::{SelectId, gives_a_row_each, merges_columns};
 use super::equalities::FactorColumn;
 use super::literals::has_odd_literal;
 use super::restrict::Operand;
-use super::scope::{Scope, lower};
+use super::scope::{Scope, lower, parse};
 use super::witness::RunWitness;
 use crate::Value;
 use crate::sqlite::catalog::ResolvedColumn;
@@ -167,7 +167,7 @@ impl<'q> OrderedQuery<'q> {
         let order = self.order.first()?;
         let sql = format!("{select} ORDER BY {order} LIMIT 1 OFFSET ?");
         // The text must say what the tree says.
-        let Statement::Query(query) = super::parse(&sql)? else {
+        let Statement::Query(query) = parse(&sql)? else {
             return None;
         };
         let SetExpr::Select(read) = query.body.as_ref() else {

@@ -1,8 +1,11 @@
 //! The tables of one SELECT (or UPDATE, DELETE), and the resolution of column names among them.
 
 use sqlparser::ast::{
-    Expr, JoinConstraint, JoinOperator, ObjectName, Query, Select, TableFactor, TableWithJoins,
+    Expr, JoinConstraint, JoinOperator, ObjectName, Query, Select, Statement, TableFactor,
+    TableWithJoins,
 };
+use sqlparser::dialect::SQLiteDialect;
+use sqlparser::parser::Parser;
 
 use super::common_tables::CommonTables;
 use super::derived::{Derived, selects};
@@ -420,4 +423,14 @@ pub(crate) fn base_name(name: &ObjectName) -> Option<String> {
 /// The name without its schema.
 pub(crate) fn last_part(name: &ObjectName) -> Option<String> {
     name.0.last()?.as_ident().map(|ident| lower(&ident.value))
+}
+
+/// Reads a text that is one statement.
+pub(super) fn parse(sql: &str) -> Option<Statement> {
+    let mut statements = Parser::parse_sql(&SQLiteDialect {}, sql).ok()?;
+    if statements.len() == 1 {
+        statements.pop()
+    } else {
+        None
+    }
 }

@@ -70,7 +70,7 @@ pub fn repair_sqlite(path: &Path, requirement: &Requirement) -> Result<(), Error
         .and_then(|connection| {
             connection.execute_batch(&format!("BEGIN IMMEDIATE; {statement}; COMMIT"))
         })
-        .map_err(|error| Error::usage(crate::error::sentence(&error)))
+        .map_err(|error| Error::usage(crate::sqlite::failure::sentence(&error)))
 }
 
 fn open(path: &Path, access: OpenFlags) -> rusqlite::Result<Connection> {

@@ -5,6 +5,7 @@ use expect_test::expect;
 use super::schema::SCHEMA;
 use super::support::AnalysisFixture;
 use crate::postgres::analysis::nearest::OTHERS;
+use crate::query::QueryAnalysis as _;
 
 #[test]
 fn each_cause_has_its_remedy_and_its_cost() {

@@ -4,6 +4,7 @@ use expect_test::expect;
 
 use super::schema::{SCHEMA, check};
 use super::support::AnalysisFixture;
+use crate::query::QueryAnalysis as _;
 
 #[test]
 fn views_and_functions_are_seen_through() {

@@ -13,6 +13,7 @@ use super::support::AnalysisFixture;
 use crate::Value;
 use crate::postgres::analysis::{Analysis, Found};
 use crate::query::Deps;
+use crate::query::QueryAnalysis as _;
 
 const SCHEMA: &str = "
 create collation nocase (provider = icu, locale = 'und-u-ks-level2', deterministic = false);

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use expect_test::{Expect, expect};
 
 use super::support::AnalysisFixture;
-use crate::postgres::requirements::{Requirement, fix, requirements};
+use crate::Requirement;
+use crate::postgres::requirements::{fix, requirements};
 
 const TABLES: &str = "create table a (id int primary key); create table \"B c\" (id int primary key); create table mute (id int);
     create table p (id int primary key) partition by range (id); create table p1 partition of p for values from (1) to (9);

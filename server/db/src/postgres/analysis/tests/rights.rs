@@ -194,7 +194,7 @@ fn a_role_without_temporary_objects_gets_no_stale_answer() {
         .uncacheable
         .unwrap();
     assert!(reason.contains("grant temporary"), "{reason}");
-    assert!(analysis.readonly);
+    assert!(analysis.facts.readonly);
     fixture.run("reset role; set default_transaction_read_only = on");
     let analysis = fixture
         .analyse("select * from author where id = $1")

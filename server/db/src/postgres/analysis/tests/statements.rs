@@ -64,7 +64,12 @@ fn parameters_and_columns_are_known() {
     let analysis = fixture
         .analyse("select id, title as t from article a where id = $1 and topic = $2 and published = $3 and score = $4 and slug = $5 limit $6")
         .unwrap();
-    let kinds: Vec<_> = analysis.params.iter().map(|param| param.kind).collect();
+    let kinds: Vec<_> = analysis
+        .facts
+        .params
+        .iter()
+        .map(|param| param.kind)
+        .collect();
     assert_eq!(
         kinds,
         [
@@ -76,11 +81,11 @@ fn parameters_and_columns_are_known() {
             Some(ValueKind::Integer)
         ]
     );
-    assert_eq!(analysis.params[0].name, "a");
-    assert_eq!(&*analysis.columns, ["id".into(), "t".into()]);
-    assert_eq!(analysis.tables, ["article"]);
+    assert_eq!(analysis.facts.params[0].name, "a");
+    assert_eq!(&*analysis.facts.columns, ["id".into(), "t".into()]);
+    assert_eq!(analysis.facts.tables, ["article"]);
     let view = fixture.analyse("select * from recent").unwrap();
-    assert_eq!(view.tables, ["recent"]);
+    assert_eq!(view.facts.tables, ["recent"]);
     assert_eq!(view.reads().count(), 2);
 }
 

@@ -5,10 +5,10 @@ use lab_pgtest::{Database, Postgres};
 use tokio::runtime::Runtime;
 use tokio_postgres::{Client, NoTls};
 
-use crate::SqlError;
-use crate::postgres::FeedKind;
 use crate::postgres::analysis::{Analysis, analyse};
 use crate::postgres::catalog::Catalog;
+use crate::query::QueryAnalysis as _;
+use crate::{FeedKind, SqlError};
 
 pub(crate) struct AnalysisFixture {
     pub(crate) runtime: Runtime,
@@ -85,7 +85,7 @@ impl AnalysisFixture {
                 .client
                 .prepare(sql)
                 .await
-                .map_err(|error| crate::postgres::analysis::refused(&error))?;
+                .map_err(|error| crate::postgres::server_error::refused(&error))?;
             analyse(
                 &self.client,
                 &self.catalog,
@@ -108,7 +108,7 @@ impl AnalysisFixture {
                     for line in analysis.describe() {
                         actual += &format!("    {line}\n");
                     }
-                    if !analysis.readonly {
+                    if !analysis.facts.readonly {
                         actual += "    writes\n";
                     }
                 }

@@ -6,6 +6,7 @@ use super::support::AnalysisFixture;
 use crate::Value;
 use crate::column_set::ColumnSet;
 use crate::postgres::tags::broad_reading;
+use crate::query::QueryAnalysis as _;
 
 const TABLES: [&str; 5] = ["w", "x", "y", "z", "s"];
 

@@ -172,14 +172,14 @@ impl Feed {
     fn wait_for_failure(&self, words: &str) -> String {
         let give_up = Boottime::now().plus(PATIENCE);
         loop {
-            let (_, last) = self.link.failures();
+            let (_, last) = self.link.failures.known();
             if let Some(last) = last.filter(|last| last.contains(words)) {
                 return last.to_string();
             }
             assert!(
                 Boottime::now() < give_up,
                 "gave up waiting for {words:?}: {:?}",
-                self.link.failures()
+                self.link.failures.known()
             );
             // A counted failure sends no notification, so the counter is read; a loop without a
             // pause would take the server's core.

@@ -97,7 +97,7 @@ mod rows;
 mod session;
 
 use self::session::TriggerFeedSession;
-use super::FeedSettings;
+use super::settings::FeedSettings;
 use super::wait::{FeedEnd, Stop};
 use crate::postgres::link::FeedLink;
 

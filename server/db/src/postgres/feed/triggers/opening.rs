@@ -4,10 +4,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::super::FeedSettings;
 use super::super::login::{self, Purpose};
 use super::super::opening::{FLOOR, at_first_place, one, read_tables};
 use super::super::relations::TableFamilies;
+use super::super::settings::FeedSettings;
 use super::super::setup;
 use super::super::socket::ServerHost;
 use super::super::wait::{FeedEnd, Patience, Stop};

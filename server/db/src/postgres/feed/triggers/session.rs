@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use base_clock::Boottime;
 
-use super::super::FeedSettings;
 use super::super::catalog_checks::CatalogChecks;
 use super::super::opening::{FLOOR, one, read_tables};
 use super::super::relations::{FeedView, TableFamilies};
+use super::super::settings::FeedSettings;
 use super::super::wait::{FeedEnd, Patience, Stop};
 use super::super::wire::{FeedConnection, Frame, QueryRows, Row, unexpected};
 use super::objects::CHANGES;
