@@ -143,8 +143,9 @@ impl<S: Service> Worker<S> {
             }
             // A thread that makes responses may need this core.
             let is_elsewhere = has_woken || self.host().mailbox.is_expecting();
-            let has_answered = self.connections.write_batch.has_answered(asked);
-            may_spin = self.host().limits.spins && !is_elsewhere && has_answered;
+            may_spin = self.host().limits.spins
+                && !is_elsewhere
+                && self.connections.write_batch.has_answered(asked);
             self.connections.write_batch.end_turn();
         }
     }

@@ -134,8 +134,9 @@ impl<S: Service> Connections<S> {
     }
 
     /// Handles an event of a connection's socket.
+    #[inline]
     pub(crate) fn handle_event(&mut self, token: Token, news: Ready) {
-        let Some(connection) = self.table.connections.get_mut(token) else {
+        let Some(connection) = self.table.slab.get_mut(token) else {
             return;
         };
         connection.ready.add(news);
@@ -159,6 +160,7 @@ impl<S: Service> Connections<S> {
     }
 
     /// Continues connections that need no event, after `asked` connections that had one.
+    #[inline]
     pub(crate) fn continue_without_events(&mut self, asked: usize) {
         if !self.table.runnable.is_empty() {
             self.continue_runnable(asked);
@@ -198,7 +200,7 @@ impl<S: Service> Connections<S> {
             && let Some(token) = self.table.handshakes.pop()
         {
             // It may have timed out in the queue.
-            if self.table.connections.get_mut(token).is_some() {
+            if self.table.slab.get_mut(token).is_some() {
                 self.send_batch();
                 self.continue_queued(token);
                 left -= 1;
@@ -207,16 +209,17 @@ impl<S: Service> Connections<S> {
     }
 
     fn continue_queued(&mut self, token: Token) {
-        if let Some(connection) = self.table.connections.get_mut(token) {
+        if let Some(connection) = self.table.slab.get_mut(token) {
             connection.is_queued = false;
         }
         self.advance(token, |all, connection| Some(all.drive(connection)));
     }
 
     /// Continues what was woken. A connection of HTTP/2 has one turn for all of its streams.
+    #[inline]
     pub(crate) fn continue_woken(&mut self, woken: &mut Vec<StreamToken>) {
         for StreamToken { connection, stream } in woken.iter() {
-            if let Some(connection) = self.table.connections.get_mut(*connection) {
+            if let Some(connection) = self.table.slab.get_mut(*connection) {
                 connection.wake(*stream);
             }
         }
@@ -231,10 +234,11 @@ impl<S: Service> Connections<S> {
     }
 
     /// Handles the connections whose deadlines have passed.
+    #[inline]
     pub(crate) fn expire_deadlines(&mut self, now: Boottime, due: &mut Vec<u32>) {
         self.table.timers.due(now, due);
         for index in due.drain(..) {
-            let Some(connection) = self.table.connections.at(index) else {
+            let Some(connection) = self.table.slab.at(index) else {
                 continue;
             };
             connection.timer_at = Boottime::NEVER;
@@ -257,7 +261,7 @@ impl<S: Service> Connections<S> {
         act: impl FnOnce(&mut Self, &mut Connection) -> Option<NextAction>,
     ) {
         let acted = catch_unwind(AssertUnwindSafe(|| {
-            let Some(mut connection) = self.table.connections.take(token) else {
+            let Some(mut connection) = self.table.slab.take(token) else {
                 return;
             };
             let step = act(self, &mut connection).unwrap_or(NextAction::Close);
@@ -271,7 +275,7 @@ impl<S: Service> Connections<S> {
             if step == NextAction::Yield {
                 self.table.queue_runnable(&mut connection);
             }
-            self.table.connections.put(token, connection);
+            self.table.slab.put(token, connection);
             if self.write_batch.is_full() {
                 self.send_batch();
             }
@@ -285,7 +289,7 @@ impl<S: Service> Connections<S> {
     fn recover(&mut self, token: Token) {
         self.host.counters.panics.add(1);
         self.write_batch.clear();
-        let posted = self.table.connections.iter_mut();
+        let posted = self.table.slab.iter_mut();
         let posted = posted.filter(|connection| connection.stage == Stage::Batched);
         let mut lost: Vec<Token> = posted.map(|connection| connection.token).collect();
         lost.push(token);
@@ -300,7 +304,7 @@ impl<S: Service> Connections<S> {
 
     /// Closes the connections that are not done in time.
     pub(crate) fn close_all(&mut self) {
-        let all = self.table.connections.iter_mut();
+        let all = self.table.slab.iter_mut();
         let all: Vec<Token> = all.map(|connection| connection.token).collect();
         for token in all {
             self.advance(token, |_, _| None);

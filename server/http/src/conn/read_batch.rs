@@ -72,11 +72,12 @@ impl ReadBatch {
 impl<S: Service> Connections<S> {
     /// Reads the first bytes of a request, to be answered with those of others by
     /// [`Connections::answer_batch`].
+    #[inline]
     pub(crate) fn read_first(&mut self, token: Token) {
         if self.read_batch.reads.len() == FULL {
             self.answer_batch();
         }
-        let Some(connection) = self.table.connections.get_mut(token) else {
+        let Some(connection) = self.table.slab.get_mut(token) else {
             return;
         };
         let received = connection.receive(self.read_batch.free());
@@ -101,6 +102,7 @@ impl<S: Service> Connections<S> {
     }
 
     /// The bytes that were just read into the free slot.
+    #[inline]
     pub(super) fn first(&self, len: usize) -> FirstRead {
         self.host.counters.bytes_in.add(len as u64);
         let mut first = FirstRead {

@@ -14,7 +14,7 @@ use crate::event::{Slab, Timers, Token};
 
 /// See the [module](self).
 pub(crate) struct Table {
-    pub(crate) connections: Slab<Connection>,
+    pub(crate) slab: Slab<Connection>,
     pub(crate) timers: Timers,
     /// Connections that continue without an event, after the others had their turn.
     pub(super) runnable: VecDeque<Token>,
@@ -28,7 +28,7 @@ impl Table {
     /// Makes a table without connections.
     pub(crate) fn new(now: Boottime) -> Self {
         Self {
-            connections: Slab::default(),
+            slab: Slab::default(),
             timers: Timers::new(now),
             runnable: VecDeque::new(),
             handshakes: Handshakes::default(),
@@ -37,11 +37,13 @@ impl Table {
     }
 
     /// Returns whether a connection continues without an event.
+    #[inline]
     pub(crate) fn has_runnable(&self) -> bool {
         !self.runnable.is_empty() || !self.handshakes.is_empty()
     }
 
     /// Lets a connection continue after the others had their turn.
+    #[inline]
     pub(crate) fn queue_runnable(&mut self, connection: &mut Connection) {
         if std::mem::replace(&mut connection.is_queued, true) {
             return;
@@ -54,7 +56,7 @@ impl Table {
 
     #[inline(never)]
     pub(super) fn queue_handshake(&mut self, peer: SocketAddr, token: Token) {
-        let connections = &mut self.connections;
+        let connections = &mut self.slab;
         self.handshakes.forget_ended(self.open.get(), |token| {
             connections.get_mut(token).is_some()
         });
@@ -62,6 +64,7 @@ impl Table {
     }
 
     /// Schedules the timer for the deadline.
+    #[inline]
     pub(crate) fn schedule_deadline(&mut self, connection: &mut Connection) {
         if connection.deadline < connection.timer_at {
             connection.timer_at = connection.deadline;
@@ -73,12 +76,12 @@ impl Table {
     /// Forgets a connection that ends.
     pub(super) fn release(&mut self, token: Token) {
         self.timers.forget(token.index());
-        self.connections.release(token);
+        self.slab.release(token);
     }
 
     /// Lets sessions of HTTP/2 say that they end, and idle connections time out at `until`.
     pub(crate) fn drain(&mut self, until: Boottime) {
-        for connection in self.connections.iter_mut() {
+        for connection in self.slab.iter_mut() {
             match connection.stage {
                 Stage::Http2 if !connection.is_queued => {
                     connection.is_queued = true;

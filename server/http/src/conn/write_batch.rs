@@ -9,6 +9,8 @@
 //! sent before any operation that may take long. So a single response in its turn waits for
 //! nothing.
 
+use std::collections::VecDeque;
+
 use base_clock::Boottime;
 
 use super::cached_response::RepeatedResponse;
@@ -32,7 +34,7 @@ pub(super) enum BatchedWrite {
 /// The responses to send, in order.
 #[derive(Default)]
 pub(crate) struct WriteBatch {
-    writes: Vec<BatchedWrite>,
+    writes: VecDeque<BatchedWrite>,
     /// Responses that were added in this turn.
     batched: usize,
     recent_clients: RecentClients,
@@ -43,7 +45,7 @@ impl WriteBatch {
         let (BatchedWrite::Exchange(token) | BatchedWrite::Repeated(token, ..)) = write;
         self.recent_clients.add(token);
         self.batched += 1;
-        self.writes.push(write);
+        self.writes.push_back(write);
     }
 
     /// Whether the batch must be sent before another response is added.
@@ -74,9 +76,9 @@ impl<S: Service> Connections<S> {
             return;
         }
         let mut batch = std::mem::take(&mut self.write_batch.writes);
-        for write in batch.drain(..) {
+        while let Some(write) = batch.pop_front() {
             let (BatchedWrite::Exchange(token) | BatchedWrite::Repeated(token, ..)) = write;
-            let Some(mut connection) = self.table.connections.take(token) else {
+            let Some(mut connection) = self.table.slab.take(token) else {
                 continue;
             };
             match write {
@@ -95,7 +97,7 @@ impl<S: Service> Connections<S> {
                 self.table.queue_runnable(&mut connection);
             }
             self.table.schedule_deadline(&mut connection);
-            self.table.connections.put(token, connection);
+            self.table.slab.put(token, connection);
         }
         // Keeps the memory for the next turn.
         self.write_batch.writes = batch;
@@ -117,6 +119,7 @@ impl<S: Service> Connections<S> {
     }
 
     /// Sends a cached response. An exchange begins only if the socket does not take all of it.
+    #[inline]
     fn send_repeated(
         &mut self,
         connection: &mut Connection,

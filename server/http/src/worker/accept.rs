@@ -89,7 +89,7 @@ impl<S: Service> Worker<S> {
     /// attempt would fail.
     fn free_descriptor(&mut self) -> bool {
         while let Some(token) = self.refusals.lingering.pop_front() {
-            let connection = self.connections.table.connections.get_mut(token);
+            let connection = self.connections.table.slab.get_mut(token);
             if connection.is_some_and(|it| matches!(it.stage, Stage::Lingering(_))) {
                 self.connections.advance(token, |_, _| None);
                 return true;
@@ -155,11 +155,9 @@ impl<S: Service> Worker<S> {
                         Some(_) => now.plus(self.host().limits.head_timeout),
                         None => self.host().idle_until(now),
                     };
-                    self.connections.table.schedule_deadline(&mut connection);
-                    self.connections
-                        .table
-                        .connections
-                        .put(connection.token, connection);
+                    let table = &mut self.connections.table;
+                    table.schedule_deadline(&mut connection);
+                    table.slab.put(connection.token, connection);
                 }
             }
             None => self.refuse_connection(socket, peer),
@@ -173,10 +171,10 @@ impl<S: Service> Worker<S> {
         peer: SocketAddr,
         permit: ConnectionPermit,
     ) -> Option<Box<Connection>> {
-        let token = self.connections.table.connections.reserve();
+        let token = self.connections.table.slab.reserve();
         if self.poller.watch(&socket, token).is_err() {
             self.host().counters.accept_errors.add(1);
-            self.connections.table.connections.release(token);
+            self.connections.table.slab.release(token);
             return None;
         }
         let tls = self.tls.as_ref();
@@ -197,7 +195,7 @@ impl<S: Service> Worker<S> {
                 self.refusals.lingering.pop_front();
             }
             self.refusals.lingering.push_back(token);
-            self.connections.table.connections.put(token, connection);
+            self.connections.table.slab.put(token, connection);
             let response = Response::text(503, "too many connections\n")
                 .with_extra(Bytes::from_static(b"Retry-After: 1\r\n"));
             self.connections.advance(token, |all, connection| {
