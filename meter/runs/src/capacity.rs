@@ -61,9 +61,7 @@ impl CapacityPlan {
             at_least: None,
         }
     }
-}
 
-impl CapacityPlan {
     /// Checks what can be checked before the first trial.
     ///
     /// # Errors
