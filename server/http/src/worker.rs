@@ -185,6 +185,7 @@ impl<S: Service> Worker<S> {
         self.connections.table.drain(until);
     }
 
+    #[inline]
     fn check_shutdown(&mut self) {
         if self.host().draining.is_none() && self.group.is_shutdown() {
             self.begin_to_drain();

@@ -9,8 +9,6 @@
 //! sent before any operation that may take long. So a single response in its turn waits for
 //! nothing.
 
-use std::collections::VecDeque;
-
 use base_clock::Boottime;
 
 use super::cached_response::RepeatedResponse;
@@ -34,18 +32,19 @@ pub(super) enum BatchedWrite {
 /// The responses to send, in order.
 #[derive(Default)]
 pub(crate) struct WriteBatch {
-    writes: VecDeque<BatchedWrite>,
+    writes: Vec<BatchedWrite>,
     /// Responses that were added in this turn.
     batched: usize,
     recent_clients: RecentClients,
 }
 
 impl WriteBatch {
+    #[inline]
     pub(super) fn push(&mut self, write: BatchedWrite) {
         let (BatchedWrite::Exchange(token) | BatchedWrite::Repeated(token, ..)) = write;
         self.recent_clients.add(token);
         self.batched += 1;
-        self.writes.push_back(write);
+        self.writes.push(write);
     }
 
     /// Whether the batch must be sent before another response is added.
@@ -76,7 +75,9 @@ impl<S: Service> Connections<S> {
             return;
         }
         let mut batch = std::mem::take(&mut self.write_batch.writes);
-        while let Some(write) = batch.pop_front() {
+        // The first leaves first. Most batches have one.
+        batch.reverse();
+        while let Some(write) = batch.pop() {
             let (BatchedWrite::Exchange(token) | BatchedWrite::Repeated(token, ..)) = write;
             let Some(mut connection) = self.table.slab.take(token) else {
                 continue;
