@@ -1,6 +1,6 @@
 //! `millpond.toml`: the settings of a site, each checked at its position in the file.
 //!
-//! One table ([`keys::KEYS`]) has every setting with its kind, default, bounds and meaning. The
+//! One table (`keys::KEYS`) has every setting with its kind, default, bounds and meaning. The
 //! parser, the hints of [`Problem`]s and the reference manual (`docs/reference/configuration.md`)
 //! use it. This module opens neither sockets nor databases.
 

@@ -1,7 +1,7 @@
 //! A page that answers with the bytes of a column: a picture, or a file that a visitor has sent.
 //!
 //! Content, type and name may be a visitor's. So no answer runs a script on the site's origin: see
-//! [`MediaType`].
+//! `MediaType`.
 
 use std::{str, sync::Arc};
 
