@@ -324,13 +324,16 @@ impl<'a> FeedSession<'a> {
             }
             Some(FeedQuery::Floor(fingerprint)) => {
                 let floor = one(&rows)?.parse().map_err(FeedEnd::lost)?;
-                if session_part(&fingerprint) != session_part(&self.fingerprint) {
-                    // This session has kept what it began with, as others did.
-                    return Err(FeedEnd::lost(SESSIONS_CHANGED));
-                }
+                let is_of_sessions = session_part(&fingerprint) != session_part(&self.fingerprint);
                 self.fingerprint = fingerprint;
+                // Ends the sessions that read, too: until the feed has begun again, which may take
+                // long, they would read with what they began with.
                 self.link
                     .schema_changed_below(floor, "the schema has changed");
+                if is_of_sessions {
+                    // So has this session.
+                    return Err(FeedEnd::lost(SESSIONS_CHANGED));
+                }
                 Ok(())
             }
             None => Ok(()),
