@@ -7,7 +7,9 @@ use base_clock::Boottime;
 use bytes::Bytes;
 use millpond_http::{OwnedRequest, Parts, Prepared, Reply, is_compressible};
 use millpond_pages::{
-    CacheStatus, JoinOutcome, ProgramFeed, SeenChanges, begin, join, need, repeat, request_coding,
+    CacheStatus, JoinOutcome, ProgramFeed, SeenChanges, begin, join, need,
+    repeat::{self, HitCheck},
+    request_coding,
 };
 use millpond_store::{Class, Fill, FillOutcome, Hit, MissReason, Permit};
 
@@ -43,9 +45,10 @@ pub(crate) fn answer_hit(
         request_coding(compressor, pages, (key, hit.value()), (prepared, coding));
     }
     // Before the response is made: the check compares which codings there were.
+    let check = || HitCheck(hit.clone());
     let validity = request
         .wants_validity
-        .then(|| repeat::of_hit(prepared, request, hit.clone(), ()));
+        .then(|| repeat::validity(prepared, request, check()));
     let extra = status.map_or_else(Bytes::new, CacheStatus::line);
     Reply::reusable(prepared.respond(request, extra), validity.flatten())
 }
@@ -102,8 +105,7 @@ impl PageRequest {
 
     /// Makes the page on a thread, with a permit for all who wait. The thread stores it, so it is
     /// there for them even if this client goes away.
-    async fn lead(mut self, permit: Option<PagePermit>) -> millpond_http::Response {
-        let mut permit = permit;
+    async fn lead(mut self, mut permit: Option<PagePermit>) -> millpond_http::Response {
         if let Some(permit) = &mut permit {
             begin(permit).await;
         }

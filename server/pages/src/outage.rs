@@ -24,9 +24,10 @@ impl Outage {
 
     /// Returns the line of its beginning, unless that was said; `effect` is what follows from it.
     pub fn begin(&mut self, since: Boottime, reason: &str, effect: &str) -> Option<String> {
-        if self.since.replace(self.since.unwrap_or(since)).is_some() {
+        if self.since.is_some() {
             return None;
         }
+        self.since = Some(since);
         Some(format!("the database is away: {reason}; {effect}"))
     }
 

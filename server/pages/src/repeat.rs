@@ -2,7 +2,7 @@
 //!
 //! It is valid while the store would give the value of which it was made. The store's entry is
 //! asked each time, with the checks of a look-up, so a repeated response is never older than one
-//! that is looked up. A [`Guard`] says what else has to hold.
+//! that is looked up.
 
 use std::sync::Arc;
 
@@ -10,95 +10,59 @@ use base_clock::Boottime;
 use millpond_http::{Prepared, Request, Validity, ValidityCheck};
 use millpond_store::{Feed, Hit, Value};
 
-/// What besides the store decides whether a response may be given again.
-pub trait Guard: 'static {
-    /// Returns whether it may be given to a request that was received then.
-    fn is_valid(&self, received: Boottime) -> bool;
+/// A hit, as what a response depends on.
+pub struct HitCheck<V: Value, F: Feed>(pub Hit<V, F>);
 
-    /// Returns whether it will never be given again.
-    fn is_over(&self) -> bool;
-
-    /// Notes that it is given again.
-    fn repeats(&self) {}
-}
-
-/// Nothing besides the store.
-impl Guard for () {
-    fn is_valid(&self, _: Boottime) -> bool {
-        true
+impl<V: Value, F: Feed> ValidityCheck for HitCheck<V, F> {
+    fn is_valid(&self, received: Boottime) -> bool {
+        self.0.is_valid(received)
     }
 
     fn is_over(&self) -> bool {
-        false
+        self.0.is_over()
     }
 }
 
-/// Checks a response that is made of a prepared one.
-struct RepeatCheck<V: Value, F: Feed, G> {
+/// Checks that a response is in the best coding, and whatever else it depends on.
+struct CodingCheck<C> {
     prepared: Arc<Prepared>,
     /// The codings that existed, if the request accepts any: a new one may be the better response.
     codings: Option<u8>,
-    hit: Option<Hit<V, F>>,
-    guard: G,
+    check: C,
 }
 
-/// Returns the validity of the response that `prepared`, found by `hit`, gives to `request`; none
-/// while a better coding is being made. The response is made after this has read the codings.
-pub fn of_hit<V: Value, F: Feed, G: Guard>(
+/// Returns the validity of the response that `prepared` gives to `request`, which `check` decides
+/// on; none while a better coding is being made. The response is made after this has read the
+/// codings.
+pub fn validity<C: ValidityCheck + 'static>(
     prepared: &Arc<Prepared>,
     request: &Request<'_>,
-    hit: Hit<V, F>,
-    guard: G,
+    check: C,
 ) -> Option<Validity> {
-    let codings = codings(prepared, request);
+    let codings = accepts_codings(request).then(|| prepared.codings());
     prepared.wanted(request).is_none().then(|| {
-        Validity::Check(Box::new(RepeatCheck {
+        Validity::Check(Box::new(CodingCheck {
             prepared: prepared.clone(),
             codings,
-            hit: Some(hit),
-            guard,
+            check,
         }))
     })
 }
 
-/// The same for a response that is kept outside of the store, and only for the client's `codings`.
-pub fn of_codings<V: Value, F: Feed, G: Guard>(
-    prepared: &Arc<Prepared>,
-    codings: u8,
-    guard: G,
-) -> Validity {
-    Validity::Check(Box::new(RepeatCheck::<V, F, G> {
-        prepared: prepared.clone(),
-        codings: Some(codings),
-        hit: None,
-        guard,
-    }))
-}
-
-/// Returns the codings that exist, if the request accepts any.
+/// Returns whether a request may get another response once there is another coding.
 #[must_use]
-pub fn codings(prepared: &Prepared, request: &Request<'_>) -> Option<u8> {
-    let accepts = request.fields.get("accept-encoding").is_some();
-    accepts.then(|| prepared.codings())
+pub fn accepts_codings(request: &Request<'_>) -> bool {
+    request.fields.get("accept-encoding").is_some()
 }
 
-impl<V: Value, F: Feed, G: Guard> ValidityCheck for RepeatCheck<V, F, G> {
+impl<C: ValidityCheck> ValidityCheck for CodingCheck<C> {
     fn is_valid(&self, received: Boottime) -> bool {
-        let is_better = |codings: u8| self.prepared.codings() != codings;
-        if !self.guard.is_valid(received) || self.codings.is_some_and(is_better) {
-            return false;
-        }
-        let Some(hit) = &self.hit else {
-            return true;
-        };
-        let is_valid = hit.is_valid(received);
-        if is_valid {
-            self.guard.repeats();
-        }
-        is_valid
+        let is_same = |codings: u8| self.prepared.codings() == codings;
+        // Last, as it may count what is given.
+        self.codings.is_none_or(is_same) && self.check.is_valid(received)
     }
 
     fn is_over(&self) -> bool {
-        self.hit.as_ref().is_some_and(Hit::is_over) || self.guard.is_over()
+        self.check.is_over()
     }
 }

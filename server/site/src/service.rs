@@ -13,7 +13,7 @@ use arc_swap::{ArcSwap, Cache};
 use bytes::Bytes;
 use millpond_db::{DatabaseFeed, Position};
 use millpond_http::{BodyHandling, Prepared, Reply, Request, Response, Service, Validity, path};
-use millpond_pages::{CacheStatus, repeat::of_hit, request_coding};
+use millpond_pages::{CacheStatus, repeat, request_coding};
 use millpond_store::Hit;
 
 use crate::{
@@ -21,7 +21,7 @@ use crate::{
         Ask, MissOrBypass,
         cached::{Cached, page_key},
         owned,
-        validity::{PageGuard, of_file},
+        validity::{EditionCheck, PageCheck, of_file},
         visitor::Visitor,
     },
     core::{Core, Generation, error_answer::ErrorAnswer},
@@ -159,14 +159,17 @@ impl SiteService {
             }
             // Before the response is made: the validity reads which codings there are.
             if request.wants_validity {
-                let guard = PageGuard {
-                    core: self.core.clone(),
-                    edition: generation.edition,
+                let check = PageCheck {
+                    hit: hit.clone(),
+                    edition: EditionCheck {
+                        core: self.core.clone(),
+                        edition: generation.edition,
+                    },
                     page: page.clone(),
                     worker: self.worker,
                     session_end: session.map(Session::expiry),
                 };
-                validity = of_hit(prepared, request, hit.clone(), guard);
+                validity = repeat::validity(prepared, request, check);
             }
         } else if let Cached::Missing(query) = &**hit {
             return self.missing_again(at, page, session, hit.value(), *query);

@@ -8,18 +8,18 @@ use std::sync::{Arc, atomic::Ordering};
 
 use base_clock::Boottime;
 use millpond_db::DatabaseFeed;
-use millpond_http::{Prepared, Request, Validity};
-use millpond_pages::repeat::{Guard, codings, of_codings};
+use millpond_http::{Prepared, Request, Validity, ValidityCheck};
+use millpond_pages::repeat::{accepts_codings, validity};
+use millpond_store::Hit;
 
 use super::cached::Cached;
 use crate::{core::Core, session::CookieExpiry};
 use millpond_site_compile::page::Page;
 
-/// What besides the store decides on the response of a page.
-pub(crate) struct PageGuard {
-    pub(crate) core: Arc<Core>,
-    /// The edition of the folder that the response was made of.
-    pub(crate) edition: u64,
+/// A page that was found in the store by one worker, and what else decides on its response.
+pub(crate) struct PageCheck {
+    pub(crate) hit: Hit<Cached, DatabaseFeed>,
+    pub(crate) edition: EditionCheck,
     pub(crate) page: Arc<Page>,
     pub(crate) worker: usize,
     /// The end of the session that the response was made for. The cookie is part of the request's
@@ -27,37 +27,37 @@ pub(crate) struct PageGuard {
     pub(crate) session_end: Option<CookieExpiry>,
 }
 
-impl Guard for PageGuard {
+impl ValidityCheck for PageCheck {
     fn is_valid(&self, received: Boottime) -> bool {
-        is_current(&self.core, self.edition)
+        let is_valid = self.edition.is_valid(received)
             && !self.session_end.is_some_and(|end| end.is_over(received))
+            && self.hit.is_valid(received);
+        if is_valid {
+            self.page.counters.hit(self.worker);
+        }
+        is_valid
     }
 
     fn is_over(&self) -> bool {
         let is_over = |end: CookieExpiry| end.is_over(Boottime::now());
-        self.session_end.is_some_and(is_over) || !is_current(&self.core, self.edition)
-    }
-
-    fn repeats(&self) {
-        self.page.counters.hit(self.worker);
+        self.hit.is_over() || self.session_end.is_some_and(is_over) || self.edition.is_over()
     }
 }
 
-/// The edition of the folder that the response of a file was made of.
-struct FileGuard(Arc<Core>, u64);
+/// The edition of the folder that a response was made of.
+pub(crate) struct EditionCheck {
+    pub(crate) core: Arc<Core>,
+    pub(crate) edition: u64,
+}
 
-impl Guard for FileGuard {
+impl ValidityCheck for EditionCheck {
     fn is_valid(&self, _: Boottime) -> bool {
-        is_current(&self.0, self.1)
+        self.core.edition.load(Ordering::Acquire) == self.edition
     }
 
     fn is_over(&self) -> bool {
-        !is_current(&self.0, self.1)
+        self.core.edition.load(Ordering::Acquire) != self.edition
     }
-}
-
-fn is_current(core: &Core, edition: u64) -> bool {
-    core.edition.load(Ordering::Acquire) == edition
 }
 
 /// Returns the validity of the response that `prepared` gives to `request`, of a file or a listing,
@@ -69,12 +69,9 @@ pub(crate) fn of_file(
     prepared: &Arc<Prepared>,
     request: &Request<'_>,
 ) -> Option<Validity> {
-    let codings = codings(prepared, request);
-    prepared.wanted(request).is_none().then(|| match codings {
-        None => Validity::Counter(core.edition.clone(), edition),
-        Some(codings) => {
-            let guard = FileGuard(core.clone(), edition);
-            of_codings::<Cached, DatabaseFeed, _>(prepared, codings, guard)
-        }
-    })
+    if !accepts_codings(request) && prepared.wanted(request).is_none() {
+        return Some(Validity::Counter(core.edition.clone(), edition));
+    }
+    let core = core.clone();
+    validity(prepared, request, EditionCheck { core, edition })
 }
