@@ -330,7 +330,7 @@ impl WebServer {
     pub fn wait(mut self) -> Result<(), ServeError> {
         let workers = self.workers.get_mut();
         let first = workers.first_end();
-        let (left, others) = workers.stop_others();
+        let (left, others) = workers.stop();
         let rest = self.finish(left, others);
         first.map_err(ServeError::Worker).and(rest)
     }

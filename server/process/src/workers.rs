@@ -30,6 +30,8 @@ pub struct Workers {
     group: Arc<WorkerGroup>,
     threads: Vec<JoinHandle<()>>,
     ended: Receiver<WorkerEnd>,
+    /// How many have been seen to end.
+    gone: usize,
     /// How long to wait for each worker: the drain timeout and the grace.
     patience: Duration,
 }
@@ -59,6 +61,7 @@ impl Workers {
             group,
             threads: Vec::with_capacity(listeners.len()),
             ended,
+            gone: 0,
             patience: limits.drain_timeout + grace,
         };
         for (number, listener) in listeners.into_iter().enumerate() {
@@ -81,8 +84,7 @@ impl Workers {
             match thread.spawn(work) {
                 Ok(thread) => workers.threads.push(thread),
                 Err(error) => {
-                    workers.group.shutdown();
-                    let _ = workers.finish(0);
+                    let _ = workers.stop();
                     return Err(error);
                 }
             }
@@ -103,7 +105,8 @@ impl Workers {
     }
 
     /// Waits until the first ends, and returns how. The others go on.
-    pub fn first_end(&self) -> WorkerEnd {
+    pub fn first_end(&mut self) -> WorkerEnd {
+        self.gone += 1;
         // Each worker sends before it ends.
         self.ended.recv().unwrap_or(Ok(()))
     }
@@ -112,25 +115,8 @@ impl Workers {
     /// have not finished by then, and why one ended that was not asked to.
     pub fn stop(&mut self) -> (usize, WorkerEnd) {
         self.group.shutdown();
-        self.finish(0)
-    }
-
-    /// The same after [`Workers::first_end`].
-    pub fn stop_others(&mut self) -> (usize, WorkerEnd) {
-        self.group.shutdown();
-        self.finish(1)
-    }
-
-    /// Whether they run, or are to be waited for.
-    #[must_use]
-    pub fn is_running(&self) -> bool {
-        !self.threads.is_empty()
-    }
-
-    /// Waits for all, of which `gone` have ended.
-    fn finish(&mut self, gone: usize) -> (usize, WorkerEnd) {
         let threads = std::mem::take(&mut self.threads);
-        let mut left = threads.len().saturating_sub(gone);
+        let mut left = threads.len().saturating_sub(self.gone);
         let mut first = Ok(());
         while left > 0 {
             match self.ended.recv_timeout(self.patience) {
@@ -147,5 +133,11 @@ impl Workers {
             let _ = thread.join();
         }
         (0, first)
+    }
+
+    /// Returns whether they run, or are to be waited for.
+    #[must_use]
+    pub fn is_running(&self) -> bool {
+        !self.threads.is_empty()
     }
 }
