@@ -5,7 +5,6 @@ pub(crate) mod outages;
 pub(crate) mod problem_details;
 
 use std::{
-    any::Any,
     borrow::Cow,
     path::PathBuf,
     sync::{
@@ -23,7 +22,7 @@ use millpond_http::{Body, Compressor, Parts, Prepared, Request, Response};
 
 use crate::{
     answer::cached::{Cached, PageFailure, SiteStore},
-    dev::DevState,
+    dev::{DevState, Report},
     log::Log,
     service::addresses::Addresses,
     session::{Attempts, Passwords, Sessions},
@@ -85,8 +84,8 @@ pub(crate) struct Generation {
     pub(crate) error: Arc<Prepared>,
     /// Other error pages of the site's own.
     pub(crate) errors: PreparedErrors,
-    /// For development only.
-    pub(crate) dev: Option<Arc<DevState>>,
+    /// Whether the developer is told why a response is what it is.
+    pub(crate) is_dev: bool,
 }
 
 impl Core {
@@ -103,10 +102,10 @@ impl Core {
     /// The response, with why for the developer if it is an error. `report` is made in development
     /// only.
     #[cold]
-    pub(crate) fn explained<N: Any + Send + Sync>(
+    pub(crate) fn explained(
         &self,
         response: Response,
-        report: impl FnOnce() -> Arc<N>,
+        report: impl FnOnce() -> Arc<Report>,
     ) -> Response {
         match &self.dev {
             Some(_) if response.status() >= 400 => response.with_note(report()),

@@ -431,7 +431,7 @@ fn core_of(
     });
     let mut generation = read(dir, config, &database, None).inspect_err(|_| database.stop())?;
     let dev: Option<Arc<DevState>> = options.dev.then(Arc::default);
-    generation.dev.clone_from(&dev);
+    generation.is_dev = dev.is_some();
     let log = Arc::new(Log::new(options.log));
     let limits = UploadLimits {
         text: config.limits.body,

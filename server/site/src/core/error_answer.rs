@@ -131,10 +131,10 @@ impl Generation {
             .map(|(name, value)| format!("{name}: {value}\r\n"))
             .collect();
         let response = prepared.respond(request, Bytes::from(lines));
-        match &self.dev {
+        match self.is_dev {
             // The site's own page need not show the sentence.
-            Some(_) => response.with_note(report::of_refusal(request, error.sentence)),
-            None => response,
+            true => response.with_note(report::of_refusal(request, error.sentence)),
+            false => response,
         }
     }
 

@@ -209,7 +209,7 @@ fn assemble(
             before.map(|before| &before.error),
         ),
         errors: PreparedErrors::default(),
-        dev: before.and_then(|before| before.dev.clone()),
+        is_dev: before.is_some_and(|before| before.is_dev),
         addresses: Addresses::new(&statics, &pages.router, &config.files),
         rules,
         statics,
