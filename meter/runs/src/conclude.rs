@@ -54,7 +54,7 @@ pub(crate) fn conclude(measured: Measured<'_>) -> Run {
 /// The results of all threads together.
 struct Whole {
     lengths: Lengths,
-    /// Whether a requested stop ended the run before its plan did.
+    /// True if a requested stop ended the run before its plan did.
     cut_short: bool,
     client: ClientFigures,
     delays: Delays,

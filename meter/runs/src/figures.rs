@@ -88,7 +88,7 @@ pub struct Pauses {
 pub struct Probed {
     /// The measured part; `None` if it has fewer than two samples.
     pub summary: Option<Summary>,
-    /// What one request took of each resource.
+    /// The amount that one request took of each resource.
     pub demands: Option<Demands>,
     /// When the measured part began, by the clock of `samples`.
     pub began_ns: u64,
@@ -109,7 +109,7 @@ pub struct MergedRun {
     pub requests: u64,
     /// Complete responses a second.
     pub achieved_rate: f64,
-    /// Whether to believe it.
+    /// The verdict on whether to believe it.
     pub verdict: Verdict,
     /// The machine of its client.
     pub host: Host,

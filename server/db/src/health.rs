@@ -28,7 +28,7 @@ pub struct Health {
     pub waiting_writes: usize,
 }
 
-/// What has failed in the background: how often something has, and what it was last.
+/// Failures in the background: how many there were, and the last.
 #[derive(Default)]
 pub(crate) struct Failures(Mutex<(u64, Option<Arc<str>>)>);
 
