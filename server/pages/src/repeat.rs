@@ -23,7 +23,7 @@ impl<V: Value, F: Feed> ValidityCheck for HitCheck<V, F> {
     }
 }
 
-/// Checks that a response is in the best coding, and whatever else it depends on.
+/// Checks that a response is in the best coding, beside what else it depends on.
 struct CodingCheck<C> {
     prepared: Arc<Prepared>,
     /// The codings that existed, if the request accepts any: a new one may be the better response.
