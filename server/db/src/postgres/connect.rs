@@ -5,6 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use base_clock::Boottime;
 use foldhash::fast::RandomState;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
@@ -61,6 +62,7 @@ pub(super) struct PooledConnection {
     started: String,
     /// The catalog's number when the session began, or before.
     began: u64,
+    opened_at: Boottime,
     driver: JoinHandle<()>,
 }
 
@@ -89,6 +91,7 @@ async fn greet(shared: &DatabaseContext) -> Result<PooledConnection, Error> {
     // Counterexample: *A session takes over the role's settings, they are changed, and the session
     // is taken for one that began after the change.*
     let began = shared.link.schema();
+    let opened_at = Boottime::now();
     let opened = open(shared).await.map_err(|Refusal { why, is_login }| {
         let message = format!("cannot connect to {}: {why}", shared.place);
         match is_login {
@@ -130,6 +133,7 @@ async fn greet(shared: &DatabaseContext) -> Result<PooledConnection, Error> {
         schema: began,
         started,
         began,
+        opened_at,
         driver,
     })
 }
@@ -178,6 +182,11 @@ impl PooledConnection {
     /// without plans of an older one, also in functions (coherence.md, rule 9).
     pub(super) fn has_begun_in(&self, schema: u64) -> bool {
         self.began == schema
+    }
+
+    /// How long ago its session began.
+    pub(super) fn age(&self) -> Duration {
+        Boottime::now().since(self.opened_at)
     }
 
     /// The session of a replica began when the replica had this catalog.

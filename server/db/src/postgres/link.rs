@@ -103,6 +103,11 @@ impl FeedLink {
         self.times.lock().lost = Some(now);
     }
 
+    /// Whether a feed is wanted and there is none.
+    pub(crate) fn awaits_feed(&self) -> bool {
+        self.times.lock().lost.is_some()
+    }
+
     /// Since when there is no feed although one is wanted, and when it last began.
     pub(crate) fn feed_times(&self) -> (Option<Boottime>, Option<Boottime>) {
         let times = self.times.lock();

@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::sync::Arc;
+use std::time::Duration;
 
 use base_clock::Boottime;
 
@@ -9,6 +10,10 @@ use super::backoff::Backoff;
 use super::connect::{PooledConnection, connect};
 use super::context::DatabaseContext;
 use crate::Error;
+
+/// How long a session is read from while a feed is wanted and there is none: nothing tells then
+/// that settings have changed, which sessions take over when they begin (coherence.md, rule 9).
+const UNFED_SESSION_LIFE: Duration = Duration::from_secs(2);
 
 /// One thread's share of the connections. How many are in use at once is the [lane](super::lane)'s
 /// to limit.
@@ -33,7 +38,8 @@ impl Pool {
         while let Some(connection) = self.pop() {
             // What leads elsewhere, or began in another catalog, is closed by being dropped.
             let link = &self.shared.link;
-            let is_current = connection.has_begun_in(link.schema());
+            let is_current = connection.has_begun_in(link.schema())
+                && (!link.awaits_feed() || connection.age() < UNFED_SESSION_LIFE);
             if is_current && !connection.is_dead() && connection.is_feeds_server(link) {
                 return Ok(connection);
             }

@@ -2,6 +2,7 @@
 //! read then is what a server that has just begun reads (docs/reference/catalogs.md).
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use lab_pgtest::{Options, Postgres};
 use millpond_db::{Database, FeedKind, PostgresOptions, Query, Value};
@@ -301,4 +302,23 @@ fn what_concerns_others_ends_nothing() {
         assert_eq!(beside.sink.epoch(), epoch, "{change}");
     }
     assert!(beside.sink.cached(query.sql()).is_some());
+}
+
+#[test]
+fn settings_that_change_while_the_feed_is_away_reach_what_is_read() {
+    let mut beside = Beside::new(FeedKind::Logical);
+    let query = prepare(&beside.database, "select n from place");
+    assert_eq!(beside.fill(&query), [[Value::Integer(1)]]);
+    let away = "alter role site noreplication; \
+        select pg_terminate_backend(pid) from pg_stat_activity where backend_type = 'walsender'; \
+        alter role site set search_path = public, s2";
+    beside.client.batch_execute(away).unwrap();
+    let began = Instant::now();
+    while rows(&beside.database, &query) != Ok(vec![vec![Value::Integer(2)]]) {
+        assert!(
+            began.elapsed() < Duration::from_secs(60),
+            "still the old settings"
+        );
+        std::thread::sleep(Duration::from_millis(50));
+    }
 }
