@@ -35,6 +35,7 @@ mod named_constraints;
 mod order;
 mod position;
 mod postgres;
+mod precision;
 mod query;
 mod queue;
 mod random;

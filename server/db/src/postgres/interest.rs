@@ -7,8 +7,9 @@ use millpond_store::Tag;
 use parking_lot::Mutex;
 
 use super::order::{OrderName, RowOrder};
-use super::tags::{self, ColumnName, ValueClass};
+use super::tags::{self, ColumnName};
 use crate::column_set::ColumnSet;
+use crate::precision::ValueClass;
 
 /// Sets of columns of one family that queries read; a query that reads another counts as reading
 /// all columns.

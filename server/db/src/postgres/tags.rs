@@ -21,22 +21,10 @@ use millpond_store::Tag;
 
 use crate::Value;
 use crate::column_set::ColumnSet;
+use crate::precision::ValueClass;
 
 /// A fixed seed: the feed and the reads must agree, in every thread.
 const SEED: u64 = 0x6d69_6c6c_7067_7167;
-
-/// How a column's equality can be put into one form.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) enum ValueClass {
-    /// `smallint`, `integer`, `bigint`: equal as integers, whichever width.
-    Integer,
-    /// `text` and `varchar` with a deterministic collation: equal byte for byte.
-    Text,
-    /// `uuid`.
-    Uuid,
-    /// `boolean`.
-    Boolean,
-}
 
 pub(super) fn hash(parts: impl Hash) -> u64 {
     FixedState::with_seed(SEED).hash_one(parts)

@@ -2,66 +2,30 @@
 
 use super::columns::bare;
 use super::nodes::{Object, TreeNode};
-use super::restrict::takes;
 use crate::Value;
 use crate::postgres::catalog::types;
-use crate::postgres::tags::ValueClass;
+use crate::precision::Operand;
 
-/// A value that is known before the query runs.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Operand {
-    /// A parameter, by its index from 0.
-    Parameter {
-        index: usize,
-        type_oid: u32,
-    },
-    /// All items of a parameter that is an array.
-    Items {
-        index: usize,
-        type_oid: u32,
-    },
-    Constant {
-        value: Value,
-        type_oid: u32,
-    },
-}
-
-impl Operand {
-    pub(crate) fn truth(truth: bool) -> Self {
-        Self::Constant {
-            value: Value::Boolean(truth),
-            type_oid: types::BOOL,
-        }
-    }
-
-    /// Whether its type is one whose values the class can name.
-    pub(crate) fn fits(&self, class: ValueClass) -> bool {
-        let (Self::Parameter { type_oid, .. }
-        | Self::Items { type_oid, .. }
-        | Self::Constant { type_oid, .. }) = self;
-        takes(class, *type_oid)
-    }
-}
-
-/// A parameter or a constant, without any conversion but those that [`bare`] takes off.
-pub(crate) fn operand(node: &TreeNode) -> Option<Operand> {
+/// Returns a parameter or a constant, without any conversion but those that [`bare`] takes off, and
+/// its type.
+pub(crate) fn operand(node: &TreeNode) -> Option<(Operand, u32)> {
     let object = bare(node)?;
     match object.name.as_str() {
         "PARAM" => {
             let (index, type_oid) = parameter(object)?;
-            Some(Operand::Parameter { index, type_oid })
+            Some((Operand::Parameter(index), type_oid))
         }
         "CONST" => {
             let type_oid = object.number("consttype")?;
-            let value = constant(object, type_oid)?;
-            Some(Operand::Constant { value, type_oid })
+            Some((Operand::Constant(constant(object, type_oid)?), type_oid))
         }
         _ => None,
     }
 }
 
-/// The right side of `= ANY`: a list of values, or a parameter that is an array.
-pub(crate) fn operands(node: &TreeNode) -> Option<Vec<Operand>> {
+/// Returns the right side of `= ANY`, a list of values or a parameter that is an array, with the
+/// types of the values.
+pub(crate) fn operands(node: &TreeNode) -> Option<Vec<(Operand, u32)>> {
     let object = bare(node)?;
     match object.name.as_str() {
         "ARRAY" | "ARRAYEXPR" if !object.is("multidims") => {
@@ -79,7 +43,7 @@ pub(crate) fn operands(node: &TreeNode) -> Option<Vec<Operand>> {
                 2951 => types::UUID,
                 _ => return None,
             };
-            Some(vec![Operand::Items { index, type_oid }])
+            Some(vec![(Operand::Items(index), type_oid)])
         }
         _ => None,
     }

@@ -2,15 +2,14 @@
 
 use millpond_store::Tag;
 
-use super::constants::Operand;
 use super::first_rows::FirstRows;
-use super::restrict::{RestrictedRows, Restriction};
-use super::witness::Values;
+use super::restriction::{RestrictedRows, Restriction};
 use super::{Analysis, FamilyDep};
 use crate::Value;
 use crate::advice::{self, Advice, Cause};
 use crate::postgres::catalog::{Catalog, Identity};
 use crate::postgres::tags;
+use crate::precision::{Operand, Values};
 use crate::query::{QueryAnalysis, QueryFacts};
 
 /// What the feed reports about rows of a table as they were.
@@ -63,7 +62,8 @@ impl QueryAnalysis for Analysis {
     fn ends(&self) -> Vec<String> {
         let whole = |tables: &str| format!("any {tables}");
         self.lines(whole, |tables, restriction| match restriction.values() {
-            Some(Values::Witnessed(witness)) => {
+            Some(Values::Witnessed(index)) => {
+                let witness = &self.asked.witnesses[*index];
                 format!("{tables} by {}.{}", witness.table, witness.column)
             }
             _ => format!("{tables} {}", self.condition(restriction)),
@@ -118,7 +118,7 @@ impl Analysis {
     fn condition(&self, restriction: &Restriction) -> String {
         let column = &restriction.column;
         match &restriction.rows {
-            RestrictedRows::First(_, first) => self.first(column, first),
+            RestrictedRows::First(_, index) => self.first(column, &self.asked.first_rows[*index]),
             RestrictedRows::Equal(_, values) => format!("with {column} {}", self.values(values)),
         }
     }
@@ -129,7 +129,11 @@ impl Analysis {
         let offset: String = offset
             .map(|offset| format!(" + {}", self.operand(offset)))
             .collect();
-        let direction = if first.is_descending { " desc" } else { "" };
+        let direction = if first.order.is_descending {
+            " desc"
+        } else {
+            ""
+        };
         format!("among the first {limit}{offset} by {column}{direction}")
     }
 
@@ -139,33 +143,36 @@ impl Analysis {
             Values::Given(operands) => {
                 let texts: Vec<String> = operands.iter().map(|value| self.operand(value)).collect();
                 match (operands.as_slice(), texts.as_slice()) {
-                    ([Operand::Items { .. }], [value]) => format!("= any ({value})"),
+                    ([Operand::Items(_)], [value]) => format!("= any ({value})"),
                     (_, [value]) => format!("= {value}"),
                     _ => format!("in ({})", texts.join(", ")),
                 }
             }
-            Values::Witnessed(witness) => {
-                let rows = self.values(&witness.rows);
+            Values::Witnessed(index) => {
+                let witness = &self.asked.witnesses[*index];
+                let rows = self.values(&witness.rows.values);
                 let (table, column, key) = (&witness.table, &witness.column, &witness.key);
                 format!("= {column} of {table} with {key} {rows}")
             }
+            Values::First(index) => self.first("", &self.asked.first_rows[*index]),
         }
     }
 
     fn operand(&self, operand: &Operand) -> String {
         match operand {
-            Operand::Parameter { index, .. } | Operand::Items { index, .. } => {
+            Operand::Parameter(index) | Operand::Items(index) => {
                 self.facts.params.get(*index).map_or_else(
                     || format!("${}", index + 1),
                     |param| format!(":{}", param.name),
                 )
             }
-            Operand::Constant { value, .. } => match value {
+            Operand::Constant(value) => match value {
                 Value::Integer(integer) => integer.to_string(),
                 Value::Boolean(truth) => truth.to_string(),
                 Value::Text(text) => format!("'{}'", text.replace('\'', "''")),
                 _ => "NULL".into(),
             },
+            Operand::Last(_) => "NULL".into(),
         }
     }
 }

@@ -4,14 +4,14 @@
 //! result. That row says it, so `c` has to be one of the columns of the result.
 
 use super::columns;
-use super::constants::{self, Operand};
+use super::constants;
+use super::from_clause;
 use super::nodes::{Object, TreeNode};
-use super::restrict::{self, RestrictedRows, Restriction};
 use crate::Value;
-use crate::column_set::ColumnSet;
 use crate::order::OrderPlace;
 use crate::postgres::catalog::Catalog;
 use crate::postgres::order::{OrderClass, OrderName, RowOrder};
+use crate::precision::Operand;
 
 /// The first rows of an order.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,7 +20,7 @@ pub(crate) struct FirstRows {
     output: usize,
     pub(super) limit: Operand,
     pub(super) offset: Option<Operand>,
-    pub(super) is_descending: bool,
+    pub(super) order: RowOrder,
 }
 
 impl FirstRows {
@@ -32,20 +32,16 @@ impl FirstRows {
         rows: &[Vec<Value>],
         given: &[Value],
     ) -> Option<OrderPlace> {
-        let limit = match &self.limit {
-            Operand::Constant { value, .. } => value,
-            Operand::Parameter { index, .. } => given.get(*index)?,
-            Operand::Items { .. } => return None,
-        };
+        let limit = self.limit.value(given)?;
         let is_full = matches!(limit, Value::Integer(limit) if *limit == rows.len() as i64);
         let last = rows.last().filter(|_| is_full)?;
         name.place_of(last.get(self.output)?)
     }
 }
 
-/// The number of the reference, from 1, and the restriction to the first rows that a statement
-/// takes, if it takes these.
-pub(super) fn of(query: &Object, catalog: &Catalog) -> Option<(usize, Restriction)> {
+/// Returns the reference, from 0, the place of the column, and the first rows by it that a
+/// statement takes, if it takes these.
+pub(super) fn of(query: &Object, catalog: &Catalog) -> Option<(usize, usize, FirstRows)> {
     // `LimitOption`
     const WITHOUT_TIES: u32 = 0;
     let is_plain = is_plain(query) && query.number("limitOption") == Some(WITHOUT_TIES);
@@ -53,18 +49,12 @@ pub(super) fn of(query: &Object, catalog: &Catalog) -> Option<(usize, Restrictio
     let target = target(query, first.number("tleSortGroupRef")?)?;
     let is_shown = target.denies("resjunk");
     let entries = query.get("rtable").items();
-    let (reference, table, column) = columns::of_table(target.get("expr"), entries, catalog)?;
+    let (factor, _, column) = columns::of_table(target.get("expr"), entries, catalog)?;
     if column.is_generated || !(is_plain && is_shown && has_no_ties(query, catalog)) {
         return None;
     }
     let (class, is_descending) = order(first.number("sortop")?)?;
-    let order = RowOrder {
-        class,
-        is_descending,
-        nulls_first: first.is("nulls_first"),
-    };
-    let offset = query.get("limitOffset");
-    let offset = match offset {
+    let offset = match query.get("limitOffset") {
         TreeNode::Nothing => None,
         offset => Some(count(offset)?),
     };
@@ -72,16 +62,13 @@ pub(super) fn of(query: &Object, catalog: &Catalog) -> Option<(usize, Restrictio
         output: target.number::<usize>("resno")?.checked_sub(1)?,
         limit: count(query.get("limitCount"))?,
         offset,
-        is_descending,
+        order: RowOrder {
+            class,
+            is_descending,
+            nulls_first: first.is("nulls_first"),
+        },
     };
-    let family = catalog.families.of(table.oid)?;
-    let name = OrderName::new(family, &column.name, order, &ColumnSet::All);
-    let restriction = Restriction {
-        column: column.name.clone(),
-        rows: RestrictedRows::First(name, rows),
-        precise: catalog.reports_old_values(table.oid, &column.name),
-    };
-    Some((reference, restriction))
+    Some((factor, columns::place(column.number)?, rows))
 }
 
 /// True if ORDER BY leaves no two rows of the only table equal: a column that is unique is in it.
@@ -91,7 +78,7 @@ pub(super) fn of(query: &Object, catalog: &Catalog) -> Option<(usize, Restrictio
 pub(super) fn has_no_ties(query: &Object, catalog: &Catalog) -> bool {
     // `<` and `>` of `uuid`.
     const OF_UUID: [u32; 2] = [2974, 2975];
-    if restrict::references(query).len() != 1 {
+    if from_clause::factors(query).len() != 1 {
         return false;
     }
     let entries = query.get("rtable").items();
@@ -110,7 +97,7 @@ pub(super) fn has_no_ties(query: &Object, catalog: &Catalog) -> bool {
     })
 }
 
-/// A number of rows. A constant is converted to `bigint`.
+/// Returns a number of rows. A constant is converted to `bigint`.
 fn count(node: &TreeNode) -> Option<Operand> {
     // `int8(smallint)` and `int8(integer)`
     const TO_BIGINT: [u32; 2] = [754, 481];
@@ -123,6 +110,7 @@ fn count(node: &TreeNode) -> Option<Operand> {
         [inner] if is_converted => constants::operand(inner),
         _ => constants::operand(node),
     }
+    .map(|(operand, _)| operand)
 }
 
 /// True if each row of the FROM clause that meets the conditions gives a row of the result, which

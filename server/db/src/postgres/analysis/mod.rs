@@ -7,22 +7,23 @@
 //! it stands in the statement itself or in a view that it reads, and is restricted to rows with
 //! certain values (`restrict`), perhaps by an equality on the view's columns (`derived`).
 
-mod carry;
 mod column_reads;
 mod columns;
 mod constants;
-mod derived;
 mod describe;
 mod first_rows;
+mod from_clause;
 mod functions;
 mod lookup;
-mod nearest;
 mod nodes;
+mod operators;
 mod params;
+mod query_rows;
 mod resolve;
-mod restrict;
+mod restriction;
 #[cfg(test)]
 mod tests;
+mod translate;
 mod tree;
 mod walk;
 mod witness;
@@ -42,12 +43,14 @@ use crate::column_set::ColumnSet;
 use crate::query::{Deps, QueryFacts};
 use crate::{SqlError, Value};
 use describe::Precision;
+use first_rows::FirstRows;
 use nodes::TreeNode;
 use params::ClockWords;
 use resolve::Readings;
-use restrict::Restriction;
+use restriction::Restriction;
 use tree::Tree;
 use walk::TreeNames;
+use witness::Asked;
 pub(crate) use witness::{Found, PreparedWitness};
 
 /// What the owner says in a `-- depends:` line: the tables that functions in the query read; `None`
@@ -62,6 +65,7 @@ pub(crate) struct Analysis {
     /// adds, and materialized views. `None` if unknown.
     pub(crate) files: Option<Vec<u32>>,
     depends: Vec<FamilyDep>,
+    asked: Asked,
     witnesses: Vec<PreparedWitness>,
     /// A witness has failed, so none is run any more.
     is_unwitnessed: AtomicBool,
@@ -126,14 +130,15 @@ pub(crate) async fn analyse(
         }
     };
     let mut found = TreeNames::default();
-    walk::names_of_statement(&query, catalog, &mut found);
+    let mut asked = Asked::default();
+    walk::names_of_statement(&query, catalog, &mut asked, &mut found);
     if found.has_time_constant && params::mentions_clock(sql) {
         found.objections.push(
             "a date that says 'now' is that of the moment at which the query was prepared".into(),
         );
     }
     analysis.facts.readonly = !found.writes;
-    let readings = resolve::follow(client, catalog, found, &depends).await?;
+    let readings = resolve::follow(client, catalog, found, &depends, &mut asked).await?;
     analysis.facts.tables = readings
         .named
         .iter()
@@ -154,7 +159,8 @@ pub(crate) async fn analyse(
     analysis.files = (!readings.is_partial).then(|| files(catalog, &readings));
     analysis.depends = dependencies(catalog, readings);
     let references = analysis.depends.iter().flat_map(|dep| &dep.references);
-    analysis.witnesses = PreparedWitness::all(references.flatten());
+    analysis.witnesses = PreparedWitness::all(references.flatten(), &asked);
+    analysis.asked = asked;
     Ok(analysis)
 }
 
@@ -226,6 +232,7 @@ impl Analysis {
             facts,
             files: None,
             depends: Vec::new(),
+            asked: Asked::default(),
             witnesses: Vec::new(),
             is_unwitnessed: AtomicBool::new(false),
             uncacheable: None,
@@ -302,7 +309,7 @@ impl Analysis {
     pub(crate) fn deps(&self, params: &[Value], found: &Found<'_>) -> Deps {
         let mut all = Vec::with_capacity(self.depends.len() * 2);
         for dep in &self.depends {
-            dep.tags(params, found, &mut all);
+            dep.tags(params, found, &self.asked.first_rows, &mut all);
         }
         let clock = || self.clock_words.in_any(params, &self.facts.params);
         Deps {
@@ -322,13 +329,19 @@ impl FamilyDep {
         }
     }
 
-    fn tags(&self, params: &[Value], found: &Found<'_>, into: &mut Vec<Tag>) {
+    fn tags(
+        &self,
+        params: &[Value],
+        found: &Found<'_>,
+        first_rows: &[FirstRows],
+        into: &mut Vec<Tag>,
+    ) {
         let mut narrow = Vec::new();
         for alternatives in &self.references {
             // A value whose equality has no canonical form rules an alternative out.
             match alternatives
                 .iter()
-                .find_map(|restriction| found.tags(restriction, params))
+                .find_map(|restriction| found.tags(restriction, params, first_rows))
             {
                 Some(tags) => narrow.extend(tags),
                 None => {

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use tokio_postgres::types::{Kind as Shape, Type};
 
 use crate::postgres::catalog::Catalog;
-use crate::postgres::tags::ValueClass;
 use crate::query::Param;
 use crate::{Value, ValueKind};
 
@@ -124,31 +123,6 @@ fn is_timeless(param: &Type) -> bool {
     }
 }
 
-/// The items of an array that a caller gave as a list, as values of the class; `None` if it is
-/// none.
-pub(crate) fn items(value: &Value, class: ValueClass) -> Option<Vec<Value>> {
-    use serde_json::Value as Json;
-    let list = match value {
-        // `= any (null)` is true for no row.
-        Value::Null => return Some(vec![Value::Null]),
-        Value::Json(json) => json.as_array()?,
-        _ => return None,
-    };
-    // No row equals an item of an empty list: like NULL.
-    let nothing = list.is_empty().then_some(Value::Null);
-    list.iter()
-        .map(|item| match (class, item) {
-            (_, Json::Null) => Some(Value::Null),
-            (ValueClass::Integer, Json::Number(number)) => number.as_i64().map(Value::Integer),
-            (ValueClass::Text | ValueClass::Uuid, Json::String(text)) => Some(text.as_str().into()),
-            (ValueClass::Boolean, Json::Bool(truth)) => Some(Value::Boolean(*truth)),
-            // Lists in lists are arrays of several dimensions, of which all items count.
-            _ => None,
-        })
-        .chain(nothing.map(Some))
-        .collect()
-}
-
 /// Whether a statement of which PostgreSQL tells nothing more changes nothing, by its words. A
 /// read-only transaction has the last word.
 pub(crate) fn seems_readonly(sql: &str) -> bool {
@@ -195,27 +169,5 @@ mod tests {
                 .in_any(&["x".into(), Value::Null, list], &params)
                 .is_some()
         );
-    }
-
-    #[test]
-    fn a_list_has_the_tags_of_its_items() {
-        let list = |json: serde_json::Value| Value::from(json);
-        assert_eq!(
-            items(&list(serde_json::json!([1, null])), ValueClass::Integer),
-            Some(vec![Value::Integer(1), Value::Null])
-        );
-        assert_eq!(
-            items(&list(serde_json::json!([])), ValueClass::Text),
-            Some(vec![Value::Null])
-        );
-        assert_eq!(
-            items(&list(serde_json::json!([1.5])), ValueClass::Integer),
-            None
-        );
-        assert_eq!(
-            items(&list(serde_json::json!(["1"])), ValueClass::Integer),
-            None
-        );
-        assert_eq!(items(&"{1}".into(), ValueClass::Integer), None);
     }
 }

@@ -7,13 +7,15 @@ use tokio_postgres::Client;
 
 use super::functions::{self, Function, Verdict};
 use super::nodes::{self, TreeNode};
-use super::restrict::{ColumnEquality, Restriction};
+use super::restriction::Restriction;
 use super::walk::{self, TreeNames};
+use super::witness::Asked;
 use super::{Depends, lookup};
 use crate::SqlError;
 use crate::advice::Cause;
 use crate::column_set::ColumnSet;
 use crate::postgres::catalog::{Catalog, FIRST_OWN, Relation, UnreportedReason};
+use crate::precision::Moved;
 
 /// How often one thing may stand behind another.
 const MAX_ROUNDS: usize = 32;
@@ -50,10 +52,12 @@ pub(crate) async fn follow(
     catalog: &Catalog,
     names: TreeNames,
     depends: &Depends<'_>,
+    asked: &mut Asked,
 ) -> Result<Readings, SqlError> {
     let mut search = DependencySearch {
         catalog,
         depends,
+        asked,
         readings: Readings::default(),
         seen: VisitedObjects::default(),
         views: BTreeMap::new(),
@@ -101,7 +105,7 @@ struct VisitedObjects {
     /// Functions and views, as a whole.
     expanded: BTreeSet<u32>,
     /// The equalities with which views have been looked at.
-    views: BTreeMap<u32, Vec<Vec<ColumnEquality>>>,
+    views: BTreeMap<u32, Vec<Vec<Moved>>>,
     secured: BTreeSet<u32>,
     functions: BTreeSet<u32>,
     operators: BTreeSet<u32>,
@@ -113,7 +117,7 @@ struct VisitedObjects {
 #[derive(Default)]
 struct PendingLookups {
     /// Views with the equalities on one of their references.
-    views: Vec<(u32, Vec<ColumnEquality>)>,
+    views: Vec<(u32, Vec<Moved>)>,
     /// Views of which all rows count.
     views_behind: Vec<u32>,
     /// Tables with row security that the query names itself: its policies count if the role is
@@ -139,6 +143,7 @@ impl PendingLookups {
 struct DependencySearch<'a> {
     catalog: &'a Catalog,
     depends: &'a Depends<'a>,
+    asked: &'a mut Asked,
     readings: Readings,
     seen: VisitedObjects,
     /// The trees of views that have been asked for.
@@ -243,7 +248,7 @@ impl DependencySearch<'_> {
     fn view(
         &mut self,
         oid: u32,
-        mut equalities: Vec<ColumnEquality>,
+        mut equalities: Vec<Moved>,
         place: &Place,
         round: &mut PendingLookups,
     ) {
@@ -285,7 +290,8 @@ impl DependencySearch<'_> {
         for (view, equalities) in &round.views {
             let mut names = TreeNames::default();
             if let Some(tree) = self.views.get(view) {
-                walk::names_of_view(tree, *view, equalities, self.catalog, &mut names);
+                let tree = (tree, *view);
+                walk::names_of_view(tree, equalities, self.catalog, self.asked, &mut names);
             }
             let name = self.catalog.display(*view);
             found.push((Place::View(format!("the view {name}")), names));

@@ -4,16 +4,17 @@
 //! might call an unknown function. Names of nodes have changed from version to
 //! version, so some are there twice.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 
-use super::carry::{self, Around, Narrowed};
 use super::nodes::{Object, TreeNode};
-use super::restrict::{self, ColumnEquality, Restriction};
-use super::witness::Values;
-use super::{READS_CLOCK, column_reads, columns, derived, first_rows, nearest};
+use super::restriction::{self, Restriction};
+use super::translate::{self, NarrowedTree, TreeOf};
+use super::witness::Asked;
+use super::{READS_CLOCK, column_reads, columns, from_clause};
 use crate::advice::Cause;
 use crate::column_set::ColumnSet;
 use crate::postgres::catalog::{Catalog, types};
+use crate::precision::{ColumnRestriction, Moved};
 
 /// Nodes that do nothing but hold others, or whose functions and operators stand in fields that
 /// [`TreeNames`] looks at.
@@ -100,8 +101,8 @@ pub(crate) struct TreeNames {
     pub(crate) reads: BTreeMap<u32, ColumnSet>,
     /// A choice is made among rows that may be equal in these columns.
     pub(crate) chooses: bool,
-    /// Each reference to a view, with the equalities on its columns.
-    pub(crate) views: BTreeMap<u32, Vec<Vec<ColumnEquality>>>,
+    /// Each reference to a view, with what its columns are restricted to.
+    pub(crate) views: BTreeMap<u32, Vec<Vec<Moved>>>,
     /// Why a reference to a relation has no restriction, of those that have none.
     pub(crate) causes: BTreeMap<u32, Cause>,
     pub(crate) functions: BTreeSet<u32>,
@@ -130,82 +131,65 @@ impl TreeNames {
     }
 }
 
-/// Adds what `tree` names.
+/// Adds what `tree` names, where nothing is narrowed.
 pub(crate) fn names(tree: &TreeNode, catalog: &Catalog, into: &mut TreeNames) {
     Walk::new(catalog, into).node(tree);
 }
 
 /// Adds what the tree of the statement itself names.
-pub(crate) fn names_of_statement(tree: &TreeNode, catalog: &Catalog, into: &mut TreeNames) {
+pub(crate) fn names_of_statement(
+    tree: &TreeNode,
+    catalog: &Catalog,
+    asked: &mut Asked,
+    into: &mut TreeNames,
+) {
+    let narrowed = translate::narrow(tree, TreeOf::Statement, &[], catalog, asked);
     let mut walk = Walk::new(catalog, into);
-    walk.is_outermost = true;
+    walk.narrowed = Some((&narrowed, asked));
     walk.node(tree);
 }
 
 /// Adds what the tree of the view `oid` names, for a reference of whose rows only those count that
-/// meet all `equalities`.
+/// have the values of all `moved`.
 pub(crate) fn names_of_view(
-    tree: &TreeNode,
-    oid: u32,
-    equalities: &[ColumnEquality],
+    (tree, oid): (&TreeNode, u32),
+    moved: &[Moved],
     catalog: &Catalog,
+    asked: &mut Asked,
     into: &mut TreeNames,
 ) {
-    let mut outer = HashMap::new();
-    if let [TreeNode::Object(query)] = tree.items() {
-        outer.insert(QueryId::of(query), equalities.to_vec());
-    }
+    // Of a tree of several queries it is not known whose rows are restricted.
+    let moved = match tree.items() {
+        [TreeNode::Object(_)] => moved,
+        _ => &[],
+    };
+    let narrowed = translate::narrow(tree, TreeOf::View, moved, catalog, asked);
     let mut walk = Walk::new(catalog, into);
     walk.view = Some(oid);
-    walk.outer = outer;
-    walk.place = carry::QueryPlace::View;
+    walk.narrowed = Some((&narrowed, asked));
     walk.node(tree);
 }
 
-/// Which query of a tree that stays where it is.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-struct QueryId(*const Object);
-
-impl QueryId {
-    const fn of(query: &Object) -> Self {
-        Self(std::ptr::from_ref(query))
-    }
-}
-
-struct Walk<'a, 't> {
+struct Walk<'a> {
     catalog: &'a Catalog,
     names: &'a mut TreeNames,
-    /// The queries around the current place, the innermost last.
-    around: Vec<Narrowed<'t>>,
-    /// How many of these a name may not mean here.
-    hidden: usize,
-    place: carry::QueryPlace,
-    /// True within a subquery by whose rows a reference around it is narrowed.
-    is_source: bool,
-    /// True for the query that gives the rows of the statement.
-    is_outermost: bool,
+    /// What restricts the references of the tree, and what is asked for that.
+    narrowed: Option<(&'a NarrowedTree, &'a Asked)>,
     /// The view whose tree it is.
     view: Option<u32>,
-    /// The equalities on output columns of queries further in.
-    outer: HashMap<QueryId, Vec<ColumnEquality>>,
 }
 
-impl<'a, 't> Walk<'a, 't> {
-    fn new(catalog: &'a Catalog, names: &'a mut TreeNames) -> Self {
+impl<'a> Walk<'a> {
+    const fn new(catalog: &'a Catalog, names: &'a mut TreeNames) -> Self {
         Self {
             catalog,
             names,
-            around: Vec::new(),
-            hidden: 0,
-            place: carry::QueryPlace::Statement,
-            is_source: false,
-            is_outermost: false,
+            narrowed: None,
             view: None,
-            outer: HashMap::new(),
         }
     }
 
-    fn node(&mut self, node: &'t TreeNode) {
+    fn node(&mut self, node: &TreeNode) {
         match node {
             TreeNode::Object(object) => self.object(object),
             TreeNode::List(items) => items.iter().for_each(|item| self.node(item)),
@@ -213,8 +197,7 @@ impl<'a, 't> Walk<'a, 't> {
         }
     }
 
-    fn object(&mut self, object: &'t Object) {
-        let (place, hidden, is_source) = (self.place, self.hidden, self.is_source);
+    fn object(&mut self, object: &Object) {
         let name = object.name.as_str();
         if KNOWN.binary_search(&name).is_err() {
             self.names.is_partial = true;
@@ -228,11 +211,6 @@ impl<'a, 't> Walk<'a, 't> {
             "QUERY" => self.query(object),
             "AGGREF" => self.names.chooses |= !column_reads::ignores_order(object, self.catalog),
             "SUBLINK" => self.names.chooses |= !column_reads::takes_any_order(object),
-            "COMMONTABLEEXPR" if object.is("cterecursive") => {
-                self.place = carry::QueryPlace::Recursion;
-            }
-            // What LATERAL brings in is not carried on.
-            "RTE" | "RANGETBLENTRY" if object.is("lateral") => self.hidden = self.around.len(),
             "TABLESAMPLECLAUSE" => self.object_to("TABLESAMPLE takes other rows each time".into()),
             "SQLVALUEFUNCTION" => self.value_function(object),
             "NEXTVALUEEXPR" => self.object_to("no feed reports a sequence's changes".into()),
@@ -254,10 +232,6 @@ impl<'a, 't> Walk<'a, 't> {
         for (_, value) in &object.fields {
             self.node(value);
         }
-        if name == "QUERY" {
-            self.around.pop();
-        }
-        (self.place, self.hidden, self.is_source) = (place, hidden, is_source);
     }
 
     /// Functions and operators, wherever they are named.
@@ -282,7 +256,7 @@ impl<'a, 't> Walk<'a, 't> {
         }
     }
 
-    fn query(&mut self, query: &'t Object) {
+    fn query(&mut self, query: &Object) {
         const SELECT: u32 = 1;
         if query.number("commandType") != Some(SELECT) {
             self.names.writes = true;
@@ -292,49 +266,19 @@ impl<'a, 't> Walk<'a, 't> {
             self.object_to("it locks rows".into());
         }
         self.names.chooses |= column_reads::chooses(query, self.catalog);
-        let outer = self.outer.remove(&QueryId::of(query)).unwrap_or_default();
-        let moved = derived::moved(query, &outer);
-        let mut around = self.around.iter();
-        self.is_source |= around.any(|around| around.is_narrowed_by(query));
-        let around = Around {
-            queries: &self.around[self.hidden..],
-            place: self.place,
-            is_source: self.is_source,
-        };
-        let mut narrowed = restrict::of(query, self.catalog, &moved, around);
-        for (subquery, equalities) in std::mem::take(&mut narrowed.moved) {
-            self.outer.insert(QueryId::of(subquery), equalities);
-        }
-        let mut restrictions = narrowed.found.clone();
-        for (arm, equality) in derived::moved_into_arms(query, &outer, self.catalog) {
-            restrictions.entry(arm).or_default().push(equality);
-        }
-        self.around.push(narrowed);
-        let mut first = std::mem::take(&mut self.is_outermost)
-            .then(|| first_rows::of(query, self.catalog))
-            .flatten();
-        let mut causes = nearest::causes(query, self.catalog, &restrictions);
+        let narrowed = self.narrowed.and_then(|(tree, _)| tree.of(query));
         for (index, entry) in query.get("rtable").items().iter().enumerate() {
             let Some(entry) = entry.object() else {
                 continue;
             };
-            let equalities = restrictions.remove(&(index + 1)).unwrap_or_default();
-            let first = first.take_if(|(reference, _)| *reference == index + 1);
-            match entry.number("rtekind") {
-                Some(columns::RELATION) => {
-                    let first = first.map(|(_, first)| first);
-                    self.relation(entry, equalities, first, causes.remove(&(index + 1)));
-                    self.reads(query, entry);
-                }
-                Some(columns::SUBQUERY) => {
-                    if let Some(inner) = entry.get("subquery").object() {
-                        self.outer.insert(QueryId::of(inner), equalities);
-                    }
-                }
-                _ => {}
+            if entry.number("rtekind") == Some(columns::RELATION) {
+                let found = narrowed.map_or(&[][..], |query| &query.found[index]);
+                let cause = narrowed.map(|query| query.causes[index].clone());
+                self.relation(entry, found, cause.filter(|_| found.is_empty()));
+                self.reads(query, entry);
             }
         }
-        if restrict::uses_row_versions(query) {
+        if from_clause::uses_row_versions(query) {
             self.object_to(
                 "ctid, xmin and their like change without a change to the row's values".into(),
             );
@@ -342,13 +286,7 @@ impl<'a, 't> Walk<'a, 't> {
     }
 
     /// Notes a reference to a relation.
-    fn relation(
-        &mut self,
-        entry: &Object,
-        equalities: Vec<ColumnEquality>,
-        first: Option<Restriction>,
-        cause: Option<Cause>,
-    ) {
+    fn relation(&mut self, entry: &Object, found: &[ColumnRestriction], cause: Option<Cause>) {
         let Some(oid) = entry.number("relid") else {
             self.names.is_partial = true;
             return self.object_to("PostgreSQL names a table in an unknown way".into());
@@ -358,28 +296,22 @@ impl<'a, 't> Walk<'a, 't> {
         if self.view == Some(oid) {
             return;
         }
-        if let Some(cause) = cause.filter(|_| first.is_none()) {
+        if let Some(cause) = cause {
             self.names.cause(oid, cause);
         }
-        let catalog = self.catalog;
-        match catalog.relation(oid) {
+        match self.catalog.relation(oid) {
             Some(view) if view.kind == 'v' => {
-                self.names.views.entry(oid).or_default().push(equalities);
+                let moved = found.iter().filter_map(Moved::from).collect();
+                self.names.views.entry(oid).or_default().push(moved);
             }
             relation => {
-                let mut restrictions = relation
-                    .map(|table| restrict::of_table(equalities, table, catalog))
-                    .unwrap_or_default();
-                // A constant often selects most rows.
-                let best = restrictions.first().and_then(Restriction::values);
-                if best.is_none_or(Values::are_constants) {
-                    restrictions.splice(0..0, first);
-                }
-                self.names
-                    .relations
-                    .entry(oid)
-                    .or_default()
-                    .push(restrictions);
+                let first_rows = self
+                    .narrowed
+                    .map_or(&[][..], |(_, asked)| &asked.first_rows);
+                let restrictions = relation
+                    .map(|table| restriction::of_table(found, table, first_rows, self.catalog));
+                let references = self.names.relations.entry(oid).or_default();
+                references.push(restrictions.unwrap_or_default());
             }
         }
     }

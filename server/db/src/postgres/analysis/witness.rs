@@ -1,136 +1,237 @@
-//! Witnesses: queries of ours that find the values of a join key (coherence.md, rule 21).
-//!
-//! With `r.c = s.d`, where only some rows of `s` count, only those rows of `r` count whose `c` is
-//! one of the values that `s.d` has in these rows. A witness asks for these values in the snapshot
-//! of the read.
+//! Witnesses on PostgreSQL (coherence.md, rule 21): how they are written, and what those of an
+//! execution have found.
 
+use std::collections::BTreeSet;
 use std::fmt;
-use std::sync::Arc;
 
+use millpond_store::Tag;
 use tokio_postgres::types::Type;
 
-use super::constants::Operand;
-use super::params;
-use super::restrict::{MAX_VALUES, RestrictedRows, Restriction};
+use super::columns;
+use super::first_rows::FirstRows;
+use super::restriction::{RestrictedRows, Restriction};
 use crate::Value;
-use crate::postgres::catalog::Relation;
+use crate::postgres::catalog::{Catalog, Relation};
 use crate::postgres::shape::Shape;
-use crate::postgres::tags::{ColumnName, ValueClass};
-use millpond_store::Tag;
+use crate::postgres::tags::ColumnName;
+use crate::precision::model::FactorColumn;
+use crate::precision::values::given_tags;
+use crate::precision::witness::{MAX_ROWS, Witness, distinct};
+use crate::precision::{ColumnRestriction, MAX_VALUES, Operand, ValueClass, Values, WitnessSource};
 
-/// A witness that finds more rows makes the whole table a dependency. So a witness costs at most
-/// this many lookups in an index.
-const MAX_ROWS: usize = 1_024;
-
-/// The values to which a column is restricted.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Values {
-    Given(Vec<Operand>),
-    /// Those that a witness finds.
-    Witnessed(Arc<Witness>),
+/// What is asked besides the statement itself: restrictions refer to it by number.
+#[derive(Debug, Default)]
+pub(crate) struct Asked {
+    /// A witness refers only to those before it.
+    pub(crate) witnesses: Vec<Witness>,
+    pub(crate) first_rows: Vec<FirstRows>,
 }
 
-impl Values {
-    pub(super) const fn are_witnessed(&self) -> bool {
-        matches!(self, Self::Witnessed(_))
-    }
+/// Makes witnesses.
+pub(super) struct WitnessMaker<'a> {
+    pub(super) catalog: &'a Catalog,
+    pub(super) asked: &'a mut Asked,
+}
 
-    pub(super) fn are_constants(&self) -> bool {
-        matches!(self, Self::Given(_)) && !self.has_parameter()
-    }
+impl WitnessSource for WitnessMaker<'_> {
+    /// The oid.
+    type Table = u32;
 
-    /// True if a parameter is among them. A constant often selects most rows.
-    pub(super) fn has_parameter(&self) -> bool {
-        let is_parameter = |operand: &Operand| !matches!(operand, Operand::Constant { .. });
-        matches!(self, Self::Given(operands) if operands.iter().any(is_parameter))
+    fn witness(
+        &mut self,
+        table: &u32,
+        column: FactorColumn,
+        rows: &ColumnRestriction,
+    ) -> Option<usize> {
+        let table = self.catalog.relation(*table)?;
+        let key = columns::number(rows.column);
+        if !self.catalog.is_indexed(table.oid, key) {
+            return None;
+        }
+        let key = table.column(key)?.name.clone();
+        let name = table.column(columns::number(column.column))?.name.clone();
+        let known = &mut self.asked.witnesses;
+        let witness = write(table, (name, column.class), key, rows, known)?;
+        if let Some(index) = known.iter().position(|known| *known == witness) {
+            return Some(index);
+        }
+        known.push(witness);
+        Some(known.len() - 1)
     }
 }
 
-/// A query for the values that `column` has in the rows of `table` that count.
-#[derive(Debug, PartialEq)]
-pub(crate) struct Witness {
-    /// The table as the owner writes it.
-    pub(super) table: String,
-    pub(super) column: String,
-    class: ValueClass,
-    /// The column that selects the rows of the table, and its values.
-    pub(super) key: String,
+/// Returns the witness for the values of `column` where `key` has one of the values of `rows`.
+fn write(
+    table: &Relation,
+    (column, class): (String, ValueClass),
+    key: String,
+    rows: &ColumnRestriction,
+    known: &[Witness],
+) -> Option<Witness> {
+    let by = format!("{} operator(pg_catalog.=) any", quoted(&key));
+    let (condition, params) = match &rows.values {
+        Values::Given(operands) => given(&by, operands),
+        Values::Witnessed(index) => {
+            let inner = known.get(*index)?;
+            (format!("{by} ({})", inner.sql), inner.params.clone())
+        }
+        // Their last row is known when the statement has run, and a witness runs beside it.
+        Values::First(_) => return None,
+    };
+    let sql = format!(
+        "select {} from {} where {condition} limit {}",
+        quoted(&column),
+        table.quoted(),
+        MAX_ROWS + 1,
+    );
+    Some(Witness {
+        table: table.display(),
+        column,
+        class,
+        key,
+        rows: rows.clone(),
+        sql,
+        params,
+    })
+}
+
+/// Returns the condition that `by` is one of the operands, and the operands in their order there.
+fn given(by: &str, operands: &[Operand]) -> (String, Vec<Operand>) {
+    let is_list = |operand: &&Operand| matches!(operand, Operand::Items(_));
+    let (lists, single): (Vec<&Operand>, Vec<&Operand>) = operands.iter().partition(is_list);
+    let mut conditions: Vec<String> = (1..=lists.len())
+        .map(|number| format!("{by} (${number})"))
+        .collect();
+    if !single.is_empty() {
+        let marks = (1..=single.len()).map(|number| format!("${}", lists.len() + number));
+        let marks: Vec<String> = marks.collect();
+        conditions.push(format!("{by} (array[{}])", marks.join(", ")));
+    }
+    let params = lists.into_iter().chain(single).cloned().collect();
+    match conditions.len() {
+        1 => (conditions.remove(0), params),
+        _ => (format!("({})", conditions.join(" or ")), params),
+    }
+}
+
+fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+/// Returns the type that is named for a parameter of a witness.
+fn operand_type(operand: &Operand, class: ValueClass) -> Type {
+    let is_list = matches!(operand, Operand::Items(_));
+    match (class, is_list) {
+        (ValueClass::Integer, false) => Type::INT8,
+        (ValueClass::Integer, true) => Type::INT8_ARRAY,
+        (ValueClass::Text, false) => Type::TEXT,
+        (ValueClass::Text, true) => Type::TEXT_ARRAY,
+        (ValueClass::Uuid, false) => Type::UUID,
+        (ValueClass::Uuid, true) => Type::UUID_ARRAY,
+        (ValueClass::Boolean, false) => Type::BOOL,
+        (ValueClass::Boolean, true) => Type::BOOL_ARRAY,
+    }
+}
+
+/// A witness of a statement, ready to be run.
+pub(crate) struct PreparedWitness {
+    /// Its number among what is asked.
+    index: usize,
+    /// The form of the values by which the rows of the innermost table are selected.
     key_class: ValueClass,
-    pub(super) rows: Values,
-    sql: String,
-    /// The values of the parameters of `sql`, `$1` first.
-    params: Vec<Operand>,
+    /// The values of its parameters.
+    operands: Vec<Operand>,
+    class: ValueClass,
+    /// The number of the witness within, if there is one.
+    inner: Option<usize>,
+    pub(crate) shape: Shape,
 }
 
-impl Witness {
-    /// For the values of `column` where `key` has one of the values `rows`.
-    pub(super) fn new(
-        table: &Relation,
-        (column, class): (&str, ValueClass),
-        (key, key_class): (&str, ValueClass),
-        rows: Values,
-    ) -> Self {
-        let (condition, params) = match &rows {
-            Values::Given(operands) => match operands.as_slice() {
-                [Operand::Items { .. }] => ("$1".to_owned(), operands.clone()),
-                _ => {
-                    let marks = (1..=operands.len()).map(|number| format!("${number}"));
-                    let marks: Vec<String> = marks.collect();
-                    (format!("array[{}]", marks.join(", ")), operands.clone())
-                }
-            },
-            Values::Witnessed(inner) => (inner.sql.clone(), inner.params.clone()),
+impl fmt::Debug for PreparedWitness {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.shape.text.fmt(f)
+    }
+}
+
+impl PreparedWitness {
+    /// Returns the witnesses that the restrictions need, those within others too, these first.
+    pub(super) fn all<'a>(
+        restrictions: impl Iterator<Item = &'a Restriction>,
+        asked: &Asked,
+    ) -> Vec<Self> {
+        let mut used = BTreeSet::new();
+        for restriction in restrictions {
+            let mut values = restriction.values();
+            while let Some(Values::Witnessed(index)) = values {
+                used.insert(*index);
+                let witness = asked.witnesses.get(*index);
+                values = witness.map(|witness| &witness.rows.values);
+            }
+        }
+        let mut all: Vec<Self> = Vec::new();
+        for index in used {
+            let prepared = Self::new(index, &asked.witnesses[index], &all);
+            all.extend(prepared);
+        }
+        all
+    }
+
+    fn new(index: usize, witness: &Witness, before: &[Self]) -> Option<Self> {
+        let inner = match witness.rows.values {
+            Values::Witnessed(inner) => Some(inner),
+            _ => None,
         };
-        let sql = format!(
-            "select {column} from {} where {} operator(pg_catalog.=) any ({condition}) limit {}",
-            table.quoted(),
-            quoted(key),
-            MAX_ROWS + 1,
-            column = quoted(column),
-        );
-        Self {
-            table: table.display(),
-            column: column.to_owned(),
-            class,
-            key: key.to_owned(),
-            key_class,
-            rows,
-            sql,
-            params,
-        }
-    }
-
-    /// As it is sent.
-    fn shape(&self) -> Shape {
-        let types = self.params.iter().map(operand_type).collect();
+        let key_class = match inner {
+            Some(inner) => before.iter().find(|known| known.index == inner)?.key_class,
+            None => witness.rows.class?,
+        };
+        let types = witness.params.iter();
+        let types = types.map(|operand| operand_type(operand, key_class));
         let text = format!(
-            "select w.\"{}\"::text as value from ({}) w",
-            self.column.replace('"', "\"\""),
-            self.sql
+            "select w.{}::text as value from ({}) w",
+            quoted(&witness.column),
+            witness.sql
         );
-        Shape::own(&text, types, &["value"])
-    }
-
-    /// True if the given values by which rows are selected have tags: `params` are those of the
-    /// parameters of `sql`.
-    fn selects_by_tags(&self, params: &[Value]) -> bool {
-        if self.rows.are_witnessed() {
-            return true;
-        }
-        let name = ColumnName::new(0, "", self.key_class);
-        let has_tag = |value: &Value| name.equal_to(value).is_some();
-        let mut operands = self.params.iter().zip(params);
-        operands.all(|(operand, value)| match operand {
-            Operand::Items { .. } => params::items(value, self.key_class)
-                .is_some_and(|items| items.len() <= MAX_VALUES && items.iter().all(has_tag)),
-            _ => has_tag(value),
+        Some(Self {
+            index,
+            key_class,
+            operands: witness.params.clone(),
+            class: witness.class,
+            inner,
+            shape: Shape::own(&text, types.collect(), &["value"]),
         })
     }
 
-    /// A value from its text.
+    /// Returns the values of its parameters in an execution with these.
+    pub(crate) fn params(&self, params: &[Value]) -> Option<Vec<Value>> {
+        let values = self.operands.iter();
+        values
+            .map(|operand| operand.value(params).cloned())
+            .collect()
+    }
+
+    /// True if the given values by which rows are selected have tags: `params` are those of its
+    /// parameters.
+    fn selects_by_tags(&self, params: &[Value]) -> bool {
+        let name = ColumnName::new(0, "", self.key_class);
+        let numbered = self.operands.iter().enumerate();
+        let operands: Vec<Operand> = numbered
+            .map(|(place, operand)| match operand {
+                Operand::Items(_) => Operand::Items(place),
+                _ => Operand::Parameter(place),
+            })
+            .collect();
+        self.inner.is_some()
+            || given_tags(&operands, self.key_class, params, |value| {
+                name.equal_to(value)
+            })
+            .is_some()
+    }
+
+    /// Reads a value from its text.
     fn value(&self, text: &Value) -> Option<Value> {
         let Value::Text(text) = text else {
-            return None;
+            return matches!(text, Value::Null).then_some(Value::Null);
         };
         match self.class {
             ValueClass::Integer => text.parse().ok().map(Value::Integer),
@@ -140,84 +241,18 @@ impl Witness {
     }
 }
 
-fn quoted(name: &str) -> String {
-    format!("\"{}\"", name.replace('"', "\"\""))
-}
-
-/// The type that is named for a parameter of a witness.
-fn operand_type(operand: &Operand) -> Type {
-    match operand {
-        Operand::Parameter { type_oid, .. } | Operand::Constant { type_oid, .. } => {
-            Type::from_oid(*type_oid).unwrap_or(Type::TEXT)
-        }
-        Operand::Items { type_oid, .. } => match Type::from_oid(*type_oid) {
-            Some(Type::BOOL) => Type::BOOL_ARRAY,
-            Some(Type::INT2) => Type::INT2_ARRAY,
-            Some(Type::INT4) => Type::INT4_ARRAY,
-            Some(Type::INT8) => Type::INT8_ARRAY,
-            Some(Type::VARCHAR) => Type::VARCHAR_ARRAY,
-            Some(Type::UUID) => Type::UUID_ARRAY,
-            _ => Type::TEXT_ARRAY,
-        },
-    }
-}
-
-/// A witness of a statement, ready to be run.
-pub(crate) struct PreparedWitness {
-    witness: Arc<Witness>,
-    pub(crate) shape: Shape,
-}
-
-impl PreparedWitness {
-    /// All witnesses that the restrictions need, those within others too.
-    pub(super) fn all<'a>(restrictions: impl Iterator<Item = &'a Restriction>) -> Vec<Self> {
-        let mut all: Vec<Self> = Vec::new();
-        for restriction in restrictions {
-            let mut values = restriction.values();
-            while let Some(Values::Witnessed(witness)) = values {
-                if !all.iter().any(|known| known.witness == *witness) {
-                    all.push(Self {
-                        witness: Arc::clone(witness),
-                        shape: witness.shape(),
-                    });
-                }
-                values = Some(&witness.rows);
-            }
-        }
-        all
-    }
-
-    /// The values of its parameters in an execution with these.
-    pub(crate) fn params(&self, params: &[Value]) -> Option<Vec<Value>> {
-        let operands = self.witness.params.iter();
-        let values = operands.map(|operand| match operand {
-            Operand::Parameter { index, .. } | Operand::Items { index, .. } => {
-                params.get(*index).cloned()
-            }
-            Operand::Constant { value, .. } => Some(value.clone()),
-        });
-        values.collect()
-    }
-}
-
-impl fmt::Debug for PreparedWitness {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.witness.fmt(f)
-    }
-}
-
 /// What the witnesses of one execution have found.
 #[derive(Default)]
 pub(crate) struct Found<'a> {
     /// For each witness its distinct values, or none if they are not all known.
-    values: Vec<(&'a Witness, Option<Vec<Value>>)>,
+    values: Vec<(usize, Option<Vec<Value>>)>,
     /// The rows of the result.
     rows: &'a [Vec<Value>],
 }
 
 impl<'a> Found<'a> {
     /// Nothing yet, but the rows of the result.
-    pub(crate) fn of_rows(rows: &'a [Vec<Value>]) -> Self {
+    pub(crate) const fn of_rows(rows: &'a [Vec<Value>]) -> Self {
         Self {
             values: Vec::new(),
             rows,
@@ -225,83 +260,54 @@ impl<'a> Found<'a> {
     }
 
     /// Notes the rows that a witness has given with these parameters.
-    pub(crate) fn add(
-        &mut self,
-        witness: &'a PreparedWitness,
-        params: &[Value],
-        rows: &[Vec<Value>],
-    ) {
-        let witness = &*witness.witness;
-        let mut distinct = Vec::new();
-        let mut is_known = rows.len() <= MAX_ROWS && witness.selects_by_tags(params);
-        for row in rows {
-            match row.first() {
-                // Nothing equals NULL.
-                Some(Value::Null) => {}
-                // More values than these are not looked at.
-                _ if distinct.len() > MAX_VALUES => break,
-                Some(text) => match witness.value(text) {
-                    Some(value) if distinct.contains(&value) => {}
-                    Some(value) => distinct.push(value),
-                    None => is_known = false,
-                },
-                None => is_known = false,
-            }
-        }
-        self.values.push((witness, is_known.then_some(distinct)));
+    pub(crate) fn add(&mut self, witness: &PreparedWitness, params: &[Value], rows: &[Vec<Value>]) {
+        // A part of the rows of the witness within is no answer.
+        let is_inner_known = witness
+            .inner
+            .is_none_or(|inner| self.values(inner).is_some());
+        let is_known = is_inner_known && witness.selects_by_tags(params);
+        let values = rows.iter().map(|row| witness.value(row.first()?));
+        let values = is_known.then(|| distinct(values)).flatten();
+        self.values.push((witness.index, values));
     }
 
-    fn values(&self, witness: &Witness) -> Option<&[Value]> {
-        // A part of the rows of the witness within is no answer.
-        if let Values::Witnessed(inner) = &witness.rows {
-            self.values(inner)?;
-        }
+    fn values(&self, witness: usize) -> Option<&[Value]> {
         let mut found = self.values.iter();
-        let (_, values) = found.find(|(known, _)| *known == witness)?;
+        let (_, values) = found.find(|(index, _)| *index == witness)?;
         values.as_deref()
     }
 
-    /// The tag of changes that do not report the column's old value, and those of the values; none
-    /// if a value has no tag.
-    pub(super) fn tags(&self, restriction: &Restriction, given: &[Value]) -> Option<Vec<Tag>> {
+    /// Returns the tag of changes that do not report the column's old value, and those of the
+    /// values; none if a value has no tag.
+    pub(super) fn tags(
+        &self,
+        restriction: &Restriction,
+        given: &[Value],
+        first_rows: &[FirstRows],
+    ) -> Option<Vec<Tag>> {
         let (name, values) = match &restriction.rows {
             RestrictedRows::Equal(name, values) => (*name, values),
-            RestrictedRows::First(name, first) => {
-                let last = first.last(*name, self.rows, given)?;
+            RestrictedRows::First(name, index) => {
+                let last = first_rows.get(*index)?.last(*name, self.rows, given)?;
                 return name.hash.up_to(last);
             }
         };
-        let mut all = vec![name.unknown()];
-        match values {
+        let mut all = match values {
             Values::Given(operands) => {
-                for operand in operands {
-                    match operand {
-                        Operand::Parameter { index, .. } => {
-                            all.push(name.equal_to(given.get(*index)?)?);
-                        }
-                        Operand::Constant { value, .. } => all.push(name.equal_to(value)?),
-                        Operand::Items { index, .. } => {
-                            let items = params::items(given.get(*index)?, name.class())?;
-                            if items.len() > MAX_VALUES {
-                                return None;
-                            }
-                            for item in &items {
-                                all.push(name.equal_to(item)?);
-                            }
-                        }
-                    }
-                }
+                given_tags(operands, name.class(), given, |value| name.equal_to(value))?
             }
             Values::Witnessed(witness) => {
-                let values = self.values(witness)?;
-                if values.len() > MAX_VALUES {
-                    return None;
-                }
-                for value in values {
-                    all.push(name.equal_to(value)?);
-                }
+                let values = self.values(*witness)?;
+                let is_few = values.len() <= MAX_VALUES;
+                let tags = values.iter().filter(|_| is_few);
+                let tags: Vec<Tag> = tags
+                    .map(|value| name.equal_to(value))
+                    .collect::<Option<_>>()?;
+                is_few.then_some(tags)?
             }
-        }
+            Values::First(_) => return None,
+        };
+        all.push(name.unknown());
         Some(all)
     }
 }

@@ -12,7 +12,7 @@ pub(crate) mod types;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::families::Families;
-use super::tags::ValueClass;
+use crate::precision::ValueClass;
 use crate::{FeedKind, WrittenSchema};
 
 pub(crate) use fingerprint::{SESSIONS_CHANGED, fingerprint, session_part};

@@ -272,7 +272,8 @@ mod tests {
     use crate::Value;
     use crate::column_set::ColumnSet;
     use crate::postgres::interest::{RowInterest, WatchedRows};
-    use crate::postgres::tags::{ValueClass, broad_reading};
+    use crate::postgres::tags::broad_reading;
+    use crate::precision::ValueClass;
 
     const TABLE: u32 = 16_400;
 

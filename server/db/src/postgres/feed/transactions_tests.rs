@@ -8,7 +8,8 @@ use crate::postgres::feed::messages::heartbeat;
 use crate::postgres::feed::pgoutput::{Field, StreamColumn};
 use crate::postgres::feed::relations::TableFamilies;
 use crate::postgres::interest::{RowInterest, WatchedRows};
-use crate::postgres::tags::{ColumnName, ValueClass, broad};
+use crate::postgres::tags::{ColumnName, broad};
+use crate::precision::ValueClass;
 
 const TABLE: u32 = 16_400;
 

@@ -4,7 +4,7 @@ use expect_test::expect;
 
 use super::schema::SCHEMA;
 use super::support::AnalysisFixture;
-use crate::postgres::analysis::nearest::OTHERS;
+use crate::postgres::analysis::operators::OTHERS;
 use crate::query::QueryAnalysis as _;
 
 #[test]

@@ -176,7 +176,7 @@ fn an_equality_passes_into_a_view_or_a_subquery() {
                 note: rows with id = :a
             select * from (with n as (select * from note) select a.id, n.body from article a join n on n.id = a.id) x where id = $1
                 article: rows with id = :a
-                note: every change
+                note: rows with id = :a
             select * from (select a.id, l.body from article a, lateral (select body from note n where n.article = a.id) l) x where id = $1
                 article: rows with id = :a
                 note: every change
@@ -323,11 +323,11 @@ fn where_rows_outside_the_equality_count_it_does_not_pass() {
                 article: every change
                 author: every change
             with a as (select * from article) select * from a where id = $1
-                article: every change
+                article: rows with id = :a
             with recursive a as (select id, author from article union select b.id, b.author from article b join a on a.author = b.id) select * from a where id = $1
                 article: every change
             with live as (select * from note) select * from live where id = $1
-                note: every change
+                note: rows with id = :a
             select * from (values (1)) v (id) join plain p on p.id = v.id
                 article: every change
             select * from readers where name = $1
@@ -574,8 +574,8 @@ fn what_a_set_operation_does_not_let_pass() {
                 author: every change
                 note: rows with body = :a
             with e as (select id from article union all select id from note) select * from e where id = $1
-                article: every change
-                note: every change
+                article: rows with id = :a
+                note: rows with id = :a
         "#]],
     );
 }

@@ -416,7 +416,7 @@ fn a_disjunction_narrows_what_every_branch_narrows() {
             select * from article where id = $1 or id = 3 or title is null
                 article: every change
             select * from article where id = $1 or id = any ($2)
-                article: every change
+                article: rows with id in (:a, :b)
             select * from article a, author u where a.id = $1 or u.id = $2
                 article: every change
                 author: every change

@@ -129,7 +129,23 @@ impl Choices {
         )
     }
 
+    /// A query, perhaps with a common table expression that it reads anywhere, once or more often.
     fn query(&mut self) -> String {
+        if self.below(4) > 0 {
+            return self.plain_query();
+        }
+        let body = self.select(1);
+        let known = self.sources.len();
+        self.sources.extend(vec!["cte".to_owned(); known]);
+        let query = self.plain_query();
+        self.sources.truncate(known);
+        match query.strip_prefix("with ") {
+            Some(rest) => format!("with cte as ({body}), {rest}"),
+            None => format!("with cte as ({body}) {query}"),
+        }
+    }
+
+    fn plain_query(&mut self) -> String {
         let kind = self.below(6);
         if kind == 5 {
             return self.first_rows();

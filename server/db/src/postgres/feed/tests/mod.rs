@@ -22,7 +22,8 @@ use super::{FeedHandle, FeedSettings, start};
 use crate::feed::{DatabaseFeed, Mark, Snapshot, Transactions};
 use crate::postgres::interest::WatchedRows;
 use crate::postgres::link::FeedLink;
-use crate::postgres::tags::{ColumnName, ValueClass, broad};
+use crate::postgres::tags::{ColumnName, broad};
+use crate::precision::ValueClass;
 use crate::{FeedKind, Value};
 
 /// Far longer than anything takes; it only ends a test that would wait for ever.

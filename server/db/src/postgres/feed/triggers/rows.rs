@@ -122,7 +122,8 @@ mod tests {
     use crate::Value;
     use crate::postgres::feed::relations::TableFamilies;
     use crate::postgres::interest::{RowInterest, WatchedRows};
-    use crate::postgres::tags::{ColumnName, ValueClass, broad};
+    use crate::postgres::tags::{ColumnName, broad};
+    use crate::precision::ValueClass;
 
     const TABLE: u32 = 16_400;
     /// It has a child, so it is a parent.

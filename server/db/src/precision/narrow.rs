@@ -1,0 +1,157 @@
+//! Narrows the blocks of a query, from the outermost inwards.
+
+use super::carry::Carrier;
+use super::causes::causes;
+use super::equalities::Equalities;
+use super::model::{Block, BlockId, FactorColumn, Model};
+use super::values::{ColumnRestriction, ValueClass, Values};
+use crate::advice::Cause;
+
+/// Makes the queries that ask a database for the values of a join key.
+pub(crate) trait WitnessSource {
+    /// How a table or view is named to it.
+    type Table;
+
+    /// Returns the number of the witness for the values of `column` in these rows of a table; none
+    /// if it may not be asked, or would look at all rows of a table.
+    fn witness(
+        &mut self,
+        table: &Self::Table,
+        column: FactorColumn,
+        rows: &ColumnRestriction,
+    ) -> Option<usize>;
+}
+
+/// The values to which an output column of a block is restricted by what reads the block.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Moved {
+    pub(crate) output: usize,
+    pub(crate) class: ValueClass,
+    pub(crate) values: Values,
+}
+
+impl Moved {
+    /// Of the restriction of a reference to the block; none for the first rows.
+    pub(crate) fn from(restriction: &ColumnRestriction) -> Option<Self> {
+        let moves = !matches!(restriction.values, Values::First(_));
+        Some(Self {
+            output: restriction.column,
+            class: restriction.class.filter(|_| moves)?,
+            values: restriction.values.clone(),
+        })
+    }
+}
+
+/// What was found out about one block.
+pub(crate) struct Narrowed {
+    /// For each factor its restrictions, the best first. Each one alone is sufficient.
+    pub(crate) found: Vec<Vec<ColumnRestriction>>,
+    /// Why a factor has none, if so.
+    pub(crate) causes: Vec<Cause>,
+    /// For each factor the restriction that others may be narrowed by.
+    pub(super) chosen: Vec<Option<ColumnRestriction>>,
+    /// The blocks of semi-joins by whose rows factors are narrowed.
+    sources: Vec<BlockId>,
+    /// True within a semi-join by whose rows a factor around it is narrowed.
+    is_source: bool,
+}
+
+/// Narrows each block of a query, of whose output rows only those count that have been `moved` into
+/// it.
+pub(crate) fn narrow<W: WitnessSource>(
+    model: &Model<W::Table>,
+    moved: Vec<Moved>,
+    source: &mut W,
+) -> Vec<Narrowed> {
+    let mut waiting: Vec<Vec<Moved>> = vec![Vec::new(); model.blocks.len()];
+    if let Some(outermost) = waiting.first_mut() {
+        *outermost = moved;
+    }
+    let mut all: Vec<Narrowed> = Vec::with_capacity(model.blocks.len());
+    for (id, block) in model.blocks.iter().enumerate() {
+        let moved = std::mem::take(&mut waiting[id]);
+        let parent = block.parent.and_then(|parent| all.get(parent));
+        let is_source =
+            parent.is_some_and(|parent| parent.is_source || parent.sources.contains(&id));
+        let (narrowed, inward) = narrow_block(model, id, &moved, (&all, is_source), source);
+        for (below, moved) in inward {
+            // What stands before has been narrowed.
+            if below > id {
+                waiting[below].push(moved);
+            }
+        }
+        for (factor, found) in block.factors.iter().zip(&narrowed.found) {
+            if let Some(below) = factor
+                .block
+                .filter(|below| factor.owns_block && *below > id)
+            {
+                waiting[below].extend(found.iter().filter_map(Moved::from));
+            }
+        }
+        all.push(narrowed);
+    }
+    all
+}
+
+/// Narrows one block, behind those before it; returns it with what its semi-joins restrict inside.
+fn narrow_block<W: WitnessSource>(
+    model: &Model<W::Table>,
+    id: BlockId,
+    moved: &[Moved],
+    (before, is_source): (&[Narrowed], bool),
+    source: &mut W,
+) -> (Narrowed, Vec<(BlockId, Moved)>) {
+    let block = &model.blocks[id];
+    let inward = moved.iter().filter_map(|moved| {
+        let column = block.passes(moved.output, moved.class)?;
+        Some((column, moved.values.clone()))
+    });
+    let mut equalities = Equalities::of(model, id, inward);
+    equalities.spread(|from| {
+        let known = before.get(from.block);
+        let known = known.map(|block| block.found[from.column.factor].iter());
+        let known = known.into_iter().flatten();
+        known
+            .filter(|known| !is_source || !known.values.are_witnessed())
+            .collect()
+    });
+    let factors = block.factors.len();
+    let mut carrier = Carrier {
+        model,
+        block: id,
+        before,
+        equalities,
+        is_source,
+        source,
+        chosen: vec![None; factors],
+        closed: vec![false; factors],
+        sources: Vec::new(),
+    };
+    carrier.choose();
+    let inward = carrier.moved_into_semi_joins();
+    let mut narrowed = Narrowed {
+        found: carrier.equalities.found,
+        chosen: carrier.chosen,
+        sources: carrier.sources,
+        causes: causes(block),
+        is_source,
+    };
+    move_into_arms(block, moved, &mut narrowed.found);
+    (narrowed, inward)
+}
+
+/// Restricts the arms of a set operation.
+fn move_into_arms<T>(block: &Block<T>, moved: &[Moved], found: &mut [Vec<ColumnRestriction>]) {
+    for moved in moved {
+        if !block.passes_arms(moved.output, moved.class) {
+            continue;
+        }
+        for arm in found.iter_mut() {
+            arm.push(ColumnRestriction {
+                column: moved.output,
+                class: Some(moved.class),
+                values: moved.values.clone(),
+            });
+        }
+    }
+}

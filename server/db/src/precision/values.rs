@@ -1,0 +1,168 @@
+//! The values to which a column is restricted.
+
+use millpond_store::Tag;
+
+use crate::Value;
+
+/// The most values of one list, or of one witness; more make the whole table a dependency.
+pub(crate) const MAX_VALUES: usize = 64;
+
+/// How a column's equality can be put into one form (coherence.md, rule 11).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum ValueClass {
+    /// Integers of any width, equal as numbers.
+    Integer,
+    /// Texts that are equal byte for byte.
+    Text,
+    /// PostgreSQL's `uuid`.
+    Uuid,
+    /// PostgreSQL's `boolean`.
+    Boolean,
+}
+
+/// A value that a column is compared with, known before the query runs.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Operand {
+    /// A parameter, by its index from 0.
+    Parameter(usize),
+    /// All items of a parameter that is a list.
+    Items(usize),
+    Constant(Value),
+    /// The value of the last of these first rows.
+    Last(usize),
+}
+
+impl Operand {
+    /// Its value in an execution with these parameters, if they say it.
+    pub(crate) fn value<'a>(&'a self, params: &'a [Value]) -> Option<&'a Value> {
+        match self {
+            Self::Parameter(index) | Self::Items(index) => params.get(*index),
+            Self::Constant(value) => Some(value),
+            Self::Last(_) => None,
+        }
+    }
+}
+
+/// The values to which a column is restricted.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Values {
+    Given(Vec<Operand>),
+    /// Those that this witness of the statement finds.
+    Witnessed(usize),
+    /// Those of the first rows, which these are.
+    First(usize),
+}
+
+impl Values {
+    pub(crate) const fn are_witnessed(&self) -> bool {
+        matches!(self, Self::Witnessed(_))
+    }
+
+    /// True if a parameter is among them. A constant often selects most rows.
+    pub(crate) fn has_parameter(&self) -> bool {
+        let is_parameter =
+            |value: &Operand| matches!(value, Operand::Parameter(_) | Operand::Items(_));
+        matches!(self, Self::Given(values) if values.iter().any(is_parameter))
+    }
+}
+
+/// The rows of a reference in which a column has one of some values, or which come first by it.
+/// Only these rows count.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct ColumnRestriction {
+    /// The column's place in its reference, from 0.
+    pub(crate) column: usize,
+    /// The form of its equality; none for the first rows.
+    pub(crate) class: Option<ValueClass>,
+    pub(crate) values: Values,
+}
+
+impl ColumnRestriction {
+    /// Returns the restriction to the values of this one and of another on the same column; none if
+    /// they are too many, or not given one by one.
+    pub(super) fn or(&self, other: &Self) -> Option<Self> {
+        let (Values::Given(left), Values::Given(right)) = (&self.values, &other.values) else {
+            return None;
+        };
+        let mut values = left.clone();
+        values.extend(right.iter().filter(|value| !left.contains(value)).cloned());
+        (values.len() <= MAX_VALUES).then(|| Self {
+            values: Values::Given(values),
+            ..self.clone()
+        })
+    }
+}
+
+/// Returns the tags of the rows in which a column of this class has one of the operands' values, by
+/// `tag`, which gives that of one value; none if a value has no tag, or if there are too many.
+pub(crate) fn given_tags(
+    operands: &[Operand],
+    class: ValueClass,
+    params: &[Value],
+    tag: impl Fn(&Value) -> Option<Tag>,
+) -> Option<Vec<Tag>> {
+    let mut tags = Vec::with_capacity(operands.len() + 1);
+    for operand in operands {
+        let value = operand.value(params)?;
+        match operand {
+            Operand::Items(_) => {
+                for item in items(value, class)? {
+                    tags.push(tag(&item)?);
+                }
+            }
+            _ => tags.push(tag(value)?),
+        }
+    }
+    (tags.len() <= MAX_VALUES).then_some(tags)
+}
+
+/// Returns the items of a list as values that are equal to those of a column of this class, byte
+/// for byte; none if a database might convert one of them. Some versions of SQLite end a text of
+/// JSON at a character of code zero.
+pub(crate) fn items(list: &Value, class: ValueClass) -> Option<Vec<Value>> {
+    use serde_json::Value as Json;
+    let list = match list {
+        // `= any (null)` is true for no row.
+        Value::Null => return Some(vec![Value::Null]),
+        Value::Json(json) => json.as_array()?,
+        _ => return None,
+    };
+    // No row equals an item of an empty list: like NULL.
+    let nothing = list.is_empty().then_some(Some(Value::Null));
+    let item = |item: &Json| match (class, item) {
+        (_, Json::Null) => Some(Value::Null),
+        (ValueClass::Integer, Json::Number(number)) => number.as_i64().map(Value::Integer),
+        (ValueClass::Text | ValueClass::Uuid, Json::String(text)) if !text.contains('\0') => {
+            Some(text.as_str().into())
+        }
+        (ValueClass::Boolean, Json::Bool(truth)) => Some(Value::Boolean(*truth)),
+        // Lists in lists are arrays of several dimensions, of which all items count.
+        _ => None,
+    };
+    list.iter().map(item).chain(nothing).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_list_has_the_values_of_its_items() {
+        let list = |json: serde_json::Value| Value::from(json);
+        assert_eq!(
+            items(&list(json!([1, null])), ValueClass::Integer),
+            Some(vec![Value::Integer(1), Value::Null])
+        );
+        assert_eq!(
+            items(&list(json!([])), ValueClass::Text),
+            Some(vec![Value::Null])
+        );
+        assert_eq!(items(&list(json!([1.5])), ValueClass::Integer), None);
+        assert_eq!(items(&list(json!(["1"])), ValueClass::Integer), None);
+        assert_eq!(items(&list(json!([[1]])), ValueClass::Integer), None);
+        assert_eq!(items(&list(json!(["a\0b"])), ValueClass::Text), None);
+        assert_eq!(items(&"{1}".into(), ValueClass::Integer), None);
+    }
+}
