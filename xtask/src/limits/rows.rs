@@ -279,17 +279,13 @@ pub(super) const ROWS: &[Row] = &[
     Row {
         what: "values of a list or a join key by which rows are selected",
         amount: "{}",
-        places: &[constant(
-            "server/db/src/sqlite/analysis",
-            "MAX_VALUES",
-            Count,
-        )],
+        places: &[constant("server/db/src/precision", "MAX_VALUES", Count)],
         past: "all rows of the table count",
     },
     Row {
         what: "rows in which the values of a join key are looked for",
         amount: "{}",
-        places: &[constant("server/db/src/sqlite/analysis", "MAX_ROWS", Count)],
+        places: &[constant("server/db/src/precision", "MAX_ROWS", Count)],
         past: "all rows of the table count",
     },
     Row {
@@ -544,11 +540,7 @@ pub(super) const ROWS: &[Row] = &[
         amount: "{}; {}",
         places: &[
             constant("server/site-format", "MAX_LIST", Count),
-            constant(
-                "server/db/src/sqlite/analysis/restrict",
-                "MAX_VALUES",
-                Count,
-            ),
+            constant("server/db/src/precision", "MAX_VALUES", Count),
         ],
         past: "400; every change of the table counts",
     },

@@ -26,6 +26,8 @@ const LAYERS: [(&str, &[&str]); 6] = [
         "advice column_set feed health migration order position queue random requirement seen_writes value violated",
         "error",
         "foreign_key written_schema named_constraints data_file file_set query bind written",
+        "precision::values precision::model",
+        "precision",
         "sqlite::admission sqlite::clockwatch sqlite::documents sqlite::failure sqlite::file sqlite::log sqlite::log_file sqlite::options sqlite::passed_positions sqlite::preupdate sqlite::recorder sqlite::run sqlite::tags sqlite::ticks",
         "sqlite::catalog sqlite::hint sqlite::interest sqlite::migrate",
         "sqlite::collector sqlite::triggers",

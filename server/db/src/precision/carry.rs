@@ -28,7 +28,7 @@ pub(super) struct Carrier<'m, 'w, W: WitnessSource> {
     pub(super) model: &'m Model<W::Table>,
     pub(super) block: BlockId,
     /// The blocks before this one.
-    pub(super) before: &'w [Narrowed],
+    pub(super) before: &'w [Option<Narrowed>],
     pub(super) equalities: Equalities<'m>,
     /// True within a semi-join by whose rows a factor around it is narrowed.
     pub(super) is_source: bool,
@@ -132,7 +132,7 @@ impl<'m, W: WitnessSource> Carrier<'m, '_, W> {
         let is_own = from.block == self.block;
         let chosen = match is_own {
             true => &self.chosen,
-            false => &self.before.get(from.block)?.chosen,
+            false => &self.before[from.block].as_ref()?.chosen,
         };
         let rows = chosen[from.column.factor].clone();
         let are_witnessed = rows

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use super::model::{Block, Condition, List, Mention, Side, Term};
+use super::model::{Block, Condition, InList, Mention, Side, Term};
 use crate::advice::Cause;
 
 /// Returns why each factor of the block has no restriction, if it has none.
@@ -40,9 +40,9 @@ impl CauseSearch {
                 }
             }
             Condition::In { side, list, .. } => match list {
-                List::TooLong => self.all(&side.mention, &Cause::TooMany),
-                List::Values(_) => self.equality(side, &Mention::default(), true, restricts),
-                List::Other(mention) => self.equality(side, mention, false, restricts),
+                InList::TooLong => self.all(&side.mention, &Cause::TooMany),
+                InList::Values(_) => self.equality(side, &Mention::default(), true, restricts),
+                InList::Other(mention) => self.equality(side, mention, false, restricts),
             },
             Condition::Or(_, mention) => self.all(mention, &Cause::Or),
             Condition::SemiJoin { mention, .. } => self.all(mention, &Cause::Subquery),

@@ -20,7 +20,7 @@
 
 use std::collections::BTreeSet;
 
-use super::model::{BlockColumn, BlockId, Condition, FactorColumn, List, Model, Side, Term};
+use super::model::{BlockColumn, BlockId, Condition, FactorColumn, InList, Model, Side, Term};
 use super::values::{ColumnRestriction, MAX_VALUES, Values};
 
 /// `x.a = y.b`, where an equality of `y.b` with a value would restrict `y`. If only rows of `x`
@@ -100,7 +100,7 @@ impl<'m> Equalities<'m> {
             }
             Condition::In {
                 side,
-                list: List::Values(values),
+                list: InList::Values(values),
                 class: Some(class),
             } if values.len() <= MAX_VALUES => {
                 let column = self.own(side, restricts);

@@ -11,16 +11,19 @@
 //! * `carry`: chooses among them, and carries them on along keys by witnesses.
 //! * `narrow`: all blocks, from the outermost inwards.
 //! * `causes`: why a reference is not restricted, for advice.
+//! * `describe`: what was found, in the owner's words.
 //! * [`witness`]: queries of ours for the values of a join key, and what they have found.
 
 mod carry;
 mod causes;
+mod describe;
 mod equalities;
 pub(crate) mod model;
 mod narrow;
 pub(crate) mod values;
 pub(crate) mod witness;
 
+pub(crate) use describe::Described;
 pub(crate) use model::Model;
 pub(crate) use narrow::{Moved, Narrowed, WitnessSource, narrow};
 pub(crate) use values::{ColumnRestriction, MAX_VALUES, Operand, ValueClass, Values};

@@ -8,15 +8,14 @@ use crate::advice::Cause;
 /// The number of a block in its [`Model`].
 pub(crate) type BlockId = usize;
 
-/// The blocks of a statement or of a view. The outermost is the first; a block stands behind the
-/// one around it, and behind the one whose factor gives its rows. `T` names a table to witnesses.
+/// The blocks of a statement or of a view, the outermost first. `T` names a table to witnesses.
 pub(crate) struct Model<T> {
     pub(crate) blocks: Vec<Block<T>>,
 }
 
 /// A SELECT, or a set operation whose factors are its arms.
 pub(crate) struct Block<T> {
-    /// The block around this one.
+    /// The block around this one, or the one that reads it.
     pub(crate) parent: Option<BlockId>,
     pub(crate) factors: Vec<Factor<T>>,
     /// The conjunction of WHERE and ON.
@@ -104,7 +103,7 @@ pub(crate) enum Condition {
     /// `side IN (list)`.
     In {
         side: Side,
-        list: List,
+        list: InList,
         class: Option<ValueClass>,
     },
     /// Alternatives, each a conjunction.
@@ -135,7 +134,7 @@ pub(crate) enum Term {
 }
 
 /// The right side of IN.
-pub(crate) enum List {
+pub(crate) enum InList {
     Values(Vec<Operand>),
     TooLong,
     Other(Mention),
@@ -147,7 +146,7 @@ pub(crate) struct Mention {
     /// The factors that it names.
     pub(crate) factors: BTreeSet<usize>,
     pub(crate) has_subquery: bool,
-    /// True if it is a column, of whatever query.
+    /// True if it is a column, of this query or of another.
     pub(crate) is_column: bool,
     /// The factor and the name of the column of a table that it is.
     pub(crate) column: Option<(usize, String)>,

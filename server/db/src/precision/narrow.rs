@@ -67,30 +67,54 @@ pub(crate) fn narrow<W: WitnessSource>(
     if let Some(outermost) = waiting.first_mut() {
         *outermost = moved;
     }
-    let mut all: Vec<Narrowed> = Vec::with_capacity(model.blocks.len());
-    for (id, block) in model.blocks.iter().enumerate() {
+    let mut all: Vec<Option<Narrowed>> = Vec::new();
+    all.resize_with(model.blocks.len(), || None);
+    for id in in_order(model) {
+        let block = &model.blocks[id];
         let moved = std::mem::take(&mut waiting[id]);
-        let parent = block.parent.and_then(|parent| all.get(parent));
+        let parent = block.parent.and_then(|parent| all[parent].as_ref());
         let is_source =
             parent.is_some_and(|parent| parent.is_source || parent.sources.contains(&id));
         let (narrowed, inward) = narrow_block(model, id, &moved, (&all, is_source), source);
         for (below, moved) in inward {
-            // What stands before has been narrowed.
-            if below > id {
-                waiting[below].push(moved);
-            }
+            waiting[below].push(moved);
         }
         for (factor, found) in block.factors.iter().zip(&narrowed.found) {
-            if let Some(below) = factor
-                .block
-                .filter(|below| factor.owns_block && *below > id)
-            {
+            if let Some(below) = factor.block.filter(|_| factor.owns_block) {
                 waiting[below].extend(found.iter().filter_map(Moved::from));
             }
         }
-        all.push(narrowed);
+        all[id] = Some(narrowed);
     }
-    all
+    all.into_iter().flatten().collect()
+}
+
+/// Returns the blocks, each behind the one around it and the one whose factor owns it.
+fn in_order<T>(model: &Model<T>) -> Vec<BlockId> {
+    let blocks = &model.blocks;
+    let mut before: Vec<Vec<BlockId>> = vec![Vec::new(); blocks.len()];
+    for (id, block) in blocks.iter().enumerate() {
+        before[id].extend(block.parent);
+        for factor in block.factors.iter().filter(|factor| factor.owns_block) {
+            if let Some(below) = factor.block {
+                before[below].push(id);
+            }
+        }
+    }
+    let mut is_placed = vec![false; blocks.len()];
+    let mut order = Vec::with_capacity(blocks.len());
+    while order.len() < blocks.len() {
+        let is_next =
+            |id: &BlockId| !is_placed[*id] && before[*id].iter().all(|before| is_placed[*before]);
+        // In a circle, which no query has, nothing would be next.
+        let next = (0..blocks.len()).find(is_next);
+        let Some(next) = next.or_else(|| is_placed.iter().position(|placed| !placed)) else {
+            break;
+        };
+        is_placed[next] = true;
+        order.push(next);
+    }
+    order
 }
 
 /// Narrows one block, behind those before it; returns it with what its semi-joins restrict inside.
@@ -98,7 +122,7 @@ fn narrow_block<W: WitnessSource>(
     model: &Model<W::Table>,
     id: BlockId,
     moved: &[Moved],
-    (before, is_source): (&[Narrowed], bool),
+    (before, is_source): (&[Option<Narrowed>], bool),
     source: &mut W,
 ) -> (Narrowed, Vec<(BlockId, Moved)>) {
     let block = &model.blocks[id];
@@ -108,7 +132,7 @@ fn narrow_block<W: WitnessSource>(
     });
     let mut equalities = Equalities::of(model, id, inward);
     equalities.spread(|from| {
-        let known = before.get(from.block);
+        let known = before[from.block].as_ref();
         let known = known.map(|block| block.found[from.column.factor].iter());
         let known = known.into_iter().flatten();
         known

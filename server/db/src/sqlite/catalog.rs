@@ -7,7 +7,8 @@ use std::collections::{BTreeSet, HashMap};
 use sqlparser::ast::Query;
 
 use crate::ValueKind;
-use crate::sqlite::tags::{EqualityClass, ROWID};
+use crate::precision::ValueClass;
+use crate::sqlite::tags::ROWID;
 
 /// Identifies one state of the schema: the file (which can be replaced at run time) and the version
 /// of its schema.
@@ -48,7 +49,7 @@ pub(crate) struct CatalogColumn {
     /// The kind of its declared type; `None` if SQLite accepts any value.
     pub(crate) kind: Option<ValueKind>,
     /// The canonical form of equality with the column, if there is one.
-    pub(crate) class: Option<EqualityClass>,
+    pub(crate) class: Option<ValueClass>,
     /// True if texts in it are ordered by their bytes, in UTF-8.
     pub(crate) has_binary_order: bool,
 }
@@ -88,7 +89,7 @@ impl CatalogTable {
     }
 
     /// The canonical name and class of the column, if equality with it can narrow a dependency.
-    pub(crate) fn narrowing(&self, found: ResolvedColumn) -> Option<(String, EqualityClass)> {
+    pub(crate) fn narrowing(&self, found: ResolvedColumn) -> Option<(String, ValueClass)> {
         if !self.can_narrow {
             return None;
         }
@@ -96,7 +97,7 @@ impl CatalogTable {
             ResolvedColumn::Column(index) => self.columns[index]
                 .class
                 .map(|class| (self.columns[index].name.clone(), class)),
-            ResolvedColumn::Rowid => Some((self.rowid_name()?, EqualityClass::Integer)),
+            ResolvedColumn::Rowid => Some((self.rowid_name()?, ValueClass::Integer)),
         }
     }
 

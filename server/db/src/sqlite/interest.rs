@@ -9,7 +9,8 @@ use parking_lot::Mutex;
 use super::catalog::{Catalog, CatalogTable, ResolvedColumn};
 use crate::column_set::{ColumnMask, ColumnSet};
 use crate::order::OrderHash;
-use crate::sqlite::tags::{self, ColumnHash, EqualityClass};
+use crate::precision::ValueClass;
+use crate::sqlite::tags::{self, ColumnHash};
 
 /// Rows of a table that queries select, and the columns that they read. Names are lower-case.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -24,7 +25,7 @@ pub(crate) struct Selection {
 pub(crate) enum SelectedRows {
     All,
     /// Those in which this column has certain values.
-    Equal(String, EqualityClass),
+    Equal(String, ValueClass),
     /// The first ones when rows are ordered by this column.
     First {
         column: String,

@@ -5,11 +5,11 @@
 //! the parameter. Two classes of column have such a canonical form; a condition on any other column
 //! makes the whole table a dependency.
 //!
-//! * [`EqualityClass::Integer`]: INTEGER affinity. SQLite compares an integer with a stored
+//! * [`ValueClass::Integer`]: INTEGER affinity. SQLite compares an integer with a stored
 //!   integer, or with a stored real of exactly that value. Text in such a column (`'07'`, stored by
 //!   other means) might be converted before the comparison, so a change that touches such a value
 //!   counts as a change to all rows.
-//! * [`EqualityClass::Text`]: TEXT affinity with the BINARY collation, in a UTF-8 database. SQLite
+//! * [`ValueClass::Text`]: TEXT affinity with the BINARY collation, in a UTF-8 database. SQLite
 //!   compares bytes. A number in such a column would be converted, so it also counts as a change to
 //!   all rows.
 
@@ -21,19 +21,13 @@ use millpond_store::Tag;
 use crate::Value;
 use crate::column_set::ColumnSet;
 use crate::order::{OrderHash, OrderPlace};
+use crate::precision::ValueClass;
 
 /// A fixed seed: the feed and the reads must compute the same hash in every thread.
 const SEED: u64 = 0x6d69_6c6c_706f_6e64;
 
 /// The column name for the rowid of a table in which no column is an alias of it.
 pub(crate) const ROWID: &str = "rowid";
-
-/// The canonical form of equality with a column.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) enum EqualityClass {
-    Integer,
-    Text,
-}
 
 /// A stored value as the preupdate hook sees it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -98,11 +92,11 @@ pub(crate) fn broad_reading(table: &str, columns: &ColumnSet) -> Tag {
 pub(crate) struct ColumnHash {
     hash: u64,
     /// None if equality has no canonical form.
-    class: Option<EqualityClass>,
+    class: Option<ValueClass>,
 }
 
 impl ColumnHash {
-    pub(crate) fn new(table: &str, column: &str, class: Option<EqualityClass>) -> Self {
+    pub(crate) fn new(table: &str, column: &str, class: Option<ValueClass>) -> Self {
         Self {
             hash: hash((2_u8, table, column)),
             class,
@@ -136,13 +130,13 @@ impl ColumnHash {
         match (self.class, value) {
             // No value equals NULL, so the tag is never touched.
             (_, Value::Null) => Some(Tag::narrow(hash((self.hash, 2_u8)))),
-            (Some(EqualityClass::Integer), Value::Integer(integer)) => Some(self.integer(*integer)),
-            (Some(EqualityClass::Integer), Value::Boolean(truth)) => {
+            (Some(ValueClass::Integer), Value::Integer(integer)) => Some(self.integer(*integer)),
+            (Some(ValueClass::Integer), Value::Boolean(truth)) => {
                 Some(self.integer((*truth).into()))
             }
-            (Some(EqualityClass::Text), Value::Text(text)) => Some(self.text(text.as_bytes())),
+            (Some(ValueClass::Text), Value::Text(text)) => Some(self.text(text.as_bytes())),
             // TEXT affinity applies to the parameter, and SQLite writes an integer as a decimal.
-            (Some(EqualityClass::Text), Value::Integer(integer)) => {
+            (Some(ValueClass::Text), Value::Integer(integer)) => {
                 Some(self.text(integer.to_string().as_bytes()))
             }
             _ => None,
@@ -153,15 +147,13 @@ impl ColumnHash {
     pub(crate) fn touched_by(self, value: StoredValue<'_>) -> TouchedTags {
         match (self.class, value) {
             (_, StoredValue::Null | StoredValue::Blob(_)) => TouchedTags::Nothing,
-            (Some(EqualityClass::Integer), StoredValue::Integer(integer)) => {
+            (Some(ValueClass::Integer), StoredValue::Integer(integer)) => {
                 TouchedTags::One(self.integer(integer))
             }
-            (Some(EqualityClass::Integer), StoredValue::Real(real)) => {
+            (Some(ValueClass::Integer), StoredValue::Real(real)) => {
                 exact(real).map_or(TouchedTags::Nothing, |i| TouchedTags::One(self.integer(i)))
             }
-            (Some(EqualityClass::Text), StoredValue::Text(text)) => {
-                TouchedTags::One(self.text(text))
-            }
+            (Some(ValueClass::Text), StoredValue::Text(text)) => TouchedTags::One(self.text(text)),
             // SQLite might convert it.
             _ => TouchedTags::All,
         }
@@ -179,11 +171,11 @@ mod tests {
     use super::*;
 
     fn integer() -> ColumnHash {
-        ColumnHash::new("t", "a", Some(EqualityClass::Integer))
+        ColumnHash::new("t", "a", Some(ValueClass::Integer))
     }
 
     fn text() -> ColumnHash {
-        ColumnHash::new("t", "a", Some(EqualityClass::Text))
+        ColumnHash::new("t", "a", Some(ValueClass::Text))
     }
 
     #[test]
@@ -249,10 +241,10 @@ mod tests {
             integer().equal_to(&Value::Null).unwrap(),
             integer().equal_to(&Value::Integer(0)).unwrap(),
             text().equal_to(&"".into()).unwrap(),
-            ColumnHash::new("t", "b", Some(EqualityClass::Integer))
+            ColumnHash::new("t", "b", Some(ValueClass::Integer))
                 .equal_to(&Value::Integer(0))
                 .unwrap(),
-            ColumnHash::new("u", "a", Some(EqualityClass::Integer))
+            ColumnHash::new("u", "a", Some(ValueClass::Integer))
                 .equal_to(&Value::Integer(0))
                 .unwrap(),
         ];

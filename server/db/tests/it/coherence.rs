@@ -130,11 +130,12 @@ fn a_result_of_a_list_ends_with_its_items_and_no_others() {
     let touch_3 = "update t set by = by + 1 where id = 3";
     assert!(!fixture.evicts(&ids, &list(serde_json::json!([])), touch_3));
     assert!(!fixture.evicts(&ids, &[Value::Null], touch_3));
+    // Nothing equals NULL.
+    assert!(!fixture.evicts(&ids, &list(serde_json::json!([1, null])), touch_3));
     // What has no canonical form, and more than count one by one, is the whole table.
     for whole in [
         serde_json::json!([1, "2"]),
         serde_json::json!([1.5]),
-        serde_json::json!([1, null]),
         serde_json::json!((10..80).collect::<Vec<_>>()),
         serde_json::json!({ "a": 1 }),
     ] {

@@ -395,7 +395,7 @@ fn what_is_not_proven_is_not_carried_on() {
                 track: every change
             with a as (select * from track) select * from album b where b.id = :id and exists (select 1 from a where a.album_id = b.id)
                 album: rows with id = :id
-                track: every change
+                track: rows with album_id = :id
         "#]],
     );
 }

@@ -3,13 +3,12 @@
 use millpond_store::Tag;
 
 use super::first_rows::FirstRows;
-use super::restriction::{RestrictedRows, Restriction};
+use super::restriction::Restriction;
 use super::{Analysis, FamilyDep};
-use crate::Value;
 use crate::advice::{self, Advice, Cause};
 use crate::postgres::catalog::{Catalog, Identity};
 use crate::postgres::tags;
-use crate::precision::{Operand, Values};
+use crate::precision::Described;
 use crate::query::{QueryAnalysis, QueryFacts};
 
 /// What the feed reports about rows of a table as they were.
@@ -54,19 +53,18 @@ impl QueryAnalysis for Analysis {
 
     fn describe(&self) -> Vec<String> {
         let whole = |tables: &str| format!("{tables}: every change");
-        self.lines(whole, |tables, restriction| {
-            format!("{tables}: rows {}", self.condition(restriction))
+        self.lines(whole, |tables, Restriction { column, values, .. }| {
+            format!(
+                "{tables}: rows {}",
+                self.described(|all| all.rows(column, values))
+            )
         })
     }
 
     fn ends(&self) -> Vec<String> {
         let whole = |tables: &str| format!("any {tables}");
-        self.lines(whole, |tables, restriction| match restriction.values() {
-            Some(Values::Witnessed(index)) => {
-                let witness = &self.asked.witnesses[*index];
-                format!("{tables} by {}.{}", witness.table, witness.column)
-            }
-            _ => format!("{tables} {}", self.condition(restriction)),
+        self.lines(whole, |tables, Restriction { column, values, .. }| {
+            self.described(|all| all.ends(tables, column, values))
         })
     }
 
@@ -114,66 +112,22 @@ impl Analysis {
         lines
     }
 
-    /// `with id = :id`, or `among the first 8 by at desc`.
-    fn condition(&self, restriction: &Restriction) -> String {
-        let column = &restriction.column;
-        match &restriction.rows {
-            RestrictedRows::First(_, index) => self.first(column, &self.asked.first_rows[*index]),
-            RestrictedRows::Equal(_, values) => format!("with {column} {}", self.values(values)),
-        }
-    }
-
-    fn first(&self, column: &str, first: &FirstRows) -> String {
-        let limit = self.operand(&first.limit);
-        let offset = first.offset.iter();
-        let offset: String = offset
-            .map(|offset| format!(" + {}", self.operand(offset)))
-            .collect();
-        let direction = if first.order.is_descending {
-            " desc"
-        } else {
-            ""
-        };
-        format!("among the first {limit}{offset} by {column}{direction}")
-    }
-
-    /// `= :id`, `in (1, 2)`, or `= artist_id of album with id = :id`.
-    fn values(&self, values: &Values) -> String {
-        match values {
-            Values::Given(operands) => {
-                let texts: Vec<String> = operands.iter().map(|value| self.operand(value)).collect();
-                match (operands.as_slice(), texts.as_slice()) {
-                    ([Operand::Items(_)], [value]) => format!("= any ({value})"),
-                    (_, [value]) => format!("= {value}"),
-                    _ => format!("in ({})", texts.join(", ")),
-                }
-            }
-            Values::Witnessed(index) => {
-                let witness = &self.asked.witnesses[*index];
-                let rows = self.values(&witness.rows.values);
-                let (table, column, key) = (&witness.table, &witness.column, &witness.key);
-                format!("= {column} of {table} with {key} {rows}")
-            }
-            Values::First(index) => self.first("", &self.asked.first_rows[*index]),
-        }
-    }
-
-    fn operand(&self, operand: &Operand) -> String {
-        match operand {
-            Operand::Parameter(index) | Operand::Items(index) => {
-                self.facts.params.get(*index).map_or_else(
-                    || format!("${}", index + 1),
-                    |param| format!(":{}", param.name),
-                )
-            }
-            Operand::Constant(value) => match value {
-                Value::Integer(integer) => integer.to_string(),
-                Value::Boolean(truth) => truth.to_string(),
-                Value::Text(text) => format!("'{}'", text.replace('\'', "''")),
-                _ => "NULL".into(),
+    fn described(&self, say: impl Fn(&Described<'_>) -> String) -> String {
+        say(&Described {
+            params: &self.facts.params,
+            witnesses: &self.asked.witnesses,
+            first_rows: &|index| {
+                let FirstRows {
+                    limit,
+                    offset,
+                    column,
+                    order,
+                    ..
+                } = &self.asked.first_rows[index];
+                let direction = if order.is_descending { " desc" } else { "" };
+                (limit, offset.as_ref(), format!("{column}{direction}"))
             },
-            Operand::Last(_) => "NULL".into(),
-        }
+        })
     }
 }
 

@@ -20,6 +20,8 @@ pub(crate) struct FirstRows {
     output: usize,
     pub(super) limit: Operand,
     pub(super) offset: Option<Operand>,
+    /// The name of the column.
+    pub(super) column: String,
     pub(super) order: RowOrder,
 }
 
@@ -62,6 +64,7 @@ pub(super) fn of(query: &Object, catalog: &Catalog) -> Option<(usize, usize, Fir
         output: target.number::<usize>("resno")?.checked_sub(1)?,
         limit: count(query.get("limitCount"))?,
         offset,
+        column: column.name.clone(),
         order: RowOrder {
             class,
             is_descending,

@@ -276,10 +276,7 @@ impl Analysis {
                 reads: dep.reads.clone(),
             };
             let restrictions = dep.references.iter().flatten();
-            let keys = restrictions.map(|found| {
-                let by = found.rows.selected_by();
-                Some((found.column.clone(), by))
-            });
+            let keys = restrictions.map(|found| Some((found.column.clone(), found.selected_by())));
             // Also a reference that is restricted may come to depend on all rows. That anything has
             // changed is always reported.
             let all_rows = (dep.reads != ColumnSet::All).then_some(None);

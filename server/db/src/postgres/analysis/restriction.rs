@@ -12,45 +12,35 @@ use crate::precision::{ColumnRestriction, Values};
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Restriction {
     pub(crate) column: String,
-    pub(crate) rows: RestrictedRows,
+    pub(crate) values: Values,
+    pub(crate) name: RowsName,
     /// True if the feed reports the column's old value.
     pub(crate) precise: bool,
 }
 
-/// Some rows of a table, with what names them in dependencies.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum RestrictedRows {
-    Equal(ColumnName, Values),
-    /// The first rows with this number.
-    First(OrderName, usize),
-}
-
-impl RestrictedRows {
-    /// Returns how the column selects the rows.
-    pub(crate) const fn selected_by(&self) -> SelectedBy {
-        match self {
-            Self::Equal(name, _) => SelectedBy::Value(name.class()),
-            Self::First(name, _) => SelectedBy::Order(name.order),
-        }
-    }
+/// What names some rows of a table in dependencies.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum RowsName {
+    Equal(ColumnName),
+    First(OrderName),
 }
 
 impl Restriction {
-    /// Returns the values that select the rows, if values do.
-    pub(super) const fn values(&self) -> Option<&Values> {
-        match &self.rows {
-            RestrictedRows::Equal(_, values) => Some(values),
-            RestrictedRows::First(..) => None,
+    /// Returns how the column selects the rows.
+    pub(crate) const fn selected_by(&self) -> SelectedBy {
+        match &self.name {
+            RowsName::Equal(name) => SelectedBy::Value(name.class()),
+            RowsName::First(name) => SelectedBy::Order(name.order),
         }
     }
 
     /// Counts only changes to these columns.
     pub(super) fn read(&mut self, family: u32, reads: &ColumnSet) {
-        match &mut self.rows {
-            RestrictedRows::Equal(name, _) => {
+        match &mut self.name {
+            RowsName::Equal(name) => {
                 *name = ColumnName::new(family, &self.column, name.class()).reading(reads);
             }
-            RestrictedRows::First(name, _) => {
+            RowsName::First(name) => {
                 *name = OrderName::new(family, &self.column, name.order, reads);
             }
         }
@@ -70,22 +60,19 @@ pub(super) fn of_table(
     let named = found.iter().filter_map(|found| {
         let number = super::columns::number(found.column);
         let column = table.column(number)?.name.clone();
-        let rows = match found.values {
+        let name = match found.values {
             Values::First(index) => {
                 let order = first_rows.get(index)?.order;
-                let name = OrderName::new(family, &column, order, &ColumnSet::All);
-                RestrictedRows::First(name, index)
+                RowsName::First(OrderName::new(family, &column, order, &ColumnSet::All))
             }
-            _ => {
-                let name = ColumnName::new(family, &column, found.class?);
-                RestrictedRows::Equal(name, found.values.clone())
-            }
+            _ => RowsName::Equal(ColumnName::new(family, &column, found.class?)),
         };
         let is_sure = found.values.has_parameter() || catalog.is_unique(table, number);
         let precise = catalog.reports_old_values(table.oid, &column);
         let restriction = Restriction {
             column,
-            rows,
+            values: found.values.clone(),
+            name,
             precise,
         };
         Some((is_sure, restriction))
@@ -95,7 +82,7 @@ pub(super) fn of_table(
     // one that was found first is taken: what is compared outside selects before what a view says.
     // A parameter needs no witness.
     all.sort_by_key(|(is_sure, found)| {
-        let is_first = matches!(found.rows, RestrictedRows::First(..));
+        let is_first = matches!(found.values, Values::First(_));
         (!is_sure, !is_first, !found.precise)
     });
     all.into_iter().map(|(_, found)| found).collect()

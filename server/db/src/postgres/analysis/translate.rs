@@ -20,7 +20,7 @@ use crate::advice::Cause;
 use crate::postgres::catalog::Catalog;
 use crate::precision::model::{
     Block, BlockColumn, BlockId, BlockRows, Condition, Conjunct, Factor, FactorColumn,
-    FirstOfFactor, List, Mention, Side, Term,
+    FirstOfFactor, InList, Mention, Side, Term,
 };
 use crate::precision::{self, MAX_VALUES, Model, Moved, Narrowed, Operand, ValueClass};
 
@@ -79,7 +79,7 @@ pub(super) fn narrow(
 
 /// A query around the current place.
 #[derive(Clone, Copy)]
-struct Scope<'t> {
+struct AroundQuery<'t> {
     query: &'t Object,
     block: BlockId,
     /// How many of those around it a name in it may not mean.
@@ -93,7 +93,7 @@ struct Translation<'c, 't> {
     blocks: Vec<Block<u32>>,
     of_query: HashMap<*const Object, BlockId>,
     /// The queries around the current place, the innermost last.
-    scopes: Vec<Scope<'t>>,
+    scopes: Vec<AroundQuery<'t>>,
     /// How many of these a name may not mean here: what LATERAL brings in is not carried on.
     hidden: usize,
     /// False in a recursive query.
@@ -133,7 +133,7 @@ impl<'t> Translation<'_, 't> {
         let id = self.blocks.len();
         self.of_query.insert(std::ptr::from_ref(query), id);
         let parent = self.scopes.last().map(|scope| scope.block);
-        self.scopes.push(Scope {
+        self.scopes.push(AroundQuery {
             query,
             block: id,
             hidden: self.hidden,
@@ -342,7 +342,7 @@ impl<'t> Translation<'_, 't> {
         match side.term {
             Term::Column(_) => Condition::In {
                 side,
-                list: List::Values(vec![Operand::Constant(truth.into())]),
+                list: InList::Values(vec![Operand::Constant(truth.into())]),
                 class: Some(ValueClass::Boolean),
             },
             _ => Condition::Other(side.mention),
@@ -410,21 +410,21 @@ impl<'t> Translation<'_, 't> {
         Some(Term::Subquery(self.query(query)))
     }
 
-    fn list(&self, node: &TreeNode, class: Option<ValueClass>) -> List {
+    fn list(&self, node: &TreeNode, class: Option<ValueClass>) -> InList {
         let elements = node
             .object()
             .map_or(0, |list| list.get("elements").items().len());
         if elements > MAX_VALUES {
-            return List::TooLong;
+            return InList::TooLong;
         }
         let fits = |of: u32| class.is_some_and(|class| takes(class, of));
         let operands =
             constants::operands(node).filter(|operands| operands.iter().all(|(_, of)| fits(*of)));
         match operands {
             Some(operands) => {
-                List::Values(operands.into_iter().map(|(operand, _)| operand).collect())
+                InList::Values(operands.into_iter().map(|(operand, _)| operand).collect())
             }
-            None => List::Other(self.mention(node)),
+            None => InList::Other(self.mention(node)),
         }
     }
 

@@ -9,7 +9,7 @@ use tokio_postgres::types::Type;
 
 use super::columns;
 use super::first_rows::FirstRows;
-use super::restriction::{RestrictedRows, Restriction};
+use super::restriction::{Restriction, RowsName};
 use crate::Value;
 use crate::postgres::catalog::{Catalog, Relation};
 use crate::postgres::shape::Shape;
@@ -161,11 +161,10 @@ impl PreparedWitness {
     ) -> Vec<Self> {
         let mut used = BTreeSet::new();
         for restriction in restrictions {
-            let mut values = restriction.values();
-            while let Some(Values::Witnessed(index)) = values {
+            let mut values = &restriction.values;
+            while let Values::Witnessed(index) = values {
                 used.insert(*index);
-                let witness = asked.witnesses.get(*index);
-                values = witness.map(|witness| &witness.rows.values);
+                values = &asked.witnesses[*index].rows.values;
             }
         }
         let mut all: Vec<Self> = Vec::new();
@@ -285,14 +284,15 @@ impl<'a> Found<'a> {
         given: &[Value],
         first_rows: &[FirstRows],
     ) -> Option<Vec<Tag>> {
-        let (name, values) = match &restriction.rows {
-            RestrictedRows::Equal(name, values) => (*name, values),
-            RestrictedRows::First(name, index) => {
-                let last = first_rows.get(*index)?.last(*name, self.rows, given)?;
+        let name = match (restriction.name, &restriction.values) {
+            (RowsName::Equal(name), _) => name,
+            (RowsName::First(name), Values::First(index)) => {
+                let last = first_rows.get(*index)?.last(name, self.rows, given)?;
                 return name.hash.up_to(last);
             }
+            (RowsName::First(_), _) => return None,
         };
-        let mut all = match values {
+        let mut all = match &restriction.values {
             Values::Given(operands) => {
                 given_tags(operands, name.class(), given, |value| name.equal_to(value))?
             }

@@ -7,8 +7,8 @@ use rusqlite::Connection;
 use sqlparser::ast::Statement;
 
 use super::plans::Plans;
+use super::references::References;
 use super::resolve::TableResolver;
-use super::restrict::{self, References};
 use super::{
     Analysis, TableDependency, column_reads, defaults, derived, documents, functions,
     parameter_kinds, scope, written,
@@ -98,8 +98,7 @@ impl RecordedStatement<'_> {
             recorder: self.recorder,
         };
         let tree = self.tree.as_ref();
-        let found =
-            tree.map(|tree| restrict::references(tree, self.catalog, &self.indexes, &plans));
+        let found = tree.map(|tree| References::of(tree, self.catalog, &self.indexes, &plans));
         found.unwrap_or_default()
     }
 

@@ -23,18 +23,19 @@ use sqlparser::dialect::SQLiteDialect;
 use sqlparser::parser::Parser;
 
 use super::common_tables;
-use super::equalities::FactorColumn;
 use super::functions;
 use super::literals::has_odd_literal;
-use super::scope::{Scope, last_part, lower};
+use super::scope::{FactorColumn, Scope, last_part, lower};
 use crate::ValueKind;
+use crate::precision::{ValueClass, model};
 use crate::sqlite::catalog::ResolvedColumn;
-use crate::sqlite::tags::EqualityClass;
 
 /// A view or a subquery that is looked through.
 pub(crate) struct Derived {
-    /// The SELECTs into which equalities may be moved; none if several references read them.
+    /// The SELECTs that give its rows.
     pub(crate) selects: Vec<SelectId>,
+    /// True if no other reference reads these.
+    pub(super) is_read_once: bool,
     pub(crate) columns: Vec<DerivedColumn>,
 }
 
@@ -54,7 +55,7 @@ pub(crate) struct DerivedColumn {
     /// Lower-case; none if it is not certain.
     name: Option<String>,
     /// The canonical form of equality, if an equality on it may be moved into a SELECT.
-    pub(crate) class: Option<EqualityClass>,
+    pub(crate) class: Option<ValueClass>,
     /// The kind of a parameter that is compared with it.
     pub(crate) kind: Option<ValueKind>,
     /// For each SELECT the factor and the column in its FROM clause, if an equality may be moved
@@ -70,14 +71,6 @@ impl DerivedColumn {
             class,
             kind: column.and_then(|column| scope.kind(column)),
             below: vec![column.filter(|_| class.is_some())],
-        }
-    }
-
-    /// The column in the FROM clause of the only SELECT.
-    pub(super) fn below_only(&self) -> Option<FactorColumn> {
-        match self.below.as_slice() {
-            [below] => *below,
-            _ => None,
         }
     }
 }
@@ -197,6 +190,7 @@ impl Derived {
         }
         Some(Self {
             selects: selects.iter().map(|(one, _)| SelectId::of(one)).collect(),
+            is_read_once: true,
             columns,
         })
     }
@@ -237,6 +231,14 @@ fn columns_of_select(select: &Select, scope: &Scope<'_>) -> Option<Vec<DerivedCo
         *below = below.filter(is_key);
     }
     Some(columns)
+}
+
+/// Returns the columns of the FROM clause that the columns of a SELECT are, if they are known and
+/// are among all keys by which it keeps rows apart.
+pub(super) fn outputs(select: &Select, scope: &Scope<'_>) -> Vec<Option<model::FactorColumn>> {
+    let columns = columns_of_select(select, scope).unwrap_or_default();
+    let columns = columns.iter().map(|column| *column.below.first()?);
+    columns.map(|below| scope.factor_column(below?)).collect()
 }
 
 /// The columns that an item of a SELECT list gives; none if they are not known.

@@ -2,11 +2,10 @@
 
 use millpond_store::Tag;
 
-use super::restrict::{Operand, Restriction, Values};
-use super::witness::Witness;
+use super::references::Restriction;
 use super::{Analysis, TableDependency};
-use crate::Value;
 use crate::advice::{self, Advice, Cause};
+use crate::precision::Described;
 use crate::query::{QueryAnalysis, QueryFacts};
 use crate::sqlite::tags;
 
@@ -34,23 +33,18 @@ impl QueryAnalysis for Analysis {
 
     fn describe(&self) -> Vec<String> {
         let whole = |table: &str| format!("{table}: every change");
-        self.lines(whole, |table, restriction| {
-            format!("{table}: rows {}", self.describe_rows(restriction))
+        self.lines(whole, |table, Restriction { column, values, .. }| {
+            format!(
+                "{table}: rows {}",
+                self.described(|all| all.rows(column, values))
+            )
         })
     }
 
     fn ends(&self) -> Vec<String> {
         let whole = |table: &str| format!("any {table}");
-        self.lines(whole, |table, restriction| match &restriction.values {
-            Values::Witnessed(index) => {
-                let witness = &self.witnesses[*index];
-                format!("{table} by {}.{}", witness.table, witness.column)
-            }
-            values @ Values::Given(_) => {
-                let values = self.describe_values(values);
-                format!("{table} with {} {values}", restriction.column)
-            }
-            Values::First(index) => format!("{table} among {}", self.describe_first(*index)),
+        self.lines(whole, |table, Restriction { column, values, .. }| {
+            self.described(|all| all.ends(table, column, values))
         })
     }
 }
@@ -90,63 +84,16 @@ impl Analysis {
         lines
     }
 
-    /// `with id = :id`, or `among the first 8 by at desc`.
-    fn describe_rows(&self, Restriction { column, values, .. }: &Restriction) -> String {
-        match values {
-            Values::First(index) => format!("among {}", self.describe_first(*index)),
-            values => format!("with {column} {}", self.describe_values(values)),
-        }
-    }
-
-    /// `the first 8 by at desc`.
-    fn describe_first(&self, index: usize) -> String {
-        let rows = &self.first_rows[index];
-        let limit = self.describe_operand(&rows.limit);
-        let offset = match &rows.offset {
-            Some(offset) => format!(" + {}", self.describe_operand(offset)),
-            None => String::new(),
-        };
-        let direction = if rows.is_descending { " desc" } else { "" };
-        format!("the first {limit}{offset} by {}{direction}", rows.column)
-    }
-
-    /// `= :id`, `in (1, 2)`, or `= artist_id of album with id = :id`.
-    fn describe_values(&self, values: &Values) -> String {
-        match values {
-            Values::Given(operands) => {
-                let texts = operands.iter().map(|value| self.describe_operand(value));
-                let texts: Vec<String> = texts.collect();
-                match texts.as_slice() {
-                    [value] if !matches!(operands[0], Operand::Items(_)) => format!("= {value}"),
-                    values => format!("in ({})", values.join(", ")),
-                }
-            }
-            Values::Witnessed(index) => {
-                let Witness {
-                    table,
-                    column,
-                    key,
-                    rows,
-                    ..
-                } = &self.witnesses[*index];
-                let rows = match &rows.values {
-                    Values::First(index) => format!("among {}", self.describe_first(*index)),
-                    values => format!("with {key} {}", self.describe_values(values)),
-                };
-                format!("= {column} of {table} {rows}")
-            }
-            Values::First(index) => format!("of {}", self.describe_first(*index)),
-        }
-    }
-
-    fn describe_operand(&self, operand: &Operand) -> String {
-        match operand {
-            Operand::Parameter(index) | Operand::Items(index) => {
-                format!(":{}", self.facts.params[*index].name)
-            }
-            Operand::Constant(Value::Integer(integer)) => integer.to_string(),
-            Operand::Constant(Value::Text(text)) => format!("'{}'", text.replace('\'', "''")),
-            Operand::Constant(_) | Operand::Last(_) => "NULL".into(),
-        }
+    fn described(&self, say: impl Fn(&Described<'_>) -> String) -> String {
+        say(&Described {
+            params: &self.facts.params,
+            witnesses: &self.witnesses,
+            first_rows: &|index| {
+                let rows = &self.first_rows[index];
+                let direction = if rows.is_descending { " desc" } else { "" };
+                let order = format!("{}{direction}", rows.column);
+                (&rows.limit, rows.offset.as_ref(), order)
+            },
+        })
     }
 }

@@ -10,14 +10,12 @@ use sqlparser::ast::{
 };
 
 use super::derived::{SelectId, gives_a_row_each, merges_columns};
-use super::equalities::FactorColumn;
 use super::literals::has_odd_literal;
-use super::restrict::Operand;
-use super::scope::{Scope, lower, parse};
+use super::scope::{FactorColumn, Scope, lower, parse};
 use super::witness::RunWitness;
 use crate::Value;
+use crate::precision::{Operand, ValueClass};
 use crate::sqlite::catalog::ResolvedColumn;
-use crate::sqlite::tags::EqualityClass;
 
 /// The query whose first rows are taken.
 pub(super) struct OrderedQuery<'q> {
@@ -205,7 +203,7 @@ pub(crate) struct FirstRows {
     pub(crate) table: String,
     /// Lower-case.
     pub(crate) column: String,
-    class: Option<EqualityClass>,
+    class: Option<ValueClass>,
     pub(crate) is_descending: bool,
     pub(crate) limit: Operand,
     pub(crate) offset: Option<Operand>,
@@ -258,12 +256,12 @@ impl FirstRows {
     /// SQLite converts neither.
     fn compares(&self, last: &Value) -> bool {
         match (last, self.class) {
-            (Value::Integer(_) | Value::Real(_), None | Some(EqualityClass::Integer)) => true,
+            (Value::Integer(_) | Value::Real(_), None | Some(ValueClass::Integer)) => true,
             (Value::Text(text), class) => {
                 // Bytes that are no UTF-8 may have been replaced.
                 let is_exact = !text.contains(char::REPLACEMENT_CHARACTER);
                 let may_be_number = || text.trim().parse::<f64>().is_ok();
-                is_exact && (class == Some(EqualityClass::Text) || !may_be_number())
+                is_exact && (class == Some(ValueClass::Text) || !may_be_number())
             }
             _ => false,
         }

@@ -12,17 +12,17 @@ mod defaults;
 mod derived;
 mod describe;
 mod documents;
-mod equalities;
 mod first_rows;
 mod functions;
+mod joins;
 mod literals;
-mod narrowed;
+mod operands;
 mod parameter_kinds;
 mod plans;
+mod references;
 mod resolve;
-mod restrict;
 mod scope;
-mod widening;
+mod translate;
 mod witness;
 mod written;
 
@@ -33,6 +33,8 @@ use millpond_store::Tag;
 use crate::Value;
 use crate::advice::Cause;
 use crate::column_set::ColumnSet;
+use crate::precision::Values;
+use crate::precision::witness::Witness;
 use crate::query::{Deps, QueryFacts};
 use crate::sqlite::catalog::SchemaKey;
 use crate::sqlite::interest::{SelectedRows, Selection};
@@ -40,9 +42,9 @@ use crate::sqlite::tags;
 pub(crate) use analyse::analyse;
 pub(crate) use derived::ViewText;
 use first_rows::FirstRows;
-use restrict::{Restriction, Values};
+use references::Restriction;
 pub(crate) use witness::RunWitness;
-use witness::{Witness, WitnessRun};
+use witness::WitnessRun;
 
 /// The analysis of one statement, for one state of the schema.
 #[derive(Debug)]

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use rusqlite::Connection;
 
-use super::restrict::Operand;
+use crate::precision::Operand;
 use crate::sqlite::recorder::{Recorder, StatementPolicy};
 
 pub(super) struct Plans<'a> {

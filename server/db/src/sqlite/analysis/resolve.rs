@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use rusqlite::Connection;
 
 use super::TableDependency;
-use super::restrict::References;
+use super::references::References;
 use crate::advice::Cause;
 use crate::column_set::ColumnSet;
 use crate::sqlite::catalog::{Catalog, TableKind};

@@ -9,14 +9,32 @@ use sqlparser::parser::Parser;
 
 use super::common_tables::CommonTables;
 use super::derived::{Derived, selects};
-use super::equalities::FactorColumn;
-use super::restrict::Restriction;
 use crate::ValueKind;
+use crate::precision::{ValueClass, model};
 use crate::sqlite::catalog::{Catalog, CatalogTable, ResolvedColumn, TableKind};
-use crate::sqlite::tags::{EqualityClass, ROWID};
+use crate::sqlite::tags::ROWID;
 
 /// Views and subqueries are looked through this deep.
 const DEEPEST: usize = 8;
+
+/// A factor of a FROM clause, and one of its columns.
+pub(super) type FactorColumn = (usize, ResolvedColumn);
+
+/// Returns the number by which a column is reasoned about.
+pub(super) const fn place(column: ResolvedColumn) -> usize {
+    match column {
+        ResolvedColumn::Column(index) => index,
+        ResolvedColumn::Rowid => usize::MAX,
+    }
+}
+
+/// Returns the column with this number.
+pub(super) const fn resolved(place: usize) -> ResolvedColumn {
+    match place {
+        usize::MAX => ResolvedColumn::Rowid,
+        index => ResolvedColumn::Column(index),
+    }
+}
 
 /// One entry of a FROM clause.
 pub(crate) struct Factor<'a> {
@@ -44,17 +62,14 @@ impl<'a> Factor<'a> {
     }
 
     /// The names by which a witness reads the factor, unless it is a subquery.
-    pub(super) fn names_for_witness<'f>(
-        &'f self,
-        catalog: &'f Catalog,
-    ) -> Option<WitnessNames<'f>> {
+    pub(super) fn names_for_witness(&self, catalog: &'a Catalog) -> Option<WitnessNames<'a>> {
         let (table, source, is_view) = match (self.base(), &self.view) {
             (Some((name, table)), _) => (name, table, false),
             (None, Some(view)) => (view.as_str(), catalog.table(view)?, true),
             (None, None) => return None,
         };
         Some(WitnessNames {
-            table,
+            table: table.to_owned(),
             source,
             is_view,
         })
@@ -113,10 +128,8 @@ impl<'a> Factor<'a> {
         };
         self.derived = look_through(table.query(), table.columns.clone(), sources, depth);
         if let Some(derived) = &mut self.derived {
-            derived.selects = match table.is_read_once {
-                true => table.selects.clone(),
-                false => Vec::new(),
-            };
+            derived.selects.clone_from(&table.selects);
+            derived.is_read_once = table.is_read_once;
         }
     }
 
@@ -286,13 +299,22 @@ impl<'a> Scope<'a> {
     }
 
     /// The canonical form of equality with a column, if it restricts.
-    pub(crate) fn class(&self, (factor, column): (usize, ResolvedColumn)) -> Option<EqualityClass> {
+    pub(crate) fn class(&self, (factor, column): (usize, ResolvedColumn)) -> Option<ValueClass> {
         let factor = &self.factors[factor];
         match (factor.base(), factor.derived(), column) {
             (Some((_, table)), ..) => table.narrowing(column).map(|(_, class)| class),
             (None, Some(derived), ResolvedColumn::Column(index)) => derived.columns[index].class,
             _ => None,
         }
+    }
+
+    /// The column as it is reasoned about, if equality with it has a canonical form.
+    pub(super) fn factor_column(&self, column: FactorColumn) -> Option<model::FactorColumn> {
+        Some(model::FactorColumn {
+            factor: column.0,
+            column: place(column.1),
+            class: self.class(column)?,
+        })
     }
 
     /// The kind of a parameter that is compared with a column.
@@ -363,9 +385,9 @@ fn merged(from: &[TableWithJoins]) -> Option<Vec<(usize, String)>> {
 }
 
 /// How a witness names the columns of a factor.
-pub(super) struct WitnessNames<'a> {
+pub(crate) struct WitnessNames<'a> {
     /// The name of the table or view.
-    pub(super) table: &'a str,
+    pub(super) table: String,
     source: &'a CatalogTable,
     is_view: bool,
 }
@@ -374,27 +396,13 @@ impl WitnessNames<'_> {
     pub(super) fn column(&self, column: ResolvedColumn) -> Option<String> {
         match column {
             ResolvedColumn::Column(index) => Some(self.source.columns[index].name.clone()),
-            ResolvedColumn::Rowid => self.unless_hidden(ROWID),
+            ResolvedColumn::Rowid => {
+                // A column may have the same name.
+                let mut columns = self.source.columns.iter();
+                let is_hidden = columns.any(|column| column.name == ROWID);
+                (!is_hidden && !self.is_view).then(|| ROWID.to_owned())
+            }
         }
-    }
-
-    /// The column of a restriction of the factor.
-    pub(super) fn restricted(&self, restriction: &Restriction) -> Option<String> {
-        match restriction.of_derived {
-            Some(index) => self.column(ResolvedColumn::Column(index)),
-            None if restriction.column == ROWID => self.unless_hidden(ROWID),
-            None => Some(restriction.column.clone()),
-        }
-    }
-
-    /// The name of the rowid, unless a column has the same.
-    fn unless_hidden(&self, rowid: &str) -> Option<String> {
-        let hidden = self
-            .source
-            .columns
-            .iter()
-            .any(|column| column.name == rowid);
-        (!hidden && !self.is_view).then(|| rowid.to_owned())
     }
 }
 

@@ -1,72 +1,85 @@
-//! Witnesses: queries of ours that find the values of a join key (coherence.md, rule 21).
-//!
-//! With `r.c = s.d`, where only some rows of `s` count, only those rows of `r` count whose `c` is
-//! one of the values that `s.d` has in these rows. A witness asks for these values in the snapshot
-//! of the read.
+//! Witnesses on SQLite (coherence.md, rule 21): how they are written, and what those of one
+//! execution have found.
 
 use millpond_store::Tag;
 
 use super::first_rows::FirstRows;
-use super::restrict::{MAX_VALUES, Operand, Restriction, Values};
+use super::plans::Plans;
+use super::references::Restriction;
+use super::scope::{WitnessNames, resolved};
 use crate::Value;
 use crate::order::OrderPlace;
-use crate::sqlite::tags::{EqualityClass, StoredValue};
+use crate::precision::model::FactorColumn;
+use crate::precision::values::given_tags;
+use crate::precision::witness::{MAX_ROWS, Witness, distinct};
+use crate::precision::{ColumnRestriction, MAX_VALUES, Operand, Values, WitnessSource};
+use crate::sqlite::tags::{ColumnHash, StoredValue};
 
-/// A witness that finds more rows makes the whole table a dependency. So a witness costs at most
-/// this many lookups in an index.
-const MAX_ROWS: usize = 1_024;
-
-/// A query for the values that `column` has in the rows of `table` that count.
-#[derive(Debug, PartialEq)]
-pub(crate) struct Witness {
-    /// A table or a view, lower-case.
-    pub(crate) table: String,
-    pub(crate) column: String,
-    /// The column of `table` that selects its rows.
-    pub(crate) key: String,
-    /// The restriction of `table`, on `key`.
-    pub(crate) rows: Restriction,
-    pub(crate) sql: String,
-    /// The values of the parameters of `sql`, in order.
-    params: Vec<Operand>,
+/// Makes witnesses.
+pub(super) struct WitnessMaker<'a> {
+    pub(super) plans: &'a Plans<'a>,
+    pub(super) first_rows: &'a [FirstRows],
+    pub(super) witnesses: &'a mut Vec<Witness>,
 }
 
-impl Witness {
-    /// `witnesses` are those that `rows` may refer to.
-    pub(super) fn new(
-        table: String,
-        column: String,
-        key: String,
-        rows: Restriction,
-        witnesses: &[Self],
-        first_rows: &[FirstRows],
-    ) -> Self {
+impl<'a> WitnessSource for WitnessMaker<'a> {
+    type Table = WitnessNames<'a>;
+
+    fn witness(
+        &mut self,
+        table: &WitnessNames<'a>,
+        column: FactorColumn,
+        rows: &ColumnRestriction,
+    ) -> Option<usize> {
+        let witness = self.write(table, column, rows)?;
+        if let Some(index) = self.witnesses.iter().position(|known| *known == witness) {
+            return Some(index);
+        }
+        if !self.plans.seeks(&witness.sql) {
+            return None;
+        }
+        self.witnesses.push(witness);
+        Some(self.witnesses.len() - 1)
+    }
+}
+
+impl WitnessMaker<'_> {
+    /// Returns the witness for the values of `column` in these rows of a table.
+    fn write(
+        &self,
+        table: &WitnessNames<'_>,
+        FactorColumn { column, class, .. }: FactorColumn,
+        rows: &ColumnRestriction,
+    ) -> Option<Witness> {
+        let column = table.column(resolved(column))?;
+        let key = table.column(resolved(rows.column))?;
         let by = quoted(&key);
         let (condition, params) = match &rows.values {
             Values::Given(operands) => given(&by, operands),
             Values::Witnessed(index) => {
-                let inner = &witnesses[*index];
+                let inner = self.witnesses.get(*index)?;
                 (format!("{by} IN ({})", inner.sql), inner.params.clone())
             }
             Values::First(index) => (
-                first_rows[*index].condition(&by),
+                self.first_rows.get(*index)?.condition(&by),
                 vec![Operand::Last(*index)],
             ),
         };
         let sql = format!(
             "SELECT {} FROM main.{} WHERE {condition} LIMIT {}",
             quoted(&column),
-            quoted(&table),
+            quoted(&table.table),
             MAX_ROWS + 1
         );
-        Self {
-            table,
+        Some(Witness {
+            table: table.table.clone(),
             column,
+            class,
             key,
-            rows,
+            rows: rows.clone(),
             sql,
             params,
-        }
+        })
     }
 }
 
@@ -84,50 +97,6 @@ fn given(by: &str, operands: &[Operand]) -> (String, Vec<Operand>) {
         1 => (conditions.remove(0), params),
         _ => (format!("({})", conditions.join(" OR ")), params),
     }
-}
-
-/// The tags of the rows in which the column is one of the operands; none if one of them has no
-/// canonical form, or if there are too many.
-fn given_tags(
-    restriction: &Restriction,
-    operands: &[Operand],
-    params: &[Value],
-) -> Option<Vec<Tag>> {
-    let mut tags = Vec::with_capacity(operands.len());
-    for operand in operands {
-        let value = operand.value(params)?;
-        match operand {
-            Operand::Items(_) => {
-                for item in items(value, restriction.class?)? {
-                    tags.push(restriction.name.equal_to(&item)?);
-                }
-            }
-            _ => tags.push(restriction.name.equal_to(value)?),
-        }
-    }
-    (tags.len() <= MAX_VALUES).then_some(tags)
-}
-
-/// The items of a list as values that are equal to those of a column of this class, byte for byte;
-/// none if SQLite might convert one of them. Some of its versions end a text of JSON at a character
-/// of code zero.
-fn items(list: &Value, class: EqualityClass) -> Option<Vec<Value>> {
-    use serde_json::Value as Json;
-    let list = match list {
-        Value::Null => return Some(vec![Value::Null]),
-        Value::Json(json) => json.as_array()?,
-        _ => return None,
-    };
-    // No row equals an item of an empty list: like NULL.
-    let nothing = list.is_empty().then_some(Some(Value::Null));
-    let item = |item: &Json| match (class, item) {
-        (EqualityClass::Integer, Json::Number(number)) => number.as_i64().map(Value::Integer),
-        (EqualityClass::Text, Json::String(text)) if !text.contains('\0') => {
-            Some(text.as_str().into())
-        }
-        _ => None,
-    };
-    list.iter().map(item).chain(nothing).collect()
 }
 
 fn quoted(name: &str) -> String {
@@ -173,7 +142,10 @@ impl<'a, 'r> WitnessRun<'a, 'r> {
     /// The narrow tags of the rows to which a reference is restricted; none if they are not known.
     pub(super) fn tags(&mut self, restriction: &Restriction) -> Option<Vec<Tag>> {
         match &restriction.values {
-            Values::Given(operands) => given_tags(restriction, operands, self.params),
+            Values::Given(operands) => {
+                let tag = |value: &Value| restriction.name.equal_to(value);
+                given_tags(operands, restriction.class?, self.params, tag)
+            }
             Values::Witnessed(index) => {
                 self.find(*index);
                 let values = self.found[*index].as_ref()?.as_ref()?;
@@ -214,7 +186,10 @@ impl<'a, 'r> WitnessRun<'a, 'r> {
         }
         let witness = &self.witnesses[index];
         let source_is_known = match &witness.rows.values {
-            Values::Given(_) => self.tags(&witness.rows).is_some(),
+            Values::Given(operands) => witness.rows.class.is_some_and(|class| {
+                let name = ColumnHash::new("", "", Some(class));
+                given_tags(operands, class, self.params, |value| name.equal_to(value)).is_some()
+            }),
             Values::Witnessed(inner) => {
                 self.find(*inner);
                 matches!(self.found[*inner], Some(Some(_)))
@@ -228,23 +203,10 @@ impl<'a, 'r> WitnessRun<'a, 'r> {
     fn values(&mut self, witness: &Witness) -> Option<Vec<Value>> {
         let params = witness.params.iter();
         let params: Option<Vec<Value>> = params.map(|operand| self.operand(operand)).collect();
-        let found = (self.run)(&witness.sql, &params?)?;
-        if found.len() > MAX_ROWS {
-            return None;
-        }
-        let mut distinct: Vec<Value> = Vec::new();
-        for value in found {
-            // Bytes that are no UTF-8 may have been replaced, and the feed has the bytes.
-            if matches!(&value, Value::Text(text) if text.contains(char::REPLACEMENT_CHARACTER)) {
-                return None;
-            }
-            // More than these are not looked at. Nothing equals NULL.
-            let wanted = distinct.len() <= MAX_VALUES && value != Value::Null;
-            if wanted && !distinct.contains(&value) {
-                distinct.push(value);
-            }
-        }
-        Some(distinct)
+        let found = (self.run)(&witness.sql, &params?)?.into_iter();
+        // Bytes that are no UTF-8 may have been replaced, and the feed has the bytes.
+        let is_exact = |value: &Value| !matches!(value, Value::Text(text) if text.contains(char::REPLACEMENT_CHARACTER));
+        distinct(found.map(|value| Some(value).filter(is_exact)))
     }
 }
 

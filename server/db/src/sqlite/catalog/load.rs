@@ -7,8 +7,8 @@ use rusqlite::Connection;
 
 use super::{Catalog, CatalogColumn, CatalogTable, SchemaKey, TableKind, VirtualTable};
 use crate::ValueKind;
+use crate::precision::ValueClass;
 use crate::sqlite::analysis::ViewText;
-use crate::sqlite::tags::EqualityClass;
 
 impl Catalog {
     /// Reads the schema. To be called inside the transaction whose schema is needed.
@@ -171,10 +171,10 @@ impl Affinity {
         }
     }
 
-    fn class(self, binary: bool) -> Option<EqualityClass> {
+    fn class(self, binary: bool) -> Option<ValueClass> {
         match self {
-            Self::Integer => Some(EqualityClass::Integer),
-            Self::Text if binary => Some(EqualityClass::Text),
+            Self::Integer => Some(ValueClass::Integer),
+            Self::Text if binary => Some(ValueClass::Text),
             _ => None,
         }
     }

@@ -3,9 +3,9 @@
 use super::definitions::quoted;
 use super::{ANY, MAX_TEXT, OTHER, SAME};
 use crate::ValueKind;
+use crate::precision::ValueClass;
 use crate::sqlite::catalog::CatalogColumn;
 use crate::sqlite::interest::ValueLocation;
-use crate::sqlite::tags::EqualityClass;
 
 /// A column of a recorded table, or its rowid.
 pub(super) struct RecordedColumn {
@@ -44,8 +44,8 @@ impl RecordedColumn {
     pub(super) fn of(index: usize, declared: &str, column: &CatalogColumn, is_rowid: bool) -> Self {
         let form = match (column.class, column.kind) {
             _ if is_rowid => Form::Rowid,
-            (Some(EqualityClass::Integer), _) => Form::Integer,
-            (Some(EqualityClass::Text), _) => Form::Text,
+            (Some(ValueClass::Integer), _) => Form::Integer,
+            (Some(ValueClass::Text), _) => Form::Text,
             (None, Some(ValueKind::Text)) => Form::Collated,
             (None, Some(ValueKind::Real)) => Form::Real,
             _ => Form::Any,

@@ -95,7 +95,7 @@ fn an_equality_passes_into_a_view_or_a_subquery() {
             select * from plainer where i in (1, $1)
                 article: rows with id in (1, :a)
             select * from plainer where i = any ($1)
-                article: rows with id = any (:a)
+                article: rows with id in (:a)
             select * from live where id = $1
                 article: rows with id = :a
             select * from live

@@ -52,7 +52,7 @@ fn equalities_narrow() {
             select * from author where id in (1)
                 author: rows with id = 1
             select * from author where id = any ($1)
-                author: rows with id = any (:a)
+                author: rows with id in (:a)
             select * from author where id = null
                 author: rows with id = NULL
             select * from article where id = 7

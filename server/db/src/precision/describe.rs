@@ -1,0 +1,79 @@
+//! What a query depends on, in the owner's words.
+
+use super::values::{Operand, Values};
+use super::witness::Witness;
+use crate::Value;
+use crate::query::Param;
+
+/// The names by which the rows of a statement are described.
+pub(crate) struct Described<'a> {
+    pub(crate) params: &'a [Param],
+    pub(crate) witnesses: &'a [Witness],
+    /// The first rows that it takes: limit, offset, and the column with its direction.
+    pub(crate) first_rows: &'a dyn Fn(usize) -> (&'a Operand, Option<&'a Operand>, String),
+}
+
+impl Described<'_> {
+    /// Returns `with id = :id`, or `among the first 8 by at desc`.
+    pub(crate) fn rows(&self, column: &str, values: &Values) -> String {
+        match values {
+            Values::First(index) => self.first(*index),
+            Values::Given(operands) => format!("with {column} {}", self.given(operands)),
+            Values::Witnessed(index) => {
+                let witness = &self.witnesses[*index];
+                let rows = self.rows(&witness.key, &witness.rows.values);
+                format!(
+                    "with {column} = {} of {} {rows}",
+                    witness.column, witness.table
+                )
+            }
+        }
+    }
+
+    /// Returns what a change to a table must have to end the results, in short.
+    pub(crate) fn ends(&self, table: &str, column: &str, values: &Values) -> String {
+        match values {
+            Values::Witnessed(index) => {
+                let witness = &self.witnesses[*index];
+                format!("{table} by {}.{}", witness.table, witness.column)
+            }
+            values => format!("{table} {}", self.rows(column, values)),
+        }
+    }
+
+    /// Returns `among the first 8 by at desc`.
+    fn first(&self, index: usize) -> String {
+        let (limit, offset, order) = (self.first_rows)(index);
+        let offset =
+            offset.map_or_else(String::new, |offset| format!(" + {}", self.operand(offset)));
+        format!("among the first {}{offset} by {order}", self.operand(limit))
+    }
+
+    /// Returns `= :id`, `in (1, 2)`, or `in (:ids)` for the items of a list.
+    fn given(&self, operands: &[Operand]) -> String {
+        match operands {
+            [one] if !matches!(one, Operand::Items(_)) => format!("= {}", self.operand(one)),
+            _ => {
+                let texts = operands.iter().map(|value| self.operand(value));
+                let texts: Vec<String> = texts.collect();
+                format!("in ({})", texts.join(", "))
+            }
+        }
+    }
+
+    fn operand(&self, operand: &Operand) -> String {
+        match operand {
+            Operand::Parameter(index) | Operand::Items(index) => {
+                let param = self.params.get(*index);
+                param.map_or_else(
+                    || format!("${}", index + 1),
+                    |param| format!(":{}", param.name),
+                )
+            }
+            Operand::Constant(Value::Integer(integer)) => integer.to_string(),
+            Operand::Constant(Value::Boolean(truth)) => truth.to_string(),
+            Operand::Constant(Value::Text(text)) => format!("'{}'", text.replace('\'', "''")),
+            Operand::Constant(_) | Operand::Last(_) => "NULL".into(),
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! What a column is compared with.
+
+use std::collections::HashMap;
+
+use sqlparser::ast::{Expr, Query, UnaryOperator, Value as Literal};
+
+use crate::Value;
+use crate::precision::Operand;
+
+/// Returns a parameter or a constant, without an operator that could give it an affinity or a
+/// collation. `parameters` maps each parameter's name, as it is written, to its index.
+pub(super) fn operand(expr: &Expr, parameters: &HashMap<String, usize>) -> Option<Operand> {
+    match expr {
+        Expr::Nested(inner) => operand(inner, parameters),
+        Expr::UnaryOp {
+            op: UnaryOperator::Minus,
+            expr,
+        } => match operand(expr, parameters)? {
+            Operand::Constant(Value::Integer(integer)) => integer
+                .checked_neg()
+                .map(|i| Operand::Constant(Value::Integer(i))),
+            _ => None,
+        },
+        Expr::Value(value) => match &value.value {
+            Literal::Placeholder(name) => parameters.get(name).copied().map(Operand::Parameter),
+            Literal::SingleQuotedString(text) => Some(Operand::Constant(text.as_str().into())),
+            Literal::Number(digits, false) => digits
+                .parse()
+                .ok()
+                .map(|integer| Operand::Constant(Value::Integer(integer))),
+            Literal::Null => Some(Operand::Constant(Value::Null)),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// Returns the items of a list, where the subquery gives exactly these. SQLite compares each of
+/// them as `column = item` does: its column `value` has no collation and no affinity of its own.
+pub(super) fn items(subquery: &Query, parameters: &HashMap<String, usize>) -> Option<Operand> {
+    let text = subquery.to_string();
+    let name = text.strip_prefix("SELECT value FROM json_each(")?;
+    let name = name.strip_suffix(')')?;
+    parameters.get(name).copied().map(Operand::Items)
+}
