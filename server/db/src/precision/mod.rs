@@ -3,7 +3,7 @@
 //!
 //! Each database translates a statement into a [`Model`] of blocks, each a SELECT or a set
 //! operation, and [`narrow`] finds the rows that each reference is restricted to. A translation may
-//! leave out whatever it does not understand, and may state only what is certain: a reference that
+//! leave out what it does not understand, and may state only what is certain: a reference that
 //! is not reported as restricted makes its table a dependency as a whole.
 //!
 //! * [`model`]: the query as it is reasoned about.
