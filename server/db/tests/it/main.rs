@@ -20,6 +20,7 @@ mod limits;
 mod migrations;
 mod model;
 mod postgres;
+mod precision;
 mod promise;
 mod sqlite_triggers;
 mod support;
