@@ -245,9 +245,10 @@ impl<'m, W: WitnessSource> Carrier<'m, '_, W> {
             return from.map(|from| (from, to)).into_iter().collect();
         }
         // Only what must be equal for every row.
-        let outward = inside.equal_columns.iter().filter(|equal| {
-            equal.from.block == self.block && equal.restricts.len() == block.factors.len()
-        });
+        let outward = inside
+            .equal_columns
+            .iter()
+            .filter(|equal| equal.from.block == self.block && *equal.restricts == block.from);
         outward.map(|equal| (equal.to, equal.from.column)).collect()
     }
 

@@ -18,6 +18,8 @@ pub(crate) struct Block<T> {
     /// The block around this one, or the one that reads it.
     pub(crate) parent: Option<BlockId>,
     pub(crate) factors: Vec<Factor<T>>,
+    /// Those of the factors that stand in its FROM clause.
+    pub(crate) from: BTreeSet<usize>,
     /// The conjunction of WHERE and ON.
     pub(crate) conditions: Vec<Conjunct>,
     /// The columns of factors that its output columns are; none for what is computed.
@@ -156,6 +158,46 @@ impl<T> Block<T> {
     /// True if a row of the block shows that its conditions hold for rows of its factors.
     pub(super) const fn keeps_rows(&self) -> bool {
         matches!(self.rows, BlockRows::Select { keys: Some(_), .. })
+    }
+
+    /// True if each row of a factor has a part in one row of the FROM clause at most: every other
+    /// factor has a column of unique values that must be equal to a value, to a column of a block
+    /// around this one, which is `id`, or to a column of a factor of which that is known.
+    pub(crate) fn has_a_row_each(&self, id: BlockId, factor: usize) -> bool {
+        let mut known = BTreeSet::from([factor]);
+        while known.len() < self.from.len() {
+            let mut others = self.from.difference(&known);
+            let Some(next) = others.find(|other| self.is_found_by(id, **other, &known)) else {
+                return false;
+            };
+            known.insert(*next);
+        }
+        known == self.from
+    }
+
+    /// True if a row of the factor is found by its key, where rows of the `known` factors are given.
+    fn is_found_by(&self, id: BlockId, factor: usize, known: &BTreeSet<usize>) -> bool {
+        let is_given = |side: &Side| match &side.term {
+            Term::Value(_) => true,
+            Term::Column(found) => found.block != id || known.contains(&found.column.factor),
+            Term::Subquery(_) | Term::Other => false,
+        };
+        let is_key = |side: &Side| {
+            matches!(&side.term, Term::Column(found) if found.block == id
+                && found.column.factor == factor
+                && self.factors[factor].unique.contains(&found.column.column))
+        };
+        self.conditions.iter().any(|conjunct| {
+            let Condition::Equal {
+                sides: [left, right],
+                class: Some(_),
+            } = &conjunct.condition
+            else {
+                return false;
+            };
+            let are_equal = is_key(left) && is_given(right) || is_key(right) && is_given(left);
+            conjunct.restricts.contains(&factor) && are_equal
+        })
     }
 
     /// Returns the column that an output column is.

@@ -346,9 +346,6 @@ fn the_first_rows_of_an_order_restrict() {
             select a.id, r.name from album a join artist r on r.id = a.artist_id order by a.id limit 3
                 album: rows among the first 3 by id
                 artist: every change
-              on PostgreSQL
-                album: every change
-                artist: every change
             select artist_id, count(*) from album group by artist_id order by artist_id limit 3
                 album: every change
         "#]],

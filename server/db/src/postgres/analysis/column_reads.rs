@@ -5,7 +5,6 @@
 //! LIMIT, by one row for a group, by the order in which an aggregate takes its rows. PostgreSQL
 //! writes a changed row to another place, so any change may lead to another choice.
 
-use super::first_rows;
 use super::nodes::{Object, TreeNode};
 use super::walk::type_of;
 use crate::column_set::ColumnSet;
@@ -57,13 +56,14 @@ pub(super) fn selected(query: &Object, entry: &Object) -> Option<Vec<i16>> {
 }
 
 /// True if the query makes a choice among rows that may be equal in all that it reads. Each field
-/// is looked at by what it must be, so one that is missing makes a choice.
-pub(super) fn chooses(query: &Object, catalog: &Catalog) -> bool {
+/// is looked at by what it must be, so one that is missing makes a choice. `has_no_ties`: its ORDER
+/// BY leaves no two rows equal.
+pub(super) fn chooses(query: &Object, has_no_ties: bool, catalog: &Catalog) -> bool {
     const SELECT: u32 = 1;
     let lacks = |field: &str| query.has(field) && *query.get(field) == TreeNode::Nothing;
     let takes_all = || ["limitCount", "limitOffset"].into_iter().all(lacks);
     let is_plain = query.number("commandType") == Some(SELECT)
-        && (takes_all() || first_rows::has_no_ties(query, catalog))
+        && (takes_all() || has_no_ties)
         && ["groupingSets", "windowClause"].into_iter().all(lacks)
         && [
             "hasWindowFuncs",

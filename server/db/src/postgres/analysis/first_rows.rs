@@ -42,7 +42,7 @@ impl FirstRows {
 }
 
 /// Returns the reference, from 0, the place of the column, and the first rows by it that a
-/// statement takes, if it takes these.
+/// statement without ties takes, if it takes these.
 pub(super) fn of(query: &Object, catalog: &Catalog) -> Option<(usize, usize, FirstRows)> {
     // `LimitOption`
     const WITHOUT_TIES: u32 = 0;
@@ -52,7 +52,8 @@ pub(super) fn of(query: &Object, catalog: &Catalog) -> Option<(usize, usize, Fir
     let is_shown = target.denies("resjunk");
     let entries = query.get("rtable").items();
     let (factor, _, column) = columns::of_table(target.get("expr"), entries, catalog)?;
-    if column.is_generated || !(is_plain && is_shown && has_no_ties(query, catalog)) {
+    let is_in_every_row = !from_clause::nullable(query).contains(&factor);
+    if column.is_generated || !(is_plain && is_shown && is_in_every_row) {
         return None;
     }
     let (class, is_descending) = order(first.number("sortop")?)?;
@@ -74,30 +75,28 @@ pub(super) fn of(query: &Object, catalog: &Catalog) -> Option<(usize, usize, Fir
     Some((factor, columns::place(column.number)?, rows))
 }
 
-/// True if ORDER BY leaves no two rows of the only table equal: a column that is unique is in it.
+/// Returns the references, from 0, of which a column of unique values is in ORDER BY, and of which
+/// each row of the query has a row.
 ///
 /// Counterexample: of rows that are equal in the order PostgreSQL takes any, and one more row
 /// behind them, in the heap of a sort, may lead to others.
-pub(super) fn has_no_ties(query: &Object, catalog: &Catalog) -> bool {
+pub(super) fn unique_keys(query: &Object, catalog: &Catalog) -> Vec<usize> {
     // `<` and `>` of `uuid`.
     const OF_UUID: [u32; 2] = [2974, 2975];
-    if from_clause::factors(query).len() != 1 {
-        return false;
-    }
     let entries = query.get("rtable").items();
-    let mut terms = query.get("sortClause").items().iter();
-    terms.any(|term| {
-        let is_unique = || {
-            let term = term.object()?;
-            let operator = term.number("sortop")?;
-            let target = target(query, term.number("tleSortGroupRef")?)?;
-            let (_, table, column) = columns::of_table(target.get("expr"), entries, catalog)?;
-            let is_exact = order(operator).is_some() || OF_UUID.contains(&operator);
-            let is_table = matches!(table.kind, 'r' | 'p');
-            Some(is_exact && is_table && catalog.is_unique(table, column.number))
-        };
-        is_unique() == Some(true)
-    })
+    let nullable = from_clause::nullable(query);
+    let terms = query.get("sortClause").items().iter();
+    let keys = terms.filter_map(|term| {
+        let term = term.object()?;
+        let operator = term.number("sortop")?;
+        let target = target(query, term.number("tleSortGroupRef")?)?;
+        let (factor, table, column) = columns::of_table(target.get("expr"), entries, catalog)?;
+        let is_exact = order(operator).is_some() || OF_UUID.contains(&operator);
+        let is_table = matches!(table.kind, 'r' | 'p');
+        let is_key = is_exact && is_table && catalog.is_unique(table, column.number);
+        (is_key && !nullable.contains(&factor)).then_some(factor)
+    });
+    keys.collect()
 }
 
 /// Returns a number of rows. A constant is converted to `bigint`.

@@ -17,6 +17,33 @@ pub(super) fn conditions(query: &Object) -> Vec<(&TreeNode, BTreeSet<usize>)> {
     found
 }
 
+/// Returns the references, from 0, of which an outer join may give nulls in place of a row.
+pub(super) fn nullable(query: &Object) -> BTreeSet<usize> {
+    fn search(node: &TreeNode, into: &mut BTreeSet<usize>) {
+        let Some(object) = node.object() else {
+            return node.items().iter().for_each(|item| search(item, into));
+        };
+        let sides = [object.get("larg"), object.get("rarg")];
+        if object.name == "JOINEXPR" {
+            // `JoinType`: inner, left, full, right.
+            let [left, right] = sides.map(|side| join(side, &mut Vec::new()));
+            let nullable = match object.number::<u32>("jointype") {
+                Some(0) => BTreeSet::new(),
+                Some(1) => right,
+                Some(3) => left,
+                _ => left.union(&right).copied().collect(),
+            };
+            into.extend(nullable);
+        }
+        for below in sides.into_iter().chain([object.get("fromlist")]) {
+            search(below, into);
+        }
+    }
+    let mut found = BTreeSet::new();
+    search(query.get("jointree"), &mut found);
+    found
+}
+
 /// Looks into a part of the FROM clause; returns the references in it.
 fn join<'a>(
     node: &'a TreeNode,

@@ -6,7 +6,7 @@
 //! implicit cast, another collation or a column that a join has merged cannot be mistaken for the
 //! column itself.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::columns::{self, COMMON, RELATION, SUBQUERY};
 use super::constants;
@@ -37,6 +37,7 @@ pub(super) enum TreeOf {
 pub(super) struct NarrowedTree {
     blocks: HashMap<*const Object, BlockId>,
     narrowed: Vec<Narrowed>,
+    without_ties: HashSet<*const Object>,
 }
 
 impl NarrowedTree {
@@ -44,6 +45,11 @@ impl NarrowedTree {
     pub(super) fn of(&self, query: &Object) -> Option<&Narrowed> {
         self.narrowed
             .get(*self.blocks.get(&std::ptr::from_ref(query))?)
+    }
+
+    /// True if the ORDER BY of a query leaves no two rows equal.
+    pub(super) fn has_no_ties(&self, query: &Object) -> bool {
+        self.without_ties.contains(&std::ptr::from_ref(query))
     }
 }
 
@@ -64,16 +70,21 @@ pub(super) fn narrow(
         scopes: Vec::new(),
         hidden: 0,
         carries: true,
+        without_ties: HashSet::new(),
     };
     translation.subqueries(tree);
     let Translation {
-        blocks, of_query, ..
+        blocks,
+        of_query,
+        without_ties,
+        ..
     } = translation;
     let model = Model { blocks };
     let mut source = WitnessMaker { catalog, asked };
     NarrowedTree {
         blocks: of_query,
         narrowed: precision::narrow(&model, moved.to_vec(), &mut source),
+        without_ties,
     }
 }
 
@@ -98,6 +109,7 @@ struct Translation<'c, 't> {
     hidden: usize,
     /// False in a recursive query.
     carries: bool,
+    without_ties: HashSet<*const Object>,
 }
 
 impl<'t> Translation<'_, 't> {
@@ -145,6 +157,7 @@ impl<'t> Translation<'_, 't> {
                 .iter()
                 .map(|entry| self.table_factor(entry))
                 .collect(),
+            from: from_clause::factors(query),
             conditions: Vec::new(),
             outputs: Vec::new(),
             rows: self.rows(query, entries),
@@ -166,8 +179,11 @@ impl<'t> Translation<'_, 't> {
                 (factor.block, factor.owns_block) = (Some(below), true);
             }
         }
-        if parent.is_none() && self.of == TreeOf::Statement {
-            self.first_rows(query, id);
+        if self.has_no_ties(query, id) {
+            self.without_ties.insert(std::ptr::from_ref(query));
+            if parent.is_none() && self.of == TreeOf::Statement {
+                self.first_rows(query, id);
+            }
         }
         // What reads a common table expression comes before it.
         let is_common = |field: &&(String, TreeNode)| field.0 == "cteList";
@@ -177,6 +193,14 @@ impl<'t> Translation<'_, 't> {
         }
         self.scopes.pop();
         id
+    }
+
+    /// True if ORDER BY leaves no two rows equal: a column that is unique is in it, and a row of its
+    /// table is in one row at most.
+    fn has_no_ties(&self, query: &Object, id: BlockId) -> bool {
+        let keys = first_rows::unique_keys(query, self.catalog);
+        let mut keys = keys.into_iter();
+        keys.any(|factor| self.blocks[id].has_a_row_each(id, factor))
     }
 
     fn first_rows(&mut self, query: &Object, id: BlockId) {

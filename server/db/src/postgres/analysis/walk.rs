@@ -265,8 +265,10 @@ impl<'a> Walk<'a> {
             self.names.writes = true;
             self.object_to("it locks rows".into());
         }
-        self.names.chooses |= column_reads::chooses(query, self.catalog);
-        let narrowed = self.narrowed.and_then(|(tree, _)| tree.of(query));
+        let tree = self.narrowed.map(|(tree, _)| tree);
+        let has_no_ties = tree.is_some_and(|tree| tree.has_no_ties(query));
+        self.names.chooses |= column_reads::chooses(query, has_no_ties, self.catalog);
+        let narrowed = tree.and_then(|tree| tree.of(query));
         for (index, entry) in query.get("rtable").items().iter().enumerate() {
             let Some(entry) = entry.object() else {
                 continue;

@@ -120,6 +120,7 @@ impl<'a, 'c> Translation<'a, 'c> {
         self.done.blocks.push(Block {
             parent: None,
             factors: Vec::new(),
+            from: BTreeSet::new(),
             conditions: Vec::new(),
             outputs: Vec::new(),
             rows: BlockRows::Select {
@@ -146,6 +147,7 @@ impl<'a, 'c> Translation<'a, 'c> {
         block.factors = (0..factors)
             .map(|factor| table_factor(&scope, factor, self.catalog))
             .collect();
+        block.from = (0..factors).collect();
         block.conditions = conditions;
         block.outputs = outputs(select, &scope);
         block.rows = BlockRows::Select {

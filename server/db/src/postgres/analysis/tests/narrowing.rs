@@ -484,7 +484,7 @@ fn the_first_rows_of_an_order_are_a_dependency() {
             select size from article order by size limit 8
                 article: every change
             select a.id, u.name from article a join author u on u.id = a.author_id order by a.id desc limit 8
-                article: every change
+                article: rows among the first 8 by id desc
                 author: every change
             select title from article order by id desc limit 8
                 article: every change

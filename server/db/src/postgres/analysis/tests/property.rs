@@ -113,6 +113,15 @@ impl Choices {
                 let other = self.reference("z", 1);
                 format!("{from} {join} {other} on z.i4 = y.i8")
             }
+            // Along a key, so each row of `y` is in one row at most.
+            1 => {
+                let join = self.of(&["join", "left join", "right join"]);
+                let other = self.of(&["b", "k", "p1"]);
+                format!(
+                    "{from} {join} {other} z on z.id = y.{}",
+                    self.of(&["i4", "i8"])
+                )
+            }
             _ => from,
         };
         let filter = match self.below(2) {
