@@ -6,6 +6,7 @@ use millpond_store::Sink;
 
 use crate::feed::DatabaseFeed;
 use crate::postgres::{self, Postgres};
+use crate::sql::Dialect;
 use crate::sqlite::Sqlite;
 use crate::{
     AppliedFile, Call, Error, FileChange, FileOutcome, GoneFile, Health, Migration, Position,
@@ -105,8 +106,20 @@ impl Database {
         depends: Option<&[String]>,
     ) -> Result<Query, SqlError> {
         match &self.engine {
-            Engine::Sqlite(sqlite) => Ok(Query::new(sql, sqlite.prepare(sql)?)),
-            Engine::Postgres(postgres) => Ok(Query::new(sql, postgres.prepare(sql, depends)?)),
+            Engine::Sqlite(sqlite) => Ok(Query::new(sql, self.dialect(), sqlite.prepare(sql)?)),
+            Engine::Postgres(postgres) => {
+                let prepared = postgres.prepare(sql, depends)?;
+                Ok(Query::new(sql, self.dialect(), prepared))
+            }
+        }
+    }
+
+    /// Returns the kind of SQL of the database.
+    #[must_use]
+    pub const fn dialect(&self) -> Dialect {
+        match self.engine {
+            Engine::Sqlite(_) => Dialect::Sqlite,
+            Engine::Postgres(_) => Dialect::Postgres,
         }
     }
 

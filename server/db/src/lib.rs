@@ -40,6 +40,7 @@ mod queue;
 mod random;
 mod requirement;
 mod seen_writes;
+pub mod sql;
 mod sqlite;
 mod value;
 mod violated;

@@ -22,7 +22,7 @@ pub use files::{missing_tables, write_migrations};
 use millpond_site_compile::page::{PageQuery, PageStatement};
 use millpond_site_format::{
     Config, DatabaseUrl, PostgresUrl, Problem,
-    dialect::Dialect,
+    dialect::dialect_of,
     folder::{Migrations, migrations},
     problem::below,
     rules::shadowed,
@@ -146,7 +146,7 @@ pub fn check(dir: &Path, config: &Config) -> Result<CheckReport, Vec<Problem>> {
 }
 
 fn check_one(dir: &Path, config: &Config) -> Result<CheckReport, Vec<Problem>> {
-    let migrations = migrations(dir, Dialect::of(&config.database))?;
+    let migrations = migrations(dir, dialect_of(&config.database))?;
     match &config.database {
         DatabaseUrl::Sqlite(path) => opening::no_replicas(config)
             .map_err(|problem| vec![problem])

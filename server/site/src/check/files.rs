@@ -9,7 +9,7 @@ use crate::{
     data::{self, DataSources, Pin},
     opening,
 };
-use millpond_site_format::{Config, DatabaseUrl, Problem, dialect::Dialect, folder::migrations};
+use millpond_site_format::{Config, DatabaseUrl, Problem, dialect::dialect_of, folder::migrations};
 
 /// The migrations that a site's files of data lack, with the types of their values. The site's
 /// database is not changed, as by [`check`](super::check).
@@ -21,7 +21,7 @@ pub fn missing_tables(dir: &Path, config: &Config) -> Result<Vec<Pin>, Vec<Probl
     if !sources.has_any() || config.has_hosts() {
         return Ok(Vec::new());
     }
-    let migrations = migrations(dir, Dialect::of(&config.database))?;
+    let migrations = migrations(dir, dialect_of(&config.database))?;
     let shown = opening::shown(dir, &config.database);
     let one = |problem| vec![problem];
     let find = |database: &Database, is_ready: Result<(), Problem>| {
