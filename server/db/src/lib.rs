@@ -28,6 +28,7 @@ mod database;
 mod error;
 mod feed;
 mod file_set;
+mod file_target;
 mod foreign_key;
 mod health;
 mod migration;
