@@ -121,6 +121,7 @@ fn apply_in_transaction(
     let outcome = |(decision, counts): (FileDecision, RowCounts)| match decision {
         FileDecision::Same => FileOutcome::Same,
         FileDecision::Older => FileOutcome::Older,
+        FileDecision::Raced => FileOutcome::Raced,
         FileDecision::Apply(_) => FileOutcome::Applied(counts),
     };
     Ok(decisions.into_iter().zip(counts).map(outcome).collect())
@@ -152,7 +153,7 @@ fn note(
                     ..before.clone()
                 }
             }
-            (FileDecision::Same | FileDecision::Older, _) => continue,
+            (FileDecision::Same | FileDecision::Older | FileDecision::Raced, _) => continue,
         };
         noted.insert(record.file.clone(), record);
     }

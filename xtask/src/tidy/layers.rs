@@ -25,7 +25,7 @@ const LAYERS: [(&str, &[&str]); 6] = [
     ("server/db", &[
         "advice column_set feed health migration order position queue random requirement seen_writes sql value violated",
         "error",
-        "foreign_key written_schema named_constraints data_file file_set file_target query bind written",
+        "foreign_key written_schema named_constraints data_file file_set file_target stored_rows query bind written",
         "sqlite::admission sqlite::clockwatch sqlite::documents sqlite::failure sqlite::file sqlite::log sqlite::log_file sqlite::options sqlite::passed_positions sqlite::preupdate sqlite::recorder sqlite::run sqlite::tags sqlite::ticks",
         "sqlite::catalog sqlite::hint sqlite::interest sqlite::migrate",
         "sqlite::collector sqlite::triggers",

@@ -153,7 +153,7 @@ impl Sync {
                     shown.display()
                 ));
             }
-            FileOutcome::Older | FileOutcome::Same => {}
+            FileOutcome::Older | FileOutcome::Raced | FileOutcome::Same => {}
         }
     }
 }

@@ -8,7 +8,10 @@ use std::{
     fs::{self, Metadata},
     os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
-    sync::atomic::{AtomicBool, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -32,7 +35,7 @@ pub(crate) struct Inbox {
     state: Mutex<InboxState>,
     wake: Condvar,
     /// Asked at each row, without the lock; set with it.
-    stopped: AtomicBool,
+    stopped: Arc<AtomicBool>,
 }
 
 #[derive(Debug, Default)]
@@ -190,6 +193,11 @@ impl Inbox {
         self.stopped.store(true, Ordering::Relaxed);
         drop(state);
         self.wake.notify_one();
+    }
+
+    /// Is set once the site stops.
+    pub(super) fn stopped(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.stopped)
     }
 
     pub(super) fn is_stopped(&self) -> bool {

@@ -175,7 +175,9 @@ fn misfits(files: &[&DataFile], table: &str, database: &Database, zone: SiteZone
     if let (Some((message, hint)), Some(file)) = (table.fault(), files.first()) {
         return vec![Problem::new(&file.shown, message).hint(hint)];
     }
-    let surveys = files.iter().map(|file| survey(file, &table, &|| false));
+    let surveys = files
+        .iter()
+        .map(|file| survey(file, &table, &Arc::default()));
     surveys
         .flat_map(|survey| match survey {
             Survey::Bad(problems) => problems,
