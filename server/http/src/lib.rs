@@ -49,10 +49,10 @@ mod worker;
 mod worker_group;
 
 pub use accept::{names_html, prefers_json, sends_json};
+pub use body_file::nameless_file;
 pub use body_source::{BodyCut, BodySource, StreamedBody};
 pub use compressor::Compressor;
 pub use limits::Limits;
-pub use body_file::nameless_file;
 pub use listen::{BACKLOG, backlog_clamp, listen, listen_group};
 pub use prepared::{Coding, Content, Parts, Prepared, is_compressible};
 pub use request::{Fields, OwnedRequest, Request, Version};

@@ -15,7 +15,7 @@ use millpond_db::{Advice, Database, Error, Query, Requirement, repair_sqlite};
 use crate::{
     SiteOptions,
     core::Generation,
-    data::{self, DataSources, Pin},
+    data::{self, DataSources, FilePin},
     opening::{self, reading::look},
 };
 pub use files::{missing_tables, write_migrations};
@@ -62,7 +62,7 @@ pub struct CheckReport {
     /// The migrations that were tried and are not applied yet.
     pub pending: Vec<String>,
     /// The migrations that files of data lack.
-    pub missing_tables: Vec<Pin>,
+    pub missing_tables: Vec<FilePin>,
 }
 
 /// What one query of a page depends on.

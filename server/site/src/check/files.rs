@@ -6,7 +6,7 @@ use millpond_db::Database;
 
 use super::{open, sqlite::Scratch};
 use crate::{
-    data::{self, DataSources, Pin},
+    data::{self, DataSources, FilePin},
     opening,
 };
 use millpond_site_format::{Config, DatabaseUrl, Problem, dialect::dialect_of, folder::migrations};
@@ -16,7 +16,7 @@ use millpond_site_format::{Config, DatabaseUrl, Problem, dialect::dialect_of, fo
 ///
 /// # Errors
 /// What is wrong with the migrations there are, or with the database.
-pub fn missing_tables(dir: &Path, config: &Config) -> Result<Vec<Pin>, Vec<Problem>> {
+pub fn missing_tables(dir: &Path, config: &Config) -> Result<Vec<FilePin>, Vec<Problem>> {
     let sources = DataSources::new(dir, config);
     if !sources.has_any() || config.has_hosts() {
         return Ok(Vec::new());
@@ -50,6 +50,6 @@ pub fn missing_tables(dir: &Path, config: &Config) -> Result<Vec<Pin>, Vec<Probl
 ///
 /// # Errors
 /// A file that cannot be written; those before it are there.
-pub fn write_migrations(dir: &Path, pins: &[Pin]) -> Result<Vec<String>, Problem> {
+pub fn write_migrations(dir: &Path, pins: &[FilePin]) -> Result<Vec<String>, Problem> {
     data::pin(dir, pins)
 }

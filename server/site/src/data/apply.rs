@@ -15,7 +15,7 @@ use super::{
     messages::{is_passing, refused, rows, unapplied, unknown_columns},
     scan::{DataFile, FileStamp, FolderScan},
     survey::{Survey, is_as_found, survey},
-    sync::{LookOutcome, QUIET, Retry, SLOWLY, SOON, Sync},
+    sync::{FolderSync, LookOutcome, QUIET, Retry, SLOWLY, SOON},
     twins::Twins,
 };
 use millpond_site_format::Problem;
@@ -45,7 +45,7 @@ impl Look<'_> {
 
 /// The files of one look that may have changed.
 struct ChangedFiles<'a, 'l> {
-    sync: &'l mut Sync,
+    sync: &'l mut FolderSync,
     look: &'l Look<'a>,
     /// Tables with rows of a file that may be gone: it may have been renamed.
     owing: HashSet<&'a str>,
@@ -57,7 +57,7 @@ struct ChangedFiles<'a, 'l> {
     outcome: &'l mut LookOutcome,
 }
 
-impl Sync {
+impl FolderSync {
     /// Applies the files that have changed. A row may refer to one of another file, so what was
     /// refused is tried again after others.
     pub(super) fn apply_changed(&mut self, look: &Look<'_>, outcome: &mut LookOutcome) {

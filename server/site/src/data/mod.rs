@@ -40,7 +40,7 @@ mod writers;
 
 pub(crate) use documents::{DocumentFile, Documents};
 pub(crate) use inbox::Inbox;
-pub use pins::Pin;
+pub use pins::FilePin;
 pub(crate) use pins::{found, pin};
 pub(crate) use sources::DataSources;
 pub(crate) use thread::DataFiles;

@@ -30,7 +30,7 @@ pub(super) const SLOWLY: Duration = Duration::from_secs(10);
 pub(super) const SETTLED: Duration = Duration::from_millis(250);
 
 /// What is known of the files between two looks.
-pub(super) struct Sync {
+pub(super) struct FolderSync {
     pub(super) sources: DataSources,
     pub(super) database: Database,
     pub(super) inbox: Arc<Inbox>,
@@ -133,7 +133,7 @@ impl DataFile {
     }
 }
 
-impl Sync {
+impl FolderSync {
     pub(super) fn new(
         sources: DataSources,
         database: &Database,

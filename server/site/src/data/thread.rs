@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use super::{
     DataSources,
     inbox::{Inbox, Wake},
-    sync::{LookOutcome, SOON, Sync},
+    sync::{FolderSync, LookOutcome, SOON},
 };
 use crate::log::Log;
 use millpond_site_format::{Problem, time_zone::SiteZone};
@@ -37,7 +37,7 @@ impl DataFiles {
     ) -> Result<Self, Problem> {
         let problems = Arc::new(Mutex::new(Vec::new()));
         let mut follower = Follower {
-            sync: Sync::new(sources, database, Arc::clone(&inbox), zone),
+            sync: FolderSync::new(sources, database, Arc::clone(&inbox), zone),
             inbox: Arc::clone(&inbox),
             log: Arc::clone(log),
             problems: Arc::clone(&problems),
@@ -95,7 +95,7 @@ impl Drop for DataFiles {
 }
 
 struct Follower {
-    sync: Sync,
+    sync: FolderSync,
     inbox: Arc<Inbox>,
     log: Arc<Log>,
     problems: Arc<Mutex<Vec<Problem>>>,
