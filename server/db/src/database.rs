@@ -190,6 +190,17 @@ impl Database {
         self.with_files(|target| target.records(None))
     }
 
+    /// Those of [`applied_files`](Self::applied_files) that have one of these names.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] if the database does not respond.
+    pub fn applied_of(&self, names: Vec<String>) -> Result<Vec<AppliedFile>, Error> {
+        self.with_files(move |target| {
+            let names: Vec<&str> = names.iter().map(String::as_str).collect();
+            target.records(Some(&names))
+        })
+    }
+
     /// Makes the rows of files those of their tables, all in one transaction that changes only rows
     /// that differ; gives what became of each. A row with the key of one of a `gone` file takes its
     /// place, with what refers to it and the columns that no file fills; other rows of such files

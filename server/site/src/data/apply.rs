@@ -1,7 +1,7 @@
 //! Applies the files that have changed.
 
 use std::{
-    collections::{BTreeMap, HashMap, HashSet},
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
     path::PathBuf,
     rc::Rc,
     sync::Arc,
@@ -33,6 +33,8 @@ pub(super) struct Look<'a> {
     /// Files that are whole.
     pub(super) closed: &'a HashSet<PathBuf>,
     pub(super) is_first: bool,
+    /// The files that may have changed, if only these were looked at.
+    pub(super) saved: Option<BTreeSet<String>>,
 }
 
 impl Look<'_> {
@@ -74,7 +76,13 @@ impl FolderSync {
             has_refused: false,
             outcome,
         };
-        let mut waiting: Vec<&DataFile> = scan.files.values().collect();
+        let mut waiting: Vec<&DataFile> = match &look.saved {
+            Some(saved) => saved
+                .iter()
+                .filter_map(|name| scan.files.get(name))
+                .collect(),
+            None => scan.files.values().collect(),
+        };
         loop {
             let before = files.sync.changes;
             apply_all(waiting, &mut files);

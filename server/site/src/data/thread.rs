@@ -1,6 +1,6 @@
 //! The thread that keeps the tables in step with the files.
 
-use std::{collections::HashSet, path::PathBuf, sync::Arc, thread::JoinHandle, time::Duration};
+use std::{sync::Arc, thread::JoinHandle, time::Duration};
 
 use millpond_db::Database;
 use parking_lot::Mutex;
@@ -42,13 +42,13 @@ impl DataFiles {
             log: Arc::clone(log),
             problems: Arc::clone(&problems),
         };
-        let mut retry = follower.look(&HashSet::new()).retry;
+        let mut retry = follower.look(&Wake::Lost).retry;
         for _ in 1..FIRST_LOOKS {
             if retry != Some(SOON) {
                 break;
             }
             std::thread::sleep(SOON);
-            retry = follower.look(&HashSet::new()).retry;
+            retry = follower.look(&Wake::Lost).retry;
         }
         let thread = std::thread::Builder::new()
             .name("millpond-data".to_owned())
@@ -102,8 +102,8 @@ struct Follower {
 }
 
 impl Follower {
-    fn look(&mut self, closed: &HashSet<PathBuf>) -> LookOutcome {
-        let outcome = self.sync.look(closed);
+    fn look(&mut self, wake: &Wake) -> LookOutcome {
+        let outcome = self.sync.look(wake);
         for line in &outcome.lines {
             self.log.line(line);
         }
@@ -113,13 +113,12 @@ impl Follower {
 
     fn run(mut self, mut retry: Option<Duration>, changed: impl Fn()) {
         loop {
-            let closed = match self.inbox.wait(retry) {
-                Wake::Stopped => return,
-                Wake::News(closed) => closed,
-                Wake::Lost | Wake::Time => HashSet::new(),
-            };
+            let wake = self.inbox.wait(retry);
+            if wake == Wake::Stopped {
+                return;
+            }
             let before = self.sync.problems.clone();
-            let outcome = self.look(&closed);
+            let outcome = self.look(&wake);
             retry = outcome.retry;
             if outcome.has_changed || before != self.sync.problems {
                 changed();
