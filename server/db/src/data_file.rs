@@ -134,6 +134,7 @@ impl GoneFile {
             hash: String::new(),
             version: self.version,
             is_news: self.is_news,
+            seen: None,
             state: FileState::Gone,
         }
     }
@@ -166,6 +167,8 @@ pub struct FileChange {
     pub version: i64,
     /// True if this node saw the file change: then it is newer than what was applied.
     pub is_news: bool,
+    /// The version of what was applied when the file was read, as far as it is known.
+    pub seen: Option<i64>,
     /// What is known of its rows.
     pub state: FileState,
 }
@@ -199,6 +202,9 @@ pub enum FileOutcome {
     Same,
     /// Another node has applied a newer file of the name, and its rows stay.
     Older,
+    /// Another node has applied a file of the name since this one was read: it is to be read again,
+    /// as it may be the same file of one folder.
+    Raced,
     /// The rows were changed.
     Applied(RowCounts),
 }
@@ -220,6 +226,7 @@ pub struct RowCounts {
 pub(crate) enum FileDecision {
     Same,
     Older,
+    Raced,
     /// With this version.
     Apply(i64),
 }
@@ -242,6 +249,11 @@ impl FileChange {
         }
         if !alone && !self.is_news && self.version <= applied.version {
             return FileDecision::Older;
+        }
+        // Counterexample: the file is read, then changed, and another node of the same folder
+        // applies it; these rows would take the place of newer ones.
+        if !alone && self.is_news && self.seen.is_some_and(|seen| seen != applied.version) {
+            return FileDecision::Raced;
         }
         FileDecision::Apply(self.version.max(applied.version + 1))
     }
@@ -277,5 +289,59 @@ pub(crate) fn numbered_key(hash: &Value, occurrence: u64) -> Value {
     match hash {
         Value::Text(hash) => Value::Text(Arc::from(format!("{hash}-{occurrence}"))),
         other => other.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct NoRows;
+
+    impl RowSource for NoRows {
+        fn rows(&mut self, _: &mut dyn FnMut(&[Value]) -> Result<(), Error>) -> Result<(), Error> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn what_another_node_has_applied_since_the_file_was_read_stays() {
+        let applied = AppliedFile {
+            file: "a.csv".to_owned(),
+            table: "a".to_owned(),
+            hash: "new".to_owned(),
+            filled: Vec::new(),
+            version: 7,
+        };
+        let decision = |seen, is_news, alone| {
+            let content = FileContent {
+                columns: Vec::new(),
+                others: Vec::new(),
+                source: Box::new(NoRows),
+            };
+            let change = FileChange {
+                file: "a.csv".to_owned(),
+                table: "a".to_owned(),
+                hash: "read".to_owned(),
+                version: 9,
+                is_news,
+                seen,
+                state: FileState::Rows(content),
+            };
+            change.decision(Some(&applied), alone)
+        };
+        assert!(matches!(
+            decision(Some(6), true, false),
+            FileDecision::Raced
+        ));
+        for (seen, is_news, alone) in [
+            (Some(7), true, false),
+            (None, true, false),
+            (Some(6), false, false),
+            (Some(6), true, true),
+        ] {
+            let decided = decision(seen, is_news, alone);
+            assert!(matches!(decided, FileDecision::Apply(9)), "{seen:?}");
+        }
     }
 }

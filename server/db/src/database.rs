@@ -5,7 +5,9 @@ use std::sync::Arc;
 use millpond_store::Sink;
 
 use crate::feed::DatabaseFeed;
-use crate::postgres::{self, Postgres};
+use crate::file_target::{FileTarget, apply_files};
+use crate::postgres::Postgres;
+use crate::sql::Dialect;
 use crate::sqlite::Sqlite;
 use crate::{
     AppliedFile, Call, Error, FileChange, FileOutcome, GoneFile, Health, Migration, Position,
@@ -105,8 +107,20 @@ impl Database {
         depends: Option<&[String]>,
     ) -> Result<Query, SqlError> {
         match &self.engine {
-            Engine::Sqlite(sqlite) => Ok(Query::new(sql, sqlite.prepare(sql)?)),
-            Engine::Postgres(postgres) => Ok(Query::new(sql, postgres.prepare(sql, depends)?)),
+            Engine::Sqlite(sqlite) => Ok(Query::new(sql, self.dialect(), sqlite.prepare(sql)?)),
+            Engine::Postgres(postgres) => {
+                let prepared = postgres.prepare(sql, depends)?;
+                Ok(Query::new(sql, self.dialect(), prepared))
+            }
+        }
+    }
+
+    /// Returns the kind of SQL of the database.
+    #[must_use]
+    pub const fn dialect(&self) -> Dialect {
+        match self.engine {
+            Engine::Sqlite(_) => Dialect::Sqlite,
+            Engine::Postgres(_) => Dialect::Postgres,
         }
     }
 
@@ -164,15 +178,8 @@ impl Database {
     /// # Errors
     /// [`Error::Unavailable`] if the database does not respond.
     pub fn table_columns(&self, table: &str) -> Result<Vec<TableColumn>, Error> {
-        match &self.engine {
-            Engine::Sqlite(sqlite) => {
-                let table = table.to_owned();
-                sqlite.on_writer(move |writer| writer.table_columns(&table))
-            }
-            Engine::Postgres(postgres) => {
-                postgres.with_file_session(|session| postgres::file_rows::columns(session, table))
-            }
-        }
+        let table = table.to_owned();
+        self.with_files(move |target| target.columns(&table))
     }
 
     /// The files of rows that were [applied](Self::apply_files).
@@ -180,10 +187,18 @@ impl Database {
     /// # Errors
     /// [`Error::Unavailable`] if the database does not respond.
     pub fn applied_files(&self) -> Result<Vec<AppliedFile>, Error> {
-        match &self.engine {
-            Engine::Sqlite(sqlite) => sqlite.on_writer(|writer| writer.applied_files()),
-            Engine::Postgres(postgres) => postgres.with_file_session(postgres::file_rows::applied),
-        }
+        self.with_files(|target| target.records(None))
+    }
+
+    /// Those of [`applied_files`](Self::applied_files) that have one of these names.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] if the database does not respond.
+    pub fn applied_of(&self, names: Vec<String>) -> Result<Vec<AppliedFile>, Error> {
+        self.with_files(move |target| {
+            let names: Vec<&str> = names.iter().map(String::as_str).collect();
+            target.records(Some(&names))
+        })
     }
 
     /// Makes the rows of files those of their tables, all in one transaction that changes only rows
@@ -199,18 +214,11 @@ impl Database {
         mut changes: Vec<FileChange>,
         gone: Arc<[GoneFile]>,
     ) -> Result<Vec<FileOutcome>, Error> {
-        match &self.engine {
-            Engine::Sqlite(sqlite) => {
-                sqlite.on_writer(move |writer| writer.apply_files(&mut changes, &gone))
-            }
-            Engine::Postgres(postgres) => {
-                let outcomes = postgres.with_file_session(|session| {
-                    postgres::file_rows::apply(session, &mut changes, &gone)
-                });
-                postgres.wake_feed();
-                outcomes
-            }
+        let outcomes = self.with_files(move |target| apply_files(target, &mut changes, &gone));
+        if let Engine::Postgres(postgres) = &self.engine {
+            postgres.wake_feed();
         }
+        outcomes
     }
 
     /// For each key of a table of files, the file whose row has it. `columns` are those of the key,
@@ -224,14 +232,20 @@ impl Database {
         columns: &[TableColumn],
         keys: Vec<Vec<Value>>,
     ) -> Result<Vec<Option<String>>, Error> {
+        let (table, columns) = (table.to_owned(), columns.to_vec());
+        self.with_files(move |target| target.key_owners(&table, &columns, &keys))
+    }
+
+    /// Does work on files of rows, in a transaction of the writer or in the session for files.
+    fn with_files<T: Send + 'static>(
+        &self,
+        mut work: impl FnMut(&mut dyn FileTarget) -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, Error> {
         match &self.engine {
             Engine::Sqlite(sqlite) => {
-                let (table, columns) = (table.to_owned(), columns.to_vec());
-                sqlite.on_writer(move |writer| writer.key_owners(&table, &columns, &keys))
+                sqlite.on_writer(move |writer| writer.run_transaction(|session, _| work(session)))
             }
-            Engine::Postgres(postgres) => postgres.with_file_session(|session| {
-                postgres::key_owners::key_owners(session, table, columns, &keys)
-            }),
+            Engine::Postgres(postgres) => postgres.with_file_session(|session| work(session)),
         }
     }
 

@@ -162,27 +162,6 @@ impl<'a> EmptyFiles<'a> {
 }
 
 impl<'a> FileSet<'a> {
-    /// The set of one file; none if it has no rows.
-    pub(crate) fn of(change: &'a mut FileChange) -> Option<Self> {
-        let FileState::Rows(content) = &mut change.state else {
-            return None;
-        };
-        let FileContent {
-            columns, source, ..
-        } = content;
-        Some(Self {
-            table: &change.table,
-            columns,
-            reset: Vec::new(),
-            leaving: Vec::new(),
-            files: vec![SetFile {
-                place: 0,
-                name: &change.file,
-                source: &mut **source,
-            }],
-        })
-    }
-
     fn is_of(&self, table: &str, columns: &[TableColumn], reset: &[&TableColumn]) -> bool {
         self.table == table && self.columns == columns && self.reset == reset
     }
@@ -256,7 +235,7 @@ impl<'a> FileSet<'a> {
     pub(crate) fn statements(
         &self,
         stage: &str,
-        exact: fn(&TableColumn, &str) -> String,
+        exact: impl Fn(&TableColumn, &str) -> String,
     ) -> Statements {
         let table = quoted(self.table);
         let own = quoted(FILE_COLUMN);

@@ -9,6 +9,7 @@ use millpond_store::Tag;
 
 use crate::advice::Advice;
 use crate::feed::Snapshot;
+use crate::sql::{Dialect, place_of_name};
 use crate::{Error, Position, ResultRows, SqlError, Value, ValueKind, WrittenSchema};
 
 /// One statement that the database has accepted. Cheap to clone.
@@ -22,6 +23,7 @@ pub struct Query {
 
 struct QueryInner {
     sql: Arc<str>,
+    dialect: Dialect,
     prepared: Box<dyn PreparedQuery>,
 }
 
@@ -72,10 +74,11 @@ pub(crate) fn strip_sigil(name: &str) -> &str {
 }
 
 impl Query {
-    pub(crate) fn new(sql: &str, prepared: impl PreparedQuery) -> Self {
+    pub(crate) fn new(sql: &str, dialect: Dialect, prepared: impl PreparedQuery) -> Self {
         Self {
             inner: Arc::new(QueryInner {
                 sql: sql.into(),
+                dialect,
                 prepared: Box::new(prepared),
             }),
         }
@@ -122,6 +125,12 @@ impl Query {
     #[must_use]
     pub fn sql(&self) -> &str {
         &self.inner.sql
+    }
+
+    /// True if the text names a column, a table or a function.
+    #[must_use]
+    pub fn names(&self, name: &str) -> bool {
+        place_of_name(self.sql(), self.inner.dialect, name).is_some()
     }
 
     /// The parameters, in the order in which [`Call::params`] and [`WriteStep::bind`] give their

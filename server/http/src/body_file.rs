@@ -25,19 +25,12 @@ pub(crate) struct BodyFile {
 pub(crate) struct MappedBody(Arc<MappedFile>);
 
 impl BodyFile {
-    /// A file in the first folder of [`folders`] that allows one.
+    /// A [file without a name](nameless_file).
     ///
     /// # Errors
-    /// Those of the last folder; no descriptor is left.
+    /// Those of the file.
     pub(crate) fn create() -> io::Result<Self> {
-        let mut error = io::ErrorKind::NotFound.into();
-        for folder in folders() {
-            match create_in(&folder) {
-                Ok(file) => return Ok(Self { file, len: 0 }),
-                Err(failed) => error = failed,
-            }
-        }
-        Err(error)
+        nameless_file().map(|file| Self { file, len: 0 })
     }
 
     /// Bytes so far.
@@ -82,6 +75,21 @@ impl AsRef<[u8]> for SharedFile {
     fn as_ref(&self) -> &[u8] {
         (*self.0).as_ref()
     }
+}
+
+/// Makes a file without a name in the first folder that allows one: `TMPDIR`, `/var/tmp`, `/tmp`.
+///
+/// # Errors
+/// Those of the last folder; no descriptor is left.
+pub fn nameless_file() -> io::Result<File> {
+    let mut error = io::ErrorKind::NotFound.into();
+    for folder in folders() {
+        match create_in(&folder) {
+            Ok(file) => return Ok(file),
+            Err(failed) => error = failed,
+        }
+    }
+    Err(error)
 }
 
 /// Where such files may be. `/tmp` is the last, because it is often memory.

@@ -49,6 +49,7 @@ mod worker;
 mod worker_group;
 
 pub use accept::{names_html, prefers_json, sends_json};
+pub use body_file::nameless_file;
 pub use body_source::{BodyCut, BodySource, StreamedBody};
 pub use compressor::Compressor;
 pub use limits::Limits;

@@ -121,7 +121,7 @@ pub fn compile(
         partials,
         error_pages: ErrorPages::default(),
         zone: formats.zone,
-        folders: FolderParams::read(folder, formats.zone, &mut problems),
+        folders: FolderParams::read(folder, (dialect, formats.zone), &mut problems),
         doubts: Vec::new(),
         open_claims: Vec::new(),
     };
@@ -317,6 +317,7 @@ impl Pages {
             text,
             pattern,
             script: &script,
+            dialect: database.dialect(),
         };
         let page_type = PageType::of(stem);
         let shows = match html {

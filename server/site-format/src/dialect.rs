@@ -6,17 +6,12 @@
 
 use std::{collections::BTreeMap, path::PathBuf};
 
+pub use millpond_db::sql::Dialect;
+
 use crate::{DatabaseUrl, Problem, write_method::WriteMethod};
 
 /// The folder of migrations.
 const MIGRATIONS: &str = "migrations";
-
-/// A kind of SQL.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Dialect {
-    Sqlite,
-    Postgres,
-}
 
 /// The words in names of files.
 const WORDS: [(&str, Dialect); 2] = [("sqlite", Dialect::Sqlite), ("postgres", Dialect::Postgres)];
@@ -48,98 +43,96 @@ impl Text {
     }
 }
 
-impl Dialect {
-    /// That of a database.
-    pub fn of(database: &DatabaseUrl) -> Self {
-        match database {
-            DatabaseUrl::Sqlite(_) => Self::Sqlite,
-            DatabaseUrl::Postgres(_) => Self::Postgres,
-        }
+/// Returns that of a database.
+pub fn dialect_of(database: &DatabaseUrl) -> Dialect {
+    match database {
+        DatabaseUrl::Sqlite(_) => Dialect::Sqlite,
+        DatabaseUrl::Postgres(_) => Dialect::Postgres,
     }
+}
 
-    fn word(self) -> &'static str {
-        WORDS[self as usize].0
+fn word(dialect: Dialect) -> &'static str {
+    WORDS[dialect as usize].0
+}
+
+/// The database, for sentences.
+fn database(dialect: Dialect) -> &'static str {
+    match dialect {
+        Dialect::Sqlite => "SQLite",
+        Dialect::Postgres => "PostgreSQL",
     }
+}
 
-    /// The database, for sentences.
-    fn database(self) -> &'static str {
-        match self {
-            Self::Sqlite => "SQLite",
-            Self::Postgres => "PostgreSQL",
-        }
-    }
-
-    /// The texts for this dialect, by their logical names. `root` is the folder, for problems.
-    pub fn select(
-        self,
-        root: &str,
-        texts: BTreeMap<String, String>,
-        problems: &mut Vec<Problem>,
-    ) -> BTreeMap<String, Text> {
-        let mut selected = BTreeMap::new();
-        let mut others: BTreeMap<String, String> = BTreeMap::new();
-        let mut both: BTreeMap<String, usize> = BTreeMap::new();
-        let mut own = Vec::new();
-        for (file, text) in texts {
-            match split(&file) {
-                Ok((base, None)) => drop(selected.insert(base, Text { file, text })),
-                Ok((base, Some(dialect))) => {
-                    *both.entry(base.clone()).or_default() += 1;
-                    if dialect == self {
-                        own.push((base, Text { file, text }));
-                    } else {
-                        others.insert(base, file);
-                    }
+/// The texts for this dialect, by their logical names. `root` is the folder, for problems.
+pub fn select(
+    dialect: Dialect,
+    root: &str,
+    texts: BTreeMap<String, String>,
+    problems: &mut Vec<Problem>,
+) -> BTreeMap<String, Text> {
+    let mut selected = BTreeMap::new();
+    let mut others: BTreeMap<String, String> = BTreeMap::new();
+    let mut both: BTreeMap<String, usize> = BTreeMap::new();
+    let mut own = Vec::new();
+    for (file, text) in texts {
+        match split(&file) {
+            Ok((base, None)) => drop(selected.insert(base, Text { file, text })),
+            Ok((base, Some(found))) => {
+                *both.entry(base.clone()).or_default() += 1;
+                if found == dialect {
+                    own.push((base, Text { file, text }));
+                } else {
+                    others.insert(base, file);
                 }
-                Err(hint) => problems.push(
-                    Problem::new(
-                        format!("{root}/{file}"),
-                        "the file's name has no dialect of SQL that is known",
-                    )
-                    .hint(hint),
-                ),
             }
-        }
-        for (base, text) in own {
-            if selected.insert(base.clone(), text).is_some() && both[&base] == WORDS.len() {
-                problems.push(
-                    Problem::new(
-                        format!("{root}/{base}"),
-                        "is never used: each database has a file of its own in its place",
-                    )
-                    .hint("remove it, or one of the others"),
-                );
-            }
-            others.remove(&base);
-        }
-        // A migration may be for one database only, such as an index of a kind that the other
-        // database lacks.
-        if root == MIGRATIONS {
-            return selected;
-        }
-        for (base, file) in others
-            .into_iter()
-            .filter(|(base, _)| !selected.contains_key(base))
-        {
-            problems.push(self.missing(root, &base, &file));
-        }
-        selected
-    }
-
-    /// There is only what is for another database.
-    fn missing(self, root: &str, base: &str, file: &str) -> Problem {
-        let own = with_word(base, self.word());
-        Problem::new(
-            format!("{root}/{file}"),
-            format!(
-                "the site is on {}, and there is no {own} for it",
-                self.database()
+            Err(hint) => problems.push(
+                Problem::new(
+                    format!("{root}/{file}"),
+                    "the file's name has no dialect of SQL that is known",
+                )
+                .hint(hint),
             ),
-        )
-        .hint(format!(
-            "write {own}, or {base} for every database; or remove {file}"
-        ))
+        }
     }
+    for (base, text) in own {
+        if selected.insert(base.clone(), text).is_some() && both[&base] == WORDS.len() {
+            problems.push(
+                Problem::new(
+                    format!("{root}/{base}"),
+                    "is never used: each database has a file of its own in its place",
+                )
+                .hint("remove it, or one of the others"),
+            );
+        }
+        others.remove(&base);
+    }
+    // A migration may be for one database only, such as an index of a kind that the other
+    // database lacks.
+    if root == MIGRATIONS {
+        return selected;
+    }
+    for (base, file) in others
+        .into_iter()
+        .filter(|(base, _)| !selected.contains_key(base))
+    {
+        problems.push(missing(dialect, root, &base, &file));
+    }
+    selected
+}
+
+/// There is only what is for another database.
+fn missing(dialect: Dialect, root: &str, base: &str, file: &str) -> Problem {
+    let own = with_word(base, word(dialect));
+    Problem::new(
+        format!("{root}/{file}"),
+        format!(
+            "the site is on {}, and there is no {own} for it",
+            database(dialect)
+        ),
+    )
+    .hint(format!(
+        "write {own}, or {base} for every database; or remove {file}"
+    ))
 }
 
 /// The logical name of a file, and its dialect. An error is a hint.
@@ -194,7 +187,7 @@ mod tests {
     fn select(dialect: Dialect, files: &[&str]) -> (Vec<(String, String)>, Vec<String>) {
         let texts = files.iter().map(|file| (file.to_string(), String::new()));
         let mut problems = Vec::new();
-        let selected = dialect.select("pages", texts.collect(), &mut problems);
+        let selected = super::select(dialect, "pages", texts.collect(), &mut problems);
         let selected = selected.into_iter().map(|(base, text)| (base, text.file));
         (
             selected.collect(),
@@ -284,7 +277,7 @@ mod tests {
     fn a_migration_may_be_for_one_database_only() {
         let texts = BTreeMap::from([("0002_a.postgres.sql".to_owned(), String::new())]);
         let mut problems = Vec::new();
-        let selected = Dialect::Sqlite.select(MIGRATIONS, texts, &mut problems);
+        let selected = super::select(Dialect::Sqlite, MIGRATIONS, texts, &mut problems);
         assert!(selected.is_empty() && problems.is_empty(), "{problems:?}");
     }
 

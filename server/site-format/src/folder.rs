@@ -12,7 +12,7 @@ use millpond_db::Migration;
 
 use crate::{
     Problem,
-    dialect::{Dialect, Text},
+    dialect::{Dialect, Text, select},
     file_name::is_passed_over,
     locale::Formats,
 };
@@ -50,12 +50,12 @@ impl Folder {
         }
         let mut pages = BTreeMap::new();
         walk(&dir.join("pages"), "pages", "", &mut pages, &mut problems);
-        folder.pages = dialect.select("pages", pages, &mut problems);
+        folder.pages = select(dialect, "pages", pages, &mut problems);
         let root = "templates";
         let mut templates = BTreeMap::new();
         walk(&dir.join(root), root, "", &mut templates, &mut problems);
         let queries = templates.extract_if(.., |name, _| name.ends_with(".sql"));
-        folder.partials = dialect.select(root, queries.collect(), &mut problems);
+        folder.partials = select(dialect, root, queries.collect(), &mut problems);
         folder.templates = templates;
         if problems.is_empty() {
             Ok(folder)
@@ -106,7 +106,7 @@ pub fn migrations(dir: &Path, dialect: Dialect) -> Result<Migrations, Vec<Proble
         &mut problems,
     );
     let mut migrations = Migrations::default();
-    for (name, Text { file, text: sql }) in dialect.select("migrations", texts, &mut problems) {
+    for (name, Text { file, text: sql }) in select(dialect, "migrations", texts, &mut problems) {
         let numbered = name.split_once('_').is_some_and(|(number, _)| {
             !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
         });

@@ -15,14 +15,14 @@ use millpond_db::{Advice, Database, Error, Query, Requirement, repair_sqlite};
 use crate::{
     SiteOptions,
     core::Generation,
-    data::{self, DataSources, Pin},
+    data::{self, DataSources, FilePin},
     opening::{self, reading::look},
 };
 pub use files::{missing_tables, write_migrations};
 use millpond_site_compile::page::{PageQuery, PageStatement};
 use millpond_site_format::{
     Config, DatabaseUrl, PostgresUrl, Problem,
-    dialect::Dialect,
+    dialect::dialect_of,
     folder::{Migrations, migrations},
     problem::below,
     rules::shadowed,
@@ -62,7 +62,7 @@ pub struct CheckReport {
     /// The migrations that were tried and are not applied yet.
     pub pending: Vec<String>,
     /// The migrations that files of data lack.
-    pub missing_tables: Vec<Pin>,
+    pub missing_tables: Vec<FilePin>,
 }
 
 /// What one query of a page depends on.
@@ -146,7 +146,7 @@ pub fn check(dir: &Path, config: &Config) -> Result<CheckReport, Vec<Problem>> {
 }
 
 fn check_one(dir: &Path, config: &Config) -> Result<CheckReport, Vec<Problem>> {
-    let migrations = migrations(dir, Dialect::of(&config.database))?;
+    let migrations = migrations(dir, dialect_of(&config.database))?;
     match &config.database {
         DatabaseUrl::Sqlite(path) => opening::no_replicas(config)
             .map_err(|problem| vec![problem])

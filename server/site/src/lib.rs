@@ -37,7 +37,7 @@ mod watch;
 pub use check::{
     CheckReport, QueryReport, ReachReport, check, missing_tables, repair, write_migrations,
 };
-pub use data::Pin;
+pub use data::FilePin;
 pub use dev::{DEV_ENTRY, DevService};
 pub use explain::ExplainedVisitor;
 pub use hosts::{Sites, SitesService};

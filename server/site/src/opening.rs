@@ -18,7 +18,7 @@ use millpond_db::{Database, Error, FeedKind, PostgresOptions, SqliteOptions};
 use crate::SiteOptions;
 use millpond_site_format::{
     Config, DatabaseUrl, PostgresUrl, Problem,
-    dialect::Dialect,
+    dialect::dialect_of,
     folder::{Migrations, migrations},
     problem::SETTINGS,
 };
@@ -34,7 +34,7 @@ pub(crate) fn open(
     config: &Config,
     options: &SiteOptions,
 ) -> Result<Database, Vec<Problem>> {
-    let migrations = migrations(dir, Dialect::of(&config.database))?;
+    let migrations = migrations(dir, dialect_of(&config.database))?;
     let database = match &config.database {
         DatabaseUrl::Sqlite(path) => {
             no_replicas(config).map_err(|p| vec![p])?;

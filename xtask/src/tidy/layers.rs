@@ -23,9 +23,9 @@ const LAYERS: [(&str, &[&str]); 6] = [
         "worker parts",
     ]),
     ("server/db", &[
-        "advice column_set feed health migration order position queue random requirement seen_writes value violated",
+        "advice column_set feed health migration order position queue random requirement seen_writes sql value violated",
         "error",
-        "foreign_key written_schema named_constraints data_file file_set query bind written",
+        "foreign_key written_schema named_constraints data_file file_set file_target stored_rows query bind written",
         "precision::values precision::model",
         "precision",
         "sqlite::admission sqlite::clockwatch sqlite::documents sqlite::failure sqlite::file sqlite::log sqlite::log_file sqlite::options sqlite::passed_positions sqlite::preupdate sqlite::recorder sqlite::run sqlite::tags sqlite::ticks",

@@ -1,14 +1,15 @@
 //! Applies files of rows to PostgreSQL, in a session of its own: nodes notice the change through
 //! the feed, as that of any other program.
 
+use super::key_owners::key_owners;
 use super::options::PostgresOptions;
 use super::refused_row::refused_row;
 use super::session::{PostgresSession, TextRow};
 use crate::data_file::{
-    AppliedFile, FILE_COLUMN, FileChange, FileDecision, FileOutcome, GoneFile, KEY_COLUMN,
-    RowCounts, TableColumn, TableColumnKind, literal, quoted,
+    AppliedFile, FILE_COLUMN, KEY_COLUMN, TableColumn, TableColumnKind, literal, quoted,
 };
-use crate::file_set::{EmptyFiles, FileSet, Records, RowsOfFiles, sort};
+use crate::file_set::{FileSet, RowsOfFiles};
+use crate::file_target::FileTarget;
 use crate::{ConstraintKind, Error, Value};
 
 const TABLE: &str = "create table _millpond_data (\"file\" text primary key, \"table\" text not null, \
@@ -24,11 +25,7 @@ const STAGE: &str = "pg_temp._millpond_stage";
 const ROWS_AT_ONCE: usize = 1_000;
 const BYTES_AT_ONCE: usize = 1 << 20;
 
-/// The columns of a table; none if there is no such table.
-pub(crate) fn columns(
-    session: &mut PostgresSession,
-    table: &str,
-) -> Result<Vec<TableColumn>, Error> {
+fn columns(session: &mut PostgresSession, table: &str) -> Result<Vec<TableColumn>, Error> {
     let sql = "select a.attname::text, pg_catalog.format_type(a.atttypid, a.atttypmod), \
         t.typname::text, a.attnotnull::text, \
         coalesce((select a.attnum = any (i.indkey) from pg_catalog.pg_index i \
@@ -69,18 +66,6 @@ fn kind(type_name: &str) -> TableColumnKind {
     }
 }
 
-/// The files that were applied.
-pub(crate) fn applied(session: &mut PostgresSession) -> Result<Vec<AppliedFile>, Error> {
-    if !is_recorded(session)? {
-        return Ok(Vec::new());
-    }
-    let rows = session.query(
-        "select \"file\", \"table\", hash, version::text from _millpond_data order by \"file\"",
-        &[],
-    )?;
-    Ok(rows.into_iter().map(record).collect())
-}
-
 fn is_recorded(session: &mut PostgresSession) -> Result<bool, Error> {
     let found = session.query("select pg_catalog.to_regclass('_millpond_data')::text", &[])?;
     Ok(found.first().is_some_and(|row| row[0].is_some()))
@@ -104,29 +89,6 @@ pub(crate) fn open(options: &PostgresOptions) -> Result<PostgresSession, Error> 
     Ok(session)
 }
 
-/// Applies files in one transaction.
-pub(crate) fn apply(
-    session: &mut PostgresSession,
-    changes: &mut [FileChange],
-    gone: &[GoneFile],
-) -> Result<Vec<FileOutcome>, Error> {
-    session.run("begin isolation level read committed read write")?;
-    let outcomes = in_transaction(session, changes, gone);
-    match &outcomes {
-        Ok(_) => session.run("commit")?,
-        // Without a connection there is nothing to roll back.
-        Err(_) => drop(session.run("rollback")),
-    }
-    outcomes.map_err(|error| match changes {
-        [change] if is_refusal(&error) => {
-            let set = FileSet::of(change);
-            let found = set.and_then(|mut set| refused_row(session, &mut set));
-            found.unwrap_or(error)
-        }
-        _ => error,
-    })
-}
-
 /// True if a row may be to blame, without other tables.
 const fn is_refusal(error: &Error) -> bool {
     use ConstraintKind as Kind;
@@ -140,134 +102,140 @@ const fn is_refusal(error: &Error) -> bool {
     }
 }
 
-fn in_transaction(
-    session: &mut PostgresSession,
-    changes: &mut [FileChange],
-    gone: &[GoneFile],
-) -> Result<Vec<FileOutcome>, Error> {
-    session.run(&format!("select pg_catalog.pg_advisory_xact_lock({LOCK})"))?;
-    if !is_recorded(session)? {
-        session.run(TABLE)?;
+impl FileTarget for PostgresSession {
+    fn is_shared(&self) -> bool {
+        true
     }
-    let known = known(session, changes, gone)?;
-    let decide = |change: &FileChange| change.decision(known.get(&change.file), false);
-    let decisions: Vec<FileDecision> = changes.iter().map(decide).collect();
-    let mut counts = vec![RowCounts::default(); changes.len()];
-    let mut taken = Vec::new();
-    let (empty, sets) = sort(changes, &decisions, gone, &known, false);
-    for files in empty {
-        for ((place, _), deleted) in files.files.iter().zip(delete_rows(session, &files)?) {
-            counts[*place].deleted = deleted;
+
+    fn begin(&mut self) -> Result<(), Error> {
+        self.run("begin isolation level read committed read write")?;
+        self.run(&format!("select pg_catalog.pg_advisory_xact_lock({LOCK})"))?;
+        match is_recorded(self)? {
+            true => Ok(()),
+            false => self.run(TABLE),
         }
     }
-    for mut set in sets {
-        for (file, replaced) in replace_rows(session, &mut set)?.into_iter().enumerate() {
-            counts[set.files[file].place] = replaced;
-        }
-        let owners = set.leaving().into_iter();
-        let owners = owners.filter_map(|owner| known.get(owner));
-        taken.extend(owners.map(AppliedFile::without_rows));
+
+    fn end(&mut self, is_good: bool) -> Result<(), Error> {
+        self.run(if is_good { "commit" } else { "rollback" })
     }
-    note(session, changes, &decisions, &known, taken)?;
-    let outcome = |(decision, counts): (FileDecision, RowCounts)| match decision {
-        FileDecision::Same => FileOutcome::Same,
-        FileDecision::Older => FileOutcome::Older,
-        FileDecision::Apply(_) => FileOutcome::Applied(counts),
-    };
-    Ok(decisions.into_iter().zip(counts).map(outcome).collect())
-}
 
-/// What is remembered of these files, by their names.
-fn known(
-    session: &mut PostgresSession,
-    changes: &[FileChange],
-    gone: &[GoneFile],
-) -> Result<Records, Error> {
-    let names = changes.iter().map(|change| &*change.file);
-    let names = names.chain(gone.iter().map(|gone| &*gone.file));
-    let names: Vec<&str> = names.collect();
-    let names = serde_json::Value::from(names).to_string();
-    let rows = session.query(
-        "select \"file\", \"table\", hash, version::text from _millpond_data where \"file\" in \
-         (select pg_catalog.json_array_elements_text($1::json))",
-        &[&names],
-    )?;
-    let rows = rows.into_iter().map(record);
-    Ok(rows.map(|known| (known.file.clone(), known)).collect())
-}
+    fn columns(&mut self, table: &str) -> Result<Vec<TableColumn>, Error> {
+        columns(self, table)
+    }
 
-/// Remembers what was applied. What is removed is remembered too, or a node that still has the file
-/// would bring it back. Where the content is the same, and this node's file is younger, the record
-/// becomes as young, so that a node with an older content stays behind. Of files whose rows were
-/// `taken` over, no content is known any more.
-fn note(
-    session: &mut PostgresSession,
-    changes: &[FileChange],
-    decisions: &[FileDecision],
-    known: &Records,
-    taken: Vec<AppliedFile>,
-) -> Result<(), Error> {
-    let mut records = Records::new();
-    records.extend(taken.into_iter().map(|file| (file.file.clone(), file)));
-    for (change, decision) in changes.iter().zip(decisions) {
-        let record = match (decision, known.get(&change.file)) {
-            (FileDecision::Apply(version), _) => change.record(*version),
-            (FileDecision::Same, Some(before)) if before.version < change.version => AppliedFile {
-                version: change.version,
-                ..before.clone()
-            },
-            (FileDecision::Same | FileDecision::Older, _) => continue,
+    fn records(&mut self, names: Option<&[&str]>) -> Result<Vec<AppliedFile>, Error> {
+        if !is_recorded(self)? {
+            return Ok(Vec::new());
+        }
+        let all = "select \"file\", \"table\", hash, version::text from _millpond_data";
+        let rows = match names {
+            None => self.query(all, &[])?,
+            Some(names) => {
+                let names = serde_json::Value::from(names).to_string();
+                let of = "(select pg_catalog.json_array_elements_text($1::json))";
+                self.query(&format!("{all} where \"file\" in {of}"), &[&names])?
+            }
         };
-        records.insert(record.file.clone(), record);
+        Ok(rows.into_iter().map(record).collect())
     }
-    let mut lists: [Vec<String>; 4] = Default::default();
-    for record in records.into_values() {
-        let (stored, version) = (record.stored(), record.version.to_string());
-        let values = [record.file, record.table, stored, version];
-        for (list, value) in lists.iter_mut().zip(values) {
-            list.push(value);
+
+    /// No file is forgotten here.
+    fn remember(&mut self, records: Vec<AppliedFile>, _: &[&str]) -> Result<(), Error> {
+        if records.is_empty() {
+            return Ok(());
+        }
+        let mut lists: [Vec<Option<String>>; 4] = Default::default();
+        for record in records {
+            let (stored, version) = (record.stored(), record.version.to_string());
+            let values = [record.file, record.table, stored, version];
+            for (list, value) in lists.iter_mut().zip(values) {
+                list.push(Some(value));
+            }
+        }
+        fill(
+            self,
+            "insert into _millpond_data (\"file\", \"table\", hash, version) \
+             select * from unnest($1::text[], $2::text[], $3::text[], $4::text[]::bigint[]) \
+             on conflict (\"file\") do update set \"table\" = excluded.\"table\", \
+             hash = excluded.hash, version = excluded.version, applied_at = case \
+             when _millpond_data.hash = excluded.hash then _millpond_data.applied_at else now() end",
+            &lists,
+        )
+    }
+
+    fn insert_new(&mut self, _: &mut FileSet<'_>) -> Result<Option<Vec<u64>>, Error> {
+        Ok(None)
+    }
+
+    fn stage(&mut self, set: &mut FileSet<'_>) -> Result<&'static str, Error> {
+        let types = unbounded_types(self, set)?;
+        create_stage(self, set, &types)?;
+        let sql = insertion(STAGE, set, &types, stage_file(set));
+        gather(self, &sql, set, ROWS_AT_ONCE, u64::MAX)?;
+        refuse_cut(self, &types, set)?;
+        number_or_refuse_equal(self, set)?;
+        let keys = stage_key(set);
+        self.run(&format!(
+            "create unique index on {STAGE} ({keys}); analyze {STAGE}"
+        ))?;
+        Ok(STAGE)
+    }
+
+    /// Equality of a type may be coarser (`citext`), or there may be none (`json`). A value is
+    /// compared as the column keeps it: `1.5` is `1.50` in a column of two decimals.
+    fn exact(&self, column: &TableColumn, name: &str) -> String {
+        match column.kind {
+            TableColumnKind::Integer
+            | TableColumnKind::Real
+            | TableColumnKind::Boolean
+            | TableColumnKind::Moment => name.to_owned(),
+            TableColumnKind::Text | TableColumnKind::Json | TableColumnKind::Other => {
+                let kept = &column.type_name;
+                format!("{name}::{kept}::text collate \"C\"")
+            }
         }
     }
-    if lists[0].is_empty() {
-        return Ok(());
-    }
-    let texts = |list: &Vec<String>| list.iter().map(|text| Some(text.clone())).collect();
-    let lists: Vec<Vec<Option<String>>> = lists.iter().map(texts).collect();
-    fill(
-        session,
-        "insert into _millpond_data (\"file\", \"table\", hash, version) \
-         select * from unnest($1::text[], $2::text[], $3::text[], $4::text[]::bigint[]) \
-         on conflict (\"file\") do update set \"table\" = excluded.\"table\", \
-         hash = excluded.hash, version = excluded.version, applied_at = case \
-         when _millpond_data.hash = excluded.hash then _millpond_data.applied_at else now() end",
-        &lists,
-    )
-}
 
-fn replace_rows(
-    session: &mut PostgresSession,
-    set: &mut FileSet<'_>,
-) -> Result<Vec<RowCounts>, Error> {
-    let types = unbounded_types(session, set)?;
-    create_stage(session, set, &types)?;
-    let sql = insertion(STAGE, set, &types, stage_file(set));
-    gather(session, &sql, set, ROWS_AT_ONCE, u64::MAX)?;
-    refuse_cut(session, &types, set)?;
-    number_or_refuse_equal(session, set)?;
-    let keys = stage_key(set);
-    session.run(&format!(
-        "create unique index on {STAGE} ({keys}); analyze {STAGE}"
-    ))?;
-    if !set.leaving().is_empty() {
-        let owners = session.query(&set.owners(STAGE), &[])?;
-        let owners: Vec<String> = owners.into_iter().flatten().flatten().collect();
-        set.retain_owners(&owners);
+    fn names(&mut self, sql: &str) -> Result<Vec<String>, Error> {
+        let rows = self.query(sql, &[])?;
+        Ok(rows.into_iter().flatten().flatten().collect())
     }
-    let names = set.names();
-    let statements = set.statements(STAGE, exact);
-    let counts = statements.run(|sql| count(session, sql, &names))?;
-    session.run(&format!("drop table {STAGE}"))?;
-    Ok(counts)
+
+    fn change(&mut self, sql: &str, files: &[&str]) -> Result<Vec<u64>, Error> {
+        if files.len() == 1 {
+            return Ok(vec![self.fill(sql, &[])?]);
+        }
+        let own = quoted(FILE_COLUMN);
+        let sql = format!(
+            "with changed as ({sql} returning t.{own}) \
+             select {own}::text, count(*)::text from changed group by {own}"
+        );
+        let mut found = RowsOfFiles::new(files);
+        for row in self.query(&sql, &[])? {
+            if let [Some(name), Some(rows)] = &*row {
+                found.add(name, rows.parse().unwrap_or(0));
+            }
+        }
+        Ok(found.counts)
+    }
+
+    fn refused_row(&mut self, set: &mut FileSet<'_>, error: &Error, _: bool) -> Option<Error> {
+        if !is_refusal(error) {
+            return None;
+        }
+        self.run("rollback").ok()?;
+        refused_row(self, set)
+    }
+
+    fn key_owners(
+        &mut self,
+        table: &str,
+        columns: &[TableColumn],
+        keys: &[Vec<Value>],
+    ) -> Result<Vec<Option<String>>, Error> {
+        key_owners(self, table, columns, keys)
+    }
 }
 
 /// The file of a row that is gathered: only where there are several.
@@ -382,22 +350,6 @@ fn refuse_cut(
     Ok(())
 }
 
-/// A column as something that differs where its text does. Equality of a type may be coarser
-/// (`citext`), or there may be none (`json`). It is compared as the column keeps it: `1.5` is
-/// `1.50` in a column of two decimals.
-fn exact(column: &TableColumn, name: &str) -> String {
-    match column.kind {
-        TableColumnKind::Integer
-        | TableColumnKind::Real
-        | TableColumnKind::Boolean
-        | TableColumnKind::Moment => name.to_owned(),
-        TableColumnKind::Text | TableColumnKind::Json | TableColumnKind::Other => {
-            let kept = &column.type_name;
-            format!("{name}::{kept}::text collate \"C\"")
-        }
-    }
-}
-
 /// What a row that is put in has for the column of its file.
 #[derive(Clone, Copy)]
 pub(super) enum RowFile<'a> {
@@ -508,32 +460,4 @@ pub(super) fn text(value: &Value) -> Option<String> {
         // No file gives bytes.
         Value::Blob(_) => None,
     }
-}
-
-/// Removes the rows of files that have none any more, if their table is still there.
-fn delete_rows(session: &mut PostgresSession, files: &EmptyFiles<'_>) -> Result<Vec<u64>, Error> {
-    let columns = columns(session, files.table)?;
-    if !columns.iter().any(|column| column.name == FILE_COLUMN) {
-        return Ok(vec![0; files.files.len()]);
-    }
-    count(session, &files.delete(), &files.names())
-}
-
-/// Runs a statement that changes rows `t` of these files; gives their number for each file.
-fn count(session: &mut PostgresSession, sql: &str, names: &[&str]) -> Result<Vec<u64>, Error> {
-    if names.len() == 1 {
-        return Ok(vec![session.fill(sql, &[])?]);
-    }
-    let own = quoted(FILE_COLUMN);
-    let sql = format!(
-        "with changed as ({sql} returning t.{own}) \
-         select {own}::text, count(*)::text from changed group by {own}"
-    );
-    let mut found = RowsOfFiles::new(names);
-    for row in session.query(&sql, &[])? {
-        if let [Some(name), Some(rows)] = &*row {
-            found.add(name, rows.parse().unwrap_or(0));
-        }
-    }
-    Ok(found.counts)
 }

@@ -7,7 +7,7 @@ use crate::{Error, Value};
 
 /// For each key, the file whose row has it. Keys are compared by the columns' types, or, if one of
 /// them is no value of its type, as texts.
-pub(crate) fn key_owners(
+pub(super) fn key_owners(
     session: &mut PostgresSession,
     table: &str,
     columns: &[TableColumn],

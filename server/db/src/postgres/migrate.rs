@@ -7,8 +7,9 @@ use tokio_postgres::Client;
 use super::connect::{PooledConnection, connect};
 use super::context::DatabaseContext;
 use super::failure::{chain, is_lost, place_in, sentence};
-use super::sql::{ScriptStatement, ends_transaction, statements};
+use super::sql::ends_transaction;
 use crate::migration::{fingerprint, place};
+use crate::sql::{Dialect, ScriptStatement, statements};
 use crate::{Error, Migration};
 
 /// Where it is recorded what was applied, in the schema that comes first in the search path.
@@ -133,7 +134,7 @@ async fn apply(
     if !alone {
         client.batch_execute("begin").await.map_err(own)?;
     }
-    for piece in statements(sql) {
+    for piece in statements(sql, Dialect::Postgres) {
         execute(shared, client, migration, piece, alone).await?;
     }
     let record = "insert into _millpond_migrations (name, hash) values ($1, $2)";

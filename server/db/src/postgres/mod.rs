@@ -21,7 +21,7 @@ pub(crate) mod feed_progress;
 pub(crate) mod file_rows;
 mod files;
 pub(crate) mod interest;
-pub(crate) mod key_owners;
+mod key_owners;
 pub(crate) mod link;
 mod liveness;
 mod migrate;

@@ -10,8 +10,8 @@ use tokio_postgres::Client;
 
 use super::migrate::{execute, is_alone, own_failure};
 use super::pool::Pool;
-use super::sql::statements;
 use crate::migration::fingerprint;
+use crate::sql::{Dialect, statements};
 use crate::{Error, Migration};
 
 /// What a rehearsal of the migrations came to.
@@ -53,7 +53,7 @@ pub(super) async fn rehearse(pool: &Pool, migrations: &[Migration]) -> Result<Re
             rehearsal.left_out = Some(migration.name.clone());
             break;
         }
-        for piece in statements(&migration.sql) {
+        for piece in statements(&migration.sql, Dialect::Postgres) {
             execute(shared, client, migration, piece, false).await?;
         }
         rehearsal.pending.push(migration.name.clone());

@@ -3,15 +3,15 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use rusqlite::{Connection, OptionalExtension, Statement, params};
+use rusqlite::{Connection, OptionalExtension, Statement, params, params_from_iter};
 
 use super::session::WriterSession;
-use super::writer::Writer;
 use crate::data_file::{
-    AppliedFile, FILE_COLUMN, FileChange, FileDecision, FileOutcome, FileState, GoneFile,
-    RowCounts, RowSource, TableColumn, TableColumnKind, literal, numbered_key, quoted,
+    AppliedFile, FILE_COLUMN, RowSource, TableColumn, TableColumnKind, literal, numbered_key,
+    quoted,
 };
-use crate::file_set::{EmptyFiles, FileSet, Records, RowsOfFiles, sort};
+use crate::file_set::{EmptyFiles, FileSet, RowsOfFiles};
+use crate::file_target::FileTarget;
 use crate::{Error, Value};
 
 const TABLE: &str = "create table if not exists _millpond_data (\"file\" text primary key, \
@@ -26,12 +26,11 @@ const ROWS_AT_ONCE: u64 = 256;
 /// The number of different hashes that more than one row has. More are refused.
 const MAX_REPEATED: usize = 1_000_000;
 
-pub(super) fn fail(error: &rusqlite::Error, sql: &str) -> Error {
+fn fail(error: &rusqlite::Error, sql: &str) -> Error {
     Error::from_sqlite(error, sql)
 }
 
-/// The columns of a table; none if there is no such table.
-pub(crate) fn columns(connection: &Connection, table: &str) -> Result<Vec<TableColumn>, Error> {
+fn columns(connection: &Connection, table: &str) -> Result<Vec<TableColumn>, Error> {
     // Hidden columns are generated ones.
     let sql = "select name, type, \"notnull\", pk, dflt_value from pragma_table_xinfo(?1) where hidden = 0 \
         and exists (select 1 from sqlite_schema where type = 'table' and name = ?1)";
@@ -74,121 +73,68 @@ fn kind(type_name: &str) -> TableColumnKind {
     }
 }
 
-/// The files that were applied; of one name, if it is given.
-pub(crate) fn applied(
-    connection: &Connection,
-    file: Option<&str>,
-) -> Result<Vec<AppliedFile>, Error> {
-    let known = "select 1 from sqlite_schema where name = '_millpond_data'";
-    let is_known = connection.query_row(known, [], |_| Ok(())).optional();
-    if is_known.map_err(|error| fail(&error, known))?.is_none() {
-        return Ok(Vec::new());
-    }
-    let sql = match file {
-        Some(_) => {
-            "select \"file\", \"table\", hash, version from _millpond_data where \"file\" = ?1"
-        }
-        None => "select \"file\", \"table\", hash, version from _millpond_data where ?1 is null",
-    };
-    let read = || {
-        let mut statement = connection.prepare_cached(sql)?;
-        let rows = statement.query_map([file], |row| {
-            let stored: String = row.get(2)?;
-            let (file, table) = (row.get(0)?, row.get(1)?);
-            Ok(AppliedFile::read(file, table, &stored, row.get(3)?))
-        })?;
-        rows.collect::<rusqlite::Result<Vec<_>>>()
-    };
-    read().map_err(|error| fail(&error, sql))
-}
-
-impl Writer {
-    /// The columns of a table.
-    pub(crate) fn table_columns(&mut self, table: &str) -> Result<Vec<TableColumn>, Error> {
-        self.run_transaction(|session, _| columns(session.connection(), table))
+impl FileTarget for WriterSession {
+    fn is_shared(&self) -> bool {
+        false
     }
 
-    /// The files that were applied.
-    pub(crate) fn applied_files(&mut self) -> Result<Vec<AppliedFile>, Error> {
-        self.run_transaction(|session, _| applied(session.connection(), None))
-    }
-
-    /// Applies files in one transaction.
-    pub(crate) fn apply_files(
-        &mut self,
-        changes: &mut [FileChange],
-        gone: &[GoneFile],
-    ) -> Result<Vec<FileOutcome>, Error> {
-        self.run_transaction(|session, _| session.apply_files(changes, gone))
-    }
-}
-
-impl WriterSession {
-    fn apply_files(
-        &self,
-        changes: &mut [FileChange],
-        gone: &[GoneFile],
-    ) -> Result<Vec<FileOutcome>, Error> {
+    fn begin(&mut self) -> Result<(), Error> {
         run(self.connection(), TABLE)?;
         // Rows of the files may refer to each other.
-        run(self.connection(), "pragma defer_foreign_keys = on")?;
+        run(self.connection(), "pragma defer_foreign_keys = on").map(drop)
+    }
+
+    /// The writer ends its transaction itself.
+    fn end(&mut self, _: bool) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn columns(&mut self, table: &str) -> Result<Vec<TableColumn>, Error> {
+        columns(self.connection(), table)
+    }
+
+    fn records(&mut self, names: Option<&[&str]>) -> Result<Vec<AppliedFile>, Error> {
         let connection = self.connection();
-        let known = match gone.is_empty() {
-            true => {
-                let names = changes.iter().map(|change| Some(&*change.file));
-                let known = names.map(|name| applied(connection, name));
-                known.collect::<Result<Vec<_>, Error>>()?.concat()
-            }
-            // They may be many.
-            false => applied(connection, None)?,
+        let known = "select 1 from sqlite_schema where name = '_millpond_data'";
+        let is_known = connection.query_row(known, [], |_| Ok(())).optional();
+        if is_known.map_err(|error| fail(&error, known))?.is_none() {
+            return Ok(Vec::new());
+        }
+        let names = names.map(|names| serde_json::Value::from(names).to_string());
+        let sql = "select \"file\", \"table\", hash, version from _millpond_data \
+            where ?1 is null or \"file\" in (select value from json_each(?1))";
+        let read = || {
+            let mut statement = connection.prepare_cached(sql)?;
+            let rows = statement.query_map([names], |row| {
+                let stored: String = row.get(2)?;
+                let (file, table) = (row.get(0)?, row.get(1)?);
+                Ok(AppliedFile::read(file, table, &stored, row.get(3)?))
+            })?;
+            rows.collect::<rusqlite::Result<Vec<_>>>()
         };
-        let records = known
-            .into_iter()
-            .map(|record| (record.file.clone(), record));
-        let records: Records = records.collect();
-        let decide = |change: &FileChange| change.decision(records.get(&change.file), true);
-        let decisions: Vec<FileDecision> = changes.iter().map(decide).collect();
-        let mut counts = vec![RowCounts::default(); changes.len()];
-        let (empty, sets) = sort(changes, &decisions, gone, &records, true);
-        for files in empty {
-            for ((place, _), deleted) in files.files.iter().zip(self.delete_rows(&files)?) {
-                counts[*place].deleted = deleted;
-            }
-        }
-        for mut set in sets {
-            for (file, replaced) in self.replace_rows(&mut set)?.into_iter().enumerate() {
-                counts[set.files[file].place] = replaced;
-            }
-            for owner in set.leaving() {
-                if let Some(record) = records.get(owner) {
-                    write_record(connection, &record.without_rows())?;
-                }
-            }
-        }
-        let all = changes.iter().zip(decisions).zip(counts);
-        all.map(|((change, decision), counts)| match decision {
-            FileDecision::Same => Ok(FileOutcome::Same),
-            FileDecision::Older => Ok(FileOutcome::Older),
-            FileDecision::Apply(version) => {
-                record(self.connection(), change, version)?;
-                Ok(FileOutcome::Applied(counts))
-            }
-        })
-        .collect()
+        read().map_err(|error| fail(&error, sql))
     }
 
-    /// Removes the rows of files that have none any more, if their table is still there.
-    fn delete_rows(&self, files: &EmptyFiles<'_>) -> Result<Vec<u64>, Error> {
+    fn remember(&mut self, records: Vec<AppliedFile>, forgotten: &[&str]) -> Result<(), Error> {
+        let write =
+            "insert or replace into _millpond_data values (?1, ?2, ?3, ?4, datetime('now'))";
+        let forget = "delete from _millpond_data where \"file\" = ?1";
         let connection = self.connection();
-        let columns = columns(connection, files.table)?;
-        if !columns.iter().any(|column| column.name == FILE_COLUMN) {
-            return Ok(vec![0; files.files.len()]);
-        }
-        run_counted(connection, &files.delete(), &files.names())
+        let put = |record: AppliedFile| {
+            let stored = record.stored();
+            let params = params![record.file, record.table, stored, record.version];
+            connection.prepare_cached(write)?.execute(params)
+        };
+        let remove = |file: &&str| connection.prepare_cached(forget)?.execute([*file]);
+        let mut written = records.into_iter().map(put);
+        let mut removed = forgotten.iter().map(remove);
+        let done = written.try_for_each(|it| it.map(drop));
+        done.map_err(|error| fail(&error, write))?;
+        let done = removed.try_for_each(|it| it.map(drop));
+        done.map_err(|error| fail(&error, forget))
     }
 
-    /// Rows of new files go straight in; others are gathered beside the table and compared.
-    fn replace_rows(&self, set: &mut FileSet<'_>) -> Result<Vec<RowCounts>, Error> {
+    fn insert_new(&mut self, set: &mut FileSet<'_>) -> Result<Option<Vec<u64>>, Error> {
         let table = quoted(set.table);
         let sql = format!(
             "select 1 from {table} as t where {} limit 1",
@@ -196,34 +142,99 @@ impl WriterSession {
         );
         let has_rows = self.connection().query_row(&sql, [], |_| Ok(()));
         let has_rows = has_rows.optional().map_err(|error| fail(&error, &sql))?;
-        let has_leaving = !set.leaving().is_empty();
-        if has_rows.is_none() && !has_leaving {
-            let inserted = self.fill(&table, true, set)?;
-            let counts = |inserted| RowCounts {
-                inserted,
-                ..RowCounts::default()
-            };
-            return Ok(inserted.into_iter().map(counts).collect());
+        match has_rows {
+            None => self.fill(&table, true, set).map(Some),
+            Some(()) => Ok(None),
         }
-        self.create_stage(set)?;
-        self.fill(STAGE, set.is_several(), set)?;
-        if has_leaving {
-            let owners = names(self.connection(), &set.owners(STAGE))?;
-            set.retain_owners(&owners);
-        }
-        let exact = |_: &TableColumn, name: &str| format!("{name} collate binary");
-        let statements = set.statements(STAGE, exact);
-        let (connection, names) = (self.connection(), set.names());
-        let counts = statements.run(|sql| run_counted(connection, sql, &names));
-        let counts = counts.map_err(|error| {
-            let is_refused = matches!(error, Error::Constraint { .. }) && !set.is_several();
-            let row = is_refused.then(|| self.refused_row(set));
-            row.flatten().unwrap_or(error)
-        })?;
-        run(self.connection(), &format!("drop table {STAGE}"))?;
-        Ok(counts)
     }
 
+    fn stage(&mut self, set: &mut FileSet<'_>) -> Result<&'static str, Error> {
+        self.create_stage(set)?;
+        self.fill(STAGE, set.is_several(), set)?;
+        Ok(STAGE)
+    }
+
+    fn exact(&self, _: &TableColumn, name: &str) -> String {
+        format!("{name} collate binary")
+    }
+
+    fn names(&mut self, sql: &str) -> Result<Vec<String>, Error> {
+        let read = || {
+            let mut statement = self.connection().prepare(sql)?;
+            let rows = statement.query_map([], |row| row.get(0))?;
+            rows.collect::<rusqlite::Result<Vec<_>>>()
+        };
+        read().map_err(|error| fail(&error, sql))
+    }
+
+    fn change(&mut self, sql: &str, files: &[&str]) -> Result<Vec<u64>, Error> {
+        let connection = self.connection();
+        // What a statement returns is held in memory, and one file may have any number of rows.
+        if files.len() == 1 {
+            return Ok(vec![run(connection, sql)?]);
+        }
+        let sql = format!("{sql} returning {}", quoted(FILE_COLUMN));
+        let mut found = RowsOfFiles::new(files);
+        let mut run = || {
+            let mut statement = connection.prepare(&sql)?;
+            let mut rows = statement.raw_query();
+            while let Some(row) = rows.next()? {
+                found.add(row.get_ref(0)?.as_str()?, 1);
+            }
+            Ok(())
+        };
+        run().map_err(|error: rusqlite::Error| fail(&error, &sql))?;
+        Ok(found.counts)
+    }
+
+    /// Rows that were put in one by one are told apart already. Others are put in one by one now.
+    fn refused_row(
+        &mut self,
+        set: &mut FileSet<'_>,
+        error: &Error,
+        is_gathered: bool,
+    ) -> Option<Error> {
+        // `on conflict rollback` has ended the transaction.
+        let is_refused = is_gathered && matches!(error, Error::Constraint { .. });
+        if !is_refused || self.connection().is_autocommit() {
+            return None;
+        }
+        let names = set.files.iter().map(|file| file.name).chain(set.leaving());
+        let empty = EmptyFiles {
+            table: set.table,
+            files: names.map(|name| (0, name)).collect(),
+        };
+        run(self.connection(), &empty.delete()).ok()?;
+        self.fill(&quoted(set.table), true, set).err()
+    }
+
+    fn key_owners(
+        &mut self,
+        table: &str,
+        columns: &[TableColumn],
+        keys: &[Vec<Value>],
+    ) -> Result<Vec<Option<String>>, Error> {
+        let equal = columns.iter().enumerate();
+        let equal = equal.map(|(at, column)| format!("{} = ?{}", quoted(&column.name), at + 1));
+        let sql = format!(
+            "select {} from {} where {}",
+            quoted(FILE_COLUMN),
+            quoted(table),
+            equal.collect::<Vec<_>>().join(" and ")
+        );
+        let find = || -> rusqlite::Result<Vec<Option<String>>> {
+            let mut statement = self.connection().prepare(&sql)?;
+            let mut owner = |key: &Vec<Value>| {
+                let found = statement.query_row(params_from_iter(key), |row| row.get(0));
+                found.optional().map(Option::flatten)
+            };
+            keys.iter().map(&mut owner).collect()
+        };
+        find().map_err(|error| fail(&error, &sql))
+    }
+}
+
+impl WriterSession {
     /// Makes the table where the rows are gathered. It tells rows apart as their own table does.
     fn create_stage(&self, set: &FileSet<'_>) -> Result<(), Error> {
         let connection = self.connection();
@@ -252,22 +263,6 @@ impl WriterSession {
             keys.join(", ")
         );
         run(connection, &index).map(drop)
-    }
-
-    /// The error of the row that the table refuses: rows that are put in all at once are not told
-    /// apart. They are put in one by one, in the transaction that has failed in any case.
-    fn refused_row(&self, set: &mut FileSet<'_>) -> Option<Error> {
-        // `on conflict rollback` has ended the transaction.
-        if self.connection().is_autocommit() {
-            return None;
-        }
-        let names = set.files.iter().map(|file| file.name).chain(set.leaving());
-        let empty = EmptyFiles {
-            table: set.table,
-            files: names.map(|name| (0, name)).collect(),
-        };
-        self.delete_rows(&empty).ok()?;
-        self.fill(&quoted(set.table), true, set).err()
     }
 
     /// Inserts the rows of the files, with their files' names if they are `named`; gives the number
@@ -386,37 +381,6 @@ fn key_collations(connection: &Connection, table: &str) -> Result<HashMap<String
     read().map_err(|error| fail(&error, sql))
 }
 
-/// Remembers what was applied; of a file that has no rows any more, nothing.
-fn record(connection: &Connection, change: &FileChange, version: i64) -> Result<(), Error> {
-    match change.state {
-        FileState::Rows(_) => write_record(connection, &change.record(version)),
-        FileState::Gone | FileState::Known => {
-            let sql = "delete from _millpond_data where \"file\" = ?1";
-            let forget = connection.prepare_cached(sql);
-            let forgotten = forget.and_then(|mut forget| forget.execute([&change.file]));
-            forgotten.map(drop).map_err(|error| fail(&error, sql))
-        }
-    }
-}
-
-fn write_record(connection: &Connection, record: &AppliedFile) -> Result<(), Error> {
-    let sql = "insert or replace into _millpond_data values (?1, ?2, ?3, ?4, datetime('now'))";
-    let params = params![record.file, record.table, record.stored(), record.version];
-    let write = connection.prepare_cached(sql);
-    let written = write.and_then(|mut write| write.execute(params));
-    written.map(drop).map_err(|error| fail(&error, sql))
-}
-
-/// The names that a query gives.
-fn names(connection: &Connection, sql: &str) -> Result<Vec<String>, Error> {
-    let read = || {
-        let mut statement = connection.prepare(sql)?;
-        let rows = statement.query_map([], |row| row.get(0))?;
-        rows.collect::<rusqlite::Result<Vec<_>>>()
-    };
-    read().map_err(|error| fail(&error, sql))
-}
-
 /// Runs a statement that gives no rows that matter; gives the number of changed rows.
 fn run(connection: &Connection, sql: &str) -> Result<u64, Error> {
     let run = || {
@@ -427,24 +391,4 @@ fn run(connection: &Connection, sql: &str) -> Result<u64, Error> {
         Ok(connection.changes())
     };
     run().map_err(|error: rusqlite::Error| fail(&error, sql))
-}
-
-/// Runs a statement that changes rows of these files; gives their number for each file.
-fn run_counted(connection: &Connection, sql: &str, names: &[&str]) -> Result<Vec<u64>, Error> {
-    // What a statement returns is held in memory, and one file may have any number of rows.
-    if names.len() == 1 {
-        return Ok(vec![run(connection, sql)?]);
-    }
-    let sql = format!("{sql} returning {}", quoted(FILE_COLUMN));
-    let mut found = RowsOfFiles::new(names);
-    let mut run = || {
-        let mut statement = connection.prepare(&sql)?;
-        let mut rows = statement.raw_query();
-        while let Some(row) = rows.next()? {
-            found.add(row.get_ref(0)?.as_str()?, 1);
-        }
-        Ok(())
-    };
-    run().map_err(|error: rusqlite::Error| fail(&error, &sql))?;
-    Ok(found.counts)
 }

@@ -2,6 +2,7 @@
 
 use super::failure::sentence;
 use crate::SqlError;
+use crate::sql::{Dialect, Lexer, TokenKind, place_of_name};
 use crate::sqlite::catalog::Catalog;
 use crate::sqlite::recorder::AuthorizerRecord;
 
@@ -21,14 +22,14 @@ pub(crate) fn explain(
     };
     let (message, hint) = match error {
         rusqlite::Error::MultipleStatement => {
-            offset = sql.find(';').map(|at| at + 1);
+            offset = place_of_kind(sql, TokenKind::Semicolon).map(|at| at + 1);
             (
                 "more than one statement".to_owned(),
                 Some("each query is one statement; give each a name of its own".to_owned()),
             )
         }
         rusqlite::Error::InvalidParameterName(_) => {
-            offset = sql.find('?');
+            offset = place_of_kind(sql, TokenKind::Positional);
             (
                 "a parameter without a name".to_owned(),
                 Some("name it, as in :id".to_owned()),
@@ -138,12 +139,14 @@ fn did_you_mean(near: Option<&str>) -> Option<String> {
 /// only.
 pub(crate) fn locate(message: &str, sql: &str) -> Option<usize> {
     let (_, name) = message.strip_prefix("no such ")?.split_once(": ")?;
-    let name = name.rsplit('.').next().unwrap_or(name).to_ascii_lowercase();
-    let text = sql.to_ascii_lowercase();
-    let is_word = |c: char| c.is_alphanumeric() || c == '_';
-    text.match_indices(&name)
-        .map(|(at, _)| at)
-        .find(|at| !text[..*at].ends_with(is_word) && !text[at + name.len()..].starts_with(is_word))
+    let name = name.rsplit('.').next().unwrap_or(name);
+    place_of_name(sql, Dialect::Sqlite, name)
+}
+
+fn place_of_kind(sql: &str, kind: TokenKind) -> Option<usize> {
+    let mut tokens = Lexer::new(sql, Dialect::Sqlite);
+    let token = tokens.find(|token| token.kind == kind);
+    token.map(|token| token.start)
 }
 
 /// The name that is most similar to `name`, if any is similar enough.

@@ -5,6 +5,7 @@ use rusqlite::{Connection, OptionalExtension};
 use super::failure::sentence;
 use super::hint;
 use crate::migration::{fingerprint, place};
+use crate::sql::{Dialect, statements};
 use crate::{Error, Migration};
 
 /// The table that records the applied migrations.
@@ -31,9 +32,9 @@ pub(crate) fn is_applied(connection: &Connection, migration: &Migration) -> Resu
 /// Applies a migration inside a transaction.
 pub(crate) fn apply(connection: &Connection, migration: &Migration) -> Result<(), Error> {
     let Migration { name, sql } = migration;
-    for (start, statement) in statements(sql) {
-        if let Err((offset, message)) = execute(connection, statement) {
-            let (line, column) = place(sql, start + offset);
+    for piece in statements(sql, Dialect::Sqlite) {
+        if let Err((offset, message)) = execute(connection, piece.text) {
+            let (line, column) = place(sql, piece.start + offset);
             return Err(Error::Migration {
                 name: name.clone(),
                 line,
@@ -70,134 +71,4 @@ fn execute(connection: &Connection, statement: &str) -> Result<(), (usize, Strin
         .is_some()
     {}
     Ok(())
-}
-
-/// Splits a script into statements, each with its byte offset, without leading white space and
-/// comments.
-///
-/// A semicolon ends a statement, except in strings, names and comments, and in the body of CREATE
-/// TRIGGER, which ends with `; END`.
-fn statements(sql: &str) -> Vec<(usize, &str)> {
-    let mut statements = Vec::new();
-    let mut start = None;
-    let mut words: Vec<String> = Vec::new();
-    let mut after_semicolon = false;
-    let mut at = 0;
-    while at < sql.len() {
-        let (kind, end) = token(sql, at);
-        let text = &sql[at..end];
-        if kind == Token::Blank {
-            at = end;
-            continue;
-        }
-        if kind == Token::Semicolon {
-            let in_trigger = is_trigger(&words)
-                && !(words.last().is_some_and(|word| word == "end") && after_semicolon);
-            if !in_trigger {
-                statements.extend(start.take().map(|start: usize| (start, &sql[start..end])));
-                words.clear();
-            }
-            after_semicolon = true;
-        } else {
-            start.get_or_insert(at);
-            if kind == Token::Word {
-                // An `END` after a semicolon closes the trigger; another `END` closes a CASE.
-                let closes_trigger = text.eq_ignore_ascii_case("end") && after_semicolon;
-                words.push(text.to_ascii_lowercase());
-                after_semicolon = closes_trigger;
-            } else {
-                after_semicolon = false;
-                words.push(String::new());
-            }
-        }
-        at = end;
-    }
-    statements.extend(start.map(|start| (start, &sql[start..])));
-    statements
-}
-
-/// True if the words begin `CREATE [TEMP|TEMPORARY] TRIGGER`.
-fn is_trigger(words: &[String]) -> bool {
-    let mut words = words.iter().map(String::as_str);
-    words.next() == Some("create")
-        && matches!(
-            (words.next(), words.next()),
-            (Some("trigger"), _) | (Some("temp" | "temporary"), Some("trigger"))
-        )
-}
-
-#[derive(PartialEq, Eq)]
-enum Token {
-    Blank,
-    Semicolon,
-    Word,
-    Other,
-}
-
-/// The token at byte `at`, and the offset of its end.
-fn token(sql: &str, at: usize) -> (Token, usize) {
-    let rest = &sql[at..];
-    let until = |end: &str, from: usize| {
-        rest[from..]
-            .find(end)
-            .map_or(sql.len(), |found| at + from + found + end.len())
-    };
-    let first = rest.chars().next().unwrap_or(' ');
-    let while_ = |holds: fn(char) -> bool| {
-        rest.find(|c| !holds(c))
-            .map_or(sql.len(), |found| at + found)
-    };
-    match first {
-        ';' => (Token::Semicolon, at + 1),
-        '-' if rest.starts_with("--") => (Token::Blank, until("\n", 2)),
-        '/' if rest.starts_with("/*") => (Token::Blank, until("*/", 2)),
-        '\'' => (Token::Other, until("'", 1)),
-        '"' => (Token::Other, until("\"", 1)),
-        '`' => (Token::Other, until("`", 1)),
-        '[' => (Token::Other, until("]", 1)),
-        c if c.is_ascii_whitespace() => (Token::Blank, while_(|c| c.is_ascii_whitespace())),
-        c if is_word(c) => (Token::Word, while_(is_word)),
-        c => (Token::Other, at + c.len_utf8()),
-    }
-}
-
-fn is_word(c: char) -> bool {
-    c.is_ascii_alphanumeric() || c == '_' || c == '$' || !c.is_ascii()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn split(sql: &str) -> Vec<&str> {
-        statements(sql)
-            .into_iter()
-            .map(|(_, statement)| statement)
-            .collect()
-    }
-
-    #[test]
-    fn splits_at_semicolons_outside_strings_and_comments() {
-        assert_eq!(
-            split("a 'x;''y'; b \"q;\" -- no; end\n; /* ; */ c"),
-            ["a 'x;''y';", "b \"q;\" -- no; end\n;", "c"]
-        );
-        assert_eq!(split("  ;; -- nothing\n"), Vec::<&str>::new());
-        assert_eq!(split("select 'open"), ["select 'open"]);
-        assert_eq!(split("é; ü"), ["é;", "ü"]);
-    }
-
-    #[test]
-    fn keeps_triggers_together() {
-        let trigger = "create trigger t after insert on a begin update b set x = case when 1 then 2 end; delete from c; end;";
-        let script = format!("{trigger} create temp trigger u begin select 1; END ; drop table a;");
-        assert_eq!(
-            split(&script),
-            [
-                trigger,
-                "create temp trigger u begin select 1; END ;",
-                "drop table a;"
-            ]
-        );
-    }
 }

@@ -15,7 +15,6 @@ pub(crate) mod foreign;
 pub(crate) mod heartbeats;
 pub(crate) mod hint;
 pub(crate) mod interest;
-mod key_owners;
 pub(crate) mod log;
 pub(crate) mod log_file;
 pub(crate) mod migrate;

@@ -311,7 +311,7 @@ impl Writer {
     }
 
     /// Runs `work` in a transaction, which is one event, and delivers its changes.
-    pub(super) fn run_transaction<T>(
+    pub(crate) fn run_transaction<T>(
         &mut self,
         work: impl FnOnce(&mut WriterSession, &SqliteShared) -> Result<T, Error>,
     ) -> Result<T, Error> {

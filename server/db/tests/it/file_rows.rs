@@ -68,6 +68,7 @@ fn heartbeats_go_on_in_a_long_transaction_of_ours_and_its_change_is_not_taken_fo
         hash: "a".to_owned(),
         version: 1,
         is_news: true,
+        seen: None,
         state: FileState::Rows(content),
     };
     let outcome = fixture.database.apply_files(vec![change], Arc::default());

@@ -1,9 +1,11 @@
 //! Types that lines declare and PostgreSQL takes for others: in `:amount * 100` it takes `:amount`
 //! for a whole number, also if the line says `real`.
 
-use millpond_db::{Param, ValueKind};
+use millpond_db::{
+    Param, ValueKind,
+    sql::{Dialect, Lexer, TokenKind},
+};
 
-use super::rewrite::parameters;
 use millpond_site_format::{script::Declaration, text_format::TextFormat};
 
 /// The first declared parameter whose type PostgreSQL has found out otherwise, so that values of
@@ -35,15 +37,17 @@ fn differs(declared: &Declaration, found: ValueKind) -> bool {
     }
 }
 
-/// Whether a parameter is somewhere all of a value: `values (:n, …)`, `set n = :n`.
+/// True if a parameter is somewhere all of a value: `values (:n, …)`, `set n = :n`.
 fn stands_alone(sql: &str, name: &str) -> bool {
-    let mut places = parameters(sql).into_iter();
-    places.any(|(at, found)| {
-        let before = sql[..at].trim_end().chars().next_back();
-        let after = sql[at + 1 + found.len()..].trim_start().chars().next();
-        let begins = before.is_none_or(|c| matches!(c, '(' | ',' | '='));
-        let ends = after.is_none_or(|c| matches!(c, ')' | ',' | ';') || c.is_alphabetic());
-        found == name && begins && ends
+    let tokens = Lexer::new(sql, Dialect::Postgres).significant();
+    let mut places = tokens.iter().enumerate();
+    places.any(|(at, token)| {
+        let before = at.checked_sub(1).map(|before| &tokens[before]);
+        let begins = before.is_none_or(|it| matches!(it.text, "(" | "," | "="));
+        let ends = tokens
+            .get(at + 1)
+            .is_none_or(|it| it.kind == TokenKind::Word || matches!(it.text, ")" | "," | ";"));
+        token.parameter() == Some(name) && begins && ends
     })
 }
 

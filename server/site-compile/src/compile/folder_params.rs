@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use super::parameters::{SqlFile, fits_path};
 use millpond_site_format::{
     Problem,
-    dialect::Text,
+    dialect::{Dialect, Text},
     folder::Folder,
     route::Pattern,
     script::{Declaration, Script},
@@ -36,14 +36,18 @@ impl FolderParams {
     }
 
     /// Reads the files of all folders; what is wrong with them goes to `problems`.
-    pub(super) fn read(folder: &Folder, zone: SiteZone, problems: &mut Vec<Problem>) -> Self {
+    pub(super) fn read(
+        folder: &Folder,
+        (dialect, zone): (Dialect, SiteZone),
+        problems: &mut Vec<Problem>,
+    ) -> Self {
         let mut all = BTreeMap::new();
         for (name, text) in &folder.pages {
             let path = match name.strip_suffix(FILE_NAME) {
                 Some(path) if path.is_empty() || path.ends_with('/') => path,
                 _ => continue,
             };
-            match read(text, &format!("{path}{NAME}"), zone) {
+            match read(text, &format!("{path}{NAME}"), (dialect, zone)) {
                 Ok(lines) => drop(all.insert(path.trim_end_matches('/').to_owned(), lines)),
                 Err(problem) => problems.push(problem),
             }
@@ -65,7 +69,11 @@ impl FolderParams {
     }
 }
 
-fn read(text: &Text, stem: &str, zone: SiteZone) -> Result<Vec<Declaration>, Problem> {
+fn read(
+    text: &Text,
+    stem: &str,
+    (dialect, zone): (Dialect, SiteZone),
+) -> Result<Vec<Declaration>, Problem> {
     let file = &text.page();
     let script = Script::parse_in(file, &text.text, zone)?;
     let mut pattern = Pattern::parse(file, stem)?;
@@ -75,6 +83,7 @@ fn read(text: &Text, stem: &str, zone: SiteZone) -> Result<Vec<Declaration>, Pro
         text: &text.text,
         pattern: &pattern,
         script: &script,
+        dialect,
     };
     let lines = Script {
         params: script.params.clone(),

@@ -54,6 +54,7 @@ pub(super) fn form(
         text: &text.text,
         pattern,
         script: &script,
+        dialect: database.dialect(),
     };
     let one = |problem| vec![problem];
     without_lines_of_pages(source).map_err(one)?;

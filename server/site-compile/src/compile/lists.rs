@@ -1,8 +1,8 @@
 //! Lists that a statement takes for what they are not on PostgreSQL.
 
-use millpond_db::{self as db, ValueKind};
+use millpond_db::{self as db, ValueKind, sql::Lexer};
 
-use super::{parameters::SqlFile, rewrite};
+use super::parameters::SqlFile;
 use millpond_site_format::{
     Problem,
     script::{Declaration, NamedQuery},
@@ -41,11 +41,10 @@ pub(super) fn not_as_json(
     if !(is_files || declared.is_list) || param.kind != Some(ValueKind::Other) {
         return Ok(());
     }
-    let mut places = rewrite::parameters(&named.sql).into_iter();
-    let found = places.find_map(|(at, found)| {
-        let before = named.sql[..at].trim_end().strip_suffix('(')?.trim_end();
-        let start = before.rfind(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
-        let function = before[start.map_or(0, |at| at + 1)..].to_ascii_lowercase();
+    let tokens = Lexer::new(&named.sql, source.dialect).significant();
+    let found = tokens.windows(3).find_map(|three| {
+        let is_name = three[1].is_sign("(") && three[2].parameter() == Some(name);
+        let function = three[0].text.to_ascii_lowercase();
         let of_arrays = OF_ARRAYS.iter().filter(|_| !is_files);
         let mut functions = OF_OBJECTS.iter().chain(of_arrays);
         let (function, like) = functions.find(|(known, _)| *known == function)?;
@@ -54,7 +53,7 @@ pub(super) fn not_as_json(
         } else {
             "unnest"
         };
-        (found == name).then_some((*function, like))
+        is_name.then_some((*function, like))
     });
     let Some((function, like)) = found else {
         return Ok(());

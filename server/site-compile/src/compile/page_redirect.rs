@@ -171,7 +171,9 @@ impl Sources<'_> {
         let param = self.params.iter().position(|param| param.name == name);
         match (param, column) {
             (Some(at), None) => Ok(ArgumentSource::Param(at)),
-            (Some(at), Some((_, named, _))) if is_same_value(&named.sql, name) => {
+            (Some(at), Some((_, named, _)))
+                if is_same_value(&named.sql, self.source.dialect, name) =>
+            {
                 Ok(ArgumentSource::Param(at))
             }
             (Some(_), Some((_, named, _))) => {

@@ -2,9 +2,12 @@
 
 use std::{collections::BTreeSet, path::Path};
 
-use millpond_db::{self as db, ValueKind};
+use millpond_db::{
+    self as db, ValueKind,
+    sql::{Dialect, Lexer, Token},
+};
 
-use super::{lists, rewrite};
+use super::lists;
 use millpond_site_format::{
     Problem,
     access::RESERVED,
@@ -22,6 +25,7 @@ pub(super) struct SqlFile<'s> {
     pub(super) text: &'s str,
     pub(super) pattern: &'s Pattern,
     pub(super) script: &'s Script,
+    pub(super) dialect: Dialect,
 }
 
 impl SqlFile<'_> {
@@ -35,9 +39,9 @@ impl SqlFile<'_> {
 
     pub(super) fn at_query(&self, named: &NamedQuery, name: &str, message: String) -> Problem {
         let problem = Problem::new(self.file, message);
-        let mut found = rewrite::parameters(&named.sql).into_iter();
-        match found.find(|(_, found)| *found == name) {
-            Some((at, _)) => problem.at_offset(self.text, named.offset + at),
+        let mut found = Lexer::new(&named.sql, self.dialect);
+        match found.find(|token| token.parameter() == Some(name)) {
+            Some(Token { start: at, .. }) => problem.at_offset(self.text, named.offset + at),
             None => problem.at(named.line, 1),
         }
     }
@@ -152,7 +156,7 @@ fn kind(source: SqlFile<'_>, named: &NamedQuery, param: &db::Param) -> Result<Va
                 "the database does not tell the type of parameter `{name}` in query `{}`",
                 named.name
             );
-            let hint = if orders_by(&named.sql, name) {
+            let hint = if orders_by(source, named, name) {
                 format!(
                     "if it chooses an order: -- order: {name}: title = \"title, id\", -title = \"title desc, id\""
                 )
@@ -164,12 +168,12 @@ fn kind(source: SqlFile<'_>, named: &NamedQuery, param: &db::Param) -> Result<Va
     }
 }
 
-/// Whether a parameter stands behind `order by`.
-fn orders_by(sql: &str, name: &str) -> bool {
-    let mut found = rewrite::parameters(sql).into_iter();
-    found.any(|(at, found)| {
-        let before = sql[..at].trim_end().to_ascii_lowercase();
-        found == name && before.ends_with("order by")
+/// True if a parameter stands behind `order by`.
+fn orders_by(source: SqlFile<'_>, named: &NamedQuery, name: &str) -> bool {
+    let tokens = Lexer::new(&named.sql, source.dialect).significant();
+    tokens.windows(3).any(|three| {
+        let is_order = three[0].is_word("order") && three[1].is_word("by");
+        is_order && three[2].parameter() == Some(name)
     })
 }
 
@@ -278,8 +282,8 @@ pub(super) fn unused(
         let is_order = script.orders.iter().any(|order| order.name == name);
         is_order
             && script.queries.iter().any(|query| {
-                let mut found = rewrite::parameters(&query.sql).into_iter();
-                found.any(|(_, found)| found == name)
+                let mut tokens = Lexer::new(&query.sql, source.dialect);
+                tokens.any(|token| token.parameter() == Some(name))
             })
     };
     let in_queries: BTreeSet<String> = queries

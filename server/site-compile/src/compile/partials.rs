@@ -135,6 +135,7 @@ impl Partial {
             text: &text.text,
             pattern: &pattern,
             script: &script,
+            dialect: database.dialect(),
         };
         let misplaced = of_an_address(&file, &script);
         if let Some(problem) = misplaced.or_else(|| page_redirect::of_partial(source)) {
@@ -215,6 +216,7 @@ impl Partial {
             text: &self.text,
             pattern: page.pattern,
             script: &self.script,
+            dialect: page.dialect,
         };
         if self.script.params.iter().any(|param| param.name == TODAY) {
             return Ok(());

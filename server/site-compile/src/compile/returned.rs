@@ -58,7 +58,7 @@ pub(super) fn ambiguous(
                 (None, Some(_)) if !query.is_readonly() => "the declared parameter".to_owned(),
                 _ => continue,
             };
-            if is_same_value(&named.sql, column) {
+            if is_same_value(&named.sql, source.dialect, column) {
                 continue;
             }
             let Some(found) = use_of(source, &prepared[step + 1..], target, column) else {

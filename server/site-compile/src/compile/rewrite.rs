@@ -11,7 +11,7 @@
 
 use std::ops::Range;
 
-use millpond_site_format::access::passive;
+use millpond_db::sql::{Dialect, Lexer, Token};
 
 /// The text for the database, and how places in it correspond to those in the owner's text.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -53,7 +53,7 @@ impl RewrittenSql {
 
 /// What a site declares of its parameters.
 pub(super) struct Declared<'d> {
-    pub(super) is_postgres: bool,
+    pub(super) dialect: Dialect,
     /// What gives a list its declared type on PostgreSQL; none if a parameter is no list.
     pub(super) list: &'d dyn Fn(&str) -> Option<&'static str>,
     /// The SQL in the place of a parameter that chooses an order.
@@ -64,172 +64,78 @@ pub(super) struct Declared<'d> {
 
 /// Rewrites one statement.
 pub(super) fn rewrite(sql: &str, declared: &Declared<'_>) -> RewrittenSql {
+    let tokens = Lexer::new(sql, declared.dialect).significant();
     let mut rewritten = RewrittenSql::default();
-    // The beginning of a `not` with nothing behind it but blanks.
-    let mut negation = None;
     let mut at = 0;
-    while at < sql.len() {
-        let length = match token(&sql[at..]) {
-            SqlToken::Blank(length) => {
-                at += length;
-                continue;
-            }
-            SqlToken::Word(word) => {
-                let list = list(&sql[at + word.len()..]).filter(|(name, _)| {
-                    word.eq_ignore_ascii_case("in") && (declared.list)(name).is_some()
-                });
-                if let Some((name, length)) = list {
-                    let start = negation.unwrap_or(at);
-                    let end = at + word.len() + length;
-                    let list = format!(":{name}{}", (declared.cast)(name));
-                    let text = membership(&list, negation.is_some(), declared.is_postgres);
-                    rewritten.replace(sql, start..end, &text);
-                    at = end;
-                    negation = None;
-                    continue;
-                }
-                negation = word.eq_ignore_ascii_case("not").then_some(at);
-                at += word.len();
-                continue;
-            }
-            SqlToken::Parameter(name) => {
-                let length = 1 + name.len();
-                let list = (declared.list)(name);
-                if let Some((of_type, (is_empty, more))) = list.zip(null_test(&sql[at + length..]))
-                {
-                    let test = emptiness(name, of_type, is_empty, declared.is_postgres);
-                    rewritten.replace(sql, at..at + length + more, &test);
-                    at += length + more;
-                    negation = None;
-                    continue;
-                }
-                let cast = (declared.cast)(name);
-                if let Some(order) = (declared.order)(name) {
-                    rewritten.replace(sql, at..at + length, order);
-                } else if !cast.is_empty() {
-                    let typed = format!(":{name}{cast}");
-                    rewritten.replace(sql, at..at + length, &typed);
-                }
-                length
-            }
-            SqlToken::Other(length) => length,
+    while let Some(rest) = tokens.get(at..).filter(|rest| !rest.is_empty()) {
+        let replaced = declared
+            .membership(rest)
+            .or_else(|| declared.null_test(rest))
+            .or_else(|| declared.parameter(rest[0]));
+        let Some((text, count)) = replaced else {
+            at += 1;
+            continue;
         };
-        at += length;
-        negation = None;
+        let last = rest[count - 1];
+        rewritten.replace(sql, rest[0].start..last.end(), &text);
+        at += count;
     }
     let copied = rewritten.edits.last().map_or(0, |edit| edit.written.end);
     rewritten.sql.push_str(&sql[copied..]);
     rewritten
 }
 
-/// The parameters that stand in a statement, each with its place.
-pub(super) fn parameters(sql: &str) -> Vec<(usize, &str)> {
-    let mut found = Vec::new();
-    let mut at = 0;
-    while at < sql.len() {
-        at += match token(&sql[at..]) {
-            SqlToken::Blank(length) | SqlToken::Other(length) => length,
-            SqlToken::Word(word) => word.len(),
-            SqlToken::Parameter(name) => {
-                found.push((at, name));
-                1 + name.len()
-            }
+/// The text that takes the place of tokens, and how many these are.
+type Replaced = (String, usize);
+
+impl Declared<'_> {
+    /// Rewrites `in (:ids)` and `not in (:ids)`.
+    fn membership(&self, tokens: &[Token<'_>]) -> Option<Replaced> {
+        let is_negated = tokens[0].is_word("not");
+        let [word, open, name, close, ..] = &tokens[usize::from(is_negated)..] else {
+            return None;
         };
+        let is_list = word.is_word("in") && open.is_sign("(") && close.is_sign(")");
+        let name = name.parameter().filter(|_| is_list)?;
+        (self.list)(name)?;
+        let list = format!(":{name}{}", (self.cast)(name));
+        let text = membership(&list, is_negated, self.dialect);
+        Some((text, 4 + usize::from(is_negated)))
     }
-    found
-}
 
-enum SqlToken<'s> {
-    /// Blanks and comments.
-    Blank(usize),
-    /// A keyword, a name or a number.
-    Word(&'s str),
-    /// Without its colon.
-    Parameter(&'s str),
-    Other(usize),
-}
-
-/// The first token of a text that is not empty.
-fn token(text: &str) -> SqlToken<'_> {
-    let bytes = text.as_bytes();
-    if let Some(length) = passive(bytes) {
-        return match bytes[0] {
-            b'-' | b'/' => SqlToken::Blank(length),
-            _ => SqlToken::Other(length),
+    /// Rewrites `:ids is null` and `:ids is not null`: no value of a request is the same as none at
+    /// all.
+    fn null_test(&self, tokens: &[Token<'_>]) -> Option<Replaced> {
+        let name = tokens[0].parameter()?;
+        let of_type = (self.list)(name)?;
+        let is = |at: usize, word: &str| tokens.get(at).is_some_and(|token| token.is_word(word));
+        let is_negated = is(2, "not");
+        let last = 2 + usize::from(is_negated);
+        let sign = if is_negated { "<>" } else { "=" };
+        let text = match self.dialect {
+            Dialect::Postgres => format!("(cardinality(:{name}{of_type}) {sign} 0)"),
+            Dialect::Sqlite => format!("(json_array_length(:{name}) {sign} 0)"),
         };
+        (is(1, "is") && is(last, "null")).then_some((text, last + 1))
     }
-    let blank = text.len() - text.trim_start().len();
-    if blank > 0 {
-        return SqlToken::Blank(blank);
-    }
-    match word(text) {
-        "" => {}
-        word => return SqlToken::Word(word),
-    }
-    match text.strip_prefix(':') {
-        // A cast, as in `x::text`.
-        Some(rest) if rest.starts_with(':') => SqlToken::Other(2 + word(&rest[1..]).len()),
-        Some(rest) if !word(rest).is_empty() => SqlToken::Parameter(word(rest)),
-        _ => SqlToken::Other(text.chars().next().map_or(1, char::len_utf8)),
+
+    /// Rewrites an order, and a parameter whose type follows it.
+    fn parameter(&self, token: Token<'_>) -> Option<Replaced> {
+        let name = token.parameter()?;
+        if let Some(order) = (self.order)(name) {
+            return Some((order.to_owned(), 1));
+        }
+        let cast = (self.cast)(name);
+        (!cast.is_empty()).then(|| (format!(":{name}{cast}"), 1))
     }
 }
 
-/// The letters, digits and `_` at the beginning.
-fn word(text: &str) -> &str {
-    let is_part = |c: char| c.is_alphanumeric() || c == '_';
-    let end = text.find(|c| !is_part(c)).unwrap_or(text.len());
-    &text[..end]
-}
-
-/// `(:name)` at the beginning: the name, and the length.
-fn list(text: &str) -> Option<(&str, usize)> {
-    let rest = skip_blanks(text).strip_prefix('(')?;
-    let SqlToken::Parameter(name) = token(skip_blanks(rest)) else {
-        return None;
-    };
-    let rest = skip_blanks(&skip_blanks(rest)[1 + name.len()..]).strip_prefix(')')?;
-    Some((name, text.len() - rest.len()))
-}
-
-/// `is null` or `is not null` at the beginning: whether it is the first, and the length.
-fn null_test(text: &str) -> Option<(bool, usize)> {
-    let behind = |text: &'_ str, wanted: &str| -> Option<usize> {
-        let rest = skip_blanks(text);
-        let found = word(rest);
-        let end = text.len() - rest.len() + found.len();
-        found.eq_ignore_ascii_case(wanted).then_some(end)
-    };
-    let is = behind(text, "is")?;
-    let not = behind(&text[is..], "not");
-    let start = is + not.unwrap_or_default();
-    let null = behind(&text[start..], "null")?;
-    Some((not.is_none(), start + null))
-}
-
-/// Whether a list is empty: no value of a request is the same as none at all.
-fn emptiness(name: &str, of_type: &str, is_empty: bool, is_postgres: bool) -> String {
-    let sign = if is_empty { "=" } else { "<>" };
-    match is_postgres {
-        true => format!("(cardinality(:{name}{of_type}) {sign} 0)"),
-        false => format!("(json_array_length(:{name}) {sign} 0)"),
-    }
-}
-
-fn skip_blanks(mut text: &str) -> &str {
-    while !text.is_empty()
-        && let SqlToken::Blank(length) = token(text)
-    {
-        text = &text[length..];
-    }
-    text
-}
-
-fn membership(list: &str, is_negated: bool, is_postgres: bool) -> String {
-    match (is_postgres, is_negated) {
-        (true, false) => format!("= any ({list})"),
-        (true, true) => format!("<> all ({list})"),
-        (false, false) => format!("in (select value from json_each({list}))"),
-        (false, true) => format!("not in (select value from json_each({list}))"),
+fn membership(list: &str, is_negated: bool, dialect: Dialect) -> String {
+    match (dialect, is_negated) {
+        (Dialect::Postgres, false) => format!("= any ({list})"),
+        (Dialect::Postgres, true) => format!("<> all ({list})"),
+        (Dialect::Sqlite, false) => format!("in (select value from json_each({list}))"),
+        (Dialect::Sqlite, true) => format!("not in (select value from json_each({list}))"),
     }
 }
 
@@ -237,9 +143,9 @@ fn membership(list: &str, is_negated: bool, is_postgres: bool) -> String {
 mod tests {
     use super::*;
 
-    fn rewritten(sql: &str, is_postgres: bool) -> RewrittenSql {
+    fn rewritten(sql: &str, dialect: Dialect) -> RewrittenSql {
         let declared = Declared {
-            is_postgres,
+            dialect,
             list: &|name| (name == "ids").then_some("::bigint[]"),
             order: &|name| (name == "sort").then_some("a.title desc"),
             cast: &|_| "",
@@ -250,7 +156,7 @@ mod tests {
     #[test]
     fn a_type_follows_each_place_of_its_parameter() {
         let declared = Declared {
-            is_postgres: true,
+            dialect: Dialect::Postgres,
             list: &|name| (name == "ids").then_some("::bigint[]"),
             order: &|_| None,
             cast: &|name| match name {
@@ -310,16 +216,16 @@ mod tests {
             ("in (:ids", "in (:ids", "in (:ids"),
             ("", "", ""),
         ] {
-            assert_eq!(rewritten(sql, false).sql, sqlite);
-            assert_eq!(rewritten(sql, true).sql, postgres);
+            assert_eq!(rewritten(sql, Dialect::Sqlite).sql, sqlite);
+            assert_eq!(rewritten(sql, Dialect::Postgres).sql, postgres);
         }
     }
 
     #[test]
     fn a_place_is_that_in_the_owners_text() {
         let sql = "select a in (:ids), wrong from t order by :sort, bad";
-        for is_postgres in [false, true] {
-            let rewritten = rewritten(sql, is_postgres);
+        for dialect in [Dialect::Sqlite, Dialect::Postgres] {
+            let rewritten = rewritten(sql, dialect);
             for word in ["select a", "wrong", " t ", "bad"] {
                 let given = rewritten.sql.find(word).unwrap();
                 assert_eq!(rewritten.place(given), sql.find(word).unwrap(), "{word}");
@@ -327,6 +233,5 @@ mod tests {
             let inside = rewritten.sql.find("title").unwrap();
             assert_eq!(rewritten.place(inside), sql.find(":sort").unwrap());
         }
-        assert_eq!(parameters(sql), [(13, "ids"), (42, "sort")]);
     }
 }

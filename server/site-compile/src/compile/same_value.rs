@@ -2,13 +2,15 @@
 //! `update item set … where id = :id returning id`. What is not seen to be so is taken for another
 //! value.
 
+use millpond_db::sql::{Dialect, Lexer, TokenKind};
+
 /// True if every row that the statement gives has the parameter in the column: its condition says
 /// so, or the row is inserted with it.
-pub(super) fn is_same_value(sql: &str, column: &str) -> bool {
+pub(super) fn is_same_value(sql: &str, dialect: Dialect, column: &str) -> bool {
     let sql = sql.to_lowercase();
     let column = &*column.to_lowercase();
     let param = &*format!(":{column}");
-    let tokens = tokens(&sql);
+    let tokens = tokens(&sql, dialect, column);
     if tokens.first() == Some(&"insert") {
         let is_renamed = tokens.windows(2).any(|pair| pair == ["as", column]);
         let is_set = sets_otherwise(&tokens, column, param);
@@ -157,27 +159,15 @@ fn list<'t, 's>(tokens: &'t [&'s str]) -> Option<Vec<&'t [&'s str]>> {
     None
 }
 
-/// Words, `:parameters` and single signs, without comments. What stands in quotes is one token.
-fn tokens(sql: &str) -> Vec<&str> {
-    let is_part = |c: char| c.is_alphanumeric() || c == '_';
-    let mut tokens = Vec::new();
-    let mut rest = sql.trim_start();
-    while let Some(first) = rest.chars().next() {
-        let end = match first {
-            '-' if rest.starts_with("--") => rest.find('\n').unwrap_or(rest.len()),
-            '/' if rest.starts_with("/*") => rest.find("*/").map_or(rest.len(), |at| at + 2),
-            '\'' | '"' | '`' => rest[1..].find(first).map_or(rest.len(), |at| at + 2),
-            ':' => 1 + rest[1..].find(|c| !is_part(c)).unwrap_or(rest.len() - 1),
-            c if is_part(c) => rest.find(|c| !is_part(c)).unwrap_or(rest.len()),
-            c => c.len_utf8(),
-        };
-        let (token, after) = rest.split_at(end);
-        if !token.starts_with("--") && !token.starts_with("/*") {
-            tokens.push(token.trim_matches(['"', '`']));
-        }
-        rest = after.trim_start();
-    }
-    tokens
+/// The tokens without comments. A name in quotes loses them if it is the column; another one keeps
+/// them, so that it is taken for no keyword.
+fn tokens<'s>(sql: &'s str, dialect: Dialect, column: &'s str) -> Vec<&'s str> {
+    let tokens = Lexer::new(sql, dialect).filter(|token| !token.is_blank());
+    let texts = tokens.map(|token| match token.kind {
+        TokenKind::Name if token.content() == column => column,
+        _ => token.text,
+    });
+    texts.collect()
 }
 
 #[cfg(test)]
@@ -198,7 +188,9 @@ mod tests {
             "insert into item (id, name) values (:id, trim(:name)) returning id",
             "insert into item (name, id) values (coalesce(:name, ''), :id) on conflict (id) do update set name = excluded.name returning id",
         ] {
-            assert!(is_same_value(sql, "id"), "{sql}");
+            for dialect in [Dialect::Sqlite, Dialect::Postgres] {
+                assert!(is_same_value(sql, dialect, "id"), "{sql}");
+            }
         }
         for sql in [
             "insert into b (a_id) values (:id) returning id",
@@ -223,6 +215,8 @@ mod tests {
             "update a set b = 1 where id in (select id from c where id = :id) returning id",
             "delete from a using c where c.id = :id returning id",
             "with x as (select 1) update a set b = 1 where id = :id returning id",
+            "select id from a where \"where\" = 1 or id = :id",
+            "delete from a where \"b\" = $$ or id = $$ and id > :id returning id",
             "(",
             "insert into",
             "insert into a values",
@@ -231,7 +225,9 @@ mod tests {
             "--",
             ":",
         ] {
-            assert!(!is_same_value(sql, "id"), "{sql}");
+            for dialect in [Dialect::Sqlite, Dialect::Postgres] {
+                assert!(!is_same_value(sql, dialect, "id"), "{sql}");
+            }
         }
     }
 }

@@ -2,11 +2,14 @@
 
 use std::path::Path;
 
-use millpond_db::{Database, Query, SqlError, Value, ValueKind};
+use millpond_db::{
+    Database, Query, SqlError, Value, ValueKind,
+    sql::{Dialect, Lexer},
+};
 
 use super::{
     declared_types::{self, overruled},
-    rewrite::{Declared, RewrittenSql, parameters, rewrite},
+    rewrite::{Declared, RewrittenSql, rewrite},
 };
 use millpond_site_format::{
     Problem,
@@ -68,9 +71,8 @@ impl<'s> Statements<'s> {
 
     /// The statements of a query. The first has the first value of each order.
     pub(super) fn all(&self, named: &NamedQuery) -> Result<Vec<(Chosen, Query)>, Problem> {
-        let in_text: Vec<&str> = parameters(&named.sql)
-            .iter()
-            .map(|(_, name)| *name)
+        let in_text: Vec<&str> = Lexer::new(&named.sql, self.database.dialect())
+            .filter_map(|token| token.parameter())
             .collect();
         let orders = self.script.orders.iter();
         let orders: Vec<&OrderLine> = orders
@@ -124,7 +126,7 @@ impl<'s> Statements<'s> {
             };
             let problem = self.refused(named, picked, &rewritten, &error);
             let at = error.offset.filter(|_| self.database.is_postgres());
-            let name = at.and_then(|at| parameter_at(&sql, at));
+            let name = at.and_then(|at| parameter_at(&sql, self.database.dialect(), at));
             let name = name.filter(|name| typed.iter().all(|known| known.name != *name));
             let Some(name) = name else {
                 // The type was no help, so what is said is what is wrong without it.
@@ -147,10 +149,10 @@ impl<'s> Statements<'s> {
             named.name
         );
         let cast = cast(declaration);
-        let mut places = parameters(&named.sql).into_iter();
-        let at = places.find(|(_, found)| found == name);
+        let mut tokens = Lexer::new(&named.sql, self.database.dialect());
+        let at = tokens.find(|token| token.parameter() == Some(name));
         Problem::new(self.file, message)
-            .at_offset(self.text, named.offset + at.map_or(0, |(at, _)| at))
+            .at_offset(self.text, named.offset + at.map_or(0, |token| token.start))
             .hint(format!(
                 "declare the type that is used here, or write :{name}{cast} where it is computed with"
             ))
@@ -176,7 +178,7 @@ impl<'s> Statements<'s> {
             found.map_or("", |declaration| cast(declaration))
         };
         let declared = Declared {
-            is_postgres: self.database.is_postgres(),
+            dialect: self.database.dialect(),
             list: &list,
             order: &order,
             cast: &cast,
@@ -185,7 +187,7 @@ impl<'s> Statements<'s> {
     }
 
     fn try_prepare(&self, named: &NamedQuery, rewritten: &RewrittenSql) -> Result<Tried, Problem> {
-        let sql = with_claims(&rewritten.sql).map_err(|offset| {
+        let sql = with_claims(&rewritten.sql, self.database.dialect()).map_err(|offset| {
             let message = format!("names that begin with `{RESERVED}` are those of claims");
             Problem::new(self.file, message)
                 .at_offset(self.text, named.offset + rewritten.place(offset))
@@ -234,12 +236,9 @@ enum Tried {
 }
 
 /// The parameter that begins at this place.
-fn parameter_at(sql: &str, offset: usize) -> Option<&str> {
-    let found = parameters(sql).into_iter();
-    found
-        .filter(|(at, _)| *at == offset)
-        .map(|(_, name)| name)
-        .next()
+fn parameter_at(sql: &str, dialect: Dialect, offset: usize) -> Option<&str> {
+    let mut tokens = Lexer::new(sql, dialect);
+    tokens.find(|token| token.start == offset)?.parameter()
 }
 
 /// What gives a parameter its declared type on PostgreSQL.

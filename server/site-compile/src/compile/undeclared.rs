@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use millpond_db::{self as db, ValueKind};
+use millpond_db::{self as db, ValueKind, sql::Lexer};
 
 use super::{parameters::SqlFile, signing};
 use millpond_site_format::{
@@ -146,9 +146,8 @@ pub(super) fn claims_from_visitors(
 /// A step that returns rows and is said to give none.
 fn lost_rows(source: SqlFile<'_>, (named, query): &(&NamedQuery, db::Query)) -> Option<Problem> {
     let returns = !query.columns().is_empty() && {
-        let sql = named.sql.to_ascii_lowercase();
-        let mut words = sql.split(|c: char| !(c.is_alphanumeric() || c == '_'));
-        words.any(|word| word == "returning")
+        let mut tokens = Lexer::new(&named.sql, source.dialect);
+        tokens.any(|token| token.is_word("returning"))
     };
     let name = &named.name;
     (named.rows == Rows::Exec && returns).then(|| {

@@ -52,7 +52,7 @@ fn secret_of(query: &Query, name: &str, address: &str) -> Option<String> {
     let columns = query.columns();
     let secret = columns
         .iter()
-        .find(|column| is_secret(column) && !names(query.sql(), column))?;
+        .find(|column| is_secret(column) && !query.names(column))?;
     Some(format!(
         "{address} gives everyone whom it answers the column `{secret}` of `{name}`"
     ))
@@ -60,13 +60,4 @@ fn secret_of(query: &Query, name: &str, address: &str) -> Option<String> {
 
 fn note(problem: Problem) -> Problem {
     problem.hint("name the columns that may be seen in the place of the `*`")
-}
-
-/// Whether a text has a name as a word.
-fn names(sql: &str, name: &str) -> bool {
-    let (sql, name) = (sql.to_lowercase(), name.to_lowercase());
-    let is_part = |letter: char| letter.is_alphanumeric() || letter == '_';
-    sql.match_indices(&name).any(|(at, _)| {
-        !sql[..at].ends_with(is_part) && !sql[at + name.len()..].starts_with(is_part)
-    })
 }

@@ -13,4 +13,4 @@ pub use condition::Condition;
 pub use guard::GuardLine;
 pub use lines::{ClaimLine, DirectiveLine, Fault, From, SessionLines, VerifyLine, WORDS, is_path};
 pub use needs::{Gate, Require, SessionRequirements, gate};
-pub use sql::{PREFIX as RESERVED, passive, with_claims};
+pub use sql::{PREFIX as RESERVED, with_claims};

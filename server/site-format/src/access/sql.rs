@@ -3,73 +3,38 @@
 //!
 //! The names have the same length, so that a fault that the database finds stays in its place.
 
+use millpond_db::sql::{Dialect, Lexer, TokenKind};
+
 /// How the names of such parameters begin. They are the claims' alone: a site cannot write them, so
 /// no form or query string fills one.
 pub const PREFIX: &str = "claims_";
-const WRITTEN: &str = ":claims.";
+const CLAIMS: &str = ":claims";
 
 /// The statement with its claims as parameters.
 ///
 /// # Errors
 /// The offset of a parameter whose name is reserved.
-pub fn with_claims(sql: &str) -> Result<String, usize> {
-    let mut out = sql.to_owned().into_bytes();
-    let bytes = sql.as_bytes();
-    let mut at = 0;
-    while at < bytes.len() {
-        let rest = &sql.as_bytes()[at..];
-        if let Some(length) = passive(rest) {
-            at += length;
-            continue;
+pub fn with_claims(sql: &str, dialect: Dialect) -> Result<String, usize> {
+    let mut out = sql.to_owned();
+    let parameters = Lexer::new(sql, dialect).filter(|it| it.kind == TokenKind::Parameter);
+    for token in parameters {
+        let behind = sql[token.end()..].strip_prefix('.').unwrap_or_default();
+        if token.text == CLAIMS && behind.starts_with(is_name) {
+            out.replace_range(token.end()..=token.end(), "_");
+        } else if starts_with_prefix(&token.text[1..]) {
+            return Err(token.start);
         }
-        // A cast such as `x::claims.kind` is none.
-        let is_cast = at > 0 && bytes[at - 1] == b':';
-        if is_sign(bytes[at]) && !is_cast {
-            let name = &rest[1..];
-            let is_ours = bytes[at] == b':' && rest.starts_with(WRITTEN.as_bytes());
-            if is_ours && rest.get(WRITTEN.len()).is_some_and(|byte| is_name(*byte)) {
-                out[at + WRITTEN.len() - 1] = b'_';
-                at += WRITTEN.len();
-                continue;
-            }
-            if starts_with_prefix(name) {
-                return Err(at);
-            }
-        }
-        at += 1;
     }
-    // One ASCII byte took the place of another.
-    Ok(String::from_utf8(out).unwrap_or_else(|_| sql.to_owned()))
+    Ok(out)
 }
 
-/// What may begin a parameter's name, in whichever database.
-const fn is_sign(byte: u8) -> bool {
-    matches!(byte, b':' | b'@' | b'$')
+fn is_name(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '_'
 }
 
-const fn is_name(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || byte == b'_'
-}
-
-fn starts_with_prefix(name: &[u8]) -> bool {
+fn starts_with_prefix(name: &str) -> bool {
     name.get(..PREFIX.len())
-        .is_some_and(|start| start.eq_ignore_ascii_case(PREFIX.as_bytes()))
-}
-
-/// The length of a text, a quoted name or a comment with which `rest` begins: nothing in it is a
-/// parameter.
-pub fn passive(rest: &[u8]) -> Option<usize> {
-    let until = |end: &[u8], from: usize| {
-        let found = rest[from..].windows(end.len()).position(|part| part == end);
-        Some(found.map_or(rest.len(), |at| from + at + end.len()))
-    };
-    match rest {
-        // A doubled quote within is the end of one text and the beginning of the next.
-        [quote @ (b'\'' | b'"' | b'`'), ..] => until(&[*quote], 1),
-        [b'-', b'-', ..] => until(b"\n", 2),
-        [b'/', b'*', ..] => until(b"*/", 2),
-        _ => None,
-    }
+        .is_some_and(|start| start.eq_ignore_ascii_case(PREFIX))
 }
 
 #[cfg(test)]
@@ -103,7 +68,10 @@ mod tests {
             ("select :claims.", "select :claims."),
             ("", ""),
         ] {
-            assert_eq!(with_claims(sql).as_deref(), Ok(expected), "{sql}");
+            for dialect in [Dialect::Sqlite, Dialect::Postgres] {
+                let written = with_claims(sql, dialect);
+                assert_eq!(written.as_deref(), Ok(expected), "{sql}");
+            }
         }
         for (sql, at) in [
             ("select :claims_user", 7),
@@ -112,7 +80,14 @@ mod tests {
             ("select :CLAIMS_user", 7),
             ("select :claims.a, :claims_a", 18),
         ] {
-            assert_eq!(with_claims(sql), Err(at), "{sql}");
+            assert_eq!(with_claims(sql, Dialect::Sqlite), Err(at), "{sql}");
+        }
+        // There `@` and `$` begin no parameter, and these are strings.
+        for sql in [
+            "select @claims_user",
+            "select $$ :claims.a $$, E'\\' :claims.a', /* /* */ :claims_a */ 1",
+        ] {
+            assert_eq!(with_claims(sql, Dialect::Postgres).as_deref(), Ok(sql));
         }
     }
 }

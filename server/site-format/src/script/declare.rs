@@ -9,7 +9,10 @@
 //! -- order: sort: title = "a.title, a.id", -title = "a.title desc, a.id"
 //! ```
 
-use millpond_db::{Value, ValueKind};
+use millpond_db::{
+    Value, ValueKind,
+    sql::{Dialect, Lexer, TokenKind},
+};
 
 use super::{
     Complaint,
@@ -312,10 +315,21 @@ fn order_choice(text: &str) -> Result<(String, String, &str), Complaint> {
             }
         }
     }
-    if sql.trim().is_empty() || sql.contains("--") || sql.contains(';') {
+    if sql.trim().is_empty() || ends_early(&sql) {
         return complain(format!("`{sql}` is nothing to order by"), ORDER);
     }
     Ok((value.to_owned(), sql, inside))
+}
+
+/// True if the text hides what stands behind it in a statement, in either database.
+fn ends_early(sql: &str) -> bool {
+    [Dialect::Sqlite, Dialect::Postgres].iter().any(|dialect| {
+        let mut tokens = Lexer::new(sql, *dialect);
+        tokens.any(|token| {
+            let is_end = token.kind == TokenKind::Semicolon || token.text.starts_with("--");
+            is_end || !token.is_closed
+        })
+    })
 }
 
 #[cfg(test)]

@@ -6,22 +6,22 @@ use millpond_db::Database;
 
 use super::{open, sqlite::Scratch};
 use crate::{
-    data::{self, DataSources, Pin},
+    data::{self, DataSources, FilePin},
     opening,
 };
-use millpond_site_format::{Config, DatabaseUrl, Problem, dialect::Dialect, folder::migrations};
+use millpond_site_format::{Config, DatabaseUrl, Problem, dialect::dialect_of, folder::migrations};
 
 /// The migrations that a site's files of data lack, with the types of their values. The site's
 /// database is not changed, as by [`check`](super::check).
 ///
 /// # Errors
 /// What is wrong with the migrations there are, or with the database.
-pub fn missing_tables(dir: &Path, config: &Config) -> Result<Vec<Pin>, Vec<Problem>> {
+pub fn missing_tables(dir: &Path, config: &Config) -> Result<Vec<FilePin>, Vec<Problem>> {
     let sources = DataSources::new(dir, config);
     if !sources.has_any() || config.has_hosts() {
         return Ok(Vec::new());
     }
-    let migrations = migrations(dir, Dialect::of(&config.database))?;
+    let migrations = migrations(dir, dialect_of(&config.database))?;
     let shown = opening::shown(dir, &config.database);
     let one = |problem| vec![problem];
     let find = |database: &Database, is_ready: Result<(), Problem>| {
@@ -50,6 +50,6 @@ pub fn missing_tables(dir: &Path, config: &Config) -> Result<Vec<Pin>, Vec<Probl
 ///
 /// # Errors
 /// A file that cannot be written; those before it are there.
-pub fn write_migrations(dir: &Path, pins: &[Pin]) -> Result<Vec<String>, Problem> {
+pub fn write_migrations(dir: &Path, pins: &[FilePin]) -> Result<Vec<String>, Problem> {
     data::pin(dir, pins)
 }

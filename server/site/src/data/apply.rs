@@ -1,23 +1,21 @@
 //! Applies the files that have changed.
 
 use std::{
-    collections::{BTreeMap, HashMap, HashSet},
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
     path::PathBuf,
     rc::Rc,
     sync::Arc,
 };
 
-use millpond_db::{AppliedFile, Error, FileChange, FileOutcome, GoneFile, RowCounts};
-use parking_lot::Mutex;
+use millpond_db::{AppliedFile, Error, FileChange, FileOutcome, GoneFile, RefusedRow, RowCounts};
 
 use super::{
     batch::{Applier, ReadyFile, apply_all},
     columns::{TargetTable, applied_hash},
     messages::{is_passing, refused, rows, unapplied, unknown_columns},
-    rows::RowsEnd,
     scan::{DataFile, FileStamp, FolderScan},
-    survey::{Survey, survey},
-    sync::{LookOutcome, QUIET, Retry, SLOWLY, SOON, Sync},
+    survey::{Survey, is_as_found, survey},
+    sync::{FolderSync, LookOutcome, QUIET, Retry, SLOWLY, SOON},
     twins::Twins,
 };
 use millpond_site_format::Problem;
@@ -35,6 +33,8 @@ pub(super) struct Look<'a> {
     /// Files that are whole.
     pub(super) closed: &'a HashSet<PathBuf>,
     pub(super) is_first: bool,
+    /// The files that may have changed, if only these were looked at.
+    pub(super) saved: Option<BTreeSet<String>>,
 }
 
 impl Look<'_> {
@@ -47,7 +47,7 @@ impl Look<'_> {
 
 /// The files of one look that may have changed.
 struct ChangedFiles<'a, 'l> {
-    sync: &'l mut Sync,
+    sync: &'l mut FolderSync,
     look: &'l Look<'a>,
     /// Tables with rows of a file that may be gone: it may have been renamed.
     owing: HashSet<&'a str>,
@@ -59,7 +59,7 @@ struct ChangedFiles<'a, 'l> {
     outcome: &'l mut LookOutcome,
 }
 
-impl Sync {
+impl FolderSync {
     /// Applies the files that have changed. A row may refer to one of another file, so what was
     /// refused is tried again after others.
     pub(super) fn apply_changed(&mut self, look: &Look<'_>, outcome: &mut LookOutcome) {
@@ -76,7 +76,13 @@ impl Sync {
             has_refused: false,
             outcome,
         };
-        let mut waiting: Vec<&DataFile> = scan.files.values().collect();
+        let mut waiting: Vec<&DataFile> = match &look.saved {
+            Some(saved) => saved
+                .iter()
+                .filter_map(|name| scan.files.get(name))
+                .collect(),
+            None => scan.files.values().collect(),
+        };
         loop {
             let before = files.sync.changes;
             apply_all(waiting, &mut files);
@@ -115,12 +121,21 @@ impl<'a> Applier<'a> for ChangedFiles<'a, '_> {
         if self.sync.inbox.is_stopped() {
             return false;
         }
+        let count = batch.len();
+        let batch = batch.into_iter().filter(|ready| is_as_found(ready.file));
+        let batch: Vec<_> = batch.collect();
+        if batch.len() < count {
+            self.outcome.retry_after(SOON);
+        }
+        if batch.is_empty() {
+            return false;
+        }
         let is_single = batch.len() == 1;
         let (files, changes): (Vec<_>, Vec<_>) = batch.into_iter().map(AppliedNow::of).unzip();
         let gone = Arc::clone(self.look.gone);
         match self.sync.database.apply_files(changes, gone) {
             Ok(outcomes) => self.note_applied(files, &outcomes),
-            Err(error) if !is_single && (is_changed(&files) || !is_passing(&error)) => return true,
+            Err(error) if !is_single && !is_passing(&error) => return true,
             Err(error) => {
                 for file in files {
                     self.note_refused(file, &error);
@@ -137,7 +152,7 @@ struct AppliedNow<'a> {
     signature: String,
     note: Option<Problem>,
     is_known: bool,
-    end: Arc<Mutex<Option<RowsEnd>>>,
+    refused: RefusedRow,
 }
 
 impl<'a> AppliedNow<'a> {
@@ -148,7 +163,7 @@ impl<'a> AppliedNow<'a> {
             signature: ready.signature,
             note: ready.note,
             is_known,
-            end: ready.end,
+            refused: ready.refused,
         };
         (file, ready.change)
     }
@@ -226,7 +241,7 @@ impl<'a> ChangedFiles<'a, '_> {
             return None;
         }
         let inbox = Arc::clone(&self.sync.inbox);
-        let surveyed = match survey(file, table, &|| inbox.is_stopped()) {
+        let surveyed = match survey(file, table, &inbox.stopped()) {
             Survey::Good(surveyed) => surveyed,
             Survey::Bad(faults) => {
                 self.sync.remember(file, signature, faults, None);
@@ -250,8 +265,10 @@ impl<'a> ChangedFiles<'a, '_> {
         let others = table.others(&surveyed.filled.columns);
         let hash = applied_hash(surveyed.hash, &signature);
         let is_news = !self.look.is_first;
-        let mut ready = ReadyFile::surveyed(file, surveyed, hash, others, is_news, &inbox);
+        let mut ready = ReadyFile::surveyed(file, surveyed, hash, others, is_news);
         (ready.signature, ready.note) = (signature, note);
+        let applied = self.look.applied.get(&*file.name);
+        ready.change.seen = applied.map(|applied| applied.version);
         Some(ready)
     }
 
@@ -270,6 +287,10 @@ impl<'a> ChangedFiles<'a, '_> {
                     "{}: another node has applied a newer file, whose rows stay; to apply this one, `touch` it",
                     file.shown.display()
                 )),
+                FileOutcome::Raced => {
+                    self.outcome.retry_after(SOON);
+                    continue;
+                }
                 FileOutcome::Older | FileOutcome::Same => {}
             }
             self.sync.remember(file, done.signature, None, done.note);
@@ -295,15 +316,10 @@ impl<'a> ChangedFiles<'a, '_> {
     /// Remembers a file whose rows were not taken, and when it is tried again.
     fn note_refused(&mut self, done: AppliedNow<'a>, error: &Error) {
         let file = done.file;
-        let end = done.end.lock().take();
-        if let Some(RowsEnd::Changed | RowsEnd::Stopped) = end {
-            self.outcome.retry_after(SOON);
-            return;
-        }
         let is_passing = self.outcome.retry_passing(error);
         self.has_refused |= self.sync.differs(file) || self.sync.is_applied(file);
         let twin = self.twins.same_key(file, error);
-        let fault = twin.unwrap_or_else(|| refused(file, error, end));
+        let fault = twin.unwrap_or_else(|| refused(file, error, &done.refused));
         self.sync
             .remember(file, done.signature, Some(fault), done.note);
         let retry = match is_passing {
@@ -312,12 +328,6 @@ impl<'a> ChangedFiles<'a, '_> {
         };
         self.sync.retry(file, retry);
     }
-}
-
-/// True if one of the files is another one by now.
-fn is_changed(files: &[AppliedNow<'_>]) -> bool {
-    let mut ends = files.iter().map(|file| *file.end.lock());
-    ends.any(|end| end == Some(RowsEnd::Changed))
 }
 
 fn sum(a: RowCounts, b: RowCounts) -> RowCounts {

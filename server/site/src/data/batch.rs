@@ -4,23 +4,17 @@
 //! other files, as a row of one file may refer to a row of another, until the file is alone whose
 //! rows are refused. So each file is applied whole or not at all.
 
-use std::{collections::VecDeque, sync::Arc};
+use std::collections::VecDeque;
 
-use millpond_db::{FileChange, FileContent, FileState, TableColumn};
-use parking_lot::Mutex;
+use millpond_db::{FileChange, FileContent, FileState, RefusedRow, TableColumn};
 
-use super::{
-    Inbox,
-    rows::{FileRows, HeldRows, RowsEnd},
-    scan::DataFile,
-    survey::SurveyedFile,
-};
+use super::{scan::DataFile, survey::SurveyedFile};
 use millpond_site_format::Problem;
 
 /// The files of one batch, at most.
 pub(super) const MAX_FILES: usize = 256;
-/// The bytes of the values of one batch, at most; a file with more is a batch of its own, and is
-/// read a second time.
+/// The bytes of the values of one batch, at most; a file with more is a batch of its own, and its
+/// rows wait on the disk.
 pub(super) const MAX_BYTES: usize = 1 << 20;
 /// The rows of one batch, at most, as for the bytes. A larger change of one table may count as a
 /// change of all its rows, so files do not share more.
@@ -33,8 +27,8 @@ pub(super) struct ReadyFile<'a> {
     pub(super) signature: String,
     /// What is to be done about it.
     pub(super) note: Option<Problem>,
-    /// Why its rows ended before the file.
-    pub(super) end: Arc<Mutex<Option<RowsEnd>>>,
+    /// The row that the database has refused.
+    pub(super) refused: RefusedRow,
     pub(super) change: FileChange,
     size: BatchSize,
 }
@@ -52,7 +46,7 @@ impl<'a> ReadyFile<'a> {
             file,
             signature,
             note: None,
-            end: Arc::default(),
+            refused: RefusedRow::default(),
             change: change(file, hash, false, FileState::Known),
             size: BatchSize::default(),
         }
@@ -66,50 +60,21 @@ impl<'a> ReadyFile<'a> {
         hash: String,
         others: Vec<TableColumn>,
         is_news: bool,
-        inbox: &Arc<Inbox>,
     ) -> Self {
-        let end = Arc::new(Mutex::new(None));
-        let columns = surveyed.filled.columns.clone();
-        let (source, size): (Box<dyn millpond_db::RowSource>, _) = match surveyed.rows {
-            Some(held) => {
-                let size = BatchSize {
-                    bytes: held.bytes,
-                    rows: held.rows.len(),
-                };
-                let rows = HeldRows {
-                    file: file.clone(),
-                    held,
-                    end: Arc::clone(&end),
-                };
-                (Box::new(rows), size)
-            }
-            None => {
-                let rows = FileRows {
-                    file: file.clone(),
-                    filled: surveyed.filled,
-                    hash: surveyed.hash,
-                    inbox: Arc::clone(inbox),
-                    end: Arc::clone(&end),
-                };
-                let size = BatchSize {
-                    bytes: MAX_BYTES,
-                    rows: MAX_ROWS,
-                };
-                (Box::new(rows), size)
-            }
-        };
+        let refused = surveyed.rows.refused();
+        let (rows, bytes) = surveyed.rows.size();
         let state = FileState::Rows(FileContent {
-            columns,
+            columns: surveyed.filled.columns,
             others,
-            source,
+            source: Box::new(surveyed.rows),
         });
         Self {
             file,
             signature: String::new(),
             note: None,
-            end,
+            refused,
             change: change(file, hash, is_news, state),
-            size,
+            size: BatchSize { bytes, rows },
         }
     }
 
@@ -126,6 +91,7 @@ fn change(file: &DataFile, hash: String, is_news: bool, state: FileState) -> Fil
         hash,
         version: file.stamp.version(),
         is_news,
+        seen: None,
         state,
     }
 }
@@ -186,8 +152,10 @@ pub(super) fn halves<T>(mut list: Vec<T>) -> [Vec<T>; 2] {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
-    use crate::data::{DataSources, columns::FilledColumns, rows::RowsInMemory, scan::scan};
+    use crate::data::{DataSources, columns::FilledColumns, scan::scan, survey::stored};
 
     /// Refuses some files, and writes down how many files each batch has.
     struct RecordedBatches {
@@ -202,16 +170,14 @@ mod tests {
             let surveyed = SurveyedFile {
                 hash: 0,
                 filled: FilledColumns::default(),
-                rows: Some(RowsInMemory::default()),
+                rows: stored(&Arc::default()),
             };
-            let inbox = Arc::default();
             Some(ReadyFile::surveyed(
                 file,
                 surveyed,
                 String::new(),
                 Vec::new(),
                 true,
-                &inbox,
             ))
         }
 

@@ -46,6 +46,25 @@ pub(super) fn row(
     Ok(())
 }
 
+/// The values of a row for more columns than it was read for.
+pub(super) fn widen(
+    own: &FilledColumns,
+    filled: &FilledColumns,
+    values: &[Value],
+    out: &mut Vec<Value>,
+) {
+    out.clear();
+    for column in &filled.columns {
+        let at = own.columns.iter().position(|it| it.name == column.name);
+        let known = at.and_then(|at| values.get(at)).cloned();
+        let none = || convert(&FileValue::Null, column, filled.zone).unwrap_or(Value::Null);
+        out.push(known.unwrap_or_else(none));
+    }
+    if let Some(key) = filled.content_key {
+        out[key] = content_hash(&filled.file, out, key);
+    }
+}
+
 /// The key of a row, though other columns may not fit; none if it has none.
 pub(super) fn key(filled: &FilledColumns, values: &[FileValue<'_>]) -> Option<Vec<Value>> {
     let columns = filled.columns.iter().zip(&filled.from);

@@ -11,11 +11,11 @@ use super::{
     gone_folder::gone_folder,
     messages::{is_passing, rows, unapplied},
     scan::FolderScan,
-    sync::{LookOutcome, SETTLED, SLOWLY, SOON, Sync},
+    sync::{FolderSync, LookOutcome, SETTLED, SLOWLY, SOON},
 };
 use millpond_site_format::Problem;
 
-impl Sync {
+impl FolderSync {
     /// Removes the rows of files that are gone, but for those that are kept for another file.
     pub(super) fn remove(&mut self, look: &Look<'_>, outcome: &mut LookOutcome) -> Vec<Problem> {
         if self.inbox.is_stopped() {
@@ -153,7 +153,7 @@ impl Sync {
                     shown.display()
                 ));
             }
-            FileOutcome::Older | FileOutcome::Same => {}
+            FileOutcome::Older | FileOutcome::Raced | FileOutcome::Same => {}
         }
     }
 }

@@ -10,7 +10,7 @@ use std::{
 use millpond_data::{Stop, read};
 use millpond_db::{Error, GoneFile, Value};
 
-use super::{apply::Look, columns::TargetTable, convert, scan::DataFile, sync::Sync};
+use super::{apply::Look, columns::TargetTable, convert, scan::DataFile, sync::FolderSync};
 
 /// The keys that are read of a file, at most.
 const MAX_KEYS: usize = 10_000;
@@ -18,7 +18,7 @@ const MAX_KEYS: usize = 10_000;
 /// Files whose rows are kept, each with the file for which they are.
 pub(super) type HeldFiles = BTreeMap<String, PathBuf>;
 
-impl Sync {
+impl FolderSync {
     /// Those of the files that are gone whose rows are kept.
     pub(super) fn held(&self, look: &Look<'_>, gone: &[&GoneFile]) -> Result<HeldFiles, Error> {
         let mut held = HeldFiles::new();

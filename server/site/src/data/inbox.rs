@@ -8,7 +8,10 @@ use std::{
     fs::{self, Metadata},
     os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
-    sync::atomic::{AtomicBool, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -32,7 +35,7 @@ pub(crate) struct Inbox {
     state: Mutex<InboxState>,
     wake: Condvar,
     /// Asked at each row, without the lock; set with it.
-    stopped: AtomicBool,
+    stopped: Arc<AtomicBool>,
 }
 
 #[derive(Debug, Default)]
@@ -42,6 +45,8 @@ struct InboxState {
     /// Files that were closed or renamed since the last look.
     closed: HashSet<PathBuf>,
     has_news: bool,
+    /// True if more may have changed than those.
+    is_broad: bool,
     is_lost: bool,
     has_migrated: bool,
 }
@@ -49,8 +54,10 @@ struct InboxState {
 /// What woke the thread.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Wake {
-    /// Files have changed. With those that were closed, which are whole.
+    /// Files have changed that were closed, and are whole.
     News(HashSet<PathBuf>),
+    /// Other names have changed, too.
+    Broad(HashSet<PathBuf>),
     /// It is not known which files are being written.
     Lost,
     /// The time is over.
@@ -126,15 +133,19 @@ impl Inbox {
             | EventKind::Remove(_) => {
                 for name in files() {
                     state.open.remove(name);
-                    if state.closed.len() < MAX_OPEN {
-                        state.closed.insert(name.clone());
+                    match state.closed.len() < MAX_OPEN {
+                        true => drop(state.closed.insert(name.clone())),
+                        false => state.is_broad = true,
                     }
                 }
                 true
             }
             EventKind::Access(_) => false,
             // A folder, or rights.
-            _ => true,
+            _ => {
+                state.is_broad = true;
+                true
+            }
         };
         if news || state.is_lost {
             state.has_news = true;
@@ -170,7 +181,9 @@ impl Inbox {
 
     /// Looks at the files once more: new folders are watched now.
     pub(crate) fn look(&self) {
-        self.state.lock().has_news = true;
+        let mut state = self.state.lock();
+        (state.has_news, state.is_broad) = (true, true);
+        drop(state);
         self.wake.notify_one();
     }
 
@@ -190,6 +203,11 @@ impl Inbox {
         self.stopped.store(true, Ordering::Relaxed);
         drop(state);
         self.wake.notify_one();
+    }
+
+    /// Is set once the site stops.
+    pub(super) fn stopped(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.stopped)
     }
 
     pub(super) fn is_stopped(&self) -> bool {
@@ -215,8 +233,10 @@ impl Inbox {
         if !std::mem::take(&mut state.has_news) {
             return Wake::Time;
         }
+        let is_broad = std::mem::take(&mut state.is_broad);
         match std::mem::take(&mut state.is_lost) {
             true => Wake::Lost,
+            false if is_broad => Wake::Broad(std::mem::take(&mut state.closed)),
             false => Wake::News(std::mem::take(&mut state.closed)),
         }
     }

@@ -3,14 +3,13 @@
 use std::path::Path;
 
 use millpond_data::{DataError, FilePlace};
-use millpond_db::{Error, RowCounts};
+use millpond_db::{Error, RefusedRow, RowCounts};
 
 use super::{
     columns::TargetTable,
     fields::{checked, is_left_out, place_of_condition, place_of_field},
-    rows::RowsEnd,
     scan::DataFile,
-    survey::problem,
+    survey::{place_of_row, problem},
 };
 use millpond_site_format::Problem;
 
@@ -33,14 +32,12 @@ pub(super) fn unapplied(shown: &Path, error: &Error) -> Problem {
 }
 
 /// A file whose rows the database refused.
-pub(super) fn refused(file: &DataFile, error: &Error, end: Option<RowsEnd>) -> Problem {
+pub(super) fn refused(file: &DataFile, error: &Error, row: &RefusedRow) -> Problem {
     if is_passing(error) {
         return unapplied(&file.shown, error);
     }
-    let place = match end {
-        Some(RowsEnd::Refused(place)) => place,
-        _ => FilePlace::default(),
-    };
+    let place = row.number().map(|number| place_of_row(file, number));
+    let place = place.unwrap_or_default();
     let (place, reason) = match checked(error) {
         Some(condition) => (
             place_of_condition(file, place, condition),

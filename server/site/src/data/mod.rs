@@ -7,7 +7,7 @@
 //!
 //! - `sources`, `scan`: the files of the folders;
 //! - `columns`, `convert`: from their values to those of the table; `fields`: what it lacks;
-//! - `survey`, `rows`: a file is read to be checked, and a large one again to be applied;
+//! - `survey`: a file is read, once: it is checked, and its rows are kept until they are applied;
 //! - `sync`: one look at all files; `apply`, `batch`: what has changed;
 //! - `gone`: what is gone; `held`: its rows stay for a file that is not applied yet;
 //! - `gone_folder`: rows that stay without their folder;
@@ -27,7 +27,6 @@ mod held;
 mod inbox;
 mod messages;
 mod pins;
-mod rows;
 mod scan;
 mod sources;
 mod survey;
@@ -41,7 +40,7 @@ mod writers;
 
 pub(crate) use documents::{DocumentFile, Documents};
 pub(crate) use inbox::Inbox;
-pub use pins::Pin;
+pub use pins::FilePin;
 pub(crate) use pins::{found, pin};
 pub(crate) use sources::DataSources;
 pub(crate) use thread::DataFiles;

@@ -26,7 +26,7 @@ const MAX_PROBLEMS: usize = 50;
 
 /// A migration that a table of files lacks.
 #[derive(Clone, Debug)]
-pub struct Pin {
+pub struct FilePin {
     /// The file or folder, for people.
     pub source: String,
     /// What is missing, in one sentence.
@@ -41,7 +41,7 @@ pub struct Pin {
 #[derive(Debug, Default)]
 pub(crate) struct Found {
     /// Migrations that are missing.
-    pub(crate) pins: Vec<Pin>,
+    pub(crate) pins: Vec<FilePin>,
     /// What is wrong with files.
     pub(crate) problems: Vec<Problem>,
     /// Files that are not read.
@@ -175,7 +175,9 @@ fn misfits(files: &[&DataFile], table: &str, database: &Database, zone: SiteZone
     if let (Some((message, hint)), Some(file)) = (table.fault(), files.first()) {
         return vec![Problem::new(&file.shown, message).hint(hint)];
     }
-    let surveys = files.iter().map(|file| survey(file, &table, &|| false));
+    let surveys = files
+        .iter()
+        .map(|file| survey(file, &table, &Arc::default()));
     surveys
         .flat_map(|survey| match survey {
             Survey::Bad(problems) => problems,
@@ -212,7 +214,7 @@ fn create(
     columns: &[InferredColumn],
     layout: FilesLayout,
     is_postgres: bool,
-) -> Pin {
+) -> FilePin {
     // Files of one name may be in several folders.
     let is_by_path = layout == FilesLayout::Nested;
     let key = ["id", "slug"].iter().find_map(|name| {
@@ -251,7 +253,7 @@ fn create(
             name(table)
         ));
     }
-    Pin {
+    FilePin {
         source: source.to_owned(),
         missing: format!("there is no table {table} yet"),
         name: format!("data_{table}"),
@@ -289,7 +291,7 @@ fn add(
     new: &[InferredColumn],
     files: &[(&DataFile, Vec<String>)],
     is_postgres: bool,
-) -> Option<Pin> {
+) -> Option<FilePin> {
     let first = &new.first()?.name;
     let mut where_found = String::new();
     if let Some((file, _)) = files.iter().find(|(_, names)| names.contains(first))
@@ -313,7 +315,7 @@ fn add(
         })
         .collect();
     let names: Vec<&str> = new.iter().map(|column| &*column.name).collect();
-    Some(Pin {
+    Some(FilePin {
         source: source.to_owned(),
         missing: format!("the table {table} lacks {}{where_found}", names.join(", ")),
         name: format!("data_{table}"),
@@ -356,7 +358,7 @@ fn name(name: &str) -> String {
 ///
 /// # Errors
 /// A file that cannot be written; those before it are there.
-pub(crate) fn pin(dir: &Path, pins: &[Pin]) -> Result<Vec<String>, Problem> {
+pub(crate) fn pin(dir: &Path, pins: &[FilePin]) -> Result<Vec<String>, Problem> {
     let folder = dir.join("migrations");
     let cannot = |error: std::io::Error| {
         Problem::new(

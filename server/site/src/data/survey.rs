@@ -1,19 +1,21 @@
-//! The first reading of a file: is it whole, and does each value fit its column? The rows of a
-//! small file are held.
+//! The reading of a file: is it whole, and does each value fit its column? Its rows are kept until
+//! they are applied.
 
 use std::{
     fs::{self, File},
     io,
+    sync::{Arc, atomic::AtomicBool, atomic::Ordering},
 };
 
 use millpond_data::{DataError, FilePlace, ReadError, Stop, read};
+use millpond_db::{Error, RowSource as _, StoredLimits, StoredRows};
+use millpond_http::nameless_file;
 
 use super::{
     batch::{MAX_BYTES, MAX_ROWS},
     columns::{FilledColumns, TargetTable},
     convert,
     fields::{misspelt, place_of_field},
-    rows::RowsInMemory,
     scan::{DataFile, FileStamp},
 };
 use millpond_site_format::Problem;
@@ -38,8 +40,7 @@ pub(super) struct SurveyedFile {
     /// The hash of its content.
     pub(super) hash: u128,
     pub(super) filled: FilledColumns,
-    /// Its rows, if it is small and each row has the same columns.
-    pub(super) rows: Option<RowsInMemory>,
+    pub(super) rows: StoredRows,
 }
 
 /// A file as a problem names it, with the place in it.
@@ -88,12 +89,26 @@ pub(super) fn is_as_found(file: &DataFile) -> bool {
     fs::metadata(&file.path).is_ok_and(|it| FileStamp::of(&it) == file.stamp)
 }
 
-/// Reads a file whole, unless `is_stopped` says that the site stops.
-pub(super) fn survey(
-    file: &DataFile,
-    table: &TargetTable,
-    is_stopped: &dyn Fn() -> bool,
-) -> Survey {
+/// The place of a row of a file, by its number from 1, if the file can still be read.
+pub(super) fn place_of_row(file: &DataFile, number: u64) -> FilePlace {
+    let mut place = FilePlace::default();
+    let mut count = 0;
+    if let Ok(Some(opened)) = open(file) {
+        // It ends at the row.
+        let _ = read(file.format, &opened, file.row_path.as_deref(), &mut |row| {
+            count += 1;
+            if count == number {
+                place = row.place;
+                return Err(Stop);
+            }
+            Ok(())
+        });
+    }
+    place
+}
+
+/// Reads a file whole, unless the site stops.
+pub(super) fn survey(file: &DataFile, table: &TargetTable, stopped: &Arc<AtomicBool>) -> Survey {
     let opened = match open(file) {
         Ok(Some(opened)) => opened,
         Ok(None) => return Survey::Changed,
@@ -103,27 +118,27 @@ pub(super) fn survey(
     let mut filled = table.filled(&file.name, &names);
     let mut faults = Vec::new();
     let mut values = Vec::new();
-    let mut held = Some(RowsInMemory::default());
+    let mut rows = stored(stopped);
+    // The columns of the rows up to a number, where later rows have more of them.
+    let mut narrower: Vec<(u64, FilledColumns)> = Vec::new();
+    let mut lost = None;
     let outcome = read(file.format, &opened, file.row_path.as_deref(), &mut |row| {
-        if is_stopped() {
+        if stopped.load(Ordering::Relaxed) {
             return Err(Stop);
         }
         if row.names.len() != names.len() {
             names = row.names.to_vec();
-            filled = table.filled(&file.name, &names);
-            // Rows before this one were without these columns.
-            held.take_if(|held| !held.rows.is_empty());
+            let wider = table.filled(&file.name, &names);
+            narrower.push((rows.count(), std::mem::replace(&mut filled, wider)));
         }
         match convert::row(&filled, row.values, &mut values) {
-            Ok(()) => {
-                if let Some(rows) = &mut held {
-                    rows.push(row.place, &values);
-                }
-                held.take_if(|held| held.rows.len() > MAX_ROWS || held.bytes > MAX_BYTES);
-                Ok(())
-            }
+            // What has a fault is not applied.
+            Ok(()) if !faults.is_empty() => Ok(()),
+            Ok(()) => rows.push(&values).map_err(|error| {
+                lost = Some(error);
+                Stop
+            }),
             Err(_) => {
-                held = None;
                 let misfits = convert::misfits(&filled, row.values).into_iter();
                 let room = MAX_FAULTS - faults.len();
                 faults.extend(
@@ -140,6 +155,9 @@ pub(super) fn survey(
     });
     if !is_unchanged(file, &opened) {
         return Survey::Changed;
+    }
+    if let Some(error) = lost {
+        return Survey::Unreadable(unkept(file, &error));
     }
     let digest = match outcome {
         Ok(digest) => {
@@ -161,11 +179,54 @@ pub(super) fn survey(
             _ => with_rest(file, faults),
         });
     }
+    narrower.retain(|(count, _)| *count > 0);
+    if !narrower.is_empty() {
+        rows = match widened(rows, &narrower, &filled, stopped) {
+            Ok(rows) => rows,
+            Err(error) => return Survey::Unreadable(unkept(file, &error)),
+        };
+    }
     Survey::Good(SurveyedFile {
         hash: digest.hash,
         filled,
-        rows: held,
+        rows,
     })
+}
+
+/// An empty list of rows.
+pub(super) fn stored(stopped: &Arc<AtomicBool>) -> StoredRows {
+    let limits = StoredLimits {
+        rows: MAX_ROWS,
+        bytes: MAX_BYTES,
+        file: nameless_file,
+    };
+    StoredRows::new(limits, Arc::clone(stopped))
+}
+
+/// The rows with the columns of all of them: the first had fewer.
+fn widened(
+    mut rows: StoredRows,
+    narrower: &[(u64, FilledColumns)],
+    filled: &FilledColumns,
+    stopped: &Arc<AtomicBool>,
+) -> io::Result<StoredRows> {
+    let (mut wide, mut number, mut values) = (stored(stopped), 0, Vec::new());
+    let done = rows.rows(&mut |row| {
+        let own = narrower.iter().find(|(count, _)| number < *count);
+        convert::widen(own.map_or(filled, |(_, own)| own), filled, row, &mut values);
+        number += 1;
+        wide.push(&values).map_err(|error| Error::Unavailable {
+            message: error.to_string(),
+        })
+    });
+    done.map(|()| wide).map_err(io::Error::other)
+}
+
+/// A file for whose rows there is no room.
+fn unkept(file: &DataFile, error: &io::Error) -> Problem {
+    let message = format!("the rows cannot be kept until they are applied: {error}");
+    Problem::new(&file.shown, message)
+        .hint("make room in /var/tmp, or set TMPDIR to another folder")
 }
 
 /// A value that does not fit its column.
@@ -193,4 +254,71 @@ fn missing_key(file: &DataFile, table: &TargetTable, filled: &FilledColumns) -> 
     );
     let hint = "add the column to the file, or change the key in a migration";
     Some(Problem::new(&file.shown, message).hint(hint))
+}
+
+#[cfg(test)]
+mod tests {
+    use millpond_db::{KEY_COLUMN, TableColumn, TableColumnKind, Value};
+    use millpond_site_format::time_zone::SiteZone;
+
+    use super::*;
+    use crate::data::{DataSources, scan::scan};
+
+    /// The rows of `data/t.ndjson`.
+    fn rows(text: &str) -> Vec<Vec<Value>> {
+        let dir = lab_testkit::fast_dir();
+        fs::create_dir(dir.path().join("data")).unwrap();
+        fs::write(dir.path().join("data/t.ndjson"), text).unwrap();
+        let sources = DataSources {
+            dir: dir.path().to_owned(),
+            folders: Vec::new(),
+        };
+        let column = |name: &str, not_null| TableColumn {
+            name: name.to_owned(),
+            type_name: "text".to_owned(),
+            kind: TableColumnKind::Text,
+            is_key: name == KEY_COLUMN,
+            not_null,
+            default: None,
+        };
+        let table = TargetTable {
+            name: "t".to_owned(),
+            columns: vec![
+                column("b", true),
+                column(KEY_COLUMN, true),
+                column("a", false),
+                column("c", false),
+            ],
+            zone: SiteZone::default(),
+        };
+        let file = scan(&sources).files["t.ndjson"].clone();
+        let Survey::Good(mut surveyed) = survey(&file, &table, &Arc::default()) else {
+            panic!("it is good");
+        };
+        let mut rows = Vec::new();
+        let done = surveyed.rows.rows(&mut |values| {
+            rows.push(values.to_vec());
+            Ok(())
+        });
+        done.unwrap();
+        rows
+    }
+
+    #[test]
+    fn a_column_that_comes_late_is_null_in_the_rows_before() {
+        let (mut late, mut given) = (String::new(), String::new());
+        for number in 0..1_500 {
+            let a = format!("{{\"a\": \"{number}\"");
+            given.push_str(&format!("{a}, \"c\": null, \"b\": null}}\n"));
+            match number {
+                1_000 => late.push_str(&format!("{a}, \"c\": null}}\n")),
+                1_200 => late.push_str(&format!("{a}, \"b\": null}}\n")),
+                _ => late.push_str(&format!("{a}}}\n")),
+            }
+        }
+        let (late, given) = (rows(&late), rows(&given));
+        assert_eq!(given.len(), 1_500);
+        assert_eq!(given[7][0], "".into());
+        assert_eq!(late, given);
+    }
 }

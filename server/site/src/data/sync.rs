@@ -1,24 +1,26 @@
 //! Looks at the files, and keeps what is known of them between two looks.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashSet},
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
+    fs::{self, Metadata},
     path::{Path, PathBuf},
     sync::Arc,
     time::{Duration, UNIX_EPOCH},
 };
 
 use base_clock::Boottime;
-use millpond_db::{Database, Error};
+use millpond_db::{AppliedFile, Database, Error};
 
 use super::{
     DataSources, FOLDER, Inbox,
     apply::Look,
     held::HeldFiles,
+    inbox::Wake,
     messages::{is_passing, unapplied},
     scan::{DataFile, FileStamp, FolderScan, scan},
     writers::{Writers, writers},
 };
-use millpond_site_format::{Problem, time_zone::SiteZone};
+use millpond_site_format::{Problem, file_name::is_passed_over, time_zone::SiteZone};
 
 /// The pause before a file is tried again that may be good at any moment.
 pub(super) const SOON: Duration = Duration::from_millis(250);
@@ -30,7 +32,7 @@ pub(super) const SLOWLY: Duration = Duration::from_secs(10);
 pub(super) const SETTLED: Duration = Duration::from_millis(250);
 
 /// What is known of the files between two looks.
-pub(super) struct Sync {
+pub(super) struct FolderSync {
     pub(super) sources: DataSources,
     pub(super) database: Database,
     pub(super) inbox: Arc<Inbox>,
@@ -54,13 +56,10 @@ pub(super) struct Sync {
     pub(super) has_looked: bool,
     /// True if the last look left something to be tried again.
     is_unfinished: bool,
-    /// True if there was a folder.
-    was_there: bool,
-    /// What was wrong with the names of files.
-    scan_problems: Vec<Problem>,
-    /// What the last look has said about names, and the folders that it found.
-    scan_notes: Vec<Problem>,
-    folders: BTreeSet<String>,
+    /// True if it left rows of files or folders that are gone.
+    has_gone: bool,
+    /// What it found in the folders.
+    last: FolderScan,
     /// What is wrong, for `check` and the developer's page.
     pub(super) problems: Vec<Problem>,
     /// What is to be done, such as a table that is missing; for the log.
@@ -133,7 +132,7 @@ impl DataFile {
     }
 }
 
-impl Sync {
+impl FolderSync {
     pub(super) fn new(
         sources: DataSources,
         database: &Database,
@@ -154,58 +153,136 @@ impl Sync {
             changes: 0,
             has_looked: false,
             is_unfinished: false,
-            was_there: false,
-            scan_problems: Vec::new(),
-            scan_notes: Vec::new(),
-            folders: BTreeSet::new(),
+            has_gone: false,
+            last: FolderScan::default(),
             problems: Vec::new(),
             notes: Vec::new(),
         }
     }
 
-    /// Looks at all files, and applies those that have changed. Those that are `closed` are whole;
-    /// others are read once they have not been changed for a while.
-    pub(super) fn look(&mut self, closed: &HashSet<PathBuf>) -> LookOutcome {
+    /// Looks at the files, and applies those that have changed. Those that were closed are whole;
+    /// others are read once they have not been changed for a while. If nothing else has changed
+    /// than the contents of some files, only these are looked at.
+    pub(super) fn look(&mut self, wake: &Wake) -> LookOutcome {
         let mut outcome = LookOutcome::default();
-        let begun = Boottime::now();
-        let scan = scan(&self.sources);
         if self.inbox.take_migrated() {
             self.changes += 1;
             self.is_unfinished = true;
         }
+        let none = HashSet::new();
+        let (closed, saved) = match wake {
+            Wake::News(closed) => (closed, self.saved(closed)),
+            Wake::Broad(closed) => (closed, None),
+            Wake::Lost | Wake::Time | Wake::Stopped => (&none, None),
+        };
+        match saved {
+            Some(saved) if saved.is_empty() => {}
+            Some(saved) => self.look_at(saved, closed, &mut outcome),
+            None => self.look_at_all(closed, &mut outcome),
+        }
+        outcome
+    }
+
+    /// Returns the names of the files that were closed, if all of them were files with rows before
+    /// and are so now, and the last look has left nothing open. What it found is brought up to
+    /// date.
+    fn saved(&mut self, closed: &HashSet<PathBuf>) -> Option<BTreeSet<String>> {
+        if !self.has_looked || self.is_unfinished || self.has_gone {
+            return None;
+        }
+        let mut saved = BTreeSet::new();
+        for path in closed {
+            if path
+                .iter()
+                .any(|part| is_passed_over(part.as_encoded_bytes()))
+            {
+                continue;
+            }
+            let name = path.to_str()?;
+            let file = self.last.files.get_mut(name)?;
+            let metadata = fs::symlink_metadata(&file.path).ok();
+            file.stamp = FileStamp::of(&metadata.filter(Metadata::is_file)?);
+            saved.insert(name.to_owned());
+        }
+        Some(saved)
+    }
+
+    /// Applies some files, whose names are those of the last look.
+    fn look_at(
+        &mut self,
+        saved: BTreeSet<String>,
+        closed: &HashSet<PathBuf>,
+        outcome: &mut LookOutcome,
+    ) {
+        // What was refused may be good once these have been applied.
+        let refused = self.known.iter().filter(|(_, it)| it.retry != Retry::Never);
+        let refused = refused.map(|(name, _)| name.clone());
+        let names = saved.iter().cloned().chain(refused).collect();
+        let scan = std::mem::take(&mut self.last);
+        let fault = match self.database.applied_of(names) {
+            Ok(applied) => {
+                self.apply_changed(
+                    &Look {
+                        scan: &scan,
+                        applied: by_name(&applied),
+                        gone: &Arc::default(),
+                        closed,
+                        is_first: false,
+                        saved: Some(saved),
+                    },
+                    outcome,
+                );
+                None
+            }
+            Err(error) => {
+                outcome.retry_after(SOON);
+                Some(unapplied(Path::new(FOLDER), &error))
+            }
+        };
+        if !self.inbox.is_stopped() {
+            self.finish(scan, fault.into_iter().collect(), outcome);
+        }
+    }
+
+    fn look_at_all(&mut self, closed: &HashSet<PathBuf>, outcome: &mut LookOutcome) {
+        let begun = Boottime::now();
+        let scan = scan(&self.sources);
         if self.is_unchanged(&scan) {
-            return outcome;
+            self.last = scan;
+            return;
         }
         let applied = match self.database.applied_files() {
             Ok(applied) => applied,
             Err(error) => {
                 outcome.retry_after(SOON);
                 let fault = unapplied(Path::new(FOLDER), &error);
-                self.finish(&scan, vec![fault], &mut outcome);
-                return outcome;
+                self.finish(scan, vec![fault], outcome);
+                return;
             }
         };
         let is_first = !self.has_looked;
         self.known.retain(|name, _| scan.files.contains_key(name));
         let (mut faults, at) = (Vec::new(), (!is_first).then_some(begun));
-        let gone = self.gone(&scan, at, &applied, &mut outcome, &mut faults);
+        let gone = self.gone(&scan, at, &applied, outcome, &mut faults);
         let new = scan.files.keys().filter(|name| !self.seen.contains(*name));
         let new: Vec<String> = new.cloned().collect();
         self.seen.extend(new);
         let look = Look {
             scan: &scan,
-            applied: applied.iter().map(|file| (&*file.file, file)).collect(),
+            applied: by_name(&applied),
             gone: &gone.into(),
             closed,
             is_first,
+            saved: None,
         };
-        faults.extend(self.apply_and_remove(&look, &mut outcome));
+        faults.extend(self.apply_and_remove(&look, outcome));
         if self.inbox.is_stopped() {
-            return outcome;
+            return;
         }
         self.has_looked = true;
-        self.finish(&scan, faults, &mut outcome);
-        outcome
+        let is_all_there = self.missing.is_empty() && self.held.is_empty() && self.stuck.is_empty();
+        self.has_gone = !is_all_there || !faults.is_empty();
+        self.finish(scan, faults, outcome);
     }
 
     /// Applies what has changed, and removes what is gone. The files come first, and take over the
@@ -243,12 +320,12 @@ impl Sync {
         }
         self.has_looked
             && !self.is_unfinished
-            && self.was_there == scan.is_there
+            && self.last.is_there == scan.is_there
             && self.known.len() == scan.files.len()
             && !scan.files.values().any(|file| self.differs(file))
-            && scan.problems == self.scan_problems
-            && scan.notes == self.scan_notes
-            && scan.folders == self.folders
+            && scan.problems == self.last.problems
+            && scan.notes == self.last.notes
+            && scan.folders == self.last.folders
     }
 
     /// True if the file is as it was when it was applied.
@@ -332,13 +409,9 @@ impl Sync {
     }
 
     /// Keeps what is wrong, and says what is new about it.
-    fn finish(&mut self, scan: &FolderScan, mut faults: Vec<Problem>, outcome: &mut LookOutcome) {
+    fn finish(&mut self, scan: FolderScan, mut faults: Vec<Problem>, outcome: &mut LookOutcome) {
         let is_finished = |file: &KnownFile| file.retry != Retry::EachLook && file.note.is_none();
         self.is_unfinished = outcome.retry.is_some() || !self.known.values().all(is_finished);
-        self.was_there = scan.is_there;
-        self.scan_problems.clone_from(&scan.problems);
-        self.scan_notes.clone_from(&scan.notes);
-        self.folders.clone_from(&scan.folders);
         faults.extend(scan.problems.iter().cloned());
         outcome.lines.extend(new(&faults, &self.problems));
         for file in self.known.values_mut() {
@@ -368,7 +441,12 @@ impl Sync {
         outcome.lines.extend(mended);
         self.problems = faults;
         self.notes = notes;
+        self.last = scan;
     }
+}
+
+fn by_name(applied: &[AppliedFile]) -> HashMap<&str, &AppliedFile> {
+    applied.iter().map(|file| (&*file.file, file)).collect()
 }
 
 /// The problems that were not there before, for the log.

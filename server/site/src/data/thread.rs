@@ -1,6 +1,6 @@
 //! The thread that keeps the tables in step with the files.
 
-use std::{collections::HashSet, path::PathBuf, sync::Arc, thread::JoinHandle, time::Duration};
+use std::{sync::Arc, thread::JoinHandle, time::Duration};
 
 use millpond_db::Database;
 use parking_lot::Mutex;
@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use super::{
     DataSources,
     inbox::{Inbox, Wake},
-    sync::{LookOutcome, SOON, Sync},
+    sync::{FolderSync, LookOutcome, SOON},
 };
 use crate::log::Log;
 use millpond_site_format::{Problem, time_zone::SiteZone};
@@ -37,18 +37,18 @@ impl DataFiles {
     ) -> Result<Self, Problem> {
         let problems = Arc::new(Mutex::new(Vec::new()));
         let mut follower = Follower {
-            sync: Sync::new(sources, database, Arc::clone(&inbox), zone),
+            sync: FolderSync::new(sources, database, Arc::clone(&inbox), zone),
             inbox: Arc::clone(&inbox),
             log: Arc::clone(log),
             problems: Arc::clone(&problems),
         };
-        let mut retry = follower.look(&HashSet::new()).retry;
+        let mut retry = follower.look(&Wake::Lost).retry;
         for _ in 1..FIRST_LOOKS {
             if retry != Some(SOON) {
                 break;
             }
             std::thread::sleep(SOON);
-            retry = follower.look(&HashSet::new()).retry;
+            retry = follower.look(&Wake::Lost).retry;
         }
         let thread = std::thread::Builder::new()
             .name("millpond-data".to_owned())
@@ -95,15 +95,15 @@ impl Drop for DataFiles {
 }
 
 struct Follower {
-    sync: Sync,
+    sync: FolderSync,
     inbox: Arc<Inbox>,
     log: Arc<Log>,
     problems: Arc<Mutex<Vec<Problem>>>,
 }
 
 impl Follower {
-    fn look(&mut self, closed: &HashSet<PathBuf>) -> LookOutcome {
-        let outcome = self.sync.look(closed);
+    fn look(&mut self, wake: &Wake) -> LookOutcome {
+        let outcome = self.sync.look(wake);
         for line in &outcome.lines {
             self.log.line(line);
         }
@@ -113,13 +113,12 @@ impl Follower {
 
     fn run(mut self, mut retry: Option<Duration>, changed: impl Fn()) {
         loop {
-            let closed = match self.inbox.wait(retry) {
-                Wake::Stopped => return,
-                Wake::News(closed) => closed,
-                Wake::Lost | Wake::Time => HashSet::new(),
-            };
+            let wake = self.inbox.wait(retry);
+            if wake == Wake::Stopped {
+                return;
+            }
             let before = self.sync.problems.clone();
-            let outcome = self.look(&closed);
+            let outcome = self.look(&wake);
             retry = outcome.retry;
             if outcome.has_changed || before != self.sync.problems {
                 changed();

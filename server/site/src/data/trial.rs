@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use millpond_db::{ConstraintKind, Database, Error};
 
 use super::{
-    DataSources, Inbox,
+    DataSources,
     batch::{Applier, ReadyFile, apply_all},
     columns::TargetTable,
     messages::refused,
@@ -37,7 +37,6 @@ pub(crate) fn refused_rows(
             database,
             zone,
             tables: BTreeMap::new(),
-            inbox: Arc::default(),
             refused: Vec::new(),
         };
         let count = waiting.len();
@@ -56,7 +55,6 @@ struct RowTrial<'a> {
     zone: SiteZone,
     /// The tables that were asked for; none for one that takes no files.
     tables: BTreeMap<&'a str, Option<TargetTable>>,
-    inbox: Arc<Inbox>,
     /// Files that were refused, and what is wrong with their own rows.
     refused: Vec<(&'a DataFile, Option<Problem>)>,
 }
@@ -83,32 +81,29 @@ impl<'a> Applier<'a> for RowTrial<'a> {
     fn prepare(&mut self, file: &'a DataFile) -> Option<ReadyFile<'a>> {
         let table = self.table(&file.table)?;
         // What is wrong with a file is said without a trial.
-        let Survey::Good(surveyed) = survey(file, table, &|| false) else {
+        let Survey::Good(surveyed) = survey(file, table, &Arc::default()) else {
             return None;
         };
         // They go into an empty table, once.
         let (hash, others) = (format!("{:032x}", surveyed.hash), Vec::new());
-        let inbox = &self.inbox;
-        let ready = ReadyFile::surveyed(file, surveyed, hash, others, true, inbox);
-        Some(ready)
+        Some(ReadyFile::surveyed(file, surveyed, hash, others, true))
     }
 
     fn apply(&mut self, batch: Vec<ReadyFile<'a>>) -> bool {
         let is_single = batch.len() == 1;
-        let ends: Vec<_> = batch
+        let rows: Vec<_> = batch
             .iter()
-            .map(|ready| (ready.file, Arc::clone(&ready.end)))
+            .map(|ready| (ready.file, ready.refused.clone()))
             .collect();
         let changes = batch.into_iter().map(|ready| ready.change).collect();
         let Err(error) = self.database.apply_files(changes, Arc::default()) else {
             return false;
         };
         if is_single {
-            for (file, end) in ends {
-                let end = *end.lock();
+            for (file, row) in rows {
                 let problem = is_of_the_rows(&error).then(|| {
                     let twin = self.twins.same_key(file, &error);
-                    twin.unwrap_or_else(|| refused(file, &error, end))
+                    twin.unwrap_or_else(|| refused(file, &error, &row))
                 });
                 self.refused.push((file, problem));
             }

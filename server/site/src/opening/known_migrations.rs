@@ -5,12 +5,12 @@
 
 use std::{collections::BTreeMap, path::Path};
 
-use millpond_db::{Database, Error, Migration};
+use millpond_db::{Database, Error, Migration, sql::Lexer};
 
 use crate::opening;
 use millpond_site_format::{
     Config, Problem,
-    dialect::Dialect,
+    dialect::{Dialect, dialect_of},
     folder::{Migrations, migrations},
 };
 
@@ -76,7 +76,10 @@ impl KnownMigrations {
         let mut found = read(dir, config)?;
         // An editor has made the file, and its text is still to come: recorded as applied, it could
         // not be written any more.
-        found.list.retain(has_statement);
+        let dialect = dialect_of(&config.database);
+        found
+            .list
+            .retain(|migration| has_statement(migration, dialect));
         let texts = texts(&found);
         if texts == self.applied {
             return Ok(Vec::new());
@@ -112,7 +115,7 @@ impl KnownMigrations {
 }
 
 fn read(dir: &Path, config: &Config) -> Result<Migrations, Vec<Problem>> {
-    migrations(dir, Dialect::of(&config.database))
+    migrations(dir, dialect_of(&config.database))
 }
 
 fn texts(found: &Migrations) -> BTreeMap<String, String> {
@@ -126,8 +129,7 @@ fn text_of(migration: &Migration) -> String {
     migration.sql.replace('\r', "")
 }
 
-/// Whether there is more than comments in it.
-fn has_statement(migration: &Migration) -> bool {
-    let mut lines = migration.sql.lines().map(str::trim);
-    lines.any(|line| !line.is_empty() && !line.starts_with("--"))
+/// True if there is more than comments in it.
+fn has_statement(migration: &Migration, dialect: Dialect) -> bool {
+    Lexer::new(&migration.sql, dialect).any(|token| !token.is_blank())
 }

@@ -24,7 +24,7 @@ use millpond_site_compile::{
 };
 use millpond_site_format::{
     Config, Problem,
-    dialect::Dialect,
+    dialect::{Dialect, dialect_of},
     folder::{Folder, MAX_SOURCE},
     locale::Formats,
     rules::{Rules, closed_targets, loops},
@@ -111,7 +111,7 @@ fn whole(
     before: Option<(&Generation, bool)>,
     is_served: bool,
 ) -> Result<Generation, Vec<Problem>> {
-    let dialect = Dialect::of(&config.database);
+    let dialect = dialect_of(&config.database);
     let folder = Folder::read(dir, dialect)?;
     let formats = config.formats;
     let fingerprint = folder.fingerprint(formats);

@@ -1,13 +1,12 @@
 //! From the owner's text, with parameters by name, to PostgreSQL's, with parameters by number; and
 //! back for places.
 
-mod lexer;
-mod script;
+mod transaction;
 
-use lexer::{Token, token};
-pub(crate) use script::{ScriptStatement, ends_transaction, statements};
+pub(crate) use transaction::ends_transaction;
 
 use crate::SqlError;
+use crate::sql::{Dialect, Lexer, Token, TokenKind};
 
 /// One statement as PostgreSQL takes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,7 +45,6 @@ pub(crate) fn byte_at(text: &str, character: u32) -> usize {
 /// Numbers the parameters; equal names share a number.
 pub(crate) fn rewrite(sql: &str) -> Result<Rewritten, SqlError> {
     let mut scan = Scan {
-        sql,
         text: String::with_capacity(sql.len()),
         names: Vec::new(),
         places: vec![(0, 0)],
@@ -55,9 +53,10 @@ pub(crate) fn rewrite(sql: &str) -> Result<Rewritten, SqlError> {
         semicolon: None,
         empty: true,
     };
-    let mut at = 0;
-    while at < sql.len() {
-        at = scan.step(at)?;
+    let mut tokens = Lexer::new(sql, Dialect::Postgres);
+    while let Some(token) = tokens.next() {
+        let end = scan.step(token)?;
+        tokens.go_to(end);
     }
     if scan.empty {
         return Err(refusal(
@@ -81,8 +80,7 @@ fn refusal(message: &str, offset: Option<usize>, hint: &str) -> SqlError {
     }
 }
 
-struct Scan<'a> {
-    sql: &'a str,
+struct Scan {
     text: String,
     names: Vec<String>,
     places: Vec<(usize, usize)>,
@@ -99,12 +97,13 @@ const BEFORE_VALUE: [&str; 12] = [
     "and", "between", "case", "else", "ilike", "in", "is", "like", "not", "or", "then", "when",
 ];
 
-impl Scan<'_> {
-    /// Takes the token at byte `at`; gives the byte after it.
-    fn step(&mut self, at: usize) -> Result<usize, SqlError> {
-        let (kind, end) = token(self.sql, at);
-        let text = &self.sql[at..end];
-        if !matches!(kind, Token::Blank | Token::Semicolon) {
+impl Scan {
+    /// Takes a token; gives the byte at which the next one begins.
+    fn step(&mut self, token: Token<'_>) -> Result<usize, SqlError> {
+        let Token {
+            start: at, text, ..
+        } = token;
+        if !token.is_blank() && token.kind != TokenKind::Semicolon {
             if self.semicolon.is_some() {
                 return Err(refusal(
                     "more than one statement",
@@ -114,37 +113,37 @@ impl Scan<'_> {
             }
             self.empty = false;
         }
-        match kind {
-            Token::Blank => self.text.push_str(text),
-            Token::Semicolon => {
+        match token.kind {
+            TokenKind::Blank | TokenKind::Comment => self.text.push_str(text),
+            TokenKind::Semicolon => {
                 // PostgreSQL would take it; but the text may be put in brackets.
                 self.semicolon.get_or_insert(at);
                 self.text.push(' ');
             }
-            Token::Positional => {
+            TokenKind::Positional => {
                 return Err(refusal(
                     "a parameter without a name",
                     Some(at),
                     "name it, as in :id",
                 ));
             }
-            Token::Parameter if self.is_slice() => {
+            TokenKind::Parameter if self.is_slice() => {
                 self.text.push(':');
                 self.after_operand = false;
                 return Ok(at + 1);
             }
-            Token::Parameter => self.parameter(at, end),
-            Token::Word => {
+            TokenKind::Parameter => self.parameter(token),
+            TokenKind::Word => {
                 self.text.push_str(text);
                 self.after_operand = !BEFORE_VALUE
                     .iter()
                     .any(|word| text.eq_ignore_ascii_case(word));
             }
-            Token::Operand => {
+            TokenKind::Name | TokenKind::Text | TokenKind::Number => {
                 self.text.push_str(text);
                 self.after_operand = true;
             }
-            Token::Other => {
+            TokenKind::Sign => {
                 match text.as_bytes() {
                     [open @ (b'(' | b'[')] => self.brackets.push(*open),
                     b")" | b"]" => {
@@ -156,24 +155,24 @@ impl Scan<'_> {
                 self.after_operand = matches!(text, ")" | "]");
             }
         }
-        Ok(end)
+        Ok(token.end())
     }
 
     fn is_slice(&self) -> bool {
         self.after_operand && self.brackets.last() == Some(&b'[')
     }
 
-    fn parameter(&mut self, at: usize, end: usize) {
-        let name = &self.sql[at + 1..end];
+    fn parameter(&mut self, token: Token<'_>) {
+        let name = token.parameter().unwrap_or_default();
         let index = self.names.iter().position(|known| known == name);
         let index = index.unwrap_or_else(|| {
             self.names.push(name.to_owned());
             self.names.len() - 1
         });
-        self.places.push((self.text.len(), at));
+        self.places.push((self.text.len(), token.start));
         self.text.push('$');
         self.text.push_str(&(index + 1).to_string());
-        self.places.push((self.text.len(), end));
+        self.places.push((self.text.len(), token.end()));
         self.after_operand = true;
     }
 }

@@ -8,6 +8,7 @@ use rusqlite::Connection;
 use super::{Catalog, CatalogColumn, CatalogTable, SchemaKey, TableKind, VirtualTable};
 use crate::ValueKind;
 use crate::precision::ValueClass;
+use crate::sql::{Dialect, Lexer, Token};
 use crate::sqlite::analysis::ViewText;
 
 impl Catalog {
@@ -210,67 +211,29 @@ fn virtual_table(
 ///
 /// SQLite stores the statement as it was written, so the name before USING may be quoted and
 /// contain any text, including `using`.
-fn module(sql: &str) -> (String, Vec<String>) {
-    let words = split(sql, char::is_whitespace);
-    let using = words
-        .iter()
-        .position(|word| word.eq_ignore_ascii_case("using"));
-    let rest = using
-        .map(|at| words[at + 1..].join(" "))
-        .unwrap_or_default();
-    let (name, arguments) = rest.split_once('(').unwrap_or((&rest, ""));
-    let arguments = arguments.trim_end().strip_suffix(')').unwrap_or(arguments);
+fn module(sql: &str) -> (String, Vec<Vec<Token<'_>>>) {
+    let tokens = Lexer::new(sql, Dialect::Sqlite).significant();
+    let using = tokens.iter().position(|token| token.is_word("using"));
+    let rest = using.map_or(&[][..], |at| &tokens[at + 1..]);
+    let Some((name, arguments)) = rest.split_first() else {
+        return (String::new(), Vec::new());
+    };
+    let inner = arguments.iter().skip(1).copied().collect::<Vec<_>>();
+    let arguments = inner.split(|token| token.is_sign(",") || token.is_sign(")"));
     (
-        unquote(name.trim()).to_ascii_lowercase(),
-        split(arguments, |c| c == ','),
+        name.content().to_ascii_lowercase(),
+        arguments.map(<[_]>::to_vec).collect(),
     )
 }
 
 /// The value of the argument `name = value`, if `argument` has that name. FTS5 accepts any
 /// abbreviation of a name.
-fn option(argument: &str, name: &str) -> Option<String> {
-    let (key, value) = argument.split_once('=')?;
-    let key = key.trim().to_ascii_lowercase();
-    (!key.is_empty() && name.starts_with(&key)).then(|| unquote(value.trim()))
-}
-
-/// Splits the text at characters outside quotes for which `separator` is true. Empty parts are
-/// dropped.
-fn split(text: &str, separator: impl Fn(char) -> bool) -> Vec<String> {
-    let mut parts = vec![String::new()];
-    let mut quote = None;
-    for c in text.chars() {
-        match quote {
-            Some(end) if c == end => quote = None,
-            None => match c {
-                '\'' | '"' | '`' => quote = Some(c),
-                '[' => quote = Some(']'),
-                _ => {}
-            },
-            Some(_) => {}
-        }
-        if quote.is_none() && separator(c) {
-            parts.push(String::new());
-        } else if let Some(part) = parts.last_mut() {
-            part.push(c);
-        }
-    }
-    parts.retain(|part| !part.trim().is_empty());
-    parts
-}
-
-fn unquote(text: &str) -> String {
-    let inner = |open: char, close: char| {
-        text.strip_prefix(open)?
-            .strip_suffix(close)
-            .map(str::to_owned)
+fn option(argument: &[Token<'_>], name: &str) -> Option<String> {
+    let [key, equals, value, ..] = argument else {
+        return None;
     };
-    for quote in ['\'', '"', '`'] {
-        if let Some(inner) = inner(quote, quote) {
-            return inner.replace(&format!("{quote}{quote}"), &quote.to_string());
-        }
-    }
-    inner('[', ']').unwrap_or_else(|| text.to_owned())
+    let is_key = name.starts_with(&key.text.to_ascii_lowercase());
+    (is_key && equals.is_sign("=")).then(|| value.content())
 }
 
 #[cfg(test)]
