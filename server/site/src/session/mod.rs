@@ -3,7 +3,7 @@
 //! There is no table of sessions. A cookie holds the claims, the moments at which they were made
 //! and end, and a tag that only this site's keys can make. So a request is known without a look at
 //! the database, and nothing has to be kept, shared or swept. The price: a session cannot be taken
-//! back before it ends, unless a query compares a claim with a column (`docs/reference/site.md`).
+//! back before it ends, unless a query compares a claim with a column (`docs/reference/site/sessions.md`).
 //!
 //! Results of a query that uses claims have them in their key. Output of a template that uses
 //! claims belongs to this visitor alone (coherence.md, rule 15). An expired session is no session,
