@@ -56,7 +56,7 @@ impl FilePlace {
         )
     }
 
-    /// The same place in a text that begins after this number of lines.
+    /// Moves the place into a text that begins after this number of lines.
     pub(crate) fn after(self, lines: u64) -> Self {
         Self {
             line: self.line.map(|line| line + lines),
@@ -70,9 +70,9 @@ impl FilePlace {
 pub struct DataError {
     /// Where it is.
     pub place: FilePlace,
-    /// What is wrong, in one sentence.
+    /// Description of the fault, in one sentence.
     pub message: String,
-    /// What to do about it.
+    /// Remedy.
     pub remedy: Option<String>,
 }
 

@@ -47,7 +47,7 @@ pub const MAX_COLUMNS: usize = 500;
 /// The deepest nesting of values.
 pub const MAX_DEPTH: usize = 64;
 
-/// What a file is, once it is read to its end.
+/// Summary of a file that was read to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Digest {
     /// A hash of the content: 128 bits of xxh3. It detects edits, not forgeries.
