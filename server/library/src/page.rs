@@ -85,7 +85,7 @@ impl Page {
         &self.dependencies
     }
 
-    /// Whether something ends it, or nothing needs to.
+    /// True if something ends it, or nothing needs to.
     pub(crate) fn may_be_kept(&self) -> bool {
         let ends = !self.dependencies.is_empty() || self.max_age.is_some();
         let ends = ends || self.is_constant || !self.reads.is_empty();
