@@ -109,8 +109,8 @@ fn crypto_provider() -> CryptoProvider {
     }
 }
 
-/// What checks clients, and the context of tickets: a session is resumed only where clients have to
-/// prove the same.
+/// Makes the verifier of clients, and the context of tickets: a session is resumed only where
+/// clients have to prove the same.
 fn client_verifier(
     clients: Option<&ClientCertificates>,
     provider: &Arc<CryptoProvider>,

@@ -327,7 +327,7 @@ mod tests {
         assert_eq!(mode & 0o777, 0o700);
     }
 
-    /// What a client says that trusts the authority.
+    /// Acts as a client that trusts the authority.
     fn verify(
         authority: &LocalAuthority,
         leaf: &CertificateDer<'_>,
