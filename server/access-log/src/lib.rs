@@ -164,7 +164,7 @@ impl AccessLog {
         self.state.dropped.load(Ordering::Relaxed)
     }
 
-    /// What became of the lines so far.
+    /// Returns the counts of lines so far.
     pub fn counts(&self) -> Counts {
         Counts {
             written: self.state.written.load(Ordering::Relaxed),
