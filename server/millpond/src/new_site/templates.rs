@@ -111,7 +111,7 @@ const BLOG: &[File] = files!("files/blog":
     "templates/words.html",
 );
 
-/// What differs from the example: less to sell.
+/// Files that differ from the example: less to sell.
 const SHOP: &[File] = files!("files/shop":
     "README.md",
     "migrations/0002_catalogue.sql",

@@ -74,7 +74,7 @@ fn resolved(page: &str, link: &str) -> String {
     format!("/{}{rest}", parts.join("/"))
 }
 
-/// What is wrong with the links of a page.
+/// Describes the faults in the links of a page.
 fn dead_ends(server: &Server, page: &str, bodies: &mut BTreeMap<String, String>) -> String {
     let mut said = String::new();
     let body = server.get(page).text();

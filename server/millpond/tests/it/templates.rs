@@ -387,7 +387,8 @@ fn the_recipes_for_a_blog_work_on_both_databases() {
     });
 }
 
-/// What a program sends: the answer's status and body, and the address of what was made.
+/// Sends the request of a program; returns the status and body of the response, and the address of
+/// the new thing.
 fn send(visitor: &mut Visitor<'_>, head: &str, body: &str) -> (u16, String, Option<String>) {
     let answer = visitor.send_as(head, "application/json", body);
     let address = answer.field("location").map(str::to_owned);
