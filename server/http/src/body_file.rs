@@ -63,7 +63,7 @@ impl MappedBody {
         Bytes::from_owner(SharedFile(Arc::clone(&self.0)))
     }
 
-    /// Whether no bytes are used any more.
+    /// True if no bytes are used any more.
     pub(crate) fn is_unused(&self) -> bool {
         Arc::strong_count(&self.0) == 1
     }

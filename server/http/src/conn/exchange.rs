@@ -16,7 +16,7 @@ use crate::progress::TransferProgress;
 use crate::response::Response;
 use crate::streamed::BodyReceiver;
 
-/// What a connection needs from the first byte of a request to the last byte of its response.
+/// State of a connection from the first byte of a request to the last byte of its response.
 pub(crate) struct Exchange {
     pub(super) decoder: Decoder,
     pub(super) output: Output,
@@ -41,7 +41,8 @@ pub(crate) struct Exchange {
     pub(super) pending: Option<PendingResponse>,
     /// The next request, if its head is complete and the response cache has no response.
     pub(super) cache_miss: Option<RequestHash>,
-    /// The same for the first request, if it was looked up before the exchange began.
+    /// The first request, if it was looked up before the exchange began and the response cache has
+    /// no response.
     pub(super) first_miss: Option<RequestHash>,
     /// The status with which the last request was refused, until the service is notified.
     pub(super) refused: Option<u16>,

@@ -27,9 +27,9 @@ const APPLICATION_DATA: u8 = 23;
 /// The server's side of one TLS connection.
 pub(crate) struct TlsSession {
     connection: UnbufferedServerConnection,
-    /// Whether the handshake is complete.
+    /// True if the handshake is complete.
     is_open: bool,
-    /// Whether the peer has ended its side.
+    /// True if the peer has ended its side.
     has_ended: bool,
     /// Bytes of whole records that were not taken: they are the beginning of a message whose end is
     /// in another record. `rustls` remembers where they end and wants to see them each time.
@@ -88,7 +88,7 @@ pub(crate) struct Plaintext<'a> {
     space: &'a mut [u8],
     /// Bytes in `space`.
     pub(crate) len: usize,
-    /// What did not fit.
+    /// Bytes that did not fit.
     pub(crate) rest: Vec<u8>,
 }
 
@@ -166,17 +166,17 @@ impl TlsSession {
         })
     }
 
-    /// Whether the handshake is complete.
+    /// True if the handshake is complete.
     pub(crate) const fn is_open(&self) -> bool {
         self.is_open
     }
 
-    /// Whether the peer has ended its side: no plaintext follows.
+    /// True if the peer has ended its side: no plaintext follows.
     pub(crate) const fn has_ended(&self) -> bool {
         self.has_ended
     }
 
-    /// Whether the handshake used a secret of an earlier connection (RFC 8446 section 2.2).
+    /// True if the handshake used a secret of an earlier connection (RFC 8446 section 2.2).
     pub(crate) fn is_resumed(&self) -> bool {
         self.connection.handshake_kind() == Some(rustls::HandshakeKind::Resumed)
     }
