@@ -88,7 +88,7 @@ pub struct Script {
     pub invalid: Option<(String, usize)>,
     pub messages: Vec<MessageLine>,
     pub session: SessionLines,
-    /// What the page answers with, if not with all its queries.
+    /// Bytes that the page answers with, if it does not answer with all its queries.
     pub bytes: Option<BytesLine>,
     /// The moments at which the page ends by itself.
     pub until: Vec<UntilLine>,
@@ -398,7 +398,7 @@ fn misspelling(file: &Path, raw: &str, line: usize, meant: &str) -> Problem {
 /// A message and a hint.
 type Complaint = (String, Option<String>);
 
-/// What stands behind `-- redirect:` or `-- created:`: a path of this site.
+/// Returns the path behind `-- redirect:` or `-- created:`: a path of this site.
 fn path<'r>(word: &str, rest: &'r str) -> Result<&'r str, Complaint> {
     if let Some(fault) = foreign_parameter(rest) {
         return Err((fault, None));

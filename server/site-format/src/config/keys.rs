@@ -111,7 +111,7 @@ pub(super) enum SettingKind {
     Time(fn(&mut Config) -> &mut Duration, Duration, Duration),
     /// An IP address with a port.
     Address(fn(&mut Config) -> &mut SocketAddr),
-    /// The same, or absent.
+    /// An IP address with a port, or absent.
     SomeAddress(fn(&mut Config) -> &mut Option<SocketAddr>),
     /// The URL of a database.
     Database(fn(&mut Config) -> &mut DatabaseUrl),

@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use super::{RulePosition, WORD, pattern::PathPattern, target::RuleTarget};
 use crate::access::Require;
 
-/// What is required of a session at some paths.
+/// Requirement on a session at some paths.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequireRule {
     pub path: FolderPattern,
@@ -79,12 +79,12 @@ impl FolderPattern {
 }
 
 impl RequireRule {
-    /// Whether it holds at a path in its normal form, for one method at least.
+    /// True if it holds at a path in its normal form, for one method at least.
     pub fn holds_at(&self, path: &str) -> bool {
         self.path.matches(path) && !self.except.iter().any(|except| except.matches(path))
     }
 
-    /// Whether it holds for a method. What holds for GET holds for HEAD.
+    /// True if it holds for a method. What holds for GET holds for HEAD.
     pub fn holds_for(&self, method: &str) -> bool {
         let method = if method == "HEAD" { "GET" } else { method };
         self.methods.is_empty() || self.methods.iter().any(|own| own == method)
@@ -127,7 +127,7 @@ impl RequireRules {
         Some(guards)
     }
 
-    /// What is required for a method at a path in its normal form.
+    /// Iterates over the requirements for a method at a path in its normal form.
     pub fn at<'g, 'p>(
         &'g self,
         method: &'p str,

@@ -81,7 +81,7 @@ impl PathPattern {
         })
     }
 
-    /// Whether `path` is among its paths. Allocates nothing.
+    /// True if `path` is among its paths. Allocates nothing.
     pub fn matches(&self, path: &str) -> bool {
         self.walk(path, |_| {}).is_some()
     }

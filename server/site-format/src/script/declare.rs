@@ -28,11 +28,11 @@ use crate::{
 pub struct Declaration {
     pub name: String,
     pub kind: ValueKind,
-    /// Whether it takes any number of values.
+    /// True if it takes any number of values.
     pub is_list: bool,
     /// The values that it may have; any if there are none here.
     pub choices: Vec<Value>,
-    /// What else its value must be.
+    /// Further rules for the value.
     pub rules: ValueRules,
     pub default: Option<Value>,
     /// From 1; 0 if a folder's file declares it.
