@@ -254,7 +254,7 @@ impl<'f> FormSteps<'f> {
         })
     }
 
-    /// What the form needs of the visitor's session.
+    /// Returns the requirements of the form on the visitor's session.
     fn needs(&self) -> SessionRequirements {
         let script = self.source.script;
         let mut needs = signing::needs(script);

@@ -38,7 +38,8 @@ pub fn query_of(target: &str) -> Vec<String> {
     pairs.map(|(name, _)| name.into_owned()).collect()
 }
 
-/// What was typed, as it may stand in HTML: browsers read a character of code zero as this one.
+/// Returns typed texts as they may stand in HTML: browsers read a character of code zero as this
+/// one.
 fn shown(texts: Vec<String>) -> Vec<String> {
     let shown = |text: String| match text.contains('\0') {
         true => text.replace('\0', "\u{fffd}"),

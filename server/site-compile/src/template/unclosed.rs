@@ -21,11 +21,11 @@ struct Unclosed<'t> {
     /// Where it begins.
     at: usize,
     word: &'t str,
-    /// What comes in the place of its end; none at the end of the template.
+    /// Tag in the place of the statement's end; none at the end of the template.
     found: Option<&'t str>,
 }
 
-/// What is wrong with a template that does not parse, with a hint, if a statement is not ended.
+/// Returns the problem of a template that does not parse, with a hint, if a statement is not ended.
 pub(super) fn unclosed(file: &str, source: &str) -> Option<Problem> {
     let text = without_comments(source);
     let Unclosed { at, word, found } = first(&text)?;
