@@ -161,7 +161,7 @@ fn client(request: &Request<'_>) -> IpAddr {
     last.map_or(peer, |address| address.to_canonical())
 }
 
-/// What one subscriber has of addresses: one of IPv4, a /64 of IPv6.
+/// Returns the network of one subscriber: one address of IPv4, a /64 of IPv6.
 fn network(address: IpAddr) -> [u8; 16] {
     match address {
         IpAddr::V4(address) => address.to_ipv6_mapped().octets(),
