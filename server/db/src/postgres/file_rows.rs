@@ -246,7 +246,7 @@ fn stage_file<'a>(set: &FileSet<'_>) -> RowFile<'a> {
     }
 }
 
-/// What tells the rows apart that are gathered.
+/// Returns the columns that tell apart the rows that are gathered.
 fn stage_key(set: &FileSet<'_>) -> String {
     let keys = set.columns.iter().filter(|column| column.is_key);
     let keys = keys.map(|column| quoted(&column.name));

@@ -135,7 +135,7 @@ pub(crate) struct WatchedOrder {
     pub(crate) columns: ColumnMask,
 }
 
-/// What to report of the changes to a table.
+/// Columns and values to report of the changes to a table.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct WatchedTable {
     pub(crate) values: Vec<WatchedValue>,

@@ -7,7 +7,8 @@ use parking_lot::Mutex;
 use rusqlite::Connection;
 use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
 
-/// What the authorizer was asked while one statement was prepared. Names are lower-case.
+/// Actions that the authorizer was asked about while one statement was prepared. Names are
+/// lower-case.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct AuthorizerRecord {
     /// Tables, views and virtual tables of the main database that are read, with the names of the

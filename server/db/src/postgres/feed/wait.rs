@@ -36,7 +36,7 @@ impl FeedEnd {
         Self::Disconnected(why.to_string())
     }
 
-    /// Whether only the connection has ended. Then the last heartbeat still says what it said.
+    /// True if only the connection has ended. Then the last heartbeat still says what it said.
     pub(crate) fn is_disconnection(&self) -> bool {
         match self {
             Self::Disconnected(_) => true,
@@ -47,7 +47,7 @@ impl FeedEnd {
         }
     }
 
-    /// The same with the place where it happened.
+    /// Adds the place where the end happened.
     pub(crate) fn at(self, place: &str) -> Self {
         let why = format!("{place}: {self}");
         match self.is_disconnection() {

@@ -47,8 +47,8 @@ impl Lease {
         Ok(lease)
     }
 
-    /// What the server says of itself, in a transaction of its own: a snapshot that is taken after
-    /// it is newer.
+    /// Asks the server for its own state, in a transaction of its own: a snapshot that is taken
+    /// after it is newer.
     pub(super) async fn probe(&mut self, limit: Duration) -> Result<Probe, String> {
         let item = Item {
             shape: probe::shape(),
@@ -65,7 +65,7 @@ impl Lease {
     }
 }
 
-/// What comes of a question on a new connection.
+/// Returns the answer to a question on a new connection.
 async fn answered<T>(
     question: impl Future<Output = Result<T, tokio_postgres::Error>>,
 ) -> Result<T, String> {

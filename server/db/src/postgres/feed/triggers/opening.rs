@@ -48,7 +48,7 @@ pub(super) struct OpenedTriggerFeed {
     pub(super) floor: u64,
     /// The first snapshot: what it sees is not delivered.
     pub(super) seen: Arc<Transactions>,
-    /// The same as PostgreSQL writes it.
+    /// The first snapshot as PostgreSQL writes it.
     pub(super) snapshot: String,
     /// System identifier and timeline, and that positions are transactions.
     pub(super) system: String,
