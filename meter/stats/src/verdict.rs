@@ -9,7 +9,7 @@ use crate::{Calibration, Latencies};
 use base_clock::Nanos;
 pub use client::{notes, withdraw_ceiling};
 
-/// Whether a run's figures can be believed.
+/// Judgement of a run's figures.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum Verdict {
@@ -78,7 +78,7 @@ const CYCLES: f64 = 20.0;
 /// Windows without which nothing can be said: the first and the last have edges.
 const WINDOWS: usize = 3;
 
-/// What the verdict is made from.
+/// Figures that the verdict is made from.
 pub struct Evidence<'a> {
     /// Where every measured request is.
     pub accounting: &'a Accounting,
@@ -92,7 +92,7 @@ pub struct Evidence<'a> {
     pub busiest_thread: f64,
     /// Little's law, where it could be checked.
     pub little: Option<&'a Little>,
-    /// Whether the loop was open.
+    /// True if the loop was open.
     pub is_open: bool,
     /// The latencies.
     pub latency_us: &'a Latencies,
@@ -102,7 +102,7 @@ pub struct Evidence<'a> {
     pub cut_short: bool,
     /// Complete answers a second.
     pub achieved_rate: f64,
-    /// What the client can do by itself, if that was measured.
+    /// Capacity of the client by itself, if that was measured.
     pub calibration: Option<&'a Calibration>,
     /// Share of the measured time for which a CPU quota stopped the client.
     pub throttled: Option<f64>,
@@ -110,9 +110,9 @@ pub struct Evidence<'a> {
     pub waited: Option<f64>,
 }
 
-/// What a run is judged to be.
+/// Verdict on a run, with reasons.
 pub struct Judgement {
-    /// Whether to believe the run.
+    /// Verdict on the run.
     pub verdict: Verdict,
     /// The gravest first.
     pub reasons: Vec<String>,
@@ -185,7 +185,7 @@ fn invalidating_reasons(evidence: &Evidence<'_>) -> Vec<String> {
     reasons
 }
 
-/// What speaks against the figures, the client apart.
+/// Lists the reasons against the figures, the client apart.
 fn doubts(evidence: &Evidence<'_>) -> Vec<String> {
     let mut reasons = Vec::new();
     let Accounting {

@@ -47,7 +47,7 @@ pub struct Estimate {
     pub high: f64,
 }
 
-/// What was resampled for the intervals.
+/// Data that was resampled for the intervals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Resampled {
@@ -72,7 +72,7 @@ pub struct Usl {
     pub peak_throughput: Option<f64>,
     /// Why there is no peak; empty if there is one.
     pub peak_note: String,
-    /// What the intervals come from.
+    /// Source of the intervals.
     pub resampled: Resampled,
     /// The highest load that was measured.
     pub highest_load: f64,
@@ -279,7 +279,7 @@ fn levels(observations: &[Observation]) -> Vec<Level> {
         .collect()
 }
 
-/// Whether the measurements may be fitted at all.
+/// Checks that the measurements may be fitted at all.
 fn check(levels: &[Level]) -> Result<(), Refusal> {
     if levels.len() < LEVELS {
         return Err(Refusal::FewLevels { have: levels.len() });
