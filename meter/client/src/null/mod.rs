@@ -48,7 +48,7 @@ pub struct NullPlan {
     pub threads: usize,
     /// Cores to pin the threads to, in turn; empty is none.
     pub cores: Vec<usize>,
-    /// Whether the threads never sleep. They then read a request on arrival, without waiting for a
+    /// True if the threads never sleep. They then read a request on arrival, without waiting for a
     /// core to wake up, and use their cores fully.
     pub spin: bool,
     /// Responses that each thread keeps in its log, 32 bytes each; the newest replace the oldest.
@@ -89,7 +89,7 @@ pub struct NullAnswer {
     pub received_ns: Option<u64>,
 }
 
-/// What a null server did.
+/// Counts and delays of a null server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NullLog {
     /// The responses in the order in which their requests arrived.
@@ -106,7 +106,7 @@ pub struct NullServer {
     workers: Vec<JoinHandle<Result<NullLog, Error>>>,
 }
 
-/// What the threads of one server share.
+/// State that the threads of one server share.
 #[derive(Debug)]
 struct NullShared {
     stop: AtomicBool,

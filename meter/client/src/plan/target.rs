@@ -72,7 +72,7 @@ impl TargetPlan {
         Ok(url)
     }
 
-    /// Whether the server is on this machine, judged by its name alone.
+    /// True if the server is on this machine, judged by its name alone.
     pub(crate) fn is_local(&self) -> bool {
         if self.unix_socket.is_some() {
             return true;
