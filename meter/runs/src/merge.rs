@@ -43,7 +43,7 @@ pub enum MergeError {
         /// In what they differ, with both values.
         what: String,
     },
-    /// The same run is given twice.
+    /// One run is given twice.
     Twice {
         /// Which runs.
         runs: (usize, usize),
@@ -178,7 +178,7 @@ fn sum(runs: &[Run], of: impl Fn(&Run) -> u64) -> u64 {
     runs.iter().map(of).fold(0, u64::saturating_add)
 }
 
-/// The same for an optional figure, if every run has it.
+/// Sums an optional figure, if every run has it.
 fn all_of(runs: &[Run], of: impl Fn(&Run) -> Option<u64>) -> Option<u64> {
     runs.iter()
         .try_fold(0, |sum: u64, run| Some(sum.saturating_add(of(run)?)))

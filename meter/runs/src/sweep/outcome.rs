@@ -9,7 +9,7 @@ use millrace_stats::analysis::demand::Demands;
 use millrace_stats::analysis::usl::Usl;
 use millrace_stats::objective::{Met, Objective};
 
-/// What the levels of a sweep are.
+/// Quantity that the levels of a sweep raise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum By {
@@ -38,12 +38,12 @@ pub struct SweepStep {
     pub direction: Direction,
     /// Which climb it belongs to, from 1.
     pub repeat: u64,
-    /// Whether it ran to its end. A step that was stopped is kept, but nothing is concluded from
+    /// True if it ran to its end. A step that was stopped is kept, but nothing is concluded from
     /// it.
     pub complete: bool,
-    /// Whether it met the objective; `None` if there was none.
+    /// Judgement of the objective; `None` if there was none.
     pub objective: Option<Met>,
-    /// What was measured.
+    /// Measured run.
     pub run: Run,
 }
 
@@ -52,9 +52,9 @@ pub struct SweepStep {
 pub struct Sweep {
     /// That of its worst step; `SUSPECT` if it was stopped before its end.
     pub verdict: Verdict,
-    /// What speaks against it; empty for `VALID`.
+    /// Reasons against the step; empty for `VALID`.
     pub reasons: Vec<String>,
-    /// What the levels are.
+    /// Quantity that the levels raise.
     pub by: By,
     /// The URL that was asked for.
     pub url: String,
@@ -80,18 +80,18 @@ pub struct Sweep {
     pub objective: Option<Attained>,
     /// The command line.
     pub command: String,
-    /// Whether rates are of sessions, which make requests of their own; each run has its rate of
+    /// True if rates are of sessions, which make requests of their own; each run has its rate of
     /// requests.
     #[serde(default)]
     pub sessions: bool,
-    /// What limits the server over all levels, the likeliest first. Empty where nothing shows a
+    /// Limits of the server over all levels, the likeliest first. Empty where nothing shows a
     /// limit, none where nothing was sampled.
     #[serde(default)]
     pub bottleneck: Option<Vec<Finding>>,
-    /// What one request takes, at the level with the highest throughput.
+    /// Demands of one request, at the level with the highest throughput.
     #[serde(default)]
     pub demands: Option<Demands>,
-    /// What could not be told of the limits, in sentences without a full stop.
+    /// Limits that could not be judged, in sentences without a full stop.
     #[serde(default)]
     pub remarks: Vec<String>,
 }
@@ -163,7 +163,7 @@ pub struct Hysteresis {
     pub level: f64,
     /// Good answers a second on the way up, mean of the climbs.
     pub up: f64,
-    /// The same on the way down.
+    /// Good answers a second on the way down, mean of the climbs.
     pub down: f64,
 }
 
@@ -206,6 +206,6 @@ pub struct Crossing {
 pub struct Judged {
     /// The level.
     pub level: f64,
-    /// Whether every step at it met the objective.
+    /// Judgement of the objective over every step at the rate.
     pub met: Met,
 }
