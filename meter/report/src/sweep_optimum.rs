@@ -89,7 +89,7 @@ pub(crate) fn objective(sweep: &Sweep, attained: &Attained) -> Vec<String> {
     vec![met, crossing]
 }
 
-/// The same for a report.
+/// Returns the figures of the objective for a report.
 pub(crate) fn figures(sweep: &Sweep, attained: &Attained) -> Vec<Figure> {
     let level = attained.highest.map_or_else(none, plain_level);
     let note = match attained.highest {
