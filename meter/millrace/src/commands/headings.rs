@@ -3,7 +3,7 @@
 //! Flags of every day have no heading and come first. Rare flags are left out of `-h`, which fits
 //! on a page.
 
-/// What is sent, and which answers are good.
+/// Flags of the request and of good answers.
 pub(crate) const REQUEST: &str = "Request";
 /// When requests are sent.
 pub(crate) const LOOP: &str = "Loop";
@@ -13,7 +13,7 @@ pub(crate) const WORKLOAD: &str = "Workload";
 pub(crate) const SERVER: &str = "Server and TLS";
 /// The measuring program itself.
 pub(crate) const CLIENT: &str = "Client";
-/// What is sampled during a run.
+/// Flags of sampling during a run.
 pub(crate) const BESIDE: &str = "What is measured beside it";
 /// Where results go, and what is shown during the measurement.
 pub(crate) const OUTPUT: &str = "Output";

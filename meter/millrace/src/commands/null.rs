@@ -33,7 +33,7 @@ pub(crate) struct Null {
     /// 10,000 a second, by what the system calls take
     #[arg(long, value_name = "TIME", default_value = "0s", value_parser = span)]
     work: Duration,
-    /// The same seed gives the same random delays
+    /// Seed of random delays: an equal seed gives equal delays
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
     /// Threads, each with its share of the connections

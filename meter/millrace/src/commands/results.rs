@@ -100,7 +100,7 @@ impl ResultOptions {
         self.live.line()
     }
 
-    /// Whether the user asks for a file of the result.
+    /// True if the user asks for a file of the result.
     pub(crate) fn has_files(&self) -> bool {
         let files = [
             &self.json,
@@ -111,7 +111,7 @@ impl ResultOptions {
         files.into_iter().any(Option::is_some)
     }
 
-    /// Whether only the result is shown.
+    /// True if only the result is shown.
     pub(crate) fn is_quiet(&self) -> bool {
         self.live.is_quiet()
     }

@@ -26,7 +26,7 @@ pub(crate) struct ViewPosition {
 pub(crate) struct Steps {
     /// Names of the columns.
     pub(crate) columns: Vec<String>,
-    /// What the graph shows, horizontally and vertically.
+    /// Labels of the graph's axes, horizontal and vertical.
     pub(crate) axes: [&'static str; 2],
     /// The rows, the oldest first.
     pub(super) rows: VecDeque<Vec<String>>,
@@ -87,7 +87,7 @@ impl View {
     }
 }
 
-/// What a run is doing, in words.
+/// Names the phase of a run, in words.
 pub(crate) fn doing(phase: Phase) -> &'static str {
     match phase {
         Phase::Connecting => "connecting",
