@@ -105,7 +105,7 @@ fn transform(scale: Scale, value: f64) -> Option<f64> {
     transformed.is_finite().then_some(transformed)
 }
 
-/// What to name on an even axis, and its ends.
+/// Chooses the labels of an even axis, and its ends.
 fn linear(
     unit: Unit,
     begin: Begin,
