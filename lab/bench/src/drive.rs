@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::Result;
 
-/// What drives the load.
+/// Program that drives the load.
 pub(crate) enum Generator {
     /// `millrace load`, of the `millrace` beside this `millpond`.
     Millpond(PathBuf),

@@ -14,7 +14,7 @@ pub enum Error {
     },
     /// The operating system refused something.
     System {
-        /// What was to be done.
+        /// Action that failed.
         what: String,
         /// Why it was not.
         source: io::Error,
@@ -28,14 +28,14 @@ pub enum Error {
     },
     /// The server did not come up.
     Start {
-        /// What was seen from outside.
+        /// Event that was seen from outside.
         what: String,
         /// The end of its log.
         log: String,
     },
     /// The server refused a statement or a connection.
     Sql {
-        /// What was to be done.
+        /// Action that failed.
         what: String,
         /// The server's answer.
         source: postgres::Error,

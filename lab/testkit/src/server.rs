@@ -11,7 +11,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::PATIENCE;
 use crate::client::{Connection, Response};
 
-/// What a child has written to standard error so far.
+/// Text that a child has written to standard error so far.
 #[derive(Default)]
 struct Notes {
     text: Mutex<(String, bool)>,

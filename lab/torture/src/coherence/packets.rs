@@ -32,7 +32,7 @@ pub(crate) enum LossDirection {
     FromServer,
 }
 
-/// What is lost, of what goes between a server's address and its clients.
+/// Packets that are lost, of those between a server's address and its clients.
 #[derive(Clone, Debug)]
 pub(crate) struct Loss {
     pub(crate) server: (Ipv4Addr, u16),

@@ -41,7 +41,7 @@ pub(crate) enum Rule {
     Place,
     /// Which schema the database's search path names: sessions keep the path they began with.
     Path,
-    /// Whether a view's owner may read: an odd version shows nothing.
+    /// Right of a view's owner to read: an odd version shows nothing.
     Right,
 }
 
@@ -165,7 +165,7 @@ alter table crewed enable row level security; create policy few on crewed to cre
 create view by_policy as select coalesce(sum(1 << id), 0)::bigint as version from ruled; alter view by_policy owner to minder;
 ";
 
-/// What shows the versions of [`SHOWN`].
+/// Returns the query that shows the versions of [`SHOWN`].
 pub(crate) fn query() -> String {
     let sum = |one: &dyn Fn(u32) -> String| {
         let bits = (0..BITS).map(|bit| format!("{} * ({})", 1 << bit, one(bit)));
