@@ -52,7 +52,7 @@ pub struct Counts {
 }
 
 struct LogState {
-    /// Where the log was opened; `None` is standard output.
+    /// Path at which the log was opened; `None` is standard output.
     path: Option<PathBuf>,
     shards: Box<[Shard]>,
     dropped: AtomicU64,

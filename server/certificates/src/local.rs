@@ -345,7 +345,7 @@ mod tests {
         checked.map(drop)
     }
 
-    /// Who has the authority's key can sign, but no client accepts it.
+    /// Signs with the authority's key for another site, which no client accepts.
     #[test]
     fn the_local_authority_cannot_sign_for_other_sites() {
         let folder = tempfile::tempdir().unwrap();

@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::row::Stop;
 
-/// Where in a file something is, as far as it is known. All numbers are from 1.
+/// Place of something in a file, as far as it is known. All numbers are from 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FilePlace {
     /// The line.
@@ -68,7 +68,7 @@ impl FilePlace {
 /// A file that cannot be understood.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DataError {
-    /// Where it is.
+    /// Place of the fault.
     pub place: FilePlace,
     /// Description of the fault, in one sentence.
     pub message: String,

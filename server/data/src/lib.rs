@@ -88,8 +88,8 @@ pub fn field_line(format: Format, input: impl Read, column: &str) -> Option<u64>
     markdown::field_line(&source.text().ok()?, column)
 }
 
-/// Where the body of a Markdown file begins, in bytes: behind its front matter. The end of the file
-/// if the front matter has no end.
+/// Returns the byte at which the body of a Markdown file begins: behind its front matter. The end
+/// of the file if the front matter has no end.
 ///
 /// ```
 /// assert_eq!(millpond_data::body_start("---\ntitle: A\n---\n\nText"), 18);

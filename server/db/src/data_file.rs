@@ -105,7 +105,7 @@ impl AppliedFile {
         }
     }
 
-    /// Those of some columns that it has filled.
+    /// Returns those of some columns that the file has filled.
     pub(crate) fn filled_of<'a>(&self, columns: &'a [TableColumn]) -> Vec<&'a TableColumn> {
         let is_filled = |column: &&TableColumn| self.filled.contains(&column.name);
         columns.iter().filter(is_filled).collect()

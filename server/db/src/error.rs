@@ -14,7 +14,7 @@ pub enum Error {
     Overloaded,
     /// A write would have violated a constraint; it was rolled back.
     Constraint {
-        /// Which kind of constraint.
+        /// Kind of the constraint.
         kind: ConstraintKind,
         /// SQLite's message, which names the table and the columns.
         message: String,

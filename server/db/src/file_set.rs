@@ -12,7 +12,7 @@ pub(crate) struct FileSet<'a> {
     pub(crate) table: &'a str,
     /// The columns that are filled.
     pub(crate) columns: &'a [TableColumn],
-    /// Those that become what they are in a new row.
+    /// Columns that become what they are in a new row.
     reset: Vec<&'a TableColumn>,
     /// Files that are gone, whose rows these take over by their keys.
     leaving: Vec<LeavingFiles<'a>>,
@@ -42,7 +42,7 @@ pub(crate) struct EmptyFiles<'a> {
     pub(crate) files: Vec<(usize, &'a str)>,
 }
 
-/// Which of the numbers of rows.
+/// Function that chooses one of the numbers of rows.
 type CountOf = fn(&mut RowCounts) -> &mut u64;
 
 /// The statements that bring a table to what was gathered, in their order, each with what it

@@ -59,12 +59,12 @@ impl Holding {
     }
 }
 
-/// Which holders of a client end first.
+/// Holders of a client that end first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EndFirst {
-    /// Those that take most for longest: bytes times age.
+    /// Holders that take most for longest: bytes times age.
     Heaviest,
-    /// Those with the fewest bytes per second.
+    /// Holders with the fewest bytes per second.
     Slowest,
 }
 

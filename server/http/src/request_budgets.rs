@@ -16,7 +16,7 @@ use crate::limits::{
     SMALL_BODY,
 };
 
-/// Which budget is full.
+/// Budget that is full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Full {
     Memory,

@@ -15,7 +15,7 @@ use crate::store::Store;
 /// nothing would end it.
 #[derive(Debug)]
 pub struct Page {
-    /// Where it is kept.
+    /// Store in which the page is kept.
     pub(crate) store: Store,
     pub(crate) reads: PageReads,
     /// By kind; none: on all things of the kind.

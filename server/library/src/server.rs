@@ -297,7 +297,7 @@ impl WebServer {
         })
     }
 
-    /// Where it answers.
+    /// Returns the address at which the server answers.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address

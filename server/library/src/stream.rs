@@ -196,8 +196,8 @@ struct WriterState {
     waker: Option<Waker>,
 }
 
-/// Where the function of [`Stream::writer`] writes. It collects some kilobytes before it sends
-/// them; a flush sends what there is.
+/// Writer for the function of [`Stream::writer`]. It collects some kilobytes before it sends them;
+/// a flush sends what there is.
 pub struct StreamWriter {
     pipe: Arc<WriterPipe>,
     buffer: Vec<u8>,

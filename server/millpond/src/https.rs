@@ -23,7 +23,7 @@ use crate::output::{log, note};
 use crate::reminder::DailyReminder;
 use crate::server::{self, bind};
 
-/// Where the challenges of an authority are asked for (RFC 8555 section 8.3).
+/// Path at which the challenges of an authority are asked for (RFC 8555 section 8.3).
 const CHALLENGES: &str = "/.well-known/acme-challenge/";
 /// The folder of the local authority, in that of the certificates.
 pub(crate) const LOCAL: &str = "localhost";

@@ -15,7 +15,7 @@ pub struct ProgramFeed;
 pub enum ChangeMark {
     /// The number of a change of the program.
     Program(u64),
-    /// That of a change of the database.
+    /// Mark of a change of the database.
     Database(millpond_db::Mark),
 }
 

@@ -10,7 +10,7 @@ use crate::{
 /// One form, as far as it is written out.
 #[derive(Clone)]
 pub struct FormTag<'t> {
-    /// Where it begins in the text.
+    /// Byte of the text at which the form begins.
     pub at: usize,
     /// The method in lower case: `get` if none is written.
     pub method: String,
@@ -75,7 +75,7 @@ struct OpenForm<'t> {
     /// None for a form of which it is not known where it is sent.
     form: Option<FormTag<'t>>,
     method: &'t str,
-    /// Where what stands in it begins.
+    /// Byte at which the inside of the form begins.
     start: usize,
     is_in_select: bool,
 }

@@ -139,7 +139,7 @@ pub struct Page {
     pub queries: Vec<PageQuery>,
     /// The template's name; without one the queries are given as JSON, or as CSV.
     pub template: Option<String>,
-    /// Where it leads, instead of what it shows.
+    /// Address to which the page leads, instead of being shown.
     pub redirect: Option<PageRedirect>,
     /// The column that the page answers with, where it has no template.
     pub bytes: Option<PageBytes>,
@@ -147,7 +147,7 @@ pub struct Page {
     pub bare: Option<usize>,
     /// The query and its column that say how many rows there are in all, for `X-Total-Count`.
     pub total: Option<(usize, String)>,
-    /// Who reads the rows, if they are sent as CSV.
+    /// Program that reads the rows, if they are sent as CSV.
     pub csv_reader: CsvReader,
     /// Type that the page is sent as.
     pub page_type: &'static PageType,
@@ -198,7 +198,7 @@ impl Page {
         self.queries.iter().find(has_sql)
     }
 
-    /// Where the statement of an error is written.
+    /// Returns the place at which the statement of an error is written.
     pub fn place_of(&self, error: &db::Error) -> Option<String> {
         let query = self.query_of(error)?;
         Some(format!("{}:{}", query.file.display(), query.line))
@@ -395,7 +395,7 @@ impl Form {
         matches!(self.answer, FormAnswer::Redirect(_))
     }
 
-    /// Where the statement of an error is written.
+    /// Returns the place at which the statement of an error is written.
     pub fn place_of(&self, error: &db::Error) -> Option<String> {
         let sql = error.sql()?;
         let step = self.steps.iter().find(|step| step.query.sql() == sql)?;
@@ -427,7 +427,7 @@ pub struct Verify {
     pub column: String,
     /// The place of the password among the values.
     pub password: usize,
-    /// Where a visitor goes whose password is wrong.
+    /// Address for a visitor whose password is wrong.
     pub otherwise: Option<Vec<RedirectPiece>>,
 }
 

@@ -49,7 +49,7 @@ pub struct NamedQuery {
     /// The status if a `:one` of a write gives no row, in place of 404.
     pub otherwise: Option<u16>,
     pub sql: String,
-    /// Where the statement begins in the file.
+    /// Byte of the file at which the statement begins.
     pub offset: usize,
     pub line: usize,
     pub max_age: Option<Duration>,
@@ -84,7 +84,7 @@ pub struct Script {
     pub csv: Option<(String, usize)>,
     /// The column that says how many rows there are beyond those of the answer.
     pub total: Option<ColumnName>,
-    /// Where a form is filled in again that was refused, with the line.
+    /// Address of the page where a refused form is filled in again, with the line.
     pub invalid: Option<(String, usize)>,
     pub messages: Vec<MessageLine>,
     pub session: SessionLines,

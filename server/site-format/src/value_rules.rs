@@ -11,7 +11,7 @@ use crate::{text_format::TextFormat, time_zone::SiteZone};
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ValueRules {
     pub format: Option<TextFormat>,
-    /// Where moments without an offset are.
+    /// Zone of moments without an offset.
     pub zone: SiteZone,
     pub least: Option<Value>,
     pub greatest: Option<Value>,

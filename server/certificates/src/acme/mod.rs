@@ -54,7 +54,7 @@ pub struct AcmeOptions {
     /// A PEM file with the root behind the directory's own certificate (`acme_trust`); `None`: the
     /// roots of the system.
     pub trust: Option<PathBuf>,
-    /// Where the authority may write to (`acme_email`).
+    /// Address to which the authority may write (`acme_email`).
     pub email: Option<String>,
     /// The kind of certificate (`profile`), such as `shortlived`; `None`: the authority's default,
     /// but `shortlived` for an address if the authority has this profile.

@@ -158,7 +158,7 @@ impl CertificateStorage for FileStorage {
     }
 }
 
-/// Who holds a lock, and until when: `OWNER SECONDS` in the file.
+/// Owner of a lock, and its end: `OWNER SECONDS` in the file.
 struct Lease {
     owner: String,
     until: SystemTime,

@@ -11,11 +11,11 @@ pub(super) struct ConnectionPermits {
     permits: Arc<Semaphore>,
     /// How many are taken by jobs.
     running: Arc<AtomicUsize>,
-    /// Those who want another: the thread has one in its hand while it waits for jobs.
+    /// Jobs that want another permit: the thread has one in its hand while it waits for jobs.
     again: mpsc::UnboundedSender<PermitRequest>,
 }
 
-/// Where the next permit is to go.
+/// Channel to which the next permit is to go.
 pub(super) type PermitRequest = oneshot::Sender<OwnedSemaphorePermit>;
 
 /// The turn of a job, until it is dropped.

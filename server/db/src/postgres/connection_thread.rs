@@ -85,7 +85,7 @@ impl Job {
     }
 }
 
-/// Where a thread's jobs are done.
+/// Servers on which a thread's jobs are done.
 struct Servers {
     pool: Pool,
     replicas: Replicas,
@@ -180,7 +180,8 @@ impl ConnectionThread {
     }
 }
 
-/// Which of `lanes` the calling thread keeps to: each takes the next at its first call.
+/// Returns the lane of `lanes` that the calling thread keeps to: each thread takes the next one at
+/// its first call.
 pub(super) fn own(lanes: usize) -> usize {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     thread_local! {

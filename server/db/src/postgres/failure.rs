@@ -190,8 +190,8 @@ fn may_be_a_value(error: &ServerError) -> bool {
     error.class() == "22" || error.code == state::SYNTAX_ERROR && error.position.is_none()
 }
 
-/// Which parameter could not be read: the context says `unnamed portal parameter $2 = '…'` in the
-/// language of the server.
+/// Finds the parameter that could not be read: the context says `unnamed portal parameter $2 = '…'`
+/// in the language of the server.
 fn parameter<'a>(error: &ServerError, names: &'a [String]) -> Option<&'a str> {
     let context = error.context.as_deref()?;
     // Errors within the statement have no context, those in functions and COPY have others.
@@ -227,8 +227,8 @@ pub(crate) fn refused(
     }
 }
 
-/// Where the parameter first stands whose type PostgreSQL does not find, as `$1` of its message;
-/// it gives no place.
+/// Finds the first place of the parameter whose type PostgreSQL does not find, as `$1` of its
+/// message; the message gives no place.
 fn untyped(error: &ServerError, rewritten: &Rewritten) -> Option<usize> {
     if error.code != state::INDETERMINATE_DATATYPE {
         return None;

@@ -18,7 +18,7 @@ const TABLE: &str = "create table _millpond_data (\"file\" text primary key, \"t
 /// One node at a time applies files: "data" in ASCII.
 const LOCK: i64 = 0x6461_7461;
 
-/// Where the rows of a file are gathered before they are compared.
+/// Table in which the rows of a file are gathered before they are compared.
 const STAGE: &str = "pg_temp._millpond_stage";
 
 /// The rows and the bytes of values that are sent at once, at most.

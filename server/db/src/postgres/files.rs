@@ -37,7 +37,7 @@ pub(super) enum Form {
     Nothing,
     /// Asks if the files of this number of tables are unchanged.
     Same(usize),
-    /// Which files the snapshot knows, and which there are.
+    /// Asks which files the snapshot knows, and which there are.
     Which,
     /// Asks if the files are unchanged for all that the transaction has locked. It looks at the
     /// locks of all sessions.

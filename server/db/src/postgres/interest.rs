@@ -27,7 +27,7 @@ pub(crate) struct WatchedRows {
 /// How a column selects rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum SelectedBy {
-    /// Those with certain values.
+    /// Rows with certain values.
     Value(ValueClass),
     /// The first ones in this order.
     Order(RowOrder),

@@ -12,7 +12,7 @@ use crate::migration::{fingerprint, place};
 use crate::sql::{Dialect, ScriptStatement, statements};
 use crate::{Error, Migration};
 
-/// Where it is recorded what was applied, in the schema that comes first in the search path.
+/// Table that records the applied migrations, in the schema that comes first in the search path.
 const TABLE: &str = "create table if not exists _millpond_migrations \
     (name text primary key, hash text not null, applied_at timestamptz not null default now())";
 

@@ -111,7 +111,7 @@ pub(crate) enum Proof {
     Host,
 }
 
-/// Where to connect, and whom to trust there.
+/// Address to connect to, and the trust in its server.
 #[derive(Clone)]
 pub(crate) struct ConnectionTarget {
     pub(crate) config: Config,

@@ -31,7 +31,7 @@ struct PendingWritesState {
     up: bool,
     next: u64,
     waiting: HashMap<u64, oneshot::Sender<Position>>,
-    /// Those that wait for a snapshot: their transactions and tokens.
+    /// Writes that wait for a snapshot: their transactions and tokens.
     transactions: Vec<(u64, u64)>,
     /// Transactions of which such a feed has applied everything, and the position that covers them.
     seen: Option<(Arc<Transactions>, Position)>,

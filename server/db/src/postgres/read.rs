@@ -311,7 +311,7 @@ pub(super) struct WitnessItem<'a> {
 }
 
 impl<'a> WitnessItem<'a> {
-    /// Those of all calls, in order.
+    /// Returns the items of all calls, in order.
     pub(super) fn all(calls: &[Call], found: &'a [StatementAnalysis]) -> Vec<Self> {
         let calls = calls.iter().zip(found).enumerate();
         let all = calls.flat_map(|(index, (call, found))| {

@@ -29,10 +29,10 @@ fn all(position: &str) -> Vec<Shape> {
     Form::all().map(|files| asking(position, files)).collect()
 }
 
-/// Where the feed is logical replication, whose positions are places in the log.
+/// Shapes for logical replication, whose positions are places in the log.
 static BY_LOG: LazyLock<Vec<Shape>> = LazyLock::new(|| all("pg_current_wal_insert_lsn()"));
 
-/// Where it is triggers. All that the snapshot saw is below its upper bound, and a feed by triggers
+/// Shapes for triggers. All that the snapshot saw is below its upper bound, and a feed by triggers
 /// has passed what is below the lower bound of its own. Asked for without the log, which some
 /// providers hide.
 static BY_TRIGGERS: LazyLock<Vec<Shape>> =

@@ -30,7 +30,7 @@ pub(crate) enum TableKind {
     Virtual(VirtualTable),
 }
 
-/// Where a virtual table keeps its rows.
+/// Tables in which a virtual table keeps its rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct VirtualTable {
     /// The module, lower-case.

@@ -20,11 +20,11 @@ pub(crate) struct Selection {
     pub(crate) reads: ColumnSet,
 }
 
-/// Which rows of a table a query selects.
+/// Rows of a table that a query selects.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum SelectedRows {
     All,
-    /// Those in which this column has certain values.
+    /// Rows in which this column has certain values.
     Equal(String, ValueClass),
     /// The first ones when rows are ordered by this column.
     First {

@@ -24,7 +24,7 @@ pub(crate) struct AuthorizerRecord {
     pub(crate) refused: Option<&'static str>,
 }
 
-/// Which statements may be prepared.
+/// Statements that may be prepared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum StatementPolicy {
     /// Statements of this crate: all.

@@ -49,7 +49,7 @@ pub(super) struct CachedResponse {
     /// The request, the response's head, and a body of at most [`COPIED`] bytes.
     bytes: Rc<[u8]>,
     request_len: u32,
-    /// Where the tail of the response's head begins in `bytes`.
+    /// Index in `bytes` at which the tail of the response's head begins.
     tail_at: u32,
     exchange: Rc<CachedExchange>,
     validity: Validity,
@@ -188,7 +188,7 @@ impl CachedResponse {
 #[derive(Debug)]
 pub(super) struct RepeatedResponse {
     bytes: Rc<[u8]>,
-    /// Where the response begins in `bytes`.
+    /// Index in `bytes` at which the response begins.
     from: u32,
     pub(super) head_len: u32,
     pub(super) status: u16,

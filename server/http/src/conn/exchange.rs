@@ -25,7 +25,7 @@ pub(crate) struct Exchange {
     /// When the client started to send the present head.
     pub(super) head_since: Boottime,
     pub(super) body: Option<TransferProgress>,
-    /// Where the body goes.
+    /// Place to which the body goes.
     pub(super) body_place: BodyPlace,
     /// Takes the body as it arrives, instead of that place.
     pub(super) receiver: Option<Box<dyn BodyReceiver>>,
@@ -48,7 +48,7 @@ pub(crate) struct Exchange {
     pub(super) refused: Option<u16>,
 }
 
-/// Where the bytes of a body go as they arrive.
+/// Place to which the bytes of a body go as they arrive.
 pub(super) enum BodyPlace {
     Memory,
     /// Memory, because no file can be had.

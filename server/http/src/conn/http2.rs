@@ -56,7 +56,7 @@ pub(super) struct Http2 {
     pub(super) refused: Vec<StreamId>,
     /// Bodies that go to files, or that can go to none.
     pub(super) bodies: Vec<(StreamId, BodyPlace)>,
-    /// Who takes bodies as they arrive.
+    /// Receivers of bodies as they arrive.
     pub(super) receivers: Vec<StreamReceiver>,
     /// Sources of bodies that are made while they are sent.
     pub(super) sources: Vec<StreamSource>,

@@ -27,8 +27,8 @@ pub(super) const COPIED: usize = 2 << 10;
 struct QueuedResponse {
     answers: AnsweredRequest,
     status: u16,
-    /// Where the head and a small body end in the text. They begin where the previous response
-    /// ends.
+    /// Index at which the head and a small body end in the text. They begin where the previous
+    /// response ends.
     text_end: usize,
     /// Bytes of the body that are part of the text.
     copied: usize,
@@ -304,7 +304,7 @@ impl Output {
         last.is_some_and(|queued| matches!(queued.body, LargeBody::File(_) | LargeBody::Streamed))
     }
 
-    /// Where the text of the response at `at` begins.
+    /// Returns the index at which the text of the response at `at` begins.
     fn text_start(&self, at: usize) -> usize {
         at.checked_sub(1)
             .map_or(0, |before| self.queue[before].text_end)

@@ -251,7 +251,7 @@ fn assemble(
     })
 }
 
-/// Where `part` begins in `head`, of which it is a part.
+/// Returns the index at which `part` begins in `head`, of which it is a part.
 fn offset(head: &[u8], part: &[u8]) -> usize {
     (part.as_ptr() as usize).saturating_sub(head.as_ptr() as usize)
 }

@@ -33,9 +33,9 @@ pub(crate) trait FileReader {
 /// Bounds that `write` has to obey.
 struct WriteTarget<'a> {
     out: &'a mut Vec<u8>,
-    /// Where the output began: the first frame is written in any case.
+    /// Index at which the output began: the first frame is written in any case.
     start: usize,
-    /// Where it should end.
+    /// Index at which the output should end.
     end: usize,
     files: &'a mut dyn FileReader,
 }

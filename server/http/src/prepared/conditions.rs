@@ -34,8 +34,8 @@ pub(super) enum IfRange {
     Fails,
 }
 
-/// Which of the fields that matter here a request has: found in one walk, because most requests
-/// have none of them.
+/// Fields of a request that matter here: found in one walk, because most requests have none of
+/// them.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Conditions {
     if_match: bool,

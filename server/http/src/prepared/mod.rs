@@ -75,7 +75,7 @@ pub struct Prepared {
     status: u16,
     /// Field lines that every response of it has.
     common: Bytes,
-    /// Those of them that a 304 repeats (RFC 9110 section 15.4.5).
+    /// Common fields that a 304 repeats (RFC 9110 section 15.4.5).
     common_304: Bytes,
     hash: ContentHash,
     etag: String,
@@ -216,7 +216,8 @@ impl Prepared {
         self.codings[best as usize].get().is_none().then_some(best)
     }
 
-    /// Which codings there are, a bit for each: what a response is made of changes only with this.
+    /// Returns the codings that there are, a bit for each: the parts of a response change only with
+    /// this.
     #[must_use]
     pub fn codings(&self) -> u8 {
         let made = self.codings.iter().enumerate();

@@ -36,7 +36,7 @@ pub(crate) struct TlsSession {
     passed: usize,
 }
 
-/// Where a record is in what was received, as far as it has arrived.
+/// Bounds of a record in the received bytes, as far as it has arrived.
 #[derive(Clone, Copy, Debug)]
 struct RecordBounds {
     start: usize,
@@ -82,7 +82,7 @@ pub(crate) enum TlsError {
     Unexpected,
 }
 
-/// Where plaintext goes: the space of the caller first, then a vector.
+/// Place to which plaintext goes: the space of the caller first, then a vector.
 #[derive(Debug)]
 pub(crate) struct Plaintext<'a> {
     space: &'a mut [u8],

@@ -37,7 +37,7 @@ impl Template {
         }
     }
 
-    /// Where each file goes below the new folder, and what is in it.
+    /// Iterates over the files: the path of each below the new folder, and its content.
     pub fn files(self) -> impl Iterator<Item = File> {
         let ignored = (".gitignore", include_str!("files/gitignore"));
         let parts = self.parts().into_iter().flatten().copied();

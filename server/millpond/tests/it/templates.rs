@@ -266,7 +266,7 @@ fn a_page_of_a_blog_may_be_a_draft() {
     });
 }
 
-/// Where a client that follows redirects of the site ends.
+/// Returns the address at which a client that follows redirects of the site ends.
 fn end_of(server: &Server, target: &str) -> String {
     let mut at = target.to_owned();
     for _ in 0..5 {

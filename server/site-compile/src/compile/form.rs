@@ -269,7 +269,7 @@ impl<'f> FormSteps<'f> {
         needs
     }
 
-    /// Where the value of a name comes from, for a step or what comes after all steps.
+    /// Finds the source of the value of a name, for a step or for the lines behind all steps.
     fn argument(
         &self,
         params: &[Param],

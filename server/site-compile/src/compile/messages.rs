@@ -148,7 +148,7 @@ impl<'m> MessageLines<'m> {
         ones.map(|(step, (named, _))| (step, named.name.as_str()))
     }
 
-    /// Where a wrong password leads elsewhere, a sentence about it is never shown.
+    /// Refuses a sentence about a wrong password that leads elsewhere: it is never shown.
     fn check_password(self, line: &MessageLine, about: &MessageAbout) -> Result<(), Problem> {
         let session = &self.script.session;
         let Some(verify) = &session.verify else {

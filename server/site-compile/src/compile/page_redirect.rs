@@ -142,7 +142,7 @@ fn beside(source: SqlFile<'_>, shows: Shows, line: usize) -> Result<(), Problem>
     ))
 }
 
-/// Where the values of the line come from.
+/// Sources of the values of the line.
 struct Sources<'s> {
     source: SqlFile<'s>,
     prepared: &'s [Prepared<'s>],

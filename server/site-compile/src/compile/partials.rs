@@ -80,7 +80,7 @@ impl Partials {
         Ok(Self { partials, reach })
     }
 
-    /// Those whose queries a page of this template has.
+    /// Returns the partials whose queries a page of this template has.
     pub(super) fn shown_by(&self, template: Option<&str>) -> Vec<&Partial> {
         let Some(template) = template else {
             return Vec::new();

@@ -98,7 +98,8 @@ pub(super) fn verified(
     }
 }
 
-/// Where passwords go, and what their hashes are called. `given` is what steps take from others.
+/// Checks the fields of passwords, and the names of their hashes. `given` has the values that steps
+/// take from others.
 pub(super) fn check(
     file: &Path,
     script: &Script,
@@ -273,7 +274,8 @@ pub(super) fn signing(
     })
 }
 
-/// Where a visitor goes whose password is wrong. There is only what the form has.
+/// Compiles the address for a visitor whose password is wrong. Only the values of the form are
+/// there.
 fn otherwise(
     file: &Path,
     verify: &VerifyLine,

@@ -105,8 +105,9 @@ impl<'s> Statements<'s> {
             .collect()
     }
 
-    /// Where PostgreSQL does not find the type of a parameter that is declared, or finds another to
-    /// which its values would not fit, the statement is prepared again with that type.
+    /// Prepares a statement. Where PostgreSQL does not find the type of a parameter that is
+    /// declared, or finds another to which its values would not fit, the statement is prepared
+    /// again with that type.
     fn prepare(&self, named: &NamedQuery, picked: &[Picked<'_>]) -> Result<Query, Problem> {
         let mut typed: Vec<&Declaration> = Vec::new();
         let mut untyped = None;

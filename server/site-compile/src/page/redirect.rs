@@ -37,7 +37,8 @@ pub struct PageRedirect {
 }
 
 impl PageRedirect {
-    /// Where the page leads; none if a value is not there, so that the page is shown.
+    /// Returns the address to which the page leads; none if a value is not there, so that the page
+    /// is shown.
     pub fn location(&self, params: &[Value], results: &[Arc<QueryResult>]) -> Option<String> {
         let value = |source: &ArgumentSource| {
             let found = match source {

@@ -269,7 +269,7 @@ impl StepColumns {
     }
 }
 
-/// Which fault a value has that a parameter does not take.
+/// Returns the kind of fault of a value that a parameter does not take.
 fn kind_of(param: &Param, given: &Given<'_>, bad: &BadParam) -> &'static str {
     let texts = given.texts(param);
     // What is a member of JSON has no text here.

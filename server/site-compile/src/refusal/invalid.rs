@@ -23,7 +23,7 @@ pub struct Invalid {
     pub is_kept: Vec<bool>,
 }
 
-/// Where a visitor is led back to, and with what.
+/// Page to which a visitor is led back, and the values for it.
 pub struct Back {
     pub target: String,
     pub path: String,
@@ -49,8 +49,8 @@ fn shown(texts: Vec<String>) -> Vec<String> {
 }
 
 impl Invalid {
-    /// Where a form with these fields leads back to. None if a value that the address needs is not
-    /// there: then there is no page to lead to.
+    /// Returns the page to which a form with these fields leads back. None if a value that the
+    /// address needs is not there: then there is no page to lead to.
     pub fn back(&self, params: &[Param], given: &Given<'_>) -> Option<Back> {
         let is_needed = |at: usize| {
             let mut pieces = self.target.iter();

@@ -20,7 +20,7 @@ pub const ERRORS: &str = "errors";
 #[derive(Debug, Default)]
 pub struct FormFields {
     pub params: Arc<[Param]>,
-    /// Those whose faults the page does not show, such as a hidden field: a visitor finds them in
+    /// Fields whose faults the page does not show, such as a hidden field: a visitor finds them in
     /// `errors.form`.
     pub unshown: BTreeSet<String>,
 }

@@ -26,10 +26,10 @@ pub struct SetAddresses {
 /// The names of one template.
 #[derive(Default)]
 struct TemplateNames {
-    /// Those that are set, each with the texts that it may be: [`VALUE`] stands for what is not
-    /// written out.
+    /// Names that are set, each with the texts that it may be: [`VALUE`] stands for text that is
+    /// not written out.
     set: BTreeMap<String, BTreeSet<String>>,
-    /// Those of loops and macros, which are something else there.
+    /// Names of loops and macros, which are something else there.
     bound: BTreeSet<String>,
 }
 

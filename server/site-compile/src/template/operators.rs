@@ -261,8 +261,8 @@ impl<'s> Edits<'s> {
         self.close(range(expr.span()).1, InsertedText::Filter(filter));
     }
 
-    /// Where an expression begins. The engine says so only of those that do not begin with another
-    /// expression.
+    /// Returns the byte at which an expression begins. The engine gives it only for expressions
+    /// that do not begin with another one.
     fn start_of(&self, expr: &Expr<'s>) -> usize {
         let (own, _) = range(expr.span());
         let first = match expr {

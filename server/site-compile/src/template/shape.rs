@@ -51,7 +51,7 @@ pub(super) struct Columns {
     /// The name of the query, for messages.
     pub(super) of: String,
     pub(super) names: BTreeSet<Arc<str>>,
-    /// Those that are documents on SQLite.
+    /// Columns that are documents on SQLite.
     pub(super) documents: BTreeSet<Arc<str>>,
     /// Shape of each other value: PostgreSQL also gives lists and documents.
     pub(super) cell: Shape,
@@ -64,7 +64,7 @@ pub(super) struct Members {
     pub(super) fields: BTreeMap<String, Known>,
 }
 
-/// Which map it is, for messages.
+/// Kind of a map, for messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MapKind {
     Params,

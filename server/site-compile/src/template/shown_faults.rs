@@ -14,7 +14,8 @@ pub struct ShownFaults {
 }
 
 impl ShownFaults {
-    /// Those that a page of `template` shows, also by what it extends, includes or imports.
+    /// Returns the faults that a page of `template` shows, also by the templates that it extends,
+    /// includes or imports.
     pub fn of(template: &str, sources: &BTreeMap<String, String>, reach: &Reach) -> Self {
         let mut shown = Self::default();
         for (name, source) in sources {

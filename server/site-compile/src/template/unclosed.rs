@@ -18,7 +18,7 @@ const WITH_END: [&str; 9] = [
 
 /// A statement that is open where another ends, or at the end of the template.
 struct Unclosed<'t> {
-    /// Where it begins.
+    /// Byte at which the statement begins.
     at: usize,
     word: &'t str,
     /// Tag in the place of the statement's end; none at the end of the template.

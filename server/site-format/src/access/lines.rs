@@ -52,7 +52,7 @@ pub struct VerifyLine {
     pub query: String,
     pub column: String,
     pub password: String,
-    /// Where a visitor goes whose password is wrong.
+    /// Address for a visitor whose password is wrong.
     pub otherwise: Option<String>,
     /// How many queries stand above it.
     pub after: usize,
@@ -75,7 +75,7 @@ pub struct ClaimLine {
     pub line: DirectiveLine,
 }
 
-/// Where a claim's value comes from.
+/// Source of a claim's value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum From {
     Column {

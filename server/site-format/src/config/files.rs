@@ -16,12 +16,12 @@ const HASH_DIGITS: usize = 8;
 pub struct FileSettings {
     /// Names that answer for their folder, the best first.
     pub index: Vec<String>,
-    /// Which folders without an index are listed, by their path with or without the slash at its
+    /// Folders without an index that are listed, by their path with or without the slash at its
     /// end.
     pub listing: Scope,
     /// True if `/about` is the address of `about.html`.
     pub clean_urls: bool,
-    /// Which files never change under one name.
+    /// Files that never change under one name.
     pub immutable: Scope,
 }
 

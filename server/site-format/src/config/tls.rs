@@ -38,7 +38,7 @@ pub struct TlsSettings {
     pub acme_directory: Option<String>,
     /// A PEM file with the root behind the directory's certificate (`tls.acme_trust`).
     pub acme_trust: Option<PathBuf>,
-    /// Where the authority may write to (`tls.acme_email`).
+    /// Address to which the authority may write (`tls.acme_email`).
     pub acme_email: Option<String>,
     /// The kind of certificate (`tls.profile`).
     pub profile: Option<String>,

@@ -81,7 +81,7 @@ pub(super) struct ResponseFields {
 #[derive(Clone, Debug)]
 pub(super) struct Lines {
     plain: Bytes,
-    /// Those of a hit.
+    /// The fields of a hit.
     hit: Bytes,
     /// The fields behind those of a hit, so that a hit need not put them together.
     with_hit: Bytes,

@@ -10,7 +10,7 @@ use crate::access::Require;
 pub struct RequireRule {
     pub path: FolderPattern,
     pub require: Require,
-    /// Where a visitor is led, to be filled in with what the path's names stand for.
+    /// Address to which a visitor is led, to be filled in with the values of the path's names.
     pub target: Option<RuleTarget>,
     /// Paths at which it does not hold.
     pub except: Vec<FolderPattern>,
@@ -99,7 +99,7 @@ pub struct RequireRules {
     pub rules: Vec<RequireRule>,
     /// By the first part of the path, in their order.
     by_first_part: Map,
-    /// Those for any first part.
+    /// Rules for any first part.
     others: Vec<usize>,
     /// Addresses of files that a rule reaches by another address of the file, with that.
     by_other_address: HashMap<String, Vec<(usize, String)>, foldhash::fast::RandomState>,

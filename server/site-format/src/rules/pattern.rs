@@ -137,7 +137,7 @@ impl fmt::Display for PathPattern {
     }
 }
 
-/// Where a group of settings applies: nowhere, everywhere, or at some paths.
+/// Paths at which a group of settings applies: none, all, or some.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Scope {
     /// Nowhere.

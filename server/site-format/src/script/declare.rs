@@ -167,7 +167,7 @@ fn values(of: ParamType, text: &str) -> Result<(Vec<Value>, &str), Complaint> {
     }
 }
 
-/// Where one of the signs stands outside of quotes.
+/// Finds one of the signs outside of quotes.
 fn end_of(text: &str, signs: &[char]) -> Option<usize> {
     let mut quoted = false;
     let found = text.char_indices().find(|(_, c)| {

@@ -31,7 +31,7 @@ const MOST_BYTES: usize = 16 << 20;
 const COUNT: usize = 10;
 const MOST_FILES: usize = 100;
 
-/// Where a file goes.
+/// Place to which a file goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FilePlace {
     /// Into a folder of the site, by its path from the site's folder.

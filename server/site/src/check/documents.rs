@@ -38,7 +38,7 @@ pub(super) struct DocumentSite<'g> {
     pages: Vec<&'g Pattern>,
     /// False if there may be more of these pages.
     are_all: bool,
-    /// Where the row of a table with a slug is shown; none for a table with several such pages.
+    /// Page that shows the row of a table with a slug; none for a table with several such pages.
     addresses: HashMap<String, Option<&'g Pattern>>,
 }
 

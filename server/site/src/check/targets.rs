@@ -128,7 +128,7 @@ pub(super) fn unanswered(generation: &Generation, target: &str) -> Option<(Strin
     }
 }
 
-/// Which of some addresses was probably meant by one at which nothing answers.
+/// Returns the address that was probably meant by one at which nothing answers.
 pub(super) fn nearest(
     generation: &Generation,
     shown: &str,

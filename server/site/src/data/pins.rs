@@ -187,7 +187,7 @@ fn misfits(files: &[&DataFile], table: &str, database: &Database, zone: SiteZone
         .collect()
 }
 
-/// Where the files of a table are.
+/// Layout of the files of a table.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum FilesLayout {
     /// One file.

@@ -4,7 +4,7 @@
 
 use std::{fs::File, io, os::fd::AsRawFd};
 
-/// Which signal tells of the end of a lease (fcntl(2)).
+/// Command of fcntl(2) that sets the signal for the end of a lease.
 const F_SETSIG: libc::c_int = 10;
 
 /// Programs that write a file, by the kernel.

@@ -17,7 +17,7 @@ use millpond_site_format::{
 /// Migrations as the owner of a served site knows them.
 #[derive(Default)]
 pub(crate) struct KnownMigrations {
-    /// Those that are applied: the text by the name.
+    /// Migrations that are applied: the text by the name.
     applied: BTreeMap<String, String>,
     /// Problems that were reported last.
     told: Vec<Problem>,
@@ -26,7 +26,7 @@ pub(crate) struct KnownMigrations {
 }
 
 impl KnownMigrations {
-    /// Those in the folder, all of which are applied.
+    /// Reads the migrations in the folder, all of which are applied.
     pub(crate) fn new(dir: &Path, config: &Config) -> Self {
         Self {
             applied: texts(&read(dir, config).unwrap_or_default()),

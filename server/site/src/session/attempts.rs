@@ -144,8 +144,8 @@ fn slot(table: &mut [[AttemptSlot; WAYS]], name: u64) -> &mut AttemptSlot {
     &mut set[way]
 }
 
-/// Where a request comes from. Behind a proxy on this machine or in its own network, that is what
-/// the proxy says: the last address in X-Forwarded-For, which is the one that it has added itself.
+/// Returns the address of a request's client. Behind a proxy on this machine or in its own network,
+/// the proxy names it: the last address in X-Forwarded-For, which the proxy has added itself.
 fn client(request: &Request<'_>) -> IpAddr {
     let peer = request.peer.ip().to_canonical();
     let is_near = match peer {

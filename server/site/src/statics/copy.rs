@@ -13,8 +13,8 @@ use bytes::Bytes;
 use millpond_http::Body;
 use rustix::fs::{MemfdFlags, Mode, OFlags, SealFlags, fcntl_add_seals, memfd_create, open};
 
-/// Where files without a name are made: what is meant to be on a disk even where `/tmp` is in
-/// memory (Filesystem Hierarchy Standard, section 5.15).
+/// Folder in which files without a name are made: on a disk even where `/tmp` is in memory
+/// (Filesystem Hierarchy Standard, section 5.15).
 const UNNAMED_FILES: &str = "/var/tmp";
 
 /// `content` in a file that has no name, to be sent by `sendfile`: the socket then refers to its

@@ -165,7 +165,7 @@ impl Statics {
         &self.notes
     }
 
-    /// Those of the notes that `before` had not.
+    /// Returns the notes that `before` had not.
     pub(crate) fn news<'a>(
         &'a self,
         before: Option<&'a Self>,

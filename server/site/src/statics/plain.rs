@@ -47,7 +47,7 @@ pub(super) struct Plain {
     pub(super) source: ContentSource,
 }
 
-/// Where the content comes from.
+/// Source of the content.
 #[derive(Debug)]
 pub(super) enum ContentSource {
     /// From a copy, which does not change.

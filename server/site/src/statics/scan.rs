@@ -20,7 +20,7 @@ pub(crate) const WELL_KNOWN: &str = ".well-known";
 pub(super) struct ScannedFile {
     /// The path that a client asks for, in normal form.
     pub(super) url: String,
-    /// Where the file is, without symbolic links.
+    /// Path of the file, without symbolic links.
     pub(super) real: PathBuf,
     /// Its name for the owner: beginning with the folder's own name.
     pub(super) shown: PathBuf,

@@ -425,7 +425,7 @@ impl Gathering {
         Ok(())
     }
 
-    /// Where the content of a file goes.
+    /// Returns the place for the content of a file.
     fn sink(&mut self, place: &FilePlace, kind: &FileType) -> Result<FileContent, UploadRefusal> {
         let FilePlace::Folder(folder) = place else {
             return Ok(FileContent::Bytes(Vec::new()));

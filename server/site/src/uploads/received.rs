@@ -24,7 +24,7 @@ pub(super) struct ReceivedFile {
     pub(super) content: FileContent,
 }
 
-/// Where the content is.
+/// Place of the content.
 pub(super) enum FileContent {
     /// At this address.
     Stored(String),

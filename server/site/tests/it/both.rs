@@ -23,7 +23,7 @@ macro_rules! on_both {
 }
 pub(crate) use on_both;
 
-/// Which database.
+/// Kind of database.
 #[derive(Clone, Copy)]
 pub(crate) enum Kind {
     Sqlite,

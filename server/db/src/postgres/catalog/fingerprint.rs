@@ -77,7 +77,7 @@ pg_publication r | true
 pg_publication_rel r | true
 pg_trigger r | r.tgfoid in (select p.oid from pg_catalog.pg_proc p where p.proname = '_millpond_record')";
 
-/// Those with whose rights tables are read: this role, and the owners of views and of functions
+/// Roles with whose rights tables are read: this role, and the owners of views and of functions
 /// that run as their owners. Superusers may read all, and that counts by itself.
 const READERS: &str = "select s.oid as role from pg_catalog.pg_roles s where not s.rolsuper and (s.rolname = current_user \
     or s.oid in (select c.relowner from pg_catalog.pg_class c where c.relkind = 'v' and c.oid >= 16384) \

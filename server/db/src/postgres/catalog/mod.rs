@@ -34,7 +34,7 @@ pub(crate) struct Catalog {
     parents: HashMap<u32, Vec<u32>>,
     /// The first columns of indexes on all rows, with their tables.
     indexed: HashSet<(u32, i16)>,
-    /// Those that are alone in a unique index and never null.
+    /// Columns that are alone in a unique index and never null.
     unique: HashSet<(u32, i16)>,
     /// CHECK constraints, by their tables.
     checks: HashMap<u32, Vec<(String, Vec<String>)>>,
@@ -54,7 +54,7 @@ pub(crate) struct Publication {
     /// Inserts, updates, deletes and truncations.
     pub(crate) complete: bool,
     tables: HashSet<u32>,
-    /// Those of which it leaves out rows or columns.
+    /// Tables of which the publication leaves out rows or columns.
     partial: HashSet<u32>,
 }
 

@@ -143,7 +143,7 @@ impl TablePlan {
         })
     }
 
-    /// Where old rows come from the table itself, not by way of a replica identity.
+    /// Trusts old rows: they come from the table itself, not by way of a replica identity.
     pub(crate) fn trusting(self) -> Self {
         Self {
             trusted: true,
@@ -386,7 +386,7 @@ mod tests {
         check(Some(&OldRow::Same), Some(&row("1", "7")), tags, root);
     }
 
-    /// Which of the queries that read `id`, `title`, `author` or no column are touched.
+    /// Lists the queries that are touched, of those that read `id`, `title`, `author` or no column.
     fn touched_readers(
         old: Option<&OldRow<'_>>,
         new: Option<&Tuple<'_>>,

@@ -83,7 +83,7 @@ impl fmt::Display for FeedEnd {
 /// Sockets that can be waited for at a time.
 const MOST: usize = 2;
 
-/// Which of the sockets that were waited for is ready, in their order.
+/// Sockets that are ready, among those that were waited for, in their order.
 pub(crate) type Ready = [bool; MOST];
 
 /// The end of a pair of sockets that becomes readable when the feed shall end: its other end is

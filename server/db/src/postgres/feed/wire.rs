@@ -35,8 +35,8 @@ pub(crate) struct Frame {
 pub(crate) struct FeedConnection {
     socket: Socket,
     tls: Option<TlsSession>,
-    /// Where reads go first: clearing room at the end of `input` for each would cost more than
-    /// copying what came.
+    /// Buffer into which reads go first: clearing room at the end of `input` for each would cost
+    /// more than copying what came.
     chunk: Box<[u8]>,
     input: BytesMut,
     output: BytesMut,
@@ -106,7 +106,7 @@ impl FeedConnection {
         Ok(())
     }
 
-    /// Where messages to the server are written; [`flush`](Self::flush) sends them.
+    /// Returns the buffer for messages to the server; [`flush`](Self::flush) sends them.
     pub(crate) fn output(&mut self) -> &mut BytesMut {
         &mut self.output
     }

@@ -12,7 +12,8 @@ use crate::postgres::connect::PooledConnection;
 use crate::postgres::failure::chain;
 use crate::postgres::wire::Item;
 
-/// Which database system a server belongs to. It stays the same while a connection lives.
+/// Query for the database system that a server belongs to. It stays the same while a connection
+/// lives.
 pub(crate) const SYSTEM: &str =
     "select system_identifier::text from pg_catalog.pg_control_system()";
 

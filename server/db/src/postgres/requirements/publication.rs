@@ -9,7 +9,7 @@ use crate::postgres::catalog::{Catalog, Identity, UnreportedReason};
 use crate::postgres::server_error::refused;
 use crate::{Requirement, SqlError};
 
-/// Which of the tables the role owns, so that it may publish them.
+/// Returns the tables that the role owns, so that it may publish them.
 pub(super) async fn owned(
     client: &Client,
     catalog: &Catalog,

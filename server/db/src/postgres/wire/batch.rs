@@ -89,7 +89,7 @@ pub(crate) struct Wire {
     address: Address,
     /// The shapes that the server keeps prepared, by name.
     known: HashSet<u64, RandomState>,
-    /// Those that it need not keep any more.
+    /// Statements that the server need not keep any more.
     forgotten: Vec<u64>,
     output: BytesMut,
 }
@@ -105,7 +105,7 @@ impl Wire {
         }
     }
 
-    /// Where it leads.
+    /// Returns the address to which the connection leads.
     pub(crate) fn address(&self) -> &Address {
         &self.address
     }

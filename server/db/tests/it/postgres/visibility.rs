@@ -39,7 +39,7 @@ fn connect(server: &Postgres) -> Client {
     Client::connect(&server.url(), NoTls).unwrap()
 }
 
-/// Which standbys those wait for who want to wait.
+/// Names the standbys for which commits wait.
 fn standbys(client: &mut Client, names: &str) {
     let set = format!("alter system set synchronous_standby_names = '{names}'");
     client.batch_execute(&set).unwrap();

@@ -49,7 +49,7 @@ fn set_back(temp: &TempDir, name: &str) {
     file.unwrap().set_modified(hour_ago).unwrap();
 }
 
-/// Those of a site that says nothing.
+/// Returns the settings of a site that says nothing.
 fn settings() -> FileSettings {
     FileSettings {
         index: vec!["index.html".to_owned()],

@@ -23,8 +23,8 @@ use crate::postgres::liveness::SERVER_SIDE;
 /// How long anything may take while a life begins.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Which server it is, and on which of its timelines: the first digits of the log's file say that,
-/// from the moment of a promotion on.
+/// Query for the database system of a server, and for its timeline: the first digits of the log's
+/// file name the timeline, from the moment of a promotion on.
 const SYSTEM: &str = "select system_identifier::text, \
     pg_catalog.left(pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_insert_lsn()), 8) from pg_catalog.pg_control_system()";
 

@@ -18,10 +18,10 @@ pub(super) const TIDIED: usize = 10_000;
 /// Number of the lock that nodes that tidy agree on: "millpond" in ASCII, and one more, as
 /// migrations have that.
 const LOCK: i64 = 0x6d69_6c6c_706f_6e65;
-/// Who has not been heard of for so long is struck off.
+/// Silence after which a node is struck off.
 const SILENCE: &str = "interval '1 minute'";
 
-/// Where the tables are, and who reads them.
+/// Schema of the tables, and the node that reads them.
 pub(super) struct NodeRegistration {
     /// As it is written in SQL.
     pub(super) schema: String,

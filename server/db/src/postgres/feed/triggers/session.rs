@@ -208,8 +208,8 @@ impl<'a> TriggerFeedSession<'a> {
         self.control.ask(sql)
     }
 
-    /// Who has called or notified before now is answered by this look; who does so later asks for
-    /// another. Who calls waits for a write of his own, or for one of another node's, and is
+    /// Begins a look. It answers callers and notifications from before now; later ones ask for
+    /// another look. A caller waits for a write of its own, or for one of another node, and is
     /// answered only by a look at the catalog too.
     fn look(&mut self, now: Boottime) -> Result<(), FeedEnd> {
         let looks = self.is_called || self.looks.is_due(now);
