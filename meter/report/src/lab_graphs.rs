@@ -138,7 +138,7 @@ fn axis(lab: &Lab) -> Axis {
     }
 }
 
-/// Where a level stands on the axis.
+/// Returns the position of a level on the axis.
 fn position(lab: &Lab, level: LabLevel) -> f64 {
     let count = level.count.map(|count| count as f64);
     match lab.variable {

@@ -283,7 +283,8 @@ fn host_tables(summary: &Summary) -> Vec<Table> {
     ]
 }
 
-/// Who was watched, what could not be read, and what sampling cost.
+/// Makes the table of the watched processes, of figures that could not be read, and of the cost of
+/// sampling.
 pub fn probe_table(probe: &Probe) -> Table {
     let mut rows: Vec<Vec<String>> = probe
         .processes

@@ -20,7 +20,7 @@ pub(crate) fn power(sweep: &Sweep, found: &Power) -> String {
     )
 }
 
-/// Where it is, for a report.
+/// Describes the level, for a report.
 pub(crate) fn place(sweep: &Sweep, found: &Power) -> String {
     format!(
         "{}, where throughput over response time is highest; {}",

@@ -22,7 +22,7 @@ const FEWEST: usize = 4;
 const USUAL: usize = 8;
 /// Levels of a diagnosis.
 const LEVELS: usize = 4;
-/// Which of them has all connections of the plan.
+/// Index of the level with all connections of the plan.
 const ALL: usize = 2;
 
 /// Findings of a few levels together.

@@ -31,26 +31,26 @@ pub enum MergeError {
     Nothing,
     /// A run was stored without what merging needs.
     Lacks {
-        /// Which run.
+        /// Number of the run.
         run: usize,
         /// The missing part.
         what: &'static str,
     },
     /// Two runs are not of the same thing.
     Unlike {
-        /// Which runs.
+        /// Numbers of the runs.
         runs: (usize, usize),
         /// In what they differ, with both values.
         what: String,
     },
     /// One run is given twice.
     Twice {
-        /// Which runs.
+        /// Numbers of the runs.
         runs: (usize, usize),
     },
     /// A run contradicts itself, so its file was changed.
     Contradiction {
-        /// Which run.
+        /// Number of the run.
         run: usize,
         /// The contradiction.
         what: String,

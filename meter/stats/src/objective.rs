@@ -39,7 +39,7 @@ pub struct Observed<'a> {
     pub is_failed: bool,
     /// Requests that were due in the measured part.
     pub issued: u64,
-    /// Those with a good answer.
+    /// Requests with a good answer.
     pub good: u64,
     /// Response times of good answers; of a closed loop service times.
     pub latency: Option<&'a Latency>,

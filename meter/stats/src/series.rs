@@ -34,7 +34,7 @@ pub struct Series {
 pub struct Slot {
     /// Requests that ended, well or not.
     pub finished: u64,
-    /// Those that ended otherwise than with a good answer.
+    /// Requests that ended otherwise than with a good answer.
     pub errors: u64,
     /// Time from when a request was due to its end, summed over `finished`. In a closed loop a
     /// request is due when its place is free.

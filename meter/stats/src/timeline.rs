@@ -37,7 +37,7 @@ pub struct Point {
     pub at_s: f64,
     /// Requests that ended in it, well or not.
     pub requests: u64,
-    /// Those that ended otherwise than with a good answer.
+    /// Requests that ended otherwise than with a good answer.
     pub errors: u64,
     /// Median service time, in an open loop response time; `None` with fewer than ten samples
     /// beyond it.
@@ -64,7 +64,7 @@ pub struct Interval<'a> {
     pub at_s: f64,
     /// Requests that ended in it.
     pub requests: u64,
-    /// Those that ended otherwise than with a good answer.
+    /// Requests that ended otherwise than with a good answer.
     pub errors: u64,
     /// Service times, in an open loop response times.
     pub main: Option<&'a Histogram<u64>>,

@@ -32,25 +32,25 @@ impl std::fmt::Display for Verdict {
     }
 }
 
-/// Where every measured request is: `issued = answered + failed + shed + abandoned + in_flight`.
+/// Counts of every measured request: `issued = answered + failed + shed + abandoned + in_flight`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Accounting {
     /// Requests issued; in an open loop those that were due.
     pub issued: u64,
-    /// Those with a complete answer.
+    /// Requests with a complete answer.
     pub answered: u64,
-    /// Those among the answered whose status was expected.
+    /// Answered requests whose status was expected.
     pub good: u64,
-    /// Those that will not be answered.
+    /// Requests that will not be answered.
     pub failed: u64,
-    /// Those that were past their deadline before they could be sent, and were not.
+    /// Requests that were past their deadline before they could be sent, and were not sent.
     #[serde(default)]
     pub shed: u64,
     /// Requests of sessions that arrived by a schedule and ended early, because a request before
     /// these had no good answer.
     #[serde(default)]
     pub abandoned: u64,
-    /// Those still open when the run was stopped.
+    /// Requests still open when the run was stopped.
     pub in_flight: u64,
     /// Requests sent again, because the server closed the connection in good order after an earlier
     /// answer.
@@ -80,7 +80,7 @@ const WINDOWS: usize = 3;
 
 /// Figures that the verdict is made from.
 pub struct Evidence<'a> {
-    /// Where every measured request is.
+    /// Counts of every measured request.
     pub accounting: &'a Accounting,
     /// Measured requests that had no good answer.
     pub errors: u64,

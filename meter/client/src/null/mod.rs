@@ -34,7 +34,7 @@ const LARGEST: usize = 1 << 30;
 /// Configuration of a null server.
 #[derive(Clone, Debug)]
 pub struct NullPlan {
-    /// Where it listens; port 0 lets the kernel choose.
+    /// Address to listen at; port 0 lets the kernel choose.
     pub listen: SocketAddr,
     /// Bytes of the body of its responses.
     pub body: usize,
@@ -195,7 +195,7 @@ impl NullServer {
         Ok(server)
     }
 
-    /// Where it listens.
+    /// Returns the address at which the server listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }

@@ -81,7 +81,7 @@ pub(crate) struct Extract {
     pub(crate) from: ExtractSource,
 }
 
-/// Where in a response a value is found.
+/// Part of a response in which a value is found.
 #[derive(Debug)]
 pub(crate) enum ExtractSource {
     /// The first group of the first match in the body; without groups the whole match.

@@ -139,7 +139,7 @@ impl Compare {
         conclude(&comparison)
     }
 
-    /// Where `--detect` gives up without `--most-blocks`.
+    /// Returns the number of blocks at which `--detect` gives up without `--most-blocks`.
     fn most_blocks_without_word(&self) -> usize {
         self.blocks
             .saturating_mul(10)

@@ -19,7 +19,7 @@ const LOGGED: usize = 1_000_000;
 /// Answer every request with the same bytes: a server to measure load generators with
 #[derive(Args)]
 pub(crate) struct Null {
-    /// Where to listen; port 0 lets the kernel choose
+    /// Address to listen at; port 0 lets the kernel choose
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:0", value_parser = address)]
     listen: SocketAddr,
     /// Size of the body of each answer, such as 200, 8KB or 1MB

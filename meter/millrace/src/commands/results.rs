@@ -28,8 +28,8 @@ pub(crate) struct FileOptions {
 }
 
 impl FileOptions {
-    /// Where text goes: standard output, unless a file goes there. Fails before the measurement if
-    /// a file cannot be written.
+    /// Returns the function that writes text: to standard output, unless a file goes there. Fails
+    /// before the measurement if a file cannot be written.
     pub(crate) fn teller(&self, json: Option<&Path>) -> CommandResult<fn(&str)> {
         let (csv, report) = (self.csv.as_deref(), self.report.as_deref());
         for path in [json, csv, report].into_iter().flatten() {
@@ -83,8 +83,8 @@ pub(crate) struct ResultOptions {
 }
 
 impl ResultOptions {
-    /// Where text goes: standard output, unless a file goes there. Fails before the measurement if
-    /// a file cannot be written.
+    /// Returns the function that writes text: to standard output, unless a file goes there. Fails
+    /// before the measurement if a file cannot be written.
     pub(crate) fn teller(&self) -> CommandResult<fn(&str)> {
         self.files.teller(self.json.as_deref())
     }

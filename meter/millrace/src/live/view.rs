@@ -13,7 +13,7 @@ const STEPS: usize = 1000;
 
 /// How far a measurement is.
 pub(crate) struct ViewPosition {
-    /// Which part it is, such as `step 3 of 10, at 500 /s`; empty where there is one run only.
+    /// Name of the part, such as `step 3 of 10, at 500 /s`; empty where there is one run only.
     pub(crate) part: String,
     /// Share of the whole that is done, from 0 to 1.
     pub(crate) fraction: f64,

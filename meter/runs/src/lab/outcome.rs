@@ -110,8 +110,8 @@ pub struct LabServer {
     pub cores: Vec<usize>,
     /// Servers that were up with it; their CPU time counts as its own.
     pub with: Vec<String>,
-    /// Where clients connected, each new connection to the next address; empty if it was the
-    /// server's own port.
+    /// Addresses to which clients connected, each new connection to the next one; empty if it was
+    /// the server's own port.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub addresses: Vec<String>,
     /// Its configuration files at its last start.

@@ -261,8 +261,8 @@ pub(super) struct ServerSpec {
     pub(super) port: Option<u16>,
     /// Instead of the workload's.
     pub(super) path: Option<Spanned<String>>,
-    /// Where the client connects instead of `127.0.0.1` and the port: each new connection to the
-    /// next address.
+    /// Addresses to which the client connects instead of `127.0.0.1` and the port: each new
+    /// connection to the next one.
     #[serde(default)]
     pub(super) addresses: Vec<Spanned<String>>,
     /// Idle connections that are open during the runs.

@@ -19,7 +19,7 @@ pub enum By {
     Connections,
 }
 
-/// Which way a step was reached.
+/// Direction in which a step was reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Direction {
@@ -36,7 +36,7 @@ pub struct SweepStep {
     pub level: f64,
     /// On the way up or down.
     pub direction: Direction,
-    /// Which climb it belongs to, from 1.
+    /// Climb to which the step belongs, from 1.
     pub repeat: u64,
     /// True if it ran to its end. A step that was stopped is kept, but nothing is concluded from
     /// it.
@@ -50,7 +50,7 @@ pub struct SweepStep {
 /// A sweep. Its JSON is the format of `millrace sweep --json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Sweep {
-    /// That of its worst step; `SUSPECT` if it was stopped before its end.
+    /// Verdict of its worst step; `SUSPECT` if it was stopped before its end.
     pub verdict: Verdict,
     /// Reasons against the step; empty for `VALID`.
     pub reasons: Vec<String>,
@@ -70,7 +70,7 @@ pub struct Sweep {
     /// levels.
     #[serde(default)]
     pub power: Option<Power>,
-    /// Where the way down differs most from the way up.
+    /// Level at which the way down differs most from the way up.
     pub hysteresis: Option<Hysteresis>,
     /// The Universal Scalability Law, if the steps carry a fit.
     pub usl: Option<Usl>,
@@ -99,7 +99,7 @@ pub struct Sweep {
 /// The highest throughput.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TopRate {
-    /// Where it was seen.
+    /// Level at which it was seen.
     pub level: f64,
     /// Good answers a second, mean of the level's steps.
     pub rate: f64,
@@ -109,7 +109,7 @@ pub struct TopRate {
 /// second of it. Where there are several climbs, all figures are their geometric means.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Power {
-    /// Where it was seen.
+    /// Level at which it was seen.
     pub level: f64,
     /// X/R there.
     pub value: f64,
@@ -176,7 +176,7 @@ pub struct Attained {
     pub levels: Vec<Judged>,
     /// The highest level that meets it.
     pub highest: Option<f64>,
-    /// Where it ceases to hold, between two levels.
+    /// Level at which it ceases to hold, between two levels.
     #[serde(default)]
     pub crossing: Option<Crossing>,
     /// Why that cannot be said; empty if it can.
@@ -184,11 +184,11 @@ pub struct Attained {
     pub crossing_refused: String,
 }
 
-/// Where an objective ceases to hold: between the highest level that meets it and the lowest above
-/// that misses it, on a straight line of the logarithm of the time over the level.
+/// Level at which an objective ceases to hold: between the highest level that meets it and the
+/// lowest above that misses it, on a straight line of the logarithm of the time over the level.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Crossing {
-    /// Where the time of the objective's share is that of the objective.
+    /// Level at which the time of the objective's share is that of the objective.
     pub level: f64,
     /// The level that meets it.
     pub from: f64,

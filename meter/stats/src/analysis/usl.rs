@@ -100,14 +100,14 @@ pub enum Refusal {
     },
     /// Too many requests without a good answer.
     Errors {
-        /// Where.
+        /// Load of the point.
         load: f64,
         /// Their share.
         share: f64,
     },
     /// Throughput rises faster than the load.
     Superlinear {
-        /// Where.
+        /// Load of the point.
         load: f64,
         /// Throughput, for what proportion to the lowest load would give.
         factor: f64,
@@ -307,7 +307,7 @@ fn check(levels: &[Level]) -> Result<(), Refusal> {
     }
 }
 
-/// Where throughput is highest; without crosstalk that is nowhere.
+/// Returns the load at which throughput is highest; without crosstalk there is none.
 fn peak_load(fit: &Parameters) -> f64 {
     if fit.kappa > 0.0 {
         ((1.0 - fit.sigma).max(0.0) / fit.kappa).sqrt().max(1.0)

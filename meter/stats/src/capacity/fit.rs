@@ -35,7 +35,7 @@ pub struct Point {
     pub rate: f64,
     /// Requests that were due.
     pub scheduled: f64,
-    /// Those without a good answer in time.
+    /// Requests without a good answer in time.
     pub bad: f64,
 }
 

@@ -50,7 +50,7 @@ pub struct CapacityTrial {
     pub rate: f64,
     /// Requests that were due in the measured part: the denominator of the objective.
     pub scheduled: u64,
-    /// Those with a good answer within the objective's time.
+    /// Requests with a good answer within the objective's time.
     pub good: u64,
     /// True if a backlog grew; that fails the objective.
     pub backlog: bool,

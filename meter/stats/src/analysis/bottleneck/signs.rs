@@ -83,7 +83,7 @@ impl<'a> Signs<'a> {
         }
     }
 
-    /// Where the server may run, if that is not everywhere.
+    /// Names the cores on which the server may run, if it may not run on all.
     fn confinement(&self) -> Option<String> {
         let confined = self.room < self.cores && !self.summary.server_cores.is_empty();
         confined.then(|| {
