@@ -157,7 +157,7 @@ fn as_json(rows: &[HitRatioRow], holds: Option<bool>) -> Value {
     json!({ "rows": rows, "limits_hold": holds, "limit_points": LIMIT })
 }
 
-/// Where downloads and derived files go.
+/// Returns the folder of downloads and derived files.
 pub(crate) fn target() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../target")
 }

@@ -75,7 +75,7 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<bool> {
     Ok(faults.is_empty())
 }
 
-/// Who else has connections while the client asks.
+/// Other clients that have connections while the client asks.
 #[derive(Clone, Copy)]
 enum Company {
     /// As many clients that connect, ask once, and connect again.

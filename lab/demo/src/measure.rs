@@ -30,7 +30,7 @@ pub(crate) const CONNECTIONS: [usize; 2] = [1, 10];
 pub(crate) const ARTICLE: &str = "article";
 /// Name of the small page with the same queries.
 pub(crate) const BRIEF: &str = "under 1 KB";
-/// Where in the order of their lengths the articles are taken from.
+/// Places in the order of their lengths from which the articles are taken.
 const QUANTILES: [f64; 5] = [0.1, 0.3, 0.5, 0.7, 0.9];
 
 /// The servers that are compared: the same site on the same database, with a cache and without.
@@ -53,7 +53,7 @@ pub(crate) struct ChosenArticle {
 
 /// Cost of one article; times in microseconds, as medians.
 pub(crate) struct ArticleCost {
-    /// Which.
+    /// Article that was measured.
     pub(crate) article: ChosenArticle,
     /// Bytes of the page.
     pub(crate) bytes: usize,

@@ -47,7 +47,7 @@ impl SiteFolder {
         Ok(folder)
     }
 
-    /// Where it is.
+    /// Returns the path of the folder.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }

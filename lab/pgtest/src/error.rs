@@ -21,7 +21,7 @@ pub enum Error {
     },
     /// `initdb` or `pg_basebackup` failed.
     Cluster {
-        /// Which of the two.
+        /// Name of the program: one of the two.
         program: &'static str,
         /// The end of what it said.
         said: String,

@@ -62,7 +62,7 @@ impl Server {
         &self.url
     }
 
-    /// Where it listens.
+    /// Returns the address at which the server listens.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address

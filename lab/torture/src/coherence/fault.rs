@@ -54,7 +54,7 @@ pub(crate) enum Fault {
 }
 
 impl Fault {
-    /// Those that need nothing of the machine.
+    /// Faults that need nothing of the machine.
     const EVERYWHERE: [Self; 14] = [
         Self::FeedsKilled,
         Self::ServerRestarted,
@@ -71,7 +71,7 @@ impl Fault {
         Self::PublicationDropped,
         Self::LargeTransaction,
     ];
-    /// Those of packets that the kernel loses.
+    /// Faults of packets that the kernel loses.
     const PACKETS: [Self; 8] = [
         Self::PacketsLost,
         Self::PacketsLostBriefly,

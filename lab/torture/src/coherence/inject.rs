@@ -24,13 +24,13 @@ use crate::coherence::schema::{RULES, Thing, ThingKind, label};
 use crate::coherence::transaction;
 use crate::coherence::writer::{committed, connect};
 
-/// Who does it.
+/// Thread that makes the faults happen.
 pub(crate) struct FaultInjector<'f> {
     pub(crate) context: &'f Context,
     pub(crate) nodes: &'f [Arc<Node>],
     pub(crate) server: &'f mut Postgres,
     pub(crate) feed: Feed,
-    /// Where they can be lost.
+    /// Network in which packets can be lost.
     pub(crate) packets: Option<&'f Packets>,
     /// How long what lasts does last: longer than the shortest bound.
     pub(crate) lasting: Duration,

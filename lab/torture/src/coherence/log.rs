@@ -20,7 +20,7 @@ use base_clock::Boottime;
 pub(crate) struct Change {
     pub(crate) thing: Thing,
     pub(crate) version: u64,
-    /// Where the thing is from then on; none if the write left it where it was.
+    /// Place of the thing from then on; none if the write left it where it was.
     pub(crate) place: Option<String>,
 }
 

@@ -186,7 +186,7 @@ impl Ask {
         queries.collect()
     }
 
-    /// Which page a request target asks for.
+    /// Returns the page that a request target asks for.
     pub(crate) fn of_target(target: &str) -> Option<Self> {
         let (page, query) = target.strip_prefix('/')?.split_once('?')?;
         let values: Vec<String> = query

@@ -6,7 +6,7 @@ use crate::coherence::rules;
 
 /// Accounts, numbered from 1.
 pub(crate) const ACCOUNTS: u32 = 12;
-/// Who may own an account.
+/// Names of owners of accounts.
 pub(crate) const OWNERS: [&str; 4] = ["ada", "bob", "cy", "d'eon"];
 /// The sum of all balances, which no transfer changes.
 pub(crate) const MONEY: u64 = ACCOUNTS as u64 * 1000;

@@ -13,7 +13,7 @@ use crate::coherence::schema::{ALBUMS, ARTISTS, PUBLISHERS, SONGS, Thing, ThingK
 pub(crate) struct ShopStep {
     pub(crate) form: &'static str,
     pub(crate) thing: Thing,
-    /// Where the thing is from then on.
+    /// Place of the thing from then on.
     pub(crate) place: Option<u32>,
 }
 

@@ -182,7 +182,7 @@ fn transact(
     done
 }
 
-/// Who lets the faults happen.
+/// Thread that lets the faults of the file happen.
 struct FileInjector<'f> {
     context: &'f Context,
     nodes: &'f [Arc<Node>],
