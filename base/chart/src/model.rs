@@ -41,7 +41,7 @@ pub struct Table {
 pub struct Column {
     /// Its heading.
     pub title: String,
-    /// Where its cells stand.
+    /// Side of the column on which its cells stand.
     pub align: Align,
 }
 
@@ -63,7 +63,7 @@ impl Column {
     }
 }
 
-/// Where the cells of a column stand.
+/// Side of a column on which its cells stand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Align {
     /// Words.

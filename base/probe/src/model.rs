@@ -53,7 +53,7 @@ pub struct Cost {
 /// The state of all counters at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Sample {
-    /// Which sample this was, from 0, with those counted that were left out.
+    /// Number of the sample, from 0, with those counted that were left out.
     pub number: u64,
     /// When, by the machine's monotonic clock.
     pub mono_ns: u64,
@@ -258,7 +258,7 @@ pub struct Throttle {
     pub quota_cores: Option<f64>,
     /// Periods that have passed with work in them.
     pub periods: u64,
-    /// Those in which the quota was used up.
+    /// Periods in which the quota was used up.
     pub throttled: u64,
     /// Time that runnable threads were kept waiting for the next period, in microseconds.
     pub throttled_us: u64,

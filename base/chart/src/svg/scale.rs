@@ -8,7 +8,7 @@ const APART: f64 = 0.08;
 /// Share of its values' span by which an axis reaches below values under zero.
 const BELOW: f64 = 0.04;
 
-/// Where an even axis begins. The other scales begin where their values do.
+/// Beginning of an even axis. The other scales begin where their values do.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Begin {
     /// At zero, so that lengths and heights can be compared.

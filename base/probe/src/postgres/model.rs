@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// Everything that was seen of a server.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PgProbe {
-    /// Which server.
+    /// Server that was asked.
     pub server: PgServer,
     /// The moments, in order.
     pub samples: Vec<PgSample>,
