@@ -9,7 +9,7 @@ pub struct BookEntry {
     pub first: Option<String>,
     /// Last name.
     pub last: Option<String>,
-    /// Where this person works.
+    /// Employments of this person.
     pub jobs: Vec<Job>,
     /// The address that stands in the entry itself (simple model).
     pub own: PostalAddress,

@@ -6,7 +6,7 @@ use crate::{DataFile, FILES};
 /// Style of the pages.
 pub(crate) const STYLE: &str = include_str!("style.css");
 
-/// Where a page stands: its way and its file.
+/// Place of a page: its way and its file.
 pub(crate) struct PageFrame<'a> {
     /// The address of the way, such as `/tree`.
     pub(crate) way: &'a str,

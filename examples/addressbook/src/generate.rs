@@ -26,7 +26,7 @@ pub(crate) struct Person {
     pub(crate) note: &'static str,
 }
 
-/// Where an organisation is.
+/// Address of an organisation.
 pub(crate) struct Premises {
     pub(crate) street: String,
     pub(crate) city: usize,
