@@ -129,7 +129,7 @@ fn least(runs: usize, count: impl Fn() -> Result<u64, String>) -> Result<u64, St
     Ok(least)
 }
 
-/// Where callgrind leaves what it has counted of a case.
+/// Returns the file in which callgrind leaves the counts of a case.
 fn out_file(case: &str) -> PathBuf {
     root().join(format!("target/instructions/{case}.callgrind"))
 }

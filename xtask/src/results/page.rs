@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-/// Where a figure is missing.
+/// Text for a missing figure.
 pub(super) const NONE: &str = "–";
 
 /// The page of an experiment that ran on `date`.

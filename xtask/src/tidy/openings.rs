@@ -3,7 +3,7 @@
 use super::{Offence, files::File, rust_text};
 
 /// Beginnings that leave a reader without the subject, each with the way to write it.
-const OPENINGS: [(&str, &str); 3] = [
+const OPENINGS: [(&str, &str); 7] = [
     (
         "What",
         "begin with a noun for a field or a type, with a verb for a function",
@@ -13,6 +13,10 @@ const OPENINGS: [(&str, &str); 3] = [
         "The same",
         "repeat the verb or the noun, and name the difference",
     ),
+    ("Where", "begin with the noun: a place, an address, a level"),
+    ("Which", "begin with the noun"),
+    ("Those", "repeat the noun"),
+    ("Who", "name the actor"),
 ];
 
 /// Folders that are being rewritten.
