@@ -170,7 +170,7 @@ pub struct FileChange {
     pub is_news: bool,
     /// The version of what was applied when the file was read, as far as it is known.
     pub seen: Option<i64>,
-    /// What is known of its rows.
+    /// State of the file's rows.
     pub state: FileState,
 }
 

@@ -193,7 +193,7 @@ impl Database {
         self.with_files(|target| target.records(None))
     }
 
-    /// Those of [`applied_files`](Self::applied_files) that have one of these names.
+    /// Returns the [applied files](Self::applied_files) that have one of these names.
     ///
     /// # Errors
     /// [`Error::Unavailable`] if the database does not respond.

@@ -350,7 +350,7 @@ fn refuse_cut(
     Ok(())
 }
 
-/// What a row that is put in has for the column of its file.
+/// Value for the column of its file that a row is put in with.
 #[derive(Clone, Copy)]
 pub(super) enum RowFile<'a> {
     /// Nothing: there is no such column.

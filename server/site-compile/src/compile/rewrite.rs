@@ -54,7 +54,7 @@ impl RewrittenSql {
 /// Declarations of parameters in a site.
 pub(super) struct Declared<'d> {
     pub(super) dialect: Dialect,
-    /// What gives a list its declared type on PostgreSQL; none if a parameter is no list.
+    /// Function that gives a list its declared type on PostgreSQL; none if a parameter is no list.
     pub(super) list: &'d dyn Fn(&str) -> Option<&'static str>,
     /// The SQL in the place of a parameter that chooses an order.
     pub(super) order: &'d dyn Fn(&str) -> Option<&'d str>,

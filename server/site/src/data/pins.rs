@@ -42,7 +42,7 @@ pub struct FilePin {
 pub(crate) struct Found {
     /// Migrations that are missing.
     pub(crate) pins: Vec<FilePin>,
-    /// What is wrong with files.
+    /// Faults of files.
     pub(crate) problems: Vec<Problem>,
     /// Files that are not read.
     passed_over: Vec<Problem>,

@@ -31,7 +31,7 @@ pub(super) const SLOWLY: Duration = Duration::from_secs(10);
 /// was closed.
 pub(super) const SETTLED: Duration = Duration::from_millis(250);
 
-/// What is known of the files between two looks.
+/// State of the files between two looks.
 pub(super) struct FolderSync {
     pub(super) sources: DataSources,
     pub(super) database: Database,
@@ -58,9 +58,9 @@ pub(super) struct FolderSync {
     is_unfinished: bool,
     /// True if it left rows of files or folders that are gone.
     has_gone: bool,
-    /// What it found in the folders.
+    /// Files that the last look found in the folders.
     last: FolderScan,
-    /// What is wrong, for `check` and the developer's page.
+    /// Faults, for `check` and the developer's page.
     pub(super) problems: Vec<Problem>,
     /// Actions that are to be taken, such as making a table that is missing; for the log.
     pub(super) notes: Vec<Problem>,
