@@ -175,7 +175,8 @@ impl<T> Block<T> {
         known == self.from
     }
 
-    /// True if a row of the factor is found by its key, where those of the `known` factors are given.
+    /// True if a row of the factor is found by its key, where those of the `known` factors are
+    /// given.
     fn is_found_by(&self, id: BlockId, factor: usize, known: &BTreeSet<usize>) -> bool {
         let is_given = |side: &Side| match &side.term {
             Term::Value(_) => true,

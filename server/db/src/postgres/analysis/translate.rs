@@ -195,8 +195,8 @@ impl<'t> Translation<'_, 't> {
         id
     }
 
-    /// True if ORDER BY leaves no two rows equal: a unique column is in it, and a row of its table is
-    /// in one row at most.
+    /// True if ORDER BY leaves no two rows equal: a unique column is in it, and a row of its table
+    /// is in one row at most.
     fn has_no_ties(&self, query: &Object, id: BlockId) -> bool {
         let keys = first_rows::unique_keys(query, self.catalog);
         let mut keys = keys.into_iter();
