@@ -15,7 +15,7 @@ fn main() {
     }
 }
 
-/// Whether a word of the flags is this one, as `libsqlite3-sys` reads them.
+/// True if a word of the flags is this one, as `libsqlite3-sys` reads them.
 fn is_flag(word: &str) -> bool {
     let word = word.strip_prefix("-D").unwrap_or(word);
     let rest = word.strip_prefix(FLAG);

@@ -45,7 +45,7 @@ pub(crate) fn fuzz(test: &str) -> Step {
     .with_tests()
 }
 
-/// What the steps of a hit cost, in instructions.
+/// Counts the instructions of the steps of a hit.
 pub(crate) fn instructions() -> Step {
     Step::ours("instructions", instructions::check)
 }

@@ -24,7 +24,7 @@ const FILES: usize = 1000;
 const SECONDS: u32 = 10;
 const SAMPLES: &str = "1999";
 
-/// What the load asks for.
+/// Plan of the load.
 const PLAN: &str = "[choice.file]\nrange = [0, 999]\n\n[[class]]\nname = \"file\"\ntarget = \"/files/{{file}}.txt\"\n";
 
 /// Builds, serves, drives, samples, draws.
@@ -144,7 +144,7 @@ fn output(command: &mut Command) -> Result<String, String> {
     }
 }
 
-/// What to put before a command so that it stays on a core; nothing on a machine with one, or
+/// Returns the words before a command by which it stays on a core; none on a machine with one, or
 /// without `taskset`.
 fn on_core(core: u32) -> Vec<String> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);

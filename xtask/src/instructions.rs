@@ -19,7 +19,7 @@ const BUDGETS: &str = "lab/instructions/budgets.toml";
 /// How often each number of repetitions of a case is run, where one run has counted too much or a
 /// budget is made.
 const RUNS: usize = 3;
-/// What is counted.
+/// Program whose instructions are counted.
 const BINARY: &str = "target/release/lab-instructions";
 
 /// Counts and compares; an `Err` says which budgets are passed, and what to do.
@@ -129,7 +129,7 @@ fn least(runs: usize, count: impl Fn() -> Result<u64, String>) -> Result<u64, St
     Ok(least)
 }
 
-/// Where callgrind leaves what it has counted of a case.
+/// Returns the file in which callgrind leaves the counts of a case.
 fn out_file(case: &str) -> PathBuf {
     root().join(format!("target/instructions/{case}.callgrind"))
 }
@@ -141,7 +141,7 @@ struct Case {
     what: String,
 }
 
-/// What the binary has to offer.
+/// Lists the cases of the binary.
 fn cases() -> Result<Vec<Case>, String> {
     let list = Command::new(root().join(BINARY)).arg("list").output();
     let list = list.map_err(|error| format!("{BINARY}: {error}"))?;

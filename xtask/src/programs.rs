@@ -128,7 +128,7 @@ impl GoPrograms {
     }
 }
 
-/// Where such programs are that not everybody has in the `PATH`.
+/// Folders of such programs that not all users have in the `PATH`.
 const SYSTEM: [&str; 2] = ["/usr/sbin", "/sbin"];
 
 /// Debian keeps the programs of each version of PostgreSQL out of the `PATH`: `VERSION/bin`.

@@ -27,7 +27,7 @@ enum Check {
 pub(crate) struct Invocation {
     arguments: Vec<String>,
     environment: Vec<(&'static str, String)>,
-    /// Whether it is a filtered `cargo test` that has to find something: a filter that matches
+    /// True if it is a filtered `cargo test` that has to find something: a filter that matches
     /// nothing succeeds.
     finds_tests: bool,
 }
@@ -136,7 +136,7 @@ impl Invocation {
     }
 }
 
-/// Whether `cargo test -- --list` lists any.
+/// True if `cargo test -- --list` lists any.
 fn has_tests(list: &str) -> bool {
     list.lines().any(|line| line.ends_with(": test"))
 }

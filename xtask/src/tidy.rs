@@ -9,6 +9,7 @@ mod imports;
 mod layers;
 mod licences;
 mod names;
+mod openings;
 mod packages;
 mod pages;
 mod rust_text;
@@ -44,7 +45,7 @@ impl fmt::Display for Offence {
 /// Finds the offences against one kind of rule.
 type Rule = fn(&[File]) -> Vec<Offence>;
 
-const RULES: [Rule; 12] = [
+const RULES: [Rule; 13] = [
     edges::check,
     layers::check,
     conformance::check,
@@ -52,6 +53,7 @@ const RULES: [Rule; 12] = [
     |files| files.iter().flat_map(text::check).collect(),
     comments::widths,
     comments::words,
+    openings::check,
     names::check,
     |_| packages::sources(),
     |_| packages::programs(),

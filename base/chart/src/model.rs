@@ -26,7 +26,7 @@ impl Chart<'_> {
 /// A table.
 #[derive(Clone, Debug, Default)]
 pub struct Table {
-    /// What it shows.
+    /// Sentence under the chart.
     pub caption: String,
     /// Its columns.
     pub columns: Vec<Column>,
@@ -41,7 +41,7 @@ pub struct Table {
 pub struct Column {
     /// Its heading.
     pub title: String,
-    /// Where its cells stand.
+    /// Side of the column on which its cells stand.
     pub align: Align,
 }
 
@@ -63,7 +63,7 @@ impl Column {
     }
 }
 
-/// Where the cells of a column stand.
+/// Side of a column on which its cells stand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Align {
     /// Words.
@@ -75,11 +75,11 @@ pub enum Align {
 /// Horizontal bars: a group for each thing, in it a bar for each series.
 #[derive(Clone, Debug)]
 pub struct BarChart {
-    /// What it shows.
+    /// Title of the chart.
     pub title: String,
     /// A remark in small print; may be empty.
     pub note: String,
-    /// What its values are.
+    /// Unit of the values.
     pub unit: Unit,
     /// [`Scale::Linear`] from zero, or [`Scale::Log`]; a percentile scale is taken as linear.
     pub scale: Scale,
@@ -101,7 +101,7 @@ pub struct Bars {
 /// Lines over a common axis.
 #[derive(Clone, Debug)]
 pub struct LineChart {
-    /// What it shows.
+    /// Title of the figure.
     pub title: String,
     /// A remark in small print; may be empty.
     pub note: String,
@@ -125,7 +125,7 @@ pub struct Line {
 /// An axis of a graph.
 #[derive(Clone, Debug)]
 pub struct Axis {
-    /// What it measures.
+    /// Title of the axis.
     pub title: String,
     /// How its values are written.
     pub unit: Unit,
@@ -173,7 +173,7 @@ pub enum Scale {
     Percentile,
 }
 
-/// What a value is, and so how it is written.
+/// Kind of a value, which decides how the value is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     /// A time in microseconds.

@@ -15,13 +15,13 @@ impl Deadline {
         Self(after(time))
     }
 
-    /// What is left of it; zero when it is past.
+    /// Returns the time that is left; zero when the deadline is past.
     #[must_use]
     pub fn left(self) -> Duration {
         until(self.0)
     }
 
-    /// Whether it is past.
+    /// True if it is past.
     #[must_use]
     pub fn is_past(self) -> bool {
         self.left().is_zero()

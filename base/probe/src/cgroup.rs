@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use super::model::Throttle;
 
-/// Where a process's quotas stand: its group and those above, of which each has its own.
+/// Groups in which a process's quotas stand: its own and those above, of which each has quotas of
+/// its own.
 #[derive(Debug)]
 pub struct Group {
     folders: Vec<PathBuf>,

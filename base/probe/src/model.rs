@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// What was sampled on one machine. This is also the format of `millrace load --probe-only --json`.
+/// Samples of one machine. This is also the format of `millrace load --probe-only --json`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Probe {
     /// The requested time between two samples. If many samples are kept, every second one is left
@@ -16,11 +16,11 @@ pub struct Probe {
     pub processes: Vec<Process>,
     /// The samples, in order.
     pub samples: Vec<Sample>,
-    /// What could not be read, with the reason.
+    /// Sources that could not be read, each with the reason.
     pub unavailable: BTreeMap<String, String>,
-    /// What happened to the processes while they were watched, in sentences.
+    /// Events of the processes while they were watched, in sentences.
     pub notes: Vec<String>,
-    /// What sampling itself took.
+    /// Cost of sampling itself.
     pub cost: Cost,
 }
 
@@ -39,12 +39,12 @@ pub struct Process {
     pub ended_ns: Option<u64>,
 }
 
-/// What the probe itself used.
+/// Resources that the probe itself used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Cost {
     /// CPU time of the sampling thread.
     pub cpu_ms: f64,
-    /// The same as a share of one core.
+    /// CPU time of the sampling thread as a share of one core.
     pub core_share: f64,
     /// Samples taken.
     pub samples: u64,
@@ -53,7 +53,7 @@ pub struct Cost {
 /// The state of all counters at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Sample {
-    /// Which sample this was, from 0, with those counted that were left out.
+    /// Number of the sample, from 0, with those counted that were left out.
     pub number: u64,
     /// When, by the machine's monotonic clock.
     pub mono_ns: u64,
@@ -192,7 +192,7 @@ pub struct Network {
     pub loopback_bytes: u64,
     /// Packets over loopback.
     pub loopback_packets: u64,
-    /// What the fastest interface can carry each way, in bytes a second; `None` if no driver says.
+    /// Capacity of the fastest interface each way, in bytes a second; `None` if no driver says.
     pub speed_bytes_per_s: Option<u64>,
     /// TCP segments sent, and of those, sent again.
     pub segments: u64,
@@ -247,7 +247,7 @@ pub struct Disk {
 pub struct Memory {
     /// All of it.
     pub total: u64,
-    /// What programs could still get without swapping.
+    /// Memory that programs could still get without swapping.
     pub available: u64,
 }
 
@@ -258,7 +258,7 @@ pub struct Throttle {
     pub quota_cores: Option<f64>,
     /// Periods that have passed with work in them.
     pub periods: u64,
-    /// Those in which the quota was used up.
+    /// Periods in which the quota was used up.
     pub throttled: u64,
     /// Time that runnable threads were kept waiting for the next period, in microseconds.
     pub throttled_us: u64,

@@ -48,13 +48,13 @@ pub(super) fn sample(process: &Process, missing: &mut Missing) -> Option<Network
     Some(network)
 }
 
-/// Whether the process sees the same interfaces as this one.
+/// True if the process sees the same interfaces as this one.
 fn same_namespace(process: &Process) -> Option<bool> {
     let namespace = |pid: &str| fs::read_link(format!("/proc/{pid}/ns/net")).ok();
     Some(namespace(&process.pid().to_string())? == namespace("self")?)
 }
 
-/// What an interface can carry each way in bytes a second, where its driver says.
+/// Returns the capacity of an interface each way in bytes a second, where its driver says.
 fn speed(device: &str) -> Option<u64> {
     let text = fs::read_to_string(format!("/sys/class/net/{device}/speed")).ok()?;
     let megabits: i64 = text.trim().parse().ok()?;

@@ -232,7 +232,7 @@ impl Processes {
         ids
     }
 
-    /// Who was watched, and what happened to them.
+    /// Returns the processes that were watched, and the events of each.
     pub(super) fn into_names(self) -> (Vec<Named>, Vec<String>) {
         let mut notes = self.notes;
         let ended: BTreeMap<&str, usize> = self

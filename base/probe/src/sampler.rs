@@ -28,7 +28,7 @@ const SEARCH: u64 = 1_000_000_000;
 /// The pause after a search is this many times its duration: searching stays below 2 % of a core.
 const RARELY: u64 = 50;
 
-/// What to watch.
+/// Settings of a probe.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProberOptions {
     /// Time between two samples, from [`FASTEST`] to [`SLOWEST`].
@@ -37,11 +37,11 @@ pub struct ProberOptions {
     pub pids: Vec<i32>,
     /// Ports whose listeners are watched, with their children.
     pub ports: Vec<u16>,
-    /// Whether it is an error that one of the processes or listeners is not there.
+    /// True if a missing process or listener is an error.
     pub required: bool,
-    /// What the names of those threads of this program begin with that are sampled as well.
+    /// Beginning of the names of those threads of this program that are sampled as well.
     pub own_threads: Option<&'static str>,
-    /// Whether to open `perf_event_open` counters.
+    /// True to open `perf_event_open` counters.
     pub perf: bool,
 }
 

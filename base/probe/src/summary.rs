@@ -6,14 +6,14 @@ use serde::{Deserialize, Serialize};
 
 use super::model::{Memory, Network, Sockets};
 
-/// What a machine and the watched processes did in a span of time. Shares are from 0 to 1.
+/// Use of a machine and of the watched processes in a span of time. Shares are from 0 to 1.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
     /// From the first sample in the span to the last one.
     pub span_s: f64,
     /// Samples in the span.
     pub samples: u64,
-    /// What one clock tick at each end makes of a share of a core, at most.
+    /// Error of a share of a core by one clock tick at each end, at most.
     pub tick_error: f64,
     /// The cores.
     pub cores: Vec<CoreUse>,
@@ -67,7 +67,7 @@ pub struct CoreUse {
     pub iowait: f64,
 }
 
-/// What the watched processes used.
+/// Resources that the watched processes used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ServerUse {
     /// CPU time by the scheduler.

@@ -7,7 +7,7 @@ use procfs::process::{Process, Task};
 use super::missing::Missing;
 use super::model::Thread;
 
-/// What is known of a thread.
+/// Last known state of a thread.
 #[derive(Clone, Debug, Default)]
 struct KnownThread {
     name: String,
@@ -41,7 +41,7 @@ pub(super) struct ThreadSums {
 #[derive(Debug, Default)]
 pub(super) struct Threads {
     known: HashMap<i32, KnownThread>,
-    /// What ended threads had when they were last seen.
+    /// Sums of ended threads when they were last seen.
     past: ThreadSums,
     looks: u64,
     no_switches: bool,

@@ -21,8 +21,8 @@ pub enum Moment {
 }
 
 impl Probe {
-    /// What happened between two moments, from the first sample at or after `start` to the last one
-    /// at or before `end`. `None` if there are no two samples between them.
+    /// Sums up the span between two moments, from the first sample at or after `start` to the last
+    /// one at or before `end`. `None` if there are no two samples between them.
     pub fn within(&self, start: Moment, end: Moment) -> Option<Summary> {
         let after = |sample: &Sample, moment: Moment| match moment {
             Moment::Monotonic(at) => sample.mono_ns >= at,

@@ -15,7 +15,7 @@ use millpond::{Page, Store};
 use crate::entry::{BookEntry, BookView};
 use crate::{BookError, DataFile, FILES, html::MainContent, stream};
 
-/// What is known of a file: its entries, or `None` if there is no such file.
+/// Entries of a file, or `None` if there is no such file.
 pub(crate) type Entries = Option<Arc<Vec<BookEntry>>>;
 
 /// All files.

@@ -9,7 +9,7 @@ pub struct BookEntry {
     pub first: Option<String>,
     /// Last name.
     pub last: Option<String>,
-    /// Where this person works.
+    /// Employments of this person.
     pub jobs: Vec<Job>,
     /// The address that stands in the entry itself (simple model).
     pub own: PostalAddress,
@@ -52,7 +52,7 @@ pub struct Town {
 /// A job at an organisation, whose address is this person's address at work.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Job {
-    /// What the person is there.
+    /// Role of the person there.
     pub title: Option<String>,
     /// Name and address of the employer.
     pub employer: Organisation,
@@ -78,7 +78,7 @@ pub struct Contact {
     pub text: Option<String>,
 }
 
-/// What a page shows of a file.
+/// View of a file on a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BookView<'a> {
     /// Every entry.

@@ -62,7 +62,7 @@ impl DataFile {
         FILES.into_iter().find(|file| file.name() == name)
     }
 
-    /// Where the file is in the folder `data`.
+    /// Returns the path of the file in the folder `data`.
     pub fn path(self, data: &Path) -> PathBuf {
         data.join(self.name()).with_extension("xml")
     }

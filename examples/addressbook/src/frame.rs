@@ -3,10 +3,10 @@
 use crate::html::{attribute, text};
 use crate::{DataFile, FILES};
 
-/// What the pages look like.
+/// Style of the pages.
 pub(crate) const STYLE: &str = include_str!("style.css");
 
-/// Where a page stands: its way and its file.
+/// Place of a page: its way and its file.
 pub(crate) struct PageFrame<'a> {
     /// The address of the way, such as `/tree`.
     pub(crate) way: &'a str,
@@ -64,7 +64,7 @@ pub(crate) fn compress(lines: u32) -> String {
     document("A page to compress", &body)
 }
 
-/// What a visitor sees of a failure.
+/// Makes the page of a failure.
 pub(crate) fn failure(status: u16, message: &str) -> String {
     let mut body = format!("<main><h1>{status}</h1><p>");
     text(&mut body, message);

@@ -5,7 +5,7 @@ use crate::names;
 /// The seed of the files in `data/`.
 pub(crate) const SEED: u64 = 34;
 
-/// What a generated entry has, in the richest model. Numbers are indices into the lists of
+/// Content of a generated entry, in the richest model. Numbers are indices into the lists of
 /// `names.rs`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Person {
@@ -26,7 +26,7 @@ pub(crate) struct Person {
     pub(crate) note: &'static str,
 }
 
-/// Where an organisation is.
+/// Address of an organisation.
 pub(crate) struct Premises {
     pub(crate) street: String,
     pub(crate) city: usize,

@@ -4,7 +4,8 @@ use std::collections::HashMap;
 
 use crate::entry::{Organisation, Town};
 
-/// What stands once in a file. The first of several with one id counts, as in XSLT.
+/// Shared elements of a file, each of which stands there once. The first of several with one id
+/// counts, as in XSLT.
 #[derive(Debug, Default)]
 pub(crate) struct Lists {
     countries: HashMap<String, Option<String>>,

@@ -173,7 +173,7 @@ fn add_way(routes: &mut Routes, address: &'static str, way: &Way) {
         );
 }
 
-/// The same pages from the store.
+/// Adds the pages from the store.
 fn add_store(routes: &mut Routes, store: &Store, folder: &Arc<Folder>) {
     const ADDRESS: &str = "/store";
     let make = |folder: &Folder, page: &mut Page, file: DataFile, view: BookView<'_>| {
@@ -229,7 +229,7 @@ fn add_others(routes: &mut Routes, store: &Store) {
         .get("/compress?{lines}", stored(store, compress));
 }
 
-/// What the address of each entry begins with.
+/// Returns the beginning of the address of each entry.
 fn entries_base(address: &str, file: DataFile) -> String {
     format!("{address}/{}/entry", file.name())
 }

@@ -281,7 +281,7 @@ fn entries(
     Ok(selection.entries)
 }
 
-/// What one view selects of a file, while it is read.
+/// Rows that one view selects of a file, while it is read.
 struct Selection<'a> {
     connection: &'a Connection,
     file: String,

@@ -102,7 +102,7 @@ fn resolve(reference: &BytesRef<'_>) -> Result<String, String> {
     Ok(known.ok_or_else(unknown)?.to_owned())
 }
 
-/// Where the reader is, and what it has gathered.
+/// Position of the reader, and the values that it has gathered.
 #[derive(Default)]
 struct ReaderState {
     /// Names of the open elements, each behind a slash.
@@ -209,7 +209,7 @@ impl ReaderState {
         Ok(())
     }
 
-    /// Where the text of the innermost open element belongs; `None` if it is of no use.
+    /// Returns the field for the text of the innermost open element; `None` if it is of no use.
     fn slot(&mut self) -> Option<&mut Option<String>> {
         let place = self.path.strip_prefix("/addressbook/")?;
         let (entry, item) = (&mut self.entry, &mut self.item);

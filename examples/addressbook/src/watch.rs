@@ -49,7 +49,7 @@ pub(crate) struct Folder {
     watcher: Mutex<Watcher>,
 }
 
-/// What a look changes.
+/// Source that a look changes.
 struct Watcher {
     data: PathBuf,
     events: OwnedFd,

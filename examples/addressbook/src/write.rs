@@ -45,7 +45,7 @@ fn simple<W: Write>(xml: &mut Writer<W>, person: &Person) -> io::Result<()> {
     })
 }
 
-/// What there may be several of has an element of its own within the entry.
+/// Writes an entry in which each repeated value has an element of its own.
 fn medium<W: Write>(xml: &mut Writer<W>, book: &Book, person: &Person) -> io::Result<()> {
     let work = &book.premises[person.organisation];
     entry(xml, person, |xml| {
@@ -67,7 +67,7 @@ fn medium<W: Write>(xml: &mut Writer<W>, book: &Book, person: &Person) -> io::Re
     })
 }
 
-/// What several entries share stands once, in a list.
+/// Writes an entry that refers to lists of shared values.
 fn complex<W: Write>(xml: &mut Writer<W>, person: &Person) -> io::Result<()> {
     let city = id('c', person.city);
     let organisation = id('o', person.organisation);

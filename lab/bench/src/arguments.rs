@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::Result;
 
-/// What is left of the command line.
+/// Rest of the command line.
 pub(crate) struct Arguments(VecDeque<String>);
 
 impl Arguments {

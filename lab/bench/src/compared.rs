@@ -12,7 +12,7 @@ pub(crate) struct CpuComparison {
     pub(crate) decision: String,
     /// Ratio of B to A, and its 95 % interval.
     pub(crate) ratio: Option<[f64; 3]>,
-    /// The same of A against itself.
+    /// Ratio of A to A, and its 95 % interval.
     pub(crate) baseline: Option<[f64; 3]>,
     pub(crate) detectable: Option<f64>,
     pub(crate) blocks: u64,
@@ -65,7 +65,7 @@ impl CpuComparison {
         })
     }
 
-    /// Whether A differs from itself.
+    /// True if A differs from itself.
     pub(crate) fn flags_itself(&self) -> bool {
         self.baseline
             .is_some_and(|[_, low, high]| low > 1.0 || high < 1.0)

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::Result;
 
-/// What drives the load.
+/// Program that drives the load.
 pub(crate) enum Generator {
     /// `millrace load`, of the `millrace` beside this `millpond`.
     Millpond(PathBuf),
@@ -22,7 +22,7 @@ pub(crate) fn millrace(millpond: &Path) -> PathBuf {
     millpond.with_file_name("millrace")
 }
 
-/// Those that are there.
+/// Lists the generators that are there.
 pub(crate) fn all(millpond: PathBuf) -> Vec<Generator> {
     let wrk = Command::new("wrk").arg("--version").output().is_ok();
     if !wrk {

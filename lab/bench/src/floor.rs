@@ -25,13 +25,13 @@ struct FloorOptions {
     blocks: usize,
 }
 
-/// What one generator found out about one server.
+/// Findings of one generator about one server.
 struct FloorFinding {
     generator: &'static str,
     server: &'static str,
     /// Microseconds of server CPU per request, one for each run.
     cost: SampleSpread,
-    /// The same over the floor's in the same block.
+    /// Ratio of each run's cost to the floor's in the same block.
     ratio: SampleSpread,
     ratio_of_medians: f64,
 }

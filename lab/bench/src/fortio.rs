@@ -97,7 +97,7 @@ fn counting_error(share: f64, count: u64) -> f64 {
     3.0 * (share * (1.0 - share) / count as f64).sqrt()
 }
 
-/// Where `go install` puts it, or on the path.
+/// Finds the program in the folder of `go install`, or on the path.
 fn find() -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
     let home = env::var_os("HOME").map(|home| PathBuf::from(home).join("go/bin"));

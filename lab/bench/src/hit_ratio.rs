@@ -86,7 +86,7 @@ fn replay(trace: &Trace, entries: usize) -> Result<f64> {
     Ok(100.0 * hits as f64 / trace.keys.len() as f64)
 }
 
-/// Whether the limits hold, when there is something to hold them against.
+/// True if the limits hold, when there is something to hold them against.
 fn holds(rows: &[HitRatioRow]) -> Option<bool> {
     let peers: Option<Vec<(f64, Ratios)>> =
         rows.iter().map(|row| Some((row.ours, row.peer?))).collect();
@@ -157,7 +157,7 @@ fn as_json(rows: &[HitRatioRow], holds: Option<bool>) -> Value {
     json!({ "rows": rows, "limits_hold": holds, "limit_points": LIMIT })
 }
 
-/// Where downloads and derived files go.
+/// Returns the folder of downloads and derived files.
 pub(crate) fn target() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../target")
 }

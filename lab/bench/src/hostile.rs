@@ -108,7 +108,7 @@ pub(crate) fn start_baseline(victim: &Victim, pause: Duration) -> Result<Baselin
         .map_err(|error| format!("the server does not serve: {error}"))
 }
 
-/// What the well-behaved client meets with when there is no other.
+/// Measures the well-behaved client when there is no other.
 pub(crate) fn baseline_alone(victim: &Victim, pause: Duration) -> Result<Visits> {
     let baseline = start_baseline(victim, pause)?;
     // This is how long is measured; nothing is waited for.
@@ -168,7 +168,7 @@ fn carry_out(campaign: &Campaign, what: &str) -> Result<(CampaignReport, f64)> {
 }
 
 impl HostileFinding {
-    /// What does not hold, in words.
+    /// Lists the limits that do not hold, in words.
     fn faults(&self) -> Vec<String> {
         let mut faults = self.said.clone();
         faults.extend(self.filled.fault.clone());

@@ -15,7 +15,7 @@ pub(crate) struct Ratios {
     pub(crate) lru: f64,
 }
 
-/// Whether `python` has it.
+/// True if `python` has it.
 pub(crate) fn is_installed(python: &str) -> bool {
     let mut import = Command::new(python);
     import
@@ -25,7 +25,7 @@ pub(crate) fn is_installed(python: &str) -> bool {
     import.status().is_ok_and(|status| status.success())
 }
 
-/// What caches of `entries` entries make of the trace in `dense`.
+/// Returns the hit ratios of caches of `entries` entries on the trace in `dense`.
 pub(crate) fn ratios(python: &str, dense: &Path, entries: usize) -> Result<Ratios> {
     let mut script = Command::new(python);
     script

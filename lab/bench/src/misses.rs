@@ -30,7 +30,7 @@ struct MissesOptions {
     blocks: usize,
 }
 
-/// What is measured, and the folder of its files.
+/// Subject of the measurement, and the folder of its files.
 struct Scene<'a> {
     options: &'a MissesOptions,
     folder: &'a Path,
@@ -268,7 +268,7 @@ mod tests {
         assert!(plan.contains("\"/read?id={{article}}\""));
     }
 
-    /// What pgbench sends, and what PHP does, stays what the site's page sends.
+    /// Compares the queries of pgbench and of PHP with those of the site's page.
     #[test]
     fn the_queries_are_those_of_the_page() {
         let project = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");

@@ -25,7 +25,7 @@ const FOUND_OF_TEN: usize = 9;
 /// The effect that a comparison must find four times out of five, as a part of the planted share:
 /// the planted share itself is then found more than nineteen times out of twenty.
 const DETECT: f64 = 2.0 / 3.0;
-/// The same where nothing is planted.
+/// The effect that a comparison must find where nothing is planted.
 const DETECT_NOTHING: f64 = 0.02;
 /// More `millrace compare` does not make.
 const MOST_BLOCKS: usize = 10_000;

@@ -23,7 +23,7 @@ use crate::{
     victim::Victim,
 };
 
-/// What the clients ask for.
+/// Path that the clients ask for.
 const PATH: &str = "/mills";
 /// The client's pause between two requests: it observes the server and must not load it.
 const PAUSE: Duration = Duration::from_millis(1);
@@ -36,7 +36,7 @@ struct SecureOptions {
     blocks: usize,
 }
 
-/// What one attack did to the client.
+/// Effect of one attack on the client.
 struct SecureFinding {
     attack: SecureAttack,
     without: Visits,
@@ -75,7 +75,7 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<bool> {
     Ok(faults.is_empty())
 }
 
-/// Who else has connections while the client asks.
+/// Other clients that have connections while the client asks.
 #[derive(Clone, Copy)]
 enum Company {
     /// As many clients that connect, ask once, and connect again.

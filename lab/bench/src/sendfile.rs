@@ -45,7 +45,7 @@ struct SendfileRow {
 }
 
 impl SendfileRow {
-    /// What sendfile costs beside a write from memory.
+    /// Returns the cost of sendfile as a multiple of a write from memory.
     fn ratio(&self) -> f64 {
         self.costs[1].median() / self.costs[0].median()
     }

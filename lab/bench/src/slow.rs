@@ -29,7 +29,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// One of the tool's modes.
 struct Mode {
     name: &'static str,
-    /// What it asks for, and how.
+    /// Arguments of the client.
     arguments: &'static [&'static str],
     path: &'static str,
 }
@@ -59,12 +59,12 @@ const MODES: [Mode; 4] = [
     },
 ];
 
-/// What one mode came to.
+/// Result of one mode.
 struct SlowFinding {
     mode: &'static str,
     /// Connections that the tool had open at once, at most.
     connected: u64,
-    /// Whether its own probe was served each time.
+    /// True if its own probe was served each time.
     available: bool,
     visits: Visits,
 }
@@ -144,7 +144,8 @@ fn measure_beside_baseline(
     })
 }
 
-/// What the child says until it ends; it is killed when it takes longer than `limit`.
+/// Returns the output of the child until it ends; the child is killed when it takes longer than
+/// `limit`.
 fn until_it_ends(mut child: Child, limit: Duration) -> Result<String> {
     let stdout = child.stdout.take();
     let reader = thread::spawn(move || {

@@ -4,7 +4,8 @@
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct SampleSpread(Vec<f64>);
 
-/// What measurements say of a limit: it is decided by the bound of an interval, not by the median.
+/// Result of holding measurements against a limit: it is decided by the bound of an interval, not
+/// by the median.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     Holds,
@@ -61,7 +62,7 @@ impl SampleSpread {
         Some((self.0[low], self.0[count - 1 - low]))
     }
 
-    /// Whether the median is at most this.
+    /// Decides if the median is at most `limit`.
     pub(crate) fn at_most(&self, limit: f64) -> Outcome {
         match self.interval() {
             Some((_, high)) if high <= limit => Outcome::Holds,
@@ -70,7 +71,7 @@ impl SampleSpread {
         }
     }
 
-    /// Whether the median is at least this.
+    /// Decides if the median is at least `limit`.
     pub(crate) fn at_least(&self, limit: f64) -> Outcome {
         match self.interval() {
             Some((low, _)) if low >= limit => Outcome::Holds,

@@ -42,8 +42,9 @@ impl Victim {
         })
     }
 
-    /// The same with https, a certificate for `localhost`, short limits of time, and one worker on
-    /// a core of its own. The calling thread, and those that it starts, have the other core.
+    /// Starts a server with https, a certificate for `localhost`, short limits of time, and one
+    /// worker on a core of its own. The calling thread, and those that it starts, have the other
+    /// core.
     pub(crate) fn start_secure(binary: &Path) -> Result<Self> {
         // A child begins where its parent is.
         cpu::pin(SERVER_CORE)?;

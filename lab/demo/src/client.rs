@@ -15,7 +15,7 @@ pub(crate) struct TimingClient {
     address: SocketAddr,
 }
 
-/// What one request came to.
+/// Result of one request.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct TimedResponse {
     /// Its status.

@@ -9,7 +9,7 @@ use crate::measure::{self, ArticleCost, CONNECTIONS, ChosenArticle, LoadComparis
 use crate::output::{ProgressLine, say};
 use crate::show::{self, GrowingTable};
 
-/// What the experiment is made with.
+/// Programs and folders of the experiment.
 pub(crate) struct Experiment<'a> {
     /// The servers that are compared.
     pub(crate) servers: Servers,

@@ -25,7 +25,7 @@ impl DemoFailure {
         }
     }
 
-    /// The same failure with a remedy.
+    /// Adds a remedy to the failure.
     pub(crate) fn hint(self, hint: impl Into<String>) -> Self {
         Self {
             hint: Some(hint.into()),

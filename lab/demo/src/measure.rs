@@ -15,7 +15,8 @@ use crate::signals::check;
 
 /// Requests of which the median is taken, for a page that the database makes.
 const UNCACHED: usize = 30;
-/// The same from memory, where one request is too short to be told from noise.
+/// Requests of which the median is taken, for a page from memory, where one request is too short to
+/// be told from noise.
 const CACHED: usize = 300;
 /// How often that is tried while commits come in between.
 const TRIES: usize = 10;
@@ -25,11 +26,11 @@ pub(crate) const REQUESTS: u64 = 1000;
 pub(crate) const ROUNDS: usize = 5;
 /// Connections of the runs.
 pub(crate) const CONNECTIONS: [usize; 2] = [1, 10];
-/// What the page of an article is called.
+/// Name of the page of an article.
 pub(crate) const ARTICLE: &str = "article";
-/// What the small page with the same queries is called.
+/// Name of the small page with the same queries.
 pub(crate) const BRIEF: &str = "under 1 KB";
-/// Where in the order of their lengths the articles are taken from.
+/// Places in the order of their lengths from which the articles are taken.
 const QUANTILES: [f64; 5] = [0.1, 0.3, 0.5, 0.7, 0.9];
 
 /// The servers that are compared: the same site on the same database, with a cache and without.
@@ -50,9 +51,9 @@ pub(crate) struct ChosenArticle {
     pub(crate) title: String,
 }
 
-/// What one article costs; times in microseconds, as medians.
+/// Cost of one article; times in microseconds, as medians.
 pub(crate) struct ArticleCost {
-    /// Which.
+    /// Article that was measured.
     pub(crate) article: ChosenArticle,
     /// Bytes of the page.
     pub(crate) bytes: usize,
@@ -66,7 +67,7 @@ pub(crate) struct ArticleCost {
 
 /// One page under load, at one number of connections.
 pub(crate) struct LoadComparison {
-    /// What the page is called.
+    /// Name of the page.
     pub(crate) page: &'static str,
     /// Connections.
     pub(crate) connections: usize,
@@ -99,7 +100,7 @@ pub(crate) fn choose(database: &mut ArticleDatabase) -> DemoResult<Vec<ChosenArt
     Ok(chosen)
 }
 
-/// What `article` costs on both servers, one request at a time.
+/// Measures the cost of `article` on both servers, one request at a time.
 pub(crate) fn cost(
     servers: Servers,
     article: &ChosenArticle,

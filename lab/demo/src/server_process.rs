@@ -20,7 +20,7 @@ const PORTS: u16 = 100;
 /// Lines of a server's standard error that a failure repeats.
 const LOG_LINES: usize = 20;
 
-/// What a server has written to standard error.
+/// Text that a server has written to standard error.
 #[derive(Default)]
 struct ServerLog {
     is_shown: AtomicBool,

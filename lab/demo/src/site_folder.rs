@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use crate::failure::{DemoFailure, DemoResult};
 use crate::programs::workspace;
 
-/// What marks a folder as one that the demo made earlier.
+/// File that marks a folder as one that the demo made earlier.
 const MARK: &str = "migrations/0001_magazine.sql";
 
 /// A folder with the site in it.
@@ -47,12 +47,12 @@ impl SiteFolder {
         Ok(folder)
     }
 
-    /// Where it is.
+    /// Returns the path of the folder.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Whether it goes when this is dropped.
+    /// True if it goes when this is dropped.
     pub(crate) fn is_temporary(&self) -> bool {
         self.is_temporary
     }
@@ -67,7 +67,7 @@ impl Drop for SiteFolder {
     }
 }
 
-/// Whether the demo may write into `dir`: it is missing, empty, or the demo's own.
+/// Checks that the demo may write into `dir`: it is missing, empty, or the demo's own.
 fn check_free(dir: &Path) -> DemoResult {
     let shown = dir.display();
     match fs::read_dir(dir) {

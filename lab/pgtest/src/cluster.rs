@@ -128,7 +128,7 @@ impl Cluster {
         command
     }
 
-    /// Where the sockets are.
+    /// Returns the folder of the sockets.
     pub(crate) fn folder(&self) -> &Path {
         self.folder.path()
     }

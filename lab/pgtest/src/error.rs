@@ -14,28 +14,28 @@ pub enum Error {
     },
     /// The operating system refused something.
     System {
-        /// What was to be done.
+        /// Action that failed.
         what: String,
         /// Why it was not.
         source: io::Error,
     },
     /// `initdb` or `pg_basebackup` failed.
     Cluster {
-        /// Which of the two.
+        /// Name of the program: one of the two.
         program: &'static str,
         /// The end of what it said.
         said: String,
     },
     /// The server did not come up.
     Start {
-        /// What was seen from outside.
+        /// Event that was seen from outside.
         what: String,
         /// The end of its log.
         log: String,
     },
     /// The server refused a statement or a connection.
     Sql {
-        /// What was to be done.
+        /// Action that failed.
         what: String,
         /// The server's answer.
         source: postgres::Error,

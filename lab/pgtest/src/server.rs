@@ -95,7 +95,7 @@ impl Postgres {
         format!("postgres://postgres@127.0.0.1:{}/{database}", self.port)
     }
 
-    /// The same over the server's unix socket.
+    /// Returns a connection URL over the server's unix socket.
     pub fn socket_url(&self) -> String {
         let folder = self.cluster.folder().display().to_string();
         let folder = folder.replace('%', "%25").replace('/', "%2F");

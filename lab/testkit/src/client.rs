@@ -40,7 +40,7 @@ impl Response {
 pub struct Client {
     stream: TcpStream,
     address: SocketAddr,
-    /// What has arrived and belongs to no response yet.
+    /// Bytes that have arrived and belong to no response yet.
     buffer: Vec<u8>,
 }
 
@@ -172,7 +172,7 @@ impl Client {
         })
     }
 
-    /// Whether the server closes the connection without another byte.
+    /// True if the server closes the connection without another byte.
     pub fn is_closed(&mut self) -> bool {
         self.buffer.is_empty() && matches!(self.fill(), Ok(0))
     }
@@ -324,7 +324,7 @@ impl Connection {
         self.0.buffered()
     }
 
-    /// Whether the server closes the connection without another byte.
+    /// True if the server closes the connection without another byte.
     pub fn is_closed(&mut self) -> bool {
         self.0.is_closed()
     }

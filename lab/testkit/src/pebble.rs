@@ -21,7 +21,7 @@ use serde_json::json;
 use crate::tls::{client_config, pem_text, request};
 use crate::{PATIENCE, exchange, installed_program, text};
 
-/// What the programs write, in the authority's folder.
+/// File of the names that the programs write, in the authority's folder.
 const NAMES_LOG: &str = "names.log";
 const AUTHORITY_LOG: &str = "authority.log";
 /// Between two looks whether a program answers.

@@ -11,7 +11,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::PATIENCE;
 use crate::client::{Connection, Response};
 
-/// What a child has written to standard error so far.
+/// Text that a child has written to standard error so far.
 #[derive(Default)]
 struct Notes {
     text: Mutex<(String, bool)>,
@@ -62,7 +62,7 @@ impl Server {
         &self.url
     }
 
-    /// Where it listens.
+    /// Returns the address at which the server listens.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address

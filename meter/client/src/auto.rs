@@ -58,23 +58,23 @@ impl Auto {
     }
 }
 
-/// What the statistics decided about a run's parts.
+/// Decisions of the statistics about a run's parts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct AutoFigures {
     /// Length of the warm-up.
     pub warmup_s: f64,
     /// Length of the measured part.
     pub measured_s: f64,
-    /// Whether the warm-up ended because the run was steady, and not because its time was over.
+    /// True if the warm-up ended because the run was steady, and not because its time was over.
     pub steady: bool,
     /// The requested precision: half of each interval as a share.
     pub precision: f64,
     /// Half the 95 % interval of the mean response time (in a closed loop: service time), as a
     /// share of the mean; `None` if the values drift.
     pub half_width_response: Option<f64>,
-    /// The same for the rate.
+    /// Half the 95 % interval of the rate.
     pub half_width_rate: Option<f64>,
-    /// Whether the run was steady and both are within the precision.
+    /// True if the run was steady and both are within the precision.
     pub converged: bool,
 }
 
@@ -190,7 +190,7 @@ impl<'a> Director<'a> {
         }
     }
 
-    /// Whether the end was decided, and the run not stopped before that.
+    /// True if the end was decided, and the run not stopped before that.
     pub(crate) fn is_decided(&self) -> bool {
         self.end.is_some()
     }

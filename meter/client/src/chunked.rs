@@ -7,7 +7,7 @@ use crate::sink::Sink;
 /// Bytes allowed in one chunk's extensions, and in all trailer fields together.
 const EXTRA: u32 = 16 * 1024;
 
-/// Where in a chunked body the next byte belongs.
+/// Part of a chunked body to which the next byte belongs.
 #[derive(Debug)]
 pub(crate) struct Chunked {
     state: ChunkState,

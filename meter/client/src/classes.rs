@@ -10,7 +10,7 @@ use millrace_stats::timings::{Timing, Timings};
 pub struct ClassTimes {
     /// The times of its requests.
     pub times: Timings,
-    /// The same over time.
+    /// The times of its requests by interval.
     pub series: Series,
     /// Requests issued.
     pub issued: u64,

@@ -35,17 +35,17 @@ pub(crate) struct ClientConnection {
     written: usize,
     /// Requests at the back of `pending` whose first byte has not been offered to the socket.
     unsent: usize,
-    /// Whether epoll reports room to write.
+    /// True if epoll reports room to write.
     pub(crate) watches_room: bool,
     /// Since when this connection has had room for a request.
     pub(crate) free_at: Nanos,
     /// Requests that may still be put on this connection before it has served its number.
     pub(crate) left: u64,
-    /// Whether the open loop lists this connection among those with room.
+    /// True if the open loop lists this connection among those with room.
     pub(crate) listed: bool,
-    /// Whether an attempt to open the connection was made.
+    /// True if an attempt to open the connection was made.
     pub(crate) attempted: bool,
-    /// Whether it was ever open.
+    /// True if it was ever open.
     pub(crate) established: bool,
     /// Attempts since the last response.
     failed_attempts: u32,
@@ -53,7 +53,7 @@ pub(crate) struct ClientConnection {
     sink: Option<Box<BodySink>>,
     /// Limits of bandwidth.
     pub(crate) pace: Option<Box<BandwidthPace>>,
-    /// Whether epoll does not watch for input, because the line is busy.
+    /// True if epoll does not watch for input, because the line is busy.
     pub(crate) holds_input: bool,
 }
 
@@ -166,12 +166,13 @@ impl ClientConnection {
         }
     }
 
-    /// Whether it kept SPECweb99's pace; `None` if its bandwidth is not limited.
+    /// True if it kept SPECweb99's pace; `None` if its bandwidth is not limited.
     pub(crate) fn conforms(&self) -> Option<bool> {
         self.pace.as_ref().map(|pace| pace.conforms())
     }
 
-    /// What the connection waits for, if not for a response or for the connection to open.
+    /// Returns the reason for which the connection waits, if not for a response or for the
+    /// connection to open.
     pub(crate) fn waiting_reason(&self) -> Option<&'static str> {
         match self.state {
             ConnectionState::Shaking(..) => Some("the TLS handshake did not end in time"),
@@ -182,7 +183,7 @@ impl ClientConnection {
         }
     }
 
-    /// Whether the connection is being opened.
+    /// True if the connection is being opened.
     pub(crate) fn is_opening(&self) -> bool {
         matches!(
             self.state,

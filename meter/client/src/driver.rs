@@ -31,16 +31,16 @@ pub struct PreparedRun<'a> {
 pub struct Sent {
     /// The records of each thread; there is at least one.
     pub harvests: Vec<Harvest>,
-    /// What the statistics decided, if the plan left that to them.
+    /// Decisions of the statistics, if the plan left the decisions to them.
     pub auto: Option<Decided>,
 }
 
-/// What the statistics decided about warm-up and length.
+/// Decisions of the statistics about warm-up and length.
 #[derive(Clone, Copy, Debug)]
 pub struct Decided {
     /// The figures. The length of the measured part is 0: the records of the threads give it.
     pub figures: AutoFigures,
-    /// Whether the statistics decided the end. If not, the run was stopped before.
+    /// True if the statistics decided the end. If not, the run was stopped before.
     pub is_decided: bool,
 }
 

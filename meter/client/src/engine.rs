@@ -178,7 +178,7 @@ impl Engine<'_> {
         }
     }
 
-    /// Whether nothing more is sent although no ticket was refused.
+    /// True if nothing more is sent although no ticket was refused.
     fn is_over(&self, now: Nanos) -> bool {
         match &self.open {
             Some(open) if !open.is_exhausted() => false,
@@ -298,7 +298,7 @@ impl Engine<'_> {
         }
     }
 
-    /// Whether the last read found the end of the connection.
+    /// True if the last read found the end of the connection.
     fn is_ended(&self, id: usize) -> bool {
         matches!(&self.connections[id].state, ConnectionState::Open(wire) if wire.is_ended())
     }

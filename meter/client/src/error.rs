@@ -15,14 +15,14 @@ pub enum Error {
     Resolve {
         /// The name and port that were asked for.
         name: String,
-        /// What the resolver said.
+        /// Error of the resolver.
         source: io::Error,
     },
     /// The server accepts no connection.
     Unreachable {
         /// Its address, or the path of its Unix socket.
         address: String,
-        /// What the system said.
+        /// Error of the system.
         source: io::Error,
     },
     /// The connections need more file descriptors than this process may have.
@@ -41,9 +41,9 @@ pub enum Error {
     },
     /// The operating system refused something that the client itself needs.
     System {
-        /// What was tried.
+        /// Action that failed.
         what: &'static str,
-        /// What the system said.
+        /// Error of the system.
         source: io::Error,
     },
     /// A client thread panicked: a bug in this crate.

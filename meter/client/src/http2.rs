@@ -33,7 +33,7 @@ use stream::{Stream, StreamFailure};
 /// Bytes that a stream may carry before this side has read them. This side reads at once, so the
 /// window covers one round trip.
 const STREAM_WINDOW: u32 = 1 << 20;
-/// The same for all streams of a connection together.
+/// Bytes that all streams of a connection together may carry before this side has read them.
 const CONNECTION_WINDOW: u32 = 16 << 20;
 /// Longest head of a response, as for HTTP/1.1.
 const HEAD: u32 = 64 * 1024;
@@ -50,7 +50,7 @@ pub(crate) enum StreamEnd {
         /// Bytes received on the connection since the response before. Heads are compressed
         /// together, so only the sum over all responses has a meaning.
         bytes: u64,
-        /// Whether the body is what the plan wants it to be.
+        /// Result of checking the body against the plan.
         body: Result<(), &'static str>,
     },
     /// Without a response.
@@ -83,7 +83,7 @@ pub(crate) struct Http2 {
     opening_since: Option<Nanos>,
     /// The connection takes no more requests.
     is_draining: bool,
-    /// What this side found wrong with the connection.
+    /// Fault of the connection that this side found.
     fault: Option<Fault>,
     /// Bytes received since the last response.
     received: u64,
@@ -147,7 +147,7 @@ impl Http2 {
         self.places.len() - self.free.len()
     }
 
-    /// Whether it takes no more requests: the server said so, or does not answer any more.
+    /// True if it takes no more requests: the server said so, or does not answer any more.
     pub(crate) fn is_draining(&self) -> bool {
         self.is_draining
     }

@@ -114,7 +114,7 @@ pub fn confine(cores: &[usize]) -> Result<(), Error> {
     })
 }
 
-/// Whether this thread may run on `core`.
+/// True if this thread may run on `core`.
 pub fn may_run_on(core: usize) -> bool {
     core < CpuSet::MAX_CPU && sched_getaffinity(None).is_ok_and(|set| set.is_set(core))
 }
@@ -134,7 +134,7 @@ pub fn cores_of(process: Option<Pid>) -> Vec<usize> {
     all.filter(|&core| set.is_set(core)).collect()
 }
 
-/// Whether the name says that the server is on this machine.
+/// True if the name says that the server is on this machine.
 pub fn is_local(host: &str) -> bool {
     host == "localhost"
         || host

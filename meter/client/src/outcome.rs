@@ -83,7 +83,7 @@ impl FailureKind {
         }
     }
 
-    /// Whether it ends an attempt to connect.
+    /// True if it ends an attempt to connect.
     pub(crate) const fn is_about_connecting(self) -> bool {
         matches!(
             self,

@@ -34,13 +34,13 @@ use crate::{Pace, limits, spin};
 pub struct Plan {
     /// The server, and how connections reach it.
     pub target: TargetPlan,
-    /// What is sent, and which responses are good.
+    /// Request, and the responses that are good.
     pub request: RequestPlan,
     /// How many connections send, and when.
     pub load: LoadPlan,
     /// How long the parts of the run are.
     pub length: LengthPlan,
-    /// What the run is judged by, and what is sampled beside it.
+    /// Conditions of the run: the evidence of its verdict, and its sampling.
     pub conditions: RunConditions,
 }
 
@@ -63,7 +63,7 @@ impl Plan {
         self
     }
 
-    /// What the user should know before the run: resources that it may use up, and those that it
+    /// Lists remarks for the user before the run: resources that it may use up, and those that it
     /// takes from the server.
     pub fn notes(&self) -> Vec<String> {
         let ports = limits::source_ports_over_time(self);
@@ -71,13 +71,13 @@ impl Plan {
         ports.into_iter().chain(spinning).collect()
     }
 
-    /// Whether a connection belongs to a user who pauses or makes several requests. If not, it
+    /// True if a connection belongs to a user who pauses or makes several requests. If not, it
     /// takes any request that is due.
     pub(crate) fn has_users(&self) -> bool {
         self.load.pace != Pace::AtOnce || self.has_sessions()
     }
 
-    /// Whether a rate is a rate of sessions, each with requests of its own.
+    /// True if a rate is a rate of sessions, each with requests of its own.
     pub fn has_sessions(&self) -> bool {
         self.load.session.is_some() || self.request.workload.is_some()
     }

@@ -66,7 +66,7 @@ impl Requests {
         &self.checks
     }
 
-    /// Whether any response is checked.
+    /// True if any response is checked.
     pub(crate) fn has_checks(&self) -> bool {
         !self.checks.is_empty()
     }
@@ -94,7 +94,7 @@ fn targets(request: &RequestPlan, url: &Url) -> Result<Vec<String>, Error> {
     targets.collect()
 }
 
-/// Whether the length of the body is sent even if the body is empty.
+/// True if the length of the body is sent even if the body is empty.
 pub(crate) fn has_length(request: &RequestPlan) -> bool {
     !request.body.is_empty() || matches!(request.method.as_str(), "POST" | "PUT" | "PATCH")
 }

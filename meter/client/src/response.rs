@@ -24,7 +24,7 @@ pub struct Malformed(pub &'static str);
 pub struct CompleteResponse {
     /// The status code.
     pub status: u16,
-    /// Whether the connection may carry another one.
+    /// True if the connection may carry another one.
     pub reusable: bool,
     /// Bytes of head and body as they came over the connection.
     pub bytes: u64,
@@ -57,7 +57,7 @@ pub struct ResponseHead<'a> {
     pub bytes: &'a [u8],
 }
 
-/// What a complete head says about the rest of the response.
+/// Description of the rest of the response, by its complete head.
 struct HeadOutcome {
     length: usize,
     status: u16,
@@ -134,12 +134,12 @@ impl Parser {
         self.ends_with_connection().then(|| self.finish())
     }
 
-    /// Whether a body has begun that ends with the connection.
+    /// True if a body has begun that ends with the connection.
     pub(crate) fn ends_with_connection(&self) -> bool {
         matches!(self.state, ParserState::UntilClose)
     }
 
-    /// Whether no byte of the next response has arrived.
+    /// True if no byte of the next response has arrived.
     pub(crate) fn is_at_start(&self) -> bool {
         self.answer.bytes == 0
     }
@@ -222,7 +222,7 @@ const FRESH: CompleteResponse = CompleteResponse {
     bytes: 0,
 };
 
-/// Whether there is an empty line in these bytes.
+/// True if there is an empty line in these bytes.
 fn ends(bytes: &[u8]) -> bool {
     bytes.windows(2).any(|pair| pair == b"\n\n") || bytes.windows(3).any(|three| three == b"\n\r\n")
 }

@@ -60,7 +60,7 @@ impl Collect {
         &self.body
     }
 
-    /// Whether the body was longer than the limit; the rest of it is not kept.
+    /// True if the body was longer than the limit; the rest of it is not kept.
     pub(crate) fn is_truncated(&self) -> bool {
         self.truncated
     }

@@ -62,12 +62,12 @@ impl Times {
         times
     }
 
-    /// Whether a request that is due `at` is measured.
+    /// True if a request that is due `at` is measured.
     fn is_measured(&self, at: Nanos) -> bool {
         (self.start..self.end).contains(&at)
     }
 
-    /// Whether requests are issued after the measured part.
+    /// True if requests are issued after the measured part.
     pub(crate) fn has_ramp_down(&self) -> bool {
         self.last > self.end
     }
@@ -165,12 +165,12 @@ impl<'a> Tickets<'a> {
         (!measured || number < self.limit).then_some(Ticket { number, measured })
     }
 
-    /// Whether all measured requests of a counted run have been issued.
+    /// True if all measured requests of a counted run have been issued.
     pub(crate) fn are_out(&self) -> bool {
         self.measured.load(Ordering::Relaxed) >= self.limit
     }
 
-    /// Whether the run was stopped (Ctrl-C).
+    /// True if the run was stopped (Ctrl-C).
     pub(crate) fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed) || self.aborted.load(Ordering::Relaxed)
     }

@@ -69,7 +69,7 @@ impl Wire {
         }
     }
 
-    /// Whether the end of the connection is known already, without another read.
+    /// True if the end of the connection is known already, without another read.
     #[inline]
     pub(crate) fn is_ended(&self) -> bool {
         match self {
@@ -96,7 +96,7 @@ impl Wire {
         }
     }
 
-    /// Whether both sides agreed on HTTP/2; always true in clear text.
+    /// True if both sides agreed on HTTP/2; always true in clear text.
     pub(crate) fn is_for_http2(&self) -> bool {
         match self {
             Self::Plain(_) => true,

@@ -9,7 +9,7 @@ pub struct Url {
     pub host: String,
     /// The given port, or the default port of the scheme.
     pub port: u16,
-    /// Whether TLS protects it.
+    /// True if TLS protects it.
     pub secure: bool,
     /// Host and port as they stand in the URL, for the `Host` field.
     pub authority: String,

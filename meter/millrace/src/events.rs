@@ -15,7 +15,7 @@ use crate::failure::{CommandResult, Failure};
 /// and then its group. What was measured is still written.
 const SAME: Duration = Duration::from_secs(1);
 
-/// Whether the command was asked to stop.
+/// Requests to stop the command.
 pub(crate) struct Events {
     /// Disconnected by the first SIGTERM or SIGINT.
     running: Receiver<()>,

@@ -11,9 +11,9 @@ use crate::output::note;
 pub(crate) enum Failure {
     /// One thing went wrong.
     Message {
-        /// What, as a sentence without a full stop.
+        /// Message as a sentence without a full stop.
         message: String,
-        /// What to do about it.
+        /// Remedy.
         hint: Option<String>,
     },
     /// The output has the reason; only the exit status is left.
@@ -44,7 +44,7 @@ impl Failure {
         }
     }
 
-    /// The same failure with advice.
+    /// Adds advice to the failure.
     pub(crate) fn hint(self, hint: impl Into<String>) -> Self {
         match self {
             Self::Message { message, .. } => Self::Message {

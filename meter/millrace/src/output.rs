@@ -36,7 +36,7 @@ pub(crate) struct Progress {
     to: To,
 }
 
-/// Where progress goes.
+/// Stream on which progress is shown.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum To {
     Terminal,

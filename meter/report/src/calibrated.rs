@@ -16,7 +16,7 @@ pub(crate) fn remarks(run: &Run) -> impl Iterator<Item = String> {
     reasons.chain(notes)
 }
 
-/// The same as sentences.
+/// Returns the reasons of the verdict and the notes as sentences.
 pub(crate) fn sentences(run: &Run) -> Vec<String> {
     let mut all: Vec<String> = run.reasons.iter().map(|reason| sentence(reason)).collect();
     if run.verdict == Verdict::Valid {
@@ -28,7 +28,7 @@ pub(crate) fn sentences(run: &Run) -> Vec<String> {
     all
 }
 
-/// What the client could do by itself, as a row of the conditions.
+/// Makes the row of the conditions with the capacity of the client by itself.
 pub(crate) fn row(run: &Run) -> Option<[String; 2]> {
     let known = run.calibration?;
     let ceiling = if known.lower_bound {

@@ -137,7 +137,7 @@ fn figures(capacity: &Capacity) -> Vec<Figure> {
     }
 }
 
-/// What each trial gave, over all rates.
+/// Draws the share of each trial, over all rates.
 fn shares(capacity: &Capacity) -> LineChart {
     let (first, last) = ends(capacity.trials.iter().map(|trial| trial.rate));
     LineChart {

@@ -14,7 +14,7 @@ use crate::{
 
 pub use summary::summary_csv;
 
-/// What a measuring command has found.
+/// Result of a measuring command.
 #[derive(Clone, Debug)]
 pub enum StoredResult {
     /// One run.
@@ -25,14 +25,14 @@ pub enum StoredResult {
     Capacity(Box<Capacity>),
     /// A comparison.
     Comparison(Box<Comparison>),
-    /// What limits a server.
+    /// Limits of a server.
     Diagnosis(Box<Diagnosis>),
     /// An experiment.
     Lab(Box<Lab>),
 }
 
 impl StoredResult {
-    /// What it is, in a word or two.
+    /// Names the kind of result, in a word or two.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Run(_) => "run",
@@ -44,7 +44,7 @@ impl StoredResult {
         }
     }
 
-    /// Whether to believe it.
+    /// Returns the verdict on the result.
     pub fn verdict(&self) -> Verdict {
         match self {
             Self::Run(run) => run.verdict,

@@ -59,7 +59,7 @@ pub fn diagnosis_report(diagnosis: &Diagnosis) -> Report {
     report
 }
 
-/// What was seen of PostgreSQL where the throughput is highest, which is what the demands are of.
+/// Makes the tables of PostgreSQL at the highest throughput, which the demands are of.
 fn of_the_database(diagnosis: &Diagnosis) -> Vec<Table> {
     let watched = diagnosis.levels.iter().filter_map(|level| {
         let seen = level.run.postgres.as_ref()?;

@@ -142,7 +142,7 @@ const SENTENCE: usize = 48;
 /// Letters of a cell with words, and of a whole row, from which the row is too wide for a phone.
 const WIDE: (usize, usize) = (30, 80);
 
-/// Whether the cells of a row stand below each other on a phone.
+/// True if the cells of a row stand below each other on a phone.
 fn is_stacked(table: &Table) -> bool {
     let widest = |n: usize| {
         let cells = table.rows.iter().filter_map(|row| row.get(n));

@@ -154,7 +154,7 @@ fn times_baseline(lab: &Lab, ratio: &Ratio) -> String {
     )
 }
 
-/// What was answered, and what that cost.
+/// Makes the tables of the answers, and of their cost.
 fn tables(lab: &Lab, level: LabLevel, found: &[&LabFinding]) -> [Table; 2] {
     [answers(lab, level, found), costs(lab, level, found)]
 }

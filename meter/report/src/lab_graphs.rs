@@ -14,7 +14,7 @@ pub(crate) fn lines(lab: &Lab) -> Vec<LineChart> {
     graphs.filter(|graph| !graph.lines.is_empty()).collect()
 }
 
-/// Whether every value of a graph is zero.
+/// True if every value of a graph is zero.
 pub(crate) fn is_zero(graph: &LineChart) -> bool {
     let mut points = graph.lines.iter().flat_map(|line| &line.points);
     points.all(|(_, y)| y.is_none_or(|y| y == 0.0))
@@ -83,7 +83,7 @@ fn cores_behind(lab: &Lab) -> Vec<Line> {
     lines
 }
 
-/// What a figure is called, and how it is written.
+/// Returns the name and the unit of a figure.
 pub(crate) fn words(figure: LabFigure) -> (&'static str, Unit) {
     match figure {
         LabFigure::Throughput => ("Good answers a second", Unit::Rate),
@@ -138,7 +138,7 @@ fn axis(lab: &Lab) -> Axis {
     }
 }
 
-/// Where a level stands on the axis.
+/// Returns the position of a level on the axis.
 fn position(lab: &Lab, level: LabLevel) -> f64 {
     let count = level.count.map(|count| count as f64);
     match lab.variable {

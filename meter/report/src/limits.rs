@@ -48,7 +48,7 @@ fn none_named(probed: &Probed) -> &'static str {
     }
 }
 
-/// What limits the server, as lines after the table of a run. Empty without a probe.
+/// Lists the limits of the server, as lines after the table of a run. Empty without a probe.
 pub fn limits_text(run: &Run) -> String {
     let Some(probed) = &run.probe else {
         return String::new();
@@ -100,7 +100,8 @@ fn findings_text(found: &[Finding]) -> String {
     text
 }
 
-/// What limits the server over the steps of a sweep, for a terminal; none if nothing was sampled.
+/// Lists the limits of the server over the steps of a sweep, for a terminal; none if nothing was
+/// sampled.
 pub fn sweep_limits_text(sweep: &Sweep) -> Option<String> {
     let is_probed = sweep.steps.iter().any(|step| step.run.probe.is_some());
     is_probed.then(|| {
@@ -124,7 +125,8 @@ pub(crate) fn sweep_sections(sweep: &Sweep) -> Vec<Section> {
     sections
 }
 
-/// What limits the server at its capacity, for a terminal; none if nothing was sampled there.
+/// Lists the limits of the server at its capacity, for a terminal; none if nothing was sampled
+/// there.
 pub fn capacity_limits_text(capacity: &Capacity) -> Option<String> {
     let found = capacity.bottleneck.as_deref()?;
     let demands = capacity.demands.as_ref();
@@ -139,7 +141,7 @@ pub(crate) fn capacity_sections(capacity: &Capacity) -> Vec<Section> {
     })
 }
 
-/// What several levels of load say together, on a page.
+/// Makes the sections of the limits over several levels of load, for a page.
 fn levels_sections(
     found: &[Finding],
     remarks: &[String],
@@ -159,7 +161,7 @@ fn levels_sections(
 
 const NOWHERE: &str = "nothing that shows at these levels";
 
-/// What several levels of load say together.
+/// Lists the limits over several levels of load.
 pub(crate) fn levels_text(
     found: &[Finding],
     remarks: &[String],
@@ -281,7 +283,8 @@ fn host_tables(summary: &Summary) -> Vec<Table> {
     ]
 }
 
-/// Who was watched, what could not be read, and what sampling cost.
+/// Makes the table of the watched processes, of figures that could not be read, and of the cost of
+/// sampling.
 pub fn probe_table(probe: &Probe) -> Table {
     let mut rows: Vec<Vec<String>> = probe
         .processes

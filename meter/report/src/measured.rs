@@ -102,7 +102,8 @@ pub fn run_table(run: &Run) -> Table {
     }
 }
 
-/// What a request cost the client; of one that spins what it did meanwhile is left out.
+/// Writes the CPU of the client per request; of a client that spins the time between requests is
+/// left out.
 fn client_cpu(run: &Run) -> String {
     let cost = run.client.cpu_us_per_request.map_or_else(none, micros);
     match run.client.spin {

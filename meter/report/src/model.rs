@@ -5,7 +5,7 @@ use base_chart::{BarChart, Chart, LineChart, SvgFile, Table, svg_files};
 /// A report: a title and sections in their order.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
-    /// What it is about.
+    /// Title of the section.
     pub title: String,
     /// One sentence under the title; may be empty.
     pub subtitle: String,
@@ -69,12 +69,12 @@ pub enum Section {
     Links(Vec<PageLink>),
     /// Text in a fixed-width font, as it stands: a command, a configuration.
     Code {
-        /// What it is.
+        /// Caption of the table.
         caption: String,
         /// The text.
         text: String,
     },
-    /// The same, folded until the reader opens it.
+    /// A text that is folded until the reader opens it.
     Folded {
         /// The line that is always seen.
         summary: String,
@@ -110,9 +110,9 @@ impl Section {
 pub struct PageLink {
     /// The file of the page.
     pub href: String,
-    /// What it is called.
+    /// Label of the figure.
     pub label: String,
-    /// What it says; may be empty.
+    /// Remark on the figure; may be empty.
     pub note: String,
     /// A judgement in a word; may be empty.
     pub verdict: String,
@@ -158,7 +158,7 @@ pub enum Tone {
 /// A big number.
 #[derive(Clone, Debug)]
 pub struct Figure {
-    /// What it counts.
+    /// Label of the count.
     pub label: String,
     /// The number with its unit, as [`number`](crate::number) writes it.
     pub value: String,
@@ -176,7 +176,7 @@ impl Figure {
         }
     }
 
-    /// The same figure with a remark.
+    /// Adds a remark to the figure.
     #[must_use]
     pub fn with_note(mut self, note: impl Into<String>) -> Self {
         self.note = note.into();

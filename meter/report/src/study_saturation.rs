@@ -4,7 +4,7 @@ use millrace_runs::{Lab, LabFigure, LabFinding};
 
 use crate::{Column, Table, Unit, lab_graphs, lab_limited};
 
-/// What the columns show besides the throughput.
+/// Figures in the columns besides the throughput.
 const SHOWN: [(LabFigure, &str); 4] = [
     (LabFigure::P50, "p50"),
     (LabFigure::P90, "p90"),

@@ -51,7 +51,8 @@ pub fn sweep_report(sweep: &Sweep) -> Report {
     report
 }
 
-/// What all steps have in common. One may have been ended before its time.
+/// Makes the table of the conditions that all steps have in common. A step may have been ended
+/// before its time.
 fn conditions(sweep: &Sweep) -> Option<Table> {
     let run = &sweep.steps.first()?.run;
     let lengths = sweep.steps.iter().map(|step| step.run.duration_s);
@@ -123,7 +124,7 @@ pub fn sweep_row(by: By, step: &SweepStep) -> Vec<String> {
     row
 }
 
-/// What the steps say together, a sentence a line.
+/// Lists the findings over all steps, a sentence a line.
 pub fn sweep_findings(sweep: &Sweep) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(top) = sweep.top.filter(|top| top.rate > 0.0) {

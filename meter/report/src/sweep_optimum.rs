@@ -20,7 +20,7 @@ pub(crate) fn power(sweep: &Sweep, found: &Power) -> String {
     )
 }
 
-/// Where it is, for a report.
+/// Describes the level, for a report.
 pub(crate) fn place(sweep: &Sweep, found: &Power) -> String {
     format!(
         "{}, where throughput over response time is highest; {}",
@@ -89,7 +89,7 @@ pub(crate) fn objective(sweep: &Sweep, attained: &Attained) -> Vec<String> {
     vec![met, crossing]
 }
 
-/// The same for a report.
+/// Returns the figures of the objective for a report.
 pub(crate) fn figures(sweep: &Sweep, attained: &Attained) -> Vec<Figure> {
     let level = attained.highest.map_or_else(none, plain_level);
     let note = match attained.highest {

@@ -284,7 +284,7 @@ fn rows_have_the_columns_that_are_named() {
     );
 }
 
-/// The same sweep, probed: a server that takes half of one of two cores.
+/// Returns the sweep of a probed server that takes half of one of two cores.
 fn probed() -> Sweep {
     let mut sweep = sweep();
     for step in &mut sweep.steps {

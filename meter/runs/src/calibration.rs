@@ -181,7 +181,7 @@ fn server(load: &LoadPlan, response_bytes: u64) -> Result<(NullServer, bool), Er
     Ok((server, same_core))
 }
 
-/// The same requests on the same number of connections to another server, at full speed.
+/// Plans the requests on as many connections to another server, at full speed.
 fn null_plan(plan: &Plan, url: &Url, to: &str) -> Result<Plan, Error> {
     let mut headers = plan.request.headers.clone();
     if !headers

@@ -28,14 +28,14 @@ use millrace_stats::{CapacityTrial, Objective, Stage};
 /// before it, where the objective fails or the client is the limit.
 const NO_TOP: f64 = 10_000_000.0;
 
-/// What to search, and how.
+/// Subject and settings of a search.
 #[derive(Clone, Debug)]
 pub struct CapacityPlan {
     /// One trial; it ends after a duration, and its schedule comes from the search.
     pub plan: Plan,
     /// How the requests of a trial are spread; each trial has its own arrivals.
     pub process: Process,
-    /// What must be met.
+    /// Objective that must be met.
     pub objective: Objective,
     /// The rate of the first trial, in requests a second.
     pub from: f64,
@@ -114,7 +114,7 @@ impl CapacityPlan {
     }
 }
 
-/// What a search reports during its run.
+/// Event that a search reports during its run.
 #[derive(Clone, Copy, Debug)]
 pub enum CapacityNews<'a> {
     /// How far the search is; about four times a second.
@@ -126,7 +126,7 @@ pub enum CapacityNews<'a> {
 /// How far a search is.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CapacityProgress {
-    /// What the trial that runs is for.
+    /// Purpose of the trial that runs.
     pub stage: Stage,
     /// Its rate.
     pub rate: f64,

@@ -19,7 +19,7 @@ use millrace_stats::{Aside, Block, Decision, Detect, Effect, Metric, Subject, Ve
 /// A comparison and all its runs. Its JSON is the format of `millrace compare --json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Comparison {
-    /// Whether to believe the rest.
+    /// Verdict on the comparison.
     pub verdict: Verdict,
     /// Reasons against the result; empty for `VALID`.
     pub reasons: Vec<String>,
@@ -32,10 +32,10 @@ pub struct Comparison {
     pub decision: Decision,
     /// How many times worse than A the server B may be.
     pub limit: Option<f64>,
-    /// Whether the upper 95 % bound of "how many times worse" is within the limit. `None` without a
+    /// True if the upper 95 % bound of "how many times worse" is within the limit. `None` without a
     /// limit, or if it could not be decided.
     pub within_limit: Option<bool>,
-    /// Whether all blocks were carried out.
+    /// True if all blocks were carried out.
     pub complete: bool,
     /// The metric that decides. The others are shown beside it, without a correction for multiple
     /// comparisons.
@@ -55,7 +55,7 @@ pub struct Comparison {
     pub connections: usize,
     /// Requests a second of each run in an open loop; sessions a second with `sessions`.
     pub offered_rate: Option<f64>,
-    /// Whether the rate is one of sessions, which make requests of their own.
+    /// True if the rate is one of sessions, which make requests of their own.
     #[serde(default)]
     pub sessions: bool,
     /// Length of each run.

@@ -20,7 +20,7 @@ use millrace_stats::{Accounting, Latencies, timeline, verdict};
 pub(crate) struct Measured<'a> {
     pub(crate) plan: &'a Plan,
     pub(crate) sent: Sent,
-    /// Whether the caller requested a stop.
+    /// True if the caller requested a stop.
     pub(crate) stopped: bool,
     /// The probe of the PostgreSQL server, still running.
     pub(crate) postgres: Option<PgProber>,
@@ -278,8 +278,8 @@ impl Delays {
     }
 }
 
-/// What the client itself used. Spinning while the last responses are awaited belongs to no
-/// request.
+/// Sums the resources that the client itself used. Spinning while the last responses are awaited
+/// belongs to no request.
 fn client_figures(
     plan: &Plan,
     harvests: &[Harvest],
@@ -319,7 +319,7 @@ fn latencies(all: &Recorder) -> Latencies {
     }
 }
 
-/// Whether the plan was completed although a stop was requested: the stop was too late.
+/// True if the plan was completed although a stop was requested: the stop was too late.
 fn ended_by_itself(plan: &Plan, harvests: &[Harvest]) -> bool {
     let finished: u64 = harvests
         .iter()

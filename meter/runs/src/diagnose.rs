@@ -22,21 +22,21 @@ const FEWEST: usize = 4;
 const USUAL: usize = 8;
 /// Levels of a diagnosis.
 const LEVELS: usize = 4;
-/// Which of them has all connections of the plan.
+/// Index of the level with all connections of the plan.
 const ALL: usize = 2;
 
-/// What a few levels say together.
+/// Findings of a few levels together.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Diagnosis {
-    /// Whether to believe it: the gravest of the levels' verdicts.
+    /// Verdict on the diagnosis: the gravest of the levels' verdicts.
     pub verdict: Verdict,
     /// The levels, lowest first.
     pub levels: Vec<Level>,
-    /// What limits the server, the likeliest first; empty where nothing does yet.
+    /// Limits of the server, the likeliest first; empty where nothing limits it yet.
     pub bottleneck: Vec<Finding>,
-    /// What one request takes, at the level with the highest throughput.
+    /// Demands of one request, at the level with the highest throughput.
     pub demands: Option<Demands>,
-    /// What could not be told, in sentences.
+    /// Limits that could not be judged, in sentences.
     pub remarks: Vec<String>,
     /// The command line.
     pub command: String,
@@ -136,7 +136,7 @@ pub fn diagnose(
     }
 }
 
-/// What the levels say together.
+/// Concludes a diagnosis from the levels together.
 fn conclude(levels: Vec<Level>, command: String) -> Diagnosis {
     let runs: Vec<RunAtLevel<'_>> = levels
         .iter()

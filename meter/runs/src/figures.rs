@@ -44,8 +44,8 @@ pub struct ClassFigures {
     /// The times behind `send_lag_us`.
     #[serde(default)]
     pub send_lag: Option<Hdr>,
-    /// The same over time, in intervals that may be longer than the run's; empty in results of
-    /// older versions.
+    /// Figures over time, in intervals that may be longer than the run's; empty in results of older
+    /// versions.
     #[serde(default)]
     pub series: Timeline,
 }

@@ -41,7 +41,7 @@ mod visits;
 pub use base_probe::postgres::{
     MeanMax, PgCounters, PgGap, PgPerRequest, PgProbe, PgSample, PgServer, PgSummary, PgWait,
 };
-/// What a host probe samples and sums up; see [`base_probe`].
+/// Sampling by a host probe and its summary; see [`base_probe`].
 pub use base_probe::{Moment, Probe, Summary};
 pub use calibration::calibrate;
 pub use capacity::{Capacity, CapacityNews, CapacityPlan, CapacityProgress, capacity};

@@ -21,7 +21,7 @@ pub(crate) struct LimitFindings {
     pub(crate) bottleneck: Vec<Finding>,
     /// Demands of one request, at the level with the highest throughput.
     pub(crate) demands: Option<Demands>,
-    /// What could not be concluded, as sentences without a full stop.
+    /// Conclusions that could not be drawn, as sentences without a full stop.
     pub(crate) remarks: Vec<String>,
 }
 

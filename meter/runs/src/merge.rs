@@ -31,26 +31,26 @@ pub enum MergeError {
     Nothing,
     /// A run was stored without what merging needs.
     Lacks {
-        /// Which run.
+        /// Number of the run.
         run: usize,
         /// The missing part.
         what: &'static str,
     },
     /// Two runs are not of the same thing.
     Unlike {
-        /// Which runs.
+        /// Numbers of the runs.
         runs: (usize, usize),
         /// In what they differ, with both values.
         what: String,
     },
-    /// The same run is given twice.
+    /// One run is given twice.
     Twice {
-        /// Which runs.
+        /// Numbers of the runs.
         runs: (usize, usize),
     },
     /// A run contradicts itself, so its file was changed.
     Contradiction {
-        /// Which run.
+        /// Number of the run.
         run: usize,
         /// The contradiction.
         what: String,
@@ -178,7 +178,7 @@ fn sum(runs: &[Run], of: impl Fn(&Run) -> u64) -> u64 {
     runs.iter().map(of).fold(0, u64::saturating_add)
 }
 
-/// The same for an optional figure, if every run has it.
+/// Sums an optional figure, if every run has it.
 fn all_of(runs: &[Run], of: impl Fn(&Run) -> Option<u64>) -> Option<u64> {
     runs.iter()
         .try_fold(0, |sum: u64, run| Some(sum.saturating_add(of(run)?)))

@@ -192,7 +192,7 @@ fn some(count: u64) -> Run {
     run_of(&(0..count).map(sample).collect::<Vec<_>>())
 }
 
-/// The same run, started this many seconds later.
+/// Returns the run as if it had started this many seconds later.
 fn later(run: &Run, seconds: f64) -> Run {
     Run {
         started_unix_us: run.started_unix_us + (seconds * 1e6) as u64,

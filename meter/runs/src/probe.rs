@@ -56,7 +56,7 @@ fn ports_here(addresses: &[SockAddr]) -> Vec<u16> {
     ports.into_iter().collect()
 }
 
-/// Whether an address belongs to this machine: only then can a socket be bound to it.
+/// True if an address belongs to this machine: only then can a socket be bound to it.
 fn is_here(address: &SocketAddr) -> bool {
     UdpSocket::bind((address.ip(), 0)).is_ok()
 }
@@ -114,7 +114,7 @@ impl Run {
         }
     }
 
-    /// What the demand law needs of the client.
+    /// Returns the figures of the client that the demand law needs.
     pub(crate) fn client_side(&self) -> ClientSide {
         ClientSide {
             rate: self.achieved_rate,

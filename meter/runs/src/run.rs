@@ -12,7 +12,7 @@ use millrace_stats::{
     Verdict,
 };
 
-/// What decides when a request is sent.
+/// Rule that decides when a request is sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Loop {
@@ -50,11 +50,11 @@ impl std::fmt::Display for Protocol {
 /// The default is an empty run: a closed loop without a request, which is `INVALID`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Run {
-    /// Whether to trust the result.
+    /// Verdict on the result.
     pub verdict: Verdict,
     /// Reasons against it; empty for `VALID`.
     pub reasons: Vec<String>,
-    /// Whether it is `INVALID` only because the client was disturbed: the same run may be valid
+    /// True if it is `INVALID` only because the client was disturbed: the same run may be valid
     /// another time.
     #[serde(default)]
     pub client_at_fault: bool,
@@ -95,7 +95,7 @@ pub struct Run {
     pub latency_us: Latencies,
     /// The connections.
     pub connections: Connections,
-    /// What the client itself used.
+    /// Resources that the client itself used.
     pub client: ClientFigures,
     /// Little's law, where the run was long enough to check it.
     pub little: Option<Little>,
@@ -108,7 +108,7 @@ pub struct Run {
     /// Service times of good responses (in an open loop: response times) as a histogram with
     /// logarithmic bars.
     pub histogram: Vec<Bucket>,
-    /// The same as a percentile curve.
+    /// Percentile curve of the same times.
     pub percentiles: Vec<Quantile>,
 
     // The following are only in some runs.
@@ -124,7 +124,7 @@ pub struct Run {
     /// The load after the measured part, if there was any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ramp_down: Option<RampDown>,
-    /// What the statistics decided, if they did.
+    /// Decisions of the statistics, if they were asked.
     #[serde(default)]
     pub auto: Option<AutoFigures>,
     /// The PostgreSQL server behind it, where one was watched.
@@ -149,7 +149,7 @@ pub struct Run {
     /// Samples of the server's machine, and what a request took there.
     #[serde(default)]
     pub probe: Option<Probed>,
-    /// What limits the server, the likeliest first. Empty if no limit is visible, `None` if nothing
+    /// Limits of the server, the likeliest first. Empty if no limit is visible, `None` if nothing
     /// was probed.
     #[serde(default)]
     pub bottleneck: Option<Vec<Finding>>,
@@ -164,7 +164,7 @@ pub struct Connections {
     pub established: u64,
     /// How many were opened in all, replacements, warm-up and ramp-down included.
     pub opened: u64,
-    /// Whether a connection served more than one request.
+    /// True if a connection served more than one request.
     pub keep_alive: bool,
     /// Requests in flight on one connection: for HTTP/2 the requested number of streams, or as many
     /// as the server allows if that is fewer.
@@ -175,7 +175,7 @@ pub struct Connections {
     pub conforming: Option<u64>,
 }
 
-/// What the client itself used in the measured part.
+/// Resources that the client itself used in the measured part.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ClientFigures {
     /// CPU time of all client threads, user and system, for one finished request, without
@@ -197,7 +197,7 @@ pub struct ClientFigures {
     /// preempted.
     #[serde(default)]
     pub turns: Option<u64>,
-    /// Whether client threads polled for events without sleeping.
+    /// True if client threads polled for events without sleeping.
     #[serde(default)]
     pub spin: bool,
     /// With `spin`, the CPU time of empty turns while requests could be issued, summed over

@@ -22,7 +22,7 @@ use millrace_stats::Objective;
 #[cfg(test)]
 pub(crate) use conclude::tests::sample_run;
 
-/// What a sweep does.
+/// Steps and settings of a sweep.
 #[derive(Clone, Debug)]
 pub struct SweepPlan {
     /// The run at each level, without what the level sets. It ends after a duration, and has no
@@ -30,22 +30,22 @@ pub struct SweepPlan {
     pub plan: Plan,
     /// The levels.
     pub ladder: Ladder,
-    /// What the levels are.
+    /// Quantity that the levels raise.
     pub by: By,
     /// How requests are spread over time where the levels are rates.
     pub process: Process,
     /// How often the ladder is climbed, at least once. Repeats follow each other as whole climbs,
     /// so that a change with time does not look like a difference between levels.
     pub repeats: usize,
-    /// Whether each climb goes down again, without a second run at the top.
+    /// True if each climb goes down again, without a second run at the top.
     pub down: bool,
     /// An objective that judges each step.
     pub objective: Option<Objective>,
-    /// The same seed gives the same intervals of the fit.
+    /// Seed of the intervals of the fit: an equal seed gives equal intervals.
     pub seed: u64,
 }
 
-/// What a sweep reports during its run.
+/// Event that a sweep reports during its run.
 #[derive(Clone, Copy, Debug)]
 pub enum News<'a> {
     /// How far the sweep is; about four times a second.

@@ -136,7 +136,7 @@ pub(crate) fn ramp_down(length: &LengthPlan, all: &Recorder) -> Option<RampDown>
 }
 
 impl Run {
-    /// Whether connections paused between requests, so that fewer requests are in flight than there
+    /// True if connections paused between requests, so that fewer requests are in flight than there
     /// are connections.
     pub(crate) fn has_pauses(&self) -> bool {
         let pauses = self.pauses.as_ref();

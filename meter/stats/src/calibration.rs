@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What the client found against the null server.
+/// Findings of the client against the null server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Calibration {
     /// Answers a second in a closed loop with the connections, depth and threads of the plan.
@@ -13,7 +13,7 @@ pub struct Calibration {
     pub cpu_us_per_request: f64,
     /// Mean size of the subject's answers, heads included, and so of the null server's.
     pub response_bytes: u64,
-    /// Whether the null server had to run on cores that the client uses.
+    /// True if the null server had to run on cores that the client uses.
     pub same_core: bool,
     /// True if the client could do more than the ceiling: the null server took cores from it that
     /// the subject will not take, the null server was the limit, or a run surpassed the ceiling.
@@ -21,7 +21,8 @@ pub struct Calibration {
 }
 
 impl Calibration {
-    /// The same after a run at `rate`: a ceiling that was surpassed is only a lower bound.
+    /// Returns the calibration after a run at `rate`: a ceiling that was surpassed is only a lower
+    /// bound.
     pub fn after(self, rate: f64) -> Self {
         Self {
             lower_bound: self.lower_bound || self.is_surpassed(rate),

@@ -42,12 +42,12 @@ impl Metric {
     /// Every metric, in the order of tables.
     pub const ALL: [Self; 4] = [Self::Cpu, Self::Throughput, Self::P50, Self::P99];
 
-    /// Whether less of it is better.
+    /// True if less of it is better.
     pub fn is_cost(self) -> bool {
         self != Self::Throughput
     }
 
-    /// What it is called in a table.
+    /// Returns the name in a table.
     pub fn name(self) -> &'static str {
         match self {
             Self::Cpu => "server CPU per request",
@@ -61,7 +61,7 @@ impl Metric {
 /// One of the two servers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Subject {
-    /// What it is called.
+    /// Name of the server.
     pub name: String,
     /// The requested URL.
     pub url: String,
@@ -114,11 +114,11 @@ pub struct Trial {
     pub side: Side,
     /// Its figures.
     pub sample: Sample,
-    /// Whether to believe them.
+    /// Verdict on the runs.
     pub verdict: Verdict,
-    /// What speaks against them.
+    /// Reasons against the runs.
     pub reasons: Vec<String>,
-    /// Whether it is `INVALID` only because the client was disturbed.
+    /// True if it is `INVALID` only because the client was disturbed.
     #[serde(default)]
     pub client_at_fault: bool,
 }
@@ -134,7 +134,7 @@ pub struct Block {
 /// The block was measured again.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Aside {
-    /// Whether it was one of A against itself.
+    /// True if it was one of A against itself.
     pub baseline: bool,
     /// Its number within its half, from 1.
     pub number: usize,
@@ -143,7 +143,7 @@ pub struct Aside {
 }
 
 impl Block {
-    /// Whether all runs are there.
+    /// True if all runs are there.
     pub fn is_complete(&self) -> bool {
         self.trials.len() == PATTERN.len()
     }
@@ -183,13 +183,13 @@ pub struct Ratio {
 }
 
 impl Ratio {
-    /// Whether the interval leaves out 1.
+    /// True if the interval leaves out 1.
     pub fn differs(&self) -> bool {
         self.low > 1.0 || self.high < 1.0
     }
 }
 
-/// What was found for one metric.
+/// Finding for one metric.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Effect {
     /// The metric.

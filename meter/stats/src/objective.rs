@@ -20,7 +20,7 @@ pub struct Objective {
     pub within_us: f64,
 }
 
-/// Whether an objective is met.
+/// Judgement of an objective.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Met {
@@ -35,11 +35,11 @@ pub enum Met {
 /// The requests of one run, which are judged by an objective.
 #[derive(Clone, Copy, Debug)]
 pub struct Observed<'a> {
-    /// Whether no objective can be met: the run is `INVALID`, or a backlog grew.
+    /// True if no objective can be met: the run is `INVALID`, or a backlog grew.
     pub is_failed: bool,
     /// Requests that were due in the measured part.
     pub issued: u64,
-    /// Those with a good answer.
+    /// Requests with a good answer.
     pub good: u64,
     /// Response times of good answers; of a closed loop service times.
     pub latency: Option<&'a Latency>,
@@ -48,7 +48,7 @@ pub struct Observed<'a> {
 }
 
 impl Objective {
-    /// Whether what was observed meets the objective.
+    /// Judges what was observed by the objective.
     pub fn judge(&self, observed: &Observed<'_>) -> Met {
         if observed.is_failed || observed.issued == 0 {
             return Met::No;

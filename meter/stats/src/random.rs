@@ -54,7 +54,7 @@ pub fn mix(seed: u64, n: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// What splitmix64 adds to its state for each number.
+/// Constant that splitmix64 adds to its state for each number.
 const GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
 
 #[cfg(test)]

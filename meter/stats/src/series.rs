@@ -11,8 +11,8 @@ use base_clock::{MS, Nanos};
 
 /// Intervals past which neighbours are joined.
 pub const MOST: usize = 120;
-/// The same for one class of several. Up to ten classes together have as many as the run, which
-/// bounds the memory of their histograms.
+/// Intervals past which neighbours are joined, for one class of several. Up to ten classes together
+/// have as many as the run, which bounds the memory of their histograms.
 const FEWEST: usize = 12;
 /// The longest latency that an interval's histogram tells apart: an hour.
 pub const LONGEST: Nanos = 3_600_000_000_000;
@@ -23,18 +23,18 @@ pub struct Series {
     pub interval: Nanos,
     /// The intervals in order.
     pub slots: Vec<Slot>,
-    /// Whether the series is one of an open loop.
+    /// True if the series is one of an open loop.
     pub is_open: bool,
     /// Intervals past which neighbours are joined.
     most: usize,
 }
 
-/// What finished within one interval.
+/// Requests that finished within one interval.
 #[derive(Default)]
 pub struct Slot {
     /// Requests that ended, well or not.
     pub finished: u64,
-    /// Those that ended otherwise than with a good answer.
+    /// Requests that ended otherwise than with a good answer.
     pub errors: u64,
     /// Time from when a request was due to its end, summed over `finished`. In a closed loop a
     /// request is due when its place is free.

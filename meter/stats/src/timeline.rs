@@ -20,10 +20,11 @@ pub struct Timeline {
     /// are none. They are service times, in an open loop response times.
     #[serde(default)]
     pub histograms: Vec<Option<Hdr>>,
-    /// The same of service times; only of an open loop, and empty in results that do not have them.
+    /// For each interval the service times of good answers; only of an open loop, and empty in
+    /// results that do not have them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub service: Vec<Option<Hdr>>,
-    /// The same of send lags, of all requests that were sent and ended in the interval; present
+    /// For each interval the send lags of all requests that were sent and ended in it; present
     /// where `service` is.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub send_lag: Vec<Option<Hdr>>,
@@ -36,7 +37,7 @@ pub struct Point {
     pub at_s: f64,
     /// Requests that ended in it, well or not.
     pub requests: u64,
-    /// Those that ended otherwise than with a good answer.
+    /// Requests that ended otherwise than with a good answer.
     pub errors: u64,
     /// Median service time, in an open loop response time; `None` with fewer than ten samples
     /// beyond it.
@@ -63,7 +64,7 @@ pub struct Interval<'a> {
     pub at_s: f64,
     /// Requests that ended in it.
     pub requests: u64,
-    /// Those that ended otherwise than with a good answer.
+    /// Requests that ended otherwise than with a good answer.
     pub errors: u64,
     /// Service times, in an open loop response times.
     pub main: Option<&'a Histogram<u64>>,

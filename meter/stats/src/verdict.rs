@@ -9,7 +9,7 @@ use crate::{Calibration, Latencies};
 use base_clock::Nanos;
 pub use client::{notes, withdraw_ceiling};
 
-/// Whether a run's figures can be believed.
+/// Judgement of a run's figures.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum Verdict {
@@ -32,25 +32,25 @@ impl std::fmt::Display for Verdict {
     }
 }
 
-/// Where every measured request is: `issued = answered + failed + shed + abandoned + in_flight`.
+/// Counts of every measured request: `issued = answered + failed + shed + abandoned + in_flight`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Accounting {
     /// Requests issued; in an open loop those that were due.
     pub issued: u64,
-    /// Those with a complete answer.
+    /// Requests with a complete answer.
     pub answered: u64,
-    /// Those among the answered whose status was expected.
+    /// Answered requests whose status was expected.
     pub good: u64,
-    /// Those that will not be answered.
+    /// Requests that will not be answered.
     pub failed: u64,
-    /// Those that were past their deadline before they could be sent, and were not.
+    /// Requests that were past their deadline before they could be sent, and were not sent.
     #[serde(default)]
     pub shed: u64,
     /// Requests of sessions that arrived by a schedule and ended early, because a request before
     /// these had no good answer.
     #[serde(default)]
     pub abandoned: u64,
-    /// Those still open when the run was stopped.
+    /// Requests still open when the run was stopped.
     pub in_flight: u64,
     /// Requests sent again, because the server closed the connection in good order after an earlier
     /// answer.
@@ -78,9 +78,9 @@ const CYCLES: f64 = 20.0;
 /// Windows without which nothing can be said: the first and the last have edges.
 const WINDOWS: usize = 3;
 
-/// What the verdict is made from.
+/// Figures that the verdict is made from.
 pub struct Evidence<'a> {
-    /// Where every measured request is.
+    /// Counts of every measured request.
     pub accounting: &'a Accounting,
     /// Measured requests that had no good answer.
     pub errors: u64,
@@ -92,7 +92,7 @@ pub struct Evidence<'a> {
     pub busiest_thread: f64,
     /// Little's law, where it could be checked.
     pub little: Option<&'a Little>,
-    /// Whether the loop was open.
+    /// True if the loop was open.
     pub is_open: bool,
     /// The latencies.
     pub latency_us: &'a Latencies,
@@ -102,7 +102,7 @@ pub struct Evidence<'a> {
     pub cut_short: bool,
     /// Complete answers a second.
     pub achieved_rate: f64,
-    /// What the client can do by itself, if that was measured.
+    /// Capacity of the client by itself, if that was measured.
     pub calibration: Option<&'a Calibration>,
     /// Share of the measured time for which a CPU quota stopped the client.
     pub throttled: Option<f64>,
@@ -110,9 +110,9 @@ pub struct Evidence<'a> {
     pub waited: Option<f64>,
 }
 
-/// What a run is judged to be.
+/// Verdict on a run, with reasons.
 pub struct Judgement {
-    /// Whether to believe the run.
+    /// Verdict on the run.
     pub verdict: Verdict,
     /// The gravest first.
     pub reasons: Vec<String>,
@@ -185,7 +185,7 @@ fn invalidating_reasons(evidence: &Evidence<'_>) -> Vec<String> {
     reasons
 }
 
-/// What speaks against the figures, the client apart.
+/// Lists the reasons against the figures, the client apart.
 fn doubts(evidence: &Evidence<'_>) -> Vec<String> {
     let mut reasons = Vec::new();
     let Accounting {

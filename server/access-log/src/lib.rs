@@ -52,7 +52,7 @@ pub struct Counts {
 }
 
 struct LogState {
-    /// Where the log was opened; `None` is standard output.
+    /// Path at which the log was opened; `None` is standard output.
     path: Option<PathBuf>,
     shards: Box<[Shard]>,
     dropped: AtomicU64,
@@ -164,7 +164,7 @@ impl AccessLog {
         self.state.dropped.load(Ordering::Relaxed)
     }
 
-    /// What became of the lines so far.
+    /// Returns the counts of lines so far.
     pub fn counts(&self) -> Counts {
         Counts {
             written: self.state.written.load(Ordering::Relaxed),

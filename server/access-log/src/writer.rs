@@ -13,7 +13,8 @@ use rustix::fs::{FileType, Mode, OFlags};
 
 use super::{INTERVAL, LogState, lock};
 
-/// What a pipe takes at once when poll calls it writable (POSIX asks for 512, Linux gives 4096).
+/// Bytes that a pipe takes at once when poll calls it writable (POSIX asks for 512, Linux gives
+/// 4096).
 const PIPE_BUF: usize = 4096;
 /// Room that an empty buffer keeps.
 const KEPT: usize = 1024 * 1024;

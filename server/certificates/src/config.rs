@@ -38,7 +38,7 @@ const KEY_EXCHANGES: [&dyn SupportedKxGroup; 4] = [
     kx_group::SECP384R1,
 ];
 
-/// Which certificates of clients are accepted.
+/// Certificates of clients that are accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientCertificates {
     /// A PEM file with the authorities that sign clients' certificates.
@@ -55,7 +55,7 @@ pub struct TlsOptions {
     pub alpn: Vec<Vec<u8>>,
     /// The secret behind session tickets.
     pub ticket_secret: TicketSecret,
-    /// Which certificates clients may or must show; `None`: clients are asked for none.
+    /// Certificates that clients may or must show; `None`: clients are asked for none.
     pub client_certificates: Option<ClientCertificates>,
 }
 
@@ -109,8 +109,8 @@ fn crypto_provider() -> CryptoProvider {
     }
 }
 
-/// What checks clients, and the context of tickets: a session is resumed only where clients have to
-/// prove the same.
+/// Makes the verifier of clients, and the context of tickets: a session is resumed only where
+/// clients have to prove the same.
 fn client_verifier(
     clients: Option<&ClientCertificates>,
     provider: &Arc<CryptoProvider>,

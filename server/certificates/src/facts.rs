@@ -61,7 +61,7 @@ impl fmt::Display for CertificateName {
     }
 }
 
-/// What a certificate says of itself. The signature is not checked: the certificate is the
+/// Facts that a certificate says of itself. The signature is not checked: the certificate is the
 /// server's own.
 #[derive(Clone, Debug)]
 pub struct CertificateFacts {

@@ -327,7 +327,7 @@ mod tests {
         assert_eq!(mode & 0o777, 0o700);
     }
 
-    /// What a client says that trusts the authority.
+    /// Acts as a client that trusts the authority.
     fn verify(
         authority: &LocalAuthority,
         leaf: &CertificateDer<'_>,
@@ -345,7 +345,7 @@ mod tests {
         checked.map(drop)
     }
 
-    /// Who has the authority's key can sign, but no client accepts it.
+    /// Signs with the authority's key for another site, which no client accepts.
     #[test]
     fn the_local_authority_cannot_sign_for_other_sites() {
         let folder = tempfile::tempdir().unwrap();

@@ -56,7 +56,8 @@ impl PemFiles {
         Ok(served)
     }
 
-    /// What the operator must do for the validity of the certificate, if that is due at `now`.
+    /// Returns the problem of the certificate's validity that the operator must solve, if that is
+    /// due at `now`.
     #[must_use]
     pub fn validity_problem(
         &self,
@@ -117,7 +118,7 @@ impl PemFiles {
 pub struct ValidityProblem {
     /// True if clients still accept the certificate.
     pub is_valid: bool,
-    /// What is wrong with which file, and what helps.
+    /// Sentence that names the fault, the file and the remedy.
     pub sentence: String,
 }
 
@@ -146,7 +147,8 @@ impl FileCertificates {
         })
     }
 
-    /// What the operator must do, at `now`, for the validity of the certificates that are shown.
+    /// Returns the problems that the operator must solve, at `now`, for the validity of the
+    /// certificates that are shown.
     #[must_use]
     pub fn validity_problems(&self, now: SystemTime) -> Vec<ValidityProblem> {
         let problem = |files: &PemFiles| {
@@ -262,7 +264,7 @@ fn is_der(text: &[u8]) -> bool {
     text.first() == Some(&0x30)
 }
 
-/// What converts a file in DER to one beside it.
+/// Returns the message for a file in DER, with the command that makes one beside it in PEM.
 fn not_pem(path: &Path, command: &str, extension: &str) -> String {
     let (from, to) = (
         shell_word(path),
@@ -282,7 +284,7 @@ fn damaged(path: &Path, error: &pem::Error) -> Error {
     Error::of_file(path, format!("the PEM text is damaged: {error}"))
 }
 
-/// What is wrong with the order of a chain: each certificate must be issued by the next one.
+/// Returns the fault in the order of a chain: each certificate must be issued by the next one.
 fn wrong_order(chain: &[CertificateDer<'static>]) -> Option<String> {
     let facts: Vec<_> = chain.iter().map(CertificateFacts::read).collect();
     if let Some(at) = facts.iter().position(Option::is_none) {

@@ -13,7 +13,7 @@ pub(crate) fn create_folder(folder: &Path) -> io::Result<()> {
 
 /// The longest time that a replacement takes. What is older was left by a process that died.
 const LONGEST_REPLACEMENT: Duration = Duration::from_secs(60 * 60);
-/// What the names of unfinished files end with, after a random number of 16 digits.
+/// Ending of the names of unfinished files, after a random number of 16 digits.
 const UNFINISHED: &str = ".new";
 
 /// Replaces a file by one with mode 0600. After a crash there is the old file or the new one.

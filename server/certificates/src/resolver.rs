@@ -28,7 +28,7 @@ pub const ACME_TLS_ALPN: &[u8] = b"acme-tls/1";
 /// Choosing takes no lock and reads no file.
 #[derive(Default)]
 pub struct Certificates {
-    /// What was set, by whom, in the order of first mention.
+    /// Certificates with the slots that were set, in the order of first mention.
     slots: Mutex<Vec<(String, Option<Arc<ServedCertificate>>)>>,
     shown: ArcSwap<ShownCertificates>,
     challenges: ArcSwap<ChallengeTable>,
@@ -78,7 +78,7 @@ impl Certificates {
         self.shown.store(Arc::new(ShownCertificates::of(&slots)));
     }
 
-    /// What was set for `slot`.
+    /// Returns the certificate that was set for `slot`.
     #[must_use]
     pub fn get(&self, slot: &str) -> Option<Arc<ServedCertificate>> {
         let slots = self.slots.lock();
@@ -86,8 +86,8 @@ impl Certificates {
         found.and_then(|(_, certificate)| certificate.clone())
     }
 
-    /// What the server on port 80 answers at `/.well-known/acme-challenge/TOKEN` (RFC 8555 section
-    /// 8.3), as `application/octet-stream`; `None` is a 404. Takes no lock.
+    /// Returns the answer of the server on port 80 at `/.well-known/acme-challenge/TOKEN` (RFC 8555
+    /// section 8.3), as `application/octet-stream`; `None` is a 404. Takes no lock.
     #[must_use]
     pub fn http_challenge(&self, token: &str) -> Option<String> {
         let challenges = self.challenges.load();

@@ -62,7 +62,7 @@ impl ServedCertificate {
         &self.key.cert
     }
 
-    /// What the server's certificate says of itself.
+    /// Returns the facts that the server's certificate says of itself.
     #[must_use]
     pub fn facts(&self) -> &CertificateFacts {
         &self.facts

@@ -25,7 +25,7 @@ const PERIOD: Duration = Duration::from_secs(12 * 60 * 60);
 const LEAST_SECRET: usize = 32;
 const KEY_LENGTH: usize = 32;
 const KEY_NAME_LENGTH: usize = 16;
-/// What the keys are derived for; another use of the same secret has another purpose.
+/// Purpose that the keys are derived for; another use of the same secret has another purpose.
 const PURPOSE: &[u8] = b"millpond TLS session tickets 1";
 
 /// The secret from which the keys of tickets are derived.

@@ -14,7 +14,7 @@ pub(crate) const AUTHORITY: &str = "authority.pem";
 /// `8443 0123abcd`.
 const SERVED: &str = "served";
 
-/// What browsers must trust: the certificate of a local authority.
+/// Certificate of a local authority, which browsers must trust.
 #[derive(Clone, Debug)]
 pub struct TrustedAuthority {
     folder: PathBuf,
@@ -99,14 +99,15 @@ impl TrustedAuthority {
     }
 }
 
-/// What the certificate of an authority says of itself.
+/// Reads the facts of the certificate of an authority.
 pub(crate) fn root_facts(path: &Path) -> Result<CertificateFacts, Error> {
     let certificates = pem::read_certificates(path)?;
     let facts = certificates.first().and_then(CertificateFacts::read);
     facts.ok_or_else(|| Error::of_file(path, "the certificate is damaged"))
 }
 
-/// What tells local authorities apart: the beginning of the digest of the public key.
+/// Returns the text that tells local authorities apart: the beginning of the digest of the public
+/// key.
 pub(crate) fn fingerprint(public_key: &[u8]) -> String {
     let digest = digest(&SHA256, public_key);
     let octets = &digest.as_ref()[..4];

@@ -9,7 +9,7 @@ use crate::error::{DataError, FilePlace, ReadError};
 use crate::row::{FieldValue, RowWriter, nul};
 use crate::source::{Source, failed, is_too_large, not_utf8, too_large};
 
-/// What is read after the file: a record of its own, unless a quote is open.
+/// Bytes that are read after the file: a record of its own, unless a quote is open.
 const TAIL: &[u8] = b"\n\0\n";
 
 pub(crate) fn read<R: Read>(

@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::row::Stop;
 
-/// Where in a file something is, as far as it is known. All numbers are from 1.
+/// Place of something in a file, as far as it is known. All numbers are from 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FilePlace {
     /// The line.
@@ -56,7 +56,7 @@ impl FilePlace {
         )
     }
 
-    /// The same place in a text that begins after this number of lines.
+    /// Moves the place into a text that begins after this number of lines.
     pub(crate) fn after(self, lines: u64) -> Self {
         Self {
             line: self.line.map(|line| line + lines),
@@ -68,11 +68,11 @@ impl FilePlace {
 /// A file that cannot be understood.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DataError {
-    /// Where it is.
+    /// Place of the fault.
     pub place: FilePlace,
-    /// What is wrong, in one sentence.
+    /// Description of the fault, in one sentence.
     pub message: String,
-    /// What to do about it.
+    /// Remedy.
     pub remedy: Option<String>,
 }
 

@@ -5,7 +5,7 @@
 pub enum Format {
     /// Comma-separated values with a line of names (RFC 4180).
     Csv,
-    /// The same with tabs.
+    /// Tab-separated values with a line of names.
     Tsv,
     /// An array of objects, or one object.
     Json,

@@ -89,7 +89,7 @@ pub fn begins_with_day(text: &str) -> bool {
     rest_behind_day(text).is_some_and(|rest| rest.is_empty() || rest.starts_with(['T', ' ']))
 }
 
-/// What stands behind the day with which a text begins.
+/// Returns the text behind the day with which a text begins.
 fn rest_behind_day(text: &str) -> Option<&str> {
     let (day, rest) = (text.get(..10)?, text.get(10..)?);
     let bytes = day.as_bytes();
@@ -111,7 +111,7 @@ fn rest_behind_day(text: &str) -> Option<&str> {
     is_day.then_some(rest)
 }
 
-/// Whether a text is a day or a moment.
+/// Tells if a text is a day or a moment.
 fn time_kind(text: &str) -> Option<Kind> {
     let rest = rest_behind_day(text)?;
     if rest.is_empty() {
@@ -153,7 +153,7 @@ pub struct InferredColumn {
     pub is_key: bool,
 }
 
-/// What the rows of a file, or of all files of a table, have in common.
+/// Types that the rows of a file, or of all files of a table, have in common.
 #[derive(Default)]
 pub struct Inference {
     columns: Vec<ColumnState>,

@@ -47,7 +47,7 @@ pub const MAX_COLUMNS: usize = 500;
 /// The deepest nesting of values.
 pub const MAX_DEPTH: usize = 64;
 
-/// What a file is, once it is read to its end.
+/// Summary of a file that was read to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Digest {
     /// A hash of the content: 128 bits of xxh3. It detects edits, not forgeries.
@@ -88,8 +88,8 @@ pub fn field_line(format: Format, input: impl Read, column: &str) -> Option<u64>
     markdown::field_line(&source.text().ok()?, column)
 }
 
-/// Where the body of a Markdown file begins, in bytes: behind its front matter. The end of the file
-/// if the front matter has no end.
+/// Returns the byte at which the body of a Markdown file begins: behind its front matter. The end
+/// of the file if the front matter has no end.
 ///
 /// ```
 /// assert_eq!(millpond_data::body_start("---\ntitle: A\n---\n\nText"), 18);

@@ -74,7 +74,7 @@ struct MarkdownParts<'t> {
     body: &'t str,
 }
 
-/// What stands between the fences.
+/// Text between the fences.
 struct FrontMatter<'t> {
     fence: &'static str,
     text: &'t str,

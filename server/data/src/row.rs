@@ -70,7 +70,7 @@ pub struct Stop;
 /// One row of a file.
 #[derive(Debug)]
 pub struct Row<'a> {
-    /// Where it is.
+    /// Place of the row.
     pub place: FilePlace,
     /// The names of the columns that have come so far, each once. A later row may have more; the
     /// order stays.

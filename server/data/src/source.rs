@@ -24,7 +24,7 @@ pub(crate) struct Source<R> {
     column: u64,
     /// Bytes since the row began.
     row: Rc<Cell<u64>>,
-    /// What follows the last byte of the file, and is not a part of it.
+    /// Bytes that follow the last byte of the file, and are not a part of it.
     tail: &'static [u8],
     /// Bytes of the file that were given since the tail was set.
     given: u64,

@@ -577,7 +577,7 @@ proptest! {
         all_formats(&bytes);
     }
 
-    /// The same for texts of the letters that mean something.
+    /// Reads texts of the letters that have a meaning in some format.
     #[test]
     fn any_text_is_rows_or_an_error(text in "[\\[\\]{}<>&;:,\"'a-c0-2 \n\t#*!=+./~|%@-]{0,80}") {
         all_formats(text.as_bytes());
@@ -585,7 +585,7 @@ proptest! {
         all_formats(fenced.as_bytes());
     }
 
-    /// What is written as CSV is read as it was.
+    /// Reads rows that were written as CSV as they were.
     #[test]
     fn csv_is_read_as_it_was_written(rows in prop::collection::vec(prop::collection::vec("[a\",\n\r ä]{0,5}", 2), 0..20)) {
         let mut writer = csv::Writer::from_writer(Vec::new());

@@ -14,7 +14,7 @@ use crate::{MAX_DEPTH, MAX_ROW};
 /// The number of values that aliases may add to those that are written out.
 const MAX_ALIASED: usize = 100_000;
 
-/// What a value takes.
+/// Size of a value.
 #[derive(Clone, Copy, Default)]
 struct Size {
     /// The number of values in it, itself among them.

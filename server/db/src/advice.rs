@@ -14,7 +14,7 @@ pub struct Advice {
     pub effect: String,
     /// The cause of the effect.
     pub cause: String,
-    /// What would help, if anything, and what it costs.
+    /// Remedy, if there is one, and its cost.
     pub remedy: Option<Remedy>,
 }
 

@@ -9,7 +9,7 @@ pub const FILE_COLUMN: &str = "_file";
 /// The column with the key of a row that has no key of its own: the hash of its values.
 pub const KEY_COLUMN: &str = "_key";
 
-/// What a column of a table takes.
+/// Kind of values that a column of a table takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TableColumnKind {
     /// A 64-bit integer.
@@ -35,13 +35,13 @@ pub struct TableColumn {
     pub name: String,
     /// The type, as the database names it.
     pub type_name: String,
-    /// What it takes.
+    /// Kind of values that the column takes.
     pub kind: TableColumnKind,
     /// True if it is part of the primary key.
     pub is_key: bool,
     /// True if it takes no null.
     pub not_null: bool,
-    /// What a new row has in it, as an expression of SQL; none for null.
+    /// Value of the column in a new row, as an expression of SQL; none for null.
     pub default: Option<String>,
 }
 
@@ -73,7 +73,7 @@ pub struct AppliedFile {
 }
 
 impl AppliedFile {
-    /// What a record says, whose `hash` is [`stored`](Self::stored).
+    /// Reads a record whose `hash` is [`stored`](Self::stored).
     pub(crate) fn read(file: String, table: String, stored: &str, version: i64) -> Self {
         let names = stored.match_indices('-').nth(1);
         let (hash, names) =
@@ -96,7 +96,8 @@ impl AppliedFile {
         }
     }
 
-    /// The same once another file has taken rows of it over: no content is known to be applied.
+    /// Returns the record once another file has taken rows of the file over: no content is known to
+    /// be applied.
     pub(crate) fn without_rows(&self) -> Self {
         Self {
             hash: "taken-".to_owned(),
@@ -104,7 +105,7 @@ impl AppliedFile {
         }
     }
 
-    /// Those of some columns that it has filled.
+    /// Returns those of some columns that the file has filled.
     pub(crate) fn filled_of<'a>(&self, columns: &'a [TableColumn]) -> Vec<&'a TableColumn> {
         let is_filled = |column: &&TableColumn| self.filled.contains(&column.name);
         columns.iter().filter(is_filled).collect()
@@ -155,7 +156,7 @@ pub trait RowSource: Send {
     fn rows(&mut self, each: &mut dyn FnMut(&[Value]) -> Result<(), Error>) -> Result<(), Error>;
 }
 
-/// What a file is to become.
+/// Change that makes the rows of a file.
 pub struct FileChange {
     /// Its name below the folder of data.
     pub file: String,
@@ -169,11 +170,11 @@ pub struct FileChange {
     pub is_news: bool,
     /// The version of what was applied when the file was read, as far as it is known.
     pub seen: Option<i64>,
-    /// What is known of its rows.
+    /// State of the file's rows.
     pub state: FileState,
 }
 
-/// What is known of the rows of a file.
+/// State of the rows of a file.
 pub enum FileState {
     /// It has rows.
     Rows(FileContent),
@@ -195,7 +196,7 @@ pub struct FileContent {
     pub source: Box<dyn RowSource>,
 }
 
-/// What became of a [`FileChange`].
+/// Outcome of a [`FileChange`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FileOutcome {
     /// The table has these rows already.
@@ -222,7 +223,7 @@ pub struct RowCounts {
     pub taken: u64,
 }
 
-/// What is to be done about a file, given what was applied.
+/// Decision about a file, given the content that was applied.
 pub(crate) enum FileDecision {
     Same,
     Older,
@@ -258,7 +259,7 @@ impl FileChange {
         FileDecision::Apply(self.version.max(applied.version + 1))
     }
 
-    /// What is remembered of the file once it is applied.
+    /// Returns the record of the file for when it is applied.
     pub(crate) fn record(&self, version: i64) -> AppliedFile {
         let filled = match &self.state {
             FileState::Rows(content) => &content.columns[..],

@@ -90,17 +90,18 @@ impl Database {
 
     /// Prepares one statement.
     ///
-    /// If the database refuses the statement; if the text is not exactly one statement; if the
-    /// statement is of a kind that a query must not be, such as a PRAGMA.
+    /// # Errors
+    /// The database refuses the statement; the text is not exactly one statement; the statement is
+    /// of a kind that a query must not be, such as a PRAGMA.
     pub fn prepare(&self, sql: &str) -> Result<Query, SqlError> {
         self.prepare_depending(sql, None)
     }
 
-    /// The same for a statement whose owner declares which tables its functions read (`--
-    /// depends:`). SQLite has no functions that read tables, so the declaration has no effect
-    /// there.
+    /// Prepares a statement whose owner declares which tables its functions read (`-- depends:`).
+    /// SQLite has no functions that read tables, so the declaration has no effect there.
     ///
-    /// Those of [`prepare`](Self::prepare); a declared table that does not exist.
+    /// # Errors
+    /// Each error of [`prepare`](Self::prepare); a declared table does not exist.
     pub fn prepare_depending(
         &self,
         sql: &str,
@@ -145,9 +146,10 @@ impl Database {
         }
     }
 
-    /// The same for results that several visitors may share. With PostgreSQL, a replica may answer
-    /// if it shows everything that the feed has delivered ([`PostgresOptions::replicas`]). Not for
-    /// a visitor who waits for a [position](Self::pass) that the feed has not passed.
+    /// Runs calls whose results several visitors may share, all in one snapshot. With PostgreSQL, a
+    /// replica may answer if it shows everything that the feed has delivered
+    /// ([`PostgresOptions::replicas`]). Not for a visitor who waits for a [position](Self::pass)
+    /// that the feed has not passed.
     ///
     /// # Errors
     /// Those of [`read`](Self::read).
@@ -163,9 +165,10 @@ impl Database {
     /// If the future is dropped before the transaction begins, nothing is done; otherwise the
     /// transaction runs to its end.
     ///
-    /// After any error nothing is changed, unless the message says that the outcome is unknown.
+    /// # Errors
     /// [`Error::Constraint`], [`Error::NoRow`], [`Error::Parameter`], [`Error::Timeout`],
-    /// [`Error::Overloaded`].
+    /// [`Error::Overloaded`]. After any error nothing is changed, unless the message says that the
+    /// outcome is unknown.
     pub async fn write(&self, steps: Vec<WriteStep>) -> Result<WriteResult, Error> {
         match &self.engine {
             Engine::Sqlite(sqlite) => sqlite.write(steps).await,
@@ -190,7 +193,7 @@ impl Database {
         self.with_files(|target| target.records(None))
     }
 
-    /// Those of [`applied_files`](Self::applied_files) that have one of these names.
+    /// Returns the [applied files](Self::applied_files) that have one of these names.
     ///
     /// # Errors
     /// [`Error::Unavailable`] if the database does not respond.
@@ -272,9 +275,11 @@ impl Database {
         }
     }
 
-    /// What the database lacks for results of these queries to be kept, the most basic first.
-    /// For SQLite only with [`FeedKind::Triggers`](crate::FeedKind), or what that has left behind.
+    /// Lists the requirements that the database lacks for results of these queries to be kept, the
+    /// most basic first. For SQLite only with [`FeedKind::Triggers`](crate::FeedKind), or for the
+    /// remains of such a feed.
     ///
+    /// # Errors
     /// [`Error::Unavailable`] if the database does not respond.
     pub fn requirements(&self, queries: &[Query]) -> Result<Vec<Requirement>, Error> {
         match &self.engine {
@@ -287,6 +292,7 @@ impl Database {
 
     /// Runs the statement of a requirement that [may be fixed](Requirement::may_fix) by it.
     ///
+    /// # Errors
     /// [`Error::Usage`] with PostgreSQL's message, or if a program must not fix the requirement.
     pub fn repair(&self, requirement: &Requirement) -> Result<(), Error> {
         match &self.engine {

@@ -14,11 +14,11 @@ pub enum Error {
     Overloaded,
     /// A write would have violated a constraint; it was rolled back.
     Constraint {
-        /// Which kind of constraint.
+        /// Kind of the constraint.
         kind: ConstraintKind,
         /// SQLite's message, which names the table and the columns.
         message: String,
-        /// The same, read.
+        /// Constraint that the message names.
         violated: Violated,
         /// The statement; the one that commits for a constraint that is deferred.
         sql: Arc<str>,
@@ -43,7 +43,7 @@ pub enum Error {
     },
     /// The server refuses the user or the password, which does not mend itself.
     Login {
-        /// What the server says.
+        /// Message of the server.
         message: String,
     },
     /// The result is larger than the limit.
@@ -66,7 +66,7 @@ pub enum Error {
         line: usize,
         /// Its column, from 1.
         column: usize,
-        /// What is wrong.
+        /// Description of the fault.
         message: String,
     },
     /// An applied migration was edited afterwards.
@@ -77,14 +77,14 @@ pub enum Error {
     /// The caller gave the wrong number of parameters, or named a column that the step does not
     /// have.
     Usage {
-        /// What is wrong.
+        /// Description of the fault.
         message: String,
     },
     /// A value does not fit the type of its parameter: the caller should answer 400 and name it.
     Parameter {
         /// The parameter's name.
         name: String,
-        /// What is wrong with the value, to stand after the name: `must be a whole number`.
+        /// Description of the value's fault, to stand after the name: `must be a whole number`.
         message: String,
         /// The database's own message, for the owner's log: it may quote the value. None if the
         /// value never got there.
@@ -103,12 +103,12 @@ pub enum Error {
     /// The database cannot be used now: the file is missing, damaged or on a failing disk, or the
     /// program is stopping.
     Unavailable {
-        /// What is wrong.
+        /// Description of the fault.
         message: String,
     },
     /// The connection was lost while a write was committed: it is not known whether it was.
     OutcomeUnknown {
-        /// What is wrong.
+        /// Description of the fault.
         message: String,
     },
 }

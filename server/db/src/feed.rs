@@ -31,8 +31,8 @@ impl FeedKind {
 /// Identifies one committed change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mark {
-    /// What [`Feed::sees`] compares with a snapshot: SQLite's tick, PostgreSQL's 64-bit transaction
-    /// id.
+    /// Number that [`Feed::sees`] compares with a snapshot: SQLite's tick, PostgreSQL's 64-bit
+    /// transaction id.
     pub transaction: u64,
     /// The position at which the feed delivers the change: once the feed has passed this position,
     /// the change is applied. SQLite's tick. For PostgreSQL the end of the commit record, or the id
@@ -40,12 +40,12 @@ pub struct Mark {
     pub at: u64,
 }
 
-/// What a read could see. [`Feed::sees`] answers "yes" for a change only if that is certain.
+/// State that a read could see. [`Feed::sees`] answers "yes" for a change only if that is certain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Snapshot {
     /// Everything that the feed delivers up to and including this position, and possibly more.
     Applied(u64),
-    /// What PostgreSQL's `pg_current_snapshot()` says.
+    /// Snapshot by PostgreSQL's `pg_current_snapshot()`.
     Transactions(Arc<Transactions>),
 }
 

@@ -12,7 +12,7 @@ pub(crate) struct FileSet<'a> {
     pub(crate) table: &'a str,
     /// The columns that are filled.
     pub(crate) columns: &'a [TableColumn],
-    /// Those that become what they are in a new row.
+    /// Columns that become what they are in a new row.
     reset: Vec<&'a TableColumn>,
     /// Files that are gone, whose rows these take over by their keys.
     leaving: Vec<LeavingFiles<'a>>,
@@ -25,7 +25,7 @@ struct LeavingFiles<'a> {
     reset: Vec<&'a TableColumn>,
 }
 
-/// What is remembered of files, by their names.
+/// Records of files, by their names.
 pub(crate) type Records = HashMap<String, AppliedFile>;
 
 /// One of the files.
@@ -42,7 +42,7 @@ pub(crate) struct EmptyFiles<'a> {
     pub(crate) files: Vec<(usize, &'a str)>,
 }
 
-/// Which of the numbers of rows.
+/// Function that chooses one of the numbers of rows.
 type CountOf = fn(&mut RowCounts) -> &mut u64;
 
 /// The statements that bring a table to what was gathered, in their order, each with what it
@@ -52,7 +52,7 @@ pub(crate) struct Statements {
     steps: Vec<(CountOf, String)>,
 }
 
-/// What there is to do about the files that are applied together.
+/// Sorts the files that are applied together by what is to be done about each.
 pub(crate) fn sort<'a>(
     changes: &'a mut [FileChange],
     decisions: &[FileDecision],
@@ -327,7 +327,7 @@ impl Statements {
     }
 }
 
-/// What a column has in a new row, as SQL.
+/// Returns the value of a column in a new row, as SQL.
 fn new_value(column: &TableColumn) -> String {
     let value = column.default.as_deref().unwrap_or("null");
     format!("({value})")

@@ -15,7 +15,7 @@
 //! * `postgres` has threads with connections, a feed by logical replication, and what the two
 //!   share.
 //!
-//! `docs/reference/coherence.md` has the rules that this crate follows: rules 9 to 14 and 17 for
+//! `docs/reference/coherence/` has the rules that this crate follows: rules 9 to 14 and 17 for
 //! SQLite, rules 7 and 18 to 20 for PostgreSQL.
 
 #![warn(missing_docs)]

@@ -8,7 +8,7 @@ use sqlparser::{
 
 use crate::{ConstraintKind, written_schema::NamedKey};
 
-/// What the text of a table says.
+/// Constraints that the text of a table names.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct NamedConstraints {
     /// CHECK constraints, each with the names in its condition.

@@ -18,7 +18,7 @@ use millpond_store::Tag;
 /// The bits that tell null, numbers, texts and blobs apart.
 const KIND_BITS: u32 = 2;
 
-/// Where a value stands in an order.
+/// Place of a value in an order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct OrderPlace {
     bits: u128,

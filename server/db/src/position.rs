@@ -30,8 +30,8 @@ impl Position {
         }
     }
 
-    /// The same position, with the `number` of the response in which `node` sent it. The numbers of
-    /// a node ascend. A number is assigned after the database has acknowledged the write.
+    /// Adds the `number` of the response in which `node` sent the position. The numbers of a node
+    /// ascend. A number is assigned after the database has acknowledged the write.
     #[must_use]
     pub fn with_write_number(self, node: impl Into<Arc<str>>, number: u64) -> Self {
         Self {

@@ -27,13 +27,13 @@ struct QueryInner {
     prepared: Box<dyn PreparedQuery>,
 }
 
-/// What a database has made of a statement.
+/// Statement as a database has prepared it.
 pub(crate) trait PreparedQuery: Any + Send + Sync {
     /// Returns what it is, for the schema that was seen last.
     fn analysis(&self) -> Arc<dyn QueryAnalysis>;
 }
 
-/// What a statement is, for one state of the schema. Its methods are those of [`Query`].
+/// Analysis of a statement, for one state of the schema. Its methods are those of [`Query`].
 pub(crate) trait QueryAnalysis {
     fn facts(&self) -> &QueryFacts;
     fn sources(&self) -> Vec<(String, Tag)>;
@@ -42,7 +42,7 @@ pub(crate) trait QueryAnalysis {
     fn advice(&self) -> Vec<Advice>;
 }
 
-/// What both databases know of a statement.
+/// Facts that both databases have of a statement.
 #[derive(Debug, Default)]
 pub(crate) struct QueryFacts {
     pub(crate) params: Arc<[Param]>,
@@ -163,7 +163,7 @@ impl Query {
         self.analysis().facts().readonly
     }
 
-    /// What the schema says of the tables that the statement writes.
+    /// Returns the schema of the tables that the statement writes.
     #[must_use]
     pub fn written_schema(&self) -> WrittenSchema {
         self.analysis().facts().written.clone()
@@ -188,21 +188,22 @@ impl Query {
         self.analysis().describe()
     }
 
-    /// What ends a result, in few words for the owner: `any note`, `note with id = :id`, or
-    /// `author by note.author_id`, which is the author of a note that is named too.
+    /// Lists the changes that end a result, in few words for the owner: `any note`, `note with id =
+    /// :id`, or `author by note.author_id`, which is the author of a note that is named too.
     #[must_use]
     pub fn ends(&self) -> Vec<String> {
         self.analysis().ends()
     }
 
-    /// Whether a result is right until the clock shows another time, as far as the text tells: no
+    /// True if a result is right until the clock shows another time, as far as the text tells: no
     /// other reason keeps it from being kept.
     #[must_use]
     pub fn may_end_by_clock(&self) -> bool {
         self.analysis().facts().reads_clock_alone
     }
 
-    /// What would reduce the dependencies or make the results cacheable, and what that costs.
+    /// Lists changes that would reduce the dependencies or make the results cacheable, each with
+    /// its cost.
     #[must_use]
     pub fn advice(&self) -> Vec<Advice> {
         self.analysis().advice()
@@ -251,7 +252,7 @@ pub struct Deps {
     /// Why the query's result must not be kept: the feed would not report its end. The owner may
     /// override this by setting an age.
     pub uncacheable: Option<Arc<str>>,
-    /// Whether the clock alone is why, so that the result is right until it shows another time.
+    /// True if the clock alone is why, so that the result is right until it shows another time.
     pub reads_clock_alone: bool,
 }
 

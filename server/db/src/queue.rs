@@ -14,7 +14,7 @@ pub(crate) enum QueueRefusal {
     Closed,
 }
 
-/// What a worker gets from the queue.
+/// Item that a worker gets from the queue.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum QueueItem<T> {
     Job(T),

@@ -3,16 +3,16 @@
 /// Something that a database lacks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Requirement {
-    /// What is missing.
+    /// Requirement that is missing.
     pub missing: String,
     /// Why it matters.
     pub reason: String,
     /// The statement that mends it.
     pub statement: Option<String>,
-    /// Whether `millpond check --fix` may run the statement once the owner has agreed: the role has
+    /// True if `millpond check --fix` may run the statement once the owner has agreed: the role has
     /// the right to.
     pub may_fix: bool,
-    /// Whether the server has to be started anew afterwards.
+    /// True if the server has to be started anew afterwards.
     pub restart: bool,
 }
 

@@ -8,7 +8,7 @@ use rusqlite::types::{ToSqlOutput, Value as Owned, ValueRef};
 /// Bytes that one result may have.
 pub(crate) const MAX_RESULT: usize = 64 << 20;
 
-/// What a row costs for each of its values, besides texts and blobs.
+/// Bytes that a row costs for each of its values, besides texts and blobs.
 pub(crate) const PER_VALUE: usize = size_of::<Value>();
 
 pub(crate) fn size_of_row(values: &[Value]) -> usize {

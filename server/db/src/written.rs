@@ -50,7 +50,7 @@ pub fn written_columns(sql: &str) -> Vec<(String, Vec<String>)> {
     written
 }
 
-/// What ends the assignments of SET.
+/// Words that end the assignments of SET.
 const SET_ENDS: [Keyword; 5] = [
     Keyword::WHERE,
     Keyword::FROM,
@@ -59,7 +59,7 @@ const SET_ENDS: [Keyword; 5] = [
     Keyword::LIMIT,
 ];
 
-/// What ends the list of SELECT.
+/// Words that end the list of SELECT.
 const SELECT_ENDS: [Keyword; 7] = [
     Keyword::WHERE,
     Keyword::FROM,

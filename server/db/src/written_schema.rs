@@ -7,8 +7,8 @@ use sqlparser::{
 
 use crate::{ConstraintKind, Violated};
 
-/// What the schema says of the tables that a statement writes. It may be older than the schema: it
-/// says where a message belongs, and nothing else.
+/// Schema of the tables that a statement writes. It may be older than the schema: it says where a
+/// message belongs, and nothing else.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WrittenSchema {
     /// The columns that refer to other rows.
@@ -39,7 +39,7 @@ impl WrittenSchema {
         checks.chain(keys).chain(others)
     }
 
-    /// Whether a violated constraint may be the one of this name. On SQLite two unique constraints
+    /// True if a violated constraint may be the one of this name. On SQLite two unique constraints
     /// on columns of the same names, in two tables that are written, cannot be told apart.
     #[must_use]
     pub fn is_named(&self, name: &str, kind: ConstraintKind, violated: &Violated) -> bool {

@@ -2,7 +2,7 @@
 
 use crate::request::Request;
 
-/// Whether an answer for a program suits this client better than one for a person: its `Accept`
+/// True if an answer for a program suits this client better than one for a person: its `Accept`
 /// prefers JSON to HTML, or it sends a token and does not name HTML.
 #[must_use]
 pub fn prefers_json(request: &Request<'_>) -> bool {
@@ -10,7 +10,7 @@ pub fn prefers_json(request: &Request<'_>) -> bool {
     is_json || (has_token(request) && !names_html(request))
 }
 
-/// Whether a client sends JSON, takes it too, and does not name HTML. Never one that sends GET or
+/// True if a client sends JSON, takes it too, and does not name HTML. Never one that sends GET or
 /// HEAD: so no response that a cache keeps depends on `Content-Type`.
 #[must_use]
 pub fn sends_json(request: &Request<'_>) -> bool {
@@ -29,7 +29,7 @@ fn json_preference(request: &Request<'_>) -> (u16, u8) {
     plain.max(preference(request, "application/problem+json"))
 }
 
-/// Whether a client sends a token (RFC 6750), as no browser does by itself. It makes no difference
+/// True if a client sends a token (RFC 6750), as no browser does by itself. It makes no difference
 /// whether the service takes tokens: what sends one is a program.
 fn has_token(request: &Request<'_>) -> bool {
     let mut lines = request.fields.get_all("authorization");
@@ -39,7 +39,7 @@ fn has_token(request: &Request<'_>) -> bool {
     })
 }
 
-/// Whether a client names HTML among what it takes, as a browser does that goes to a page.
+/// True if a client names HTML among what it takes, as a browser does that goes to a page.
 #[must_use]
 pub fn names_html(request: &Request<'_>) -> bool {
     let (weight, exactness) = preference(request, "text/html");

@@ -63,7 +63,7 @@ impl MappedBody {
         Bytes::from_owner(SharedFile(Arc::clone(&self.0)))
     }
 
-    /// Whether no bytes are used any more.
+    /// True if no bytes are used any more.
     pub(crate) fn is_unused(&self) -> bool {
         Arc::strong_count(&self.0) == 1
     }
@@ -92,7 +92,8 @@ pub fn nameless_file() -> io::Result<File> {
     Err(error)
 }
 
-/// Where such files may be. `/tmp` is the last, because it is often memory.
+/// Iterates over the folders in which such files may be. `/tmp` is the last, because it is often
+/// memory.
 fn folders() -> impl Iterator<Item = PathBuf> {
     let chosen = std::env::var_os("TMPDIR").map(PathBuf::from);
     let usual = ["/var/tmp", "/tmp"].map(PathBuf::from);

@@ -51,7 +51,7 @@ impl std::fmt::Debug for StreamedBody {
     }
 }
 
-/// What one call of [`next_piece`] results in.
+/// Result of one call of [`next_piece`].
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum NextPiece {
     Bytes(Bytes),

@@ -37,7 +37,7 @@ impl ClientNetwork {
     }
 }
 
-/// What one holder takes.
+/// Memory that one holder takes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Holding {
     pub(crate) client: ClientNetwork,
@@ -59,12 +59,12 @@ impl Holding {
     }
 }
 
-/// Which holders of a client end first.
+/// Holders of a client that end first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EndFirst {
-    /// Those that take most for longest: bytes times age.
+    /// Holders that take most for longest: bytes times age.
     Heaviest,
-    /// Those with the fewest bytes per second.
+    /// Holders with the fewest bytes per second.
     Slowest,
 }
 
@@ -129,12 +129,12 @@ impl Budget {
         self.holdings.len()
     }
 
-    /// Whether more is held than the limit allows.
+    /// True if more is held than the limit allows.
     pub(crate) fn is_over(&self) -> bool {
         self.held > self.limit
     }
 
-    /// Whether at least half of the budget is held.
+    /// True if at least half of the budget is held.
     pub(crate) fn is_half_full(&self) -> bool {
         self.held >= self.limit / 2
     }
@@ -176,7 +176,7 @@ impl Budget {
         victims
     }
 
-    /// What is worth least ends first.
+    /// Returns the value of a holding: the least value ends first.
     fn value(&self, holding: &Holding, now: Boottime) -> u128 {
         let age = now.as_nanos().saturating_sub(holding.since.as_nanos());
         let (bytes, age) = (holding.bytes as u128, u128::from(age.max(1)));

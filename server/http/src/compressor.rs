@@ -28,7 +28,7 @@ struct Inner {
     state: Arc<CompressorState>,
 }
 
-/// What the thread sees; it must not keep the sender alive.
+/// State that the thread sees; it must not keep the sender alive.
 #[derive(Debug, Default)]
 struct CompressorState {
     /// Jobs that are in the queue or being worked on.

@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use base_clock::Boottime;
 
-/// What the Connection field says.
+/// Value of the Connection field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Persistence {
     /// Nothing: HTTP/1.1 keeps the connection by default.
@@ -31,7 +31,7 @@ struct RenderedTails {
     default: String,
     keep_alive: String,
     close: String,
-    /// The same for HTTP/2: the fields as part of a header block.
+    /// The fields for HTTP/2, as part of a header block.
     http2: Box<[u8]>,
 }
 

@@ -4,7 +4,7 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-/// What a client may ask of one connection, and how long it may take. Sizes are bytes.
+/// Limits of a client on one connection, in size and time. Sizes are bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Longest request-target; beyond it 414. Default 8 KiB.
@@ -30,7 +30,7 @@ pub struct Limits {
     pub connections: usize,
     /// How long requests in flight may take to finish after a shutdown was asked for. Default 10 s.
     pub drain_timeout: Duration,
-    /// Whether a worker of which few ask looks for their next requests for up to 50 µs before it
+    /// True if a worker of which few ask looks for their next requests for up to 50 µs before it
     /// sleeps. It does so only while that finds them. Default true.
     pub spins: bool,
 }
@@ -72,7 +72,8 @@ pub(crate) const HTTP2_FIELDS: usize = 200;
 pub(crate) const HTTP2_STREAMS: usize = 100;
 /// Bytes of one stream that an HTTP/2 client may send ahead of our reading.
 pub(crate) const STREAM_WINDOW: u32 = 256 << 10;
-/// The same for all streams of a connection together.
+/// Bytes of all streams of a connection together that an HTTP/2 client may send ahead of our
+/// reading.
 pub(crate) const CONNECTION_WINDOW: u32 = 1 << 20;
 /// Frames that concern no response (acknowledgements, resets, windows) waiting on one HTTP/2
 /// connection; a client that makes more of them and does not read is disconnected.
@@ -97,8 +98,8 @@ pub(crate) const SPARE_BUFFERS: usize = 64;
 /// Output waiting on one connection, beyond which no further request of it is evaluated. A pipeline
 /// gives the kernel not much more than this before others have their turn.
 pub(crate) const OUTPUT: usize = 256 << 10;
-/// The same in a turn with more than [`FEW_CONNECTIONS`]: the kernel takes a millisecond for a
-/// quarter of a megabyte, and many clients may ask for much and read nothing.
+/// Output waiting on one connection in a turn with more than [`FEW_CONNECTIONS`]: the kernel takes
+/// a millisecond for a quarter of a megabyte, and many clients may ask for much and read nothing.
 pub(crate) const BUSY_OUTPUT: usize = 32 << 10;
 /// Connections with news in one turn.
 pub(crate) const FEW_CONNECTIONS: usize = 32;

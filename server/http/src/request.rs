@@ -40,7 +40,7 @@ pub struct Request<'a> {
     /// The path of the target, still percent-encoded; never empty. `*` for `OPTIONS *`.
     /// [`path::normalize`](crate::path::normalize) gives its normal form.
     pub path: &'a str,
-    /// What follows the first question mark, still percent-encoded.
+    /// Text behind the first question mark, still percent-encoded.
     pub query: Option<&'a str>,
     /// The protocol version.
     pub version: Version,
@@ -132,7 +132,8 @@ impl<'a> Fields<'a> {
             .map(|(name, value)| (std::str::from_utf8(name).unwrap_or_default(), value))
     }
 
-    /// The same, with names as bytes: what most of them are is told by their length.
+    /// Iterates over all field lines, with names as bytes: the length of a name tells most names
+    /// apart.
     pub(crate) fn raw(&self) -> impl Iterator<Item = (&'a [u8], &'a [u8])> + use<'a> {
         let bytes = self.bytes;
         self.spans
@@ -146,7 +147,7 @@ impl<'a> Fields<'a> {
         self.spans.len()
     }
 
-    /// Whether there is none.
+    /// True if there is none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.spans.is_empty()
@@ -217,9 +218,9 @@ impl OwnedRequest {
         self
     }
 
-    /// The same request without the field lines of these names, such as `accept-encoding`, and
-    /// without [`Request::wants_validity`]: a service that stands before another one and changes
-    /// its responses asks for them whole.
+    /// Removes the field lines of these names, such as `accept-encoding`, and
+    /// [`Request::wants_validity`]: a service that stands before another one and changes its
+    /// responses asks for them whole.
     #[must_use]
     pub fn without(mut self, names: &[&str]) -> Self {
         let bytes = &self.bytes;
@@ -254,7 +255,7 @@ impl OwnedRequest {
         self
     }
 
-    /// The same request, as one that came before: see [`Request::wants_validity`].
+    /// Returns the request as one that came before: see [`Request::wants_validity`].
     #[must_use]
     pub fn wanting_validity(mut self) -> Self {
         self.wants_validity = true;

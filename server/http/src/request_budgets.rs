@@ -16,7 +16,7 @@ use crate::limits::{
     SMALL_BODY,
 };
 
-/// Which budget is full.
+/// Budget that is full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Full {
     Memory,
@@ -47,12 +47,12 @@ impl RequestBudgets {
         }
     }
 
-    /// Whether a body with `len` bytes in memory goes on in a file.
+    /// True if a body with `len` bytes in memory goes on in a file.
     pub(crate) fn wants_file(&self, len: usize) -> bool {
         len > SMALL_BODY && (len > BODY_IN_MEMORY || self.memory.is_half_full())
     }
 
-    /// Whether as many bodies are in files as may be.
+    /// True if as many bodies are in files as may be.
     pub(crate) fn are_files_taken(&self) -> bool {
         self.disk.holders() >= self.files
     }
@@ -101,7 +101,7 @@ impl CompleteBody {
         }
     }
 
-    /// Whether no other reference to the bytes is left.
+    /// True if no other reference to the bytes is left.
     pub(crate) fn is_unused(&self) -> bool {
         match self {
             Self::Memory(bytes) => bytes.is_unique(),

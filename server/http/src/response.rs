@@ -32,8 +32,8 @@ pub trait Service: 'static {
         BodyHandling::Whole
     }
 
-    /// Whether [`Service::done`] would do anything now. Asked before each notification, so
-    /// that an unwanted one costs nothing.
+    /// True if [`Service::done`] would do anything now. Asked before each notification, so that an
+    /// unwanted one costs nothing.
     fn wants_done(&self) -> bool {
         true
     }
@@ -50,10 +50,10 @@ pub trait Service: 'static {
 pub enum Reply {
     /// Written together with all other responses that are ready: no allocation, no task switch.
     Ready(Response),
-    /// The same; besides, the response answers later requests with the very same head for as long
-    /// as the validity says so. The connections keep it only if the request
-    /// [asked](Request::wants_validity) for a validity. In a box, because few replies are and every
-    /// reply is moved.
+    /// Written together with all other responses that are ready; besides, the response answers
+    /// later requests with the very same head for as long as the validity says so. The connections
+    /// keep it only if the request [asked](Request::wants_validity) for a validity. In a box,
+    /// because few replies are and every reply is moved.
     Reusable(Box<(Response, Validity)>),
     /// Awaited on the worker; later requests of the same connection wait for it, other connections
     /// do not.
@@ -127,7 +127,7 @@ impl Body {
         }
     }
 
-    /// Whether it has no bytes. A streamed one may have some.
+    /// True if it has no bytes. A streamed one may have some.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0 && !matches!(self, Self::Streamed(_))
@@ -187,7 +187,7 @@ impl Response {
         }
     }
 
-    /// The same response with `extra` field lines (each ending with CRLF) instead of those it had.
+    /// Replaces the extra field lines by `extra` (each line ending with CRLF).
     #[must_use]
     pub fn with_extra(mut self, extra: Bytes) -> Self {
         debug_assert!(extra.is_empty() || extra.ends_with(b"\r\n"));
@@ -195,8 +195,8 @@ impl Response {
         self
     }
 
-    /// The same response with a note for those through whom it passes on its way to the connection,
-    /// such as why it is what it is, in place of the note that it had. It is not sent.
+    /// Replaces the note for those through whom the response passes on its way to the connection,
+    /// such as why it is what it is. The note is not sent.
     #[must_use]
     pub fn with_note<T: Any + Send + Sync>(mut self, note: Arc<T>) -> Self {
         self.note = Some(Box::new(note));
@@ -210,7 +210,7 @@ impl Response {
         note.downcast().ok()
     }
 
-    /// The same response, after which the connection is closed.
+    /// Closes the connection after the response.
     #[must_use]
     pub fn closing(mut self) -> Self {
         self.close = true;
@@ -252,7 +252,7 @@ impl Response {
         }
     }
 
-    /// Whether the connection is closed after it.
+    /// True if the connection is closed after it.
     #[must_use]
     pub const fn closes(&self) -> bool {
         self.close

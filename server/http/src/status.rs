@@ -56,7 +56,7 @@ pub const fn reason_phrase(status: u16) -> &'static str {
     }
 }
 
-/// Whether a response with this status never has content (RFC 9112 section 6.3).
+/// True if a response with this status never has content (RFC 9112 section 6.3).
 pub(crate) const fn is_bodiless(status: u16) -> bool {
     status < 200 || status == 204 || status == 304
 }

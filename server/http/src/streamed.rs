@@ -13,7 +13,7 @@ use std::task::{Context, Poll, Waker};
 use crate::request::Request;
 use crate::response::{Reply, Response};
 
-/// What becomes of the body of a request.
+/// Decision about the body of a request.
 pub enum BodyHandling {
     /// It is kept, up to [`Limits::body`](crate::Limits::body), and given with the request.
     Whole,
@@ -29,7 +29,8 @@ pub trait BodyReceiver {
     /// The most bytes that the body may have: beyond it 413, at once if the client says the length.
     fn limit(&self) -> u64;
 
-    /// Whether there is room for more. If not, the waker is woken when there is, from any thread.
+    /// Returns ready if there is room for more. If there is none, the waker is woken when there is
+    /// some, from any thread.
     fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<()>;
 
     /// Takes a piece, which has at most some kilobytes beyond what

@@ -34,7 +34,7 @@ pub(crate) struct FieldSpan {
     pub(crate) value: Span,
 }
 
-/// Whether `byte` may be in a token (RFC 9110 section 5.6.2).
+/// True if `byte` may be in a token (RFC 9110 section 5.6.2).
 #[inline]
 pub(crate) const fn is_token(byte: u8) -> bool {
     byte.is_ascii_alphanumeric()
@@ -57,7 +57,7 @@ pub(crate) const fn is_token(byte: u8) -> bool {
         )
 }
 
-/// Whether `byte` may be in a field value (RFC 9110 section 5.5): no control byte but the tab.
+/// True if `byte` may be in a field value (RFC 9110 section 5.5): no control byte but the tab.
 pub(crate) const fn is_field_value(byte: u8) -> bool {
     byte == b'\t' || (byte >= b' ' && byte != 0x7f)
 }

@@ -16,11 +16,11 @@ pub enum Validity {
 
 /// The source of a response, asked before each time that the response is given again.
 pub trait ValidityCheck {
-    /// Whether [`Service::call`](crate::Service::call) would give the same response to a request
+    /// True if [`Service::call`](crate::Service::call) would give the same response to a request
     /// with the very same head that was received at `received`, from any client. Must not block.
     fn is_valid(&self, received: Boottime) -> bool;
 
-    /// Whether the response will never be valid again. The connections ask this now and then, so
+    /// True if the response will never be valid again. The connections ask this now and then, so
     /// that the memory behind the response can be freed.
     fn is_over(&self) -> bool {
         false
@@ -28,7 +28,7 @@ pub trait ValidityCheck {
 }
 
 impl Validity {
-    /// Whether the response may be given to a request that was received at `received`.
+    /// True if the response may be given to a request that was received at `received`.
     #[inline]
     #[must_use]
     pub fn is_valid(&self, received: Boottime) -> bool {
@@ -38,7 +38,7 @@ impl Validity {
         }
     }
 
-    /// Whether the response will never be valid again.
+    /// True if the response will never be valid again.
     #[must_use]
     pub fn is_over(&self) -> bool {
         match self {

@@ -40,7 +40,7 @@ struct Worker<S: Service> {
 /// A listening socket (see [`listen`](crate::listen)), and what its connections speak.
 #[derive(Debug)]
 pub struct Listener {
-    /// Where connections arrive.
+    /// Socket on which connections arrive.
     pub socket: TcpListener,
     /// None: HTTP without TLS. Else TLS with this configuration, of which connections that are made
     /// later use what its resolver of certificates gives then.

@@ -41,7 +41,7 @@ impl WorkerGroup {
         }
     }
 
-    /// Whether [`WorkerGroup::shutdown`] was called.
+    /// True if [`WorkerGroup::shutdown`] was called.
     #[must_use]
     pub fn is_shutdown(&self) -> bool {
         self.shutdown.load(Ordering::SeqCst)
@@ -145,7 +145,7 @@ const REFUSED: [u16; 11] = [400, 408, 413, 414, 415, 417, 421, 431, 501, 503, 50
 /// Defines the counters, each named once: a worker's, the sums, and their names.
 macro_rules! counters {
     ($($(#[$doc:meta])+ $name:ident,)+) => {
-        /// What a server has done since it started.
+        /// Counts of a server since it started.
         #[derive(Clone, Debug, Default, PartialEq, Eq)]
         #[non_exhaustive]
         pub struct Stats {

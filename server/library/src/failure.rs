@@ -58,7 +58,7 @@ impl Failure {
         Self::new(503, "too much at once, try again").with_field("Retry-After", "1")
     }
 
-    /// The same with another sentence; its status and its field lines stay.
+    /// Replaces the sentence; the status and the field lines stay.
     ///
     /// ```
     /// use millpond::{Failure, NamedValues};
@@ -73,7 +73,7 @@ impl Failure {
         self
     }
 
-    /// The same with a field line of the response, such as `Retry-After` or `WWW-Authenticate`.
+    /// Adds a field line of the response, such as `Retry-After` or `WWW-Authenticate`.
     #[must_use]
     pub fn with_field(
         mut self,
@@ -102,13 +102,13 @@ impl Failure {
         self.fields.iter().map(|(name, value)| (&**name, &**value))
     }
 
-    /// Whether its response has a field line with this name.
+    /// True if its response has a field line with this name.
     pub(crate) fn has_field(&self, name: &str) -> bool {
         let mut names = self.fields().map(|(name, _)| name);
         names.any(|found| found.eq_ignore_ascii_case(name))
     }
 
-    /// Whether its response depends on `Accept`.
+    /// True if its response depends on `Accept`.
     pub(crate) fn varies_by_accept(&self) -> bool {
         varies_by_accept(&self.fields)
     }

@@ -9,7 +9,7 @@ use crate::request::Request;
 use crate::response::{IntoResponse, Response};
 use crate::store::Store;
 
-/// What a route does: made by [`quick`], [`blocking`], [`reading`] or [`stored`].
+/// Handler of a route: made by [`quick`], [`blocking`], [`reading`] or [`stored`].
 pub struct Handler {
     pub(crate) call: HandlerCall,
     /// How many parameters its function takes.
@@ -35,8 +35,7 @@ pub(crate) enum HandlerCall {
 }
 
 impl Handler {
-    /// The same with a limit for the body in bytes, if that is less than `limits.body`; beyond it
-    /// 413.
+    /// Limits the body to this number of bytes, if that is less than `limits.body`; beyond it 413.
     #[must_use]
     pub fn body_limit(mut self, bytes: u64) -> Self {
         self.body_limit = Some(bytes);

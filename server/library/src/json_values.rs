@@ -57,7 +57,7 @@ fn items<'a>(name: &str, array: &'a str) -> Result<Vec<Cow<'a, str>>, Failure> {
     items.iter().map(item).collect()
 }
 
-/// What a program would have to take apart again is not what a form gives.
+/// Refuses a value that a program would have to take apart again, as no form gives one.
 fn nested(name: &str, what: &str) -> Failure {
     Failure::bad_request(format!(
         "{} {what}, and a text, a number, true or false is expected",

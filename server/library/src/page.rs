@@ -15,7 +15,7 @@ use crate::store::Store;
 /// nothing would end it.
 #[derive(Debug)]
 pub struct Page {
-    /// Where it is kept.
+    /// Store in which the page is kept.
     pub(crate) store: Store,
     pub(crate) reads: PageReads,
     /// By kind; none: on all things of the kind.
@@ -85,7 +85,7 @@ impl Page {
         &self.dependencies
     }
 
-    /// Whether something ends it, or nothing needs to.
+    /// True if something ends it, or nothing needs to.
     pub(crate) fn may_be_kept(&self) -> bool {
         let ends = !self.dependencies.is_empty() || self.max_age.is_some();
         let ends = ends || self.is_constant || !self.reads.is_empty();

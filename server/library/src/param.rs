@@ -25,7 +25,7 @@ use crate::failure::Failure;
 /// }
 /// ```
 pub trait Param: Sized + Send + 'static {
-    /// What a text must be, for the sentence of an error: "a whole number".
+    /// Description of a right text, for the sentence of an error: "a whole number".
     const EXPECTED: &'static str;
 
     /// The value of a text, percent-decoded; none if it is none.
@@ -165,7 +165,7 @@ impl<'a> ParamTexts<'a> {
         value.ok_or_else(|| self.fault(at, T::EXPECTED))
     }
 
-    /// What does not fit in the path is an address that there is not.
+    /// Returns the failure of a text that does not fit: in the path the address does not exist.
     fn fault(&self, at: usize, expected: &str) -> Failure {
         let name = self.names.get(at).map_or("?", |name| name);
         match &self.texts[at] {

@@ -27,7 +27,7 @@ struct PoolState {
     waiting: VecDeque<PoolJob>,
     /// The next pieces of streams that have begun: at most one for each stream.
     continued: VecDeque<PoolJob>,
-    /// Whether the last job taken was a piece of a stream.
+    /// True if the last job taken was a piece of a stream.
     was_continued: bool,
     threads: usize,
     idle: usize,
@@ -77,7 +77,7 @@ impl BlockingPool {
         Ok(())
     }
 
-    /// The same for the next piece of a stream that has begun, for which there is always room.
+    /// Runs the next piece of a stream that has begun, for which there is always room.
     pub(crate) fn submit_next(self: &Arc<Self>, job: PoolJob) -> Result<(), PoolFull> {
         let mut state = self.state.lock();
         if state.is_stopped || !self.notify(&mut state) {

@@ -18,7 +18,7 @@ use crate::response::Response;
 use crate::service::{Shared, too_large};
 use crate::slot::{SlotReceiver, SlotSender, slot};
 
-/// What has arrived and was not read.
+/// Bytes that have arrived and were not read.
 #[derive(Default)]
 struct BodyPipe {
     state: Mutex<BodyPipeState>,
@@ -29,7 +29,7 @@ struct BodyPipe {
 struct BodyPipeState {
     pieces: VecDeque<Bytes>,
     len: usize,
-    /// Whether the body is complete, or the client is gone.
+    /// True if the body is complete, or the client is gone.
     end: Option<bool>,
     is_reader_gone: bool,
     waker: Option<Waker>,

@@ -32,8 +32,8 @@ impl<'a> Request<'a> {
         self.accept_read.store(true, Ordering::Relaxed);
     }
 
-    /// What the program answers to this request: with `Vary: Accept, Authorization` if the program
-    /// has read `Accept`.
+    /// Returns the response of the program to this request: with `Vary: Accept, Authorization` if
+    /// the program has read `Accept`.
     pub(crate) fn answered(&self, response: Response) -> Response {
         match self.accept_read.load(Ordering::Relaxed) {
             true => response.varying_by_accept(),
@@ -60,7 +60,7 @@ impl<'a> Request<'a> {
         self.http.path
     }
 
-    /// What follows the question mark, percent-encoded.
+    /// Returns the text behind the question mark, percent-encoded.
     #[must_use]
     pub fn query(&self) -> Option<&'a str> {
         self.http.query
@@ -71,7 +71,8 @@ impl<'a> Request<'a> {
         form_urlencoded::parse(self.http.query.unwrap_or_default().as_bytes())
     }
 
-    /// The same, to be read as types by name. A value that is not UTF-8 is a 400.
+    /// Returns the values of the query, to be read as types by name. A value that is not UTF-8 is a
+    /// 400.
     #[must_use]
     pub fn query_values(&self) -> NamedValues<'a> {
         NamedValues::decoded(self.http.query.unwrap_or_default().as_bytes())
@@ -95,7 +96,7 @@ impl<'a> Request<'a> {
         self.http.fields.iter()
     }
 
-    /// Whether JSON suits this client better than HTML: its `Accept` prefers `application/json` or
+    /// True if JSON suits this client better than HTML: its `Accept` prefers `application/json` or
     /// `application/problem+json` to `text/html`, or its `Accept` does not name HTML and it sends a
     /// token (`Authorization: Bearer`) or, by another method than GET, JSON. False without these.
     /// The response of a handler that asks has `Vary: Accept, Authorization`, and so has that of
@@ -143,7 +144,8 @@ impl<'a> Request<'a> {
         form_urlencoded::parse(&self.http.body)
     }
 
-    /// The same, to be read as types by name. A value that is not UTF-8 is a 400.
+    /// Returns the fields of the form, to be read as types by name. A value that is not UTF-8 is a
+    /// 400.
     ///
     /// ```
     /// use millpond::{Failure, Request, Routes, blocking};

@@ -23,13 +23,13 @@ pub struct Response {
     pub(crate) content: ResponseContent,
 }
 
-/// What follows the head.
+/// Content behind the head.
 #[derive(Debug)]
 pub(crate) enum ResponseContent {
     Empty,
     Bytes(Bytes),
     Stream(Stream),
-    /// What the program's function for failures makes of it.
+    /// Failure of which the program's function for failures makes a response.
     Failure(Failure),
 }
 
@@ -118,7 +118,7 @@ impl Response {
         }
     }
 
-    /// The same with another status, from 200 to 599; any other becomes 500.
+    /// Replaces the status, from 200 to 599; any other becomes 500.
     #[must_use]
     pub fn with_status(mut self, status: u16) -> Self {
         self.status = if (200..600).contains(&status) {
@@ -129,9 +129,9 @@ impl Response {
         self
     }
 
-    /// The same with one more field line. Bytes that a value cannot have become spaces, so that no
-    /// value can begin another line. `Content-Type`, `Content-Length`, `Transfer-Encoding`,
-    /// `Connection` and `Date` are the library's own and are left out here.
+    /// Adds one more field line. Bytes that a value cannot have become spaces, so that no value can
+    /// begin another line. `Content-Type`, `Content-Length`, `Transfer-Encoding`, `Connection` and
+    /// `Date` are the library's own and are left out here.
     #[must_use]
     pub fn with_field(
         mut self,
@@ -157,7 +157,7 @@ impl Response {
         self.status
     }
 
-    /// Whether it has a field line with this name.
+    /// True if it has a field line with this name.
     pub(crate) fn has_field(&self, name: &str) -> bool {
         let mut names = self.fields.iter().map(|(name, _)| name);
         let is_there = names.any(|found| found.eq_ignore_ascii_case(name));
@@ -165,7 +165,7 @@ impl Response {
         is_there || failed
     }
 
-    /// The same with `Accept` and `Authorization` in its `Vary`.
+    /// Adds `Accept` and `Authorization` to the `Vary` of the response.
     pub(crate) fn varying_by_accept(mut self) -> Self {
         match &mut self.content {
             ResponseContent::Failure(failure) => failure.vary_by_accept(),
@@ -175,15 +175,16 @@ impl Response {
     }
 }
 
-/// What an answer depends on where `Accept` was read: a client that sends a token may prefer JSON.
+/// Fields that an answer depends on where `Accept` was read: a client that sends a token may prefer
+/// JSON.
 const ACCEPT: [&str; 2] = ["Accept", "Authorization"];
 
-/// Whether a `Vary` among these field lines names `Accept`, or all fields.
+/// True if a `Vary` among these field lines names `Accept`, or all fields.
 pub(crate) fn varies_by_accept(fields: &[(Cow<'_, str>, String)]) -> bool {
     varies_by(fields, ACCEPT[0])
 }
 
-/// Whether a `Vary` among these field lines names a field, or all fields.
+/// True if a `Vary` among these field lines names a field, or all fields.
 fn varies_by(fields: &[(Cow<'_, str>, String)], name: &str) -> bool {
     let lines = fields.iter().filter(|(name, _)| is_vary(name));
     let mut names = lines.flat_map(|(_, names)| names.split(','));
@@ -219,8 +220,8 @@ const OWN_FIELDS: [&str; 5] = [
     "date",
 ];
 
-/// What a handler may return: a [`Response`], a text, nothing (204), an [`Option`] (404 without a
-/// value), or a [`Result`] whose error is a response too, such as a [`Failure`].
+/// Type that a handler may return: a [`Response`], a text, nothing (204), an [`Option`] (404
+/// without a value), or a [`Result`] whose error is a response too, such as a [`Failure`].
 pub trait IntoResponse {
     /// The response.
     fn into_response(self) -> Response;

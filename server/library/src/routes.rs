@@ -63,7 +63,7 @@ struct RouteNode {
     here: Vec<Route>,
 }
 
-/// What a request is answered by.
+/// Route that answers a request.
 pub(crate) enum FoundRoute<'a> {
     Route(&'a Route, ParamTexts<'a>),
     /// 204 with the methods, to OPTIONS.
@@ -239,7 +239,7 @@ impl Routes {
         }
     }
 
-    /// What a failure looks like to the client of this request.
+    /// Makes the response of a failure for the client of this request.
     pub(crate) fn show(&self, failure: &Failure, http: &millpond_http::Request<'_>) -> Response {
         let mut head = http.clone();
         head.body = Bytes::new();

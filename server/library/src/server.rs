@@ -86,7 +86,7 @@ impl ServerSettings {
         self
     }
 
-    /// What a client may ask of a connection, and how long it may take: the names are those of
+    /// Sets the limits of a client on a connection, in size and time: the names are those of
     /// `[limits]` in `millpond.toml`.
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Self {
@@ -297,13 +297,13 @@ impl WebServer {
         })
     }
 
-    /// Where it answers.
+    /// Returns the address at which the server answers.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// The same as the beginning of a URL, without a slash at its end.
+    /// Returns the address as the beginning of a URL, without a slash at its end.
     #[must_use]
     pub fn url(&self) -> String {
         let scheme = if self.is_secure { "https" } else { "http" };
@@ -316,7 +316,7 @@ impl WebServer {
         ShutdownHandle(Arc::clone(&self.group))
     }
 
-    /// What its connections have done since the start.
+    /// Returns the counts of the server's connections since the start.
     #[must_use]
     pub fn stats(&self) -> Stats {
         self.group.stats()

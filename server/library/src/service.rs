@@ -24,7 +24,7 @@ use crate::stream::BegunStream;
 
 type HttpRequest<'a> = millpond_http::Request<'a>;
 
-/// What all workers share.
+/// State that all workers share.
 pub(crate) struct Shared {
     pub(crate) routes: Routes,
     pub(crate) pool: Arc<BlockingPool>,
@@ -154,7 +154,7 @@ impl RouteService {
         self.shared.render(Response::failed(failure), http).into()
     }
 
-    /// What becomes of a body, by the route of its request.
+    /// Decides about a body, by the route of its request.
     fn body(&self, http: &HttpRequest<'_>) -> BodyHandling {
         let shared = &self.shared;
         let refuse =
@@ -193,7 +193,7 @@ pub(crate) fn too_large(limit: u64) -> Failure {
     Failure::new(413, format!("the body is longer than {limit} bytes"))
 }
 
-/// What the client says of the length of the body.
+/// Returns the length of the body that the client says.
 fn length(http: &HttpRequest<'_>) -> Option<u64> {
     let text = std::str::from_utf8(http.fields.get("content-length")?).ok()?;
     text.trim().parse().ok()

@@ -35,7 +35,7 @@ impl<T> SlotSender<T> {
         // `drop` wakes the receiver.
     }
 
-    /// Whether the receiver is gone.
+    /// True if the receiver is gone.
     pub(crate) fn is_unwanted(&self) -> bool {
         Arc::strong_count(&self.0) == 1
     }

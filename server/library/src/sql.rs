@@ -134,7 +134,7 @@ impl SqlDatabase {
         Self::open_with(url, &SqlSettings::default())
     }
 
-    /// The same with other settings.
+    /// Opens the database of a URL with other settings.
     ///
     /// # Errors
     /// Those of [`open`](Self::open).
@@ -229,8 +229,8 @@ impl SqlDatabase {
         Ok(rows::last(self.write_steps(queries)?))
     }
 
-    /// The same for any number of statements, such as an insert for each option of a poll: the rows
-    /// of each, in their order. Without a statement nothing is done.
+    /// Writes any number of statements in one transaction, such as an insert for each option of a
+    /// poll, and returns the rows of each, in their order. Without a statement nothing is done.
     ///
     /// ```
     /// use millpond::SqlDatabase;

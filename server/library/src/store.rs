@@ -81,7 +81,7 @@ pub struct StoreSettings {
     pub fills: usize,
     /// Requests that may wait for pages; beyond them 503. Default 65,536.
     pub waiters: usize,
-    /// Whether responses say by `Cache-Status` (RFC 9211) where a page came from, such as
+    /// True if responses say by `Cache-Status` (RFC 9211) where a page came from, such as
     /// `millpond; hit`, as `millpond serve` does. Default true.
     pub cache_status: bool,
 }
@@ -99,7 +99,7 @@ impl Default for StoreSettings {
     }
 }
 
-/// What a [`Store`] has and has done.
+/// Contents and counts of a [`Store`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StoreStats {
@@ -117,7 +117,7 @@ pub struct StoreStats {
     pub fenced: u64,
 }
 
-/// What is kept.
+/// Page that is kept.
 pub(crate) enum StoredPage {
     Page(Arc<Prepared>),
     /// Written for each client, as what it looks like may depend on the request.
@@ -140,7 +140,7 @@ pub(crate) fn next_route() -> u64 {
     NUMBER.fetch_add(1, Ordering::Relaxed)
 }
 
-/// What a dependency is about.
+/// Thing that a dependency is about.
 #[derive(Hash)]
 enum Named<'a> {
     /// One thing.
@@ -170,7 +170,8 @@ impl Store {
         Self::of(settings, false)
     }
 
-    /// The same for pages that show the rows of a database, which is heard of later.
+    /// Makes a store with these settings, for pages that show the rows of a database, which is
+    /// added later.
     pub(crate) fn of(settings: &StoreSettings, has_database: bool) -> Self {
         let pages = PageStore::new(Config {
             memory: settings.memory,
@@ -197,7 +198,7 @@ impl Store {
         }
     }
 
-    /// What a database of this store notifies.
+    /// Returns the sink that a database of this store notifies.
     pub(crate) fn sink(&self, max_staleness: Duration) -> Arc<DatabaseSink<StoredPage>> {
         Arc::new(DatabaseSink {
             store: Arc::clone(&self.inner.pages),
@@ -217,7 +218,7 @@ impl Store {
         check.and_then(|check| check())
     }
 
-    /// Whether both are one store.
+    /// True if both are one store.
     pub(crate) fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.inner, &other.inner)
     }
@@ -276,7 +277,7 @@ impl Store {
         }
     }
 
-    /// What it has and has done.
+    /// Returns the contents and counts of the store.
     #[must_use]
     pub fn stats(&self) -> StoreStats {
         let stats = self.inner.pages.stats();
@@ -304,7 +305,7 @@ impl Store {
         self.inner.cache_status.then_some(status)
     }
 
-    /// What a page that is begun now sees.
+    /// Returns the number of the last change that a page that is begun now sees.
     pub(crate) fn snapshot(&self) -> u64 {
         self.inner.number.load(Ordering::SeqCst)
     }
@@ -342,7 +343,7 @@ impl std::fmt::Debug for Store {
     }
 }
 
-/// What has changed, for [`Store::change`].
+/// Things that have changed, for [`Store::change`].
 #[derive(Debug)]
 pub struct Changes<'s> {
     store: &'s Store,

@@ -27,7 +27,7 @@ type PagePermit = Permit<StoredPage, ProgramFeed>;
 /// Fields that [`Prepared`] writes by itself.
 const PREPARED_FIELDS: [&str; 3] = ["etag", "last-modified", "accept-ranges"];
 
-/// What a hit gives to a request.
+/// Makes the response of a hit for a request.
 pub(crate) fn answer_hit(
     shared: &Arc<Shared>,
     store: &Store,
@@ -64,7 +64,7 @@ pub(crate) struct PageRequest {
     pub(crate) why: MissReason,
 }
 
-/// What a leader gets of what it has made.
+/// Page that a leader has made.
 enum MadePage {
     Shared(Arc<StoredPage>, Option<FillOutcome>),
     /// With a cookie in it: for this request alone.

@@ -41,7 +41,7 @@ const ROW_TIME: Duration = Duration::from_millis(5);
 /// ```
 pub struct Stream(StreamKind);
 
-/// What became of a stream when its response was begun.
+/// State of a stream when its response was begun.
 pub(crate) enum BegunStream {
     /// It is short, and over.
     Whole(Bytes),
@@ -78,9 +78,10 @@ impl Stream {
         Self(StreamKind::Blocking(Box::new(pieces.into_iter())))
     }
 
-    /// What a function writes, on a thread of the pool. A write waits while the client is 64 KiB
-    /// behind, so **a slow client holds a thread**: use an iterator where one can be had. At most
-    /// half of the threads do this or [read bodies](crate::reading) at a time; beyond that 503.
+    /// Makes a body of the bytes that a function writes, on a thread of the pool. A write waits
+    /// while the client is 64 KiB behind, so **a slow client holds a thread**: use an iterator
+    /// where one can be had. At most half of the threads do this or [read bodies](crate::reading)
+    /// at a time; beyond that 503.
     ///
     /// An error that it returns, or a panic, ends the response so that the client sees that it is
     /// not complete. The end needs no flush.
@@ -178,7 +179,7 @@ impl BodySource for BlockingPieces {
     }
 }
 
-/// What a writer has written and the connection has not taken.
+/// Bytes that a writer has written and the connection has not taken.
 #[derive(Default)]
 struct WriterPipe {
     state: Mutex<WriterState>,
@@ -189,14 +190,14 @@ struct WriterPipe {
 struct WriterState {
     pieces: VecDeque<Bytes>,
     len: usize,
-    /// Whether it was complete.
+    /// True if it was complete.
     end: Option<bool>,
     is_reader_gone: bool,
     waker: Option<Waker>,
 }
 
-/// Where the function of [`Stream::writer`] writes. It collects some kilobytes before it sends
-/// them; a flush sends what there is.
+/// Writer for the function of [`Stream::writer`]. It collects some kilobytes before it sends them;
+/// a flush sends what there is.
 pub struct StreamWriter {
     pipe: Arc<WriterPipe>,
     buffer: Vec<u8>,

@@ -41,7 +41,7 @@ impl<'a> NamedValues<'a> {
         }
     }
 
-    /// Those of a query or of a form.
+    /// Returns the values of a query or of a form.
     pub(crate) fn decoded(encoded: &'a [u8]) -> Self {
         let mut values = Self::new();
         for pair in pairs(encoded) {

@@ -34,7 +34,7 @@ pub(crate) fn prepare(
     prepared.map(Some).map_err(failure)
 }
 
-/// What an authority is asked for; `None` if no name needs one.
+/// Returns the options for an authority; `None` if no name needs one.
 pub(crate) fn options(config: &Config) -> Option<AcmeOptions> {
     let names: Vec<String> = config.tls.public_domains().map(str::to_owned).collect();
     if names.is_empty() {

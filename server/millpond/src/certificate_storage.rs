@@ -38,8 +38,8 @@ const CREATE: &str = "select pg_catalog.pg_advisory_xact_lock(788395183546862450
         loop execute 'revoke all on _millpond_certificate from ' || role; end loop; \
     end $millpond$";
 
-/// What the statements rely on. The owner's defaults may differ. A value that is stored survives a
-/// crash.
+/// Settings that the statements rely on. The owner's defaults may differ. A value that is stored
+/// survives a crash.
 const SESSION: &str = "set default_transaction_read_only = off; \
     set default_transaction_isolation = 'read committed'; set bytea_output = 'hex'; \
     select set_config('synchronous_commit', 'on', false) \
@@ -64,16 +64,16 @@ const UNLOCK: &str = "update _millpond_certificate set owner = null, until = nul
 /// The storage. A thread of its own has the connection, because the caller's thread has an event
 /// loop, within which the connection's own cannot run.
 pub(crate) struct DatabaseStorage {
-    jobs: Sender<Job>,
+    jobs: Sender<StorageJob>,
 }
 
-type Job = Box<dyn FnOnce(&mut CertificateTable) + Send>;
+type StorageJob = Box<dyn FnOnce(&mut CertificateTable) + Send>;
 
 impl DatabaseStorage {
     /// A storage in the database of this URL. Nothing is connected yet.
     pub(crate) fn new(url: &str) -> io::Result<Self> {
         let options = PostgresOptions::new(url);
-        let (jobs, received) = channel::<Job>();
+        let (jobs, received) = channel::<StorageJob>();
         let run = move || {
             let mut table = CertificateTable::new(options);
             for job in received {
@@ -239,7 +239,7 @@ impl CertificateTable {
     }
 }
 
-/// What the owner of the database can do about it. Neither message has a value in it.
+/// Adds the remedy that the owner of the database has. Neither message has a value in it.
 fn explain(error: Error) -> io::Error {
     io::Error::other(match error {
         Error::Sql { message, .. } => format!(

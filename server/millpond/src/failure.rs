@@ -10,9 +10,9 @@ use crate::output::{log, note};
 pub(crate) enum CommandFailure {
     /// One thing went wrong.
     Message {
-        /// What, as a sentence without a full stop.
+        /// Message as a sentence without a full stop.
         message: String,
-        /// What to do about it.
+        /// Remedy.
         hint: Option<String>,
         /// True if it is a mistake on the command line.
         is_usage: bool,
@@ -21,7 +21,7 @@ pub(crate) enum CommandFailure {
     Problems(Vec<Problem>),
 }
 
-/// What a command gives back.
+/// Result of a command.
 pub(crate) type CommandResult<T = ()> = Result<T, CommandFailure>;
 
 impl CommandFailure {
@@ -51,7 +51,7 @@ impl CommandFailure {
         }
     }
 
-    /// The same failure with advice.
+    /// Adds advice to the failure.
     pub(crate) fn hint(self, hint: impl Into<String>) -> Self {
         match self {
             Self::Message {

@@ -23,7 +23,7 @@ use crate::output::{log, note};
 use crate::reminder::DailyReminder;
 use crate::server::{self, bind};
 
-/// Where the challenges of an authority are asked for (RFC 8555 section 8.3).
+/// Path at which the challenges of an authority are asked for (RFC 8555 section 8.3).
 const CHALLENGES: &str = "/.well-known/acme-challenge/";
 /// The folder of the local authority, in that of the certificates.
 pub(crate) const LOCAL: &str = "localhost";
@@ -33,7 +33,7 @@ pub(crate) struct Https {
     tls: Arc<ServerConfig>,
     certificates: Arc<Certificates>,
     files: FileCertificates,
-    /// What is to be asked of an authority, until the ports are served.
+    /// Question for an authority, until the ports are served.
     prepared: Option<PreparedRenewal>,
     acme: Option<AcmeRenewal>,
     _local: Option<LocalRenewal>,
@@ -262,7 +262,7 @@ fn local(
     Ok((renewal.map_err(failure)?, trusted))
 }
 
-/// What is answered on the port of http.
+/// Service on the port of http, which redirects.
 struct Redirect {
     certificates: Arc<Certificates>,
     /// The port of https.

@@ -14,12 +14,12 @@ use crate::acme;
 use crate::failure::{CommandFailure, CommandResult};
 use crate::https::{LOCAL, failure, options};
 
-/// What was found.
+/// Findings about the certificates.
 #[derive(Default)]
 pub(crate) struct TlsFindings {
-    /// What stops the start, or keeps visitors away.
+    /// Faults that stop the start, or keep visitors away.
     pub(crate) errors: Vec<CommandFailure>,
-    /// What will do so later.
+    /// Faults that will do so later.
     pub(crate) warnings: Vec<String>,
 }
 

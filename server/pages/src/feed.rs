@@ -15,16 +15,16 @@ pub struct ProgramFeed;
 pub enum ChangeMark {
     /// The number of a change of the program.
     Program(u64),
-    /// That of a change of the database.
+    /// Mark of a change of the database.
     Database(millpond_db::Mark),
 }
 
-/// What a page could see. What it did not read of, it does not see.
+/// Changes that a page could see. The changes of a source that it did not read are not among them.
 #[derive(Clone, Debug, Default)]
 pub struct SeenChanges {
     /// The program's changes up to this number.
     pub program: u64,
-    /// What the snapshot of its queries could see.
+    /// Snapshot of the page's queries.
     pub database: Option<millpond_db::Snapshot>,
 }
 
@@ -98,11 +98,11 @@ impl<V: Value> Heard<V> {
     }
 }
 
-/// What a database notifies. It does not hold the database.
+/// Sink that a database notifies. It does not hold the database.
 pub struct DatabaseSink<V: Value> {
     /// The store of the pages.
     pub store: Arc<Store<V, ProgramFeed>>,
-    /// What is heard of its sources.
+    /// State of the page's sources.
     pub heard: Arc<Heard<V>>,
     /// The bound of the database.
     pub max_staleness: Duration,

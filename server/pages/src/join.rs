@@ -9,7 +9,7 @@ use millpond_store::{Feed, FlightEnd, Joined, Need, Permit, Store, Value};
 /// are needed only if fills panic or are cancelled.
 const ATTEMPTS: usize = 8;
 
-/// What came of joining flights.
+/// Result of joining flights.
 pub enum JoinOutcome<V: Value, F: Feed> {
     /// Meanwhile the value has arrived in the store.
     Found(Arc<V>),

@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use millpond_store::{FillOutcome, MissReason};
 
-/// Where a response came from.
+/// Source of a response.
 #[derive(Clone, Copy, Debug)]
 pub enum CacheStatus {
     /// From memory.

@@ -54,7 +54,7 @@ pub fn json(value: &Value) -> Response {
         .body(format!("{value:#}\n"))
 }
 
-/// Whether a Host field is an address or `localhost`, with a port or without.
+/// True if a Host field is an address or `localhost`, with a port or without.
 fn is_own(host: &str) -> bool {
     let name = match host.strip_prefix('[') {
         Some(rest) => rest.split_once(']').map_or(rest, |(name, _)| name),

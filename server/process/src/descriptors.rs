@@ -8,7 +8,8 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 /// Reserved for later: files that are read or served from disk, the database's files, a reopened
 /// log.
 const RESERVED: u64 = 64;
-/// What a worker opens when it starts: its event loop, what wakes it, a timer, and one to spare.
+/// Descriptors that a worker opens when it starts: its event loop, its waker, a timer, and one to
+/// spare.
 const RESERVED_PER_WORKER: u64 = 4;
 
 /// Raises the soft limit to the hard limit. Called before anything is opened, because a site may
@@ -25,7 +26,7 @@ pub fn raise() {
     }
 }
 
-/// What the limit leaves for connections.
+/// Descriptors that the limit leaves for connections.
 #[derive(Debug, PartialEq, Eq)]
 pub struct DescriptorBudget {
     wanted: usize,

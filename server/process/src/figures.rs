@@ -9,7 +9,7 @@ pub trait Figures {
     fn add_to(&self, figures: &mut Map<String, Value>);
 }
 
-/// Those of the connections; refusals by their statuses.
+/// Figures of the connections; refusals by their statuses.
 impl Figures for Stats {
     fn add_to(&self, figures: &mut Map<String, Value>) {
         let refused = self.refused.iter();

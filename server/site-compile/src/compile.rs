@@ -196,7 +196,7 @@ fn by_stem<'f>(
 }
 
 impl Pages {
-    /// Whether a form begins sessions or leads back, so that there must be a key to sign with.
+    /// True if a form begins sessions or leads back, so that there must be a key to sign with.
     pub fn issue_sessions(&self) -> bool {
         let mut forms = self.endpoints.iter().flat_map(|endpoint| &endpoint.forms);
         forms.any(|form| !form.signing.claims.is_empty() || form.invalid.is_some())
@@ -297,7 +297,7 @@ impl Pages {
         Ok(())
     }
 
-    /// What answers GET at a path. What its template gets goes to `given`.
+    /// Compiles the page that answers GET at a path. The names for its template go to `given`.
     fn page(
         &mut self,
         index: usize,
@@ -334,7 +334,7 @@ impl Pages {
         )
     }
 
-    /// The same of a file that is read, and of what it shows.
+    /// Compiles the page of a file that was read, and of the queries that it shows.
     fn page_of(
         &mut self,
         (index, stem): (usize, &str),
@@ -489,7 +489,7 @@ fn page_queries(
     (queries, needs, vary)
 }
 
-/// What was found; what is wrong goes to `problems`.
+/// Returns the value that was found; adds a problem to `problems`.
 fn or_noted<T: Default>(found: Result<T, Problem>, problems: &mut Vec<Problem>) -> T {
     found.unwrap_or_else(|problem| {
         problems.push(problem);
@@ -542,7 +542,7 @@ fn with_partials(
     }
 }
 
-/// What a page gives its template.
+/// Lists the names that a page gives its template.
 fn given_to(
     template: String,
     script: &Script,

@@ -27,7 +27,7 @@ pub struct ErrorPage {
     pub names: Vec<String>,
     /// Their values.
     pub values: Vec<String>,
-    /// Whether each of the values is one of a list.
+    /// True if each of the values is one of a list.
     pub has_known_values: bool,
 }
 
@@ -52,7 +52,7 @@ struct ErrorFolder {
 }
 
 impl ErrorPages {
-    /// Whether a page of this name, without its ending, is an error page.
+    /// True if a page of this name, without its ending, is an error page.
     pub fn is_name(stem: &str) -> bool {
         let name = stem.rsplit('/').next().unwrap_or_default();
         let status = name.parse::<u16>().ok().filter(|_| name.len() == 3);
@@ -109,12 +109,12 @@ impl ErrorPages {
         }
     }
 
-    /// Whether a folder has error pages.
+    /// True if a folder has error pages.
     pub fn has_folders(&self) -> bool {
         !self.folders.is_empty()
     }
 
-    /// Whether the site has a page for exactly this status.
+    /// True if the site has a page for exactly this status.
     pub fn has(&self, status: u16) -> bool {
         self.site.contains(&status.to_string())
     }

@@ -10,7 +10,7 @@ use crate::{
 /// One form, as far as it is written out.
 #[derive(Clone)]
 pub struct FormTag<'t> {
-    /// Where it begins in the text.
+    /// Byte of the text at which the form begins.
     pub at: usize,
     /// The method in lower case: `get` if none is written.
     pub method: String,
@@ -20,9 +20,9 @@ pub struct FormTag<'t> {
     /// The name that is the whole address: `here` in `action="{{ here }}"`.
     pub named: Option<&'t str>,
     pub fields: Vec<FieldTag<'t>>,
-    /// What stands in it.
+    /// Text inside the form.
     body: &'t str,
-    /// Whether fields elsewhere in the template may belong to it.
+    /// True if fields elsewhere in the template may belong to it.
     has_others: bool,
 }
 
@@ -75,7 +75,7 @@ struct OpenForm<'t> {
     /// None for a form of which it is not known where it is sent.
     form: Option<FormTag<'t>>,
     method: &'t str,
-    /// Where what stands in it begins.
+    /// Byte at which the inside of the form begins.
     start: usize,
     is_in_select: bool,
 }
@@ -180,7 +180,7 @@ impl<'t> FormTag<'t> {
         })
     }
 
-    /// What a button sends to an address of its own: nothing is known of the fields.
+    /// Reads a button that sends to an address of its own: nothing is known of the fields.
     fn of_button(tag: &TagText<'t>, method: &str, text: &str) -> Option<Self> {
         let action = address(attribute(tag, "formaction")?.trim())?;
         let method = attribute(tag, "formmethod").unwrap_or(method).trim();
@@ -196,7 +196,7 @@ impl<'t> FormTag<'t> {
         })
     }
 
-    /// The same form, sent to an address.
+    /// Returns the form as it is sent to an address.
     pub fn sent_to(&self, address: String) -> Self {
         Self {
             action: Some(address),
@@ -204,7 +204,7 @@ impl<'t> FormTag<'t> {
         }
     }
 
-    /// Whether a field stands in a loop of the template that begins in the form.
+    /// True if a field stands in a loop of the template that begins in the form.
     pub fn is_in_loop(&self, field: &FieldTag<'_>) -> bool {
         let at = (field.name.as_ptr() as usize).wrapping_sub(self.body.as_ptr() as usize);
         let before = self.body.get(..at).unwrap_or_default();
@@ -232,7 +232,7 @@ impl<'t> FormTag<'t> {
         passwords.next().map(|field| field.name)
     }
 
-    /// Whether all fields are written out here: none comes from another template, a macro or a
+    /// True if all fields are written out here: none comes from another template, a macro or a
     /// script.
     pub fn is_whole(&self) -> bool {
         let lower = self.body.to_ascii_lowercase();
@@ -256,7 +256,7 @@ fn named(value: &str) -> Option<&str> {
     (!name.is_empty() && name.chars().all(is_part)).then_some(name)
 }
 
-/// What stands between two marks, without the signs that take blanks away.
+/// Iterates over the texts between two marks, without the signs that take blanks away.
 fn parts<'t>(text: &'t str, begin: &'t str, end: &'t str) -> impl Iterator<Item = &'t str> {
     text.split(begin).skip(1).map(move |part| {
         let part = part.split(end).next().unwrap_or_default();
@@ -264,7 +264,7 @@ fn parts<'t>(text: &'t str, begin: &'t str, end: &'t str) -> impl Iterator<Item 
     })
 }
 
-/// Whether the value of an expression may be HTML: it is declared to be, or a macro is called.
+/// True if the value of an expression may be HTML: it is declared to be, or a macro is called.
 fn may_be_html(expression: &str) -> bool {
     let is_part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.');
     let mut calls = expression.match_indices('(');

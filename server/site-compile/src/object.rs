@@ -26,7 +26,7 @@ impl QueryResult {
         size_of::<Self>() + size_of::<db::ResultRows>() + self.data.rows.len() * 24 + values
     }
 
-    /// Whether the page does not exist: a `:one` without a row.
+    /// True if the page does not exist: a `:one` without a row.
     pub fn is_missing(&self) -> bool {
         self.rows == Rows::One && self.data.rows.is_empty()
     }
@@ -46,7 +46,7 @@ impl QueryResult {
         }
     }
 
-    /// What a template sees under the query's name.
+    /// Returns the value that a template sees under the query's name.
     pub fn value(&self) -> Value {
         match self.rows {
             Rows::Many | Rows::Exec => Value::from_object(ResultTable(self.data.clone())),
@@ -58,7 +58,7 @@ impl QueryResult {
         }
     }
 
-    /// What an endpoint without a template gives under the query's name.
+    /// Returns the value that an endpoint without a template gives under the query's name.
     pub fn json(&self) -> serde_json::Value {
         let row = |row: &Vec<db::Value>| {
             let fields = self

@@ -91,12 +91,12 @@ impl Endpoint {
         shapes
     }
 
-    /// What answers a method that writes.
+    /// Returns the form that answers a method that writes.
     pub fn form(&self, method: WriteMethod) -> Option<&Arc<Form>> {
         self.forms.iter().find(|form| form.method == method)
     }
 
-    /// Whether this client is answered as a program, because nothing at this address is for people:
+    /// True if this client is answered as a program, because nothing at this address is for people:
     /// it is an API's.
     pub fn is_api_for(&self, request: &Request<'_>) -> bool {
         let page = self.page.iter().any(|page| !page.is_api_for(request));
@@ -128,7 +128,7 @@ fn path_choices(pattern: &Pattern, page: Option<&Page>, forms: &[Arc<Form>]) -> 
     choices.collect()
 }
 
-/// What answers GET.
+/// Page, which answers GET.
 #[derive(Debug)]
 pub struct Page {
     /// Its place among the site's pages; part of its keys.
@@ -139,7 +139,7 @@ pub struct Page {
     pub queries: Vec<PageQuery>,
     /// The template's name; without one the queries are given as JSON, or as CSV.
     pub template: Option<String>,
-    /// Where it leads, instead of what it shows.
+    /// Address to which the page leads, instead of being shown.
     pub redirect: Option<PageRedirect>,
     /// The column that the page answers with, where it has no template.
     pub bytes: Option<PageBytes>,
@@ -147,15 +147,15 @@ pub struct Page {
     pub bare: Option<usize>,
     /// The query and its column that say how many rows there are in all, for `X-Total-Count`.
     pub total: Option<(usize, String)>,
-    /// Who reads the rows, if they are sent as CSV.
+    /// Program that reads the rows, if they are sent as CSV.
     pub csv_reader: CsvReader,
-    /// What the page is sent as.
+    /// Type that the page is sent as.
     pub page_type: &'static PageType,
     /// Lower-case names of the request fields that are part of the key.
     pub vary: Arc<[String]>,
     /// The place of the parameter that the visitor's browser chooses, if the address does not.
     pub language: Option<usize>,
-    /// What the page needs of the visitor's session. The claims' values follow the parameters'
+    /// Requirements of the page on the visitor's session. The claims' values follow the parameters'
     /// values.
     pub needs: Arc<SessionRequirements>,
     /// The queries that say who may enter.
@@ -176,12 +176,12 @@ impl Page {
         self.template.is_some() || self.redirect.is_some() || self.is_download()
     }
 
-    /// Whether the page gives a file, which people and programs ask for alike.
+    /// True if the page gives a file, which people and programs ask for alike.
     fn is_download(&self) -> bool {
         self.template.is_none() && (self.bytes.is_some() || self.page_type.is_csv())
     }
 
-    /// Whether this client gets its errors as a program does: as JSON, and 401 in place of a
+    /// True if this client gets its errors as a program does: as JSON, and 401 in place of a
     /// redirect. A browser that is led to a download names HTML among what it takes.
     pub fn is_api_for(&self, request: &Request<'_>) -> bool {
         let is_shown = self.template.is_some() || self.redirect.is_some();
@@ -198,7 +198,7 @@ impl Page {
         self.queries.iter().find(has_sql)
     }
 
-    /// Where the statement of an error is written.
+    /// Returns the place at which the statement of an error is written.
     pub fn place_of(&self, error: &db::Error) -> Option<String> {
         let query = self.query_of(error)?;
         Some(format!("{}:{}", query.file.display(), query.line))
@@ -280,7 +280,7 @@ impl PageQuery {
         })
     }
 
-    /// What ends a result of the statement, in few words.
+    /// Lists the changes that end a result of the statement, in few words.
     pub fn ends(&self, statement: &PageStatement) -> Vec<String> {
         let end = self.owners_end(&statement.query);
         let mut ends = with_end(end.as_ref(), statement.query.ends(), |end, _| {
@@ -334,14 +334,14 @@ fn with_end(
         .collect()
 }
 
-/// What answers POST, PUT, PATCH or DELETE.
+/// Form, which answers POST, PUT, PATCH or DELETE.
 #[derive(Debug)]
 pub struct Form {
     pub method: WriteMethod,
     pub route: String,
     pub file: PathBuf,
     pub params: Vec<Param>,
-    /// What the form needs of the visitor's session. The claims' values follow the parameters'
+    /// Requirements of the form on the visitor's session. The claims' values follow the parameters'
     /// values, and the hashes follow both.
     pub needs: SessionRequirements,
     /// The first steps of the transaction, which say who may enter.
@@ -351,7 +351,7 @@ pub struct Form {
     pub answer: FormAnswer,
     /// The page that it leads back to if it is refused.
     pub invalid: Option<Invalid>,
-    /// What is said if it is refused.
+    /// Sentences for when the form is refused.
     pub texts: FormTexts,
     /// The files that it takes.
     pub uploads: Vec<UploadField>,
@@ -368,12 +368,12 @@ pub struct UploadField {
     pub place: usize,
 }
 
-/// What is answered when all steps are done.
+/// Answer when all steps are done.
 #[derive(Debug)]
 pub enum FormAnswer {
     /// 303 to this address.
     Redirect(Vec<RedirectPiece>),
-    /// What the steps gave, for programs.
+    /// Rows of the steps, for programs.
     Json {
         /// 201 with the address of what was created.
         created: Option<Vec<RedirectPiece>>,
@@ -395,7 +395,7 @@ impl Form {
         matches!(self.answer, FormAnswer::Redirect(_))
     }
 
-    /// Where the statement of an error is written.
+    /// Returns the place at which the statement of an error is written.
     pub fn place_of(&self, error: &db::Error) -> Option<String> {
         let sql = error.sql()?;
         let step = self.steps.iter().find(|step| step.query.sql() == sql)?;
@@ -403,7 +403,7 @@ impl Form {
     }
 }
 
-/// What a form does with passwords, and with the session.
+/// Actions of a form on passwords and the session.
 #[derive(Debug, Default)]
 pub struct Signing {
     /// The number of leading steps that only read, before the password is verified.
@@ -413,7 +413,7 @@ pub struct Signing {
     pub hashes: Vec<usize>,
     /// The session that begins.
     pub claims: Vec<(String, ArgumentSource)>,
-    /// Whether the session ends.
+    /// True if the session ends.
     pub is_logout: bool,
     /// The parameter or column that says where to go, if it is a path of this site.
     pub next: Option<ArgumentSource>,
@@ -427,7 +427,7 @@ pub struct Verify {
     pub column: String,
     /// The place of the password among the values.
     pub password: usize,
-    /// Where a visitor goes whose password is wrong.
+    /// Address for a visitor whose password is wrong.
     pub otherwise: Option<Vec<RedirectPiece>>,
 }
 
@@ -454,7 +454,7 @@ struct HitSlot {
     hits: AtomicU64,
 }
 
-/// What a page's requests came to.
+/// Counts of a page's requests.
 #[derive(Debug, Default)]
 pub struct Counters {
     hits: [HitSlot; SLOTS],

@@ -17,7 +17,7 @@ struct PageParam {
     name: String,
     value: Value,
     default: Option<Value>,
-    /// Whether it is a part of the path, or given by the server: no query string has it.
+    /// True if it is a part of the path, or given by the server: no query string has it.
     is_in_path: bool,
 }
 
@@ -36,7 +36,8 @@ impl PageParams {
         self.0.iter().map(|param| param.name.as_str())
     }
 
-    /// What a query string holds of them: those that are no part of the path.
+    /// Returns the values of the parameters that stand in the query string: those that are no part
+    /// of the path.
     pub fn in_query(&self) -> Vec<(String, Value)> {
         let params = self.0.iter().filter(|param| !param.is_in_path);
         params
@@ -44,7 +45,7 @@ impl PageParams {
             .collect()
     }
 
-    /// Whether a parameter is a part of the path; none if there is no such parameter.
+    /// True if a parameter is a part of the path; none if there is no such parameter.
     pub fn is_in_path(&self, name: &str) -> Option<bool> {
         self.find(name).map(|param| param.is_in_path)
     }

@@ -11,7 +11,7 @@ pub struct PageType {
     escaping: Escaping,
 }
 
-/// What keeps a value from being read as a part of the page's own text.
+/// Way that keeps a value from being read as a part of the page's own text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Escaping {
     Html,

@@ -50,11 +50,11 @@ pub fn sources(environment: &Environment<'_>) -> Vec<(String, String)> {
     all
 }
 
-/// What a failed render says.
+/// Description of a failed render.
 pub struct RenderFailure<'e> {
     /// The error where it arose, which has the template and the place in it.
     pub error: &'e minijinja::Error,
-    /// What is wrong.
+    /// Description of the fault.
     pub sentence: String,
     /// The places from which other templates called this one, the nearest first.
     pub through: Vec<String>,

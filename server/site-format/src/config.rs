@@ -58,7 +58,7 @@ pub struct Config {
     pub tls: TlsSettings,
     /// Worker threads; 0 is one for each core that the process may use (`server.workers`).
     pub workers: usize,
-    /// Whether a server on a terminal and on loopback is for development (`server.dev`).
+    /// True if a server on a terminal and on loopback is for development (`server.dev`).
     pub dev: bool,
     /// The database (`database.url`).
     pub database: DatabaseUrl,
@@ -115,6 +115,7 @@ impl Config {
     /// Reads `millpond.toml` in the folder `dir`. Settings that it leaves out have their defaults;
     /// paths in it are taken from `dir`.
     ///
+    /// # Errors
     /// The first error in the file, in the order of its lines.
     pub fn read(dir: &Path) -> Result<Self, Problem> {
         let bytes = fs::read(dir.join(SETTINGS)).map_err(|error| unreadable(dir, &error))?;
@@ -214,6 +215,7 @@ impl Config {
     /// Parses a duration in the format of `max_staleness`: a whole number and one of `ms`, `s`,
     /// `min`, `h`, `d`.
     ///
+    /// # Errors
     /// A message with the expected format.
     pub fn duration(text: &str) -> Result<Duration, String> {
         crate::duration::parse(text)

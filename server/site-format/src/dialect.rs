@@ -16,7 +16,7 @@ const MIGRATIONS: &str = "migrations";
 /// The words in names of files.
 const WORDS: [(&str, Dialect); 2] = [("sqlite", Dialect::Sqlite), ("postgres", Dialect::Postgres)];
 
-/// What is written for one of the words, and is not like enough to be found by likeness.
+/// Words that are written for one of the dialects, and are not like enough to be found by likeness.
 const ALIASES: [(&str, &str); 3] = [
     ("pg", "postgres"),
     ("psql", "postgres"),

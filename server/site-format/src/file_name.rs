@@ -3,7 +3,7 @@
 /// Characters of a name that are kept.
 const MOST_CHARACTERS: usize = 100;
 
-/// Whether a file or folder of this name is no part of a site: it is hidden, or a copy that an
+/// True if a file or folder of this name is no part of a site: it is hidden, or a copy that an
 /// editor keeps beside the file (`page.html~`, and `#page.html#` while it is edited).
 pub fn is_passed_over(name: &[u8]) -> bool {
     let is_autosave = name.len() > 1 && name.starts_with(b"#") && name.ends_with(b"#");

@@ -7,7 +7,7 @@
 /// Bytes at the beginning of a file that tell its type.
 pub const SNIFFED: usize = 512;
 
-/// What is shown under this policy has an origin of its own, no scripts and no forms.
+/// Policy under which a file has an origin of its own, no scripts and no forms.
 pub const SANDBOX: &str = "sandbox; default-src 'none'";
 
 /// A type of files.
@@ -17,9 +17,9 @@ pub struct FileType {
     pub name: &'static str,
     /// The ending of names, with which the file is stored.
     pub ending: &'static str,
-    /// Whether a browser shows it in a page without harm. What is not is sent as an attachment.
+    /// True if a browser shows it in a page without harm. What is not is sent as an attachment.
     pub is_shown: bool,
-    /// Whether a browser may run what is in it: it is taken only where it is named.
+    /// True if a browser may run what is in it: it is taken only where it is named.
     pub is_active: bool,
 }
 
@@ -90,7 +90,7 @@ static TYPES: [FileType; 32] = [
     attached("application/octet-stream", "bin"),
 ];
 
-/// What cannot be told.
+/// Type of a file that cannot be told.
 const UNKNOWN: &str = "application/octet-stream";
 const ZIP: &str = "application/zip";
 const TEXT: &str = "text/plain";
@@ -112,8 +112,8 @@ impl FileType {
             .unwrap_or(&TYPES[TYPES.len() - 1])
     }
 
-    /// What a file is, by its first bytes ([`SNIFFED`], or all if it has fewer); `name` is what the
-    /// client calls it.
+    /// Finds the type of a file by its first bytes ([`SNIFFED`], or all if it has fewer); `name` is
+    /// the client's name for it.
     pub fn of(head: &[u8], name: &str) -> &'static Self {
         let found = match by_magic(head) {
             Some(found) => found,
@@ -126,7 +126,7 @@ impl FileType {
         named.filter(|named| named.is_kind_of(kind)).unwrap_or(kind)
     }
 
-    /// Whether files of this type look like files of that one.
+    /// True if files of this type look like files of that one.
     fn is_kind_of(&self, wider: &Self) -> bool {
         match wider.name {
             ZIP => self.name == "application/epub+zip" || self.name.starts_with("application/vnd."),
@@ -138,7 +138,7 @@ impl FileType {
         }
     }
 
-    /// What the file is taken for where only `taken` are; none if it is not taken.
+    /// Returns the type that the file is taken for where only `taken` are; none if it is not taken.
     pub fn among(&'static self, taken: &[&'static Self]) -> Option<&'static Self> {
         if taken.is_empty() {
             return (!self.is_active).then_some(self);
@@ -207,7 +207,7 @@ fn by_magic(head: &[u8]) -> Option<&'static str> {
     is_webm.then_some("video/webm")
 }
 
-/// What a text is; none if the bytes are no text.
+/// Finds the type of a text; none if the bytes are no text.
 fn text(head: &[u8]) -> Option<&'static str> {
     let text = match std::str::from_utf8(head) {
         Ok(text) => text,

@@ -1,7 +1,7 @@
 //! The texts of a site folder, as what they say: settings, scripts, rules, and the values that a
 //! request may give.
 //!
-//! This crate knows the format of the folder (`docs/reference/site.md`), without its templates. It
+//! This crate knows the format of the folder (`docs/reference/site/`), without its templates. It
 //! opens no database and answers no request. Each fault has its place and a remedy ([`Problem`]).
 //!
 //! - `folder`, `dialect`: the files, and the version of a file for the database in use;

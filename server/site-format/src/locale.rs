@@ -24,7 +24,7 @@ pub struct Locale {
     pub words: &'static Words,
 }
 
-/// Where the sign of a currency stands.
+/// Place of the sign of a currency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CurrencyPlace {
     Before,

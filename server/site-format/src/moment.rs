@@ -72,8 +72,8 @@ impl Moment {
         Some(Self { date, time })
     }
 
-    /// The same moment with the date, the time and the offset of a zone. A day without a time is
-    /// the same day everywhere; without a zone everything is.
+    /// Moves the moment to the date, the time and the offset of a zone. A day without a time is the
+    /// same day everywhere; without a zone every moment stays as it is.
     pub fn in_zone(self, zone: SiteZone) -> Self {
         let Some(clock) = self.time else {
             return self;

@@ -7,7 +7,7 @@ use serde_json::Value as Json;
 
 use crate::params::{BadParam, Param};
 
-/// What is wrong with a text that no database is to see, to stand behind the parameter's name.
+/// Fault of a text that no database is to see, to stand behind the parameter's name.
 const CODE_ZERO: &str = "must not have a character of code zero in it";
 
 /// A parameter's text, read as what the parameter is declared to be.
@@ -44,8 +44,8 @@ impl<'t> TypedText<'t> {
         }
     }
 
-    /// The same, if the rules and the choices of the parameter allow it. Most parameters have
-    /// none, so this stands apart from what every page does.
+    /// Returns the value, if the rules and the choices of the parameter allow it. Most parameters
+    /// have neither, so this check stands apart from the work of every page.
     #[inline(never)]
     fn permitted(self, param: &Param) -> Result<Self, BadParam> {
         let typed = match (self, &param.rules) {

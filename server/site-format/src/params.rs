@@ -17,7 +17,7 @@ use crate::{
 /// A list may not have more items than this.
 pub const MAX_LIST: usize = 1000;
 
-/// What is wrong with a parameter that is not given, to stand behind its name.
+/// Fault of a parameter that is not given, to stand behind its name.
 pub const MISSING: &str = "is missing";
 
 /// A parameter that a page's queries use.
@@ -25,11 +25,11 @@ pub const MISSING: &str = "is missing";
 pub struct Param {
     pub name: String,
     pub kind: ValueKind,
-    /// Whether it takes any number of values.
+    /// True if it takes any number of values.
     pub is_list: bool,
     /// The values that it may have; any if there are none here.
     pub choices: Box<[Value]>,
-    /// What else its value must be.
+    /// Further rules for the value.
     pub rules: Option<Box<ValueRules>>,
     pub default: Option<Value>,
     /// Its place among the path's parameters, if it is one.
@@ -53,7 +53,7 @@ impl Param {
         }
     }
 
-    /// Whether a request may give the value.
+    /// True if a request may give the value.
     pub fn allows(&self, value: &Value) -> bool {
         (self.choices.is_empty() || self.choices.contains(value))
             && self.rules.as_ref().is_none_or(|rules| rules.allow(value))
@@ -80,7 +80,7 @@ impl Param {
         texts.collect()
     }
 
-    /// Whether it takes every value of its kind.
+    /// True if it takes every value of its kind.
     pub fn takes_all(&self) -> bool {
         self.choices.is_empty() && self.rules.is_none()
     }
@@ -114,7 +114,7 @@ pub fn with_new_date(params: &[Param], mut values: Vec<Value>) -> Vec<Value> {
     values
 }
 
-/// What is wrong with one parameter, or with the field that it fills.
+/// Fault of one parameter, or of the field that it fills.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldError {
     pub field: String,
@@ -122,20 +122,20 @@ pub struct FieldError {
     pub detail: String,
 }
 
-/// What is wrong with a request's parameters.
+/// Fault of a request's parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BadParam {
     pub name: String,
     /// The sentence for the client.
     pub sentence: String,
-    /// The same, to stand behind the parameter's name.
+    /// The sentence to stand behind the parameter's name.
     pub wrong: String,
     /// A part of the path cannot be what it is to be: there is no such page.
     pub is_in_path: bool,
 }
 
 impl BadParam {
-    /// What is wrong with a parameter, to stand behind its name.
+    /// Makes the fault of a parameter, to stand behind its name.
     pub fn new(param: &Param, wrong: &str) -> Self {
         Self {
             name: param.name.clone(),
@@ -145,7 +145,7 @@ impl BadParam {
         }
     }
 
-    /// The same for the list of errors in an answer.
+    /// Returns the fault for the list of errors in an answer.
     pub fn error(&self) -> FieldError {
         FieldError {
             field: self.name.clone(),
@@ -283,7 +283,7 @@ impl Given<'_> {
     }
 }
 
-/// What there is for a parameter.
+/// Input for a parameter.
 enum ParamInput<'f> {
     Text(&'f str),
     Default(&'f Value),

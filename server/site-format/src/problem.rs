@@ -15,9 +15,9 @@ pub struct Problem {
     pub file: PathBuf,
     /// Line and column, both from 1, where they are known.
     pub at: Option<(usize, usize)>,
-    /// What is wrong, in one sentence.
+    /// Description of the fault, in one sentence.
     pub message: String,
-    /// What to do about it.
+    /// Remedy.
     pub hint: Option<String>,
 }
 

@@ -87,7 +87,8 @@ impl Pattern {
         })
     }
 
-    /// The same for patterns that match the same paths.
+    /// Returns the parts of the path, none for a parameter. Patterns that match the same paths have
+    /// the same parts.
     fn shape(&self) -> Vec<Option<&str>> {
         self.segments
             .iter()
@@ -159,7 +160,7 @@ fn segment(file: &Path, part: &str) -> Result<Segment, Problem> {
     }
 }
 
-/// What a path leads to: the index of a page, and the values of its path parameters in order.
+/// Page that a path leads to: its index, and the values of its path parameters in order.
 pub struct Match<'p> {
     pub page: usize,
     pub values: Vec<&'p str>,
@@ -215,7 +216,7 @@ impl Router {
         }
     }
 
-    /// Whether the page takes these values for the parameters of its path.
+    /// True if the page takes these values for the parameters of its path.
     fn takes(&self, page: usize, values: &[&str]) -> bool {
         let Some(choices) = self.choices.get(&page) else {
             return true;

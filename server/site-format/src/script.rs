@@ -49,7 +49,7 @@ pub struct NamedQuery {
     /// The status if a `:one` of a write gives no row, in place of 404.
     pub otherwise: Option<u16>,
     pub sql: String,
-    /// Where the statement begins in the file.
+    /// Byte of the file at which the statement begins.
     pub offset: usize,
     pub line: usize,
     pub max_age: Option<Duration>,
@@ -84,11 +84,11 @@ pub struct Script {
     pub csv: Option<(String, usize)>,
     /// The column that says how many rows there are beyond those of the answer.
     pub total: Option<ColumnName>,
-    /// Where a form is filled in again that was refused, with the line.
+    /// Address of the page where a refused form is filled in again, with the line.
     pub invalid: Option<(String, usize)>,
     pub messages: Vec<MessageLine>,
     pub session: SessionLines,
-    /// What the page answers with, if not with all its queries.
+    /// Bytes that the page answers with, if it does not answer with all its queries.
     pub bytes: Option<BytesLine>,
     /// The moments at which the page ends by itself.
     pub until: Vec<UntilLine>,
@@ -398,7 +398,7 @@ fn misspelling(file: &Path, raw: &str, line: usize, meant: &str) -> Problem {
 /// A message and a hint.
 type Complaint = (String, Option<String>);
 
-/// What stands behind `-- redirect:` or `-- created:`: a path of this site.
+/// Returns the path behind `-- redirect:` or `-- created:`: a path of this site.
 fn path<'r>(word: &str, rest: &'r str) -> Result<&'r str, Complaint> {
     if let Some(fault) = foreign_parameter(rest) {
         return Err((fault, None));

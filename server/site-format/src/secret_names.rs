@@ -26,11 +26,12 @@ const SECRET_NAMES: [&str; 8] = [
     "session",
     "sessionkey",
 ];
-/// What a name says that is about a secret and is none: `has_password`, `password_changed_at`.
+/// First words of names that are about a secret and are none: `has_password`,
+/// `password_changed_at`.
 const FIRST_WORDS: [&str; 7] = ["has", "is", "needs", "must", "max", "min", "used"];
 const ABOUT: [&str; 6] = ["at", "on", "date", "count", "expires", "changed"];
 
-/// Whether a value of this name is secret.
+/// True if a value of this name is secret.
 pub fn is_secret(name: &str) -> bool {
     let words = words(name);
     let (Some(first), Some(last)) = (words.first(), words.last()) else {
@@ -63,7 +64,7 @@ fn words(name: &str) -> Vec<String> {
     words
 }
 
-/// Whether the name says whose password it is otherwise than of a visitor's account:
+/// True if the name says whose password it is otherwise than of a visitor's account:
 /// `wifi_password` and `smtp_password` may be data of the site.
 pub fn is_of_something(name: &str) -> bool {
     const OF_ACCOUNTS: [&str; 55] = [
@@ -131,7 +132,7 @@ pub fn is_of_something(name: &str) -> bool {
     })
 }
 
-/// Whether the name is that of a password that is typed a second time.
+/// True if the name is that of a password that is typed a second time.
 pub fn is_repetition(name: &str) -> bool {
     let words = words(name);
     let again = [
@@ -146,7 +147,7 @@ pub fn is_repetition(name: &str) -> bool {
     words.iter().any(|word| again.contains(&&**word))
 }
 
-/// Whether a value of this name is a password as a visitor types it. `password_hash` is none, and
+/// True if a value of this name is a password as a visitor types it. `password_hash` is none, and
 /// `token` need not be one.
 pub fn is_password(name: &str) -> bool {
     const WORDS: [&str; 5] = ["password", "passwort", "passwd", "passphrase", "kennwort"];

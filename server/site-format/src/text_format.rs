@@ -47,7 +47,7 @@ impl TextFormat {
             .map_or("", |(name, _)| name)
     }
 
-    /// What a value must be, to stand behind "must be".
+    /// Describes a right value, to stand behind "must be".
     pub fn wanted(self) -> &'static str {
         match self {
             Self::Date => "a date such as 2026-03-31",
@@ -61,7 +61,7 @@ impl TextFormat {
         }
     }
 
-    /// What gives a parameter its type on PostgreSQL.
+    /// Returns the cast that gives a parameter its type on PostgreSQL.
     pub fn cast(self, is_list: bool) -> &'static str {
         match (self, is_list) {
             (Self::Date, false) => "::date",

@@ -11,7 +11,7 @@ use crate::{text_format::TextFormat, time_zone::SiteZone};
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ValueRules {
     pub format: Option<TextFormat>,
-    /// Where moments without an offset are.
+    /// Zone of moments without an offset.
     pub zone: SiteZone,
     pub least: Option<Value>,
     pub greatest: Option<Value>,
@@ -35,14 +35,14 @@ impl ValueRules {
         self.least.is_some() || self.greatest.is_some()
     }
 
-    /// Whether a value lies between the least and the greatest.
+    /// True if a value lies between the least and the greatest.
     pub fn is_in_range(&self, value: &Value) -> bool {
         let is_above = |least: &Value| order(value, least).is_none_or(Ordering::is_ge);
         let is_below = |greatest: &Value| order(value, greatest).is_none_or(Ordering::is_le);
         self.least.as_ref().is_none_or(is_above) && self.greatest.as_ref().is_none_or(is_below)
     }
 
-    /// Whether a request may give the value.
+    /// True if a request may give the value.
     pub fn allow(&self, value: &Value) -> bool {
         let is_of_format = match (self.format, value) {
             (Some(format), Value::Text(text)) => {

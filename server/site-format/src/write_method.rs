@@ -5,10 +5,10 @@ pub const KNOWN: &[&str] = &[
     "GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH",
 ];
 
-/// What a file has, as `Allow` lists it.
+/// Methods of a file, as `Allow` lists them.
 pub const FILE_METHODS: &str = "GET, HEAD, OPTIONS";
 
-/// What the server has, at one address or another.
+/// Methods of the server, at one address or another.
 pub const ALL_METHODS: &str = "DELETE, GET, HEAD, OPTIONS, PATCH, POST, PUT";
 
 /// A method that changes the database, and has a file of its own: `items/[id].put.sql`.

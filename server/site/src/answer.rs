@@ -53,7 +53,7 @@ pub(crate) struct Ask {
     pub(crate) report: OnceLock<Arc<Report>>,
 }
 
-/// What a flight has made.
+/// Value that a flight has made.
 enum MadePage {
     /// Everyone's, and what became of it in the store; none where it cannot be kept.
     Shared(Arc<Cached>, Option<FillOutcome>),
@@ -63,17 +63,18 @@ enum MadePage {
     Failed,
 }
 
-/// What came of joining flights of the site.
+/// Result of joining flights of the site.
 type FlightOutcome = JoinOutcome<Cached, DatabaseFeed>;
 
-/// What the flights that a request joins make.
+/// Kind of the flights that a request joins.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum FlightKind {
     /// The page, for all visitors.
     Page,
     /// All results of the page.
     Results,
-    /// The same for a visitor whose write this node may not have come to: no stored value will do.
+    /// All results of the page, for a visitor whose write this node may not have: no stored value
+    /// will do.
     FreshResults,
 }
 
@@ -457,7 +458,7 @@ impl Ask {
     }
 }
 
-/// What a request asks is kept, because its bytes are gone when a flight lands.
+/// Copies the request, because its bytes are gone when a flight lands.
 pub(crate) fn owned(request: &millpond_http::Request<'_>) -> OwnedRequest {
     let mut owned = request.to_owned();
     owned = owned.body(Bytes::new());

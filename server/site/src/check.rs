@@ -43,6 +43,9 @@ mod uploads;
 
 pub use reach::ReachReport;
 
+/// A message and a hint.
+type HintedNote = (String, String);
+
 /// The result of a check of a site.
 #[derive(Clone, Debug, Default)]
 pub struct CheckReport {
@@ -52,12 +55,12 @@ pub struct CheckReport {
     pub forms: usize,
     /// Every query, with what it depends on.
     pub queries: Vec<QueryReport>,
-    /// What each `[[require]]` entry reaches.
+    /// Reach of each `[[require]]` entry.
     pub reached: Vec<ReachReport>,
     /// Pages and files that never respond, or not at their own address: allowed, but probably not
     /// intended.
     pub notes: Vec<Problem>,
-    /// What the database lacks so that pages can be kept in memory.
+    /// Requirements that the database lacks so that pages can be kept in memory.
     pub requirements: Vec<Requirement>,
     /// The migrations that were tried and are not applied yet.
     pub pending: Vec<String>,
@@ -65,7 +68,7 @@ pub struct CheckReport {
     pub missing_tables: Vec<FilePin>,
 }
 
-/// What one query of a page depends on.
+/// Dependencies of one query of a page.
 #[derive(Clone, Debug)]
 pub struct QueryReport {
     /// The `.sql` file, relative to the site folder.
@@ -76,9 +79,9 @@ pub struct QueryReport {
     pub shown_by: Vec<PathBuf>,
     /// One line for each thing that it depends on.
     pub dependencies: Vec<String>,
-    /// The same in few words: what ends its results.
+    /// Changes that end its results, in few words.
     pub ends: Vec<String>,
-    /// What would make it depend on less, or have it kept.
+    /// Changes that would make it depend on less, or have it kept.
     pub advice: Vec<Advice>,
     query: Query,
 }
@@ -225,7 +228,8 @@ pub fn repair(
     }
 }
 
-/// What the server lacks so that the results of the site's queries can be kept.
+/// Lists the requirements that the server lacks so that the results of the site's queries can be
+/// kept.
 fn requirements(
     database: &Database,
     report: &CheckReport,

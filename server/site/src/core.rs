@@ -47,7 +47,7 @@ pub(crate) struct Core {
     pub(crate) compressor: Compressor,
     pub(crate) passwords: Passwords,
     pub(crate) attempts: Attempts,
-    /// Whether it was said that browsers drop the session's cookie.
+    /// True if it was said that browsers drop the session's cookie.
     pub(crate) has_told_of_http: AtomicBool,
     pub(crate) cache: bool,
     /// How long beyond the bound a page may be given if the database is away.
@@ -84,7 +84,7 @@ pub(crate) struct Generation {
     pub(crate) error: Arc<Prepared>,
     /// Other error pages of the site's own.
     pub(crate) errors: PreparedErrors,
-    /// Whether the developer is told why a response is what it is.
+    /// True if the developer is told why a response is what it is.
     pub(crate) is_dev: bool,
 }
 
@@ -222,7 +222,7 @@ impl Generation {
         self.rules.as_ref()?.beside(path, |to| self.answers(to))
     }
 
-    /// Whether a page or a file answers at a path.
+    /// True if a page or a file answers at a path.
     pub(crate) fn answers(&self, path: &str) -> bool {
         let is_file = || self.addresses.find(&self.statics, path).is_some();
         self.pages.router.find(path).is_some() || is_file()

@@ -181,7 +181,7 @@ impl Site {
         explanation
     }
 
-    /// What is known of one key.
+    /// Describes one key.
     fn entry(&self, found: &StoredExplanation, sources: &Sources, now: Boottime) -> Value {
         let cause = |cause: &Option<_>| cause.as_ref().map(|it| self.cause(it, sources, now));
         let seconds = |since: Boottime| now.since(since).as_secs_f64();
@@ -236,7 +236,8 @@ impl Site {
     }
 }
 
-/// What the key of a page is made of. Another reading of the folder gives every page another one.
+/// Lists the parts of the key of a page. Another reading of the folder gives every page another
+/// one.
 fn shown(
     generation: &Generation,
     page: &Page,
@@ -265,7 +266,8 @@ fn shown(
     })
 }
 
-/// What the rules of the settings want of a session at a path, and whether it is enough.
+/// Describes the requirements of the settings on a session at a path, and tells if the session
+/// meets them.
 fn rules(explanation: &mut Value, generation: &Generation, path: &str, session: Option<&Session>) {
     let wanted = generation.required_at("GET", path);
     if wanted.is_empty() {
@@ -277,7 +279,7 @@ fn rules(explanation: &mut Value, generation: &Generation, path: &str, session: 
     explanation["rules"] = json!({ "want": wanted.collect::<Vec<_>>(), "met": is_open });
 }
 
-/// What the page wants of a session, and what it finds.
+/// Describes the requirements of the page on a session, and the session.
 fn visitor(
     explanation: &mut Value,
     page: &Page,

@@ -81,7 +81,7 @@ pub(crate) fn preconditions(request: &Request<'_>, has_page: bool) -> Result<(),
     Ok(())
 }
 
-/// What kind of form a body is.
+/// Encoding of a form.
 #[derive(Clone, Debug)]
 pub(crate) enum Encoding {
     Urlencoded,

@@ -25,7 +25,7 @@ pub struct Sites {
     sites: Arc<OnceLock<Vec<NamedSite>>>,
     /// `None` for a single site, which responds to every name.
     names: Option<Arc<SiteNames>>,
-    /// Where the sites could not be opened at the start.
+    /// Sites that could not be opened at the start.
     waiting: Option<Waiting>,
     /// Present with [`SiteOptions::dev`].
     door: Option<DevDoor>,

@@ -12,7 +12,7 @@ const MOST: usize = 64;
 /// Characters of such a line.
 const LONGEST: usize = 1_000;
 
-/// Where lines for the owner go.
+/// Log for the owner.
 pub(crate) struct Log {
     write: fn(&str),
     repeats: Mutex<Repeats>,

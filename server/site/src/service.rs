@@ -61,7 +61,7 @@ pub struct SiteService {
     scratch: RefCell<Scratch>,
 }
 
-/// What a hit needs and would otherwise allocate anew.
+/// Buffers that a hit needs and would otherwise allocate anew.
 struct Scratch {
     /// Looks at the shared pointer, and loads it only when it has changed.
     generation: Cache<ArcSwapOf, Arc<Generation>>,
@@ -281,7 +281,7 @@ impl SiteService {
         })
     }
 
-    /// What answers where no page does.
+    /// Answers where no page does.
     fn other(&self, at: RequestContext<'_>) -> Reply {
         let RequestContext {
             generation,
@@ -354,7 +354,7 @@ impl SiteService {
         }
     }
 
-    /// What answers at a path in its normal form: a page, else a file.
+    /// Answers at a path in its normal form: a page, else a file.
     fn answer(&self, at: RequestContext<'_>, key: &mut Vec<u8>) -> Reply {
         match at.generation.pages.router.find(at.path) {
             Some(found) => self.page(at, key, &found),
@@ -362,7 +362,7 @@ impl SiteService {
         }
     }
 
-    /// The same by the rules of the configuration, if there are any.
+    /// Answers by the rules of the configuration, if there are any.
     fn answer_at(&self, at: RequestContext<'_>, key: &mut Vec<u8>) -> Reply {
         match &at.generation.rules {
             None => self.answer(at, key),

@@ -49,11 +49,11 @@ pub struct Site {
     data: Mutex<Option<DataFiles>>,
 }
 
-/// What a site's configuration says, and said.
+/// Configuration of a site: the one in use, and the fault of a newer one.
 struct Settings {
-    /// What is in use.
+    /// Configuration in use.
     config: Config,
-    /// What is wrong with the file since then.
+    /// Fault of the file since then.
     fault: Option<Problem>,
     migrations: KnownMigrations,
 }
@@ -80,7 +80,7 @@ impl Settings {
     }
 }
 
-/// What a site's requests came to.
+/// Counts of a site's requests.
 #[derive(Clone, Debug, Default)]
 pub struct SiteStats {
     /// Requests answered from the store.
@@ -105,7 +105,7 @@ pub struct SiteStats {
     pub routes: Vec<RouteStats>,
 }
 
-/// What one page's requests came to.
+/// Counts of one page's requests.
 #[derive(Clone, Debug, Default)]
 pub struct RouteStats {
     /// The page's path.
@@ -327,7 +327,7 @@ impl Site {
         self.core.store.healthy(Boottime::now())
     }
 
-    /// What the requests came to.
+    /// Returns the counts of the requests.
     #[must_use]
     pub fn stats(&self) -> SiteStats {
         let mut stats = SiteStats {

@@ -16,7 +16,7 @@ pub struct SiteOptions {
     pub start_timeout: Duration,
     /// True for development: errors are shown in the browser, which reloads when a file changes.
     pub dev: bool,
-    /// Where lines for the owner go; by default to standard error.
+    /// Function that writes lines for the owner; by default to standard error.
     pub log: fn(&str),
 }
 

@@ -232,7 +232,8 @@ impl Ahead {
     }
 }
 
-/// What decides the order: the number of recent requests, times the cost of a fill.
+/// Returns the heat, which decides the order: the number of recent requests, times the cost of a
+/// fill.
 pub(crate) fn heat_of<V, F: Feed>(entry: &StoredEntry<V, F>) -> f32 {
     f32::from(entry.heat.degree()) * entry.cost
 }

@@ -12,7 +12,8 @@ use crate::{
 };
 use base_clock::Boottime;
 
-/// What all entries share at a hit: the epoch, and the time until which the feed counts as heard.
+/// Present state for all entries at a hit: the epoch, and the time until which the feed counts as
+/// heard.
 pub(crate) struct Present {
     pub(crate) epoch: AtomicU64,
     /// Boottime in nanoseconds.

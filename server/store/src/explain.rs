@@ -9,9 +9,9 @@ use crate::{
 };
 use base_clock::Boottime;
 
-/// What the store knows of one key, and of its feed, at one moment.
+/// Knowledge of the store of one key, and of its feed, at one moment.
 pub struct Explanation<V, F: Feed> {
-    /// What [`Store::get`] would return, without the value.
+    /// Result that [`Store::get`] would return, without the value.
     pub state: Result<(), MissReason>,
     /// True if a flight runs for the key.
     pub is_flying: bool,
@@ -64,8 +64,7 @@ pub struct FeedState<F: Feed> {
 }
 
 impl<V: Value, F: Feed> Store<V, F> {
-    /// What is known of `key` at `now`. Takes the ledger's lock, so it is for people and not for
-    /// requests.
+    /// Explains `key` at `now`. Takes the ledger's lock, so it is for people and not for requests.
     #[must_use]
     pub fn explain(&self, key: &[u8], now: Boottime) -> Explanation<V, F> {
         let ledger = self.lock();

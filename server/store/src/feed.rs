@@ -13,7 +13,7 @@ use base_clock::Boottime;
 pub trait Feed: Send + Sync + 'static {
     /// Names one committed change (SQLite: a tick; PostgreSQL: a transaction id).
     type Mark: Copy + Debug + Send + Sync + 'static;
-    /// What a fill could see.
+    /// State that a fill could see.
     type Snapshot: Clone + Debug + Send + Sync + 'static;
     /// How far the feed has been applied. Monotone within an epoch.
     type Position: Copy + Ord + Debug + Send + Sync + 'static;

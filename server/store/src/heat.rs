@@ -42,7 +42,7 @@ pub(crate) struct Heat {
     rest: AtomicU8,
 }
 
-/// What is known of an entry's heat when the entry ends.
+/// Heat of an entry when the entry ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FinalHeat {
     /// How hot the entry was.

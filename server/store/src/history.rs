@@ -21,12 +21,12 @@ pub struct Cause<M> {
     /// True if the change certainly touched the entry in question. Otherwise the change had too
     /// many tags to remember.
     pub is_certain: bool,
-    /// What the change touched, sorted. If the change had too many tags: only
+    /// Tags that the change touched, sorted. If the change had too many tags: only
     /// [broad](Tag::is_broad) ones, and at most 64.
     pub touched: Arc<[Tag]>,
 }
 
-/// What is remembered of a change's tags.
+/// Summary of a change's tags.
 pub(crate) struct TouchedSummary {
     tags: Arc<[Tag]>,
     is_all: bool,

@@ -5,8 +5,8 @@ use std::ops::Deref;
 use crate::{Feed, entry::StoredEntry, sync::Arc};
 use base_clock::Boottime;
 
-/// What [`Store::get`](crate::Store::get) found: the value, and whether the value is still valid.
-/// The guard keeps the value in memory, also after the store has given the entry up.
+/// Result of [`Store::get`](crate::Store::get): the value, and the means to ask if the value is
+/// still valid. The guard keeps the value in memory, also after the store has given the entry up.
 pub struct Hit<V, F: Feed> {
     entry: Arc<StoredEntry<V, F>>,
 }
@@ -22,14 +22,14 @@ impl<V, F: Feed> Hit<V, F> {
         &self.entry.value
     }
 
-    /// Whether the store has given the entry up, so that the hit is never [valid](Hit::is_valid)
+    /// True if the store has given the entry up, so that the hit is never [valid](Hit::is_valid)
     /// again.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.entry.valid(Boottime::default()).is_err()
     }
 
-    /// Whether [`Store::get`](crate::Store::get) would give this very value at `now`; if so, the
+    /// True if [`Store::get`](crate::Store::get) would give this very value at `now`; if so, the
     /// call counts as a hit.
     ///
     /// The checks are those of the look-up. The index is not read again: eviction, replacement and

@@ -59,7 +59,7 @@ pub(crate) struct Provenance {
 /// Entries that left the store; dropped after the lock is released.
 pub(crate) type Leaving<V, F> = Vec<Arc<StoredEntry<V, F>>>;
 
-/// What refers to an entry beside its own fields: its slot in the index, the two counts of its
+/// Bytes that refer to an entry beside its own fields: its slot in the index, the two counts of its
 /// `Arc`, its node in the eviction policy, and, once the store is full, one and a half ghosts of
 /// entries that have left.
 const REFERENCES: usize = 128;

@@ -46,7 +46,7 @@ pub(crate) const MAX_VISITS: u8 = 3;
 pub(crate) const OVERHEAD: usize =
     slab::node_size::<Seat<std::sync::Arc<()>>>() + ghost::OVERHEAD * 3 / 2;
 
-/// What the policy reads from an entry.
+/// View of an entry for the policy.
 pub(crate) trait Resident {
     /// Bytes at present. A change must be reported to [`Policy::reweigh`].
     fn weight(&self) -> usize;
@@ -58,7 +58,7 @@ pub(crate) trait Resident {
     fn set_visits(&self, visits: u8);
     /// The time that the fill took, as a multiple of the mean.
     fn cost(&self) -> f32;
-    /// Whether the entry will never be served again.
+    /// True if the entry will never be served again.
     fn is_dead(&self) -> bool;
 }
 

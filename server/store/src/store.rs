@@ -41,7 +41,7 @@ pub enum Need {
     Unbegun,
 }
 
-/// What a request without a hit does next.
+/// Next step of a request without a hit.
 pub enum Joined<V: Value, F: Feed> {
     /// Make the value: this request leads.
     Lead(Permit<V, F>),

@@ -19,7 +19,7 @@ struct Dependents<V, F: Feed> {
     listed: Vec<Arc<StoredEntry<V, F>>>,
 }
 
-/// What touching a tag has done.
+/// Counts of touching a tag.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct TouchCounts {
     /// Entries that were marked one by one.

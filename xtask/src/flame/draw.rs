@@ -40,7 +40,7 @@ pub(super) fn svg(tree: &Tree, title: &str) -> String {
     text + "</svg>\n"
 }
 
-/// Where boxes begin, and how wide a sample is.
+/// Place of a box: its beginning, and the width of a sample.
 struct Place {
     left: f64,
     top: f64,

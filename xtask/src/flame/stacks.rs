@@ -17,7 +17,7 @@ pub(super) struct Tree {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Frame {
     pub(super) name: String,
-    /// Whether it is the kernel's.
+    /// True if it is the kernel's.
     pub(super) is_kernel: bool,
 }
 
@@ -52,7 +52,7 @@ impl Tree {
         self.samples
     }
 
-    /// What was called from here.
+    /// Iterates over the functions that were called from here.
     pub(super) fn called(&self) -> impl Iterator<Item = (&Frame, &Self)> {
         self.called.iter()
     }
@@ -101,7 +101,7 @@ impl Tree {
     }
 }
 
-/// What perf calls memory of a process that is of no file.
+/// Names that perf gives to memory of a process that is of no file.
 const NO_FILE: [&str; 5] = ["[unknown]", "[vdso]", "[heap]", "[stack]", "[anon]"];
 
 /// A line such as `    ffffffff81a0 tcp_sendmsg ([kernel.kallsyms])`.

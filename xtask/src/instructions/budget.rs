@@ -4,11 +4,11 @@ use std::fmt::Write as _;
 
 use toml::{Table, Value};
 
-/// What a count may be above its budget, in per cent. Two runs of one binary differ by less than a
-/// tenth of it: what varies is how tables are seeded and how often a timer comes.
+/// Percentage by which a count may be above its budget. Two runs of one binary differ by less than
+/// a tenth of it: what varies is how tables are seeded and how often a timer comes.
 const TOLERANCE: u64 = 2;
-/// The same where another compiler, C library or valgrind has counted: they move code by a few per
-/// cent without any change of the code.
+/// Percentage by which a count may be above its budget where another compiler, C library or
+/// valgrind has counted: they move code by a few per cent without any change of the code.
 const OTHER_TOOLS: u64 = 10;
 
 /// Counts, and what they were made with.

@@ -95,7 +95,7 @@ fn has_vectors() -> bool {
     false
 }
 
-/// What else the counts depend on: the compiler, the C library, valgrind.
+/// Names the tools that the counts depend on: the compiler, the C library, valgrind.
 pub(super) fn tools(valgrind: &Valgrind) -> String {
     let words = |program: &str| -> Vec<String> {
         let output = Command::new(program).arg("--version").output();

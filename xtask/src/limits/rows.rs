@@ -9,7 +9,7 @@ pub(super) struct Row {
     pub(super) past: &'static str,
 }
 
-/// Where a value is in the source text.
+/// Place of a value in the source text.
 #[derive(Clone, Copy)]
 pub(super) struct Place {
     /// A crate, or a folder or a file in it without its ending.

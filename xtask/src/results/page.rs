@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-/// Where a figure is missing.
+/// Text for a missing figure.
 pub(super) const NONE: &str = "–";
 
 /// The page of an experiment that ran on `date`.
@@ -43,7 +43,8 @@ pub(super) fn page(date: &str, json: &str) -> Result<String, String> {
     Ok(page)
 }
 
-/// What is spoken, and how many requests are in flight; nothing where a run was stored without it.
+/// Describes the protocol, and the number of requests in flight; nothing where a run was stored
+/// without it.
 fn load(lab: &Value) -> String {
     match (lab["protocol"].as_str(), lab["depth"].as_u64()) {
         (Some(protocol), Some(depth)) => {
@@ -53,7 +54,7 @@ fn load(lab: &Value) -> String {
     }
 }
 
-/// Whether the figures can be believed, and what speaks against them.
+/// Describes the verdict on the figures, and the reasons against them.
 pub(super) fn verdict(lab: &Value) -> String {
     let mut sentence = format!("**{}**", text(&lab["verdict"]));
     if lab["complete"] == Value::Bool(false) {

@@ -85,7 +85,7 @@ fn json(file: &Path) -> Result<Value, String> {
     serde_json::from_str(&text).map_err(|error| format!("{name}: {error}"))
 }
 
-/// Where another server does better than Millpond by more than a hundredth.
+/// Lists the figures in which another server does better than Millpond by more than a hundredth.
 fn behind(page: &mut String, studies: &[Study]) {
     page.push_str(
         "## Where Millpond is behind\n\nBy more than a hundredth: in the CPU of a request; in answers a second, where no rate is \

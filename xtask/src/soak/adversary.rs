@@ -9,7 +9,7 @@ use crate::{
 
 /// How long it fights (30 s in CI).
 const SECONDS: u64 = 60 * 60;
-/// What it must have checked at least in an hour: a million pages.
+/// Pages that it must have checked at least in an hour: a million.
 const READS_AN_HOUR: u64 = 1_000_000;
 
 /// How the nodes may learn of changes: on PostgreSQL as the configuration has it, or on an SQLite

@@ -137,7 +137,8 @@ mod tests {
     use super::check;
     use crate::tidy::files::File;
 
-    /// What is said of a page with these rows, where `a` uses `x` and `y`, and `z` is for tests.
+    /// Returns the offences of a page with these rows, where `a` uses `x` and `y`, and `z` is for
+    /// tests.
     fn said(rows: &str) -> Vec<String> {
         let file = |path: &str, text: &str| File {
             path: path.into(),

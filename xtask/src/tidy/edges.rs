@@ -199,7 +199,7 @@ fn check_manifest(file: &File, name: &str) -> Vec<Offence> {
     offences
 }
 
-/// Whether a package is one of the project's own.
+/// True if a package is one of the project's own.
 pub(super) fn is_ours(package: &str) -> bool {
     let prefixes = ["millpond", "millrace", "base", "lab"];
     let prefix = package

@@ -12,7 +12,7 @@ pub(crate) struct File {
 }
 
 impl File {
-    /// Whether its name ends in one of these.
+    /// True if its name ends in one of these.
     pub(crate) fn has_extension(&self, extensions: &[&str]) -> bool {
         let extension = self
             .path
@@ -22,7 +22,7 @@ impl File {
     }
 }
 
-/// What is made and not written: `.gitignore` has the same names.
+/// Names of files that are made and not written: `.gitignore` has the same names.
 const MADE: [&str; 4] = ["target", ".git", "Cargo.lock", "report.html"];
 
 /// Every text file below `root`, by path. What is not UTF-8 is no text.

@@ -33,7 +33,7 @@ struct ImportPath {
     path: Vec<String>,
     /// The name that it has in the file, if it is imported.
     name: Option<String>,
-    /// Whether others find it here under that name.
+    /// True if others find it here under that name.
     is_shown: bool,
 }
 
@@ -171,7 +171,7 @@ impl Crate {
         Some(followed.unwrap_or(at))
     }
 
-    /// The same for a path that begins with an imported module.
+    /// Returns the file of a path that begins with an imported module.
     fn file_by_import(&self, from: &Module, path: &[String], steps: usize) -> Option<usize> {
         let mut imports = from.imports.iter();
         let import = imports.find(|import| import.name.as_ref() == path.first())?;

@@ -94,6 +94,10 @@ fn definitions(source: &str) -> Vec<(usize, String)> {
         if is_test && depth > 4 {
             continue;
         }
+        // An indented alias belongs to a trait or a function.
+        if depth > 0 && is_alias(text) {
+            continue;
+        }
         if let Some(name) = defined(text) {
             found.push((number, name.to_owned()));
         }
@@ -101,23 +105,34 @@ fn definitions(source: &str) -> Vec<(usize, String)> {
     found
 }
 
-/// The name after `struct`, `enum`, `trait` or `union`.
+const ALIAS: &str = "type ";
+
+fn is_alias(line: &str) -> bool {
+    without_visibility(line).is_some_and(|rest| rest.starts_with(ALIAS))
+}
+
+/// Returns the name after `struct`, `enum`, `trait`, `union` or `type`.
 fn defined(line: &str) -> Option<&str> {
-    let mut rest = line;
-    if let Some(after) = rest.strip_prefix("pub") {
-        rest = match after.strip_prefix('(') {
-            Some(within) => within.split_once(") ")?.1,
-            None => after.strip_prefix(' ')?,
-        };
-    }
+    let rest = without_visibility(line)?;
     let rest = rest.strip_prefix("unsafe ").unwrap_or(rest);
-    let kinds = ["struct ", "enum ", "trait ", "union "];
+    let kinds = ["struct ", "enum ", "trait ", "union ", ALIAS];
     let name = kinds.iter().find_map(|kind| rest.strip_prefix(kind))?;
     let end = name
         .find(|c: char| !c.is_alphanumeric() && c != '_')
         .unwrap_or(name.len());
     let name = &name[..end];
     name.starts_with(char::is_uppercase).then_some(name)
+}
+
+/// Returns a line without `pub` or `pub(…)` at its beginning.
+fn without_visibility(line: &str) -> Option<&str> {
+    match line.strip_prefix("pub") {
+        None => Some(line),
+        Some(after) => match after.strip_prefix('(') {
+            Some(within) => Some(within.split_once(") ")?.1),
+            None => after.strip_prefix(' '),
+        },
+    }
 }
 
 #[cfg(test)]
@@ -144,12 +159,24 @@ mod tests {
             "pub(super) struct State;\nstruct Other;\n",
             "pub enum State<T> {\n",
             "pub unsafe trait State: Sized {\n",
-            "fn f() {\n    union State {\n",
+            "pub(crate) type State<'a> = &'a str;\n",
         ];
         let said = said(&texts, &[]);
         assert_eq!(said.len(), 1);
         assert!(said[0].starts_with("server/a/src/0.rs:1: State names 4 types"));
-        assert!(said[0].ends_with("server/a/src/3.rs:2"));
+        assert!(said[0].ends_with("server/a/src/3.rs:1"));
+    }
+
+    #[test]
+    fn a_union_in_a_function_counts() {
+        let texts = [
+            "struct State;\n",
+            "enum State {\n",
+            "trait State {\n",
+            "fn f() {\n    union State {\n",
+        ];
+        let said = said(&texts, &[]);
+        assert!(said[0].ends_with("server/a/src/3.rs:2"), "{said:?}");
     }
 
     #[test]

@@ -56,7 +56,7 @@ pub(super) fn sources() -> Vec<Offence> {
     }
 }
 
-/// What one program may consist of.
+/// Packages that one program may consist of.
 struct Program {
     name: &'static str,
     /// Prefix of the packages of the other program.

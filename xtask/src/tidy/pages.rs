@@ -111,7 +111,7 @@ mod tests {
         );
         assert_eq!(lines(README, &code), [0; 0]);
         let long = "x\n".repeat(MAX_ARCHITECTURE_BYTES);
-        assert_eq!(lines("docs/reference/site.md", &long), [0; 0]);
+        assert_eq!(lines("docs/reference/data.md", &long), [0; 0]);
         assert_eq!(
             lines(ARCHITECTURE, &"x".repeat(MAX_ARCHITECTURE_BYTES)),
             [0; 0]

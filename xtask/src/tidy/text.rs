@@ -65,7 +65,7 @@ fn is_module(path: &Path) -> bool {
     in_source && path.extension().is_some_and(|extension| extension == "rs")
 }
 
-/// Whether `path` begins in `line`, and is not the end of a longer one as in `example.org/…`.
+/// True if `path` begins in `line`, and is not the end of a longer one as in `example.org/…`.
 fn has_path(line: &str, path: &str) -> bool {
     let continues =
         |at: usize| line[..at].ends_with(|c: char| c.is_alphanumeric() || "-_.~}*/".contains(c));

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use super::{CHART_STYLE, COLOURS, Drawing, LETTER, PALETTE, Width, bars, label, lines, stacks};
 use crate::{BarChart, Chart, Escaped, LineChart};
 
-/// What only a file needs.
+/// Style that only a file needs.
 const OWN: &str = "svg { font-family: var(--plain); background: var(--paper); }\n.paper { fill: var(--paper); }\n\
                    svg .head { font-size: 15px; font-weight: 600; fill: var(--ink); }\n";
 /// Room around everything.

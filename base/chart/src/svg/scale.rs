@@ -8,7 +8,7 @@ const APART: f64 = 0.08;
 /// Share of its values' span by which an axis reaches below values under zero.
 const BELOW: f64 = 0.04;
 
-/// Where an even axis begins. The other scales begin where their values do.
+/// Beginning of an even axis. The other scales begin where their values do.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Begin {
     /// At zero, so that lengths and heights can be compared.
@@ -105,7 +105,7 @@ fn transform(scale: Scale, value: f64) -> Option<f64> {
     transformed.is_finite().then_some(transformed)
 }
 
-/// What to name on an even axis, and its ends.
+/// Chooses the labels of an even axis, and its ends.
 fn linear(
     unit: Unit,
     begin: Begin,

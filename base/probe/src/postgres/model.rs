@@ -7,13 +7,13 @@ use serde::{Deserialize, Serialize};
 /// Everything that was seen of a server.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PgProbe {
-    /// Which server.
+    /// Server that was asked.
     pub server: PgServer,
     /// The moments, in order.
     pub samples: Vec<PgSample>,
     /// Times without a connection, in order.
     pub gaps: Vec<PgGap>,
-    /// What could not be seen, with the reason.
+    /// Figures that could not be seen, each with the reason.
     pub unavailable: BTreeMap<String, String>,
 }
 
@@ -26,7 +26,7 @@ pub struct PgServer {
     pub database: String,
     /// Connections that the server takes.
     pub max_connections: u64,
-    /// Whether it only replays another's WAL.
+    /// True if it only replays another's WAL.
     pub is_standby: bool,
 }
 
@@ -42,7 +42,7 @@ pub struct PgSample {
     pub sessions: PgSessions,
     /// Lock requests that are not granted.
     pub locks_waiting: Option<u64>,
-    /// What it has done so far.
+    /// Counts of the server so far.
     pub counters: PgCounters,
     /// Bytes of WAL that each replication slot keeps from being removed.
     pub slots: BTreeMap<String, u64>,
@@ -54,8 +54,8 @@ pub struct PgSessions {
     /// The number of sessions in each state: `active`, `idle`, `idle in transaction`…; `not
     /// visible` for sessions of other accounts that the probe's account may not see.
     pub by_state: BTreeMap<String, u64>,
-    /// What active sessions and background processes wait for, as `Type:event`; `none` for those
-    /// that work.
+    /// Waits of active sessions and background processes, as `Type:event`; `none` for those that
+    /// work.
     pub waits: BTreeMap<String, u64>,
     /// Age of the oldest open transaction, in seconds; none if there is none, or none is visible.
     pub longest_transaction_s: Option<f64>,
@@ -98,12 +98,12 @@ pub struct PgGap {
     pub from_s: f64,
     /// To when: the next answer, or the end of the probe.
     pub to_s: f64,
-    /// What went wrong.
+    /// Cause of the failure.
     pub reason: String,
 }
 
 impl PgProbe {
-    /// The same with all times `seconds` earlier: they count from a later origin.
+    /// Moves all times `seconds` earlier: they count from a later origin.
     pub(super) fn since(mut self, seconds: f64) -> Self {
         for sample in &mut self.samples {
             sample.at_s -= seconds;
@@ -124,8 +124,8 @@ impl PgSessions {
 }
 
 impl PgCounters {
-    /// What happened from `earlier` to this. `None` if a counter has fallen: the server was
-    /// restarted, or its counters were reset.
+    /// Returns the difference between `earlier` and this. `None` if a counter has fallen: the
+    /// server was restarted, or its counters were reset.
     pub(super) fn since(&self, earlier: &Self) -> Option<Self> {
         let mut went_back = false;
         let mut less = |of: fn(&Self) -> Option<u64>| {

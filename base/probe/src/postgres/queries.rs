@@ -13,7 +13,7 @@ use super::model::{PgCounters, PgSample};
 /// One statement of a sample.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SampleQuery {
-    /// What is missing without it.
+    /// Figure that is missing without it.
     pub(super) name: &'static str,
     /// Columns are read by name.
     pub(super) sql: &'static str,

@@ -129,7 +129,7 @@ fn watch(
     })
 }
 
-/// What the thread knows.
+/// State of the watching thread.
 struct Watcher {
     probe: PgProbe,
     session: Option<PgSession>,

@@ -159,7 +159,7 @@ impl PgSession {
     }
 }
 
-/// What is asked once on each connection.
+/// Query that is asked once on each connection.
 const ABOUT: &str = "select current_setting('server_version_num')::int as version, \
      current_setting('server_version') as name, current_database()::text as database, \
      current_user::text as account, current_setting('max_connections')::int as max_connections, \

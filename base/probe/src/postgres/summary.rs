@@ -18,10 +18,9 @@ pub struct PgSummary {
     pub requests: f64,
     /// Client sessions.
     pub connections: Option<MeanMax>,
-    /// The same by state.
+    /// Client sessions by state.
     pub states: BTreeMap<String, MeanMax>,
-    /// What sessions and background processes were seen to wait for, the most frequent first;
-    /// `none` is at work.
+    /// Waits of sessions and background processes, the most frequent first; `none` is at work.
     pub waits: Vec<PgWait>,
     /// Lock requests that were not granted.
     pub locks_waiting: Option<MeanMax>,
@@ -29,9 +28,9 @@ pub struct PgSummary {
     pub longest_transaction_s: Option<f64>,
     /// Most bytes of WAL that a replication slot kept, by slot.
     pub slots: BTreeMap<String, u64>,
-    /// What was done in the covered seconds.
+    /// Work in the covered seconds.
     pub totals: PgCounters,
-    /// The same for one request; none without requests.
+    /// Work for one request; none without requests.
     pub per_request: Option<PgPerRequest>,
     /// Cores that the server's processes used on average.
     pub cores: Option<f64>,
@@ -55,7 +54,7 @@ pub struct PgWait {
     pub waiting: MeanMax,
 }
 
-/// What one request cost the database.
+/// Cost of one request in the database.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PgPerRequest {
     /// Transactions committed.
@@ -77,11 +76,11 @@ pub struct PgPerRequest {
 }
 
 impl PgProbe {
-    /// What happened in the first `duration_s` seconds from the origin. `requests` gives the number
-    /// of requests that ended between two moments, in seconds from the same origin: work and
-    /// requests are counted over the same time, even if the probe lost its connection for a while.
-    /// Work is counted from the first sample after `from_s` (before the origin, if nothing was
-    /// asked there) to the last one, which is taken when the requests have ended.
+    /// Sums up the first `duration_s` seconds from the origin. `requests` gives the number of
+    /// requests that ended between two moments, in seconds from the same origin: work and requests
+    /// are counted over the same time, even if the probe lost its connection for a while. Work is
+    /// counted from the first sample after `from_s` (before the origin, if nothing was asked there)
+    /// to the last one, which is taken when the requests have ended.
     pub fn summary(
         &self,
         from_s: f64,

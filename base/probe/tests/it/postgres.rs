@@ -34,7 +34,7 @@ fn wait_for_a_sample(url: &str) {
     wait_for(&mut observer, &next);
 }
 
-/// What happened over the whole probe, with a hundred requests.
+/// Sums up the whole probe, with a hundred requests.
 fn whole(samples: &[PgSample], probe: &base_probe::postgres::PgProbe) -> PgSummary {
     let end = samples.last().unwrap().at_s;
     probe.summary(f64::NEG_INFINITY, end, |_, _| 100.0)

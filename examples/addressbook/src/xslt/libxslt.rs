@@ -14,7 +14,7 @@ const LIBRARY: &str = "libxslt.so.1";
 /// No messages on standard error, no access to the network.
 const PARSE_OPTIONS: c_int = (1 << 5) | (1 << 6) | (1 << 11);
 
-/// What is wrong, and in which line (0 if that is not known).
+/// Message of a fault, and its line (0 if the line is not known).
 type Failure = (usize, String);
 
 /// The beginning of `xmlError`.
@@ -29,12 +29,12 @@ struct XmlError {
 }
 
 type Object = *mut c_void;
-type Text = *const c_char;
+type CText = *const c_char;
 type Free = unsafe extern "C" fn(Object);
 
 /// The functions, by their names in C. They are valid as long as the library is loaded.
 struct Functions {
-    xml_read_memory: unsafe extern "C" fn(Text, c_int, Text, Text, c_int) -> Object,
+    xml_read_memory: unsafe extern "C" fn(CText, c_int, CText, CText, c_int) -> Object,
     xml_get_int_subset: unsafe extern "C" fn(Object) -> Object,
     xml_get_last_error: unsafe extern "C" fn() -> *const XmlError,
     xml_free_doc: Free,
@@ -43,9 +43,9 @@ struct Functions {
     xslt_parse_stylesheet_doc: unsafe extern "C" fn(Object) -> Object,
     xslt_new_transform_context: unsafe extern "C" fn(Object, Object) -> Object,
     xslt_free_transform_context: Free,
-    xslt_quote_one_user_param: unsafe extern "C" fn(Object, Text, Text) -> c_int,
+    xslt_quote_one_user_param: unsafe extern "C" fn(Object, CText, CText) -> c_int,
     xslt_apply_stylesheet_user:
-        unsafe extern "C" fn(Object, Object, *const Text, Text, Object, Object) -> Object,
+        unsafe extern "C" fn(Object, Object, *const CText, CText, Object, Object) -> Object,
     xslt_save_result_to_string:
         unsafe extern "C" fn(*mut Object, *mut c_int, Object, Object) -> c_int,
     _library: Library,
@@ -102,7 +102,7 @@ impl Functions {
         Ok(document)
     }
 
-    /// What libxml2 has found last in this thread.
+    /// Returns the last fault that libxml2 found in this thread.
     fn last_error(&self) -> Failure {
         // SAFETY: the error is null or lives until this thread calls libxml2 again; its message is
         // null or ends with a zero.

@@ -23,7 +23,7 @@ fn data() -> (TempDir, Vec<(DataFile, PathBuf)>) {
     (folder, files.to_vec())
 }
 
-/// What is asked of each file: every kind of page, and what is not there.
+/// Views that are asked of each file: every kind of page, and one that is not there.
 const VIEWS: [BookView<'static>; 9] = [
     BookView::List,
     BookView::Search("WILLOW"),

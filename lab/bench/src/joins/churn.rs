@@ -65,7 +65,7 @@ const PAGES: Pages<'static> = &[
     ),
 ];
 
-/// What was read.
+/// Counts of reads.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counts {
     reads: u64,

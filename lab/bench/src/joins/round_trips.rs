@@ -16,7 +16,7 @@ use crate::Result;
 #[derive(Clone, Default)]
 pub(super) struct RoundTrips(Arc<AtomicU64>);
 
-/// What a statement of the measured pages has.
+/// Text that each statement of the measured pages has.
 const MARK: &[u8] = b"from album";
 
 impl RoundTrips {

@@ -18,7 +18,7 @@ use crate::{
     server::{self, BenchServer},
 };
 
-/// Which database.
+/// Kind of database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Sqlite,

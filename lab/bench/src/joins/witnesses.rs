@@ -40,7 +40,7 @@ struct PagePair {
     title: &'static str,
     narrow: &'static str,
     wide: &'static str,
-    /// Where it is narrowed.
+    /// Databases on which it is narrowed.
     databases: &'static [Kind],
 }
 

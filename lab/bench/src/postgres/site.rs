@@ -48,8 +48,8 @@ impl Site {
         Self::start_with(millpond, groups, identity, "", "")
     }
 
-    /// The same with [`PARTS`] tables of a row for each group, and a page that joins all of them
-    /// along keys.
+    /// Starts a server with [`PARTS`] tables of a row for each group, and a page that joins all of
+    /// them along keys.
     pub(super) fn start_joined(millpond: &std::path::Path, groups: i32) -> Result<Self> {
         let mut tables = String::new();
         let mut joins = String::new();
@@ -129,7 +129,7 @@ impl Site {
     }
 }
 
-/// What the server says of an error, or the driver.
+/// Returns the message of the server, or of the driver.
 pub(super) fn to_message(error: &postgres::Error) -> String {
     error
         .as_db_error()

@@ -22,7 +22,7 @@ pub(super) struct Package {
     pub(super) id: String,
     pub(super) name: String,
     pub(super) version: String,
-    /// Where it comes from; nothing for members of the workspace.
+    /// Source of the component; nothing for members of the workspace.
     pub(super) source: Option<String>,
     pub(super) description: Option<String>,
     pub(super) license: Option<String>,

@@ -23,7 +23,7 @@ const MAX_DEPTH: usize = 64;
 pub(super) struct Rendered {
     /// Sanitised HTML, its headings below the page's own `h1`.
     pub(super) html: String,
-    /// The same as plain text, a line for each block.
+    /// Plain text of the page, a line for each block.
     pub(super) text: String,
     /// The text of the leading `h1`, which is taken out of the HTML.
     pub(super) title: Option<String>,

@@ -34,7 +34,7 @@ pub(crate) use database::ArticleDatabase;
 /// The largest text that becomes an article, in bytes.
 pub(crate) const MAX_SOURCE_BYTES: u64 = 1 << 20;
 
-/// What an import did.
+/// Counts of an import.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct ImportSummary {
     /// Articles that were not there before.
@@ -47,7 +47,7 @@ pub(crate) struct ImportSummary {
     pub comments: usize,
     /// Board threads added or changed (one for each topic of the components).
     pub threads: usize,
-    /// What was left out, and why.
+    /// Pages that were left out, each with the reason.
     pub skipped: Vec<Skipped>,
 }
 

@@ -249,7 +249,7 @@ fn this_build_is_a_magazine() {
     assert_eq!(db.total_changes(), before);
 }
 
-/// What the site asks of the schema that imports write to.
+/// Prepares every query of the site on the schema that imports write to.
 #[test]
 fn every_query_of_the_example_is_good_sql() {
     let db = database();

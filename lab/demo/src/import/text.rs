@@ -118,7 +118,7 @@ pub(super) fn without_mail(text: &str) -> Cow<'_, str> {
     Cow::Owned(kept)
 }
 
-/// Whether this reads as `local@host.tld`. A version (`name@1.2`) or a handle (`@name`) does not.
+/// True if this reads as `local@host.tld`. A version (`name@1.2`) or a handle (`@name`) does not.
 pub(super) fn is_mail(word: &str) -> bool {
     let Some((local, host)) = word.rsplit_once('@') else {
         return false;

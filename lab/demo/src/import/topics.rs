@@ -14,7 +14,7 @@ const KEYWORD_MIN: usize = 4;
 /// At most this many topics for each component.
 const PER_COMPONENT: usize = 4;
 
-/// Where a component goes that says nothing about itself.
+/// Topic of a component that says nothing about itself.
 const REST: &str = "miscellany";
 
 /// Slug, name, and what it is about.

@@ -241,7 +241,7 @@ fn related(
     Ok(())
 }
 
-/// Whether anything was written.
+/// True if anything was written.
 fn write_comment(db: &Transaction<'_>, article: i64, comment: &Comment) -> Result<bool> {
     let mut upsert = db.prepare_cached(
         "insert into comment (article_id, who, body, at, imported) values (?1, ?2, ?3, ?4, 1)
@@ -251,7 +251,7 @@ fn write_comment(db: &Transaction<'_>, article: i64, comment: &Comment) -> Resul
     Ok(upsert.execute(params![article, comment.who, comment.body, comment.at])? > 0)
 }
 
-/// Whether anything was written.
+/// True if anything was written.
 fn write_thread(db: &Transaction<'_>, topic: i64, thread: &Thread) -> Result<bool> {
     let mut upsert = db.prepare_cached(
         "insert into thread (topic_id, title, opened_at) values (?1, ?2, ?3)

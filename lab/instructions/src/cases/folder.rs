@@ -62,7 +62,7 @@ impl Served {
         }
     }
 
-    /// What answers on one worker.
+    /// Returns a service for one worker.
     pub(super) fn service(&self) -> SitesService {
         self.sites.service()
     }
@@ -156,7 +156,7 @@ impl Worker {
         }
     }
 
-    /// The same in HTTP/2.
+    /// Opens a connection of HTTP/2 that stays open.
     pub(super) fn connect_http2(&self) -> StreamsClient {
         StreamsClient::open(self.stream())
     }

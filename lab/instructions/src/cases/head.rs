@@ -7,7 +7,7 @@ use millpond_http::{parts::Heads, path::normalize};
 /// As wrk sends it.
 pub(super) const WRK: &str = "GET /files/0123.txt HTTP/1.1\r\nHost: 127.0.0.1:8080\r\n\r\n";
 
-/// What Firefox and Chromium send for a page that they have, from the same site.
+/// Head that Firefox and Chromium send for a page that they have, from the same site.
 const BROWSER: &str = "\
 GET /read?id=50000123 HTTP/1.1\r\n\
 Host: magazine.example\r\n\

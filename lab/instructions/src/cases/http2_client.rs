@@ -34,7 +34,7 @@ const HUFFMAN: [(u8, u32, u32); 19] = [
 /// A client that waits for all answers.
 pub(super) struct StreamsClient {
     connection: Http2Connection,
-    /// Whether the server's dynamic table has the fields that it is to remember.
+    /// True if the server's dynamic table has the fields that it is to remember.
     is_indexed: bool,
 }
 

@@ -7,7 +7,7 @@ use millpond_http::{OwnedRequest, Reply, Service as _};
 
 use super::folder::{FILES, PAGES, Served, file, page as address_of_page};
 
-/// What says that a page was in the store.
+/// Field by which a response says that its page was in the store.
 const HIT: &[u8] = b"Cache-Status: millpond; hit\r\n";
 
 pub(super) fn static_file() -> Box<dyn FnMut()> {

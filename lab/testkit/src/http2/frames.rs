@@ -188,7 +188,7 @@ impl Frames {
     }
 }
 
-/// Whether reading has waited as long as it may.
+/// True if reading has waited as long as it may.
 #[must_use]
 pub fn is_patience(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)
@@ -213,7 +213,7 @@ pub fn head(method: &str, path: &str) -> Vec<u8> {
     head_of("https", method, path)
 }
 
-/// The same with a scheme.
+/// Returns the header block of a request with a scheme.
 #[must_use]
 pub fn head_of(scheme: &str, method: &str, path: &str) -> Vec<u8> {
     let mut block = Vec::new();

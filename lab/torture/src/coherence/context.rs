@@ -13,7 +13,8 @@ use base_clock::Boottime;
 
 /// A server under attack, as its visitors see it.
 pub(crate) trait Target: Send + Sync {
-    /// Where it listens now; a node that was killed comes back elsewhere.
+    /// Returns the address at which the node listens now; a node that was killed comes back
+    /// elsewhere.
     fn address(&self) -> SocketAddr;
     /// Its `max_staleness`.
     fn bound(&self) -> Duration;

@@ -29,8 +29,7 @@ pub(crate) trait SqlConnection {
         values: &[StatementValue<'_>],
     ) -> Result<i64, Self::Error>;
 
-    /// The same for a `select` of one row, which no other writer changes before the transaction
-    /// ends.
+    /// Runs a `select` of one row, which no other writer changes before the transaction ends.
     fn locked(&mut self, select: &str, values: &[StatementValue<'_>]) -> Result<i64, Self::Error>;
 
     /// Runs a statement without a result.

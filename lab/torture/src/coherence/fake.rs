@@ -136,7 +136,7 @@ fn fresh(client: &mut Client, ask: &Ask, manner: Manner) -> Option<String> {
     }
 }
 
-/// Whether the tables are in the files that the snapshot knows: a truncation obeys none.
+/// True if the tables are in the files that the snapshot knows: a truncation obeys none.
 const IS_ONE: &str = "select bool_and(relfilenode = pg_relation_filenode(oid)) from pg_class \
                       where relkind = 'r' and relnamespace = 'public'::regnamespace";
 

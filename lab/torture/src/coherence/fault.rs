@@ -24,7 +24,7 @@ pub(crate) enum Fault {
     ConnectionsCut,
     /// All packets between a node and the server are lost for longer than the bound.
     PacketsLost,
-    /// The same for less than the bound.
+    /// All packets between a node and the server are lost for less than the bound.
     PacketsLostBriefly,
     /// The server receives nothing from a node; the node receives everything.
     PacketsToServerLost,
@@ -34,7 +34,7 @@ pub(crate) enum Fault {
     PacketsThinned,
     /// On the connections of a node's feed nothing arrives any more, ever; new ones are good.
     FeedDeaf,
-    /// The same for a node's other connections.
+    /// On a node's other connections nothing arrives any more; new ones are good.
     PoolDeaf,
     /// The server crashes and restarts, and a node receives no packet about it: the node's
     /// connections no longer exist at the server.
@@ -54,7 +54,7 @@ pub(crate) enum Fault {
 }
 
 impl Fault {
-    /// Those that need nothing of the machine.
+    /// Faults that need nothing of the machine.
     const EVERYWHERE: [Self; 14] = [
         Self::FeedsKilled,
         Self::ServerRestarted,
@@ -71,7 +71,7 @@ impl Fault {
         Self::PublicationDropped,
         Self::LargeTransaction,
     ];
-    /// Those of packets that the kernel loses.
+    /// Faults of packets that the kernel loses.
     const PACKETS: [Self; 8] = [
         Self::PacketsLost,
         Self::PacketsLostBriefly,
@@ -124,7 +124,7 @@ impl Fault {
         }
     }
 
-    /// Whether it lasts until the nodes have found a way around it.
+    /// True if it lasts until the nodes have found a way around it.
     pub(crate) fn stays(self) -> bool {
         matches!(self, Self::FeedDeaf | Self::PoolDeaf)
     }

@@ -8,9 +8,9 @@ use std::time::Duration;
 pub struct Pages {
     /// Pages that were compared with the log.
     pub reads: u64,
-    /// Those of them that came from memory.
+    /// Pages that came from memory.
     pub hits: u64,
-    /// Those that were older than promised.
+    /// Pages that were older than promised.
     pub late: u64,
     /// Pages that never were one state of the database, or showed rolled back rows.
     pub mixed: u64,

@@ -24,13 +24,13 @@ use crate::coherence::schema::{RULES, Thing, ThingKind, label};
 use crate::coherence::transaction;
 use crate::coherence::writer::{committed, connect};
 
-/// Who does it.
+/// Thread that makes the faults happen.
 pub(crate) struct FaultInjector<'f> {
     pub(crate) context: &'f Context,
     pub(crate) nodes: &'f [Arc<Node>],
     pub(crate) server: &'f mut Postgres,
     pub(crate) feed: Feed,
-    /// Where they can be lost.
+    /// Network in which packets can be lost.
     pub(crate) packets: Option<&'f Packets>,
     /// How long what lasts does last: longer than the shortest bound.
     pub(crate) lasting: Duration,
@@ -38,7 +38,7 @@ pub(crate) struct FaultInjector<'f> {
     pub(crate) labels: u64,
     /// The versions of the rules.
     pub(crate) rules: [u64; RULES as usize],
-    /// What was seen by those who come with a fault.
+    /// Report of the workers that a fault starts.
     pub(crate) report: ScenarioReport,
 }
 
@@ -301,7 +301,7 @@ impl Feed {
         client.batch_execute(feeds).map_err(to_message)
     }
 
-    /// What hides changes from all feeds, and what ends that.
+    /// Returns the statements that hide changes from all feeds, and that end the hiding.
     fn silencing(self) -> (&'static str, &'static str) {
         match self {
             Self::Logical => (

@@ -25,7 +25,7 @@ pub(crate) struct Circumstances {
     pub(crate) own: Option<(Thing, u64)>,
 }
 
-/// What is wrong with a page.
+/// Faults of a page.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Verdict {
     pub(crate) late: Option<String>,
@@ -36,7 +36,7 @@ pub(crate) struct Verdict {
 }
 
 impl Verdict {
-    /// Whether the promise is broken.
+    /// True if the promise is broken.
     pub(crate) fn is_wrong(&self) -> bool {
         self.late.is_some() || self.mixed.is_some()
     }
@@ -62,7 +62,7 @@ pub(crate) fn judge(
 struct Judge<'a> {
     log: &'a Log,
     circumstances: Circumstances,
-    /// What was acknowledged before this must be there.
+    /// Changes acknowledged before this moment must be there.
     before: Boottime,
     verdict: Verdict,
 }

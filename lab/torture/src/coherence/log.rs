@@ -20,11 +20,11 @@ use base_clock::Boottime;
 pub(crate) struct Change {
     pub(crate) thing: Thing,
     pub(crate) version: u64,
-    /// Where the thing is from then on; none if the write left it where it was.
+    /// Place of the thing from then on; none if the write left it where it was.
     pub(crate) place: Option<String>,
 }
 
-/// What became of the writes, by how many.
+/// Outcomes of the writes, by number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Fates {
     /// The client was told that it is committed.
@@ -44,13 +44,13 @@ pub(crate) struct Log(Mutex<LogState>);
 #[derive(Debug, Default)]
 struct LogState {
     writes: u64,
-    /// What open writes have noted so far.
+    /// Changes that open writes have noted so far.
     open: HashMap<u64, Vec<Change>>,
     undone: HashSet<u64>,
     /// In the order of their ends.
     undone_at: VecDeque<(Boottime, u64)>,
     things: HashMap<Thing, History>,
-    /// What was written through each node.
+    /// Writes through each node.
     own: HashMap<(usize, Thing), Vec<(Boottime, u64)>>,
     fates: Fates,
     /// Things that forms are moving, each with the moment at which its form failed.
@@ -220,7 +220,7 @@ impl Log {
         (first.at < sent).then_some(first.at)
     }
 
-    /// Whether in every state that a page may show the thing is in this place.
+    /// True if in every state that a page may show the thing is in this place.
     pub(crate) fn must_be_at(&self, thing: Thing, place: &str, before: Boottime) -> bool {
         let state = self.state();
         let is_moving = state.moving.iter().any(|(other, _)| *other == thing);
@@ -264,12 +264,12 @@ impl Log {
         things.chain(own).sum::<usize>() + state.undone.len() + state.open.len()
     }
 
-    /// Whether a write was rolled back.
+    /// True if a write was rolled back.
     pub(crate) fn is_undone(&self, write: u64) -> bool {
         self.state().undone.contains(&write)
     }
 
-    /// What became of all writes.
+    /// Counts the outcomes of all writes.
     pub(crate) fn fates(&self) -> Fates {
         self.state().fates
     }
@@ -326,7 +326,7 @@ impl History {
         self.acknowledged.get(count.checked_sub(1)?)
     }
 
-    /// Whether the thing is in this place from a version on that had this place then.
+    /// True if the thing is in this place from a version on that had this place then.
     fn stays(&self, (first, at_first): &(u64, String), place: &str) -> bool {
         let told = self.acknowledged.iter();
         let told = told.map(|entry| (entry.version, &entry.place));

@@ -14,7 +14,7 @@ use crate::coherence::packets::{Packets, program, run};
 /// Set for the test that was started in a namespace.
 const INSIDE: &str = "MILLPOND_ADVERSARY_NAMESPACE";
 
-/// Where the caller finds itself.
+/// Network namespace in which the caller is.
 #[derive(Debug)]
 pub enum Netns {
     /// In a namespace of its own, where packets can be lost.

@@ -13,7 +13,7 @@ use std::process::{Command, Stdio};
 
 /// The table and the chain of the rules.
 const CHAIN: &str = "inet millpond arriving";
-/// Where distributions keep such programs, also for those who have it in no `PATH`.
+/// Folders in which distributions keep such programs, also for users who have them in no `PATH`.
 const SYSTEM: &str = "/usr/sbin:/sbin";
 /// How often the kernel repeats the end of a connection whose program has ended. By default it
 /// repeats for minutes: a peer that receives packets again would be notified, and would never have
@@ -24,7 +24,7 @@ const FAREWELLS: (&str, &str) = ("/proc/sys/net/ipv4/tcp_orphan_retries", "1");
 #[derive(Clone, Debug)]
 pub struct Packets(());
 
-/// Which way the packets go that are lost.
+/// Direction of the packets that are lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LossDirection {
     Both,
@@ -32,7 +32,7 @@ pub(crate) enum LossDirection {
     FromServer,
 }
 
-/// What is lost, of what goes between a server's address and its clients.
+/// Packets that are lost, of those between a server's address and its clients.
 #[derive(Clone, Debug)]
 pub(crate) struct Loss {
     pub(crate) server: (Ipv4Addr, u16),

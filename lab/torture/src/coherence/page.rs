@@ -6,7 +6,7 @@ use crate::coherence::schema::{ACCOUNTS, OWNERS, PUBLISHERS, SEATS, SHELVES, SON
 use crate::coherence::site::PAGES;
 
 /// A page's rows, query by query, each row as its columns' numbers.
-pub(crate) type Rows = Vec<Vec<Vec<u64>>>;
+pub(crate) type PageRows = Vec<Vec<Vec<u64>>>;
 
 /// One page for one set of parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -128,7 +128,7 @@ impl Ask {
     }
 
     /// The page's rows; none if the text is not of such a page.
-    pub(crate) fn read(&self, body: &str) -> Option<Rows> {
+    pub(crate) fn read(&self, body: &str) -> Option<PageRows> {
         let page = PAGES.iter().find(|page| page.name == self.page())?;
         let rows = if page.json {
             from_json(body)?
@@ -144,7 +144,7 @@ impl Ask {
     }
 }
 
-fn from_text(body: &str) -> Option<Rows> {
+fn from_text(body: &str) -> Option<PageRows> {
     let mut queries = Vec::<Vec<Vec<u64>>>::new();
     for line in body.lines().filter(|line| !line.trim().is_empty()) {
         if line.starts_with('#') {
@@ -158,7 +158,7 @@ fn from_text(body: &str) -> Option<Rows> {
 }
 
 /// Each query of a JSON page here gives one row.
-fn from_json(body: &str) -> Option<Rows> {
+fn from_json(body: &str) -> Option<PageRows> {
     let all: serde_json::Value = serde_json::from_str(body).ok()?;
     let rows = all.as_object()?.values().map(|row| {
         let columns = row.as_object()?.values().map(serde_json::Value::as_u64);
@@ -186,7 +186,7 @@ impl Ask {
         queries.collect()
     }
 
-    /// Which page a request target asks for.
+    /// Returns the page that a request target asks for.
     pub(crate) fn of_target(target: &str) -> Option<Self> {
         let (page, query) = target.strip_prefix('/')?.split_once('?')?;
         let values: Vec<String> = query

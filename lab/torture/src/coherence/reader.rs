@@ -8,7 +8,7 @@ use crate::Choices;
 use crate::coherence::client::NodeClient;
 use crate::coherence::context::Context;
 use crate::coherence::judge::{Circumstances, judge};
-use crate::coherence::page::{Ask, Rows};
+use crate::coherence::page::{Ask, PageRows};
 use crate::coherence::report::ScenarioReport;
 use crate::coherence::schema::{ACCOUNTS, PUBLISHERS, SONGS, Thing, ThingKind};
 use crate::coherence::shop::ShopStep;
@@ -78,7 +78,7 @@ pub(crate) fn write(context: &Context, mut choices: Choices<'_>) -> ScenarioRepo
     visitor.report
 }
 
-/// What a visitor has written through a node, and the cookie that says so.
+/// Write of a visitor through a node, and the cookie that says so.
 struct OwnWrite {
     thing: Thing,
     version: u64,
@@ -113,7 +113,7 @@ impl<'f> Visitor<'f> {
         node: usize,
         ask: &Ask,
         own: Option<&OwnWrite>,
-    ) -> Option<(bool, Rows)> {
+    ) -> Option<(bool, PageRows)> {
         let cookie = own.map_or("", |own| own.cookie.as_str());
         let target = ask.target();
         let context = self.context;
@@ -158,7 +158,7 @@ impl<'f> Visitor<'f> {
         Some((answer.hit, rows))
     }
 
-    /// Whether a page comes from memory.
+    /// True if a page comes from memory.
     pub(crate) fn has_hit(&mut self, node: usize, ask: &Ask) -> bool {
         self.request_and_judge(node, ask, None)
             .is_some_and(|(is_hit, _)| is_hit)

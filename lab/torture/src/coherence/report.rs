@@ -38,11 +38,11 @@ pub struct ScenarioReport {
     /// Pages that did not show the newest commit, by its age: place `n` is below `2^n`
     /// milliseconds.
     pub unseen: [u64; AGES],
-    /// What became of the writes.
+    /// Outcomes of the writes.
     pub fates: Fates,
     /// Answers that are no pages, and connections that ended, by what was seen.
     pub errors: BTreeMap<String, u64>,
-    /// What was done to the nodes and the server, by name.
+    /// Faults of the nodes and the server, by name.
     pub faults: BTreeMap<&'static str, FaultFigures>,
     /// Why no packets were lost, if none were.
     pub no_packets: Option<String>,

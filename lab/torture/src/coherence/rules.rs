@@ -27,21 +27,21 @@ pub(crate) const LAST: u64 = (1 << BITS) - 1;
 /// A rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rule {
-    /// Which rows a policy lets a view's owner see.
+    /// Rows that a policy lets a view's owner see.
     Policy,
-    /// Which owners of views bypass policies.
+    /// Owners of views that bypass policies.
     Bypass,
-    /// Which owners of views are members of a role that a policy is for.
+    /// Owners of views that are members of a role that a policy is for.
     Member,
-    /// Which configurations of text search know that *running* is *run*; one is PostgreSQL's own.
+    /// Configurations of text search that know that *running* is *run*; one is PostgreSQL's own.
     Search,
     /// The number that a function returns.
     Function,
-    /// Which of two schemas has a name.
+    /// Schema of two that has a name.
     Place,
-    /// Which schema the database's search path names: sessions keep the path they began with.
+    /// Schema that the database's search path names: sessions keep the path they began with.
     Path,
-    /// Whether a view's owner may read: an odd version shows nothing.
+    /// Right of a view's owner to read: an odd version shows nothing.
     Right,
 }
 
@@ -165,7 +165,7 @@ alter table crewed enable row level security; create policy few on crewed to cre
 create view by_policy as select coalesce(sum(1 << id), 0)::bigint as version from ruled; alter view by_policy owner to minder;
 ";
 
-/// What shows the versions of [`SHOWN`].
+/// Returns the query that shows the versions of [`SHOWN`].
 pub(crate) fn query() -> String {
     let sum = |one: &dyn Fn(u32) -> String| {
         let bits = (0..BITS).map(|bit| format!("{} * ({})", 1 << bit, one(bit)));

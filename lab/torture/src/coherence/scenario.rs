@@ -70,15 +70,15 @@ pub struct Scenario {
 pub struct LeastReads {
     /// All pages.
     pub all: u64,
-    /// Those of them that came from memory.
+    /// Pages that came from memory.
     pub hits: u64,
-    /// Those that [`ScenarioReport::quiet_period`] counts.
+    /// Pages that [`ScenarioReport::quiet_period`] counts.
     pub quiet: u64,
-    /// Those of them that came from memory.
+    /// Pages of the quiet period that came from memory.
     pub quiet_hits: u64,
 }
 
-/// Where the server listens for each node, and for everybody else at 127.0.0.1.
+/// Addresses at which the server listens for each node; for all others it listens at 127.0.0.1.
 const ADDRESSES: [Ipv4Addr; 3] = [
     Ipv4Addr::new(127, 0, 0, 11),
     Ipv4Addr::new(127, 0, 0, 12),

@@ -6,7 +6,7 @@ use crate::coherence::rules;
 
 /// Accounts, numbered from 1.
 pub(crate) const ACCOUNTS: u32 = 12;
-/// Who may own an account.
+/// Names of owners of accounts.
 pub(crate) const OWNERS: [&str; 4] = ["ada", "bob", "cy", "d'eon"];
 /// The sum of all balances, which no transfer changes.
 pub(crate) const MONEY: u64 = ACCOUNTS as u64 * 1000;
@@ -38,7 +38,7 @@ pub(crate) enum ThingKind {
     Account,
     /// A row of `item`, whose old values the feed carries in full; its place is the shelf.
     Item,
-    /// The same in `box`, where the feed carries the old key alone.
+    /// A row of `box`, where the feed carries the old key alone.
     Boxed,
     /// A row of `seat`, by its guest; its place is the primary key, so that moves change keys.
     Guest,
@@ -56,7 +56,7 @@ pub(crate) enum ThingKind {
     Artist,
     /// A row of `publisher`, of which each of its artists has the version.
     Publisher,
-    /// What pages depend on besides rows ([`rules`](super::rules)).
+    /// Dependency of pages besides rows ([`rules`](super::rules)).
     Rule,
 }
 
@@ -130,7 +130,7 @@ pub(crate) fn label(number: u64) -> String {
     format!("create or replace view label as select id, {number}::bigint as label from account")
 }
 
-/// The same on SQLite, in a transaction.
+/// Returns the statements that make the view show `number` on SQLite, in a transaction.
 pub(crate) fn label_on_sqlite(number: u64) -> String {
     format!("drop view label; create view label as select id, {number} as label from account")
 }

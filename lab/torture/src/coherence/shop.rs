@@ -9,11 +9,11 @@ use crate::coherence::database::{SqlConnection, StatementValue};
 use crate::coherence::log::Change;
 use crate::coherence::schema::{ALBUMS, ARTISTS, PUBLISHERS, SONGS, Thing, ThingKind};
 
-/// What a form does to one thing.
+/// Step of a form on one thing.
 pub(crate) struct ShopStep {
     pub(crate) form: &'static str,
     pub(crate) thing: Thing,
-    /// Where the thing is from then on.
+    /// Place of the thing from then on.
     pub(crate) place: Option<u32>,
 }
 

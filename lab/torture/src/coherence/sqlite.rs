@@ -30,7 +30,7 @@ const BETWEEN_MS: usize = 3000;
 /// Rows of a large transaction.
 const LARGE: i64 = 20_000;
 
-/// What is done to the nodes and to the file while pages are read.
+/// Fault of the nodes or of the file while pages are read.
 #[derive(Clone, Copy, Debug)]
 enum FileFault {
     /// A node is stopped for longer than the bound, perhaps with the lock of the file.
@@ -182,7 +182,7 @@ fn transact(
     done
 }
 
-/// Who lets the faults happen.
+/// Thread that lets the faults of the file happen.
 struct FileInjector<'f> {
     context: &'f Context,
     nodes: &'f [Arc<Node>],

@@ -21,7 +21,7 @@ pub(crate) enum TransactionStep {
     Sell,
     /// An item on another shelf, or the same.
     MoveItem,
-    /// The same for a box.
+    /// A box on another shelf, or on the one it has.
     MoveBox,
     /// A guest on another seat, whose number is the primary key.
     MoveGuest,

@@ -18,7 +18,7 @@ const MINUTE: Duration = Duration::from_secs(60);
 /// So long a request may be under way, twice over.
 const REQUEST: Duration = Duration::from_secs(120);
 
-/// Who does it.
+/// Thread that does the upkeep.
 pub(crate) struct Upkeep<'f> {
     pub(crate) context: &'f Context,
     pub(crate) nodes: &'f [Arc<Node>],

@@ -114,7 +114,7 @@ pub(crate) struct Outcome {
     /// Requests, whole or broken, that were sent: the hostile one and good ones around it.
     pub(crate) requests: u64,
     pub(crate) statuses: Vec<u16>,
-    /// What the server did wrong.
+    /// Fault of the server.
     pub(crate) fault: Option<String>,
 }
 
@@ -176,7 +176,7 @@ impl Attacker {
         }
     }
 
-    /// What to send, and how many requests that is.
+    /// Makes the bytes to send, and counts their requests.
     fn message(&mut self, attack: Attack) -> (Vec<u8>, u64) {
         let choices = &mut self.choices;
         match attack {
@@ -303,12 +303,12 @@ impl Attacker {
     }
 }
 
-/// Whether there was one answer, and it says no.
+/// True if there was one answer, and it says no.
 fn is_refusal(statuses: &[u16]) -> bool {
     matches!(statuses, [status] if *status >= 400)
 }
 
-/// What is wrong with the answers to an attack, if something is.
+/// Returns the fault in the answers to an attack, if there is one.
 fn wrong(attack: Attack, requests: u64, statuses: &[u16]) -> Option<String> {
     match attack {
         Attack::Smuggled if !is_refusal(statuses) => {

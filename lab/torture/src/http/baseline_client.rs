@@ -24,7 +24,7 @@ pub struct BaselineClient {
     thread: Option<JoinHandle<Visits>>,
 }
 
-/// What the client has met with.
+/// Results of the client's requests.
 #[derive(Clone, Debug, Default)]
 pub struct Visits {
     /// Requests answered with 200 and the right body.

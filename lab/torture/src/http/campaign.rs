@@ -22,7 +22,7 @@ pub struct Campaign {
     pub requests: u64,
     /// Clients at once: each has one connection under way, and a few more that it holds open.
     pub clients: usize,
-    /// The same seed makes each client send the same; how they mix is up to the machine.
+    /// Seed by which each client chooses its requests; how they mix is up to the machine.
     pub seed: u64,
 }
 

@@ -63,7 +63,7 @@ impl Messages {
     }
 }
 
-/// What is no HTTP at all, sometimes the beginning of another protocol.
+/// Makes bytes that are no HTTP at all, sometimes the beginning of another protocol.
 pub(crate) fn noise(choices: &mut Choices<'_>) -> Vec<u8> {
     const BEGINNINGS: [&[u8]; 6] = [
         b"",

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::{fs, io};
 
-/// What a well-behaved client asks for; each is answered with 200 and the same body for ever.
+/// Targets of a well-behaved client; each is answered with 200 and one body for ever.
 pub const TARGETS: [&str; 5] = ["/", "/mills", "/mill?id=2", "/small.txt", "/text.txt"];
 
 /// A file that does not fit the buffers of a socket, in bytes.

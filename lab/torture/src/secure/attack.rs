@@ -73,7 +73,7 @@ attacks! {
     Continuations, "CONTINUATION flood", streams::continuations, CALM_DOWN;
     /// A byte of a head that means thousands.
     HpackBomb, "HPACK bomb", streams::hpack_bomb, CALM_DOWN;
-    /// The same with cookies.
+    /// A byte of a cookie that means thousands.
     CookieBomb, "cookie bomb", streams::cookie_bomb, CALM_DOWN;
     /// Windows that never open.
     StalledStreams, "stalled streams", streams::stalled_streams, CANCELLED;

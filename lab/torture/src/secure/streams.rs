@@ -12,7 +12,7 @@ use lab_testkit::http2::{
 use super::attack::AttackEnd;
 use super::target::SecureTarget;
 
-/// What is sent at once of a flood.
+/// Requests of a flood that are sent at once.
 const AT_ONCE: u32 = 50;
 /// SETTINGS_INITIAL_WINDOW_SIZE.
 const INITIAL_WINDOW: u16 = 4;
@@ -98,7 +98,7 @@ pub(super) fn hpack_bomb(target: &SecureTarget) -> io::Result<AttackEnd> {
     })
 }
 
-/// The same with cookies, which a server joins to one field.
+/// Repeats cookies by one byte of a block each, which a server joins to one field.
 pub(super) fn cookie_bomb(target: &SecureTarget) -> io::Result<AttackEnd> {
     flood(&mut open(target, &[])?, 4, |stream, bytes| {
         let mut block = head("GET", "/");
@@ -147,7 +147,7 @@ pub(super) fn stalled_streams(target: &SecureTarget) -> io::Result<AttackEnd> {
     until_reset(&mut frames)
 }
 
-/// The same with windows that are opened byte by byte.
+/// Asks for large responses, and opens their windows byte by byte.
 pub(super) fn dripping_windows(target: &SecureTarget) -> io::Result<AttackEnd> {
     let mut frames = open(target, &[(INITIAL_WINDOW, 1)])?;
     ask_for_much(&mut frames)?;

@@ -19,7 +19,7 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 /// A server that speaks TLS.
 #[derive(Clone, Debug)]
 pub struct SecureTarget {
-    /// Where it listens.
+    /// Address at which the server listens.
     pub address: SocketAddr,
     /// The name that is asked for.
     pub name: ServerName<'static>,

@@ -9,7 +9,7 @@ use crate::request::Requests;
 use base_clock::Nanos;
 
 impl ClientConnection {
-    /// Whether the server's part of the HTTP/2 preface is still missing.
+    /// True if the server's part of the HTTP/2 preface is still missing.
     pub(crate) fn awaits_preface(&self) -> bool {
         let http2 = self.http2.as_ref();
         http2.is_some_and(|http2| http2.opening_since().is_some())
@@ -21,7 +21,7 @@ impl ClientConnection {
         self.pending.len() + self.http2.as_ref().map_or(0, |http2| http2.in_flight())
     }
 
-    /// Whether an open connection takes one more request, where `depth` are wanted at a time.
+    /// True if an open connection takes one more request, where `depth` are wanted at a time.
     #[inline]
     pub(crate) fn has_room_for_request(&self, depth: usize) -> bool {
         let depth = self.http2.as_ref().map_or(depth, |http2| http2.room(depth));

@@ -53,7 +53,7 @@ impl Engine<'_> {
         }
     }
 
-    /// Whether a ramp starts the connections of a closed loop one after the other.
+    /// True if a ramp starts the connections of a closed loop one after the other.
     fn starts_one_by_one(&self) -> bool {
         self.shared.plan.load.schedule.is_none() && !self.shared.plan.length.ramp_up.is_zero()
     }

@@ -71,12 +71,12 @@ impl Open {
             .min(end)
     }
 
-    /// Whether no more request will be due: recorded arrivals have an end.
+    /// True if no more request will be due: recorded arrivals have an end.
     pub(super) fn is_exhausted(&self) -> bool {
         self.next.is_none()
     }
 
-    /// Whether everything that was due has been given to a connection.
+    /// True if everything that was due has been given to a connection.
     pub(super) fn is_over(&self) -> bool {
         self.next.is_none() && self.waiting.is_empty()
     }
@@ -115,7 +115,7 @@ impl Engine<'_> {
         }
     }
 
-    /// Whether no ticket is left for a request at `due`, so that waiting is pointless.
+    /// True if no ticket is left for a request at `due`, so that waiting is pointless.
     fn has_no_ticket_left(&self, due: Nanos, now: Nanos) -> bool {
         let last = self.times.last;
         (due >= last && now >= last) || self.shared.tickets.are_out()

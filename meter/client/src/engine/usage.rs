@@ -16,7 +16,7 @@ pub(super) struct UsageReadings {
     at_end: Option<ThreadUsage>,
 }
 
-/// What a thread used while requests could be issued.
+/// CPU use of a thread while requests could be issued.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ThreadUsage {
     /// Its CPU time.

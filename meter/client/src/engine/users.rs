@@ -95,12 +95,12 @@ impl<'a> Users<'a> {
         })
     }
 
-    /// Whether the contents of responses may be needed.
+    /// True if the contents of responses may be needed.
     pub(super) fn has_workload(&self) -> bool {
         self.workload.is_some()
     }
 
-    /// Whether the place belongs to a session.
+    /// True if the place belongs to a session.
     pub(super) fn is_held(&self, id: usize) -> bool {
         !matches!(self.list[id].visit, Visit::Absent)
     }
@@ -182,7 +182,7 @@ impl<'a> Users<'a> {
         &self.list[id].bytes
     }
 
-    /// Whether the current request was a HEAD, and the sink for the content if it is needed.
+    /// True if the current request was a HEAD, and the sink for the content if it is needed.
     pub(super) fn content(&mut self, id: usize) -> (bool, Option<&mut Collect>) {
         let user = &mut self.list[id];
         let wanted = user.asked.wants_body || user.asked.wants_fields;

@@ -20,7 +20,7 @@ const NO_TIME: Timespec = Timespec {
 };
 
 impl Engine<'_> {
-    /// Whether this thread polls for events without sleeping. Spinning would gain nothing while
+    /// True if this thread polls for events without sleeping. Spinning would gain nothing while
     /// connections are opened before the run.
     pub(super) fn spins(&self) -> bool {
         self.started && self.shared.plan.load.spin

@@ -23,7 +23,7 @@ pub(super) fn of_stream(error: &Error) -> Fault {
     (FailureKind::Reset, Some(example))
 }
 
-/// What this side found wrong with the received bytes.
+/// Returns the fault that this side found in the received bytes.
 pub(super) fn of_connection(error: &Error) -> Fault {
     let example = match error.reason() {
         Some(Reason::FLOW_CONTROL_ERROR) => "the server sends more than flow control allows",

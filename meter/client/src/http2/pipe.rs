@@ -57,7 +57,7 @@ impl Pipe {
         wire.drain()
     }
 
-    /// Whether `h2` had to wait for room since this was asked last.
+    /// True if `h2` had to wait for room since this was asked last.
     pub(super) fn was_stalled(&self) -> bool {
         std::mem::take(&mut self.0.borrow_mut().stalled)
     }

@@ -95,7 +95,7 @@ impl Stream {
         }
     }
 
-    /// Whether a response with this status has no body, regardless of its fields.
+    /// True if a response with this status has no body, regardless of its fields.
     fn is_empty(&self) -> bool {
         matches!(
             self.status,

@@ -55,7 +55,7 @@ pub(super) struct NullConnection {
     owed: usize,
     /// Position of the next owed byte in the response.
     position: usize,
-    /// Whether the owed responses are heads only.
+    /// True if the owed responses are heads only.
     heads: bool,
     /// No more is read, and the connection is closed when all is written.
     pub ending: bool,
@@ -113,7 +113,7 @@ impl NullConnection {
         (!self.ending && self.waiting.len() < MOST, self.owed > 0)
     }
 
-    /// Whether there is nothing left to do.
+    /// True if there is nothing left to do.
     pub(super) fn is_done(&self) -> bool {
         self.ending && self.waiting.is_empty() && self.owed == 0
     }

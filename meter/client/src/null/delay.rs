@@ -12,13 +12,13 @@ use millrace_stats::random::mix;
 pub enum Delay {
     /// No delay.
     None,
-    /// The same delay for all requests.
+    /// One delay for all requests.
     Fixed(Duration),
     /// Independent exponentially distributed times.
     Exponential {
         /// Their mean.
         mean: Duration,
-        /// The same seed gives the same times.
+        /// Seed of the times: an equal seed gives equal times.
         seed: u64,
     },
     /// These times, in nanoseconds, in the order in which requests are read over all threads. After
@@ -27,7 +27,7 @@ pub enum Delay {
 }
 
 impl Delay {
-    /// Whether there is no delay at all.
+    /// True if there is no delay at all.
     pub fn is_none(&self) -> bool {
         *self == Self::None
     }

@@ -34,7 +34,7 @@ const LARGEST: usize = 1 << 30;
 /// Configuration of a null server.
 #[derive(Clone, Debug)]
 pub struct NullPlan {
-    /// Where it listens; port 0 lets the kernel choose.
+    /// Address to listen at; port 0 lets the kernel choose.
     pub listen: SocketAddr,
     /// Bytes of the body of its responses.
     pub body: usize,
@@ -48,7 +48,7 @@ pub struct NullPlan {
     pub threads: usize,
     /// Cores to pin the threads to, in turn; empty is none.
     pub cores: Vec<usize>,
-    /// Whether the threads never sleep. They then read a request on arrival, without waiting for a
+    /// True if the threads never sleep. They then read a request on arrival, without waiting for a
     /// core to wake up, and use their cores fully.
     pub spin: bool,
     /// Responses that each thread keeps in its log, 32 bytes each; the newest replace the oldest.
@@ -89,7 +89,7 @@ pub struct NullAnswer {
     pub received_ns: Option<u64>,
 }
 
-/// What a null server did.
+/// Counts and delays of a null server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NullLog {
     /// The responses in the order in which their requests arrived.
@@ -106,7 +106,7 @@ pub struct NullServer {
     workers: Vec<JoinHandle<Result<NullLog, Error>>>,
 }
 
-/// What the threads of one server share.
+/// State that the threads of one server share.
 #[derive(Debug)]
 struct NullShared {
     stop: AtomicBool,
@@ -195,7 +195,7 @@ impl NullServer {
         Ok(server)
     }
 
-    /// Where it listens.
+    /// Returns the address at which the server listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }

@@ -44,9 +44,9 @@ pub(super) struct Worker {
     due: BinaryHeap<Reverse<(Nanos, u64)>>,
     log: NullLog,
     capacity: usize,
-    /// Where there is a log.
+    /// Times of the answer, if there is a log.
     stamped: Option<Stamped>,
-    /// Where the next answer is logged once the log is full.
+    /// Index at which the next answer is logged once the log is full.
     oldest: usize,
 }
 

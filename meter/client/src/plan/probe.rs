@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// What is sampled during a run.
+/// Sampling during a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProbePlan {
     /// Time between two samples, from 100 ms to 1 s.
@@ -12,9 +12,9 @@ pub struct ProbePlan {
     /// The server's processes, by the ports that they listen on. Without `ports` and `pids` the
     /// port of the URL is taken, if the URL's address belongs to this machine.
     pub ports: Vec<u16>,
-    /// Whether it is an error that one of `pids` or `ports` is not there.
+    /// True if a missing process of `pids` or listener of `ports` is an error.
     pub required: bool,
-    /// Whether to open counters of `perf_event_open` for the server's threads.
+    /// True to open counters of `perf_event_open` for the server's threads.
     pub perf: bool,
 }
 

@@ -19,7 +19,7 @@ pub struct RequestPlan {
     pub headers: Vec<(String, String)>,
     /// The request body. Empty: no body.
     pub body: Vec<u8>,
-    /// Whether a connection serves more than one request.
+    /// True if a connection serves more than one request.
     pub keep_alive: bool,
     /// Requests that a connection serves before a new connection takes its place. None: no limit.
     pub per_connection: Option<u64>,
@@ -32,9 +32,9 @@ pub struct RequestPlan {
     pub expect_body: Option<String>,
     /// The SHA-256 digest that the body of a good response must have, in hexadecimal.
     pub expect_sha256: Option<String>,
-    /// What is requested in which order, instead of `urls`, `method`, `headers`, `body` and
-    /// `expect`. In a closed loop each connection makes one session after the other; with a
-    /// schedule the schedule begins the sessions.
+    /// Requests and their order, instead of `urls`, `method`, `headers`, `body` and `expect`. In a
+    /// closed loop each connection makes one session after the other; with a schedule the schedule
+    /// begins the sessions.
     pub workload: Option<Arc<Workload>>,
 }
 
@@ -94,7 +94,7 @@ impl RequestPlan {
         Ok(())
     }
 
-    /// Whether `status` counts as good.
+    /// True if `status` counts as good.
     pub(crate) fn is_good(&self, status: u16) -> bool {
         if self.expect.is_empty() {
             (200..400).contains(&status)

@@ -31,7 +31,7 @@ pub enum Process {
 }
 
 impl Process {
-    /// The same process with other times for another `n`, if it is random.
+    /// Returns the process with other times for another `n`, if it is random.
     #[must_use]
     pub fn reseeded(&self, n: u64) -> Self {
         match self {

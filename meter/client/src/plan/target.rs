@@ -6,7 +6,7 @@ use crate::transport::{Bandwidth, Trust};
 use crate::url::{self, Url};
 use crate::{Error, limits};
 
-/// Where connections go, and over what.
+/// Target of the connections, and their protocol.
 #[derive(Clone, Debug)]
 pub struct TargetPlan {
     /// The server and, unless the requests name other URLs, what is requested:
@@ -20,7 +20,7 @@ pub struct TargetPlan {
     /// New connections go in turn to every address of a name that has several, as the visitors of a
     /// round-robin name do. Otherwise all go to the first address that accepts.
     pub round_robin: bool,
-    /// Which certificates an `https://` server may have.
+    /// Certificates that an `https://` server may have.
     pub trust: Trust,
     /// No TLS session is resumed: each connection makes a full handshake.
     pub full_handshakes: bool,
@@ -72,7 +72,7 @@ impl TargetPlan {
         Ok(url)
     }
 
-    /// Whether the server is on this machine, judged by its name alone.
+    /// True if the server is on this machine, judged by its name alone.
     pub(crate) fn is_local(&self) -> bool {
         if self.unix_socket.is_some() {
             return true;

@@ -65,7 +65,7 @@ impl BandwidthPace {
         self.ended += u64::from(request.measured);
     }
 
-    /// Whether the responses arrived at 320 kbit/s or more, over the time in which a response was
+    /// True if the responses arrived at 320 kbit/s or more, over the time in which a response was
     /// awaited, and at least 99 % of the requests had a good response. After the run rules of
     /// SPECweb99 (release 1.02), whose metric is the number of connections that reach this bit
     /// rate.

@@ -76,7 +76,7 @@ impl PacedLine {
         self.passed(0);
     }
 
-    /// Whether a portion is on the line and has not arrived.
+    /// True if a portion is on the line and has not arrived.
     pub(crate) fn is_busy(&self, now: Nanos) -> bool {
         self.granted > 0 && now < self.free_at
     }

@@ -143,7 +143,7 @@ fn unix(path: &Path) -> Result<SockAddr, Error> {
     SockAddr::unix(path).map_err(|error| wrong(&error))
 }
 
-/// Where the connections of a plan go over TCP.
+/// Returns the addresses of the connections of a plan over TCP.
 fn addresses(plan: &TargetPlan, url: &Url, timeout: Duration) -> Result<Vec<SockAddr>, Error> {
     let mut places = Vec::new();
     for other in &plan.connect_to {

@@ -15,7 +15,7 @@ use rustls::{
 
 use crate::Error;
 
-/// Which certificates of an `https://` server are accepted.
+/// Certificates of an `https://` server that are accepted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Trust {
     /// Certificates that lead to a root of the system.

@@ -111,7 +111,7 @@ fn split(text: &[u8], at: u8) -> Option<(&[u8], &[u8])> {
     Some((text[..at].trim_ascii(), text[at + 1..].trim_ascii()))
 }
 
-/// Whether the text has a control character, which could end a field.
+/// True if the text has a control character, which could end a field.
 fn has_control(text: &[u8]) -> bool {
     text.iter().any(|&byte| byte < 0x20 || byte == 0x7f)
 }
@@ -130,20 +130,20 @@ fn default_path(target: &[u8]) -> &[u8] {
     }
 }
 
-/// Whether a request's path matches a cookie's (section 5.1.4).
+/// True if a request's path matches a cookie's (section 5.1.4).
 fn is_below(path: &[u8], cookie: &[u8]) -> bool {
     path.strip_prefix(cookie)
         .is_some_and(|rest| rest.is_empty() || cookie.ends_with(b"/") || rest.starts_with(b"/"))
 }
 
-/// Whether this `Max-Age` is over at once; `None` if it is no number (section 5.2.2).
+/// True if this `Max-Age` is over at once; `None` if it is no number (section 5.2.2).
 fn is_over(value: &[u8]) -> Option<bool> {
     let digits = value.strip_prefix(b"-").unwrap_or(value);
     let is_number = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
     is_number.then(|| value != digits || digits.iter().all(|&digit| digit == b'0'))
 }
 
-/// Whether `Expires` is a past date. An invalid date is ignored (section 5.2.1).
+/// True if `Expires` is a past date. An invalid date is ignored (section 5.2.1).
 fn is_past(value: &[u8]) -> bool {
     let text = std::str::from_utf8(value)
         .unwrap_or_default()
@@ -152,7 +152,7 @@ fn is_past(value: &[u8]) -> bool {
     httpdate::parse_http_date(&text).is_ok_and(|date| date <= base_clock::wall())
 }
 
-/// Whether `Domain` covers the host (section 5.1.3); an empty one says nothing.
+/// True if `Domain` covers the host (section 5.1.3); an empty one says nothing.
 fn is_for(domain: &[u8], host: &str) -> bool {
     let domain = domain
         .strip_prefix(b".")

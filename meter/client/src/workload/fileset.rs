@@ -45,7 +45,7 @@ pub enum FileSetError {
     Foreign(PathBuf),
     /// A file could not be written.
     Write {
-        /// Which.
+        /// Path of the file.
         path: PathBuf,
         /// Why.
         source: io::Error,

@@ -87,7 +87,7 @@ impl Workload {
         &self.url
     }
 
-    /// The same workload with another seed than the one in the plan.
+    /// Replaces the seed of the plan.
     #[must_use]
     pub fn with_seed(self, seed: u64) -> Self {
         Self { seed, ..self }

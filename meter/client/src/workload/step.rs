@@ -41,7 +41,7 @@ pub(crate) enum ResponseVerdict {
 #[derive(Debug)]
 pub(crate) struct Class {
     pub(crate) steps: Vec<RequestStep>,
-    /// Whether its sessions keep cookies.
+    /// True if its sessions keep cookies.
     pub(crate) cookies: bool,
     /// How many values its steps extract.
     pub(crate) slots: usize,
@@ -81,7 +81,7 @@ pub(crate) struct Extract {
     pub(crate) from: ExtractSource,
 }
 
-/// Where in a response a value is found.
+/// Part of a response in which a value is found.
 #[derive(Debug)]
 pub(crate) enum ExtractSource {
     /// The first group of the first match in the body; without groups the whole match.
@@ -107,7 +107,7 @@ impl RequestStep {
             .any(|extract| matches!(extract.from, ExtractSource::Field(_)))
     }
 
-    /// Whether `status` is good, for a request that had the status `recorded` before.
+    /// True if `status` is good, for a request that had the status `recorded` before.
     pub(crate) fn expects(&self, status: u16, recorded: Option<u16>) -> bool {
         if self.expect.is_empty() {
             (200..400).contains(&status) || recorded == Some(status)

@@ -66,7 +66,7 @@ pub(crate) struct PhaseFlags {
     auto_max: Duration,
 }
 
-/// What other flags say about when requests are sent.
+/// Other flags about the times of requests.
 pub(crate) struct AskedArrivals {
     pub(crate) rate: Option<f64>,
     pub(crate) seed: u64,

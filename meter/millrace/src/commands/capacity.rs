@@ -41,11 +41,11 @@ const USUAL_TOP: f64 = 100_000.0;
 /// INVALID, the client is the limit, or the search was stopped.
 #[derive(Args)]
 pub(crate) struct Capacity {
-    /// What to ask for, such as http://127.0.0.1:8080/read?id=1; with --plan only the server
+    /// The URL to ask for, such as http://127.0.0.1:8080/read?id=1; with --plan only the server
     #[arg(required_unless_present = "plan")]
     url: Option<String>,
-    /// What must be met: the share of all requests that have a good answer within a time, such as
-    /// '99% < 50ms'
+    /// The objective to meet: the share of all requests that have a good answer within a time, such
+    /// as '99% < 50ms'
     #[arg(long, value_name = "OBJECTIVE")]
     objective: Objective,
     /// The lowest rate, in requests a second; with --session or a workload in sessions

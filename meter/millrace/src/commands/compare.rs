@@ -64,8 +64,8 @@ pub(crate) struct Compare {
     /// over it
     #[arg(long, value_name = "RATIO", value_parser = number)]
     limit: Option<f64>,
-    /// What decides; without it cpu where both processes are given, else throughput, or p50 with
-    /// --rate
+    /// The metric that decides; without it cpu where both processes are given, else throughput, or
+    /// p50 with --rate
     #[arg(long, value_enum)]
     metric: Option<Choice>,
     /// The processes of server A on this machine, for its CPU time per request: 4711 or 4711,4712
@@ -139,7 +139,7 @@ impl Compare {
         conclude(&comparison)
     }
 
-    /// Where `--detect` gives up without `--most-blocks`.
+    /// Returns the number of blocks at which `--detect` gives up without `--most-blocks`.
     fn most_blocks_without_word(&self) -> usize {
         self.blocks
             .saturating_mul(10)

@@ -3,17 +3,17 @@
 //! Flags of every day have no heading and come first. Rare flags are left out of `-h`, which fits
 //! on a page.
 
-/// What is sent, and which answers are good.
+/// Flags of the request and of good answers.
 pub(crate) const REQUEST: &str = "Request";
 /// When requests are sent.
 pub(crate) const LOOP: &str = "Loop";
 /// Requests from a file: URLs, a plan or an access log.
 pub(crate) const WORKLOAD: &str = "Workload";
-/// Where connections go, and which certificates they accept.
+/// Flags of connections, and of the certificates they accept.
 pub(crate) const SERVER: &str = "Server and TLS";
 /// The measuring program itself.
 pub(crate) const CLIENT: &str = "Client";
-/// What is sampled during a run.
+/// Flags of sampling during a run.
 pub(crate) const BESIDE: &str = "What is measured beside it";
-/// Where results go, and what is shown during the measurement.
+/// Flags of results, and of the display during the measurement.
 pub(crate) const OUTPUT: &str = "Output";

@@ -41,7 +41,7 @@ const USUAL: Duration = Duration::from_secs(10);
 pub(crate) struct Load {
     #[command(subcommand)]
     command: Option<LoadCommand>,
-    /// What to ask for, such as http://127.0.0.1:8080/read?id=1; with --plan only the server
+    /// The URL to ask for, such as http://127.0.0.1:8080/read?id=1; with --plan only the server
     #[arg(required_unless_present_any = ["plan", "learn-only", "probe_only"])]
     url: Option<String>,
     /// Connections, all open at the same time
@@ -59,7 +59,7 @@ pub(crate) struct Load {
     /// Send requests for this long before measuring
     #[arg(long, value_name = "TIME", default_value = "0s", value_parser = values::duration)]
     warmup: Duration,
-    /// What must be reached, such as '99% < 50ms'; if not, exit status 3; of --diagnose with all
+    /// The objective to reach, such as '99% < 50ms'; if not, exit status 3; of --diagnose with all
     /// connections
     #[arg(long, value_name = "OBJECTIVE")]
     objective: Option<Objective>,
@@ -308,7 +308,8 @@ fn reached(objective: Objective, run: &Run, at: &str) -> CommandResult {
     Err(Failure::Missed)
 }
 
-/// The same for a diagnosis: the level with the connections that the user asked for counts.
+/// Prints whether a diagnosis reached `objective`: the level with the connections that the user
+/// asked for counts.
 fn reached_in_diagnosis(objective: Objective, diagnosis: &Diagnosis) -> CommandResult {
     let Some(level) = diagnosis.at_all_connections() else {
         note(format!(

@@ -19,7 +19,7 @@ const LOGGED: usize = 1_000_000;
 /// Answer every request with the same bytes: a server to measure load generators with
 #[derive(Args)]
 pub(crate) struct Null {
-    /// Where to listen; port 0 lets the kernel choose
+    /// Address to listen at; port 0 lets the kernel choose
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:0", value_parser = address)]
     listen: SocketAddr,
     /// Size of the body of each answer, such as 200, 8KB or 1MB
@@ -33,7 +33,7 @@ pub(crate) struct Null {
     /// 10,000 a second, by what the system calls take
     #[arg(long, value_name = "TIME", default_value = "0s", value_parser = span)]
     work: Duration,
-    /// The same seed gives the same random delays
+    /// Seed of random delays: an equal seed gives equal delays
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
     /// Threads, each with its share of the connections

@@ -38,8 +38,8 @@ pub(crate) struct ReportCommand {
     /// Write the merged run as JSON; - is standard output
     #[arg(long, value_name = "FILE", requires = "merge", help_heading = OUTPUT)]
     json: Option<PathBuf>,
-    /// What `load --probe-only --json` has stored on the machine of the server while the runs were
-    /// made
+    /// File that `load --probe-only --json` has stored on the machine of the server while the runs
+    /// were made
     #[arg(long, value_name = "PROBE.json", conflicts_with = "merge")]
     probe: Option<PathBuf>,
     #[command(flatten)]

@@ -28,8 +28,8 @@ pub(crate) struct FileOptions {
 }
 
 impl FileOptions {
-    /// Where text goes: standard output, unless a file goes there. Fails before the measurement if
-    /// a file cannot be written.
+    /// Returns the function that writes text: to standard output, unless a file goes there. Fails
+    /// before the measurement if a file cannot be written.
     pub(crate) fn teller(&self, json: Option<&Path>) -> CommandResult<fn(&str)> {
         let (csv, report) = (self.csv.as_deref(), self.report.as_deref());
         for path in [json, csv, report].into_iter().flatten() {
@@ -83,8 +83,8 @@ pub(crate) struct ResultOptions {
 }
 
 impl ResultOptions {
-    /// Where text goes: standard output, unless a file goes there. Fails before the measurement if
-    /// a file cannot be written.
+    /// Returns the function that writes text: to standard output, unless a file goes there. Fails
+    /// before the measurement if a file cannot be written.
     pub(crate) fn teller(&self) -> CommandResult<fn(&str)> {
         self.files.teller(self.json.as_deref())
     }
@@ -100,7 +100,7 @@ impl ResultOptions {
         self.live.line()
     }
 
-    /// Whether the user asks for a file of the result.
+    /// True if the user asks for a file of the result.
     pub(crate) fn has_files(&self) -> bool {
         let files = [
             &self.json,
@@ -111,7 +111,7 @@ impl ResultOptions {
         files.into_iter().any(Option::is_some)
     }
 
-    /// Whether only the result is shown.
+    /// True if only the result is shown.
     pub(crate) fn is_quiet(&self) -> bool {
         self.live.is_quiet()
     }

@@ -39,7 +39,7 @@ const CONNECTIONS: usize = 64;
 #[derive(Args)]
 #[command(group(ArgGroup::new("levels").args(["rates", "connections"]).required(true).multiple(true)))]
 pub(crate) struct Sweep {
-    /// What to ask for, such as http://127.0.0.1:8080/read?id=1; with --plan only the server
+    /// The URL to ask for, such as http://127.0.0.1:8080/read?id=1; with --plan only the server
     #[arg(required_unless_present = "plan")]
     url: Option<String>,
     /// Send this many requests a second at each step, however slow the server is (an open loop);
@@ -66,8 +66,8 @@ pub(crate) struct Sweep {
     /// Go down again after the top, to see whether the server recovers
     #[arg(long)]
     down: bool,
-    /// What the response times must hold, such as '99% < 50ms'; exit status 3 if they do at no
-    /// level
+    /// The objective that the response times must hold, such as '99% < 50ms'; exit status 3 if they
+    /// do at no level
     #[arg(long, value_name = "OBJECTIVE")]
     objective: Option<Objective>,
     /// The seed of random arrivals, of the intervals and of a plan's choices [default: the plan's
@@ -220,7 +220,7 @@ impl Rows {
         Self { by, columns }
     }
 
-    /// The same columns for a screen.
+    /// Makes the columns for a screen.
     fn steps(&self) -> Steps {
         let titles = sweep_columns(self.by).into_iter();
         let level = match self.by {

@@ -35,13 +35,13 @@ const ALL: u8 = LOAD | SWEEP | CAPACITY | COMPARE;
 
 /// One row of the table.
 struct Flag {
-    /// What follows `--`; other rows and commands refer to it by this name as well.
+    /// Name behind `--`; other rows and commands refer to the flag by this name as well.
     name: &'static str,
     help: &'static str,
     heading: &'static str,
     /// The commands that take it.
     on: u8,
-    /// What its value looks like.
+    /// Form of the flag's value.
     arg: fn(Arg) -> Arg,
     /// Sets its part of the plan. The rows set their parts in order.
     set: fn(&mut Plan, &Given<'_>) -> CommandResult,
@@ -75,12 +75,12 @@ impl Given<'_> {
         values.into_iter().flatten().cloned().collect()
     }
 
-    /// Whether a flag without a value was given.
+    /// True if a flag without a value was given.
     fn is_on(&self) -> bool {
         self.matches.get_flag(self.name)
     }
 
-    /// Whether another flag was given.
+    /// True if another flag was given.
     fn is_with(&self, other: &str) -> bool {
         self.matches.value_source(other) == Some(ValueSource::CommandLine)
     }
@@ -115,7 +115,7 @@ impl<const COMMAND: u8> PlanFlags<COMMAND> {
         self.0.get_one::<T>(name).cloned()
     }
 
-    /// Whether a flag without a value was given.
+    /// True if a flag without a value was given.
     pub(crate) fn is_on(&self, name: &str) -> bool {
         self.0.get_flag(name)
     }

@@ -173,7 +173,7 @@ fn set_body(plan: &mut Plan, given: &Given<'_>, body: String) -> CommandResult {
     Ok(())
 }
 
-/// Whether a body looks like a time: to other load generators `-d` is the duration.
+/// True if a body looks like a time: to other load generators `-d` is the duration.
 fn is_time(body: &str) -> bool {
     let unit = body.trim_start_matches(|digit: char| digit.is_ascii_digit());
     unit.len() < body.len() && ["", "ms", "s", "m", "min", "h"].contains(&unit)

@@ -90,7 +90,7 @@ fn title(frame: &mut Frame<'_>, area: Option<Rect>, view: &View) {
     }
 }
 
-/// What the command does, how far it is, and how long it will take.
+/// Draws the name of the command, its progress, and the time that it will take.
 fn gauge(frame: &mut Frame<'_>, area: Option<Rect>, place: &ViewPosition, run: &Run) {
     let Some(area) = area else { return };
     let mut words = Vec::new();

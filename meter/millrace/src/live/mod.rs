@@ -71,7 +71,7 @@ impl Live {
         self
     }
 
-    /// Whether anything is shown. If not, the caller need not collect it.
+    /// True if anything is shown. If not, the caller need not collect it.
     pub(crate) fn is_watching(&self) -> bool {
         !matches!(self.how, How::Quiet)
     }

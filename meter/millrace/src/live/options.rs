@@ -4,7 +4,7 @@ use clap::Args;
 
 use crate::output::Progress;
 
-/// What is shown during a measurement.
+/// Choice of the display during a measurement.
 #[derive(Args, Clone, Copy)]
 pub(crate) struct LiveOptions {
     /// Show progress as one line instead of the whole terminal
@@ -16,7 +16,7 @@ pub(crate) struct LiveOptions {
 }
 
 impl LiveOptions {
-    /// Whether only the result is shown.
+    /// True if only the result is shown.
     pub(crate) fn is_quiet(&self) -> bool {
         self.quiet
     }

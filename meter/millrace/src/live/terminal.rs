@@ -19,7 +19,7 @@ use rustix::termios::{
 use super::draw::draw;
 use super::view::View;
 
-/// Whether the screen is taken. The first caller that clears this restores the terminal.
+/// True if the screen is taken. The first caller that clears this restores the terminal.
 static OURS: AtomicBool = AtomicBool::new(false);
 /// The terminal's settings before.
 static BEFORE: Mutex<Option<Termios>> = Mutex::new(None);

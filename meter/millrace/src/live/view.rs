@@ -13,7 +13,7 @@ const STEPS: usize = 1000;
 
 /// How far a measurement is.
 pub(crate) struct ViewPosition {
-    /// Which part it is, such as `step 3 of 10, at 500 /s`; empty where there is one run only.
+    /// Name of the part, such as `step 3 of 10, at 500 /s`; empty where there is one run only.
     pub(crate) part: String,
     /// Share of the whole that is done, from 0 to 1.
     pub(crate) fraction: f64,
@@ -26,7 +26,7 @@ pub(crate) struct ViewPosition {
 pub(crate) struct Steps {
     /// Names of the columns.
     pub(crate) columns: Vec<String>,
-    /// What the graph shows, horizontally and vertically.
+    /// Labels of the graph's axes, horizontal and vertical.
     pub(crate) axes: [&'static str; 2],
     /// The rows, the oldest first.
     pub(super) rows: VecDeque<Vec<String>>,
@@ -87,7 +87,7 @@ impl View {
     }
 }
 
-/// What a run is doing, in words.
+/// Names the phase of a run, in words.
 pub(crate) fn doing(phase: Phase) -> &'static str {
     match phase {
         Phase::Connecting => "connecting",

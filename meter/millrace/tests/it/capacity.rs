@@ -156,7 +156,7 @@ fn stop_a_search(signals: &[Signal]) {
     );
 }
 
-/// Whether a signal that was sent to the process waits to be taken.
+/// True if a signal that was sent to the process waits to be taken.
 fn has_pending_signal(pid: u32) -> bool {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let mut lines = status.lines();
@@ -164,7 +164,7 @@ fn has_pending_signal(pid: u32) -> bool {
     pending.is_some_and(|signals| signals.trim().bytes().any(|digit| digit != b'0'))
 }
 
-/// Whether the process `pid` has a connection to `port`, by the tables of the kernel.
+/// True if the process `pid` has a connection to `port`, by the tables of the kernel.
 fn is_connected(pid: u32, port: u16) -> bool {
     let table = fs::read_to_string(format!("/proc/{pid}/net/tcp")).unwrap();
     let peer = format!(":{port:04X} 01");

@@ -87,7 +87,7 @@ pub(crate) fn serve(site: &Path) -> Server {
     serve_with(site, &[])
 }
 
-/// The same with more arguments.
+/// Starts `millpond serve SITE` on a free port with more arguments, ready to answer.
 pub(crate) fn serve_with(site: &Path, args: &[&str]) -> Server {
     let mut command = millpond(&["serve", "--listen", "127.0.0.1:0", "--workers", "2"]);
     command.arg(site).args(args);

@@ -25,7 +25,7 @@ pub fn summary_csv(found: &[(String, StoredResult)]) -> String {
     text
 }
 
-/// What a line may hold; what is `None` is empty.
+/// Cells of a line; `None` is empty.
 struct SummaryRow<'a> {
     url: &'a str,
     is_open: bool,

@@ -8,7 +8,7 @@ use base_chart::COLOURS;
 
 use crate::{Axis, Line, LineChart, Unit};
 
-/// What the curves of a run are of.
+/// Names the time that the curves of a run are of.
 fn name_of_time(run: &Run) -> &'static str {
     match run.kind {
         Loop::Closed => "Service time",

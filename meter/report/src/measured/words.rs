@@ -31,7 +31,7 @@ pub(super) fn conforming(connections: &Connections) -> Option<Vec<String>> {
     ])
 }
 
-/// What is known of each kind of error beyond its count; `name` names a kind.
+/// Describes each kind of error beyond its count; `name` names a kind.
 pub(super) fn examples(run: &Run, name: fn(&str) -> String) -> impl Iterator<Item = String> {
     let examples = run.error_examples.iter();
     examples.map(move |(kind, example)| format!("{}: {example}", name(kind)))

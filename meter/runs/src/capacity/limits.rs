@@ -18,7 +18,8 @@ impl Confirmed {
         }
     }
 
-    /// What they say together; `None` where there are none, or nothing was sampled beside them.
+    /// Returns the findings of the trials together; `None` where there are none, or nothing was
+    /// sampled beside them.
     pub(super) fn limit_findings(&self) -> Option<LimitFindings> {
         let stages = [Stage::ConfirmLow, Stage::ConfirmHigh].into_iter();
         let levels: Vec<RunAtLevel<'_>> = stages

@@ -11,9 +11,9 @@ use millrace_stats::{CapacityTrial, Curve, Objective, SearchEnd, Verdict};
 /// requests a second.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Capacity {
-    /// Whether to believe the rest.
+    /// Verdict on the search.
     pub verdict: Verdict,
-    /// What speaks against it; empty for `VALID`.
+    /// Reasons against the search; empty for `VALID`.
     pub reasons: Vec<String>,
     /// The answer as a sentence.
     pub answer: String,
@@ -26,15 +26,15 @@ pub struct Capacity {
     pub low: Option<f64>,
     /// Upper end of its 95 % interval; `None` without a crossing.
     pub high: Option<f64>,
-    /// Whether fresh trials at the lower end met the objective; `None` if there were none.
+    /// True if fresh trials at the lower end met the objective; `None` if there were none.
     pub met_at_low: Option<bool>,
-    /// Whether fresh trials above the upper end failed it; `None` if there were none.
+    /// True if fresh trials above the upper end failed it; `None` if there were none.
     pub failed_above_high: Option<bool>,
-    /// What was to be met.
+    /// Objective that was to be met.
     pub objective: Objective,
     /// The rate that the lower end should not be below.
     pub at_least: Option<f64>,
-    /// Whether it is not; `None` without such a rate, or where that cannot be said.
+    /// True if it is not; `None` without such a rate, or where that cannot be said.
     pub is_at_least: Option<bool>,
     /// Half of the interval that was asked for, as a share of the rate.
     pub precision: f64,
@@ -46,7 +46,7 @@ pub struct Capacity {
     pub curve: Option<Curve>,
     /// The trials in their order.
     pub trials: Vec<CapacityTrial>,
-    /// What was asked for.
+    /// URL that was asked for.
     pub url: String,
     /// Connections of each trial.
     pub connections: usize,
@@ -58,19 +58,19 @@ pub struct Capacity {
     pub host: Host,
     /// The command line.
     pub command: String,
-    /// Whether the rates of search and trials are of sessions, which make requests of their own.
+    /// True if the rates of search and trials are of sessions, which make requests of their own.
     /// Counts and achieved rates are of requests.
     #[serde(default)]
     pub sessions: bool,
-    /// What limits the server at the ends of the interval, the likeliest first, by the fresh trials
+    /// Limits of the server at the ends of the interval, the likeliest first, by the fresh trials
     /// there. Empty where nothing shows a limit, none where there were no such trials or nothing
     /// was sampled.
     #[serde(default)]
     pub bottleneck: Option<Vec<Finding>>,
-    /// What one request takes there.
+    /// Demands of one request there.
     #[serde(default)]
     pub demands: Option<Demands>,
-    /// What could not be told of the limits, in sentences without a full stop.
+    /// Limits that could not be judged, in sentences without a full stop.
     #[serde(default)]
     pub remarks: Vec<String>,
 }

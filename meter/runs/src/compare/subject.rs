@@ -17,7 +17,7 @@ use millrace_stats::compare::length::Length;
 use millrace_stats::compare::words::Names;
 use millrace_stats::{BLOCKS, Metric, PATTERN, Sample, Side, Subject, Trial};
 
-/// What to compare, and how.
+/// Subjects and settings of a comparison.
 #[derive(Clone, Debug)]
 pub struct Compare {
     /// The server that is compared with.
@@ -44,7 +44,7 @@ pub struct Compare {
 /// How far a comparison is.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CompareProgress {
-    /// Whether this is still A against itself.
+    /// True if this is still A against itself.
     pub is_baseline: bool,
     /// The block, from 1.
     pub block: usize,

@@ -31,7 +31,7 @@ pub(super) fn mistakes(experiment: &Experiment) -> Vec<(Range<usize>, String)> {
     found
 }
 
-/// Whether connections can go there. Ports of servers are not known yet, so they are empty.
+/// Checks that connections can go there. Ports of servers are not known yet, so they are empty.
 fn is_address(filled: String) -> Result<(), String> {
     let port = if filled.ends_with(':') { "1" } else { "" };
     let plan = request_to("http://127.0.0.1/".to_owned())

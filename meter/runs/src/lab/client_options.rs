@@ -47,7 +47,7 @@ impl WorkloadSpec {
         plan.target.throttle_up = self.throttle_up;
     }
 
-    /// The same in sentences, for the report.
+    /// Describes pauses, sessions and bandwidth in sentences, for the report.
     pub(super) fn habits(&self) -> Vec<String> {
         let mut habits = Vec::new();
         if let Some(requests) = self.requests {

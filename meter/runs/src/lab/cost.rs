@@ -10,7 +10,7 @@ use super::outcome::LabMoment;
 use super::run_time::ServerTimes;
 use super::server::RunningServer;
 
-/// What the server used during some work.
+/// Resources that the server used during some work.
 pub(super) struct Cost {
     /// Nanoseconds of run time of the server and of those behind it that count as its own.
     pub(super) cpu: Option<u64>,
@@ -101,10 +101,10 @@ fn readings(level_run: &LevelRun<'_, '_>) -> Vec<ServerTimes> {
     all_servers(level_run).map(take).collect()
 }
 
-/// What one server used.
+/// Time that one server used.
 struct SpentTime {
     name: String,
-    /// Whether it counts as the measured server's own.
+    /// True if it counts as the measured server's own.
     is_counted: bool,
     nanos: Option<u64>,
 }

@@ -11,7 +11,7 @@ use super::spec::{Sequence, ServerSpec};
 const START: Duration = Duration::from_millis(800);
 /// A step of the preparation: most write files, some fill a database.
 const STEP: Duration = Duration::from_secs(2);
-/// What a run takes beside its warm-up and its length: its connections, its last answers.
+/// Time that a run takes beside its warm-up and its length: its connections, its last answers.
 const RUN: Duration = Duration::from_millis(100);
 
 impl Experiment {

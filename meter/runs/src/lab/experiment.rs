@@ -53,7 +53,7 @@ pub struct Experiment {
     /// Figures to be drawn over the time of a run.
     #[serde(default)]
     pub(super) over_time: Vec<Spanned<LabFigure>>,
-    /// Whether the machine is sampled beside each run.
+    /// True if the machine is sampled beside each run.
     #[serde(default)]
     pub(super) probe: bool,
     #[serde(default, rename = "limit")]
@@ -144,12 +144,12 @@ impl Experiment {
         });
     }
 
-    /// Whether a graph shows this figure.
+    /// True if a graph shows this figure.
     pub(super) fn shows(&self, figure: LabFigure) -> bool {
         self.graph.iter().any(|shown| *shown.get_ref() == figure)
     }
 
-    /// Whether the server `name` is one of `servers`, or is measured with one of them behind it.
+    /// True if the server `name` is one of `servers`, or is measured with one of them behind it.
     pub fn needs(&self, name: &str, servers: &[String]) -> bool {
         let with = self.server(name).map(|server| &server.with);
         let with = with

@@ -11,7 +11,7 @@ pub struct Fault {
     pub line: usize,
     /// In characters, from 1.
     pub column: usize,
-    /// What is wrong, and what to do.
+    /// Message with the fault and the remedy.
     pub message: String,
 }
 

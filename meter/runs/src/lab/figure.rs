@@ -45,10 +45,10 @@ pub enum LabFigure {
 }
 
 impl LabFigure {
-    /// What is drawn if an experiment does not say.
+    /// Figures that are drawn if an experiment does not name any.
     pub const USUAL: [Self; 3] = [Self::Cpu, Self::Throughput, Self::P99];
 
-    /// Whether it is sampled on the machine, which an experiment must ask for.
+    /// True if it is sampled on the machine, which an experiment must ask for.
     pub fn is_sampled(self) -> bool {
         matches!(
             self,

@@ -79,7 +79,7 @@ fn conclude(runs: &[&LabRun], base: Option<&[&LabRun]>) -> LabFinding {
     }
 }
 
-/// Whether no request of a run had a good answer.
+/// True if no request of a run had a good answer.
 fn has_failed(run: &&LabRun) -> bool {
     let failed = run.figures.get(&LabFigure::Failed);
     failed.is_some_and(|share| *share >= 1.0)

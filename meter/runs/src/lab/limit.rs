@@ -62,7 +62,7 @@ pub(super) fn place(level: &LabLevel) -> f64 {
     level.rate.unwrap_or(level.connections as f64)
 }
 
-/// Whether a limit applies at a level: at all levels, unless it names some.
+/// True if a limit applies at a level: at all levels, unless it names some.
 pub(super) fn is_at(limit: &LimitSpec, level: &LabLevel) -> bool {
     let mut places = limit.at.iter();
     limit.at.is_empty() || places.any(|at| *at.get_ref() == place(level))

@@ -42,9 +42,9 @@ pub(super) struct LevelRun<'a, 'b> {
     pub(super) pass: usize,
     /// How long.
     pub(super) duration: Duration,
-    /// Whether the other client runs as well.
+    /// True if the other client runs as well.
     pub(super) is_checked: bool,
-    /// Whether an uncounted run goes first.
+    /// True if an uncounted run goes first.
     pub(super) is_cold: bool,
     pub(super) stop: &'a AtomicBool,
 }

@@ -17,7 +17,7 @@ const BINS: usize = 300;
 const SHORTEST_S: f64 = 0.5;
 
 impl LabFigure {
-    /// Whether it can be drawn over the time of a run.
+    /// True if it can be drawn over the time of a run.
     pub fn is_over_time(self) -> bool {
         matches!(
             self,
@@ -39,7 +39,7 @@ pub(super) struct ServerWatch {
 
 /// The readings of one server.
 struct WatchedTimes {
-    /// Whether it counts as the measured server's own.
+    /// True if it counts as the measured server's own.
     is_counted: bool,
     last: ServerTimes,
     /// Nanoseconds of CPU time since the first reading.
@@ -138,7 +138,7 @@ impl ServerWatch {
     }
 }
 
-/// What the client and the probe counted during a run.
+/// Counts of the client and of the probe during a run.
 struct RunCounters {
     ended: Counter,
     failed: Counter,

@@ -12,13 +12,13 @@ use millrace_stats::{Latency, Ratio, Verdict};
 /// of their name.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Lab {
-    /// Whether to trust the result: the worst verdict of any server at any level.
+    /// Verdict on the result: the worst verdict of any server at any level.
     pub verdict: Verdict,
     /// Reasons against it; empty for `VALID`.
     pub reasons: Vec<String>,
-    /// Whether every run was made.
+    /// True if every run was made.
     pub complete: bool,
-    /// What ended the experiment early, with the last output of the server that failed.
+    /// Cause that ended the experiment early, with the last output of the server that failed.
     pub failure: Option<String>,
     /// The title.
     pub title: String,
@@ -38,13 +38,13 @@ pub struct Lab {
     pub warmup_s: f64,
     /// Requests in flight on one connection.
     pub depth: usize,
-    /// What was spoken: `HTTP/1.1`, `HTTP/2`, and whether `over TLS`.
+    /// Protocol: `HTTP/1.1`, `HTTP/2`, and `over TLS` where it was so.
     #[serde(default = "http1")]
     pub protocol: String,
     /// The other client, if one ran: `wrk` or `h2load`.
     #[serde(default)]
     pub cross_check: Option<String>,
-    /// What the client did besides asking at once and reading as fast as it could, in sentences.
+    /// Habits of the client besides asking at once and reading as fast as it could, in sentences.
     #[serde(default)]
     pub client_habits: Vec<String>,
     /// Requests of a session, if requests belonged to sessions that arrived at a rate.
@@ -88,7 +88,7 @@ pub struct Lab {
     pub command: String,
 }
 
-/// What experiments spoke before they named it.
+/// Returns the protocol of experiments from before they named it.
 fn http1() -> String {
     "HTTP/1.1".to_owned()
 }
@@ -100,7 +100,7 @@ pub struct LabServer {
     pub name: String,
     /// A word about it; may be empty.
     pub about: String,
-    /// Whether it was measured itself, or only served other servers.
+    /// True if it was measured itself, or only served other servers.
     pub measured: bool,
     /// The command of its last start.
     pub command: String,
@@ -110,8 +110,8 @@ pub struct LabServer {
     pub cores: Vec<usize>,
     /// Servers that were up with it; their CPU time counts as its own.
     pub with: Vec<String>,
-    /// Where clients connected, each new connection to the next address; empty if it was the
-    /// server's own port.
+    /// Addresses to which clients connected, each new connection to the next one; empty if it was
+    /// the server's own port.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub addresses: Vec<String>,
     /// Its configuration files at its last start.
@@ -193,7 +193,7 @@ pub struct LabRun {
     /// not given, if a server shares them, or if client threads did not sleep.
     #[serde(default)]
     pub client_core_busy: Option<f64>,
-    /// Whether client threads spun. `client_cpu_us` and `client_busy` are without the time in which
+    /// True if client threads spun. `client_cpu_us` and `client_busy` are without the time in which
     /// they had nothing to do.
     #[serde(default)]
     pub client_spin: bool,
@@ -206,7 +206,7 @@ pub struct LabRun {
     /// How many cores each server used, if there are others behind this one.
     #[serde(default)]
     pub cores_of: BTreeMap<String, f64>,
-    /// What limited the server, the likeliest first, if the machine was sampled.
+    /// Limits of the server, the likeliest first, if the machine was sampled.
     #[serde(default)]
     pub limited_by: Vec<String>,
     /// The run over time, if its experiment shows that.
@@ -240,12 +240,12 @@ pub struct CrossCheck {
     /// Share of time for which the server's cores were busy in the middle of the run, counted in
     /// ticks.
     pub core_busy: Option<f64>,
-    /// What the other client itself used.
+    /// Resources that the other client itself used.
     #[serde(default)]
     pub client: Option<OtherClient>,
 }
 
-/// What another client used during its run.
+/// Resources that another client used during its run.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OtherClient {
     /// CPU time for one request.
@@ -321,7 +321,7 @@ pub struct LabFinding {
     /// How many cores each server used, if there are others behind this one.
     #[serde(default)]
     pub cores_of: BTreeMap<String, MedianRange>,
-    /// What limited the server in the run with the median throughput, with the evidence.
+    /// Limits of the server in the run with the median throughput, with the evidence.
     #[serde(default)]
     pub limited_by: Vec<String>,
     /// This client's throughput over the other's, from pairs of the same turn.
@@ -354,7 +354,7 @@ pub enum LabMetric {
 }
 
 impl LabMetric {
-    /// Whether it is a figure of this client, which is compared with the other client's.
+    /// True if it is a figure of this client, which is compared with the other client's.
     pub fn is_of_client(self) -> bool {
         matches!(self, Self::ClientCpu | Self::ClientThroughput)
     }

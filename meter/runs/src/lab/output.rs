@@ -35,7 +35,7 @@ impl Output {
         told.look();
     }
 
-    /// Whether the awaited text appeared.
+    /// True if the awaited text appeared.
     pub(super) fn has_awaited_text(&self) -> bool {
         let told = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         told.seen

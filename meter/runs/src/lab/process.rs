@@ -28,7 +28,7 @@ const KILLER: &str = "read -r _; kill -s KILL 0";
 /// into it.
 const REMOVER: &str = r#"read -r _; rm -rf -- "$1" || rm -rf -- "$1""#;
 
-/// What to start. All placeholders are filled.
+/// Program to start. All placeholders are filled.
 #[derive(Clone, Debug)]
 pub(super) struct Launch {
     pub(super) line: CommandLine,

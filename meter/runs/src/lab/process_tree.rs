@@ -9,7 +9,7 @@ struct ProcessEntry {
     pid: u32,
     parent: u32,
     group: u32,
-    /// Whether the process has ended and only its exit status is left.
+    /// True if the process has ended and only its exit status is left.
     is_zombie: bool,
 }
 

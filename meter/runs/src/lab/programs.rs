@@ -48,7 +48,7 @@ pub(super) fn find(program: &str, from: &Path) -> Option<PathBuf> {
         .find(|path| is_program(path))
 }
 
-/// Whether a need is installed: a program, or, with a slash in its name, any file, such as a
+/// True if a need is installed: a program, or, with a slash in its name, any file, such as a
 /// module.
 fn is_here(needed: &str, from: &Path) -> bool {
     find(needed, from).is_some() || (needed.contains('/') && from.join(needed).is_file())

@@ -49,7 +49,7 @@ enum LevelsSpec {
     Values(Vec<f64>),
 }
 
-/// What a quick run changes in every experiment of a study.
+/// Changes that a quick run makes in every experiment of a study.
 #[derive(Clone, Debug, PartialEq)]
 pub struct QuickRuns {
     duration: PerExperiment<Duration>,

@@ -50,7 +50,8 @@ pub(super) fn cores(run: &Run) -> Option<f64> {
     Some(summary.server?.cpu_s / summary.span_s)
 }
 
-/// What limited the server, the likeliest first: each limit with its first piece of evidence.
+/// Lists the limits of the server, the likeliest first: each limit with its first piece of
+/// evidence.
 pub(super) fn limits(run: &Run) -> Vec<String> {
     let found = run.bottleneck.iter().flatten().take(LIMITS);
     found
@@ -93,8 +94,8 @@ pub(super) fn figures(run: &Run) -> Vec<(LabFigure, f64)> {
         .collect()
 }
 
-/// What the counters of the processor, by their names, come to, for these answers. A figure whose
-/// counters the machine lacks, or that would be divided by nothing, is left out.
+/// Calculates figures of the processor for these answers from its counters, by their names. A
+/// figure whose counters the machine lacks, or that would be divided by nothing, is left out.
 pub(super) fn processor(
     count: impl Fn(&str) -> Option<f64>,
     answers: Option<f64>,

@@ -20,9 +20,9 @@ pub(super) struct ServerTurn<'a> {
     pub(super) pass: usize,
     /// The levels at which it is measured, one after the other.
     pub(super) levels: Vec<LabLevel>,
-    /// Whether the other client runs too.
+    /// True if the other client runs too.
     pub(super) is_checked: bool,
-    /// Whether an uncounted run goes first: in a turn of several levels, the first run would warm
+    /// True if an uncounted run goes first: in a turn of several levels, the first run would warm
     /// the server for the others.
     pub(super) is_cold: bool,
 }
@@ -113,7 +113,7 @@ fn level_by_level(turns: Vec<ServerTurn<'_>>) -> Vec<ServerTurn<'_>> {
 /// takes whole seconds only, which are longer than runs of blocks.
 const CHECKED: usize = 4;
 
-/// Whether a limit is on this client's figures at a server and level.
+/// True if a limit is on this client's figures at a server and level.
 fn is_of_client_at(limit: &LimitSpec, server: &ServerSpec, level: &LabLevel) -> bool {
     let is_at_server = limit.server.get_ref() == server.name.get_ref();
     is_at_server && limit.metric.is_of_client() && is_at(limit, level)

@@ -270,7 +270,7 @@ impl<'a> RunningServer<'a> {
     }
 }
 
-/// Whether a request of `plan` gets a good response; if not, `last` describes the result.
+/// True if a request of `plan` gets a good response; if not, `last` describes the result.
 fn answers(plan: &Plan, stop: &AtomicBool, last: &mut String) -> Result<bool, String> {
     let plan = plan.clone().with(|plan| {
         plan.length.stop = Stop::Requests(1);

@@ -46,7 +46,7 @@ impl OtherProgram {
         }
     }
 
-    /// The same in the form of `needs`.
+    /// Returns the program in the form of `needs`.
     pub(super) fn need(self) -> &'static str {
         match self {
             Self::Wrk => "wrk",
@@ -157,7 +157,7 @@ impl WorkloadSpec {
         if self.https { "https" } else { "http" }
     }
 
-    /// What is spoken, for the report.
+    /// Names the protocol, for the report.
     pub(super) fn protocol(&self) -> &'static str {
         match (self.http2, self.https) {
             (false, false) => "HTTP/1.1",
@@ -195,7 +195,7 @@ pub(super) struct LadderSpec {
 }
 
 impl LadderSpec {
-    /// What its levels are.
+    /// Names the quantity that the levels raise.
     pub(super) fn kind(&self) -> &'static str {
         match (&self.rates, &self.counts, &self.values) {
             (Some(_), ..) => "rates",
@@ -261,8 +261,8 @@ pub(super) struct ServerSpec {
     pub(super) port: Option<u16>,
     /// Instead of the workload's.
     pub(super) path: Option<Spanned<String>>,
-    /// Where the client connects instead of `127.0.0.1` and the port: each new connection to the
-    /// next address.
+    /// Addresses to which the client connects instead of `127.0.0.1` and the port: each new
+    /// connection to the next one.
     #[serde(default)]
     pub(super) addresses: Vec<Spanned<String>>,
     /// Idle connections that are open during the runs.
@@ -283,7 +283,7 @@ pub(super) struct ServerSpec {
 }
 
 impl ServerSpec {
-    /// Whether what it is started with has the placeholder `name`.
+    /// True if what it is started with has the placeholder `name`.
     pub(super) fn mentions(&self, name: &str) -> bool {
         let placeholder = format!("{{{name}}}");
         let files = self.files.iter().filter_map(|file| file.content.as_ref());

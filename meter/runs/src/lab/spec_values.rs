@@ -35,7 +35,7 @@ impl<'de> Deserialize<'de> for Time {
     }
 }
 
-/// What to start: a line for `/bin/sh -c`, or a program with its arguments.
+/// Command to start: a line for `/bin/sh -c`, or a program with its arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum CommandLine {
     Shell(String),

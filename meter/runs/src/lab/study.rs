@@ -64,11 +64,11 @@ impl TableCell {
 pub struct Study {
     /// The name of its folder.
     pub name: String,
-    /// What it says.
+    /// Texts of the study.
     pub text: StudyText,
     /// The files of its experiments, in their order.
     pub files: Vec<String>,
-    /// What a quick run changes in them.
+    /// Changes that a quick run makes in them.
     pub quick: QuickRuns,
     folder: PathBuf,
 }

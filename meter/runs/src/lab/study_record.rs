@@ -13,12 +13,12 @@ pub struct StudyText {
     pub sentence: String,
     /// The title of the write-up whose figures it repeats, and the year.
     pub source: String,
-    /// What the figures show, as Markdown.
+    /// Reading of the figures, as Markdown.
     pub shows: String,
     /// Tables of the source.
     #[serde(default)]
     pub originals: Vec<OriginalTable>,
-    /// What of the source is not repeated.
+    /// Parts of the source that are not repeated.
     #[serde(default)]
     pub cannot: Vec<CannotRepeat>,
 }
@@ -26,7 +26,7 @@ pub struct StudyText {
 /// A table of the source.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OriginalTable {
-    /// What it shows.
+    /// Title of the figure.
     pub title: String,
     /// The heads of its columns.
     pub columns: Vec<String>,
@@ -35,7 +35,7 @@ pub struct OriginalTable {
     /// The file of the experiment that repeats it; `None` if it belongs to no single one.
     #[serde(default)]
     pub experiment: Option<String>,
-    /// What it was measured with; may be empty.
+    /// Conditions of the original measurement; may be empty.
     #[serde(default)]
     pub note: String,
 }
@@ -44,7 +44,7 @@ pub struct OriginalTable {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CannotRepeat {
-    /// What.
+    /// Part of the source.
     pub what: String,
     /// Why not.
     pub why: String,
@@ -64,7 +64,7 @@ pub struct StudyRecord {
     pub host: Host,
 }
 
-/// What became of an experiment of a study.
+/// Outcome of an experiment of a study.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct StudyPart {
     /// The file of the experiment.
@@ -73,11 +73,11 @@ pub struct StudyPart {
     pub title: String,
     /// The file of its result, in the same folder; `None` if there is none.
     pub result: Option<String>,
-    /// What was left out, and why, in sentences.
+    /// Parts that were left out, each with the reason, in sentences.
     pub left_out: Vec<String>,
     /// Why there is no result.
     pub failure: Option<String>,
-    /// Whether the runs were shorter or fewer than its file says.
+    /// True if the runs were shorter or fewer than its file says.
     pub quick: bool,
 }
 

@@ -11,24 +11,24 @@ use crate::Ladder;
 use millrace_client::Error;
 
 impl Experiment {
-    /// The same experiment with other repeats.
+    /// Replaces the number of repeats.
     pub fn set_repeats(&mut self, repeats: usize) {
         self.repeats = Spanned::new(self.repeats.span(), repeats);
     }
 
-    /// The same experiment with runs of another length, instead of one in requests as well.
+    /// Replaces the length of the runs, also where it was a number of requests.
     pub fn set_duration(&mut self, duration: Duration) {
         let workload = self.workload.get_mut();
         workload.duration = Some(Time(duration));
         workload.requests = None;
     }
 
-    /// The same experiment with another warm-up before each run.
+    /// Replaces the warm-up before each run.
     pub fn set_warmup(&mut self, warmup: Duration) {
         self.workload.get_mut().warmup = Time(warmup);
     }
 
-    /// The same experiment at other numbers of connections.
+    /// Replaces the numbers of connections.
     ///
     /// # Errors
     /// Its ladder is of another kind, or a level is no whole number.
@@ -50,8 +50,8 @@ impl Experiment {
         Ok(())
     }
 
-    /// The same experiment with other levels of the kind that its ladder has. Without a ladder
-    /// nothing changes.
+    /// Replaces the levels by others of the kind that the ladder has. Without a ladder nothing
+    /// changes.
     ///
     /// # Errors
     /// A level is no whole number where the ladder has whole numbers.
@@ -80,7 +80,7 @@ impl Experiment {
         Ok(())
     }
 
-    /// The same experiment with other values of its variable.
+    /// Replaces the values of the variable.
     ///
     /// # Errors
     /// Its ladder is of another kind.
@@ -101,7 +101,7 @@ impl Experiment {
         }
     }
 
-    /// The same experiment with at most `most` levels: the first, the last, and some between.
+    /// Keeps at most `most` levels: the first, the last, and some between.
     pub fn thin(&mut self, most: usize) {
         let Some(ladder) = &mut self.ladder else {
             return;

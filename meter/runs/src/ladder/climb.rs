@@ -15,7 +15,7 @@ pub(crate) struct Climb<'a> {
     failure: Option<Error>,
 }
 
-/// What came of one level.
+/// Result of one level.
 pub(crate) struct LevelRun {
     pub(crate) run: Run,
     /// False if the user stopped the climb during this run.

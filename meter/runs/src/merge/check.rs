@@ -32,7 +32,7 @@ pub(super) fn check_same_settings(runs: &[Run], spans: &Spans) -> Result<(), Mer
     repeats(runs, spans)
 }
 
-/// Whether a run has what merging needs, and its figures fit together.
+/// Checks that a run has what merging needs, and that its figures fit together.
 fn check_consistent(number: usize, run: &Run) -> Result<(), MergeError> {
     let lacks = |what| Err(MergeError::Lacks { run: number, what });
     let Histograms {

@@ -59,7 +59,7 @@ pub(super) fn merge(all: &[&Timeline], spans: &Spans) -> Timeline {
     summed(&bins, interval, have_all(all))
 }
 
-/// Whether each run has all times of an open loop in each of its intervals. If one lacks some, as
+/// True if each run has all times of an open loop in each of its intervals. If one lacks some, as
 /// results of older versions do, the sum of the others is not the sum of all samples.
 fn have_all(all: &[&Timeline]) -> bool {
     all.iter().all(|series| {

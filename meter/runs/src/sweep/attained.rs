@@ -35,9 +35,9 @@ fn judged(level: &[&SweepStep]) -> Judged {
     }
 }
 
-/// Where the objective ceases to hold, between the highest level that meets it and the lowest level
-/// above that misses it. Response times grow about exponentially towards saturation, so their
-/// logarithm is interpolated.
+/// Finds the level at which the objective ceases to hold, between the highest level that meets it
+/// and the lowest level above that misses it. Response times grow about exponentially towards
+/// saturation, so their logarithm is interpolated.
 fn crossing(
     objective: Objective,
     groups: &[Vec<&SweepStep>],

@@ -145,7 +145,8 @@ fn hysteresis(steps: &[&SweepStep]) -> Option<Hysteresis> {
     levels.max_by(|a, b| size(a).total_cmp(&size(b)))
 }
 
-/// What the law is fitted to: the way up. On the way down the server may not have recovered.
+/// Returns the points to which the law is fitted: the way up. On the way down the server may not
+/// have recovered.
 fn observations(plan: &SweepPlan, steps: &[&SweepStep]) -> Vec<Observation> {
     let up = steps.iter().filter(|step| step.direction == Direction::Up);
     let one = |step: &&SweepStep| Observation {

@@ -31,7 +31,7 @@ impl Sweep {
     }
 }
 
-/// Whether any step that ran to its end was sampled for long enough.
+/// True if any step that ran to its end was sampled for long enough.
 fn has_samples(steps: &[SweepStep]) -> bool {
     let mut whole = steps.iter().filter(|step| step.complete);
     whole.any(|step| step.run.bottleneck.is_some())

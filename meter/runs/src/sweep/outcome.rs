@@ -9,7 +9,7 @@ use millrace_stats::analysis::demand::Demands;
 use millrace_stats::analysis::usl::Usl;
 use millrace_stats::objective::{Met, Objective};
 
-/// What the levels of a sweep are.
+/// Quantity that the levels of a sweep raise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum By {
@@ -19,7 +19,7 @@ pub enum By {
     Connections,
 }
 
-/// Which way a step was reached.
+/// Direction in which a step was reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Direction {
@@ -36,25 +36,25 @@ pub struct SweepStep {
     pub level: f64,
     /// On the way up or down.
     pub direction: Direction,
-    /// Which climb it belongs to, from 1.
+    /// Climb to which the step belongs, from 1.
     pub repeat: u64,
-    /// Whether it ran to its end. A step that was stopped is kept, but nothing is concluded from
+    /// True if it ran to its end. A step that was stopped is kept, but nothing is concluded from
     /// it.
     pub complete: bool,
-    /// Whether it met the objective; `None` if there was none.
+    /// Judgement of the objective; `None` if there was none.
     pub objective: Option<Met>,
-    /// What was measured.
+    /// Measured run.
     pub run: Run,
 }
 
 /// A sweep. Its JSON is the format of `millrace sweep --json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Sweep {
-    /// That of its worst step; `SUSPECT` if it was stopped before its end.
+    /// Verdict of its worst step; `SUSPECT` if it was stopped before its end.
     pub verdict: Verdict,
-    /// What speaks against it; empty for `VALID`.
+    /// Reasons against the step; empty for `VALID`.
     pub reasons: Vec<String>,
-    /// What the levels are.
+    /// Quantity that the levels raise.
     pub by: By,
     /// The URL that was asked for.
     pub url: String,
@@ -70,7 +70,7 @@ pub struct Sweep {
     /// levels.
     #[serde(default)]
     pub power: Option<Power>,
-    /// Where the way down differs most from the way up.
+    /// Level at which the way down differs most from the way up.
     pub hysteresis: Option<Hysteresis>,
     /// The Universal Scalability Law, if the steps carry a fit.
     pub usl: Option<Usl>,
@@ -80,18 +80,18 @@ pub struct Sweep {
     pub objective: Option<Attained>,
     /// The command line.
     pub command: String,
-    /// Whether rates are of sessions, which make requests of their own; each run has its rate of
+    /// True if rates are of sessions, which make requests of their own; each run has its rate of
     /// requests.
     #[serde(default)]
     pub sessions: bool,
-    /// What limits the server over all levels, the likeliest first. Empty where nothing shows a
+    /// Limits of the server over all levels, the likeliest first. Empty where nothing shows a
     /// limit, none where nothing was sampled.
     #[serde(default)]
     pub bottleneck: Option<Vec<Finding>>,
-    /// What one request takes, at the level with the highest throughput.
+    /// Demands of one request, at the level with the highest throughput.
     #[serde(default)]
     pub demands: Option<Demands>,
-    /// What could not be told of the limits, in sentences without a full stop.
+    /// Limits that could not be judged, in sentences without a full stop.
     #[serde(default)]
     pub remarks: Vec<String>,
 }
@@ -99,7 +99,7 @@ pub struct Sweep {
 /// The highest throughput.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TopRate {
-    /// Where it was seen.
+    /// Level at which it was seen.
     pub level: f64,
     /// Good answers a second, mean of the level's steps.
     pub rate: f64,
@@ -109,7 +109,7 @@ pub struct TopRate {
 /// second of it. Where there are several climbs, all figures are their geometric means.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Power {
-    /// Where it was seen.
+    /// Level at which it was seen.
     pub level: f64,
     /// X/R there.
     pub value: f64,
@@ -163,7 +163,7 @@ pub struct Hysteresis {
     pub level: f64,
     /// Good answers a second on the way up, mean of the climbs.
     pub up: f64,
-    /// The same on the way down.
+    /// Good answers a second on the way down, mean of the climbs.
     pub down: f64,
 }
 
@@ -176,7 +176,7 @@ pub struct Attained {
     pub levels: Vec<Judged>,
     /// The highest level that meets it.
     pub highest: Option<f64>,
-    /// Where it ceases to hold, between two levels.
+    /// Level at which it ceases to hold, between two levels.
     #[serde(default)]
     pub crossing: Option<Crossing>,
     /// Why that cannot be said; empty if it can.
@@ -184,11 +184,11 @@ pub struct Attained {
     pub crossing_refused: String,
 }
 
-/// Where an objective ceases to hold: between the highest level that meets it and the lowest above
-/// that misses it, on a straight line of the logarithm of the time over the level.
+/// Level at which an objective ceases to hold: between the highest level that meets it and the
+/// lowest above that misses it, on a straight line of the logarithm of the time over the level.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Crossing {
-    /// Where the time of the objective's share is that of the objective.
+    /// Level at which the time of the objective's share is that of the objective.
     pub level: f64,
     /// The level that meets it.
     pub from: f64,
@@ -206,6 +206,6 @@ pub struct Crossing {
 pub struct Judged {
     /// The level.
     pub level: f64,
-    /// Whether every step at it met the objective.
+    /// Judgement of the objective over every step at the rate.
     pub met: Met,
 }

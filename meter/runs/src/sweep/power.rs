@@ -66,7 +66,7 @@ impl Candidate {
         self.mean(|(rate, seconds)| rate - seconds)
     }
 
-    /// Whether `self` is shown to be above `other`, at a one-sided `risk`.
+    /// True if `self` is shown to be above `other`, at a one-sided `risk`.
     fn beats(&self, other: &Self, risk: f64) -> bool {
         let pairs = self.climbs.iter().filter_map(|(climb, own)| {
             let other = other.climbs.get(climb)?;

@@ -81,12 +81,12 @@ pub(crate) fn planted<T>(
     None
 }
 
-/// The same for one run.
+/// Measures one run until `wanted` is the first limit.
 fn planted_in_run(wanted: Limit, plan: &Plan) -> Option<(Run, Finding)> {
     planted(wanted, || measure(plan), |run| found(run), |run| vec![run])
 }
 
-/// The same for several levels of load.
+/// Measures several levels of load until `wanted` is the first limit.
 fn planted_in_levels(wanted: Limit, server: &Planted) -> Option<(Diagnosis, Finding)> {
     planted(
         wanted,

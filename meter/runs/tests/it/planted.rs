@@ -179,7 +179,7 @@ fn per_connection_with(listener: &TcpListener, answer: impl Fn(&TcpStream, usize
     });
 }
 
-/// The same on one connection, until it is closed.
+/// Calls `answer` for the requests of one connection, until it is closed.
 fn loop_on(mut stream: &TcpStream, answer: impl Fn(&TcpStream, usize)) {
     stream.set_nodelay(true).unwrap();
     let (mut buffer, mut filled) = ([0; 16 * 1024], 0);

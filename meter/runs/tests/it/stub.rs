@@ -128,7 +128,7 @@ pub(crate) fn measure(plan: &Plan) -> Run {
     run
 }
 
-/// Whether `attempt` succeeds once within a minute, and in four attempts at least: every measured
+/// True if `attempt` succeeds once within a minute, and in four attempts at least: every measured
 /// time includes turns of other programs on the cores.
 pub(crate) fn once(attempt: impl FnMut(usize) -> bool) -> bool {
     let began = Instant::now();
@@ -137,7 +137,7 @@ pub(crate) fn once(attempt: impl FnMut(usize) -> bool) -> bool {
         .any(attempt)
 }
 
-/// What must hold of every run: the accounting, the sums, and that its JSON says the same.
+/// Checks a run: the accounting, the sums, and that its JSON says the same.
 pub(crate) fn check(run: &Run) {
     let all = &run.accounting;
     assert_eq!(

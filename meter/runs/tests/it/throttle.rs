@@ -7,7 +7,7 @@ use std::time::Duration;
 use millrace_client::{Bandwidth, Plan, Stop, Trust};
 
 use crate::stub::{HELLO, StubServer, counted, measure, once, serve};
-use crate::tls_stub::{Authority, Stream, start};
+use crate::tls_stub::{Authority, TlsStream, start};
 
 fn rate(text: &str) -> Option<Bandwidth> {
     Some(text.parse().unwrap())
@@ -144,7 +144,7 @@ fn a_limited_connection_costs_no_spinning() {
 #[test]
 fn tls_is_paced_as_well() {
     let authority = Authority::new();
-    let server = start(authority.usual(), |mut stream: Stream| {
+    let server = start(authority.usual(), |mut stream: TlsStream| {
         let mut request = [0; 4096];
         while stream.read(&mut request).is_ok_and(|count| count > 0) {
             if stream.write_all(&answer(20_000)).is_err() {

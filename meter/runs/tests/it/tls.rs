@@ -8,7 +8,7 @@ use millrace_runs::Run;
 use millrace_stats::Verdict;
 
 use crate::stub::{HELLO, StubServer, counted, measure};
-use crate::tls_stub::{Authority, Stream, fixed, start};
+use crate::tls_stub::{Authority, TlsStream, fixed, start};
 
 fn secure(server: &StubServer, authority: &Authority, count: u64) -> Plan {
     counted(format!("https://{}/", server.address), 4, count)
@@ -98,7 +98,7 @@ fn pipelined_requests_share_records() {
 fn large_requests_and_answers_come_whole() {
     const SIZE: usize = 1 << 20;
     let authority = Authority::new();
-    let server = start(authority.usual(), |mut stream: Stream| {
+    let server = start(authority.usual(), |mut stream: TlsStream| {
         let mut request = vec![0; SIZE];
         let answer = vec![b'x'; SIZE];
         let mut head = Vec::new();
@@ -205,7 +205,7 @@ fn a_handshake_that_never_ends_is_given_up() {
 
 /// Reads a request and writes `answer`; then closes with or without `close_notify`.
 fn closing(authority: &Authority, answer: &'static [u8], goodbye: bool) -> StubServer {
-    start(authority.usual(), move |mut stream: Stream| {
+    start(authority.usual(), move |mut stream: TlsStream| {
         let mut request = [0; 4096];
         let _ = stream.read(&mut request);
         let _ = stream.write_all(answer);
@@ -258,7 +258,7 @@ fn a_close_in_the_middle_of_a_body_is_counted() {
 #[test]
 fn a_record_that_was_tampered_with_is_counted() {
     let authority = Authority::new();
-    let server = start(authority.usual(), |mut stream: Stream| {
+    let server = start(authority.usual(), |mut stream: TlsStream| {
         let mut request = [0; 4096];
         let _ = stream.read(&mut request);
         let _ = stream.sock.write_all(b"\x17\x03\x03\x00\x20");
@@ -271,7 +271,7 @@ fn a_record_that_was_tampered_with_is_counted() {
 #[test]
 fn records_that_come_in_single_bytes_are_put_together() {
     let authority = Authority::new();
-    let server = start(authority.usual(), |mut stream: Stream| {
+    let server = start(authority.usual(), |mut stream: TlsStream| {
         let mut request = [0; 4096];
         while stream.read(&mut request).is_ok_and(|count| count > 0) {
             let mut sealed = Vec::new();
@@ -370,7 +370,7 @@ fn a_workload_sees_the_goodbye_that_comes_with_the_answer() {
     for answer in [UNTIL, WHOLE] {
         // `close_notify` arrives in one piece with the response, and the socket stays open until
         // the client closes it.
-        let server = start(authority.usual(), move |mut stream: Stream| {
+        let server = start(authority.usual(), move |mut stream: TlsStream| {
             let mut request = [0; 4096];
             let _ = stream.read(&mut request);
             let _ = stream.conn.writer().write_all(answer);

@@ -11,7 +11,7 @@ use rustls::{ServerConfig, ServerConnection, StreamOwned, SupportedProtocolVersi
 
 use crate::stub::StubServer;
 
-pub(crate) type Stream = StreamOwned<ServerConnection, TcpStream>;
+pub(crate) type TlsStream = StreamOwned<ServerConnection, TcpStream>;
 
 /// An authority with its root in a file, for as long as it lives.
 pub(crate) struct Authority {
@@ -64,14 +64,14 @@ impl Authority {
     }
 }
 
-/// What a server saw of its connections.
+/// Connections as the server saw them.
 #[derive(Clone, Default)]
 pub(crate) struct SeenConnections {
-    /// Whether each handshake resumed a session.
+    /// True if each handshake resumed a session.
     pub(crate) resumed: Arc<Mutex<Vec<bool>>>,
     /// The name that each client asked for.
     pub(crate) names: Arc<Mutex<Vec<Option<String>>>>,
-    /// Whether each connection that was read to its end ended with `close_notify`.
+    /// True if each connection that was read to its end ended with `close_notify`.
     pub(crate) goodbyes: Arc<Mutex<Vec<bool>>>,
 }
 
@@ -112,7 +112,7 @@ pub(crate) fn fixed(config: ServerConfig, answer: &'static [u8]) -> (StubServer,
 /// Calls `handle` with every connection.
 pub(crate) fn start(
     config: ServerConfig,
-    handle: impl Fn(Stream) + Send + Sync + 'static,
+    handle: impl Fn(TlsStream) + Send + Sync + 'static,
 ) -> StubServer {
     let config = Arc::new(config);
     StubServer::start(move |socket| {

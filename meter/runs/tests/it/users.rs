@@ -24,8 +24,8 @@ fn at(rate: f64) -> Option<Schedule> {
     Some(Schedule::constant(rate))
 }
 
-/// What also holds for sessions if `before` of them began in the warm-up, because those may end in
-/// the measured part.
+/// Checks a run of sessions of which `before` began in the warm-up, because those may end in the
+/// measured part.
 fn check_sessions(run: &Run, length: u64, before: u64) {
     let sessions = run.sessions.unwrap();
     let all = &run.accounting;

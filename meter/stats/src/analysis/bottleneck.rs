@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use super::demand::ClientSide;
 
-/// What can limit a server.
+/// Resource that can limit a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Limit {
@@ -61,18 +61,18 @@ impl std::fmt::Display for Limit {
 /// One limit, with what speaks for it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Finding {
-    /// What limits.
+    /// Name of the limit.
     pub name: Limit,
     /// How much of what happened it explains, from 0 to about 1: findings are ranked by it.
     pub weight: f64,
-    /// What was seen, in sentences without a full stop.
+    /// Evidence, in sentences without a full stop.
     pub evidence: Vec<String>,
     /// The highest number of requests a second while this limit stays; `None` if the limit implies
     /// none.
     pub bound_per_s: Option<f64>,
 }
 
-/// What one level of load shows, the likeliest limit first.
+/// Returns the findings of one level of load, the likeliest limit first.
 pub fn findings(summary: &Summary, client: ClientSide) -> Vec<Finding> {
     // Without figures of the cores nothing can be called busy or idle.
     if summary.cores.is_empty() || summary.span_s <= 0.0 {

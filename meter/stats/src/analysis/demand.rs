@@ -13,18 +13,18 @@ use serde::{Deserialize, Serialize};
 /// Share of the highest throughput from which demands are taken.
 pub const LEAST: f64 = 0.7;
 
-/// What one request takes, with the throughput at which it was taken.
+/// Demands of one request, with the throughput at which they were taken.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Demands {
     /// Answers a second.
     pub rate_per_s: f64,
-    /// The same as a share of the highest throughput of a sweep; `None` where none was made.
+    /// Rate as a share of the highest throughput of a sweep; `None` where none was made.
     pub of_saturation: Option<f64>,
     /// The resources.
     pub resources: Vec<Demand>,
 }
 
-/// What one request takes of one resource.
+/// Demand of one request on one resource.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Demand {
     /// The resource, such as `server CPU` or `disk sda`.
@@ -52,7 +52,7 @@ pub enum PerRequest {
     Count,
 }
 
-/// What the client knows beside the probe.
+/// Figures of the client that the probe does not have.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ClientSide {
     /// Answers a second.
@@ -100,7 +100,7 @@ impl Demands {
     }
 }
 
-/// What turns sums over the span into demands.
+/// Divisors that turn sums over the span into demands.
 struct Per {
     requests: f64,
     span_s: f64,

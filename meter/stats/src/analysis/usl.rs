@@ -47,7 +47,7 @@ pub struct Estimate {
     pub high: f64,
 }
 
-/// What was resampled for the intervals.
+/// Data that was resampled for the intervals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Resampled {
@@ -72,7 +72,7 @@ pub struct Usl {
     pub peak_throughput: Option<f64>,
     /// Why there is no peak; empty if there is one.
     pub peak_note: String,
-    /// What the intervals come from.
+    /// Source of the intervals.
     pub resampled: Resampled,
     /// The highest load that was measured.
     pub highest_load: f64,
@@ -100,14 +100,14 @@ pub enum Refusal {
     },
     /// Too many requests without a good answer.
     Errors {
-        /// Where.
+        /// Load of the point.
         load: f64,
         /// Their share.
         share: f64,
     },
     /// Throughput rises faster than the load.
     Superlinear {
-        /// Where.
+        /// Load of the point.
         load: f64,
         /// Throughput, for what proportion to the lowest load would give.
         factor: f64,
@@ -279,7 +279,7 @@ fn levels(observations: &[Observation]) -> Vec<Level> {
         .collect()
 }
 
-/// Whether the measurements may be fitted at all.
+/// Checks that the measurements may be fitted at all.
 fn check(levels: &[Level]) -> Result<(), Refusal> {
     if levels.len() < LEVELS {
         return Err(Refusal::FewLevels { have: levels.len() });
@@ -307,7 +307,7 @@ fn check(levels: &[Level]) -> Result<(), Refusal> {
     }
 }
 
-/// Where throughput is highest; without crosstalk that is nowhere.
+/// Returns the load at which throughput is highest; without crosstalk there is none.
 fn peak_load(fit: &Parameters) -> f64 {
     if fit.kappa > 0.0 {
         ((1.0 - fit.sigma).max(0.0) / fit.kappa).sqrt().max(1.0)

@@ -28,14 +28,14 @@ const WIDER: f64 = 1.2;
 /// Newton's steps after which a fit gets no better.
 const STEPS: usize = 60;
 
-/// What one trial gives to the fit.
+/// Point that one trial gives to the fit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Point {
     /// Requests a second.
     pub rate: f64,
     /// Requests that were due.
     pub scheduled: f64,
-    /// Those without a good answer in time.
+    /// Requests without a good answer in time.
     pub bad: f64,
 }
 

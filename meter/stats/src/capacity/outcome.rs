@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::fit::LogitLine;
 use crate::{Objective, Verdict};
 
-/// What a trial is for.
+/// Purpose of a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stage {
@@ -44,13 +44,13 @@ pub enum SearchEnd {
 /// One run of a search.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CapacityTrial {
-    /// What it was for.
+    /// Purpose of the trial.
     pub stage: Stage,
     /// Requests a second that were offered.
     pub rate: f64,
     /// Requests that were due in the measured part: the denominator of the objective.
     pub scheduled: u64,
-    /// Those with a good answer within the objective's time.
+    /// Requests with a good answer within the objective's time.
     pub good: u64,
     /// True if a backlog grew; that fails the objective.
     pub backlog: bool,
@@ -60,9 +60,9 @@ pub struct CapacityTrial {
     pub p99_us: Option<f64>,
     /// True if the client was so late that the client was the limit.
     pub client_limit: bool,
-    /// Whether to believe the run.
+    /// Verdict on the run.
     pub verdict: Verdict,
-    /// What speaks against it.
+    /// Reasons against the run.
     pub reasons: Vec<String>,
 }
 
@@ -72,7 +72,7 @@ impl CapacityTrial {
         self.good as f64 / self.scheduled.max(1) as f64
     }
 
-    /// Whether the trial by itself meets `objective`.
+    /// True if the trial by itself meets `objective`.
     pub fn meets(&self, objective: &Objective) -> bool {
         // A tenth of a request of tolerance, for shares that are not exact in binary.
         self.scheduled > 0

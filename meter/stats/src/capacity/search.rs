@@ -7,7 +7,7 @@ use crate::{Objective, Verdict};
 
 /// Trials at a rate before the objective counts as missed there: a single trial may be disturbed.
 const ATTEMPTS: usize = 2;
-/// The same at the lowest and at the highest rate, where the result is the answer.
+/// Trials at the lowest and at the highest rate, where the result is the answer.
 const ATTEMPTS_AT_END: usize = 3;
 /// Ratio of the bracket's ends below which bisection gives way to the fit.
 const NARROW: f64 = 1.15;
@@ -32,10 +32,10 @@ const LOOK: usize = 3;
 /// Number of looks.
 const LOOKS: usize = 3;
 
-/// What is searched for.
+/// Subject of a search.
 #[derive(Clone, Copy, Debug)]
 pub struct Question {
-    /// What must be met.
+    /// Objective that must be met.
     pub objective: Objective,
     /// The rate of the first trial, in requests a second.
     pub from: f64,
@@ -62,7 +62,7 @@ impl Question {
 /// A trial that is to be made.
 #[derive(Clone, Copy, Debug)]
 pub struct Ask {
-    /// What the trial is for.
+    /// Purpose of the trial.
     pub stage: Stage,
     /// Requests a second to offer.
     pub rate: f64,
@@ -79,15 +79,15 @@ pub struct Searched {
     pub found: SearchEnd,
     /// The crossing of the last fit.
     pub crossing: Option<Crossing>,
-    /// Whether fresh trials met the objective at the lower bound.
+    /// True if fresh trials met the objective at the lower bound.
     pub met_at_low: Option<bool>,
-    /// Whether fresh trials failed the objective above the upper bound.
+    /// True if fresh trials failed the objective above the upper bound.
     pub failed_above_high: Option<bool>,
     /// All trials in their order.
     pub trials: Vec<CapacityTrial>,
 }
 
-/// What a rate is to the search for the crossing.
+/// Side of the crossing on which a rate is.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Bound {
     /// The objective is met.
@@ -195,7 +195,7 @@ where
         }
     }
 
-    /// Whether up to `attempts` trials at a rate together meet the objective.
+    /// True if up to `attempts` trials at a rate together meet the objective.
     fn holds(&mut self, stage: Stage, rate: f64, attempts: usize) -> SearchStep<bool, E> {
         let mut all = self.measure(stage, rate)?;
         for _ in 1..attempts {
@@ -208,7 +208,7 @@ where
         Ok(all.meets(&self.question.objective))
     }
 
-    /// What `rate` is to the search. A client that was late once may have been disturbed.
+    /// Classifies `rate` for the search. A client that was late once may have been disturbed.
     fn bound(&mut self, stage: Stage, rate: f64, attempts: usize) -> SearchStep<Bound, E> {
         for attempt in 0..ATTEMPTS {
             match self.holds(stage, rate, attempts.saturating_sub(attempt).max(1)) {

@@ -75,7 +75,7 @@ impl SimulatedServer {
     }
 }
 
-/// What many searches came to.
+/// Results of many searches.
 #[derive(Debug)]
 #[expect(dead_code, reason = "some figures are only printed")]
 struct SeedTally {

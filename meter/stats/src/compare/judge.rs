@@ -7,7 +7,7 @@ use super::{BLOCKS, Block, Decision, Effect, FEWEST_BLOCKS, Metric, Ratio, Side,
 use crate::Verdict;
 use crate::analysis::bootstrap::{Summary, studentised};
 
-/// What was asked.
+/// Question of a comparison.
 #[derive(Clone, Debug)]
 pub struct Question<'a> {
     /// All metrics to be shown.
@@ -23,21 +23,21 @@ pub struct Question<'a> {
 /// The answer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Judgement {
-    /// Whether to believe the rest.
+    /// Verdict on the comparison.
     pub verdict: Verdict,
-    /// What speaks against it; empty for `VALID`.
+    /// Reasons against the comparison; empty for `VALID`.
     pub reasons: Vec<String>,
-    /// What is to be known beside it, and does not speak against it.
+    /// Remarks that do not speak against the comparison.
     pub notes: Vec<String>,
     /// The answer as a sentence.
     pub answer: String,
     /// The answer in a word.
     pub decision: Decision,
-    /// Whether B is within the limit; `None` without a limit, or where that could not be decided.
+    /// True if B is within the limit; `None` without a limit, or where that could not be decided.
     pub within_limit: Option<bool>,
-    /// Whether all blocks were carried out.
+    /// True if all blocks were carried out.
     pub complete: bool,
-    /// What was found, for each metric that was measured.
+    /// Findings, one for each metric that was measured.
     pub effects: Vec<Effect>,
 }
 
@@ -109,7 +109,7 @@ pub fn judge(trials: &Trials, question: &Question<'_>) -> Judgement {
     }
 }
 
-/// Whether a stage has all the blocks that it is to have, and all their runs.
+/// True if a stage has all the blocks that it is to have, and all their runs.
 fn is_complete(trials: &Trials, stage: Stage, length: &Length) -> bool {
     let whole = trials.blocks(stage).iter().all(Block::is_complete);
     whole && length.is_reached(trials, stage)
@@ -205,7 +205,7 @@ pub(super) fn detectable(baseline: &[f64], comparison: &[f64]) -> Option<f64> {
     (baseline.count.min(comparison.count) >= FEWEST_BLOCKS).then(|| wider.detectable().exp_m1())
 }
 
-/// What was found for one metric.
+/// Finds the effect on one metric.
 fn effect(trials: &Trials, metric: Metric) -> Effect {
     let baseline = logs(&trials.baseline, metric);
     let comparison = logs(&trials.comparison, metric);
@@ -321,7 +321,7 @@ impl<'a> Suspects<'a> {
     }
 }
 
-/// What speaks against the metric that decides.
+/// Lists the reasons against the metric that decides.
 fn doubts(effect: &Effect, trials: &Trials) -> Vec<String> {
     let mut doubts = Vec::new();
     let whole = trials

@@ -52,7 +52,7 @@ pub struct Length {
 }
 
 impl Length {
-    /// What is wrong with it.
+    /// Checks the values.
     pub fn check(&self) -> Result<(), String> {
         if self.blocks < FEWEST_BLOCKS || self.blocks > MOST_BLOCKS {
             return Err(format!(
@@ -80,7 +80,7 @@ impl Length {
         Ok(())
     }
 
-    /// Whether a half has all its blocks.
+    /// True if a half has all its blocks.
     pub(super) fn is_reached(&self, trials: &Trials, stage: Stage) -> bool {
         trials.blocks(stage).len() >= self.target(trials, stage)
     }

@@ -3,7 +3,7 @@
 use super::judge::{Question, is_too_uneven, worst};
 use super::{Decision, Effect, Metric, Ratio};
 
-/// What the two servers are called.
+/// Names of the two servers.
 #[derive(Clone, Copy, Debug)]
 pub struct Names<'a> {
     /// The server that is compared with.

@@ -16,7 +16,7 @@ const WAITED: f64 = 0.05;
 /// How the reason about the ceiling begins.
 const CEILING: &str = "the client itself can do only";
 
-/// What speaks against the client, each with how grave it is.
+/// Lists the reasons against the client, each with its gravity.
 pub(crate) fn judge(evidence: &Evidence<'_>) -> Vec<(Verdict, String)> {
     let mut found = Vec::new();
     found.extend(lateness(evidence.latency_us));
@@ -55,7 +55,7 @@ pub fn withdraw_ceiling(verdict: &mut Verdict, reasons: &mut Vec<String>) {
     }
 }
 
-/// What a reader should know although nothing is wrong.
+/// Lists remarks for a reader although nothing is wrong.
 pub fn notes(evidence: &Evidence<'_>) -> Vec<String> {
     let mut notes = Vec::new();
     if let Some(known) = evidence.calibration {

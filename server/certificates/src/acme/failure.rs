@@ -6,7 +6,7 @@ use super::http_client::TransportFailure;
 
 /// Characters of an authority's text that are passed on.
 const LONGEST_DETAIL: usize = 500;
-/// What types of problem begin with (RFC 8555 section 6.7).
+/// Beginning of the types of problems (RFC 8555 section 6.7).
 const NAMESPACE: &str = "urn:ietf:params:acme:error:";
 
 /// A failed try.
@@ -31,7 +31,7 @@ impl AcmeFailure {
         self.problem.as_deref() == Some(problem)
     }
 
-    /// What an authority's problem document says (RFC 8555 section 6.7).
+    /// Returns the sentence of an authority's problem document (RFC 8555 section 6.7).
     pub(super) fn of_problem(problem: &Problem) -> Self {
         let kind = problem.r#type.as_deref().unwrap_or_default();
         let kind = kind.strip_prefix(NAMESPACE).unwrap_or(kind);
@@ -69,7 +69,7 @@ impl From<AcmeError> for AcmeFailure {
     }
 }
 
-/// What a type of problem means for the person who runs the server.
+/// Explains a type of problem to the person who runs the server.
 fn meaning(kind: &str) -> &'static str {
     match kind {
         "dns" => "DNS: the authority found no address for the name; check its A and AAAA records",

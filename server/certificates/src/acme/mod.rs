@@ -46,7 +46,7 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(2);
 /// The directory of Let's Encrypt.
 pub const LETS_ENCRYPT: &str = "https://acme-v02.api.letsencrypt.org/directory";
 
-/// What is asked for, and from whom.
+/// Names to certify, and the authority to ask.
 #[derive(Clone, Debug)]
 pub struct AcmeOptions {
     /// The authority's directory (`acme_directory`), an `https://` URL.
@@ -54,7 +54,7 @@ pub struct AcmeOptions {
     /// A PEM file with the root behind the directory's own certificate (`acme_trust`); `None`: the
     /// roots of the system.
     pub trust: Option<PathBuf>,
-    /// Where the authority may write to (`acme_email`).
+    /// Address to which the authority may write (`acme_email`).
     pub email: Option<String>,
     /// The kind of certificate (`profile`), such as `shortlived`; `None`: the authority's default,
     /// but `shortlived` for an address if the authority has this profile.
@@ -118,7 +118,7 @@ impl Default for AcmeTiming {
     }
 }
 
-/// What happened to a certificate; written as a sentence by `Display`.
+/// Event of a certificate; written as a sentence by `Display`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AcmeReport {
     /// A new certificate is shown.
@@ -141,7 +141,7 @@ pub enum AcmeReport {
     },
     /// The storage cannot be read or written.
     StorageFailed {
-        /// What the storage said.
+        /// Message of the storage.
         cause: String,
     },
     /// The storage can be read and written again.
@@ -183,7 +183,7 @@ impl fmt::Display for AcmeReport {
     }
 }
 
-/// What the thread is asked to do.
+/// Request to the thread.
 #[derive(Debug)]
 enum RenewalCommand {
     /// Look at all certificates now, and try again what failed by itself.

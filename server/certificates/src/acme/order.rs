@@ -157,8 +157,8 @@ async fn prove(
     }
 }
 
-/// What the authority said of a challenge or an order: the name is not proven, or the request was
-/// refused for a reason that has nothing to do with the kind of challenge.
+/// Returns the failure that the authority gave for a challenge or an order: the name is not proven,
+/// or the request was refused for a reason that has nothing to do with the kind of challenge.
 fn not_proven_unless_refused(problem: &Problem) -> OrderFailure {
     let failure = AcmeFailure::of_problem(problem);
     let reasons = [

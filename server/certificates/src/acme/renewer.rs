@@ -31,7 +31,7 @@ const SHORTEST_SLEEP: Duration = Duration::from_millis(50);
 /// Tries in a row where a failure says nothing of the name.
 const MOST_TRIES: u32 = 4;
 
-/// Which challenges are tried, in this order. The first needs port 443 only.
+/// Challenges that are tried, in this order. The first needs port 443 only.
 const KINDS: [(ChallengeType, &str); 2] = [
     (ChallengeType::TlsAlpn01, "by TLS-ALPN-01 (port 443)"),
     (ChallengeType::Http01, "by HTTP-01 (port 80)"),

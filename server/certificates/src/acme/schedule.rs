@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::{AcmeTiming, retry_after};
 use crate::facts::CertificateFacts;
 
-/// What the authority's renewal information says (RFC 9773 section 4.2).
+/// Renewal information of the authority (RFC 9773 section 4.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct RenewalWindow {
     pub(super) start: SystemTime,
@@ -39,8 +39,7 @@ fn fraction(serial: &[u8]) -> f64 {
     f64::from(u32::from_be_bytes(*first)) / f64::from(u32::MAX)
 }
 
-/// What is remembered of failed tries, in the storage: neither a restart nor another node tries
-/// sooner.
+/// Record of failed tries, in the storage: neither a restart nor another node tries sooner.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct FailureRecord {
     /// Failed tries since the last certificate.

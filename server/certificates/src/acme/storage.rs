@@ -77,8 +77,8 @@ impl FileStorage {
         })
     }
 
-    /// The same folder for several processes, each of which looks every `interval` for what the
-    /// others have stored.
+    /// Shares the folder with other processes, and looks every `interval` for what the others have
+    /// stored.
     #[must_use]
     pub fn shared(mut self, interval: Duration) -> Self {
         self.poll_interval = Some(interval);
@@ -158,7 +158,7 @@ impl CertificateStorage for FileStorage {
     }
 }
 
-/// Who holds a lock, and until when: `OWNER SECONDS` in the file.
+/// Owner of a lock, and its end: `OWNER SECONDS` in the file.
 struct Lease {
     owner: String,
     until: SystemTime,

@@ -4,8 +4,8 @@ use std::io;
 
 use super::AcmeReport;
 
-/// What the storage said when it failed last. Reading and writing are apart: a database that became
-/// a standby is read with success and refuses every change.
+/// Last failures of the storage. Reading and writing are apart: a database that became a standby is
+/// read with success and refuses every change.
 #[derive(Debug, Default)]
 pub(super) struct StorageFaults {
     read: Option<String>,

@@ -12,7 +12,7 @@ pub(super) struct StoredValue {
     key: String,
     /// The value that the storage had when it was last read or written.
     loaded: Vec<u8>,
-    /// What the storage did not take.
+    /// Value that the storage did not take.
     unsaved: Option<Vec<u8>>,
 }
 

@@ -135,7 +135,7 @@ fn a_refusal_is_reported_and_does_not_stop_the_other_names() {
     setting.serves("one.test");
 }
 
-/// What a firewall does: the authority's questions are not answered, browsers are.
+/// Firewall: the authority's questions are not answered, browsers are.
 #[derive(Debug)]
 struct Firewall {
     certificates: Arc<Certificates>,

@@ -21,7 +21,7 @@ impl Folder {
         path
     }
 
-    /// What is said of these two texts.
+    /// Returns the message for these two texts.
     fn error(&self, chain: &str, key: &str) -> String {
         let files = PemFiles {
             chain: self.write("chain.pem", chain),

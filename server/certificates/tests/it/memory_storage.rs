@@ -84,7 +84,7 @@ impl MemoryStorage {
         guard
     }
 
-    /// What a call does once the storage answers.
+    /// Performs a call once the storage answers.
     fn answer<T>(&self, work: impl FnOnce(&mut MemoryValues) -> T) -> io::Result<T> {
         let (values, changed) = &*self.shared;
         let mut guard = values.lock().unwrap();

@@ -91,7 +91,7 @@ impl TestServer {
         })
     }
 
-    /// What listens on port 80: it answers challenges only.
+    /// Starts a server on port 80 that answers challenges only.
     pub(crate) fn http(certificates: Arc<Certificates>) -> Self {
         Self::start(move |mut socket| {
             let head = read_head(&mut socket)?;

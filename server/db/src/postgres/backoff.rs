@@ -11,7 +11,7 @@ use crate::random::random;
 const FIRST: Duration = Duration::from_millis(50);
 const LAST: Duration = Duration::from_secs(5);
 
-/// What is known of the attempts to connect.
+/// Record of the attempts to connect.
 #[derive(Default)]
 pub(super) struct Backoff {
     failures: u32,
@@ -20,8 +20,8 @@ pub(super) struct Backoff {
 }
 
 impl Backoff {
-    /// Whether to try now. After a failure one at a time may, once the pause is over; the others
-    /// get that failure at once.
+    /// Decides if a connection may be tried now. After a failure one at a time may, once the pause
+    /// is over; the others get that failure at once.
     pub(super) fn ask(&mut self, now: Boottime) -> Result<(), Error> {
         match &self.failure {
             Some((error, until)) if self.trying || now < *until => Err(error.clone()),

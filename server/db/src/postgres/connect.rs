@@ -173,12 +173,12 @@ async fn check_version(shared: &DatabaseContext, client: &Client) -> Result<(), 
 }
 
 impl PooledConnection {
-    /// Whether the server has gone, as far as is known without asking it.
+    /// True if the server has gone, as far as is known without asking it.
     pub(super) fn is_dead(&self) -> bool {
         self.client.is_closed() || self.wire.is_over()
     }
 
-    /// Whether its session has begun in the catalog of this number, and so with its settings and
+    /// True if its session has begun in the catalog of this number, and so with its settings and
     /// without plans of an older one, also in functions (coherence.md, rule 9).
     pub(super) fn has_begun_in(&self, schema: u64) -> bool {
         self.began == schema
@@ -202,7 +202,7 @@ impl PooledConnection {
         self.wire.run(items).await
     }
 
-    /// Whether it leads where the feed does.
+    /// True if it leads where the feed does.
     pub(super) fn is_feeds_server(&self, link: &FeedLink) -> bool {
         link.is_feeds_server(&self.started)
     }

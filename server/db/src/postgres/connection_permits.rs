@@ -11,11 +11,11 @@ pub(super) struct ConnectionPermits {
     permits: Arc<Semaphore>,
     /// How many are taken by jobs.
     running: Arc<AtomicUsize>,
-    /// Those who want another: the thread has one in its hand while it waits for jobs.
+    /// Jobs that want another permit: the thread has one in its hand while it waits for jobs.
     again: mpsc::UnboundedSender<PermitRequest>,
 }
 
-/// Where the next permit is to go.
+/// Channel to which the next permit is to go.
 pub(super) type PermitRequest = oneshot::Sender<OwnedSemaphorePermit>;
 
 /// The turn of a job, until it is dropped.
@@ -81,7 +81,7 @@ impl Drop for RunningJob {
     }
 }
 
-/// What a thread does with a turn that is free.
+/// Job that a thread takes up with a free turn.
 pub(super) enum NextJob<J> {
     /// A job that has begun wants another.
     Give(PermitRequest),
@@ -91,8 +91,9 @@ pub(super) enum NextJob<J> {
     End,
 }
 
-/// The next of these; once it is told to stop no jobs are taken in, and those that wait are done. ✗
-/// *Jobs before the stop: where there is always one more, it never comes.*
+/// Returns the next job. After `stop`, no new job is accepted; waiting jobs are still done.
+/// *Counterexample: jobs come before the stop. Where there is always one more job, the stop never
+/// comes.*
 pub(super) async fn next<J>(
     wanted: &mut mpsc::UnboundedReceiver<PermitRequest>,
     stop: &Notify,

@@ -27,11 +27,11 @@ use super::statement::Statement;
 use super::{migrate, read, requirements, statement, write};
 use crate::{Call, Error, Migration, ReadResult, Requirement, SqlError, WriteResult, WriteStep};
 
-/// What is asked of a thread.
+/// Request to a thread.
 pub(super) enum Job {
     Read {
         calls: Vec<Call>,
-        /// Whether a replica may answer.
+        /// True if a replica may answer.
         spread: bool,
         reply: oneshot::Sender<Result<ReadResult, Error>>,
     },
@@ -57,7 +57,8 @@ pub(super) enum Job {
         migrations: Vec<Migration>,
         reply: std::sync::mpsc::Sender<Result<Rehearsal, Error>>,
     },
-    /// What the server lacks so that results that are read from the tables may be kept.
+    /// Asks for the requirements that the server lacks so that results that are read from the
+    /// tables may be kept.
     Requirements {
         tables: BTreeSet<u32>,
         reply: std::sync::mpsc::Sender<Result<Vec<Requirement>, Error>>,
@@ -84,7 +85,7 @@ impl Job {
     }
 }
 
-/// Where a thread's jobs are done.
+/// Servers on which a thread's jobs are done.
 struct Servers {
     pool: Pool,
     replicas: Replicas,
@@ -148,7 +149,7 @@ impl ConnectionThread {
         Ok((connection_thread, thread))
     }
 
-    /// Whether a job would be taken up at once.
+    /// True if a job would be taken up at once.
     pub(super) fn has_room(&self) -> bool {
         let is_empty = self.jobs.capacity() == self.jobs.max_capacity();
         is_empty && self.running.load(Ordering::Relaxed) < self.connections
@@ -179,7 +180,8 @@ impl ConnectionThread {
     }
 }
 
-/// Which of `lanes` the calling thread keeps to: each takes the next at its first call.
+/// Returns the lane of `lanes` that the calling thread keeps to: each thread takes the next one at
+/// its first call.
 pub(super) fn own(lanes: usize) -> usize {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     thread_local! {

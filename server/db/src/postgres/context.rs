@@ -12,7 +12,7 @@ use super::options::{ConnectionTarget, PostgresOptions};
 use super::tls::Tls;
 use crate::SqlError;
 
-/// What all threads of a database share, and those with connections to one of its replicas.
+/// State that all threads of a database share, and those with connections to one of its replicas.
 pub(crate) struct DatabaseContext {
     pub(super) options: PostgresOptions,
     pub(super) target: ConnectionTarget,
@@ -22,11 +22,11 @@ pub(crate) struct DatabaseContext {
     pub(super) link: Arc<FeedLink>,
     catalogs: Catalogs,
     pub(super) waiting: QueueLengths,
-    /// Whether the one connection is in a transaction that is never committed.
+    /// True if the one connection is in a transaction that is never committed.
     pub(super) rehearsing: AtomicBool,
     /// Tells this program's messages in the log from those of others.
     pub(super) node: String,
-    /// The same for each replica.
+    /// The context of each replica.
     pub(super) replicas: Vec<Arc<Self>>,
 }
 

@@ -253,7 +253,7 @@ impl Postgres {
         self.ask(|reply| Job::Requirements { tables, reply })?
     }
 
-    /// Whether positions are places in the log; they are transaction ids otherwise.
+    /// True if positions are places in the log; they are transaction ids otherwise.
     pub(crate) fn has_log_positions(&self) -> bool {
         self.inner.shared.options.feed == FeedKind::Logical
     }
@@ -284,12 +284,12 @@ impl Postgres {
         }
     }
 
-    /// Whether a read of this thread would find a connection free.
+    /// True if a read of this thread would find a connection free.
     pub(crate) fn has_room(&self) -> bool {
         self.connection_thread().has_room()
     }
 
-    /// Whether anything that is read now may be kept.
+    /// True if anything that is read now may be kept.
     pub(crate) fn has_feed(&self) -> bool {
         self.inner.shared.link.has_feed()
     }

@@ -24,7 +24,7 @@ mod state {
 }
 
 impl ServerError {
-    /// Whether the connection is of no more use.
+    /// True if the connection is of no more use.
     fn ends_connection(&self) -> bool {
         matches!(self.class(), "08" | "57" | "58" | "XX") && self.code != state::QUERY_CANCELED
     }
@@ -38,7 +38,7 @@ impl ServerError {
 }
 
 impl DatabaseError {
-    /// Whether the connection is of no more use: what was sent last may or may not have been
+    /// True if the connection is of no more use: what was sent last may or may not have been
     /// carried out.
     pub(crate) fn is_lost(&self) -> bool {
         self.server_error().is_none_or(ServerError::ends_connection)
@@ -78,7 +78,7 @@ impl DatabaseError {
         })
     }
 
-    /// What is wrong, for the owner.
+    /// Describes the fault, for the owner.
     pub(crate) fn sentence(&self) -> String {
         match self {
             Self::Server(error) => error.sentence(),
@@ -87,7 +87,7 @@ impl DatabaseError {
     }
 }
 
-/// Whether the connection is of no more use.
+/// True if the connection is of no more use.
 pub(crate) fn is_lost(error: &tokio_postgres::Error) -> bool {
     DatabaseError::from(error).is_lost()
 }
@@ -171,8 +171,8 @@ pub(crate) fn sort(
     }
 }
 
-/// What is wrong with a value of a request that could not be read, to stand behind the name of its
-/// parameter. The server's message names its types and may be in another language.
+/// Describes the fault of a value of a request that could not be read, to stand behind the name of
+/// its parameter. The server's message names its types and may be in another language.
 fn unreadable(code: &str) -> &'static str {
     match code {
         "22001" => "is too long",
@@ -182,7 +182,7 @@ fn unreadable(code: &str) -> &'static str {
     }
 }
 
-/// Whether a statement that was prepared may have failed at a value that it was given. Class 22 is
+/// True if a statement that was prepared may have failed at a value that it was given. Class 22 is
 /// that of data: a number that overflows, a division by zero, an offset below zero, a text that is
 /// no regular expression. A text that is no `tsquery` or JSON path is a syntax error that has no
 /// position in the statement.
@@ -190,8 +190,8 @@ fn may_be_a_value(error: &ServerError) -> bool {
     error.class() == "22" || error.code == state::SYNTAX_ERROR && error.position.is_none()
 }
 
-/// Which parameter could not be read: the context says `unnamed portal parameter $2 = '…'` in the
-/// language of the server.
+/// Finds the parameter that could not be read: the context says `unnamed portal parameter $2 = '…'`
+/// in the language of the server.
 fn parameter<'a>(error: &ServerError, names: &'a [String]) -> Option<&'a str> {
     let context = error.context.as_deref()?;
     // Errors within the statement have no context, those in functions and COPY have others.
@@ -227,8 +227,8 @@ pub(crate) fn refused(
     }
 }
 
-/// Where the parameter first stands whose type PostgreSQL does not find, as `$1` of its message;
-/// it gives no place.
+/// Finds the first place of the parameter whose type PostgreSQL does not find, as `$1` of its
+/// message; the message gives no place.
 fn untyped(error: &ServerError, rewritten: &Rewritten) -> Option<usize> {
     if error.code != state::INDETERMINATE_DATATYPE {
         return None;

@@ -15,7 +15,7 @@ pub(crate) const TABLES: &str = "select 'table', c.oid, coalesce(i.inhparent, 0)
     union all select 'type', oid, typbasetype from pg_catalog.pg_type \
     where typtype in ('d', 'e') and oid >= 16384";
 
-/// Which family each table belongs to.
+/// Family to which each table belongs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Families {
     of: HashMap<u32, u32>,

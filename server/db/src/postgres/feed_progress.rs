@@ -84,7 +84,7 @@ impl ProgressState {
         !position.source().is_empty() && *self.source == *position.source()
     }
 
-    /// Whether it is in the future of this history: the server that is followed here may be one
+    /// True if it is in the future of this history: the server that is followed here may be one
     /// that others have left behind.
     fn is_behind(&self, position: &Position) -> bool {
         const TIMELINE: &str = ", timeline ";
@@ -102,7 +102,7 @@ impl ProgressState {
             .is_some_and(|(own, other)| own.0 == other.0 && own.1 < other.1)
     }
 
-    /// Whether there is nothing to wait for. What lies beyond open transactions is passed when they
+    /// True if there is nothing to wait for. What lies beyond open transactions is passed when they
     /// end, and the time of their end is unknown.
     fn is_decided(&self, position: &Position) -> bool {
         !self.is_up || !self.is_same_history(position) || position.at() <= self.reached
@@ -187,10 +187,10 @@ impl FeedProgress {
         }
     }
 
-    /// Whether it has reached `position` at `now`. One of another system or
-    /// timeline may be before or after this one's: there, a heartbeat that is sent after `now` must
-    /// have come back. Counterexample: *That of a primary that goes on although there is another on
-    /// a later timeline, which has the write.*
+    /// True if it has reached `position` at `now`. One of another system or timeline may be before
+    /// or after this one's: there, a heartbeat that is sent after `now` must have come back.
+    /// Counterexample: *That of a primary that goes on although there is another on a later
+    /// timeline, which has the write.*
     pub(crate) fn has_passed(&self, position: &Position, now: Boottime) -> bool {
         let is_up = {
             let state = self.state.borrow();
@@ -211,12 +211,12 @@ impl FeedProgress {
         is_up && !node.is_empty() && self.seen_writes.lock().has_passed(node, number, now)
     }
 
-    /// Whether it is worth waiting for.
+    /// True if it is worth waiting for.
     pub(crate) fn may_reach(&self, position: &Position) -> bool {
         !self.state.borrow().is_decided(position)
     }
 
-    /// Whether a caller waits for a position.
+    /// True if a caller waits for a position.
     pub(crate) fn is_waited_for(&self) -> bool {
         self.state.receiver_count() > 0
     }

@@ -18,7 +18,7 @@ const TABLE: &str = "create table _millpond_data (\"file\" text primary key, \"t
 /// One node at a time applies files: "data" in ASCII.
 const LOCK: i64 = 0x6461_7461;
 
-/// Where the rows of a file are gathered before they are compared.
+/// Table in which the rows of a file are gathered before they are compared.
 const STAGE: &str = "pg_temp._millpond_stage";
 
 /// The rows and the bytes of values that are sent at once, at most.
@@ -246,7 +246,7 @@ fn stage_file<'a>(set: &FileSet<'_>) -> RowFile<'a> {
     }
 }
 
-/// What tells the rows apart that are gathered.
+/// Returns the columns that tell apart the rows that are gathered.
 fn stage_key(set: &FileSet<'_>) -> String {
     let keys = set.columns.iter().filter(|column| column.is_key);
     let keys = keys.map(|column| quoted(&column.name));
@@ -350,7 +350,7 @@ fn refuse_cut(
     Ok(())
 }
 
-/// What a row that is put in has for the column of its file.
+/// Value for the column of its file that a row is put in with.
 #[derive(Clone, Copy)]
 pub(super) enum RowFile<'a> {
     /// Nothing: there is no such column.

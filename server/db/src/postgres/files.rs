@@ -30,17 +30,17 @@ const FEW: usize = 16;
 /// Tables whose files a connection remembers.
 const MAX_KNOWN: usize = 65_536;
 
-/// What is asked about the files of the tables of a read: an expression that gives text.
+/// Question about the files of the tables of a read: an expression that gives text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
     /// There are no tables.
     Nothing,
-    /// Whether this form asks for the files of this number of tables.
+    /// Asks if the files of this number of tables are unchanged.
     Same(usize),
-    /// Which files the snapshot knows, and which there are.
+    /// Asks which files the snapshot knows, and which there are.
     Which,
-    /// Whether these are the same for all that the transaction has locked. It looks at the locks of
-    /// all sessions.
+    /// Asks if the files are unchanged for all that the transaction has locked. It looks at the
+    /// locks of all sessions.
     Locked,
 }
 
@@ -62,7 +62,7 @@ impl Form {
         }
     }
 
-    /// What is asked.
+    /// Returns the expression of the question.
     pub(super) fn expression(self) -> String {
         match self {
             Self::Nothing => "'true'".to_owned(),
@@ -98,13 +98,13 @@ impl Form {
     }
 }
 
-/// What the answer says.
+/// Answer to a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FileComparison {
     /// All tables were found as the snapshot knows them.
     Same,
-    /// The same, but some of those that the statements were found to read are not there any more:
-    /// others stand in their place.
+    /// Some of the files that the statements were found to read are not there any more: others
+    /// stand in their place.
     Gone,
     /// One was emptied or written anew, or may have been: what was remembered is not so any more.
     Unsure,
@@ -116,7 +116,7 @@ pub(super) enum FileComparison {
 #[derive(Default)]
 pub(super) struct KnownFiles(HashMap<u32, u32, RandomState>);
 
-/// What is asked behind the statements of a read.
+/// Question behind the statements of a read.
 pub(super) struct FileQuery {
     tables: Vec<u32>,
     pub(super) form: Form,
@@ -134,7 +134,8 @@ impl FileQuery {
 }
 
 impl KnownFiles {
-    /// What is to be asked behind these statements. To be called before their snapshot is taken.
+    /// Returns the question to ask behind these statements. To be called before their snapshot is
+    /// taken.
     pub(super) fn question<'a>(
         &self,
         mut statements: impl Iterator<Item = &'a Analysis>,
@@ -169,7 +170,7 @@ impl KnownFiles {
         }
     }
 
-    /// What was said to the question. If it is not that all is the same, the next question is a
+    /// Reads the answer to the question. Unless all files are unchanged, the next question is a
     /// longer one.
     pub(super) fn answer(&mut self, question: &FileQuery, reply: &Value) -> FileComparison {
         let text = match reply {

@@ -27,13 +27,13 @@ pub(crate) struct WatchedRows {
 /// How a column selects rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum SelectedBy {
-    /// Those with certain values.
+    /// Rows with certain values.
     Value(ValueClass),
     /// The first ones in this order.
     Order(RowOrder),
 }
 
-/// What the feed looks at in a change of a family.
+/// Values that the feed looks at in a change of a family.
 #[derive(Debug, Default)]
 pub(crate) struct WatchedFamily {
     /// By their values.
@@ -51,11 +51,11 @@ pub(crate) struct WatchedFamily {
 pub(crate) struct WatchedColumn<N> {
     pub(crate) column: String,
     pub(crate) name: N,
-    /// What the queries read that select by it.
+    /// Columns that the queries read that select by it.
     pub(crate) reads: ColumnSet,
 }
 
-/// The same, by family.
+/// Watched families, by number.
 pub(crate) type WatchedFamilies = HashMap<u32, WatchedFamily>;
 
 /// All that any query has ever had interest in. It only grows.
@@ -89,9 +89,9 @@ impl RowInterest {
         grown
     }
 
-    /// What to look at now. Taken by the feed after a transaction's last change has arrived and
-    /// right before it is delivered, under the lock of the delivery, so that none is delivered
-    /// without the tags of rows added before its epoch began.
+    /// Returns the families to look at now. Taken by the feed after a transaction's last change has
+    /// arrived and right before it is delivered, under the lock of the delivery, so that none is
+    /// delivered without the tags of rows added before its epoch began.
     pub(crate) fn watch(&self) -> Arc<WatchedFamilies> {
         self.state.lock().watch.clone()
     }

@@ -26,7 +26,7 @@ pub(crate) struct FeedLink {
     pub(crate) replay: Replay,
     pub(crate) wake: Wake,
     floor: AtomicU64,
-    /// Whether what the last life has let keep may still be given.
+    /// True if what the last life has let keep may still be given.
     outlives: AtomicBool,
     /// When the feed's server was started, while there is a feed: it tells that server from all
     /// others.
@@ -65,14 +65,14 @@ impl Default for FeedLink {
 }
 
 impl FeedLink {
-    /// Whether a result that was read in `snapshot` may be kept at all (coherence.md, rule 7):
+    /// True if a result that was read in `snapshot` may be kept at all (coherence.md, rule 7):
     /// every transaction that may have written its commit record before the feed began must have
     /// ended in it. Never while there is no feed.
     pub(crate) fn may_keep(&self, snapshot: &Transactions) -> bool {
         snapshot.xmin() >= self.floor.load(Ordering::SeqCst)
     }
 
-    /// Whether there is a feed now.
+    /// True if there is a feed now.
     pub(crate) fn has_feed(&self) -> bool {
         self.floor.load(Ordering::SeqCst) != NONE
     }
@@ -103,7 +103,7 @@ impl FeedLink {
         self.times.lock().lost = Some(now);
     }
 
-    /// Whether a feed is wanted and there is none.
+    /// True if a feed is wanted and there is none.
     pub(crate) fn awaits_feed(&self) -> bool {
         self.times.lock().lost.is_some()
     }
@@ -132,7 +132,7 @@ impl FeedLink {
         self.passed.lost();
     }
 
-    /// Whether a caller waits for the feed: a write of this node, or a visitor who comes from
+    /// True if a caller waits for the feed: a write of this node, or a visitor who comes from
     /// another.
     pub(crate) fn is_waited_for(&self) -> bool {
         self.pending.len() > 0 || self.passed.is_waited_for()
@@ -164,7 +164,7 @@ impl FeedLink {
         self.schema.load(Ordering::SeqCst)
     }
 
-    /// Whether a connection to the server that was started then reads what the feed reports about
+    /// True if a connection to the server that was started then reads what the feed reports about
     /// (coherence.md, rule 18). A standby, and another primary under the same name, may be behind
     /// or beside it. While there is no feed, any primary will do: nothing is kept.
     pub(crate) fn is_feeds_server(&self, started: &str) -> bool {

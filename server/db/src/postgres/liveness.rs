@@ -29,7 +29,7 @@ const PROBES: u32 = 3;
 /// So long what was sent may stay unacknowledged, probes included.
 const SILENCE: Duration = Duration::from_secs(5);
 
-/// What the sessions' settings say about the server's end, as names and values. A silent stream is
+/// Settings of the sessions for the server's end, as names and values. A silent stream is
 /// `wal_sender_timeout`'s.
 pub(super) const SERVER_SIDE: [(&str, &str); 3] = [
     ("tcp_keepalives_idle", "5"),

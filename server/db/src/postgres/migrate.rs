@@ -12,11 +12,11 @@ use crate::migration::{fingerprint, place};
 use crate::sql::{Dialect, ScriptStatement, statements};
 use crate::{Error, Migration};
 
-/// Where it is recorded what was applied, in the schema that comes first in the search path.
+/// Table that records the applied migrations, in the schema that comes first in the search path.
 const TABLE: &str = "create table if not exists _millpond_migrations \
     (name text primary key, hash text not null, applied_at timestamptz not null default now())";
 
-/// What nodes that start together agree on: "millpond" in ASCII.
+/// Number of the lock that nodes that start together agree on: "millpond" in ASCII.
 const LOCK: i64 = 0x6d69_6c6c_706f_6e64;
 
 /// The time between two attempts to get the lock. Waiting for it in the server would hold a
@@ -105,7 +105,7 @@ pub(super) fn own_failure(error: &tokio_postgres::Error, shared: &DatabaseContex
     }
 }
 
-/// Whether its statements run without a transaction.
+/// True if its statements run without a transaction.
 pub(super) fn is_alone(migration: &Migration) -> bool {
     let first = migration.sql.lines().next().unwrap_or_default().trim();
     first.eq_ignore_ascii_case(NO_TRANSACTION)

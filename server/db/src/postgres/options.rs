@@ -68,7 +68,7 @@ impl PostgresOptions {
         }
     }
 
-    /// Whether the URL is right, and what may be shown of it: hosts, ports and the database.
+    /// Checks the URL, and returns what may be shown of it: hosts, ports and the database.
     ///
     /// # Errors
     /// [`Error::Usage`], without the password.
@@ -83,7 +83,7 @@ impl PostgresOptions {
         })
     }
 
-    /// Whether `host` may stand among the [replicas](Self::replicas).
+    /// Checks that `host` may stand among the [replicas](Self::replicas).
     ///
     /// # Errors
     /// [`Error::Usage`] with what to write instead.
@@ -100,7 +100,7 @@ pub(crate) struct Trust {
     pub(crate) roots: Option<PathBuf>,
 }
 
-/// What is asked of the server's certificate.
+/// Proof that is asked of the server's certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Proof {
     /// Nothing: it keeps out who only listens (`prefer`, `require`).
@@ -111,12 +111,12 @@ pub(crate) enum Proof {
     Host,
 }
 
-/// Where to connect, and whom to trust there.
+/// Address to connect to, and the trust in its server.
 #[derive(Clone)]
 pub(crate) struct ConnectionTarget {
     pub(crate) config: Config,
     pub(crate) trust: Trust,
-    /// Whether a standby may answer: what a replica says is held against the feed, what stands in
+    /// True if a standby may answer: what a replica says is held against the feed, what stands in
     /// the primary's place is not.
     pub(crate) is_replica: bool,
 }
@@ -183,7 +183,8 @@ impl ConnectionTarget {
         })
     }
 
-    /// The same for the standby at `host`: who connects, to which database and how, is the URL's.
+    /// Reads the URL for the standby at `host`: who connects, to which database and how, is the
+    /// URL's.
     pub(crate) fn replica(url: &str, host: &str) -> Result<Self, Error> {
         let wrong = || {
             Error::usage(format!(

@@ -27,13 +27,13 @@ pub(crate) struct PendingWrites {
 
 #[derive(Default)]
 struct PendingWritesState {
-    /// Whether there is a feed that could bring a token.
+    /// True if there is a feed that could bring a token.
     up: bool,
     next: u64,
     waiting: HashMap<u64, oneshot::Sender<Position>>,
-    /// Those that wait for a snapshot: their transactions and tokens.
+    /// Writes that wait for a snapshot: their transactions and tokens.
     transactions: Vec<(u64, u64)>,
-    /// What such a feed has applied everything of, and the position that covers it.
+    /// Transactions of which such a feed has applied everything, and the position that covers them.
     seen: Option<(Arc<Transactions>, Position)>,
 }
 
@@ -49,8 +49,8 @@ impl PendingWrites {
         state.expect()
     }
 
-    /// What to wait for after the commit of `transaction`, where the feed reports what it has seen;
-    /// `None` while there is no feed.
+    /// Returns the arrival to wait for after the commit of `transaction`, where the feed reports
+    /// what it has seen; `None` while there is no feed.
     pub(crate) fn expect_transaction(&self, transaction: u64) -> Option<(u64, Arrival)> {
         let mut state = self.state.lock();
         let (token, arrival) = state.expect()?;

@@ -19,11 +19,11 @@ use crate::SqlError;
 
 /// A statement that the driver can run on this connection.
 pub(super) struct PreparedStatement {
-    /// What is run.
+    /// Statement that is run.
     pub(super) statement: Statement,
     /// The owner's statement as the server describes it; `statement` itself if no column is cast.
     pub(super) described: Statement,
-    /// The same for any connection.
+    /// Shape of the statement for any connection.
     pub(super) shape: Arc<Shape>,
 }
 
@@ -37,8 +37,8 @@ impl PreparedStatement {
     }
 }
 
-/// Whether the columns of a statement with casts are still those that it was prepared for. Of
-/// others the server says so.
+/// Checks that the columns of a statement with casts are still those that it was prepared for. For
+/// other statements the server says so.
 pub(super) async fn is_current(
     shape: &Shape,
     client: &Client,

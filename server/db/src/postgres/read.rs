@@ -22,12 +22,12 @@ use super::server_error::DatabaseError;
 use super::statement::{Statement, StatementAnalysis};
 use super::types::fits;
 use super::wire::open::STANDBY;
-use super::wire::{BatchError, FailedBatch, Item};
+use super::wire::{BatchError, FailedBatch, Item, StatementRows};
 use super::{failure, read_snapshot};
 use crate::value::MAX_RESULT;
 use crate::{Call, Deps, Error, Query, ReadResult, ResultRows, Snapshot, Value};
 
-/// What our own deadline leaves to the server's, which is kinder: it keeps the connection.
+/// Time that our own deadline leaves to the server's, which is kinder: it keeps the connection.
 const GRACE: Duration = Duration::from_millis(500);
 /// How often a read is done again because a table was written anew meanwhile.
 const REWRITES: u32 = 3;
@@ -227,7 +227,7 @@ fn changed(sql: &Arc<str>) -> Error {
     }
 }
 
-/// What a call is, and how it is run.
+/// Finds the kind of a call, and how it is run.
 async fn look_up(
     shared: &DatabaseContext,
     connection: &mut PooledConnection,
@@ -266,7 +266,7 @@ async fn in_one_snapshot(
     calls: &[Call],
     found: &[StatementAnalysis],
     witnesses: &[WitnessItem<'_>],
-) -> Result<(ReadSnapshot, FileComparison, Vec<Table>), ReadFailure> {
+) -> Result<(ReadSnapshot, FileComparison, Vec<StatementRows>), ReadFailure> {
     let question = question(connection, found);
     let mut items = Vec::with_capacity(calls.len() + witnesses.len() + 1);
     items.extend(items_of(calls, found));
@@ -311,7 +311,7 @@ pub(super) struct WitnessItem<'a> {
 }
 
 impl<'a> WitnessItem<'a> {
-    /// Those of all calls, in order.
+    /// Returns the items of all calls, in order.
     pub(super) fn all(calls: &[Call], found: &'a [StatementAnalysis]) -> Vec<Self> {
         let calls = calls.iter().zip(found).enumerate();
         let all = calls.flat_map(|(index, (call, found))| {
@@ -352,13 +352,13 @@ impl<'a> WitnessItem<'a> {
     }
 }
 
-/// What each call depends on, by its rows and those that its witnesses have found.
+/// Returns the dependencies of each call, by its rows and those that its witnesses have found.
 pub(super) fn deps_of(
     calls: &[Call],
     found: &[StatementAnalysis],
-    results: &[Table],
+    results: &[StatementRows],
     witnesses: &[WitnessItem<'_>],
-    tables: impl IntoIterator<Item = Table>,
+    tables: impl IntoIterator<Item = StatementRows>,
 ) -> Vec<Deps> {
     let rows = results.iter();
     let mut values: Vec<Found<'_>> = rows.map(|rows| Found::of_rows(rows)).collect();
@@ -370,7 +370,7 @@ pub(super) fn deps_of(
     deps.collect()
 }
 
-/// What is asked behind the calls about the files of their tables.
+/// Returns the question behind the calls about the files of their tables.
 pub(super) fn question(connection: &PooledConnection, found: &[StatementAnalysis]) -> FileQuery {
     let statements = found.iter().map(|found| &*found.analysis);
     connection.files.question(statements)
@@ -391,9 +391,6 @@ fn uncovered(files: FileComparison, covered: bool) -> Option<&'static str> {
         _ => None,
     }
 }
-
-/// The rows of one call.
-pub(super) type Table = Vec<Vec<Value>>;
 
 fn sort(failed: FailedBatch, calls: &[Call], place: &str) -> ReadFailure {
     let call = calls.get(failed.index);

@@ -9,11 +9,11 @@ use super::wire::Item;
 use crate::feed::Transactions;
 use crate::{FeedKind, Value};
 
-/// What a read wants to know besides its rows: the snapshot, and a position that the feed must have
-/// passed to have brought all that the snapshot saw. It is asked for after the snapshot was taken,
-/// and is only there where there is one: a standby writes no log of its own. The isolation shows
-/// that the snapshot is that of all statements in front, and the files that these have found what
-/// it sees.
+/// Returns the statement by which a read asks for more than its rows: the snapshot, and a position
+/// that the feed must have passed to have brought all that the snapshot saw. The position is asked
+/// for after the snapshot was taken, and is there on a primary only: a standby writes no log of its
+/// own. The isolation shows that all statements in front had this snapshot. The files show that
+/// these statements found the tables that the snapshot sees.
 fn asking(position: &str, files: Form) -> Shape {
     let sql = format!(
         "select pg_current_snapshot()::text as snapshot, \
@@ -29,16 +29,16 @@ fn all(position: &str) -> Vec<Shape> {
     Form::all().map(|files| asking(position, files)).collect()
 }
 
-/// Where the feed is logical replication, whose positions are places in the log.
+/// Shapes for logical replication, whose positions are places in the log.
 static BY_LOG: LazyLock<Vec<Shape>> = LazyLock::new(|| all("pg_current_wal_insert_lsn()"));
 
-/// Where it is triggers. All that the snapshot saw is below its upper bound, and a feed by triggers
+/// Shapes for triggers. All that the snapshot saw is below its upper bound, and a feed by triggers
 /// has passed what is below the lower bound of its own. Asked for without the log, which some
 /// providers hide.
 static BY_TRIGGERS: LazyLock<Vec<Shape>> =
     LazyLock::new(|| all("pg_snapshot_xmax(pg_current_snapshot())"));
 
-/// What is asked where there is such a feed.
+/// Returns the question for such a feed.
 pub(super) fn item(feed: FeedKind, question: &FileQuery) -> Item<'_> {
     let shapes = match feed {
         FeedKind::Logical => &*BY_LOG,
@@ -57,7 +57,7 @@ const ISOLATIONS: [&str; 2] = ["repeatable read", "serializable"];
 pub(super) struct ReadSnapshot {
     pub(super) transactions: Transactions,
     pub(super) position: Option<u64>,
-    /// What was said about the files.
+    /// Answer about the files.
     pub(super) files: Value,
 }
 

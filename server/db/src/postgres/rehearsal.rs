@@ -14,7 +14,7 @@ use crate::migration::fingerprint;
 use crate::sql::{Dialect, statements};
 use crate::{Error, Migration};
 
-/// What a rehearsal of the migrations came to.
+/// Result of a rehearsal of the migrations.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rehearsal {
     /// The names of those that would be applied.

@@ -26,8 +26,8 @@ use parking_lot::Mutex;
 /// A replica may lag by no more than this, however generous the bound is.
 pub(super) const LONGEST_LAG: Duration = Duration::from_secs(2);
 
-/// What the feed has brought so far. Nothing before [`Replay::began`]: a feed by triggers knows no
-/// places in the log.
+/// Progress of the feed. Nothing before [`Replay::began`]: a feed by triggers knows no places in
+/// the log.
 #[derive(Default)]
 pub(crate) struct Replay {
     state: Mutex<ReplayState>,
@@ -45,7 +45,7 @@ struct ReplayState {
     beats: VecDeque<(Boottime, u64)>,
 }
 
-/// What is asked of a replica.
+/// Requirements on a replica.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Needed {
     /// System identifier and timeline.
@@ -117,8 +117,8 @@ impl Replay {
         self.reads.load(Ordering::Relaxed)
     }
 
-    /// What a read that begins `now` asks of a replica that may lag by `lag`; `None` if only the
-    /// primary will do.
+    /// Returns the requirements of a read that begins `now` on a replica that may lag by `lag`;
+    /// `None` if only the primary will do.
     pub(crate) fn needed(&self, now: Boottime, lag: Duration) -> Option<Needed> {
         let state = self.state.lock();
         let fresh = |beat: &&(Boottime, u64)| now.since(beat.0) <= lag;

@@ -56,7 +56,7 @@ const _: () = assert!(STATEMENT.as_millis() < ATTEMPT.as_millis());
 const LOOKS: usize = 4;
 const PAUSE: Duration = Duration::from_millis(3);
 
-/// What all threads know of a replica: where it is, and how it is reached.
+/// Makes the context that all threads share for a replica: its place, and how it is reached.
 pub(super) fn shared(primary: &DatabaseContext, host: &str) -> Result<DatabaseContext, Error> {
     let target = ConnectionTarget::replica(&primary.options.url, host)?;
     let (tls, link) = (primary.tls.clone(), Arc::clone(&primary.link));
@@ -78,7 +78,7 @@ struct Replica {
     backoff: RefCell<Backoff>,
     excluded: RefCell<ExcludedStatements>,
     lateness: RefCell<ReplicaLateness>,
-    /// What was wrong last, until it helps again.
+    /// Last fault, until the replica helps again.
     last_note: RefCell<String>,
     /// The number of the newest catalog that it was seen to have.
     replayed: Cell<u64>,
@@ -126,7 +126,8 @@ impl Replicas {
         }
     }
 
-    /// What to ask a replica for, if there is one that may answer; `None` leaves it to the primary.
+    /// Returns the read for a replica, if there is one that may answer; `None` leaves it to the
+    /// primary.
     pub(super) fn replica_read(&self, calls: &[Call]) -> Option<ReplicaRead> {
         let first = self.all.first()?;
         let link = &first.shared.link;
@@ -165,7 +166,8 @@ impl Replicas {
         })
     }
 
-    /// What keeps each replica from being read, for `millpond check`; `primary` is a session there.
+    /// Lists the faults that keep each replica from being read, for `millpond check`; `primary` is
+    /// a session there.
     pub(super) async fn missing_requirements(&self, primary: &Client) -> Vec<Requirement> {
         let mut all = Vec::new();
         if self.all.is_empty() {
@@ -200,11 +202,11 @@ impl Replicas {
     }
 }
 
-/// What a call is in the catalog of the number `schema`: found out on the primary, as a standby
-/// takes no temporary function. `None` leaves what is wrong with it for the primary to say, and
-/// what no feed reports for it to read. Counterexample: *a table that is not published has been
-/// written through a node whose feed is down; a sequence runs ahead on a standby; its settings and
-/// statistics are its own.*
+/// Returns the analysis of a call in the catalog of the number `schema`: found out on the primary,
+/// as a standby takes no temporary function. `None` leaves what is wrong with it for the primary to
+/// say, and what no feed reports for it to read. Counterexample: *a table that is not published has
+/// been written through a node whose feed is down; a sequence runs ahead on a standby; its settings
+/// and statistics are its own.*
 fn known(call: &Call, schema: u64) -> Option<StatementAnalysis> {
     let statement: &Statement = call.query.prepared().ok()?;
     let found = statement.at(schema)?;
@@ -220,7 +222,7 @@ fn known(call: &Call, schema: u64) -> Option<StatementAnalysis> {
 }
 
 impl ReplicaRead {
-    /// What the replica reads; `None` leaves it to the primary.
+    /// Reads the calls on the replica; `None` leaves them to the primary.
     pub(super) async fn run(mut self, calls: &[Call]) -> Option<ReadResult> {
         let outcome = attempt(&mut self.lease, &self.needed, calls, &self.found).await;
         let replica = &self.trial.0;
@@ -323,7 +325,8 @@ impl Replica {
             .any(|found| excluded.has(found.shape.id, now))
     }
 
-    /// What becomes of the connection, and of the replica.
+    /// Gives the connection back after a read, notes the state of the replica, and returns the
+    /// result if there is one.
     fn done(
         &self,
         lease: Lease,
@@ -373,8 +376,8 @@ impl Replica {
         None
     }
 
-    /// What is wrong with it as a replica of `system`, if that is known; an error if it cannot be
-    /// reached.
+    /// Returns the fault of the server as a replica of `system`, if that is known; an error if it
+    /// cannot be reached.
     async fn examine(
         &self,
         system: Option<&str>,

@@ -20,7 +20,7 @@ use crate::{Expect, Value};
 /// Why a statement gave no rows.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum RunError {
-    /// What the server or the connection says.
+    /// Error of the server or of the connection.
     Database(DatabaseError),
     /// The result is larger than [`MAX_RESULT`]; the rest of it is still on its way.
     TooLarge,

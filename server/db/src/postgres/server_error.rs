@@ -18,7 +18,7 @@ pub(crate) struct ServerError {
     pub(crate) detail: Option<String>,
     pub(crate) hint: Option<String>,
     pub(crate) position: Option<Position>,
-    /// What the server was doing, such as reading `$2`.
+    /// Action of the server, such as reading `$2`.
     pub(crate) context: Option<String>,
     /// The column and the constraint that the error is about.
     pub(crate) column: Option<String>,
@@ -76,7 +76,7 @@ impl ServerError {
         self.code.get(..2).unwrap_or_default()
     }
 
-    /// Whether this very function of the server has refused.
+    /// True if this very function of the server has refused.
     pub(crate) fn is_by(&self, routine: &str) -> bool {
         self.routine.as_deref() == Some(routine)
     }

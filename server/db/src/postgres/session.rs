@@ -39,14 +39,15 @@ pub type TextRow = Vec<Option<String>>;
 impl PostgresSession {
     /// Connects. No timeout ends its statements.
     ///
-    /// # Errors [`Error::Usage`] if the URL is not right, [`Error::Unavailable`] if the server
+    /// # Errors
+    /// [`Error::Usage`] if the URL is not right, [`Error::Unavailable`] if the server
     /// cannot be reached.
     pub fn open(options: &PostgresOptions) -> Result<Self, Error> {
         let target = ConnectionTarget::parse(&options.url)?;
         Self::connect(&target, None)
     }
 
-    /// The same for a caller that cannot wait: connecting, and each call, ends after `limit`. Of
+    /// Connects for a caller that cannot wait: connecting, and each call, ends after `limit`. Of
     /// several hosts the first that takes writes is used.
     ///
     /// # Errors

@@ -17,7 +17,7 @@ pub(crate) type Described = (String, u32);
 pub(crate) struct Shape {
     /// Tells it from all others: what was prepared for another state of the catalog is another's.
     pub(crate) id: u64,
-    /// What is run: the owner's statement, or another around it that casts its columns.
+    /// Statement that is run: the owner's statement, or another around it that casts its columns.
     pub(crate) text: String,
     /// The types of its parameters.
     pub(crate) params: Vec<Type>,
@@ -29,7 +29,7 @@ pub(crate) struct Shape {
     pub(crate) described: Vec<Described>,
     /// Their names.
     pub(crate) columns: Arc<[Arc<str>]>,
-    /// Whether a column is cast to text.
+    /// True if a column is cast to text.
     pub(crate) is_cast: bool,
 }
 
@@ -63,7 +63,7 @@ impl Shape {
         Self::own(text, Vec::new(), names)
     }
 
-    /// The same with parameters of these types.
+    /// Describes one of Millpond's own statements with parameters of these types.
     pub(crate) fn own(text: &str, params: Vec<Type>, names: &[&str]) -> Self {
         let columns = |name: &&str| ((*name).to_owned(), Type::TEXT.oid());
         let given: Vec<Described> = names.iter().map(columns).collect();

@@ -19,7 +19,7 @@ use super::sql::Rewritten;
 use crate::query::{PreparedQuery, QueryAnalysis};
 use crate::{Error, SqlError};
 
-/// What is kept of a statement that PostgreSQL has accepted.
+/// Knowledge of a statement that PostgreSQL has accepted.
 pub(crate) struct Statement {
     pub(super) sql: Rewritten,
     /// The text once more, as the connections' key.
@@ -29,7 +29,7 @@ pub(crate) struct Statement {
     found: Mutex<StatementAnalysis>,
 }
 
-/// What was found out, and for which value of [`super::link::FeedLink::schema`].
+/// Analysis of a statement, for one value of [`super::link::FeedLink::schema`].
 #[derive(Clone)]
 pub(super) struct StatementAnalysis {
     pub(super) schema: u64,
@@ -62,13 +62,13 @@ impl Statement {
         Ok(ready)
     }
 
-    /// What it is in the catalog of the number `schema`, if that is what was found out last.
+    /// Returns the analysis for the catalog of the number `schema`, if that is the last one.
     pub(super) fn at(&self, schema: u64) -> Option<StatementAnalysis> {
         let found = self.found.lock();
         (found.schema == schema).then(|| found.clone())
     }
 
-    /// What it is in the present catalog; found out anew if the catalog has changed.
+    /// Returns the analysis in the present catalog; made anew if the catalog has changed.
     pub(super) async fn current(
         &self,
         shared: &DatabaseContext,
@@ -89,7 +89,7 @@ impl Statement {
         Ok(found)
     }
 
-    /// The same with the columns that it has now: the server says that they have changed, and
+    /// Returns the analysis with the present columns: the server says that they have changed, and
     /// without a feed there is no other notification.
     pub(super) async fn renewed(
         &self,
@@ -111,7 +111,7 @@ impl Statement {
     }
 }
 
-/// What came between may have been the end of the connection.
+/// Classifies an error that may have been the end of the connection.
 fn unprepared(error: SqlError, connection: &PooledConnection) -> PrepareError {
     if connection.is_dead() {
         PrepareError::Lost(error.to_string())
@@ -170,7 +170,8 @@ async fn prepare_in_time(
     })
 }
 
-/// The same in the transaction of a rehearsal, which a statement that is refused must not end.
+/// Prepares `sql` in the transaction of a rehearsal, which a statement that is refused must not
+/// end.
 async fn rehearsed(
     pool: &Pool,
     mut connection: PooledConnection,

@@ -63,7 +63,7 @@ impl ColumnName {
         self.class
     }
 
-    /// The same for queries that read these columns.
+    /// Returns the name for queries that read these columns.
     pub(crate) fn reading(self, columns: &ColumnSet) -> Self {
         let hash = match columns {
             ColumnSet::All => self.hash,

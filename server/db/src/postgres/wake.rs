@@ -37,7 +37,7 @@ impl Wake {
 }
 
 impl Sleeper {
-    /// Whether there was a call since the last check.
+    /// True if there was a call since the last check.
     pub(crate) fn was_called(&mut self) -> bool {
         let mut calls = [0; 256];
         let mut called = false;

@@ -18,7 +18,7 @@ use super::statement::Statement;
 use crate::value::MAX_RESULT;
 use crate::{Error, Expect, FeedKind, Position, Query, ResultRows, Value, WriteStep, bind};
 
-/// What our own deadline leaves to the server's.
+/// Time that our own deadline leaves to the server's.
 const GRACE: Duration = Duration::from_millis(500);
 /// How often a transaction is run that others get in the way of.
 const ATTEMPTS: u32 = 3;

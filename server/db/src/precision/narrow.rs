@@ -42,7 +42,7 @@ impl Moved {
     }
 }
 
-/// What was found out about one block.
+/// Restrictions that were found for one block.
 pub(crate) struct Narrowed {
     /// For each factor its restrictions, the best first. Each one alone is sufficient.
     pub(crate) found: Vec<Vec<ColumnRestriction>>,

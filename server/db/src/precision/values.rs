@@ -47,9 +47,9 @@ impl Operand {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Values {
     Given(Vec<Operand>),
-    /// Those that this witness of the statement finds.
+    /// Values that this witness of the statement finds.
     Witnessed(usize),
-    /// Those of the first rows, which these are.
+    /// Values of the first rows, which these are.
     First(usize),
 }
 

@@ -1,6 +1,6 @@
 //! One token of SQL.
 
-/// What stands at one place of a text.
+/// Kind of the content of one place of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TokenKind {
     /// White space.

@@ -30,7 +30,7 @@ pub(crate) enum TableKind {
     Virtual(VirtualTable),
 }
 
-/// Where a virtual table keeps its rows.
+/// Tables in which a virtual table keeps its rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct VirtualTable {
     /// The module, lower-case.
@@ -65,7 +65,7 @@ pub(crate) struct CatalogTable {
     pub(crate) has_rowid: bool,
     /// True if equalities on its columns may make narrow dependencies.
     pub(crate) can_narrow: bool,
-    /// What a view selects, if that is understood.
+    /// Query of a view, if it is understood.
     pub(crate) query: Option<Box<Query>>,
     /// All names of tables in the text of a view; none if it cannot be read.
     pub(crate) names: Option<BTreeSet<String>>,

@@ -64,7 +64,7 @@ pub(crate) struct OpenConnection {
     pub(crate) heartbeats: Heartbeats,
 }
 
-/// What the connection is for.
+/// Purpose of the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
     Read,

@@ -17,7 +17,7 @@ use crate::{Error, Value};
 const TABLE: &str = "create table if not exists _millpond_data (\"file\" text primary key, \
     \"table\" text not null, hash text not null, version integer not null, applied_at text not null)";
 
-/// Where the rows of a file are gathered before they are compared.
+/// Table in which the rows of a file are gathered before they are compared.
 const STAGE: &str = "temp._millpond_stage";
 
 /// Rows between two questions whether a heartbeat is due.

@@ -27,7 +27,7 @@ pub(crate) struct ForeignCommits {
     recording: Option<Recording>,
 }
 
-/// What a look found.
+/// Result of a look.
 enum Finding {
     Changes(Vec<Tag>),
     /// Not everything that was changed is known.
@@ -93,7 +93,7 @@ pub(crate) struct OwnCommit {
     /// The log before the commit.
     before: Option<LogPosition>,
     row: Option<FeedRow>,
-    /// What is recorded from now on, if the schema has changed.
+    /// Recording from now on, if the schema has changed.
     recording: Option<Recording>,
 }
 
@@ -233,7 +233,7 @@ impl WriterSession {
         }
     }
 
-    /// What the commits have changed, if all of it was recorded.
+    /// Returns the changes of the commits, if all of them were recorded.
     fn changes_of(
         &mut self,
         shared: &SqliteShared,

@@ -74,8 +74,8 @@ impl Heartbeats {
         Ok(())
     }
 
-    /// The same, in the middle of a statement. True if the statement must be interrupted, which
-    /// ends the transaction.
+    /// Sends a heartbeat if it is time, in the middle of a statement. True if the statement must be
+    /// interrupted, which ends the transaction.
     pub(crate) fn must_interrupt(&self) -> bool {
         // A panic must not unwind into SQLite, nor may the transaction go on.
         let sent = catch_unwind(AssertUnwindSafe(|| self.send_if_due()));

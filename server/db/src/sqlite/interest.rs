@@ -20,11 +20,11 @@ pub(crate) struct Selection {
     pub(crate) reads: ColumnSet,
 }
 
-/// Which rows of a table a query selects.
+/// Rows of a table that a query selects.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum SelectedRows {
     All,
-    /// Those in which this column has certain values.
+    /// Rows in which this column has certain values.
     Equal(String, ValueClass),
     /// The first ones when rows are ordered by this column.
     First {
@@ -135,7 +135,7 @@ pub(crate) struct WatchedOrder {
     pub(crate) columns: ColumnMask,
 }
 
-/// What to report of the changes to a table.
+/// Columns and values to report of the changes to a table.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct WatchedTable {
     pub(crate) values: Vec<WatchedValue>,

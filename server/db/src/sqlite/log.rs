@@ -25,7 +25,7 @@ pub(crate) struct LogPosition {
     page_size: u32,
 }
 
-/// Where positions and frames are read.
+/// Source of positions and frames.
 pub(crate) trait LogSource {
     /// Both copies of the index's header.
     fn index(&self) -> Option<[u32; INDEX_WORDS]>;
@@ -59,7 +59,7 @@ struct FrameHeader {
     salts: [u32; 2],
 }
 
-/// Where the log is now; `None` if the index cannot be read.
+/// Returns the present position of the log; `None` if the index cannot be read.
 pub(crate) fn position(source: &impl LogSource) -> Option<LogPosition> {
     /// A commit writes the two copies within nanoseconds.
     const ATTEMPTS: usize = 1_000;

@@ -130,7 +130,7 @@ impl RowChange<'_> {
     }
 }
 
-/// Whether two values have the same type and the same bytes.
+/// True if two values have the same type and the same bytes.
 ///
 /// # Safety
 /// Both must be valid protected values.

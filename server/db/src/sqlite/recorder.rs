@@ -7,7 +7,8 @@ use parking_lot::Mutex;
 use rusqlite::Connection;
 use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
 
-/// What the authorizer was asked while one statement was prepared. Names are lower-case.
+/// Actions that the authorizer was asked about while one statement was prepared. Names are
+/// lower-case.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct AuthorizerRecord {
     /// Tables, views and virtual tables of the main database that are read, with the names of the
@@ -23,7 +24,7 @@ pub(crate) struct AuthorizerRecord {
     pub(crate) refused: Option<&'static str>,
 }
 
-/// Which statements may be prepared.
+/// Statements that may be prepared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum StatementPolicy {
     /// Statements of this crate: all.

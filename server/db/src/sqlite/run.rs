@@ -76,7 +76,7 @@ fn rows(statement: &mut Statement<'_>, keep: usize) -> rusqlite::Result<Option<V
     Ok(Some(kept))
 }
 
-/// Whether a statement that was prepared may have failed at a value that it was given: at a text,
+/// True if a statement that was prepared may have failed at a value that it was given: at a text,
 /// such as one that is no FTS5 expression, for which SQLite has no code of its own; or at a number
 /// that LIMIT, OFFSET or a rowid cannot be.
 fn may_be_a_value(error: &rusqlite::Error, params: &[Value]) -> bool {

@@ -103,7 +103,7 @@ impl ColumnHash {
         }
     }
 
-    /// The same for queries that read these columns.
+    /// Returns the name for queries that read these columns.
     pub(crate) fn reading(self, columns: &ColumnSet) -> Self {
         let hash = match columns {
             ColumnSet::All => self.hash,
@@ -112,7 +112,7 @@ impl ColumnHash {
         Self { hash, ..self }
     }
 
-    /// The same for the rows that come first when they are ordered by the column.
+    /// Returns the name for the rows that come first when they are ordered by the column.
     pub(crate) const fn in_order(self, is_descending: bool) -> OrderHash {
         OrderHash::new(self.hash, is_descending)
     }

@@ -211,8 +211,8 @@ impl<'a> Shop<'a> {
         shop
     }
 
-    /// What each change ends, one line each: the pages that it has changed, and behind a star those
-    /// that it has not.
+    /// Lists the pages that each change ends, one line each: the pages that it has changed, and
+    /// behind a star those that it has not.
     ///
     /// # Panics
     /// If a page is kept that is not as it was.

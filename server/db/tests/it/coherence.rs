@@ -1,4 +1,5 @@
-//! The counterexamples for SQLite from the rules of coherence (marked ✗ there), each as one test.
+//! The counterexamples for SQLite from the rules of coherence (`docs/reference/coherence/`), each
+//! as one test.
 
 use millpond_db::Value;
 

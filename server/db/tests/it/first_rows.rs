@@ -430,7 +430,7 @@ fn a_value_that_would_be_converted_is_no_last_one() {
     assert!(fixture.evicts(&query, &[], &format!("{changed}1")));
 }
 
-/// What the triggers record of a change by another program has its place, too.
+/// Places changes by another program in the order by the values that triggers record.
 #[test]
 fn a_recorded_change_behind_the_last_row_ends_nothing() {
     let fixture = SqliteFixture::recorded(

@@ -20,7 +20,7 @@ fn a_cached_answer_equals_a_fresh_one() {
     run_cases(FeedKind::Logical);
 }
 
-/// The same where most changes are those of another program, recorded by triggers.
+/// Checks stored answers where most changes are those of another program, recorded by triggers.
 #[test]
 fn a_cached_answer_equals_a_fresh_one_with_triggers() {
     run_cases(FeedKind::Triggers);

@@ -240,7 +240,7 @@ fn is_ended_by_update(column: &str, old: &str, new: &str) -> bool {
     fixture.sink.cached("q").is_none()
 }
 
-/// The same value is the same type and the same bytes (rule 22).
+/// Compares values by type and bytes (rule 22).
 #[test]
 fn an_update_ends_what_reads_a_column_with_another_value() {
     let long = |end: &str| format!("printf('%.400c', 'z') || '{end}'");

@@ -245,7 +245,7 @@ impl SqliteFixture {
         fixture
     }
 
-    /// The same in a folder on disk.
+    /// Makes the database in a folder on disk.
     pub(crate) fn recorded_on_disk(schema: &str) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let fixture = Self::open(directory, schema, |options| {
@@ -408,7 +408,7 @@ impl SqliteFixture {
     }
 }
 
-/// What each query depends on, on a database with this schema.
+/// Describes the dependencies of each query, on a database with this schema.
 pub(crate) fn descriptions(schema: &str, queries: &[&str]) -> String {
     let fixture = SqliteFixture::new(schema);
     let mut text = String::new();

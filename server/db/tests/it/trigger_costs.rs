@@ -46,8 +46,8 @@ fn what_recording_costs_in_steps() {
     "#]].assert_eq(&lines);
 }
 
-/// What an update costs another program. Run alone: `cargo test --release -p millpond-db --test it
-/// what_a_commit_of_another_program_costs -- --ignored --nocapture`.
+/// Measures the cost of an update by another program. Run alone: `cargo test --release -p
+/// millpond-db --test it what_a_commit_of_another_program_costs -- --ignored --nocapture`.
 #[test]
 #[ignore = "it measures"]
 fn what_a_commit_of_another_program_costs() {

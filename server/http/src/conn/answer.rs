@@ -387,7 +387,7 @@ pub(super) fn begin_answering(
     }
 }
 
-/// Whether the response may be given to every request with the same bytes: only the head describes
+/// True if the response may be given to every request with the same bytes: only the head describes
 /// the request, and the response says nothing about the connection.
 fn is_cacheable(head: &Head, request: &Request<'_>) -> bool {
     request.method == "GET"
@@ -397,7 +397,7 @@ fn is_cacheable(head: &Head, request: &Request<'_>) -> bool {
         && head.framing == Framing::Length(0)
 }
 
-/// Whether the responses may wait for those of other connections: the client waits for them alone.
+/// True if the responses may wait for those of other connections: the client waits for them alone.
 fn may_batch(exchange: &Exchange) -> bool {
     exchange.decoder.phase() == Phase::Idle
         && !exchange.output.is_empty()

@@ -49,16 +49,16 @@ pub(super) struct CachedResponse {
     /// The request, the response's head, and a body of at most [`COPIED`] bytes.
     bytes: Rc<[u8]>,
     request_len: u32,
-    /// Where the tail of the response's head begins in `bytes`.
+    /// Index in `bytes` at which the tail of the response's head begins.
     tail_at: u32,
     exchange: Rc<CachedExchange>,
     validity: Validity,
     /// The length of the response's head.
     head_len: u32,
     status: u16,
-    /// Whether a request hit the entry since the last sweep of its set.
+    /// True if a request hit the entry since the last sweep of its set.
     pub(super) is_used: bool,
-    /// Whether the body is in `exchange`.
+    /// True if the body is in `exchange`.
     has_shared_body: bool,
 }
 
@@ -104,14 +104,14 @@ impl CachedResponse {
         })
     }
 
-    /// Whether the response may be given to a request that was received at `received`; then its
+    /// True if the response may be given to a request that was received at `received`; then its
     /// head ends with `tail`.
     #[inline]
     pub(super) fn is_valid(&mut self, received: Boottime, tail: &[u8]) -> bool {
         self.validity.is_valid(received) && self.set_tail(tail)
     }
 
-    /// Whether the response will never be valid again.
+    /// True if the response will never be valid again.
     pub(super) fn is_over(&self) -> bool {
         self.validity.is_over()
     }
@@ -141,7 +141,7 @@ impl CachedResponse {
         }
     }
 
-    /// Whether the entry is for the request with these bytes.
+    /// True if the entry is for the request with these bytes.
     #[inline]
     pub(super) fn is_for(&self, request: &[u8]) -> bool {
         self.bytes.get(..self.request_len as usize) == Some(request)
@@ -188,7 +188,7 @@ impl CachedResponse {
 #[derive(Debug)]
 pub(super) struct RepeatedResponse {
     bytes: Rc<[u8]>,
-    /// Where the response begins in `bytes`.
+    /// Index in `bytes` at which the response begins.
     from: u32,
     pub(super) head_len: u32,
     pub(super) status: u16,

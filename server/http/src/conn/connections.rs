@@ -312,7 +312,7 @@ impl<S: Service> Connections<S> {
     }
 }
 
-/// Whether an event of the socket changes nothing at this stage.
+/// True if an event of the socket changes nothing at this stage.
 fn waits_for_server(stage: Stage) -> bool {
     matches!(
         stage,

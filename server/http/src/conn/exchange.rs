@@ -16,7 +16,7 @@ use crate::progress::TransferProgress;
 use crate::response::Response;
 use crate::streamed::BodyReceiver;
 
-/// What a connection needs from the first byte of a request to the last byte of its response.
+/// State of a connection from the first byte of a request to the last byte of its response.
 pub(crate) struct Exchange {
     pub(super) decoder: Decoder,
     pub(super) output: Output,
@@ -25,7 +25,7 @@ pub(crate) struct Exchange {
     /// When the client started to send the present head.
     pub(super) head_since: Boottime,
     pub(super) body: Option<TransferProgress>,
-    /// Where the body goes.
+    /// Place to which the body goes.
     pub(super) body_place: BodyPlace,
     /// Takes the body as it arrives, instead of that place.
     pub(super) receiver: Option<Box<dyn BodyReceiver>>,
@@ -41,13 +41,14 @@ pub(crate) struct Exchange {
     pub(super) pending: Option<PendingResponse>,
     /// The next request, if its head is complete and the response cache has no response.
     pub(super) cache_miss: Option<RequestHash>,
-    /// The same for the first request, if it was looked up before the exchange began.
+    /// The first request, if it was looked up before the exchange began and the response cache has
+    /// no response.
     pub(super) first_miss: Option<RequestHash>,
     /// The status with which the last request was refused, until the service is notified.
     pub(super) refused: Option<u16>,
 }
 
-/// Where the bytes of a body go as they arrive.
+/// Place to which the bytes of a body go as they arrive.
 pub(super) enum BodyPlace {
     Memory,
     /// Memory, because no file can be had.

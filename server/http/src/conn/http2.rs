@@ -56,21 +56,21 @@ pub(super) struct Http2 {
     pub(super) refused: Vec<StreamId>,
     /// Bodies that go to files, or that can go to none.
     pub(super) bodies: Vec<(StreamId, BodyPlace)>,
-    /// Who takes bodies as they arrive.
+    /// Receivers of bodies as they arrive.
     pub(super) receivers: Vec<StreamReceiver>,
-    /// What makes bodies while they are sent.
+    /// Sources of bodies that are made while they are sent.
     pub(super) sources: Vec<StreamSource>,
-    /// What the worker's budget counts for the connection beside its streams.
+    /// Bytes that the worker's budget counts for the connection beside its streams.
     pub(super) counted: usize,
     /// Since when it counts something.
     pub(super) counted_since: Boottime,
-    /// Whether the session has given back memory since it was last busy.
+    /// True if the session has given back memory since it was last busy.
     is_small: bool,
     /// The time of the last read.
     pub(super) now: Boottime,
 }
 
-/// Whether frames wait for the socket.
+/// State of frames that were written: they are sent, or wait for the socket.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Written {
     All,
@@ -105,7 +105,7 @@ impl FileReader for Files {
 }
 
 impl Http2 {
-    /// Whether the connection has failed while the socket does not take what was written.
+    /// True if the connection has failed while the socket does not take what was written.
     pub(super) fn is_stuck(&self) -> bool {
         self.session.has_failed() && !self.unsent.is_empty()
     }

@@ -20,7 +20,7 @@ const JOINED: usize = 16 << 10;
 /// Pieces that are put together.
 const PIECES: usize = 512;
 
-/// What makes the body of the response to a stream.
+/// Source of the body of the response to a stream.
 pub(super) struct StreamSource {
     pub(super) stream: StreamId,
     source: Box<dyn BodySource>,
@@ -28,7 +28,7 @@ pub(super) struct StreamSource {
     waker: Option<Waker>,
     /// It has no piece, and its waker was not woken.
     is_waiting: bool,
-    /// What follows the piece that was given.
+    /// Piece that follows the one that was given.
     next: Option<NextPiece>,
 }
 

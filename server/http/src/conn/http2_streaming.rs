@@ -16,7 +16,7 @@ use crate::h2::StreamId;
 use crate::response::{Reply, Response, Service};
 use crate::streamed::{BodyHandling, BodyReceiver, give, poll_room};
 
-/// Who takes the body of a stream.
+/// Receiver of the body of a stream.
 pub(super) struct StreamReceiver {
     stream: StreamId,
     receiver: Box<dyn BodyReceiver>,

@@ -15,7 +15,7 @@ use crate::limits::SMALL_BODY;
 use crate::request_budgets::{Full, RequestBudgets};
 use crate::response::Service;
 
-/// What a connection may hold beside its streams without being counted: a request or two.
+/// Bytes that a connection may hold beside its streams without being counted: a request or two.
 const UNCOUNTED: usize = 1 << 10;
 
 impl Http2 {

@@ -68,9 +68,9 @@ use secure_socket::SecureSocket;
 pub(crate) struct Connection {
     pub(crate) socket: OwnedFd,
     pub(crate) ready: Ready,
-    /// Whether the connection is in the queue of runnable connections.
+    /// True if the connection is in the queue of runnable connections.
     pub(crate) is_queued: bool,
-    /// Whether the kernel holds back bytes that fill no segment.
+    /// True if the kernel holds back bytes that fill no segment.
     is_corked: bool,
     pub(crate) token: Token,
     pub(crate) stage: Stage,
@@ -90,7 +90,7 @@ pub(crate) struct Connection {
 
 const _: () = assert!(std::mem::offset_of!(Connection, peer) <= 64);
 
-/// What a connection waits for or does next.
+/// Stage of a connection: the event it waits for, or its next action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
     /// The rest of a handshake of TLS, for which the others do not wait.
@@ -116,7 +116,7 @@ pub(crate) enum Stage {
     Lingering(u32),
 }
 
-/// What follows when all responses are sent.
+/// Stage that follows when all responses are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum After {
     Read,
@@ -128,7 +128,7 @@ pub(crate) enum After {
     Close,
 }
 
-/// What a worker does with a connection that cannot continue by itself.
+/// Action of a worker on a connection that cannot continue by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NextAction {
     /// Wait for an event of the socket, or for the deadline.

@@ -27,8 +27,8 @@ pub(super) const COPIED: usize = 2 << 10;
 struct QueuedResponse {
     answers: AnsweredRequest,
     status: u16,
-    /// Where the head and a small body end in the text. They begin where the previous response
-    /// ends.
+    /// Index at which the head and a small body end in the text. They begin where the previous
+    /// response ends.
     text_end: usize,
     /// Bytes of the body that are part of the text.
     copied: usize,
@@ -118,7 +118,7 @@ impl Output {
         self.queue.is_empty()
     }
 
-    /// Whether the queue is empty and its buffers have the usual size.
+    /// True if the queue is empty and its buffers have the usual size.
     pub(super) fn is_small(&self) -> bool {
         let are_small = self.queue.capacity().max(self.heads.capacity()) <= 64;
         self.queue.is_empty() && are_small && self.text.capacity() <= 64 << 10
@@ -289,7 +289,7 @@ impl Output {
         self.push(None, response, b"");
     }
 
-    /// Whether the last response in the queue is a file, after which nothing may be queued until it
+    /// True if the last response in the queue is a file, after which nothing may be queued until it
     /// is sent.
     pub(super) fn ends_with_file(&self) -> bool {
         self.queue
@@ -297,13 +297,14 @@ impl Output {
             .is_some_and(|queued| queued.body.file().is_some())
     }
 
-    /// The same, or the body of the last response is being made.
+    /// True if the last response in the queue is a file, or the body of the last response is being
+    /// made.
     pub(super) fn ends_with_more(&self) -> bool {
         let last = self.queue.last();
         last.is_some_and(|queued| matches!(queued.body, LargeBody::File(_) | LargeBody::Streamed))
     }
 
-    /// Where the text of the response at `at` begins.
+    /// Returns the index at which the text of the response at `at` begins.
     fn text_start(&self, at: usize) -> usize {
         at.checked_sub(1)
             .map_or(0, |before| self.queue[before].text_end)
@@ -385,7 +386,7 @@ impl Output {
         })
     }
 
-    /// Whether nothing of the next file is written yet.
+    /// True if nothing of the next file is written yet.
     pub(super) fn begins_file(&self) -> bool {
         let next = self.queue.get(self.first);
         next.is_some_and(|queued| queued.file_written == 0)
@@ -403,7 +404,7 @@ impl Output {
         }
     }
 
-    /// Whether everything is written.
+    /// True if everything is written.
     pub(super) fn is_written(&self) -> bool {
         self.first == self.queue.len()
     }

@@ -106,7 +106,7 @@ pub(super) struct RequestHash {
 }
 
 impl RequestHash {
-    /// Whether the request has this length: a request behind empty lines does not have the bytes
+    /// True if the request has this length: a request behind empty lines does not have the bytes
     /// that were hashed.
     pub(super) const fn has_len(self, len: usize) -> bool {
         self.len == len
@@ -240,7 +240,7 @@ impl ResponseCache {
         None
     }
 
-    /// Whether the request appeared before; remembers that it appeared.
+    /// True if the request appeared before; remembers that it appeared.
     pub(super) fn appeared_before(&mut self, request: RequestHash) -> bool {
         let seen = &mut self.seen[(request.value >> 20) as usize % SEEN];
         let tag = request.tag();

@@ -28,7 +28,8 @@ const RECEIVED_OF_LITTLE: usize = 4 << 10;
 /// Plaintext that is encrypted and sent at once: four records. Others have their turn then.
 const SENT: usize = 64 << 10;
 const _: () = assert!(SENT == 4 * RECORD);
-/// The same while the reader is slow: what the socket does not take waits in memory.
+/// Plaintext that is encrypted and sent at once while the reader is slow: bytes that the socket
+/// does not take wait in memory.
 const SENT_TO_SLOW: usize = RECORD;
 /// Records of a client that makes this side send and does not read.
 const UNSENT: usize = 2 * SENT;
@@ -42,7 +43,7 @@ const OVERHEAD: i64 = 256 << 10;
 const OVERHEAD_PER_BYTE: i64 = 64;
 /// The first byte of a handshake's record (RFC 8446 section 5.1).
 const HANDSHAKE: u8 = 22;
-/// What a client reads that speaks plain HTTP here.
+/// Response to a client that speaks plain HTTP here.
 const PLAIN_HTTP: &[u8] =
     b"HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\
 Content-Length: 58\r\n\r\nthis port speaks https only: begin the address with https\n";
@@ -68,16 +69,16 @@ pub(super) struct SecureSocket {
     plaintext: Vec<u8>,
     /// Records that the socket did not take.
     unsent: Vec<u8>,
-    /// Whether the socket did not take all records the last time.
+    /// True if the socket did not take all records the last time.
     is_slow: bool,
     /// Bytes of plaintext in the records that are not sent yet. The caller still has them.
     pending: usize,
-    /// Whether this side has sent its part of the handshake since
-    /// [`Connection::take_answered`] asked.
+    /// True if this side has sent its part of the handshake since [`Connection::take_answered`]
+    /// asked.
     has_answered: bool,
-    /// Whether it ever has: it counts once.
+    /// True if it ever has: it counts once.
     is_answered: bool,
-    /// Whether the handshake was completed since [`Connection::take_opened`] asked.
+    /// True if the handshake was completed since [`Connection::take_opened`] asked.
     is_new: bool,
     /// Since when the worker's budget counts [`Connection::memory_of_records`], if it does.
     pub(super) counted_since: Option<Boottime>,
@@ -86,8 +87,8 @@ pub(super) struct SecureSocket {
     turn: Turn,
 }
 
-/// Whether a connection lets others have their turn although its socket has more: so does one
-/// that sends much and says little, such as new keys.
+/// Turn of a connection: it lets others have their turn, although its socket has more, if it sends
+/// much and says little, such as new keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Turn {
     Goes,
@@ -109,14 +110,14 @@ enum SecureState {
     Over,
 }
 
-/// What happened to the handshake of a connection, for the counters.
+/// Result of the handshake of a connection, for the counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Handshake {
     Full,
     Resumed,
 }
 
-/// What both sides have agreed to speak (ALPN, RFC 7301).
+/// Protocol that both sides have agreed on (ALPN, RFC 7301).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Negotiated {
     /// Also if nothing was said.
@@ -442,7 +443,7 @@ impl Connection {
         })
     }
 
-    /// Whether bytes that were received mean more than a beginning of a request: the handshake was
+    /// True if bytes that were received mean more than a beginning of a request: the handshake was
     /// completed, of which [`Self::take_opened`] has not told yet, or records are counted.
     #[inline]
     pub(super) fn has_news(&self) -> bool {
@@ -450,12 +451,12 @@ impl Connection {
         tls.is_some_and(|tls| tls.is_new || tls.counted_since.is_some())
     }
 
-    /// Whether a handshake was completed of which [`Self::take_opened`] has not told yet.
+    /// True if a handshake was completed of which [`Self::take_opened`] has not told yet.
     pub(super) fn has_opened(&self) -> bool {
         self.tls.as_ref().is_some_and(|tls| tls.is_new)
     }
 
-    /// Whether the socket has TLS.
+    /// True if the socket has TLS.
     pub(super) const fn is_secure(&self) -> bool {
         self.tls.is_some()
     }
@@ -464,7 +465,7 @@ impl Connection {
         self.tls.as_deref_mut()
     }
 
-    /// Whether the worker's budget counts [`Self::memory_of_records`] by themselves.
+    /// True if the worker's budget counts [`Self::memory_of_records`] by themselves.
     pub(super) fn is_counted(&self) -> bool {
         let tls = self.tls.as_ref();
         tls.is_some_and(|tls| tls.counted_since.is_some())
@@ -479,8 +480,8 @@ impl Connection {
         self.tls.as_deref().map_or(0, held)
     }
 
-    /// What a connection does that can receive no more bytes now: it waits, unless only its turn
-    /// has ended.
+    /// Returns the action of a connection that can receive no more bytes now: it waits, unless only
+    /// its turn has ended.
     pub(super) fn wait(&mut self) -> NextAction {
         match &mut self.tls {
             Some(tls) if tls.turn == Turn::Ended => {
@@ -491,7 +492,7 @@ impl Connection {
         }
     }
 
-    /// What both sides have agreed to speak.
+    /// Returns the protocol that both sides have agreed on.
     pub(super) fn negotiated(&mut self) -> Negotiated {
         let session = self.tls.as_mut().and_then(|tls| tls.session());
         match session.and_then(|session| session.protocol()) {
@@ -501,25 +502,25 @@ impl Connection {
         }
     }
 
-    /// Whether a client may begin HTTP/2 without having agreed on it (RFC 9113 section 3.3): not
+    /// True if a client may begin HTTP/2 without having agreed on it (RFC 9113 section 3.3): not
     /// with TLS.
     pub(super) const fn may_be_http2(&self) -> bool {
         self.tls.is_none()
     }
 
-    /// Whether TLS itself has failed: nothing in common, a broken record, plain HTTP.
+    /// True if TLS itself has failed: nothing in common, a broken record, plain HTTP.
     pub(super) fn has_failed(&self) -> bool {
         let is_failed = |tls: &SecureSocket| matches!(tls.state, SecureState::Failed);
         self.tls.as_deref().is_some_and(is_failed)
     }
 
-    /// Whether the side of TLS panicked, which ended only this connection.
+    /// True if the side of TLS panicked, which ended only this connection.
     pub(super) fn has_panicked(&self) -> bool {
         let has_panicked = |tls: &SecureSocket| matches!(tls.state, SecureState::Panicked);
         self.tls.as_deref().is_some_and(has_panicked)
     }
 
-    /// Whether this side has sent its part of the handshake since the last call. Then the costly
+    /// True if this side has sent its part of the handshake since the last call. Then the costly
     /// part of the work is done.
     pub(crate) fn take_answered(&mut self) -> bool {
         let tls = self.tls.as_mut();

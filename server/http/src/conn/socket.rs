@@ -53,7 +53,7 @@ impl Connection {
         }
     }
 
-    /// The same, whether it has some or not.
+    /// Receives bytes as they are on the socket, if it has some or not.
     #[inline]
     pub(super) fn receive_plain(&mut self, space: &mut [u8]) -> IoOutcome {
         loop {

@@ -43,7 +43,7 @@ pub(super) struct OutgoingBody {
     queued: u64,
     /// Bytes since other connections had their turn.
     turn: usize,
-    /// What follows the last byte.
+    /// Stage that follows the last byte.
     pub(super) after: After,
 }
 

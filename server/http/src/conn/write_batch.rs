@@ -21,7 +21,7 @@ use crate::response::Service;
 /// Responses in the batch at most. The first response waits for the rest.
 const FULL: usize = 16;
 
-/// What the batch sends on one connection.
+/// Write of the batch on one connection.
 pub(super) enum BatchedWrite {
     /// The responses of its exchange.
     Exchange(Token),
@@ -47,7 +47,7 @@ impl WriteBatch {
         self.writes.push(write);
     }
 
-    /// Whether the batch must be sent before another response is added.
+    /// True if the batch must be sent before another response is added.
     pub(crate) fn is_full(&self) -> bool {
         self.writes.len() >= FULL
     }

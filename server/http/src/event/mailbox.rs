@@ -44,7 +44,7 @@ impl Mailbox {
         let _ = rustix::io::write(&self.bell, &1_u64.to_ne_bytes());
     }
 
-    /// Whether a waker exists, which may add a stream.
+    /// True if a waker exists, which may add a stream.
     pub(crate) fn is_expecting(self: &Arc<Self>) -> bool {
         Arc::strong_count(self) > HOLDERS
     }

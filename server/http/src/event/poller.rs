@@ -11,7 +11,7 @@ use rustix::io::Errno;
 use super::Token;
 use super::deadline_timer::DeadlineTimer;
 use super::spin::{Spin, SpinResult};
-use super::wait::{Event, NOTHING, wait};
+use super::wait::{EpollEvent, NOTHING, wait};
 
 /// Events taken at once.
 const EVENTS: usize = 512;
@@ -28,8 +28,8 @@ pub(crate) enum Wait {
     Forever,
 }
 
-/// What a socket can do, as far as is known: an edge says so, and a call that could not do all it
-/// was asked to says no.
+/// Directions in which a socket can go on, as far as is known: an edge says so, and a call that
+/// could not do all it was asked to says no.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ready {
     pub(crate) read: bool,
@@ -70,7 +70,7 @@ pub(crate) struct Poller {
     epoll: OwnedFd,
     deadline_timer: DeadlineTimer,
     spin: Spin,
-    events: Box<[Event]>,
+    events: Box<[EpollEvent]>,
     /// How many of them the last wait gave.
     count: usize,
 }

@@ -19,7 +19,7 @@ use super::Token;
 
 /// For how long the thread polls.
 const WINDOW: Duration = Duration::from_micros(50);
-/// What a wait without sleep earns: the CPU of sleeping and being woken, 22 µs in a guest of two
+/// Gain of a wait without sleep: the CPU of sleeping and being woken, 22 µs in a guest of two
 /// cores, and a part for the time that the client saves.
 const WORTH: Duration = Duration::from_micros(30);
 /// The largest budget. Half of it is given at first and after each rest, enough for 200 waits
@@ -175,7 +175,7 @@ impl RecentClients {
         self.next = (self.next + 1) % REMEMBERED;
     }
 
-    /// Whether the last responses went to few clients.
+    /// True if the last responses went to few clients.
     pub(crate) fn are_few(&self) -> bool {
         let is_first = |at: &usize| !self.last[..*at].contains(&self.last[*at]);
         (0..REMEMBERED).filter(is_first).count() <= FEW

@@ -8,10 +8,10 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use rustix::io::Errno;
 
 /// An event as the kernel writes it.
-pub(super) type Event = libc::epoll_event;
+pub(super) type EpollEvent = libc::epoll_event;
 
 /// None.
-pub(super) const NOTHING: Event = Event { events: 0, u64: 0 };
+pub(super) const NOTHING: EpollEvent = EpollEvent { events: 0, u64: 0 };
 
 /// Looks for what is ready in the set, and with `sleeps` waits until something is. Returns the
 /// number of `events` that were written.
@@ -20,7 +20,7 @@ pub(super) const NOTHING: Event = Event { events: 0, u64: 0 };
 /// Those of epoll_wait(2).
 pub(super) fn wait(
     epoll: BorrowedFd<'_>,
-    events: &mut [Event],
+    events: &mut [EpollEvent],
     sleeps: bool,
 ) -> Result<usize, Errno> {
     let millis = if sleeps { -1 } else { 0 };

@@ -82,7 +82,7 @@ pub(super) fn decode<'a>(
     DecodedRequest { requests, end }
 }
 
-/// The same for a stream in one piece.
+/// Decodes a stream in one piece.
 pub(super) fn decode_whole(input: &[u8], limits: &Limits) -> DecodedRequest {
     decode([input], limits, false, |_, _| {})
 }

@@ -77,12 +77,13 @@ fn write_frame(choices: &mut Choices<'_>, next_stream: &mut u32) -> Vec<u8> {
     bytes
 }
 
-/// What a client would know of its windows: a second account of them.
+/// Account of a client's windows: a second one, to compare.
 #[derive(Default)]
 struct WindowAccount {
     connection: i64,
     initial: i64,
-    /// What was granted to a stream beside the initial window, less what it has received.
+    /// Bytes that were granted to a stream beside the initial window, less those that it has
+    /// received.
     streams: BTreeMap<u32, i64>,
     /// The part of a frame that was sent.
     partial: Vec<u8>,

@@ -32,14 +32,14 @@ fn page() -> Prepared {
 
 static PLAIN: LazyLock<Prepared> = LazyLock::new(page);
 
-/// The same with every coding made.
+/// The page with every coding made.
 static CODED: LazyLock<Prepared> = LazyLock::new(|| {
     let page = page();
     assert!(Coding::ALL.into_iter().all(|coding| page.make(coding) > 0));
     page
 });
 
-/// What a field value can be once a head is parsed.
+/// Makes a value that a field can have once a head is parsed.
 fn value(input: &[u8]) -> Vec<u8> {
     let bytes: Vec<u8> = input
         .iter()
@@ -126,8 +126,8 @@ fn check_range(range: &[u8], response: &Response) {
     }
 }
 
-/// What exactly one plain range must be answered with (RFC 9110 section 14.1.2); none where the
-/// field is anything else.
+/// Returns the answer to exactly one plain range (RFC 9110 section 14.1.2); none where the field is
+/// anything else.
 fn one_range(range: &[u8], len: usize) -> Option<(u16, Option<String>)> {
     let range = std::str::from_utf8(range).ok()?.strip_prefix("bytes=")?;
     let (first, last) = range.split_once('-')?;
@@ -193,7 +193,7 @@ fn check_parts(response: &Response, body: &[u8], page: &[u8]) {
     panic!("parts without an end: {body}");
 }
 
-/// What a client might know of the page, and what follows.
+/// Variant of the page that a client might know, and the answer to its condition.
 #[derive(Clone, Copy)]
 struct ExpectedVariant {
     tag: &'static str,

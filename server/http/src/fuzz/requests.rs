@@ -123,7 +123,7 @@ fn cut<'i>(input: &'i [u8], choices: &mut Choices<'_>) -> Vec<&'i [u8]> {
         .collect()
 }
 
-/// What follows the grammar is accepted, with just these parts.
+/// Accepts each request that follows the grammar, with just its parts.
 #[test]
 fn good_requests() {
     let usual = Limits::default();

@@ -13,7 +13,7 @@ const BAD_EXTENSION: Refusal = Refusal::Malformed("a chunk extension is malforme
 const BAD_END: Refusal = Refusal::Malformed("a chunk does not end with CRLF");
 const BAD_TRAILER: Refusal = Refusal::Malformed("a trailer line is malformed");
 
-/// Where in the body the next byte is.
+/// Part of the body in which the next byte is.
 #[derive(Clone, Copy, Debug)]
 enum ChunkState {
     Size,

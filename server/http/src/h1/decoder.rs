@@ -13,7 +13,7 @@ use crate::limits::{EMPTY_LINES, Limits, READ_BUFFER};
 use crate::request::{Fields, Request};
 use crate::syntax::{FieldSpan, Span};
 
-/// What the bytes so far amount to.
+/// Event that the bytes so far amount to.
 #[derive(Debug)]
 pub(crate) enum Event {
     /// Nothing further without more bytes.
@@ -31,7 +31,7 @@ pub(crate) enum Event {
     Refused(Refusal),
 }
 
-/// What the decoder is in the middle of; each has its own deadline.
+/// Phase of the decoder; each has its own deadline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
     /// Between requests, with no byte of the next.
@@ -126,9 +126,9 @@ pub(crate) struct Decoder {
     moved: usize,
     /// The most bytes that the present body may have.
     body_limit: usize,
-    /// Whether the bytes come through TLS.
+    /// True if the bytes come through TLS.
     is_secured: bool,
-    /// Whether [`Event::Body`] comes before a body.
+    /// True if [`Event::Body`] comes before a body.
     announces: bool,
 }
 
@@ -148,8 +148,8 @@ impl Decoder {
         }
     }
 
-    /// The same with [`Event::Body`] before each body. Without it a body may be as long as the
-    /// limits say.
+    /// Returns a decoder that gives [`Event::Body`] before each body. Without it a body may be as
+    /// long as the limits say.
     pub(crate) fn announcing(self) -> Self {
         Self {
             announces: true,
@@ -157,7 +157,7 @@ impl Decoder {
         }
     }
 
-    /// The same for bytes that come through TLS, if `is_secured`.
+    /// Sets if the bytes come through TLS.
     pub(crate) fn secured(self, is_secured: bool) -> Self {
         Self { is_secured, ..self }
     }
@@ -181,7 +181,8 @@ impl Decoder {
         self.filled = (self.filled + len).min(self.buffer.len());
     }
 
-    /// What has been received beyond the last request, if nothing of it was looked at yet.
+    /// Returns the bytes that have been received beyond the last request, if nothing of them was
+    /// looked at yet.
     pub(crate) fn undecoded(&self) -> Option<&[u8]> {
         let input = &self.buffer[self.at..self.filled];
         match &self.state {
@@ -205,7 +206,7 @@ impl Decoder {
         (bytes.unwrap_or_default(), fields.unwrap_or_default())
     }
 
-    /// What the decoder is in the middle of.
+    /// Returns the phase of the decoder.
     pub(crate) fn phase(&self) -> Phase {
         match self.state {
             DecoderState::Body { .. } => Phase::Body,
@@ -214,7 +215,7 @@ impl Decoder {
         }
     }
 
-    /// Whether the present request is a HEAD, as far as can be told of one that is refused.
+    /// True if the present request is a HEAD, as far as can be told of one that is refused.
     pub(crate) fn is_head(&self) -> bool {
         match &self.state {
             DecoderState::Body { head, .. } => head.is_head,

@@ -3,7 +3,7 @@
 use super::Refusal;
 use crate::request::Version;
 
-/// What follows the head.
+/// Form of the body behind the head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Framing {
     /// This many bytes; 0 without any framing field (section 6.3, item 7).
@@ -54,7 +54,7 @@ impl<'a> FramingFields<'a> {
     }
 }
 
-/// What is wrong with a Transfer-Encoding that is not exactly `chunked`.
+/// Returns the fault of a Transfer-Encoding that is not exactly `chunked`.
 ///
 /// An empty list element, which RFC 9110 section 5.6.1.2 would have a recipient pass over, is
 /// refused too: an intermediary that does not ignore it sees no chunks, so the request

@@ -23,7 +23,7 @@ pub(crate) struct Head {
     /// The authority that the client addressed: of the target in absolute form, else Host.
     pub(crate) host: Option<Span>,
     pub(crate) version: Version,
-    /// Whether the client wants the connection kept (RFC 9112 section 9.3).
+    /// True if the client wants the connection kept (RFC 9112 section 9.3).
     pub(crate) keep_alive: bool,
     pub(crate) is_head: bool,
     pub(crate) framing: Framing,
@@ -53,7 +53,7 @@ impl Scanner {
         }
     }
 
-    /// Whether it has not looked at anything yet.
+    /// True if it has not looked at anything yet.
     pub(super) const fn is_fresh(&self) -> bool {
         self.scanned == 0
     }
@@ -251,7 +251,7 @@ fn assemble(
     })
 }
 
-/// Where `part` begins in `head`, of which it is a part.
+/// Returns the index at which `part` begins in `head`, of which it is a part.
 fn offset(head: &[u8], part: &[u8]) -> usize {
     (part.as_ptr() as usize).saturating_sub(head.as_ptr() as usize)
 }

@@ -60,7 +60,7 @@ impl Refusal {
         }
     }
 
-    /// What was wrong, for the reader of the response.
+    /// Returns the fault in words, for the reader of the response.
     pub(crate) const fn reason(self) -> &'static str {
         match self {
             Self::Malformed(reason) | Self::NotImplemented(reason) => reason,

@@ -66,7 +66,7 @@ pub(super) fn parse(
     })
 }
 
-/// Whether `target` has only bytes that may be in a request target: no control byte, no space and
+/// True if `target` has only bytes that may be in a request target: no control byte, no space and
 /// no fragment (section 3.2); bytes beyond ASCII must be encoded.
 pub(crate) fn is_target(target: &[u8]) -> bool {
     !target.is_empty() && target.iter().all(|&b| IN_TARGET[b as usize])
@@ -83,8 +83,9 @@ const IN_TARGET: [bool; 256] = {
     table
 };
 
-/// What may be in a host name or an IPv4 address beside percent-escapes (RFC 3986 section 3.2.2).
-/// The comma is left out: it is what remains of two Host fields that an intermediary has joined.
+/// Characters that may be in a host name or an IPv4 address beside percent-escapes (RFC 3986
+/// section 3.2.2). The comma is left out: it is what remains of two Host fields that an
+/// intermediary has joined.
 const IN_NAME: [bool; 256] = {
     let mut table = IN_TARGET;
     let others = br#"/?@,\"<>^`{|}[]:%"#;
@@ -165,7 +166,7 @@ pub(crate) fn split_query(target: &[u8], start: usize) -> (Span, Option<Span>) {
     }
 }
 
-/// Whether `value` is `uri-host [ ":" port ]` (RFC 3986 section 3.2): no separator of another URL
+/// True if `value` is `uri-host [ ":" port ]` (RFC 3986 section 3.2): no separator of another URL
 /// part, no space, no user information. An empty host is one; only a URL must not have it.
 pub(crate) fn is_authority(value: &[u8]) -> bool {
     // The usual one is a name, or a name and a port.
@@ -199,8 +200,8 @@ fn is_escaped_name(mut rest: &[u8]) -> bool {
     }
 }
 
-/// What follows the opening bracket: an IPv6 address, or one of a version to come, the closing
-/// bracket, a port.
+/// True if this follows the opening bracket: an IPv6 address, or one of a version to come, the
+/// closing bracket, a port.
 fn is_literal(value: &[u8]) -> bool {
     let Some(end) = memchr(b']', value) else {
         return false;

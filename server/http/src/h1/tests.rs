@@ -21,8 +21,8 @@ fn limits() -> Limits {
     }
 }
 
-/// What comes out of `pieces`, one word per event: the requests as the service would see them, then
-/// how it ended.
+/// Decodes `pieces` to one word per event: the requests as the service would see them, then how it
+/// ended.
 fn decode<'a>(
     pieces: impl IntoIterator<Item = &'a [u8]>,
     limits: &Limits,

@@ -204,7 +204,7 @@ impl Session {
         }
     }
 
-    /// Whether the clock of this stream's body is running.
+    /// True if the clock of this stream's body is running.
     pub(super) fn is_receiving(&self, id: u32) -> bool {
         let stream = self.streams.get(id);
         stream.is_some_and(|stream| !stream.is_reset && stream.part == RequestPart::Body)

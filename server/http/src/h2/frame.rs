@@ -5,7 +5,7 @@ pub(crate) const FRAME_HEAD: usize = 9;
 /// The longest payload that a peer may send without our consent, which we never give, and that we
 /// may send without its consent (section 4.2).
 pub(crate) const DEFAULT_FRAME: u32 = 1 << 14;
-/// What a client sends first (section 3.4).
+/// Bytes that a client sends first (section 3.4).
 pub(crate) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// The highest stream number, and the largest window.
 pub(crate) const MAX_31_BITS: u32 = (1 << 31) - 1;
@@ -21,7 +21,7 @@ pub(crate) const PADDED: u8 = 0x8;
 /// On HEADERS: five bytes of deprecated priority come first.
 pub(crate) const WITH_PRIORITY: u8 = 0x20;
 
-/// What a frame is (section 6; RFC 9218 section 7.1).
+/// Kind of a frame (section 6; RFC 9218 section 7.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FrameKind {
     Data,

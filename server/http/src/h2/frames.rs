@@ -10,7 +10,7 @@ use super::streams::{ClosedBy, StreamState};
 use super::waste::{SMALL_WINDOW, Waste};
 use crate::limits::HTTP2_STREAMS;
 
-/// What a frame results in.
+/// Result of a frame.
 type FrameOutcome = Result<Option<SessionEvent>, ErrorCode>;
 
 impl Session {

@@ -16,12 +16,12 @@ pub(crate) enum HeadFault {
     Refused(Refusal),
 }
 
-/// What a head says about its request besides.
+/// Facts about the request in a head besides its fields.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RequestFacts {
     /// The length that the body must have.
     pub(crate) content_length: Option<u64>,
-    /// Whether the client waits for 100 (Continue).
+    /// True if the client waits for 100 (Continue).
     pub(crate) expects_continue: bool,
     pub(crate) priority: Priority,
 }
@@ -338,7 +338,7 @@ fn check_field(name: &[u8], value: &[u8]) -> Result<(), HeadFault> {
     }
 }
 
-/// What may be in the name of a field: a token without capital letters.
+/// Characters that may be in the name of a field: a token without capital letters.
 static IN_NAME: [bool; 256] = {
     let mut table = [false; 256];
     let mut byte = 0;

@@ -113,7 +113,7 @@ impl Session {
         }
     }
 
-    /// Whether a new stream is refused, and if so, with which error.
+    /// Decides if a new stream is refused, and with which error.
     fn refuses_streams(&mut self, now: Boottime) -> Result<Option<Option<ErrorCode>>, ErrorCode> {
         // Section 6.8: what comes after GOAWAY is ignored.
         if matches!(self.lifetime, Lifetime::Ending { .. }) {

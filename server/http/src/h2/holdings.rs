@@ -11,14 +11,14 @@ use super::streams::StreamState;
 use crate::h1::Refusal;
 use crate::response::Body;
 
-/// What a stream holds for a request that waits for its body or has a handler with one, in bytes.
+/// Bytes that a stream holds for a request that waits for its body or has a handler with one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct StreamHolding {
     /// In memory.
     pub(crate) memory: usize,
     /// The part of the body that is [moved](Session::move_body).
     pub(crate) moved: usize,
-    /// Whether the request is incomplete, so that the stream can be ended.
+    /// True if the request is incomplete, so that the stream can be ended.
     pub(crate) may_end: bool,
 }
 
@@ -38,7 +38,8 @@ impl Session {
         None
     }
 
-    /// What the driver counts for a stream from now on; when the stream began.
+    /// Sets the bytes that the driver counts for a stream from now on; returns when the stream
+    /// began.
     pub(crate) fn set_counted(
         &mut self,
         stream: StreamId,

@@ -8,7 +8,7 @@ use super::session::Session;
 use super::stream::StreamId;
 use crate::response::Body;
 
-/// What becomes of a response whose body is made piece by piece.
+/// State of a response whose body is made piece by piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PieceDemand {
     /// The stream is gone, or its response has no body.
@@ -20,7 +20,7 @@ pub(crate) enum PieceDemand {
 }
 
 impl Session {
-    /// Whether the response to a stream can take its next piece.
+    /// Tells if the response to a stream can take its next piece.
     pub(crate) fn piece_demand(&self, stream: StreamId) -> PieceDemand {
         match self.streams.get(stream.0) {
             Some(stream) if stream.is_reset || !stream.response.is_open => PieceDemand::Gone,

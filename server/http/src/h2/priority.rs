@@ -7,7 +7,7 @@
 pub(crate) struct Priority {
     /// From 0, the most urgent, to 7.
     pub(crate) urgency: u8,
-    /// Whether the client can use parts of the response, so that responses of one urgency are sent
+    /// True if the client can use parts of the response, so that responses of one urgency are sent
     /// by turns.
     pub(crate) is_incremental: bool,
 }

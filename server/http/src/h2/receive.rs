@@ -7,7 +7,7 @@ use super::frame::{
 use super::session::{Lifetime, ReceiveContext, Session, SessionEvent};
 use crate::limits::CONTROL_FRAMES;
 
-/// What the next byte belongs to.
+/// Part of the input that the next byte belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum InputPhase {
     /// The preface, of which this number of bytes arrived.
@@ -35,7 +35,7 @@ impl PendingBlock {
     }
 }
 
-/// What HEADERS says beside its block.
+/// Fields of HEADERS beside its block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct HeadersFrame {
     pub(super) stream: u32,
@@ -50,7 +50,7 @@ impl Session {
         self.waste.begin_turn();
     }
 
-    /// Whether the client has asked for, or wasted, so much that others should have their turn.
+    /// True if the client has asked for, or wasted, so much that others should have their turn.
     pub(crate) const fn is_turn_over(&self) -> bool {
         self.waste.is_turn_over()
     }
@@ -253,7 +253,7 @@ impl Session {
         }
     }
 
-    /// Whether the connection has ended with an error: the driver [writes](Session::write) what is
+    /// True if the connection has ended with an error: the driver [writes](Session::write) what is
     /// left and closes it.
     pub(crate) const fn has_failed(&self) -> bool {
         matches!(self.lifetime, Lifetime::Failed(_))

@@ -20,7 +20,7 @@ use crate::h1::Refusal;
 use crate::limits::{CONNECTION_WINDOW, Limits};
 use crate::request::Request;
 
-/// What the bytes of the client result in.
+/// Event that the bytes of the client result in.
 #[derive(Debug)]
 #[cfg_attr(test, derive(PartialEq))]
 pub(crate) enum SessionEvent {
@@ -42,7 +42,7 @@ pub(crate) enum SessionEvent {
     Reset(StreamId),
 }
 
-/// What the worker gives to a session while bytes are received.
+/// Context that the worker gives to a session while bytes are received.
 pub(crate) struct ReceiveContext<'a> {
     /// The time of the read.
     pub(crate) now: Boottime,
@@ -82,9 +82,9 @@ pub(crate) struct Session {
     pub(super) block: Option<PendingBlock>,
     /// Since when a frame or a block is incomplete.
     pub(super) incomplete_since: Option<Boottime>,
-    /// Whether the connection is secured, so that `https` resources may be asked for.
+    /// True if the connection is secured, so that `https` resources may be asked for.
     pub(super) is_secured: bool,
-    /// Whether [`SessionEvent::Body`] comes before a body.
+    /// True if [`SessionEvent::Body`] comes before a body.
     pub(super) announces: bool,
     pub(super) client: ClientSettings,
     pub(super) streams: Streams,
@@ -140,8 +140,8 @@ impl Session {
         }
     }
 
-    /// The same with [`SessionEvent::Body`] before each body. Without it a body may be as long as
-    /// the limits say.
+    /// Returns a session that gives [`SessionEvent::Body`] before each body. Without it a body may
+    /// be as long as the limits say.
     pub(crate) fn announcing(self) -> Self {
         Self {
             announces: true,
@@ -176,7 +176,7 @@ impl Session {
         self.ended.pop()
     }
 
-    /// Whether nothing is being received, answered or written: the driver's idle timeout runs.
+    /// True if nothing is being received, answered or written: the driver's idle timeout runs.
     pub(crate) fn is_idle(&self) -> bool {
         self.streams.is_empty() && self.incomplete_since.is_none() && self.control.is_empty()
     }

@@ -17,14 +17,14 @@ const NO_RFC7540_PRIORITIES: u16 = 0x9;
 /// Bytes of one setting.
 const SETTING: usize = 6;
 
-/// What the client has said that concerns us. It has no push, and we no dynamic table.
+/// Settings of the client that concern us. The client has no push, and we have no dynamic table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ClientSettings {
     /// Of a new stream, for our DATA.
     pub(crate) initial_window: u32,
     /// The longest payload that we may send.
     pub(crate) max_frame: u32,
-    /// Whether the client has once allowed a smaller dynamic table than the default. Then our
+    /// True if the client has once allowed a smaller dynamic table than the default. Then our
     /// encoder must say once that it uses none (RFC 7541 section 4.2).
     pub(crate) has_smaller_table: bool,
     no_old_priorities: Option<bool>,

@@ -37,7 +37,7 @@ impl Session {
         }
     }
 
-    /// Whether all is written that ever will be: the driver closes the connection.
+    /// True if all is written that ever will be: the driver closes the connection.
     pub(crate) fn is_over(&self) -> bool {
         let is_done = match self.lifetime {
             Lifetime::Failed(_) => true,

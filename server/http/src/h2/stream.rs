@@ -63,7 +63,7 @@ pub(crate) struct Http2Stream {
     /// The generation of the dynamic table for which it does.
     pub(super) generation: Option<u64>,
     pub(super) content_length: Option<u64>,
-    /// What has arrived of the body and is in memory.
+    /// Bytes of the body that have arrived and are in memory.
     pub(super) body: BytesMut,
     /// Bytes of the body before these, which the driver has [moved](Session::move_body) elsewhere.
     pub(super) moved: usize,
@@ -87,7 +87,7 @@ pub(crate) struct Http2Stream {
     pub(super) has_handler: bool,
     /// Bytes of the body in memory that its handler may still hold.
     pub(super) lent: usize,
-    /// What the driver has counted for the stream.
+    /// Bytes that the driver has counted for the stream.
     pub(super) counted: StreamHolding,
     /// The stream is closed, and waits for the end of its handler.
     pub(super) is_reset: bool,
@@ -115,7 +115,7 @@ pub(super) struct QueuedReply {
 }
 
 impl QueuedReply {
-    /// Whether frames are waiting to be written.
+    /// True if frames are waiting to be written.
     pub(super) fn is_waiting(&self) -> bool {
         self.status != 0 && !self.is_complete
     }
@@ -124,7 +124,7 @@ impl QueuedReply {
         self.before + self.body.len() - self.sent
     }
 
-    /// Whether the last frame is written when nothing is left.
+    /// True if the last frame is written when nothing is left.
     pub(super) fn has_all(&self) -> bool {
         self.left() == 0 && !self.is_open
     }
@@ -153,7 +153,7 @@ impl Http2Stream {
         self.response.sent
     }
 
-    /// Whether the driver counts something for the stream.
+    /// True if the driver counts something for the stream.
     pub(crate) fn is_counted(&self) -> bool {
         self.counted != StreamHolding::default()
     }

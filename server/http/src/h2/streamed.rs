@@ -36,7 +36,7 @@ impl Session {
         }
     }
 
-    /// What comes of the body is dropped; the driver responds now.
+    /// Drops the rest of the body; the driver responds now.
     pub(crate) fn reject_body(&mut self, stream: StreamId) {
         if let Some(at) = self.streams.place(stream.number())
             && !self.streams.at(at).is_reset
@@ -91,7 +91,7 @@ impl Session {
 }
 
 impl Http2Stream {
-    /// Whether the client is to send more of the body, so that its clock runs.
+    /// True if the client is to send more of the body, so that its clock runs.
     pub(super) fn awaits_body(&self) -> bool {
         self.part == RequestPart::Body && self.paused_since.is_none()
     }

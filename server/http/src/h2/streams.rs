@@ -14,7 +14,7 @@ pub(super) enum ClosedBy {
     Us,
 }
 
-/// What a number means.
+/// State of the stream of a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StreamState {
     /// The client has not opened it.

@@ -7,7 +7,7 @@
 
 use base_clock::Boottime;
 
-/// What is charged, in the order of the price.
+/// Waste that is charged, in the order of the price.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Waste {
     /// A frame that changes nothing: of an unknown kind, for a stream that is gone, with a
@@ -34,19 +34,19 @@ impl Waste {
     }
 }
 
-/// What a connection begins with, and has at most: a browser that leaves a page gives up a hundred
-/// streams at once.
+/// Budget that a connection begins with, and has at most: a browser that leaves a page gives up a
+/// hundred streams at once.
 const FULL: u32 = 2000;
-/// What a completed response is worth: two resets.
+/// Worth of a completed response: two resets.
 const EARNED: u32 = 8;
-/// What a connection may spend before others have their turn, each request counting as one.
+/// Costs that a connection may spend before others have their turn, each request counting as one.
 const FOR_A_TURN: u32 = 128;
 /// A DATA frame with fewer bytes that is not the last one of its request is charged.
 pub(crate) const TINY_DATA: u32 = 64;
 /// A window that is opened by fewer bytes is charged.
 pub(crate) const SMALL_WINDOW: u32 = 1 << 10;
 
-/// What is left. One is earned in each second besides.
+/// Rest of a budget. One unit is earned in each second besides.
 #[derive(Debug)]
 pub(crate) struct WasteBudget {
     left: u32,
@@ -86,7 +86,7 @@ impl WasteBudget {
         self.spent_in_turn += 1;
     }
 
-    /// Whether others should have their turn.
+    /// True if others should have their turn.
     pub(crate) const fn is_turn_over(&self) -> bool {
         self.spent_in_turn >= FOR_A_TURN
     }

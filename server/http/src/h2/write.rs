@@ -30,12 +30,12 @@ pub(crate) trait FileReader {
     ) -> io::Result<usize>;
 }
 
-/// What `write` has to obey.
+/// Bounds that `write` has to obey.
 struct WriteTarget<'a> {
     out: &'a mut Vec<u8>,
-    /// Where the output began: the first frame is written in any case.
+    /// Index at which the output began: the first frame is written in any case.
     start: usize,
-    /// Where it should end.
+    /// Index at which the output should end.
     end: usize,
     files: &'a mut dyn FileReader,
 }
@@ -45,7 +45,7 @@ impl WriteTarget<'_> {
         self.end.saturating_sub(self.out.len())
     }
 
-    /// Whether a frame that cannot be shorter than `len` may be written.
+    /// True if a frame that cannot be shorter than `len` may be written.
     fn takes(&self, len: usize) -> bool {
         len <= self.room() || self.out.len() == self.start
     }

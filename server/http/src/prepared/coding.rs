@@ -38,11 +38,12 @@ impl Coding {
         }
     }
 
-    /// What it adds to an entity tag: its name, and the revision of its encoder. The rest of the
-    /// tag is of the content alone, and another encoder, or another level, gives other bytes for
-    /// it: a client that has half of one and resumes with the other, told by If-Range that they are
-    /// the same, would have neither (RFC 9110 section 8.8.1). So every change of what
-    /// [`Self::compress`] gives raises the number; the test at the end of this file notices.
+    /// Returns the suffix that the coding adds to an entity tag: its name, and the revision of its
+    /// encoder. The rest of the tag is of the content alone, and another encoder, or another level,
+    /// gives other bytes for it: a client that has half of one and resumes with the other, told by
+    /// If-Range that they are the same, would have neither (RFC 9110 section 8.8.1). So every
+    /// change of what [`Self::compress`] gives raises the number; the test at the end of this file
+    /// notices.
     ///
     /// Codings made beforehand have the number too, though their own bytes are in their tags: a
     /// client gets them once more than it must when it is raised.
@@ -83,7 +84,7 @@ impl Coding {
         })
     }
 
-    /// Whether a client that decodes `coded` gets `content`, all of it and nothing else. Decoding
+    /// True if a client that decodes `coded` gets `content`, all of it and nothing else. Decoding
     /// ends where `coded` exceeds `content`.
     #[must_use]
     pub fn yields(self, mut coded: &[u8], content: &[u8]) -> bool {
@@ -104,7 +105,7 @@ impl Coding {
     }
 }
 
-/// Whether `reader` gives `content` and then ends.
+/// True if `reader` gives `content` and then ends.
 fn is_same(mut reader: impl Read, mut content: &[u8]) -> io::Result<bool> {
     let mut step = [0; STEP];
     loop {

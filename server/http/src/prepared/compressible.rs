@@ -1,6 +1,6 @@
 //! Which media types are worth compressing.
 
-/// Whether compressing content of this media type is worth while: text is, and so are fonts that
+/// True if compressing content of this media type is worth while: text is, and so are fonts that
 /// are not packed. Images, sound, video and archives are compressed already. Parameters such as a
 /// charset, and the case of letters, make no difference.
 #[must_use]

@@ -12,7 +12,7 @@ use crate::request::Request;
 /// being noticed (section 8.8.2.2).
 const STRONG_AFTER: Duration = Duration::from_secs(60);
 
-/// What the conditions come to.
+/// Result of the conditions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ConditionResult {
     /// They hold: answer as if there were none, but for a range.
@@ -23,7 +23,7 @@ pub(super) enum ConditionResult {
     Failed,
 }
 
-/// What If-Range comes to.
+/// Result of If-Range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum IfRange {
     /// There is none.
@@ -34,8 +34,8 @@ pub(super) enum IfRange {
     Fails,
 }
 
-/// Which of the fields that matter here a request has: found in one walk, because most requests
-/// have none of them.
+/// Fields of a request that matter here: found in one walk, because most requests have none of
+/// them.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Conditions {
     if_match: bool,
@@ -69,7 +69,7 @@ impl Conditions {
         found
     }
 
-    /// Whether anything but the coding is to be decided.
+    /// True if anything but the coding is to be decided.
     pub(super) const fn any(&self) -> bool {
         self.if_match
             || self.if_none_match
@@ -129,7 +129,7 @@ impl Conditions {
         ConditionResult::Proceed
     }
 
-    /// Whether the client can read the content in this coding. A cache asks with the tags of all
+    /// True if the client can read the content in this coding. A cache asks with the tags of all
     /// responses that it holds, and sends the response that the 304 names to its own client.
     #[inline]
     fn can_read(&self, request: &Request<'_>, coding: Option<Coding>) -> bool {

@@ -28,8 +28,8 @@ impl ContentHash {
         tag
     }
 
-    /// Which coding of this content `opaque`, a tag without its quotes, names; none if it is
-    /// another content.
+    /// Returns the coding of this content that `opaque`, a tag without its quotes, names; none if
+    /// it is another content.
     #[inline]
     pub(super) fn names(&self, opaque: &[u8]) -> Option<Option<Coding>> {
         let suffix = opaque.strip_prefix(&self.0)?;

@@ -34,7 +34,7 @@ const COMPRESSIBLE_FROM: u64 = 512;
 /// Nor are longer ones, of which the compressor would need as much memory again.
 const COMPRESSIBLE_TO: u64 = 8 << 20;
 
-/// What a [`Prepared`] is made of.
+/// Parts of which a [`Prepared`] is made.
 #[derive(Clone, Debug)]
 pub struct Parts<'a> {
     /// The status; conditions and ranges apply to 200 only.
@@ -49,7 +49,7 @@ pub struct Parts<'a> {
     /// When it last changed, if known; a time in the future counts as now (RFC 9110 section
     /// 8.8.2.1).
     pub last_modified: Option<SystemTime>,
-    /// Whether compressing it is worth while: see [`is_compressible`].
+    /// True if compressing it is worth while: see [`is_compressible`].
     pub compressible: bool,
 }
 
@@ -57,11 +57,11 @@ pub struct Parts<'a> {
 /// [`Prepared::with_content`].
 #[derive(Clone, Debug)]
 pub struct Content {
-    /// What is sent to clients that read no coding. Of a file, the part must stay as it is while
-    /// this is used: a caller that cannot promise that checks the file before each response (its
-    /// body says whether it is one).
+    /// Body that is sent to clients that read no coding. Of a file, the part must stay as it is
+    /// while this is used: a caller that cannot promise that checks the file before each response
+    /// (its body says whether it is one).
     pub identity: Body,
-    /// The same content in codings that were made beforehand.
+    /// Bodies of the content in codings that were made beforehand.
     pub codings: Vec<(Coding, Body)>,
 }
 
@@ -75,7 +75,7 @@ pub struct Prepared {
     status: u16,
     /// Field lines that every response of it has.
     common: Bytes,
-    /// Those of them that a 304 repeats (RFC 9110 section 15.4.5).
+    /// Common fields that a 304 repeats (RFC 9110 section 15.4.5).
     common_304: Bytes,
     hash: ContentHash,
     etag: String,
@@ -216,7 +216,8 @@ impl Prepared {
         self.codings[best as usize].get().is_none().then_some(best)
     }
 
-    /// Which codings there are, a bit for each: what a response is made of changes only with this.
+    /// Returns the codings that there are, a bit for each: the parts of a response change only with
+    /// this.
     #[must_use]
     pub fn codings(&self) -> u8 {
         let made = self.codings.iter().enumerate();

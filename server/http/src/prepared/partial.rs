@@ -20,12 +20,12 @@ pub(super) struct WholeBody<'a> {
     /// The other field lines that a 206 shares with the 200 (section 15.3.7), each with its CRLF.
     pub(super) fields: &'a [u8],
     pub(super) body: &'a Body,
-    /// Whether its parts may be sent as multipart. Not if it has a content coding: that field would
+    /// True if its parts may be sent as multipart. Not if it has a content coding: that field would
     /// then seem to be about the multipart content.
     pub(super) may_be_several: bool,
 }
 
-/// What is answered to the Range field `range`; none if it is the whole representation.
+/// Returns the response to the Range field `range`; none if it is the whole representation.
 ///
 /// Of several parts, only the first ones are sent when all would be more than [`MULTIPART`] bytes;
 /// the client asks again for what it still wants (section 14.2). One part alone can have any
@@ -161,7 +161,7 @@ mod tests {
         (0..len).map(|n| b'a' + (n % 26) as u8).collect()
     }
 
-    /// The same content in memory, and in the middle of a file.
+    /// Returns bodies of one content, in memory and in the middle of a file.
     fn bodies(content: &[u8]) -> [Body; 2] {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(b"before").unwrap();

@@ -3,7 +3,7 @@
 
 use crate::limits::RANGES;
 
-/// What a further part costs on the wire beside its bytes: a delimiter and the fields of the part.
+/// Cost of a further part on the wire beside its bytes: a delimiter and the fields of the part.
 /// Parts that are nearer to each other are sent as one (section 15.3.7.2).
 pub(super) const PART_OVERHEAD: u64 = 128;
 
@@ -19,7 +19,7 @@ impl ByteRange {
         self.last - self.first + 1
     }
 
-    /// Whether both together cost less as one part than as two.
+    /// True if both together cost less as one part than as two.
     const fn is_near(self, other: Self) -> bool {
         const REACH: u64 = PART_OVERHEAD + 1;
         self.first <= other.last.saturating_add(REACH)
@@ -34,7 +34,7 @@ impl ByteRange {
     }
 }
 
-/// What a Range field comes to for a content of known length.
+/// Result of a Range field for a content of known length.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Ranges {
     /// Another unit, malformed, or more ranges than [`RANGES`]: answered in full, as section 14.2

@@ -52,14 +52,14 @@ impl Preferences {
         }
     }
 
-    /// Whether any coding can be accepted.
+    /// True if any coding can be accepted.
     pub(super) fn any(&self) -> bool {
         Coding::ALL
             .into_iter()
             .any(|coding| self.accepted(coding).is_some())
     }
 
-    /// Whether the client reads `coding`, though it may like others better.
+    /// True if the client reads `coding`, though it may like others better.
     pub(super) fn reads(&self, coding: Coding) -> bool {
         self.quality(coding).is_some()
     }

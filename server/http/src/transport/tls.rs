@@ -27,16 +27,16 @@ const APPLICATION_DATA: u8 = 23;
 /// The server's side of one TLS connection.
 pub(crate) struct TlsSession {
     connection: UnbufferedServerConnection,
-    /// Whether the handshake is complete.
+    /// True if the handshake is complete.
     is_open: bool,
-    /// Whether the peer has ended its side.
+    /// True if the peer has ended its side.
     has_ended: bool,
     /// Bytes of whole records that were not taken: they are the beginning of a message whose end is
     /// in another record. `rustls` remembers where they end and wants to see them each time.
     passed: usize,
 }
 
-/// Where a record is in what was received, as far as it has arrived.
+/// Bounds of a record in the received bytes, as far as it has arrived.
 #[derive(Clone, Copy, Debug)]
 struct RecordBounds {
     start: usize,
@@ -82,13 +82,13 @@ pub(crate) enum TlsError {
     Unexpected,
 }
 
-/// Where plaintext goes: the space of the caller first, then a vector.
+/// Place to which plaintext goes: the space of the caller first, then a vector.
 #[derive(Debug)]
 pub(crate) struct Plaintext<'a> {
     space: &'a mut [u8],
     /// Bytes in `space`.
     pub(crate) len: usize,
-    /// What did not fit.
+    /// Bytes that did not fit.
     pub(crate) rest: Vec<u8>,
 }
 
@@ -166,17 +166,17 @@ impl TlsSession {
         })
     }
 
-    /// Whether the handshake is complete.
+    /// True if the handshake is complete.
     pub(crate) const fn is_open(&self) -> bool {
         self.is_open
     }
 
-    /// Whether the peer has ended its side: no plaintext follows.
+    /// True if the peer has ended its side: no plaintext follows.
     pub(crate) const fn has_ended(&self) -> bool {
         self.has_ended
     }
 
-    /// Whether the handshake used a secret of an earlier connection (RFC 8446 section 2.2).
+    /// True if the handshake used a secret of an earlier connection (RFC 8446 section 2.2).
     pub(crate) fn is_resumed(&self) -> bool {
         self.connection.handshake_kind() == Some(rustls::HandshakeKind::Resumed)
     }

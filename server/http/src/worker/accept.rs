@@ -22,7 +22,8 @@ const NO_DESCRIPTOR: &[u8] =
     b"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nRetry-After: 1\r\n\
     Content-Type: text/plain; charset=utf-8\r\nContent-Length: 21\r\n\r\ntoo many connections\n";
 
-/// What a worker has for clients that it refuses when descriptors are scarce.
+/// Connections and a descriptor of a worker for clients that it refuses when descriptors are
+/// scarce.
 #[derive(Default)]
 pub(super) struct Refusals {
     /// Refused connections that linger, the oldest first; some may have ended.

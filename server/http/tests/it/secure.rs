@@ -139,7 +139,7 @@ impl SecureClient {
         String::from_utf8(body).unwrap()
     }
 
-    /// What is left until the server ends its side.
+    /// Returns the bytes that are left until the server ends its side.
     fn rest(&mut self) -> Vec<u8> {
         let mut rest = Vec::new();
         self.0.read_to_end(&mut rest).unwrap();

@@ -106,7 +106,7 @@ fn wait_dropped(server: &Server) {
     while server.next_seen() != ServiceCall::Dropped {}
 }
 
-/// The same while the client's connection goes on.
+/// Drops the body while the client's connection goes on.
 async fn dropped(server: &Server) {
     let deadline = Deadline::after(PATIENCE);
     while server.seen.try_recv() != Ok(ServiceCall::Dropped) {

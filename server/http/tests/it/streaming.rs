@@ -17,7 +17,7 @@ use crate::http2::Http2Client;
 use crate::support::{Client, Server, ServiceCall};
 
 const MIB: usize = 1 << 20;
-/// What a permit of the gate gives room for.
+/// Bytes that a permit of the gate gives room for.
 const ROOM: u64 = 64 << 10;
 
 /// Counts the bytes of a body. `/stream-gated` has room for [`ROOM`] per permit of the gate,

@@ -23,7 +23,7 @@ use tokio::sync::Semaphore;
 use crate::streamed_responses::BodyMaker;
 use crate::streaming::BodyTaker;
 
-/// What the service saw.
+/// Call as the service saw it.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum ServiceCall {
     /// `/later`, `/careless` or `/block` was called and waits for the gate.
@@ -44,13 +44,13 @@ struct App {
     file: Option<Arc<File>>,
     seen: Sender<ServiceCall>,
     value: Rc<RefCell<String>>,
-    /// Whether it wants to be told.
+    /// True if it wants to be told.
     is_told: bool,
     calls: Cell<usize>,
     prepared: Prepared,
 }
 
-/// What `/prepared` is.
+/// Makes the response of `/prepared`.
 pub(crate) fn prepared() -> Prepared {
     Prepared::new(Parts {
         status: 200,
@@ -84,7 +84,7 @@ impl App {
         Response::builder(200).body(body)
     }
 
-    /// The same, but nothing else of the worker goes on meanwhile.
+    /// Waits for the gate while nothing else of the worker goes on, then answers.
     fn block(gate: &Semaphore, seen: &Sender<ServiceCall>) -> Response {
         seen.send(ServiceCall::Waiting).unwrap();
         loop {
@@ -335,7 +335,7 @@ impl Client {
         self.0.receive_head()
     }
 
-    /// Whether the server closes here, without another byte.
+    /// True if the server closes here, without another byte.
     pub(crate) fn is_at_end(&mut self) -> bool {
         self.0.is_closed()
     }

@@ -53,7 +53,8 @@ fn more_connections_than_one_send_takes_each_get_their_answers_in_order() {
     }
 }
 
-/// What one of many clients sends while the worker is held, and what it is to get for that.
+/// Sends the request of one of many clients while the worker is held, with the response that it is
+/// to get.
 fn say(client: &mut Client, n: usize, padding: &str) {
     match n % 6 {
         0 => client.get("/kept"),

@@ -61,7 +61,7 @@ fn fill_with_complete_bodies(server: &Server) -> Vec<Client> {
     }
 }
 
-/// What a body gets for which there is no room while those are held.
+/// Returns the status of a body for which there is no room while those are held.
 fn too_large(server: &Server) -> u16 {
     let len = 4 * MIB;
     post(server, "/echo", len, len).response().status

@@ -9,7 +9,7 @@ use crate::error::debug_as_display;
 use crate::failure::Failure;
 use crate::response::{IntoResponse, Response};
 
-/// What a client reads of a database that is away, or took too long.
+/// Message for a client while the database is away, or took too long.
 const NO_RESPONSE: &str = "the database does not respond, try again";
 
 /// Why a query gives no rows, or a write does nothing. Its text is for the owner: it names the
@@ -24,7 +24,7 @@ const NO_RESPONSE: &str = "the database does not respond, try again";
 pub struct QueryError {
     status: u16,
     message: String,
-    /// What the client is told, where that is more than the status.
+    /// Message for the client, where it is more than the status.
     shown: Option<String>,
 }
 

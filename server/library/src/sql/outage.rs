@@ -22,7 +22,7 @@ pub(super) struct OutageLog {
     told: Mutex<Told>,
 }
 
-/// What was said last.
+/// Message that was written last.
 #[derive(Default)]
 struct Told {
     outage: Outage,
@@ -73,7 +73,7 @@ impl Told {
     }
 }
 
-/// Whether a line may be written again, which it then is.
+/// True if a line may be written again, which it then is.
 fn is_due(last: &mut Option<Boottime>, now: Boottime) -> bool {
     let is_due = last.is_none_or(|last| now.since(last) >= PAUSE);
     if is_due {

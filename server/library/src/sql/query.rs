@@ -31,10 +31,10 @@ impl SqlQuery {
         BoundQuery::from(self).with(name, value)
     }
 
-    /// What ends a page that shows its rows, in few words: `address with id = :id`, or `any
-    /// address`; or why it is not kept. It is found out anew, so it is right after a
-    /// [`repair`](SqlDatabase::repair) or a migration. Blocks; while the database does not answer,
-    /// it is what was found out last.
+    /// Lists the changes that end a page that shows the rows of the query, in few words: `address
+    /// with id = :id`, or `any address`; or the reason for which it is not kept. The list is made
+    /// anew, so it is right after a [`repair`](SqlDatabase::repair) or a migration. Blocks; while
+    /// the database does not answer, the last list is returned.
     #[must_use]
     pub fn ends(&self) -> Vec<String> {
         let now = self.database.inner.database.prepare(self.query.sql());
@@ -56,7 +56,7 @@ impl From<&SqlQuery> for BoundQuery {
 }
 
 impl BoundQuery {
-    /// The same with a value for another parameter. Of two values for one, the last counts.
+    /// Sets the value of a parameter. Of two values for one, the last counts.
     #[must_use]
     pub fn with(mut self, name: &str, value: impl IntoSql) -> Self {
         self.values.push((name.to_owned(), value.into_sql()));

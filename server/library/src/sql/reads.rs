@@ -97,7 +97,7 @@ impl PageReads {
         Ok(new)
     }
 
-    /// Whether rows changed between two reads.
+    /// True if rows changed between two reads.
     pub(crate) fn is_torn(&self) -> bool {
         self.is_torn
     }
@@ -106,7 +106,7 @@ impl PageReads {
         self.last.is_none()
     }
 
-    /// Whether the feed ends the page when its rows change. An age that the program gives waives
+    /// True if the feed ends the page when its rows change. An age that the program gives waives
     /// what no feed reports (coherence.md, rule 14), not the position of the feed (rule 7).
     pub(crate) fn may_be_kept(&self, has_age: bool) -> bool {
         !self.has_failed

@@ -10,10 +10,10 @@ use super::{QueryError, SqlDatabase, SqlInner, SqlQuery};
 const SHOWN_STATEMENT: usize = 100;
 
 impl SqlDatabase {
-    /// What the database lacks for pages with these queries to be kept, a sentence each, with what
-    /// mends it; empty if all is well. PostgreSQL needs `wal_level = logical` and a publication
-    /// named `millpond`, or triggers; SQLite needs triggers if [`feed`](crate::SqlSettings::feed)
-    /// is [`FeedKind::Triggers`].
+    /// Lists the requirements that the database lacks for pages with these queries to be kept, a
+    /// sentence each, with the remedy; empty if all is well. PostgreSQL needs `wal_level = logical`
+    /// and a publication named `millpond`, or triggers; SQLite needs triggers if
+    /// [`feed`](crate::SqlSettings::feed) is [`FeedKind::Triggers`].
     ///
     /// # Errors
     /// A database that does not answer.
@@ -91,7 +91,7 @@ fn missing_triggers(database: &Weak<SqlInner>) -> Option<&'static str> {
     )
 }
 
-/// Whether the program may run the statement, and that is enough.
+/// True if the program may run the statement, and that is enough.
 fn is_repaired(requirement: &Requirement) -> bool {
     requirement.statement.is_some() && requirement.may_fix && !requirement.restart
 }

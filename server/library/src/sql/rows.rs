@@ -30,7 +30,7 @@ impl SqlRows {
         self.0.rows.len()
     }
 
-    /// Whether there is none.
+    /// True if there is none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.rows.is_empty()
@@ -70,9 +70,9 @@ impl SqlRow<'_> {
     }
 }
 
-/// What the value of a column can be read as.
+/// Type that the value of a column can be read as.
 pub trait FromSql: Sized {
-    /// What a value must be, for the sentence of an error.
+    /// Description of a right value, for the sentence of an error.
     #[doc(hidden)]
     const EXPECTED: &'static str;
 

@@ -24,7 +24,7 @@ pub(super) fn begin(mut pieces: Box<dyn Pieces>) -> BegunStream {
 
 struct QuickPieces {
     pieces: Box<dyn Pieces>,
-    /// What was made when the response was begun.
+    /// Piece that was made when the response was begun.
     first: Option<Bytes>,
     after: After,
 }

@@ -141,7 +141,7 @@ impl Write for PieceRow {
     }
 }
 
-/// What comes behind a row.
+/// Text behind a row.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum After {
     More,

@@ -269,7 +269,7 @@ fn a_stream_that_fails_is_seen_to_be_incomplete() {
     assert_eq!(get(&server, "/quick").status, 500);
 }
 
-/// What is large is not copied unless something stands beside it; the order is kept.
+/// Copies large pieces only if something stands beside them; the order is kept.
 #[test]
 fn pieces_of_all_kinds_come_in_their_order() {
     let piece = |n: u32| {

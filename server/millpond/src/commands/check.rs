@@ -308,12 +308,12 @@ impl CheckArgs {
     }
 }
 
-/// Whether a statement is printed as it is.
+/// True if a statement is printed as it is.
 fn is_short(statement: &str) -> bool {
     statement.len() <= 160 && !statement.contains('\n')
 }
 
-/// What long statements make or drop, such as `1 function, 4 triggers`.
+/// Summarizes the things that long statements make or drop, such as `1 function, 4 triggers`.
 fn effect(statements: &str) -> String {
     let mut made: Vec<(String, usize)> = Vec::new();
     let mut dropped = made.clone();
@@ -373,7 +373,7 @@ fn is_agreed(count: usize) -> Result<bool, CommandFailure> {
     Ok(read.is_ok() && matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
-/// What is to be done after the statement.
+/// Returns the action that is to be done after the statement.
 fn restart(lacking: &Requirement) -> &'static str {
     if lacking.restart {
         " then start the server anew"
@@ -408,7 +408,7 @@ fn print_advice(queries: &[QueryReport]) {
 /// A reason why pages are not kept stands once if at least this number of pages has it.
 const SHARED: usize = 3;
 
-/// What ends a page is listed up to this number of causes; `--dependencies` has all.
+/// Number of causes up to which the changes that end a page are listed; `--dependencies` has all.
 const SHOWN: usize = 4;
 
 /// Takes the reasons that many pages share out of the pages' lists.
@@ -438,7 +438,8 @@ fn shared_reasons(pages: &mut [(String, Vec<String>)]) -> Vec<(String, usize)> {
     reasons
 }
 
-/// What ends each page: first its own queries, then those of the templates that it shows.
+/// Lists the changes that end each page: first by its own queries, then by those of the templates
+/// that it shows.
 fn pages(queries: &[QueryReport]) -> Vec<(String, Vec<String>)> {
     let mut pages: Vec<(String, Vec<String>)> = vec![("page".into(), vec!["ends by".into()])];
     let mut add = |file: &Path, ends: &mut dyn Iterator<Item = String>| {

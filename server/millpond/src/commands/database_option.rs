@@ -7,7 +7,7 @@ use millpond_site::{Config, DatabaseUrl};
 
 use crate::failure::{CommandFailure, CommandResult};
 
-/// Which database, if not that of the configuration.
+/// Database, if it is not that of the configuration.
 #[derive(Args, Clone)]
 pub(crate) struct DatabaseOption {
     /// Use this database instead of database.url: sqlite:FILE (from the current folder),

@@ -211,7 +211,7 @@ fn page(text: &mut String, explanation: &Value) {
     text.push('\n');
 }
 
-/// What tells the page from others in memory.
+/// Writes the key, which tells the page from others in memory.
 fn key(text: &mut String, key: &Value) {
     let mut parts = vec![word(&key["route"]).to_owned()];
     for (kind, before) in [

@@ -14,7 +14,7 @@ use crate::output::say;
 pub(crate) struct NewArgs {
     /// The folder to make; it may exist if it is empty
     dir: PathBuf,
-    /// What kind of site
+    /// The kind of site
     #[arg(long, value_enum, default_value_t, value_name = "NAME")]
     template: Template,
     /// Its database, if not a file in the folder: postgres://… or env:NAME

@@ -171,7 +171,7 @@ impl ServeArgs {
         Ok(config)
     }
 
-    /// Whether this server is for development: if that is asked for, and by default on a terminal.
+    /// True if this server is for development: if that is asked for, and by default on a terminal.
     /// Never where others than this machine could reach it.
     fn is_dev(&self, config: &Config, is_https: bool) -> CommandResult<bool> {
         let addresses = match is_https {
@@ -196,8 +196,8 @@ impl ServeArgs {
     }
 }
 
-/// What the workers listen on, and with https also what redirects to it. A port of http that was
-/// not asked for may be taken: https does not need it.
+/// Opens the listeners of the workers, and with https also that of the redirect. A port of http
+/// that was not asked for may be taken: https does not need it.
 fn listeners(
     config: &Config,
     https: Option<&Https>,
@@ -266,7 +266,7 @@ fn print_differences(cache: bool, budget: &DescriptorBudget) {
 /// A server and what its signals act on.
 struct RunningServer {
     https: Option<Https>,
-    /// What answers by http while the site is served by https.
+    /// Workers that answer by http while the site is served by https.
     redirect: Option<Workers>,
     /// The names of the command line, which stand in place of those of the configuration.
     domain: Vec<String>,

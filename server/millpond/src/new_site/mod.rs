@@ -91,7 +91,7 @@ fn quoted(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
-/// Whether there is nothing at `dir`, or an empty folder.
+/// True if there is nothing at `dir`, or an empty folder.
 fn is_free(dir: &Path) -> Result<bool, Error> {
     match fs::read_dir(dir) {
         Ok(mut entries) => Ok(entries.next().is_none()),

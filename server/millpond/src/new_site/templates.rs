@@ -37,7 +37,7 @@ impl Template {
         }
     }
 
-    /// Where each file goes below the new folder, and what is in it.
+    /// Iterates over the files: the path of each below the new folder, and its content.
     pub fn files(self) -> impl Iterator<Item = File> {
         let ignored = (".gitignore", include_str!("files/gitignore"));
         let parts = self.parts().into_iter().flatten().copied();
@@ -111,7 +111,7 @@ const BLOG: &[File] = files!("files/blog":
     "templates/words.html",
 );
 
-/// What differs from the example: less to sell.
+/// Files that differ from the example: less to sell.
 const SHOP: &[File] = files!("files/shop":
     "README.md",
     "migrations/0002_catalogue.sql",

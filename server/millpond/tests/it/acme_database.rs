@@ -55,7 +55,7 @@ fn client(url: &str) -> Client {
     Client::connect(url, NoTls).unwrap()
 }
 
-/// What nodes with one database have in their folder.
+/// Makes the folder of a node with one database.
 fn database_folder(tls: &str, url: &str, feed: NodeFeed) -> TempDir {
     let feed = match feed {
         NodeFeed::Logical => "logical",

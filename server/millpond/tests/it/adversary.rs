@@ -10,7 +10,7 @@ use lab_torture::coherence::{
 
 /// A run of less than this has checked nothing. On a busy machine it takes longer.
 const LEAST_READS: u64 = 2_000;
-/// The same of the pages of the node with the long bound that were asked for while all was well.
+/// Pages of the node with the long bound that a run must ask for while all is well.
 const LEAST_IN_QUIET_PERIODS: u64 = 50;
 /// Set by `cargo xtask soak adversary`.
 const SECONDS: &str = "MILLPOND_ADVERSARY_SECONDS";

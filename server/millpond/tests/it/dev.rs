@@ -291,8 +291,8 @@ fn a_form_shows_the_constraint_and_no_password() {
     assert!(!text.contains("of-visitor"), "{text}");
 }
 
-/// What a visitor sees who is led back is shown to the developer too, but for a column that no
-/// visitor can fill in.
+/// Shows the developer the page to which a visitor is led back, but for a column that no visitor
+/// can fill in.
 #[test]
 fn a_form_that_leads_back_does_so_for_the_developer() {
     let site = failing();

@@ -81,7 +81,7 @@ fn of_program(server: &DevServer, target: &str) -> Value {
     serde_json::from_slice(&answer.body).unwrap()
 }
 
-/// What is asked for, the status, and texts of the page.
+/// Request, its status, and texts of the page.
 const REFUSED: [(&str, u16, [&str; 2]); 7] = [
     (
         "/plays/macbeth",

@@ -37,7 +37,7 @@ fn site() -> tempfile::TempDir {
     dir
 }
 
-/// Where the server answers its owner.
+/// Returns the address at which the server answers its owner.
 fn admin(server: &Server) -> String {
     let notes = server.wait_for("is answered on");
     let line = notes.lines().find(|line| line.contains("is answered on"));

@@ -118,8 +118,8 @@ fn a_script_agrees_beforehand() {
     assert!(said.contains("all is well"), "{said}");
 }
 
-/// What the log does not report of rows as they were is said once, for all tables, and is mended by
-/// a step of its own, as it costs log.
+/// Names old values that the log does not report once, for all tables, and mends them by a step of
+/// its own, as it costs log.
 #[test]
 fn old_values_are_offered_once_for_all_tables() {
     let postgres = lab_pgtest::Options::new().logical().start().unwrap();

@@ -17,7 +17,7 @@ use crate::support::{Server, millpond, write};
 const MIB: u64 = 1 << 20;
 /// Connections that attack at once.
 const ATTACKERS: usize = 20;
-/// What they may take together, of which 32 MiB are the budget of the worker.
+/// Memory that they may take together, of which 32 MiB are the budget of the worker.
 const GROWTH: u64 = 48 * MIB;
 
 /// A site with a certificate of its own authority, on one worker.

@@ -28,7 +28,7 @@ pub(crate) fn serve(dir: &Path, more: &[&str]) -> (Server, u16) {
     (Server::spawn(command), port)
 }
 
-/// What `curl` says of a URL, with this authority.
+/// Returns the output of `curl` for a URL, with this authority.
 pub(crate) fn curl(authority: &Path, args: &[&str]) -> String {
     let output = Command::new("curl")
         .args(["--silent", "--show-error", "--max-time", "60", "--cacert"])
@@ -439,7 +439,8 @@ fn h2spec_finds_nothing_wrong_through_tls() {
 const PROTOCOL: &str = "<h1>hello</h1><p id=p></p><script>document.getElementById('p').textContent \
     = performance.getEntriesByType('navigation')[0].nextHopProtocol</script>";
 
-/// What Chromium makes of a URL in this home folder; empty if it shows a warning instead.
+/// Returns the page that Chromium makes of a URL in this home folder; empty if it shows a warning
+/// instead.
 fn browse(home: &Path, url: &str) -> String {
     let output = Command::new("chromium")
         .args([

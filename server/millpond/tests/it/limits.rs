@@ -51,7 +51,7 @@ impl Limited {
     }
 }
 
-/// What is missing to `length` bytes, so that the boundary is met to the byte.
+/// Fills a text up to `length` bytes, so that the boundary is met to the byte.
 fn filled(start: &str, length: usize, end: &str) -> String {
     let missing = length - start.len() - end.len();
     let filling: String = iter::repeat_n('x', missing).collect();

@@ -28,16 +28,15 @@ fn manual() -> TempDir {
     dir
 }
 
-/// The addresses of all documents.
-fn documents() -> BTreeSet<String> {
+/// The addresses of all documents in a folder and in its folders.
+fn documents(folder: &Path, address: &str) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
-    let docs = project().join("docs");
-    for folder in fs::read_dir(docs).unwrap().flatten() {
-        for file in fs::read_dir(folder.path()).into_iter().flatten().flatten() {
-            let (folder, file) = (folder.file_name(), file.file_name());
-            if let Some(stem) = file.to_str().unwrap().strip_suffix(".md") {
-                found.insert(format!("/{}/{stem}", folder.to_str().unwrap()));
-            }
+    for entry in fs::read_dir(folder).unwrap().flatten() {
+        let name = entry.file_name().into_string().unwrap();
+        if entry.path().is_dir() {
+            found.extend(documents(&entry.path(), &format!("{address}/{name}")));
+        } else if let Some(stem) = name.strip_suffix(".md") {
+            found.insert(format!("{address}/{stem}"));
         }
     }
     found
@@ -75,7 +74,7 @@ fn resolved(page: &str, link: &str) -> String {
     format!("/{}{rest}", parts.join("/"))
 }
 
-/// What is wrong with the links of a page.
+/// Describes the faults in the links of a page.
 fn dead_ends(server: &Server, page: &str, bodies: &mut BTreeMap<String, String>) -> String {
     let mut said = String::new();
     let body = server.get(page).text();
@@ -99,13 +98,21 @@ fn dead_ends(server: &Server, page: &str, bodies: &mut BTreeMap<String, String>)
     said
 }
 
+/// A search for these words has a result at this address.
+fn leads_to(server: &Server, words: &str, address: &str) {
+    let found = server.get(&format!("/search?q={words}")).text();
+    assert!(found.contains(&format!("href=\"{address}\"")), "{found}");
+    assert!(found.contains("<mark>"), "{found}");
+}
+
 #[test]
 fn every_link_of_every_document_leads_somewhere() {
-    let documents = documents();
-    assert!(documents.len() > 30);
+    let documents = documents(&project().join("docs"), "");
+    assert!(documents.len() > 50);
     on_both(manual, |server, _| {
         let pages: Vec<&str> = documents.iter().map(String::as_str).collect();
-        let pages = [&["/", "/search?q=cache"], &*pages].concat();
+        let others = ["/", "/contributors", "/search?q=cache", "/search?q=page"];
+        let pages = [&others, &*pages].concat();
         are_kept(server, &pages);
         let mut bodies = BTreeMap::new();
         let said: String = pages
@@ -114,13 +121,30 @@ fn every_link_of_every_document_leads_somewhere() {
             .collect();
         assert_eq!(said, "");
         let front = server.get("/").text();
+        let internal = server.get("/contributors").text();
         for page in &documents {
-            assert!(front.contains(&format!("href=\"{page}\"")), "{page}");
+            let link = format!("href=\"{page}\"");
+            let is_internal = ["coherence/", "/catalogs", "/notes/"]
+                .iter()
+                .any(|part| page.contains(part));
+            assert!(!is_internal || !front.contains(&link), "{page}");
+            assert!(front.contains(&link) || internal.contains(&link), "{page}");
         }
         assert!(bodies.contains_key("/notes/2026-11-22-hit.svg"));
-        let found = server.get("/search?q=fence+fill").text();
-        assert!(found.contains("href=\"/reference/coherence\""), "{found}");
-        assert!(found.contains("<mark>"), "{found}");
+        assert_eq!(server.get("/guide/none").status, 404);
+        assert_eq!(server.get("/reference/site/none").status, 404);
+    });
+}
+
+#[test]
+fn the_search_leads_to_the_heading() {
+    on_both(manual, |server, _| {
+        leads_to(server, "lost+fill", "/reference/coherence/fills");
+        let heading = "/reference/site/databases#other-programs-on-sqlite";
+        leads_to(server, "vacuum+restored+copy", heading);
+        // Lines of an example that begin with the sign of a heading stand above it.
+        let heading = "/reference/experiments#figures-for-graphs";
+        leads_to(server, "string+shell+odd+characters", heading);
         for hostile in [
             "%22",
             "*",
@@ -133,6 +157,18 @@ fn every_link_of_every_document_leads_somewhere() {
             let status = server.get(&format!("/search?q={hostile}")).status;
             assert!([200, 400].contains(&status), "{hostile}: {status}");
         }
-        assert_eq!(server.get("/guide/none").status, 404);
+    });
+}
+
+#[test]
+fn old_addresses_lead_to_the_pages_that_have_taken_their_place() {
+    on_both(manual, |server, _| {
+        for old in ["/reference/site", "/reference/coherence"] {
+            let answer = server.get(old);
+            assert_eq!(answer.status, 308, "{old}");
+            let page = format!("{old}/README");
+            assert_eq!(answer.field("location"), Some(&*page), "{old}");
+            assert_eq!(server.get(&page).status, 200);
+        }
     });
 }

@@ -32,12 +32,13 @@ const POSTERS: u64 = 2;
 const LEAST_READS: usize = 10_000;
 /// Time from one write of a poster to its next: up to 100 writes a second in all.
 const POST_PACE: Duration = Duration::from_millis(20);
-/// The same for the other program. Each of its commits empties the cache.
+/// Time from one commit of the other program to its next. Each of its commits empties the cache.
 const COMMIT_PACE: Duration = Duration::from_millis(100);
 /// Pages that are read between two commits of the other program at least: on a slow machine too
 /// there are hits.
 const READS_PER_COMMIT: usize = 4 * ARTICLES as usize;
-/// The same between two writes of a poster: so at most one page in ten is made anew for a write.
+/// Pages that are read between two writes of a poster: so at most one page in ten is made anew for
+/// a write.
 const READS_PER_POST: usize = 20;
 /// How long a run waits for its least number of pages and writes before the test fails.
 const LONGEST: Duration = Duration::from_secs(600);

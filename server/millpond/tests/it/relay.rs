@@ -70,7 +70,7 @@ impl Shared {
         (!self.is_over.load(Ordering::SeqCst)).then_some(servers)
     }
 
-    /// Where the next connection leads; `None` at the end.
+    /// Returns the address to which the next connection leads; `None` at the end.
     fn next(&self) -> Option<SocketAddr> {
         let servers = self.wait()?;
         let number = self.connections.fetch_add(1, Ordering::SeqCst);

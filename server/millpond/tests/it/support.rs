@@ -54,14 +54,14 @@ pub(crate) fn new_site() -> TempDir {
     new_site_in(fast_dir())
 }
 
-/// The same in an empty folder.
+/// Makes the site of `millpond new` in an empty folder.
 pub(crate) fn new_site_in(dir: TempDir) -> TempDir {
     let output = run(dir.path(), &["new", "."]);
     assert!(output.status.success(), "{}", text(&output.stderr));
     dir
 }
 
-/// The same with this `millpond.toml`.
+/// Makes the site of `millpond new` with this `millpond.toml`.
 pub(crate) fn site_with(settings: &str) -> TempDir {
     let site = new_site();
     write(site.path(), "millpond.toml", settings);
@@ -73,7 +73,7 @@ pub(crate) fn serve(site: &Path) -> Server {
     serve_with(site, &[])
 }
 
-/// The same with more arguments.
+/// Starts `millpond serve SITE` on a free port with more arguments, ready to answer.
 pub(crate) fn serve_with(site: &Path, args: &[&str]) -> Server {
     let mut command = millpond(&["serve", "--listen", "127.0.0.1:0", "--workers", "2"]);
     command.arg(site).args(args);

@@ -47,7 +47,7 @@ const WAIT: [&str; 7] = [
 /// this is no system call.
 const CLOCK: &str = "clock_gettime";
 
-/// What a thread has asked of the kernel.
+/// Calls of the kernel by a thread.
 #[derive(Debug, Default)]
 struct Calls {
     receive: usize,
@@ -141,12 +141,13 @@ impl Traced {
         })
     }
 
-    /// What the worker asks of the kernel while `work` is done on one connection.
+    /// Counts the calls of the kernel by the worker while `work` is done on one connection.
     fn calls(&self, work: impl FnOnce(&mut Connection)) -> Calls {
         Calls::of(self.trace(work).lines())
     }
 
-    /// The same, a line for each call.
+    /// Lists the calls of the kernel by the worker while `work` is done on one connection, a line
+    /// each.
     fn trace(&self, work: impl FnOnce(&mut Connection)) -> String {
         let mut connection = Connection::open(self.server.address());
         connection.get("/begin");

@@ -266,7 +266,7 @@ fn a_page_of_a_blog_may_be_a_draft() {
     });
 }
 
-/// Where a client that follows redirects of the site ends.
+/// Returns the address at which a client that follows redirects of the site ends.
 fn end_of(server: &Server, target: &str) -> String {
     let mut at = target.to_owned();
     for _ in 0..5 {
@@ -387,7 +387,8 @@ fn the_recipes_for_a_blog_work_on_both_databases() {
     });
 }
 
-/// What a program sends: the answer's status and body, and the address of what was made.
+/// Sends the request of a program; returns the status and body of the response, and the address of
+/// the new thing.
 fn send(visitor: &mut Visitor<'_>, head: &str, body: &str) -> (u16, String, Option<String>) {
     let answer = visitor.send_as(head, "application/json", body);
     let address = answer.field("location").map(str::to_owned);

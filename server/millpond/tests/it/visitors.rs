@@ -171,7 +171,7 @@ pub(crate) fn pages_on_both(
     })
 }
 
-/// The same pages on both databases.
+/// Compares the pages on both databases.
 pub(crate) fn alike_on_both(
     make: impl Fn() -> TempDir,
     from: &[&str],

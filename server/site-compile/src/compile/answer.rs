@@ -15,7 +15,7 @@ use millpond_site_format::{
 pub(super) struct Target<'s> {
     pub(super) path: &'s str,
     pub(super) line: usize,
-    /// What it is, for messages.
+    /// Word for the line in messages.
     pub(super) word: &'static str,
 }
 
@@ -55,7 +55,7 @@ impl<'s> AnswerLines<'s> {
         redirect.chain(created).next()
     }
 
-    /// What is answered. `pieces` are those of the address at the end.
+    /// Compiles the answer of a form. `pieces` are those of the address at the end.
     pub(super) fn answer(
         self,
         prepared: &[(&NamedQuery, db::Query)],
@@ -143,7 +143,7 @@ pub(super) fn total(
     })
 }
 
-/// What a page cannot have of these lines.
+/// Returns the problem of a page that has a line that only forms may have.
 pub(super) fn of_page(source: SqlFile<'_>, stem: &str, shows: Shows) -> Option<Problem> {
     let script = source.script;
     let line = |found: &Option<(String, usize)>| found.as_ref().map(|(_, line)| *line);
@@ -182,7 +182,7 @@ pub(super) fn of_page(source: SqlFile<'_>, stem: &str, shows: Shows) -> Option<P
     Some(Problem::new(source.file, message).at(*line, 1).hint(hint))
 }
 
-/// What a page is.
+/// Kind of a page, by the things that it shows.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Shows {
     Template,

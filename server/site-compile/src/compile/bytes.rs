@@ -12,7 +12,7 @@ use millpond_site_format::{
     suggest::closest,
 };
 
-/// What a page answers with, if it has such a line; what is wrong goes to `problems`.
+/// Compiles the bytes that a page answers with, if it has such a line; adds faults to `problems`.
 pub(super) fn page_bytes(
     file: &Path,
     script: &Script,

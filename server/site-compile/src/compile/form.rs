@@ -254,7 +254,7 @@ impl<'f> FormSteps<'f> {
         })
     }
 
-    /// What the form needs of the visitor's session.
+    /// Returns the requirements of the form on the visitor's session.
     fn needs(&self) -> SessionRequirements {
         let script = self.source.script;
         let mut needs = signing::needs(script);
@@ -269,7 +269,7 @@ impl<'f> FormSteps<'f> {
         needs
     }
 
-    /// Where the value of a name comes from, for a step or what comes after all steps.
+    /// Finds the source of the value of a name, for a step or for the lines behind all steps.
     fn argument(
         &self,
         params: &[Param],

@@ -68,7 +68,8 @@ fn guard(source: SqlFile<'_>, line: &GuardLine) -> Result<Guard, Problem> {
     })
 }
 
-/// The same of a form, whose transaction begins with them. `first` is its first step.
+/// Compiles the guards of a form, whose transaction begins with them. `first` is the first step of
+/// the form.
 ///
 /// # Errors
 /// As for a page; one that writes; one that stands elsewhere.

@@ -35,7 +35,7 @@ use millpond_site_format::{
     suggest::closest,
 };
 
-/// What the lines come to; none if the form has none.
+/// Compiles the lines; none if the form has none.
 pub(super) fn invalid(
     file: &Path,
     script: &Script,
@@ -72,7 +72,7 @@ pub(super) fn invalid(
     }))
 }
 
-/// Whether what was typed comes back to the visitor. A password does not, nor what becomes a claim,
+/// True if what was typed comes back to the visitor. A password does not, nor what becomes a claim,
 /// nor what a path has anyway.
 fn is_kept(script: &Script, param: &Param) -> bool {
     let lines = &script.session;

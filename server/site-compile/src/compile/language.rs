@@ -24,7 +24,7 @@ pub(super) fn in_path(source: SqlFile<'_>) -> Option<Problem> {
     Some(Problem::new(source.file, message).at(*line, 1).hint(hint))
 }
 
-/// What has no answer of its own for each language.
+/// Refuses the line in a file that has no answer of its own for each language.
 ///
 /// # Errors
 /// The line stands in a form, or beside a template.

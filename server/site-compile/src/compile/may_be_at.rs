@@ -8,7 +8,7 @@ use millpond_http::path;
 use crate::{compile::Pages, markup::VALUE, page::Endpoint};
 use millpond_site_format::route::Segment;
 
-/// What a place in a path may be.
+/// Text that a place in a path may have.
 #[derive(Clone, Copy)]
 enum PathPiece {
     Char(char),
@@ -47,7 +47,7 @@ pub fn candidates<'p>(
     })
 }
 
-/// Whether a file may be at a target.
+/// True if a file may be at a target.
 pub fn may_be_file(path: &str, target: &str) -> bool {
     let before = target.split(VALUE).next().unwrap_or_default();
     let after = target.rsplit(VALUE).next().unwrap_or_default();
@@ -81,7 +81,7 @@ fn of_segments(segments: &[Segment]) -> Vec<PathPiece> {
     pieces
 }
 
-/// Whether a text fits both patterns. Each pair of places is looked at once.
+/// True if a text fits both patterns. Each pair of places is looked at once.
 fn have_common(one: &[PathPiece], other: &[PathPiece]) -> bool {
     let width = other.len() + 1;
     let mut seen = vec![false; (one.len() + 1) * width];
@@ -110,7 +110,7 @@ fn repeats(piece: &PathPiece) -> bool {
     matches!(piece, PathPiece::Part | PathPiece::Any)
 }
 
-/// Whether a character may be both.
+/// True if a character may be both.
 fn agree(one: PathPiece, other: PathPiece) -> bool {
     match (one, other) {
         (PathPiece::Char(one), PathPiece::Char(other)) => one == other,

@@ -16,13 +16,13 @@ use millpond_site_format::{
     suggest::closest,
 };
 
-type Prepared<'s> = [(&'s NamedQuery, db::Query)];
+use super::statements::PreparedStatements;
 
-/// What the lines come to.
+/// Compiles the lines.
 pub(super) fn texts(
     file: &Path,
     script: &Script,
-    prepared: &Prepared<'_>,
+    prepared: &PreparedStatements<'_>,
     params: &[Param],
 ) -> Result<FormTexts, Problem> {
     let steps = prepared.iter();
@@ -41,12 +41,12 @@ pub(super) fn texts(
     Ok(FormTexts { messages, steps })
 }
 
-/// What the words of a line may name.
+/// Names that the words of a line may have.
 #[derive(Clone, Copy)]
 struct MessageLines<'m> {
     file: &'m Path,
     script: &'m Script,
-    prepared: &'m Prepared<'m>,
+    prepared: &'m PreparedStatements<'m>,
     params: &'m [Param],
     steps: &'m [StepColumns],
 }
@@ -68,7 +68,8 @@ impl<'m> MessageLines<'m> {
         })
     }
 
-    /// What the word behind a field is: a kind of fault, a constraint, or a `:one` query.
+    /// Finds the meaning of the word behind a field: a kind of fault, a constraint, or a `:one`
+    /// query.
     fn about(self, line: &MessageLine, word: &str) -> Result<MessageAbout, Problem> {
         if let Some(kind) = fault_kind::ALL.iter().find(|kind| **kind == word) {
             self.check_kind(line, kind)?;
@@ -147,7 +148,7 @@ impl<'m> MessageLines<'m> {
         ones.map(|(step, (named, _))| (step, named.name.as_str()))
     }
 
-    /// Where a wrong password leads elsewhere, a sentence about it is never shown.
+    /// Refuses a sentence about a wrong password that leads elsewhere: it is never shown.
     fn check_password(self, line: &MessageLine, about: &MessageAbout) -> Result<(), Problem> {
         let session = &self.script.session;
         let Some(verify) = &session.verify else {

@@ -31,14 +31,14 @@ fn line(script: &Script) -> Option<usize> {
     path.or(next)
 }
 
-/// Whether a page's redirect takes this parameter.
+/// True if a page's redirect takes this parameter.
 pub(super) fn uses(script: &Script, name: &str) -> bool {
     let path = script.redirect.as_ref().map_or("", |(path, _)| path);
     let next = script.session.next.as_ref().map(|(next, _)| next.as_str());
     names(path).chain(next).any(|found| found == name)
 }
 
-/// What a form's redirect cannot be, though a page's can.
+/// Refuses a redirect that a page may have and a form may not.
 pub(super) fn of_form(source: SqlFile<'_>) -> Result<(), Problem> {
     let script = source.script;
     let problem = |message: &str, line: usize, hint: &str| {
@@ -142,7 +142,7 @@ fn beside(source: SqlFile<'_>, shows: Shows, line: usize) -> Result<(), Problem>
     ))
 }
 
-/// Where the values of the line come from.
+/// Sources of the values of the line.
 struct Sources<'s> {
     source: SqlFile<'s>,
     prepared: &'s [Prepared<'s>],
@@ -228,7 +228,7 @@ impl Sources<'_> {
     }
 }
 
-/// Whether the path is the page's own with any values.
+/// True if the path is the page's own with any values.
 fn leads_to_itself(source: SqlFile<'_>, path: &str, values: &[ArgumentSource]) -> bool {
     let is_column = |value: &ArgumentSource| matches!(value, ArgumentSource::Column { .. });
     let path = path.split(['?', '#']).next().unwrap_or_default();

@@ -103,7 +103,7 @@ pub(super) fn parameters(
     Ok(params)
 }
 
-/// Whether the server gives the parameter: the date.
+/// True if the server gives the parameter: the date.
 pub(super) fn is_today(source: SqlFile<'_>, name: &str) -> bool {
     name == TODAY && source.declared(name).is_none() && source.in_path(name).is_none()
 }
@@ -256,7 +256,7 @@ pub(super) fn misspelt(
     problems
 }
 
-/// Whether one name is probably the other with a letter too many, too few, or wrong. `track` and
+/// True if one name is probably the other with a letter too many, too few, or wrong. `track` and
 /// `tracks`, or `from_1` and `from_2`, are two names.
 fn is_like(one: &str, other: &str) -> bool {
     let plural = |one: &str, other: &str| one.strip_suffix('s') == Some(other);
@@ -321,7 +321,7 @@ pub(super) fn unused(
         .collect()
 }
 
-/// Whether a template may look at a parameter: at its name, or at all parameters at once.
+/// True if a template may look at a parameter: at its name, or at all parameters at once.
 pub(super) fn may_read(template: &str, name: &str) -> bool {
     const ALL: &str = "params";
     let is_part = |c: char| c.is_alphanumeric() || c == '_';

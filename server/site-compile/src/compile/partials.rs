@@ -80,7 +80,7 @@ impl Partials {
         Ok(Self { partials, reach })
     }
 
-    /// Those whose queries a page of this template has.
+    /// Returns the partials whose queries a page of this template has.
     pub(super) fn shown_by(&self, template: Option<&str>) -> Vec<&Partial> {
         let Some(template) = template else {
             return Vec::new();
@@ -90,8 +90,8 @@ impl Partials {
         shown.map(|(_, partial)| partial).collect()
     }
 
-    /// What an error page of this template sees of the queries: lists without rows, and no rows.
-    /// A `:one` is undefined there, because it always has a row where a page shows it.
+    /// Returns the queries as an error page of this template sees them: lists without rows, and no
+    /// rows. A `:one` is undefined there, because it always has a row where a page shows it.
     pub fn without_rows(&self, template: &str) -> BTreeMap<String, Value> {
         let partials = self.shown_by(Some(template));
         let queries = partials.iter().flat_map(|partial| &partial.script.queries);
@@ -184,7 +184,7 @@ impl Partial {
             .zip(self.statements.iter().cloned())
     }
 
-    /// What templates are given.
+    /// Iterates over the queries that templates are given.
     pub(super) fn given(&self) -> impl Iterator<Item = GivenQuery> {
         self.prepared().map(|(named, all)| GivenQuery {
             name: named.name.clone(),

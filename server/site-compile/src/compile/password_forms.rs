@@ -7,7 +7,8 @@ use millpond_site_format::{
     secret_names::{is_of_something, is_password},
 };
 
-/// Those in all templates of a folder. An address is kept in histories and logs.
+/// Finds the forms that send passwords in addresses, in all templates of a folder. An address is
+/// kept in histories and logs.
 pub(super) fn in_addresses(folder: &Folder) -> Vec<Problem> {
     let own = folder.pages.iter();
     let own = own.filter(|(name, _)| name.ends_with(".html"));

@@ -27,7 +27,7 @@ pub(super) fn merged(problems: Vec<Problem>) -> Vec<Problem> {
         .collect()
 }
 
-/// What a query lacks, as the database says it.
+/// Returns the table or column that a query lacks, as the database names it.
 fn missing(problem: &Problem) -> Option<&str> {
     let (_, said) = problem.message.strip_prefix("query `")?.split_once("`: ")?;
     let is_missing = said.starts_with("no such ")

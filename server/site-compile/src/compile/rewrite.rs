@@ -17,7 +17,7 @@ use millpond_db::sql::{Dialect, Lexer, Token};
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct RewrittenSql {
     pub(super) sql: String,
-    /// What was replaced, in order.
+    /// Replaced parts, in order.
     edits: Vec<Edit>,
 }
 
@@ -51,14 +51,14 @@ impl RewrittenSql {
     }
 }
 
-/// What a site declares of its parameters.
+/// Declarations of parameters in a site.
 pub(super) struct Declared<'d> {
     pub(super) dialect: Dialect,
-    /// What gives a list its declared type on PostgreSQL; none if a parameter is no list.
+    /// Function that gives a list its declared type on PostgreSQL; none if a parameter is no list.
     pub(super) list: &'d dyn Fn(&str) -> Option<&'static str>,
     /// The SQL in the place of a parameter that chooses an order.
     pub(super) order: &'d dyn Fn(&str) -> Option<&'d str>,
-    /// What follows a parameter so that it has the declared type, as `::text`; often nothing.
+    /// Text behind a parameter by which it has the declared type, as `::text`; often empty.
     pub(super) cast: &'d dyn Fn(&str) -> &'static str,
 }
 

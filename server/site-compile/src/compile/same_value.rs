@@ -43,13 +43,13 @@ pub(super) fn is_same_value(sql: &str, dialect: Dialect, column: &str) -> bool {
     }
 }
 
-/// What stands behind the first of these words.
+/// Returns the tokens behind the first of these words.
 fn after<'t, 's>(word: &str, tokens: &'t [&'s str]) -> &'t [&'s str] {
     let at = tokens.iter().position(|token| *token == word);
     at.map_or(&[][..], |at| &tokens[at + 1..])
 }
 
-/// Whether a query of several tables selects the column from the one in which it compares it.
+/// True if a query of several tables selects the column from the one in which it compares it.
 fn compares_in_one_table(head: &[&str], condition: &[&str], column: &str, param: &str) -> bool {
     let Some(Some(table)) = compared(condition, column, param) else {
         return false;
@@ -95,7 +95,7 @@ fn outside_parentheses<'s>(tokens: &[&'s str]) -> Vec<&'s str> {
     outside
 }
 
-/// Whether something else than the parameter stands behind `column =`.
+/// True if something else than the parameter stands behind `column =`.
 fn sets_otherwise(tokens: &[&str], column: &str, param: &str) -> bool {
     let mut places = tokens.windows(2).enumerate();
     places.any(|(at, pair)| {
@@ -106,7 +106,7 @@ fn sets_otherwise(tokens: &[&str], column: &str, param: &str) -> bool {
     })
 }
 
-/// Whether a value ends in front of a token.
+/// True if a value ends in front of a token.
 fn is_end(token: Option<&str>) -> bool {
     token.is_none_or(|token| {
         let is_word = token.starts_with(|c: char| c.is_alphabetic());
@@ -114,7 +114,7 @@ fn is_end(token: Option<&str>) -> bool {
     })
 }
 
-/// Whether one row is inserted with the parameter in the column: `insert into t (id, …) values
+/// True if one row is inserted with the parameter in the column: `insert into t (id, …) values
 /// (:id, …)`.
 fn inserts(tokens: &[&str], column: &str, param: &str) -> bool {
     let Some(columns) = list(tokens) else {

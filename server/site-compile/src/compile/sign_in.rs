@@ -12,7 +12,7 @@ use millpond_site_format::{
     Problem, access::SessionLines, route::Pattern, rules::local, suggest::closest,
 };
 
-/// What is wrong with the paths of a file at `pattern`.
+/// Checks the paths of a file at `pattern`.
 ///
 /// # Errors
 /// A name that is no part of the path.

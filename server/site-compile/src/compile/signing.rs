@@ -19,9 +19,10 @@ use millpond_site_format::{
     suggest::closest,
 };
 
-use super::redirect::{names, redirect};
-
-type Prepared<'s> = [(&'s NamedQuery, db::Query)];
+use super::{
+    redirect::{names, redirect},
+    statements::PreparedStatements,
+};
 
 /// The claim that a query's parameter is, if it is one.
 pub(super) fn claim(param: &db::Param) -> Option<ClaimUse> {
@@ -43,7 +44,7 @@ pub(super) fn kept_claim(line: &ClaimLine) -> Option<ClaimUse> {
     }
 }
 
-/// What the lines alone say of a page's needs; those of its queries come to it.
+/// Returns the requirements of a page by its lines alone; those of its queries are added.
 pub(super) fn needs(script: &Script) -> SessionRequirements {
     let mut needs = SessionRequirements {
         require: script.session.require.clone(),
@@ -67,7 +68,7 @@ pub(super) fn vary(script: &Script, needs: &mut SessionRequirements) {
 pub(super) fn verified(
     file: &Path,
     lines: &SessionLines,
-    prepared: &Prepared<'_>,
+    prepared: &PreparedStatements<'_>,
 ) -> Result<Option<usize>, Problem> {
     let Some(verify) = &lines.verify else {
         return Ok(None);
@@ -97,11 +98,12 @@ pub(super) fn verified(
     }
 }
 
-/// Where passwords go, and what their hashes are called. `given` is what steps take from others.
+/// Checks the fields of passwords, and the names of their hashes. `given` has the values that steps
+/// take from others.
 pub(super) fn check(
     file: &Path,
     script: &Script,
-    prepared: &Prepared<'_>,
+    prepared: &PreparedStatements<'_>,
     given: &BTreeSet<(usize, String)>,
 ) -> Result<(), Problem> {
     let lines = &script.session;
@@ -212,11 +214,12 @@ pub(super) fn add_params(
     }
 }
 
-/// What the form does, with the places of all that it uses.
+/// Compiles the actions of a form on passwords and the session, with the places of all values that
+/// it uses.
 pub(super) fn signing(
     file: &Path,
     lines: &SessionLines,
-    prepared: &Prepared<'_>,
+    prepared: &PreparedStatements<'_>,
     (params, needs): (&[Param], &SessionRequirements),
     verified: Option<usize>,
 ) -> Result<Signing, Problem> {
@@ -271,7 +274,8 @@ pub(super) fn signing(
     })
 }
 
-/// Where a visitor goes whose password is wrong. There is only what the form has.
+/// Compiles the address for a visitor whose password is wrong. Only the values of the form are
+/// there.
 fn otherwise(
     file: &Path,
     verify: &VerifyLine,
@@ -305,7 +309,7 @@ pub(super) fn claim_of_param<'l>(lines: &'l SessionLines, name: &str) -> Option<
     Some(&claim.line)
 }
 
-/// What must not stand in an address that a visitor is redirected to.
+/// Refuses values that must not stand in an address that a visitor is redirected to.
 pub(super) fn check_target(
     file: &Path,
     lines: &SessionLines,
@@ -339,7 +343,7 @@ fn claim_column(
     file: &Path,
     claim: &ClaimLine,
     (query, column): (&str, &str),
-    prepared: &Prepared<'_>,
+    prepared: &PreparedStatements<'_>,
 ) -> Result<ArgumentSource, Problem> {
     let step = step_of(file, query, &claim.line, prepared)?;
     let (named, found) = &prepared[step];
@@ -363,7 +367,7 @@ fn step_of(
     file: &Path,
     name: &str,
     line: &DirectiveLine,
-    prepared: &Prepared<'_>,
+    prepared: &PreparedStatements<'_>,
 ) -> Result<usize, Problem> {
     let found = prepared.iter().position(|(named, _)| named.name == name);
     found.ok_or_else(|| {

@@ -23,13 +23,16 @@ const MAX_STATEMENTS: usize = 64;
 /// Names that templates see, and that are not those of queries.
 const TAKEN: &[&str] = &["params", "request"];
 
-/// What is chosen for a statement: for each order in it, its name and the value.
+/// Choice for a statement: for each order in it, its name and the value.
 pub(super) type Chosen = Box<[(String, Value)]>;
+
+/// Each statement of a file with its query.
+pub(super) type PreparedStatements<'s> = [(&'s NamedQuery, Query)];
 
 /// A query with its statements: one, or one for each order that can be chosen.
 pub(super) type Prepared<'s> = (&'s NamedQuery, Vec<(Chosen, Query)>);
 
-/// What the statements of a file are made of.
+/// Sources of the statements of a file.
 pub(super) struct Statements<'s> {
     pub(super) file: &'s Path,
     pub(super) text: &'s str,
@@ -102,8 +105,9 @@ impl<'s> Statements<'s> {
             .collect()
     }
 
-    /// Where PostgreSQL does not find the type of a parameter that is declared, or finds another to
-    /// which its values would not fit, the statement is prepared again with that type.
+    /// Prepares a statement. Where PostgreSQL does not find the type of a parameter that is
+    /// declared, or finds another to which its values would not fit, the statement is prepared
+    /// again with that type.
     fn prepare(&self, named: &NamedQuery, picked: &[Picked<'_>]) -> Result<Query, Problem> {
         let mut typed: Vec<&Declaration> = Vec::new();
         let mut untyped = None;
@@ -141,7 +145,7 @@ impl<'s> Statements<'s> {
         }
     }
 
-    /// What is said where the declared type makes the statement one that PostgreSQL refuses.
+    /// Returns the problem of a declared type that makes the statement one that PostgreSQL refuses.
     fn overruled(&self, named: &NamedQuery, declaration: &Declaration) -> Problem {
         let (name, declared) = (&declaration.name, declared_types::name(declaration));
         let message = format!(
@@ -200,7 +204,7 @@ impl<'s> Statements<'s> {
         })
     }
 
-    /// What the database says of a statement, with the place in the file.
+    /// Returns the message of the database on a statement, with the place in the file.
     fn refused(
         &self,
         named: &NamedQuery,
@@ -228,7 +232,7 @@ impl<'s> Statements<'s> {
     }
 }
 
-/// What came of preparing a statement.
+/// Result of preparing a statement.
 enum Tried {
     Prepared(Query),
     /// With its text.
@@ -241,7 +245,7 @@ fn parameter_at(sql: &str, dialect: Dialect, offset: usize) -> Option<&str> {
     tokens.find(|token| token.start == offset)?.parameter()
 }
 
-/// What gives a parameter its declared type on PostgreSQL.
+/// Returns the cast that gives a parameter its declared type on PostgreSQL.
 fn cast(declaration: &Declaration) -> &'static str {
     if let Some(format) = declaration.rules.format {
         return format.cast(declaration.is_list);

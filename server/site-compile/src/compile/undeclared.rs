@@ -91,7 +91,7 @@ pub(super) fn undeclared(
 
 /// Claims that a page takes from its address.
 pub(super) struct OpenClaims {
-    /// Whether the page's own file lets in only visitors with a session.
+    /// True if the page's own file lets in only visitors with a session.
     pub(super) is_closed: bool,
     pub(super) problems: Vec<Problem>,
 }
@@ -191,7 +191,7 @@ fn meant_column(prepared: &[(&NamedQuery, db::Query)], step: usize, name: &str) 
         })
 }
 
-/// Whether a parameter has the name of a claim, with or without what is often put around it:
+/// True if a parameter has the name of a claim, with or without what is often put around it:
 /// `user_id` and `current_user` for the claim `user`.
 fn is_like(name: &str, claim: &str) -> bool {
     let plain = |name: &str| {

@@ -22,7 +22,7 @@ struct RenderTime {
 }
 
 thread_local! {
-    /// That of the render which runs on this thread. A render never leaves its thread.
+    /// Time of the render which runs on this thread. A render never leaves its thread.
     static RENDER: Cell<Option<RenderTime>> = const { Cell::new(None) };
 }
 

@@ -17,7 +17,7 @@ use millpond_site_format::{
 pub(super) const TAKES: &str =
     "a date such as 2026-03-03 or 2026-03-03 14:05:06, or the seconds since 1970";
 
-/// What `date` takes as a format.
+/// Formats that `date` takes.
 const FORMATS: &str = "%Y %m %d %e %H %I %M %S %p %B %b %A %a %j %u %G %V %y %F %T %R %z %s and %%, \
                        or one of iso, rfc3339, rfc2822 and ical";
 

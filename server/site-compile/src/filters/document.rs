@@ -14,7 +14,7 @@ use super::{
     markdown::options,
 };
 
-/// Where a document is among those of the site.
+/// Place of a document among those of the site.
 #[derive(Clone, Copy)]
 pub(super) struct DocumentPlace<'p> {
     /// The path of its file without the ending.
@@ -76,7 +76,7 @@ pub(super) fn headings(value: &Value) -> Result<Value, Error> {
 pub struct DocumentLink {
     pub target: String,
     pub is_picture: bool,
-    /// Where it begins in the file.
+    /// Byte of the file at which the link begins.
     pub offset: usize,
 }
 

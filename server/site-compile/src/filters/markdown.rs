@@ -61,8 +61,8 @@ pub(super) fn markdown(state: &State, value: &Value, options: &Kwargs) -> Result
 /// short text could have very many.
 const CELLS: usize = 1 << 16;
 
-/// What is understood besides CommonMark. Footnotes have names that links lead to, so a text of a
-/// visitor has none.
+/// Returns the extensions of CommonMark that are read. Footnotes have names that links lead to, so
+/// a text of a visitor has none.
 pub(super) fn options(text: &str, is_document: bool) -> Options {
     let columns = text.lines().map(|line| line.matches('|').count() + 1);
     let cells = columns.max().unwrap_or(0) * text.lines().count();

@@ -104,7 +104,7 @@ const OWN: [(&str, Register); 16] = [
     }),
 ];
 
-/// Those that give a value as it is if they cannot write it.
+/// Filters that give a value as it is if they cannot write it.
 const AS_GIVEN: [&str; 6] = ["date", "datetime", "filesize", "money", "number", "timeago"];
 
 /// The names of the filters of this folder.

@@ -34,7 +34,7 @@ pub const SLICED: &str = "__sliced";
 pub const BOUND: &str = "__bound";
 /// How far the items of a part lie from each other.
 pub const STEP: &str = "__step";
-/// What a loop goes through.
+/// Name of the value of a loop.
 pub const EACH: &str = "__each";
 /// Fails for an undefined value that is an error where it is printed, with its name.
 const ASKED: &str = "__asked";
@@ -47,7 +47,7 @@ static COMPILED: LazyLock<Vec<Expression<'static, 'static>>> = LazyLock::new(|| 
     signs.collect()
 });
 
-/// What an `if` without an `else` gives.
+/// Value of an `if` without an `else`.
 pub(super) static SILENT: LazyLock<Value> =
     LazyLock::new(|| compiled("1 if false").eval(()).unwrap_or_default());
 
@@ -155,7 +155,7 @@ pub(super) fn known(state: &mut State, value: &Value) -> Result<Value, Error> {
     asked.map(|_| Value::from(()))
 }
 
-/// What most templates calculate: sums of small whole numbers.
+/// Calculates with small whole numbers, as most templates do.
 fn whole(sign: &str, left: &Value, right: &Value) -> Option<Value> {
     if !left.is_integer() || !right.is_integer() {
         return None;

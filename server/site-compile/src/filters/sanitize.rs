@@ -62,7 +62,7 @@ pub(super) fn striptags(value: &Value) -> Result<String, Error> {
     Ok(plain.split_whitespace().collect::<Vec<_>>().join(" "))
 }
 
-/// Whether an element stands in a line, so that no space is between it and the text around.
+/// True if an element stands in a line, so that no space is between it and the text around.
 fn is_in_line(name: &str) -> bool {
     matches!(
         name,
@@ -224,7 +224,7 @@ fn push_escaped(html: &mut String, letter: char) {
 /// The longest name of a reference, and the digits of the greatest character.
 const LONGEST_REFERENCE: usize = 32;
 
-/// What stands between `&` and `;` at the beginning of a text.
+/// Returns the text between `&` and `;` at the beginning of a text.
 fn reference(text: &str) -> Option<&str> {
     let rest = text.strip_prefix('&')?;
     let window = rest.as_bytes().get(..LONGEST_REFERENCE.min(rest.len()))?;

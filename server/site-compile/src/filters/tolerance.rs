@@ -13,7 +13,7 @@ use minijinja::{
 
 use super::operators::{SILENT, known};
 
-/// What stands in the place of a value that cannot be made.
+/// Value in the place of one that cannot be made.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Otherwise {
     /// The value that was given, as it is.

@@ -52,14 +52,14 @@ pub(super) fn misspelt(folder: &Folder, pages: &Pages) -> Vec<Problem> {
     notes
 }
 
-/// What is wrong, and the text in which it is.
+/// Fault of a field, and the text in which it stands.
 struct FieldNote<'t> {
     at: &'t str,
     message: String,
     hint: String,
 }
 
-/// What takes the fields of a form.
+/// Page or form that takes the fields of a form.
 #[derive(Clone, Copy)]
 struct Receiver<'p> {
     /// As messages name it: `POST /albums`.
@@ -70,7 +70,7 @@ struct Receiver<'p> {
 }
 
 impl Receiver<'_> {
-    /// What is wrong with the name of a field, else with the values that it can have.
+    /// Finds the fault in the name of a field, else in the values that it can have.
     fn of_field<'t>(&self, field: &FieldTag<'t>) -> Vec<FieldNote<'t>> {
         let name = field.name;
         let is_field = matches!(&*field.element, "input" | "button" | "select" | "textarea");
@@ -147,7 +147,7 @@ fn has_braces(text: &str) -> bool {
     text.contains('{')
 }
 
-/// What takes a form. `stem` is the name of the page that has it.
+/// Finds the page or the form that takes a form. `stem` is the name of the page that has it.
 fn receiver<'p>(pages: &'p Pages, form: &FormTag<'_>, stem: Option<&str>) -> Option<Receiver<'p>> {
     let action = match &form.action {
         Some(action) => action.clone(),

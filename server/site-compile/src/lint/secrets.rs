@@ -47,7 +47,7 @@ fn of_form(form: &Form) -> Vec<Problem> {
     notes.collect()
 }
 
-/// What to say of the first secret column that a query gives without naming it.
+/// Describes the first secret column that a query gives without naming it.
 fn secret_of(query: &Query, name: &str, address: &str) -> Option<String> {
     let columns = query.columns();
     let secret = columns

@@ -20,14 +20,14 @@ use millpond_site_format::{
     script::is_media_type,
 };
 
-/// What a page of bytes answers with.
+/// Bytes that a page answers with.
 #[derive(Debug)]
 pub struct PageBytes {
     pub content: ByteSource,
     pub media_type: Option<TextOrColumn>,
     /// The name under which the file is saved.
     pub name: Option<TextOrColumn>,
-    /// Whether browsers save the file instead of showing it.
+    /// True if browsers save the file instead of showing it.
     pub is_attachment: bool,
 }
 
@@ -168,7 +168,7 @@ impl MediaType {
         essence(&self.text)
     }
 
-    /// Whether a browser that is led to it runs nothing of it.
+    /// True if a browser that is led to it runs nothing of it.
     fn is_passive(&self) -> bool {
         let essence = self.essence().to_ascii_lowercase();
         let kind = essence.split('/').next().unwrap_or_default();
@@ -207,7 +207,7 @@ fn is_run_by_pages(essence: &str) -> bool {
     .any(|part| subtype.contains(part))
 }
 
-/// What the first bytes tell.
+/// Returns the media type that the first bytes tell.
 fn by_content(content: &[u8]) -> &'static str {
     FileType::of(&content[..content.len().min(SNIFFED)], "").name
 }

@@ -4,7 +4,7 @@ use millpond_db::{ResultRows, Value};
 
 use crate::object::json;
 
-/// What reads the rows.
+/// Program that reads the rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CsvReader {
     /// A program takes each value as it stands.
@@ -34,7 +34,7 @@ impl CsvReader {
     }
 }
 
-/// Whether a spreadsheet could take a text for a formula. It may leave out blanks in front and read
+/// True if a spreadsheet could take a text for a formula. It may leave out blanks in front and read
 /// the wide forms of the signs as these.
 fn is_formula(text: &str) -> bool {
     let begun = text.trim_start_matches([' ', '\u{a0}', '\u{3000}', '\u{feff}']);

@@ -47,7 +47,7 @@ pub struct Until {
     pub zone: SiteZone,
 }
 
-/// What the moments in the rows of a result come to.
+/// Next end of a result by the moments in its rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NextEnd {
     /// All are past, or there are none.

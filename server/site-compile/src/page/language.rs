@@ -28,7 +28,7 @@ impl Page {
         self.with_visitors_language(request)
     }
 
-    /// The same for a page that is asked for again.
+    /// Returns the query string with the visitor's language for a page that is asked for again.
     pub fn with_visitors_language(&self, request: &Request<'_>) -> Option<String> {
         self.language?;
         let lines = request.fields.get_all(FIELD).map(String::from_utf8_lossy);

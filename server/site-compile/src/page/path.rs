@@ -16,7 +16,7 @@ use millpond_site_format::{
     route::{Pattern, Segment},
 };
 
-/// What the address of a page is made of.
+/// Parts of the address of a page.
 #[derive(Debug)]
 pub struct PagePath(Box<[PathPart]>);
 

@@ -19,7 +19,7 @@ use millpond_site_format::{access::is_path, rules::local};
 /// The status where the line says none: what a query gives may be another address tomorrow.
 pub const STATUS: u16 = 302;
 
-/// What no browser sends as it is, in a path that is a value.
+/// Characters that no browser sends as they are, in a path that is a value.
 const RAW: &AsciiSet = &CONTROLS.add(b' ');
 
 /// A `-- redirect:` line of a page.
@@ -37,7 +37,8 @@ pub struct PageRedirect {
 }
 
 impl PageRedirect {
-    /// Where the page leads; none if a value is not there, so that the page is shown.
+    /// Returns the address to which the page leads; none if a value is not there, so that the page
+    /// is shown.
     pub fn location(&self, params: &[Value], results: &[Arc<QueryResult>]) -> Option<String> {
         let value = |source: &ArgumentSource| {
             let found = match source {

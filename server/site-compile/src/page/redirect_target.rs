@@ -7,7 +7,7 @@ use percent_encoding::utf8_percent_encode;
 
 use millpond_site_format::rules::VALUE;
 
-/// Where a value in a form's statements and redirect comes from.
+/// Source of a value in a form's statements and redirect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ArgumentSource {
     Param(usize),

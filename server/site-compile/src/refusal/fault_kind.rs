@@ -21,7 +21,7 @@ pub const ALL: &[&str] = &[
     MISSING, TYPE, RANGE, CHOICE, UNIQUE, CHECK, REFERENCE, IN_USE, PASSWORD, SIZE, COUNT, CONFLICT,
 ];
 
-/// What a violated constraint is to a field: the word, and what stands behind the field's name.
+/// Describes a violated constraint at a field: the word, and the text behind the field's name.
 pub const fn of_constraint(kind: ConstraintKind) -> (&'static str, &'static str) {
     match kind {
         ConstraintKind::Unique | ConstraintKind::PrimaryKey => (UNIQUE, "exists already"),

@@ -24,7 +24,7 @@ pub struct Message {
     pub sentence: String,
 }
 
-/// What a sentence is about.
+/// Subject of a sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MessageAbout {
     /// Anything that is wrong with the field.
@@ -37,7 +37,7 @@ pub enum MessageAbout {
     Step(usize),
 }
 
-/// What a step writes.
+/// Columns that a step writes.
 #[derive(Debug)]
 pub struct StepColumns {
     pub sql: Box<str>,
@@ -46,7 +46,7 @@ pub struct StepColumns {
     pub schema: WrittenSchema,
 }
 
-/// What is wrong with one field, or with the form.
+/// Fault of one field, or of the form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FormFault {
     /// The name of the field; `form` of what belongs to none.
@@ -57,7 +57,7 @@ pub struct FormFault {
     pub sentence: String,
     /// The sentence for a client that is not led back.
     pub detail: String,
-    /// Whether both are the owner's.
+    /// True if both are the owner's.
     pub is_own: bool,
 }
 
@@ -90,7 +90,7 @@ impl FormTexts {
         exact.or_else(any).map(|message| message.sentence.as_str())
     }
 
-    /// Whether the owner has a sentence for a fault of a field.
+    /// True if the owner has a sentence for a fault of a field.
     pub fn has_message(&self, field: &str, kind: &str) -> bool {
         self.message(field, kind).is_some()
     }
@@ -133,8 +133,8 @@ impl FormTexts {
         }
     }
 
-    /// What is wrong with the values that were sent, in the order of the parameters: those that are
-    /// missing or cannot be read, and files that are not taken.
+    /// Lists the faults of the values that were sent, in the order of the parameters: those that
+    /// are missing or cannot be read, and files that are not taken.
     pub fn of_inputs(
         &self,
         params: &[Param],
@@ -157,7 +157,7 @@ impl FormTexts {
         faults.collect()
     }
 
-    /// What is wrong with a file, if that can be said at a field.
+    /// Returns the fault of a file, if it can be said at a field.
     pub fn of_file(&self, refusal: &UploadRefusal) -> Option<FormFault> {
         let fault = refusal.fault.as_ref()?;
         let sentence = fault_kind::sentence(&fault.field, &fault.wrong);
@@ -193,8 +193,8 @@ impl FormTexts {
         }
     }
 
-    /// What to do about a column that must have a value and that the statement leaves out: a fault
-    /// of the site.
+    /// Describes the remedy for a column that must have a value and that the statement leaves out:
+    /// a fault of the site.
     pub fn left_out(&self, kind: ConstraintKind, violated: &Violated, sql: &str) -> Option<String> {
         let column = violated.columns.first()?;
         let mut steps = self.steps.iter();
@@ -269,7 +269,7 @@ impl StepColumns {
     }
 }
 
-/// Which fault a value has that a parameter does not take.
+/// Returns the kind of fault of a value that a parameter does not take.
 fn kind_of(param: &Param, given: &Given<'_>, bad: &BadParam) -> &'static str {
     let texts = given.texts(param);
     // What is a member of JSON has no text here.

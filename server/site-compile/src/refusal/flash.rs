@@ -2,7 +2,7 @@
 
 use serde_json::{Value as Json, json};
 
-/// What a form is shown with again.
+/// Values and faults that a form is shown with again.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Flash {
     /// The path of the page, in its normal form.
@@ -14,7 +14,7 @@ pub struct Flash {
     pub errors: Vec<FlashError>,
 }
 
-/// What is wrong with one field, or with the form.
+/// Fault of one field, or of the form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlashError {
     /// The name of the field; `form` of what belongs to none.

@@ -23,7 +23,7 @@ pub struct Invalid {
     pub is_kept: Vec<bool>,
 }
 
-/// Where a visitor is led back to, and with what.
+/// Page to which a visitor is led back, and the values for it.
 pub struct Back {
     pub target: String,
     pub path: String,
@@ -38,7 +38,8 @@ pub fn query_of(target: &str) -> Vec<String> {
     pairs.map(|(name, _)| name.into_owned()).collect()
 }
 
-/// What was typed, as it may stand in HTML: browsers read a character of code zero as this one.
+/// Returns typed texts as they may stand in HTML: browsers read a character of code zero as this
+/// one.
 fn shown(texts: Vec<String>) -> Vec<String> {
     let shown = |text: String| match text.contains('\0') {
         true => text.replace('\0', "\u{fffd}"),
@@ -48,8 +49,8 @@ fn shown(texts: Vec<String>) -> Vec<String> {
 }
 
 impl Invalid {
-    /// Where a form with these fields leads back to. None if a value that the address needs is not
-    /// there: then there is no page to lead to.
+    /// Returns the page to which a form with these fields leads back. None if a value that the
+    /// address needs is not there: then there is no page to lead to.
     pub fn back(&self, params: &[Param], given: &Given<'_>) -> Option<Back> {
         let is_needed = |at: usize| {
             let mut pieces = self.target.iter();

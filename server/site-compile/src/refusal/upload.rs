@@ -9,7 +9,7 @@ pub struct UploadRefusal {
     pub fault: Option<FileFault>,
 }
 
-/// What is wrong with the file of a field.
+/// Fault of the file of a field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileFault {
     pub field: String,

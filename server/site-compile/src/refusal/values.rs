@@ -20,7 +20,7 @@ pub const ERRORS: &str = "errors";
 #[derive(Debug, Default)]
 pub struct FormFields {
     pub params: Arc<[Param]>,
-    /// Those whose faults the page does not show, such as a hidden field: a visitor finds them in
+    /// Fields whose faults the page does not show, such as a hidden field: a visitor finds them in
     /// `errors.form`.
     pub unshown: BTreeSet<String>,
 }
@@ -93,8 +93,8 @@ impl Object for FormValues {
     }
 }
 
-/// What was typed, as what it is if it is that very text: `{% if form.artist == artist.id %}`. All
-/// else stays as it was typed.
+/// Returns a typed text as a value of its type if the value prints that very text: `{% if
+/// form.artist == artist.id %}`. All else stays as it was typed.
 fn shown(param: &Param, text: &str) -> Value {
     match param.kind {
         ValueKind::Integer => match text.parse::<i64>() {
@@ -110,7 +110,8 @@ fn shown(param: &Param, text: &str) -> Value {
 }
 
 impl FormErrors {
-    /// What is wrong with a field; with the form as a whole also what is shown at no field.
+    /// Returns the fault of a field; of the form as a whole also the faults that are shown at no
+    /// field.
     fn of(&self, field: &str) -> FieldFault {
         let errors = self.flash.iter().flat_map(|flash| &flash.errors);
         let is_of = |error: &&FlashError| {

@@ -17,7 +17,7 @@ use crate::{
 /// An expression may be this many addresses.
 const MOST: usize = 16;
 
-/// What the templates of a site set names to.
+/// Addresses that the templates of a site set names to.
 pub struct SetAddresses {
     reach: Reach,
     templates: BTreeMap<String, TemplateNames>,
@@ -26,10 +26,10 @@ pub struct SetAddresses {
 /// The names of one template.
 #[derive(Default)]
 struct TemplateNames {
-    /// Those that are set, each with the texts that it may be: [`VALUE`] stands for what is not
-    /// written out.
+    /// Names that are set, each with the texts that it may be: [`VALUE`] stands for text that is
+    /// not written out.
     set: BTreeMap<String, BTreeSet<String>>,
-    /// Those of loops and macros, which are something else there.
+    /// Names of loops and macros, which are something else there.
     bound: BTreeSet<String>,
 }
 
@@ -68,7 +68,8 @@ impl SetAddresses {
         .collect()
     }
 
-    /// What the pages that show a template may set a name to; empty if that is not known.
+    /// Returns the addresses that the pages that show a template may set a name to; empty if they
+    /// are not known.
     fn addresses(&self, template: &str, name: &str) -> BTreeSet<String> {
         let pages = self.templates.keys();
         let pages =
@@ -121,7 +122,7 @@ impl TemplateNames {
         first.iter().chain(second).for_each(|stmt| self.read(stmt));
     }
 
-    /// What a macro sets is its own.
+    /// Reads a macro, whose names are its own.
     fn read_macro<'s>(&mut self, decl: &Macro<'_>) -> (&'s [Stmt<'s>], &'s [Stmt<'s>]) {
         decl.args.iter().for_each(|arg| self.bind(arg));
         (&[], &[])

@@ -142,7 +142,7 @@ pub(super) fn wrong(
     found
 }
 
-/// What is wrong, with the name of the filter or test once.
+/// Returns the message of the error, with the name of the filter or test once.
 fn message(what: &str, name: &str, error: &Error) -> String {
     let text = match error.detail() {
         Some(detail) => detail.to_owned(),

@@ -13,12 +13,12 @@ use super::{
 };
 use millpond_site_format::suggest::closest;
 
-/// What a macro is called with.
+/// Arguments of a call of a macro.
 #[derive(Default)]
 struct Arguments<'t> {
     positional: Vec<Known>,
     named: Vec<(&'t str, Known)>,
-    /// Whether a list or a map was spread out, so that any argument may be there.
+    /// True if a list or a map was spread out, so that any argument may be there.
     is_spread: bool,
     caller: Option<Known>,
 }
@@ -267,7 +267,7 @@ impl<'t> Walk<'t> {
         self.scope.store("caller", caller);
     }
 
-    /// Whether a call has arguments that the macro does not take.
+    /// Notes arguments of a call that the macro does not take.
     fn fits(&mut self, declared: &Declared<'t>, given: &Arguments<'t>, place: TemplatePlace) {
         let decl = declared.decl;
         let takes = decl.args.len();

@@ -49,7 +49,7 @@ impl Walk<'_> {
         }
     }
 
-    /// What a name, or a member of a map that is written out, stands for.
+    /// Returns the meaning of a name, or of a member of a map that is written out.
     fn known(&self, expr: &Expr<'_>) -> Option<Known> {
         match expr {
             Expr::Var(var) => self.scope.find(var.id),

@@ -80,7 +80,8 @@ impl<'t> Walk<'t> {
         Known::undefined(finding)
     }
 
-    /// What was probably meant by a name that nothing gives, or what there is.
+    /// Returns the name that was probably meant where nothing gives a name, or the names that there
+    /// are.
     fn unknown_hint(&self, name: &str) -> String {
         if matches!(name, FORM | ERRORS) && !self.scope.is_of_error() {
             let shared = match self.file == self.page {

@@ -8,7 +8,7 @@ use super::{
     walk::Walk,
 };
 
-/// What is known of the value of one expression, such as `article` or `request.query.q`.
+/// Fact about the value of one expression, such as `article` or `request.query.q`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fact {
     /// The value is there, or a condition that looks at it was passed.
@@ -91,7 +91,7 @@ pub(super) fn path(expr: &Expr<'_>) -> Option<String> {
     }
 }
 
-/// Whether a path goes through a name, as `names[article.id]` does through `article`.
+/// True if a path goes through a name, as `names[article.id]` does through `article`.
 fn goes_through(path: &str, name: &str) -> bool {
     let mut parts = path.split(['[', ']']);
     parts.any(|part| part.split('.').next() == Some(name))
@@ -144,7 +144,7 @@ fn looked_at(expr: &Expr<'_>, paths: &mut Vec<String>) {
     }
 }
 
-/// Whether a comparison of a length with a number tells that the list has items, or has none.
+/// True if a comparison of a length with a number tells that the list has items, or has none.
 fn tells_length(op: &BinOp<'_>, truth: bool) -> Option<(String, bool)> {
     let Expr::Filter(filter) = &op.left else {
         return None;
@@ -270,7 +270,7 @@ impl<'t> Walk<'t> {
             .extend(paths.into_iter().map(|path| (path, Fact::Given)));
     }
 
-    /// Whether an expression with this value is never undefined: columns of a query are there also
+    /// True if an expression with this value is never undefined: columns of a query are there also
     /// where nothing is known of what they hold.
     fn is_certainly_defined(&mut self, expr: &'t Expr<'t>, value: &Known) -> bool {
         if value.lack.as_ref().is_some_and(|lack| !lack.is_none) {

@@ -19,7 +19,7 @@ pub(super) struct Parsed<'t> {
 pub(super) struct TemplatePlace {
     pub(super) file: usize,
     pub(super) offset: usize,
-    /// Whether the finding is that a value may be missing. The name itself may be good.
+    /// True if the finding is that a value may be missing. The name itself may be good.
     pub(super) is_lack: bool,
 }
 

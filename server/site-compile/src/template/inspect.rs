@@ -22,7 +22,7 @@ use super::{
 use crate::refusal::values::{ERRORS, FAULT_MEMBERS, FORM};
 use millpond_site_format::{Problem, params::Param, script::Rows};
 
-/// What a page gives its template.
+/// Names that a page gives its template.
 #[derive(Debug)]
 pub struct Given {
     /// The template's name.
@@ -30,7 +30,7 @@ pub struct Given {
     pub queries: Vec<GivenQuery>,
     /// None if they could not be found out, because a query or a line is wrong.
     pub params: Option<Vec<Param>>,
-    /// Whether it is an error page, which has neither queries nor a request.
+    /// True if it is an error page, which has neither queries nor a request.
     pub is_error: bool,
     pub forms: GivenForms,
 }
@@ -46,8 +46,8 @@ pub enum GivenForms {
 }
 
 impl Given {
-    /// What an error page gets: the parameters of its folder's path, and of the queries of partials
-    /// those that may give no row.
+    /// Lists the names of an error page: the parameters of its folder's path, and of the queries of
+    /// partials those that may give no row.
     pub fn of_error(template: String, mut queries: Vec<GivenQuery>, params: Vec<Param>) -> Self {
         queries.retain(|query| query.rows != Rows::One);
         Self {
@@ -71,10 +71,10 @@ pub struct GivenQuery {
     pub documents: Vec<Arc<str>>,
 }
 
-/// What is wrong with the templates.
+/// Faults of the templates.
 #[derive(Debug, Default)]
 pub struct Inspection {
-    /// What fails as soon as it is rendered.
+    /// Faults that fail as soon as the template is rendered.
     pub errors: Vec<Problem>,
     /// Values that may be missing, depending on the data and the request.
     pub doubts: Vec<Problem>,
@@ -200,7 +200,7 @@ fn roots(given: &Given, page: usize, cell: &Shape) -> BTreeMap<String, Known> {
     roots
 }
 
-/// What a query gives under its name.
+/// Returns the shape of a query under its name.
 fn result(query: &GivenQuery, page: usize, cell: &Shape) -> Known {
     let row = match &query.columns {
         Some(columns) => Known::new(Shape::Row(Rc::new(Columns {

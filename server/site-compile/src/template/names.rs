@@ -112,7 +112,7 @@ pub(super) struct Names {
 }
 
 impl Names {
-    /// Those that may be there, or that a template mentions, as far as they exist.
+    /// Collects the names that may be there, or that a template mentions, as far as they exist.
     pub(super) fn new(environment: &Environment<'_>, templates: &[Parsed<'_>]) -> Self {
         let known = FILTERS.iter().copied().chain(crate::filters::names());
         let mut filters: BTreeSet<String> = known.map(str::to_owned).collect();

@@ -24,10 +24,10 @@ use super::{
 use crate::filters::operators::{BINARY, BOUND, EACH, NEG, NOT_IN, SLICED, STEP};
 use millpond_site_format::Problem;
 
-/// What stands before and behind all that is put in.
+/// Mark before and behind all texts that are put in.
 const MARK: char = '\u{c}';
 
-/// What is put in.
+/// Text that is put in.
 #[derive(Clone, Copy, Debug)]
 enum InsertedText {
     /// Begins the first value of an operator.
@@ -40,7 +40,7 @@ enum InsertedText {
     Filter(&'static str),
     /// In the place of an operator: what is before it goes to this filter, with what follows.
     Operator(&'static str),
-    /// The same behind an operator, whose call needs no brackets.
+    /// In the place of an operator behind another, whose call needs no brackets.
     NextOperator(&'static str),
     /// In the place of `in` behind `not`.
     Blank,
@@ -62,7 +62,7 @@ impl InsertedText {
         }
     }
 
-    /// What the owner has written in the place of such a text.
+    /// Returns the owner's text in the place of such a text.
     fn written(text: &str) -> &'static str {
         match text {
             " " => "in",
@@ -204,7 +204,7 @@ impl<'s> Edits<'s> {
         }
     }
 
-    /// What stands in the place of the signs of an operator; none if it stays as it is.
+    /// Returns the texts in the place of the signs of an operator; none if it stays as it is.
     fn signs(
         &self,
         op: &BinOp<'s>,
@@ -231,7 +231,8 @@ impl<'s> Edits<'s> {
         }
     }
 
-    /// What cannot be cut has no parts, and a bound that is no whole number is none.
+    /// Rewrites a slice: a value that cannot be cut has no parts, and a bound that is no whole
+    /// number is none.
     fn slice(&mut self, slice: &Slice<'s>, expr: &Expr<'s>) {
         let bracket = self.token_behind(&slice.expr);
         if let Some((Token::BracketOpen, place)) = self.tokens.get(bracket) {
@@ -260,8 +261,8 @@ impl<'s> Edits<'s> {
         self.close(range(expr.span()).1, InsertedText::Filter(filter));
     }
 
-    /// Where an expression begins. The engine says so only of those that do not begin with another
-    /// expression.
+    /// Returns the byte at which an expression begins. The engine gives it only for expressions
+    /// that do not begin with another one.
     fn start_of(&self, expr: &Expr<'s>) -> usize {
         let (own, _) = range(expr.span());
         let first = match expr {

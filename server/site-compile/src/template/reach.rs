@@ -38,7 +38,7 @@ impl Reach {
         Self(all.collect())
     }
 
-    /// Whether a page of this template may show another template.
+    /// True if a page of this template may show another template.
     pub fn shows(&self, template: &str, other: &str) -> bool {
         let shown = self.0.get(template);
         shown.is_some_and(|shown| shown.contains(other))

@@ -1,6 +1,6 @@
 //! The names that templates find besides the queries of their page.
 
-/// What an error page is given.
+/// Names that an error page is given.
 pub(super) const ERROR_ROOTS: &[&str] = &["status", "title", "message"];
 
 /// The members of `request`.

@@ -14,7 +14,7 @@ use super::{
 #[derive(Clone, Debug, Default)]
 pub(super) struct Layer {
     pub(super) locals: BTreeMap<String, Known>,
-    /// Whether `loop` is known here.
+    /// True if `loop` is known here.
     pub(super) is_loop: bool,
     /// The names that macros declared in this layer see, which later assignments change.
     pub(super) closure: Option<usize>,
@@ -37,7 +37,7 @@ impl Layer {
 pub(super) struct Scope {
     pub(super) frames: Vec<Layer>,
     closures: Vec<BTreeMap<String, Known>>,
-    /// What the page gives: its queries, `params` and `request`.
+    /// Names that the page gives: its queries, `params` and `request`.
     roots: BTreeMap<String, Known>,
     /// The engine's functions.
     globals: Vec<String>,
@@ -56,7 +56,7 @@ impl Scope {
         }
     }
 
-    /// What a name stands for; none if nothing gives it.
+    /// Returns the meaning of a name; none if nothing gives it.
     pub(super) fn find(&self, name: &str) -> Option<Known> {
         self.find_in(&self.frames, name)
     }
@@ -147,19 +147,19 @@ impl Scope {
         macros.chain(self.globals.iter().cloned()).collect()
     }
 
-    /// Whether the page is an error page, which has no request.
+    /// True if the page is an error page, which has no request.
     pub(super) fn is_of_error(&self) -> bool {
         !self.roots.contains_key("request")
     }
 
-    /// Whether this point is reached several times, with other names each time: in a loop or a
+    /// True if this point is reached several times, with other names each time: in a loop or a
     /// macro.
     pub(super) fn may_be_set_later(&self) -> bool {
         let mut frames = self.frames.iter();
         frames.any(|frame| frame.is_loop || frame.enclosed.is_some())
     }
 
-    /// Whether a name is what the page gives, and nothing that a template has set.
+    /// True if a name is what the page gives, and nothing that a template has set.
     pub(super) fn is_root(&self, name: &str) -> bool {
         let is_set = self.frames.iter().any(|frame| {
             let enclosed = frame.enclosed.map(|at| &self.closures[at]);

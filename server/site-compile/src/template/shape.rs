@@ -30,7 +30,7 @@ pub(super) enum Shape {
     Constant(Value),
     Row(Rc<Columns>),
     List(Rc<Known>),
-    /// What `groupby` gives for each value: `grouper`, and `list` with these items.
+    /// Item that `groupby` gives for each value: `grouper`, and `list` with these items.
     Group(Rc<Known>),
     Members(Rc<Members>),
     /// `request.query`: a member is undefined if the address does not have it.
@@ -51,9 +51,9 @@ pub(super) struct Columns {
     /// The name of the query, for messages.
     pub(super) of: String,
     pub(super) names: BTreeSet<Arc<str>>,
-    /// Those that are documents on SQLite.
+    /// Columns that are documents on SQLite.
     pub(super) documents: BTreeSet<Arc<str>>,
-    /// What is known of each other value: PostgreSQL also gives lists and documents.
+    /// Shape of each other value: PostgreSQL also gives lists and documents.
     pub(super) cell: Shape,
 }
 
@@ -64,7 +64,7 @@ pub(super) struct Members {
     pub(super) fields: BTreeMap<String, Known>,
 }
 
-/// Which map it is, for messages.
+/// Kind of a map, for messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MapKind {
     Params,
@@ -76,7 +76,7 @@ pub(super) enum MapKind {
     Literal,
 }
 
-/// What `import … as name` gives.
+/// Names of `import … as name`.
 #[derive(Debug)]
 pub(super) struct Module {
     pub(super) file: String,
@@ -121,7 +121,7 @@ impl Known {
         matches!(self.shape, Shape::Undefined(_))
     }
 
-    /// What is known of a value that is one or the other.
+    /// Returns the facts that hold for both values, for a value that is one or the other.
     pub(super) fn join(&self, other: &Self) -> Self {
         let (shape, undefined) = match (&self.shape, &other.shape) {
             (Shape::Undefined(_), Shape::Undefined(_)) => (self.shape.clone(), None),

@@ -9,12 +9,13 @@ use crate::refusal::values::ERRORS;
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct ShownFaults {
     names: BTreeSet<String>,
-    /// Whether others may be read too: `errors[name]`, or `errors` as a value.
+    /// True if others may be read too: `errors[name]`, or `errors` as a value.
     has_others: bool,
 }
 
 impl ShownFaults {
-    /// Those that a page of `template` shows, also by what it extends, includes or imports.
+    /// Returns the faults that a page of `template` shows, also by the templates that it extends,
+    /// includes or imports.
     pub fn of(template: &str, sources: &BTreeMap<String, String>, reach: &Reach) -> Self {
         let mut shown = Self::default();
         for (name, source) in sources {
@@ -25,7 +26,7 @@ impl ShownFaults {
         shown
     }
 
-    /// Whether a visitor may be shown what is wrong with this field.
+    /// True if a visitor may be shown what is wrong with this field.
     pub fn has(&self, name: &str) -> bool {
         self.has_others || self.names.contains(name)
     }
@@ -53,7 +54,7 @@ fn is_of_name(letter: char) -> bool {
     letter.is_alphanumeric() || letter == '_'
 }
 
-/// Whether a template's tag is open behind this.
+/// True if a template's tag is open behind this.
 fn is_in_tag(before: &str) -> bool {
     let last = |one: &str, other: &str| before.rfind(one).max(before.rfind(other));
     last("{{", "{%") > last("}}", "%}")
@@ -76,7 +77,7 @@ fn member(behind: &str) -> Option<&str> {
     rest.trim_start().starts_with(']').then_some(name)
 }
 
-/// Whether `errors` is more than a condition here: a member of it may then be read elsewhere.
+/// True if `errors` is more than a condition here: a member of it may then be read elsewhere.
 fn is_value(before: &str, behind: &str) -> bool {
     let before = before.trim_end();
     let word = before.rsplit(|letter| !is_of_name(letter)).next();

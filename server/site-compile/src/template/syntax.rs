@@ -191,7 +191,7 @@ pub(super) fn enclosed<'e>(decl: &'e Macro<'e>) -> BTreeSet<&'e str> {
     names
 }
 
-/// Whether a macro uses `caller`, so that a `call` block may call it.
+/// True if a macro uses `caller`, so that a `call` block may call it.
 pub(super) fn uses_caller<'e>(decl: &'e Macro<'e>) -> bool {
     mentioned(decl).contains("caller")
 }

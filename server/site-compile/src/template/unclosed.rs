@@ -18,14 +18,14 @@ const WITH_END: [&str; 9] = [
 
 /// A statement that is open where another ends, or at the end of the template.
 struct Unclosed<'t> {
-    /// Where it begins.
+    /// Byte at which the statement begins.
     at: usize,
     word: &'t str,
-    /// What comes in the place of its end; none at the end of the template.
+    /// Tag in the place of the statement's end; none at the end of the template.
     found: Option<&'t str>,
 }
 
-/// What is wrong with a template that does not parse, with a hint, if a statement is not ended.
+/// Returns the problem of a template that does not parse, with a hint, if a statement is not ended.
 pub(super) fn unclosed(file: &str, source: &str) -> Option<Problem> {
     let text = without_comments(source);
     let Unclosed { at, word, found } = first(&text)?;

@@ -19,7 +19,7 @@ use super::{
 };
 use millpond_site_format::params::Param;
 
-/// What one page's walk may take, in statements and expressions. Macros that call each other twice
+/// Statements and expressions that one page's walk may take. Macros that call each other twice
 /// would otherwise take exponential time.
 const STEPS: usize = 300_000;
 
@@ -44,7 +44,7 @@ pub(super) struct Walk<'t> {
     pub(super) block: Option<(&'t str, usize)>,
     /// The layout that the template extends, once it has said so.
     pub(super) parent: Option<usize>,
-    /// Whether blocks are not shown where they stand.
+    /// True if blocks are not shown where they stand.
     pub(super) skips_blocks: bool,
     /// Conditions around this place.
     pub(super) conditions: usize,

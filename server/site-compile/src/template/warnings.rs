@@ -61,7 +61,7 @@ impl<'t> Walk<'t> {
         }
     }
 
-    /// What an `if` shows because a list of a partial has no rows on error pages.
+    /// Walks the part that an `if` shows because a list of a partial has no rows on error pages.
     pub(super) fn chosen_on_error_pages(&mut self, choice: &'t IfCond<'t>) {
         let (expr, body) = match &choice.expr {
             Expr::UnaryOp(not) if matches!(not.op, UnaryOpKind::Not) => {

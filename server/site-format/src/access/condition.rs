@@ -16,7 +16,7 @@ use millpond_db::Value;
 
 use super::{
     claims::as_kind,
-    lines::{Fault, fault},
+    lines::{LineFault, fault},
 };
 use crate::{parameter_names::is_name, suggest::closest};
 
@@ -60,7 +60,7 @@ const OPERATORS: [&str; 5] = ["=", "!=", "in", "not in", "else"];
 
 impl Condition {
     /// Reads the condition at the beginning of `text`; gives what follows, too.
-    pub(super) fn read(text: &str) -> Result<(Self, &str), Fault> {
+    pub(super) fn read(text: &str) -> Result<(Self, &str), LineFault> {
         let (claim, rest) = word(text.trim_start());
         let name = claim.strip_prefix("claims.").filter(|name| is_name(name));
         let Some(name) = name else {
@@ -83,7 +83,7 @@ impl Condition {
             true => text.to_owned(),
             false => format!("claims.{text}"),
         };
-        let sentence = |(_, message, hint): Fault| format!("{message} ({hint})");
+        let sentence = |(_, message, hint): LineFault| format!("{message} ({hint})");
         let (condition, rest) = Self::read(&full).map_err(sentence)?;
         match rest {
             "" => Ok(condition),
@@ -94,7 +94,7 @@ impl Condition {
         }
     }
 
-    /// Whether a claim with this value meets it.
+    /// True if a claim with this value meets it.
     pub fn is_met_by(&self, value: &Value) -> bool {
         match &self.test {
             ClaimTest::Present => true,
@@ -104,8 +104,8 @@ impl Condition {
     }
 }
 
-/// What follows a condition and is not part of it.
-pub(super) fn superfluous(rest: &str) -> Fault {
+/// Returns the fault of text that follows a condition and is not part of it.
+pub(super) fn superfluous(rest: &str) -> LineFault {
     let hint = match word(rest).0 {
         "and" => "write a line for each condition; all of them must hold",
         "or" => "several values of one claim: claims.role in ('editor', 'admin')",
@@ -120,7 +120,7 @@ pub(super) fn word(text: &str) -> (&str, &str) {
     text.split_at(text.find(is_end).unwrap_or(text.len()))
 }
 
-fn test(text: &str) -> Result<(ClaimTest, &str), Fault> {
+fn test(text: &str) -> Result<(ClaimTest, &str), LineFault> {
     let one = |(value, rest): (Literal, _)| (vec![value], rest);
     if let Some(rest) = text.strip_prefix("!=") {
         let (barred, rest) = literal(rest).map(one)?;
@@ -155,7 +155,7 @@ fn test(text: &str) -> Result<(ClaimTest, &str), Fault> {
 }
 
 /// `(…, …)`, and what follows.
-fn list(text: &str) -> Result<(Vec<Literal>, &str), Fault> {
+fn list(text: &str) -> Result<(Vec<Literal>, &str), LineFault> {
     let begins = text.trim_start();
     let open = |text: &str| fault(text, "after `in` stands a list in brackets", EXAMPLE);
     let mut rest = begins.strip_prefix('(').ok_or_else(|| open("in"))?;
@@ -175,7 +175,7 @@ fn list(text: &str) -> Result<(Vec<Literal>, &str), Fault> {
 }
 
 /// A value, and what follows.
-fn literal(text: &str) -> Result<(Literal, &str), Fault> {
+fn literal(text: &str) -> Result<(Literal, &str), LineFault> {
     let text = text.trim_start();
     let Some(mut quoted) = text.strip_prefix('\'') else {
         let is_end = |c: char| c.is_whitespace() || matches!(c, ',' | ')');
@@ -208,7 +208,7 @@ fn literal(text: &str) -> Result<(Literal, &str), Fault> {
 }
 
 impl Literal {
-    /// Whether a claim has this value. A number and true or false also count as the text or the
+    /// True if a claim has this value. A number and true or false also count as the text or the
     /// number that a column of another type gives for them.
     fn is(&self, claim: &Value) -> bool {
         match self {
@@ -222,8 +222,9 @@ impl Literal {
         }
     }
 
-    /// The same where the value is barred: what is this value in any spelling is barred, too.
-    /// *Counterexample* with [`Literal::is`]: `claims.level != '7'` would admit the number 7.
+    /// True if a claim may be this value where the value is barred: each spelling of the value is
+    /// barred, too. *Counterexample* with [`Literal::is`]: `claims.level != '7'` would admit the
+    /// number 7.
     fn may_be(&self, claim: &Value) -> bool {
         let number = match claim {
             Value::Integer(integer) => Some(*integer as f64),

@@ -2,7 +2,7 @@
 
 use super::{
     condition::word,
-    lines::{DirectiveLine, Fault, own_path},
+    lines::{DirectiveLine, LineFault, own_path},
 };
 use crate::parameter_names::is_name;
 
@@ -16,7 +16,7 @@ pub struct GuardLine {
 }
 
 /// Reads what stands behind `-- require:`; none if it is no name of a query.
-pub(super) fn guard(rest: &str, line: &DirectiveLine) -> Result<Option<GuardLine>, Fault> {
+pub(super) fn guard(rest: &str, line: &DirectiveLine) -> Result<Option<GuardLine>, LineFault> {
     let (query, rest) = word(rest.trim());
     let otherwise = match word(rest.trim_start()) {
         ("", "") => None,

@@ -52,7 +52,7 @@ pub struct VerifyLine {
     pub query: String,
     pub column: String,
     pub password: String,
-    /// Where a visitor goes whose password is wrong.
+    /// Address for a visitor whose password is wrong.
     pub otherwise: Option<String>,
     /// How many queries stand above it.
     pub after: usize,
@@ -75,7 +75,7 @@ pub struct ClaimLine {
     pub line: DirectiveLine,
 }
 
-/// Where a claim's value comes from.
+/// Source of a claim's value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum From {
     Column {
@@ -105,8 +105,8 @@ pub struct SessionLines {
     pub next: Option<(String, DirectiveLine)>,
 }
 
-/// What is wrong: the word, a message, a hint.
-pub type Fault = (String, String, String);
+/// Fault: the word, a message, a hint.
+pub type LineFault = (String, String, String);
 
 impl SessionLines {
     /// The first line that only a form may have.
@@ -140,7 +140,7 @@ impl SessionLines {
         rest: &str,
         line: DirectiveLine,
         queries: usize,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), LineFault> {
         match word {
             "require" => match guard(rest, &line)? {
                 Some(guard) => self.guards.push(guard),
@@ -193,7 +193,7 @@ impl SessionLines {
     }
 
     /// `claims.name` of a `-- vary:` line; none if it is something else.
-    pub fn vary(&mut self, field: &str) -> Option<Result<(), Fault>> {
+    pub fn vary(&mut self, field: &str) -> Option<Result<(), LineFault>> {
         let name = field.strip_prefix("claims.")?;
         if !is_name(name) {
             return Some(Err(fault(
@@ -212,7 +212,7 @@ impl SessionLines {
         &mut self,
         rest: &'r str,
         line: DirectiveLine,
-    ) -> Option<Result<Option<&'r str>, Fault>> {
+    ) -> Option<Result<Option<&'r str>, LineFault>> {
         let after = rest.strip_prefix(':')?;
         let example = "for example: -- redirect: :next else /account";
         let (name, path) = match after.split_once(" else ") {
@@ -231,7 +231,7 @@ impl SessionLines {
     }
 }
 
-pub(super) fn fault(word: &str, message: impl Into<String>, hint: &str) -> Fault {
+pub(super) fn fault(word: &str, message: impl Into<String>, hint: &str) -> LineFault {
     (word.to_owned(), message.into(), hint.to_owned())
 }
 
@@ -240,7 +240,7 @@ const VERIFY: &str =
 const HASH: &str = "for example: -- hash: password_hash = :password";
 const CLAIMS: &str = "for example: -- claims: user = account.id, name = account.name";
 
-fn require(rest: &str) -> Result<Require, Fault> {
+fn require(rest: &str) -> Result<Require, LineFault> {
     let (condition, rest) = Condition::read(rest)?;
     let otherwise = match word(rest) {
         ("", "") => None,
@@ -253,7 +253,7 @@ fn require(rest: &str) -> Result<Require, Fault> {
     })
 }
 
-fn verify(rest: &str, line: DirectiveLine, after: usize) -> Result<VerifyLine, Fault> {
+fn verify(rest: &str, line: DirectiveLine, after: usize) -> Result<VerifyLine, LineFault> {
     let (condition, otherwise) = otherwise(rest)?;
     let (hash, password) = assignment(condition, VERIFY)?;
     let (query, column) = column(hash, VERIFY)?;
@@ -267,7 +267,7 @@ fn verify(rest: &str, line: DirectiveLine, after: usize) -> Result<VerifyLine, F
     })
 }
 
-fn hash(rest: &str, line: DirectiveLine) -> Result<HashLine, Fault> {
+fn hash(rest: &str, line: DirectiveLine) -> Result<HashLine, LineFault> {
     let (name, password) = assignment(rest, HASH)?;
     if !is_name(name) {
         return Err(fault(
@@ -283,7 +283,7 @@ fn hash(rest: &str, line: DirectiveLine) -> Result<HashLine, Fault> {
     })
 }
 
-fn claim(part: &str, line: DirectiveLine) -> Result<ClaimLine, Fault> {
+fn claim(part: &str, line: DirectiveLine) -> Result<ClaimLine, LineFault> {
     let (name, from) = assignment(part, CLAIMS)?;
     if !is_name(name) || name.len() > 64 {
         return Err(fault(
@@ -309,7 +309,7 @@ fn claim(part: &str, line: DirectiveLine) -> Result<ClaimLine, Fault> {
 }
 
 /// Cuts `… else /path`.
-fn otherwise(rest: &str) -> Result<(&str, Option<String>), Fault> {
+fn otherwise(rest: &str) -> Result<(&str, Option<String>), LineFault> {
     let Some((condition, path)) = rest.split_once(" else ") else {
         return Ok((rest.trim(), None));
     };
@@ -317,7 +317,7 @@ fn otherwise(rest: &str) -> Result<(&str, Option<String>), Fault> {
 }
 
 /// The path after `else`.
-pub(super) fn own_path(path: &str) -> Result<String, Fault> {
+pub(super) fn own_path(path: &str) -> Result<String, LineFault> {
     let path = path.trim();
     if let Some(message) = foreign_parameter(path) {
         return Err(fault(path, message, "for example: else /:lang/login"));
@@ -332,14 +332,14 @@ pub(super) fn own_path(path: &str) -> Result<String, Fault> {
     Ok(path.to_owned())
 }
 
-fn assignment<'t>(text: &'t str, example: &str) -> Result<(&'t str, &'t str), Fault> {
+fn assignment<'t>(text: &'t str, example: &str) -> Result<(&'t str, &'t str), LineFault> {
     let found = text.split_once('=');
     let (name, value) =
         found.ok_or_else(|| fault(text, format!("`{text}` has no `=`"), example))?;
     Ok((name.trim(), value.trim()))
 }
 
-fn column(text: &str, example: &str) -> Result<(String, String), Fault> {
+fn column(text: &str, example: &str) -> Result<(String, String), LineFault> {
     let found = text.split_once('.');
     let found = found.filter(|(query, column)| is_name(query) && is_name(column));
     found
@@ -347,7 +347,7 @@ fn column(text: &str, example: &str) -> Result<(String, String), Fault> {
         .ok_or_else(|| fault(text, format!("`{text}` is no column of a query"), example))
 }
 
-fn param(text: &str, example: &str) -> Result<String, Fault> {
+fn param(text: &str, example: &str) -> Result<String, LineFault> {
     let name = text.strip_prefix(':').filter(|name| is_name(name));
     name.map(str::to_owned)
         .ok_or_else(|| fault(text, format!("`{text}` is no parameter"), example))

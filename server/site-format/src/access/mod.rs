@@ -11,6 +11,8 @@ mod sql;
 pub use claims::{ClaimUse, Claims, MOST_CLAIMS};
 pub use condition::Condition;
 pub use guard::GuardLine;
-pub use lines::{ClaimLine, DirectiveLine, Fault, From, SessionLines, VerifyLine, WORDS, is_path};
+pub use lines::{
+    ClaimLine, DirectiveLine, From, LineFault, SessionLines, VerifyLine, WORDS, is_path,
+};
 pub use needs::{Gate, Require, SessionRequirements, gate};
 pub use sql::{PREFIX as RESERVED, with_claims};

@@ -21,7 +21,7 @@ pub struct SessionRequirements {
     pub claims: Vec<ClaimUse>,
 }
 
-/// Whether a visitor may pass.
+/// Decision about a visitor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gate<'n> {
     Open,
@@ -32,17 +32,17 @@ pub enum Gate<'n> {
 }
 
 impl SessionRequirements {
-    /// Whether every visitor is the same to it.
+    /// True if every visitor is the same to it.
     pub fn is_none(&self) -> bool {
         self.require.is_empty() && self.claims.is_empty()
     }
 
-    /// Whether the key holds a claim, so that a template may show it.
+    /// True if the key holds a claim, so that a template may show it.
     pub fn is_in_key(&self, claim: &str) -> bool {
         self.claims.iter().any(|used| used.name == claim)
     }
 
-    /// Whether a visitor whose session has these claims may pass; none without a session.
+    /// Decides if a visitor whose session has these claims may pass; none without a session.
     pub fn gate(&self, claims: Option<&Claims>) -> Gate<'_> {
         gate(self.require.iter(), claims)
     }

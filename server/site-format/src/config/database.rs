@@ -51,6 +51,7 @@ impl DatabaseUrl {
     /// Reads a URL; the path of an SQLite file is taken from `dir`, and `env:NAME` is the value of
     /// an environment variable.
     ///
+    /// # Errors
     /// A message about the error, without the password.
     pub fn parse(url: &str, dir: &Path) -> Result<Self, String> {
         match url.strip_prefix(ENVIRONMENT) {

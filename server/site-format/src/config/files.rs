@@ -2,9 +2,9 @@
 
 use crate::rules::Scope;
 
-/// What every static file says about caching: keep it, and ask whether it is still the same.
+/// Rule of caching of every static file: keep the file, and ask if it has changed.
 const ASK: &str = "no-cache";
-/// What never changes need not be asked for (RFC 8246); a year is the longest that is understood
+/// Rule of caching of files that never change (RFC 8246); a year is the longest that is understood
 /// everywhere.
 pub const KEEP: &str = "public, max-age=31536000, immutable";
 /// Digits of the shortest hash: with fewer, words such as `added` or `facade` and dates would look
@@ -16,12 +16,12 @@ const HASH_DIGITS: usize = 8;
 pub struct FileSettings {
     /// Names that answer for their folder, the best first.
     pub index: Vec<String>,
-    /// Which folders without an index are listed, by their path with or without the slash at its
+    /// Folders without an index that are listed, by their path with or without the slash at its
     /// end.
     pub listing: Scope,
-    /// Whether `/about` is the address of `about.html`.
+    /// True if `/about` is the address of `about.html`.
     pub clean_urls: bool,
-    /// Which files never change under one name.
+    /// Files that never change under one name.
     pub immutable: Scope,
 }
 
@@ -36,7 +36,7 @@ impl FileSettings {
         if is_immutable { KEEP } else { ASK }
     }
 
-    /// Whether the folder at a path is listed where it has no index.
+    /// True if the folder at a path is listed where it has no index.
     pub fn lists(&self, folder: &str) -> bool {
         match &self.listing {
             Scope::Nowhere => false,
@@ -58,7 +58,7 @@ impl FileSettings {
     }
 }
 
-/// Whether the name at the end of a path has a hash in it, as tools that build websites write it.
+/// True if the name at the end of a path has a hash in it, as tools that build websites write it.
 /// Letters and digits must both be there: a date has digits only, and a word letters only. A hash
 /// that happens to have one kind only (one in forty of those with eight digits) is not recognised;
 /// that costs a question for each use.

@@ -56,7 +56,7 @@ pub(super) const SECTIONS: [Section; 10] = [
     },
     Section {
         name: "session",
-        about: "How visitors stay signed in; [site.md](site.md#sessions) has the lines of queries and forms. A change takes effect by \
+        about: "How visitors stay signed in; [sessions](site/sessions.md) has the lines of queries and forms. A change takes effect by \
                 itself.",
         is_live: true,
     },
@@ -111,7 +111,7 @@ pub(super) enum SettingKind {
     Time(fn(&mut Config) -> &mut Duration, Duration, Duration),
     /// An IP address with a port.
     Address(fn(&mut Config) -> &mut SocketAddr),
-    /// The same, or absent.
+    /// An IP address with a port, or absent.
     SomeAddress(fn(&mut Config) -> &mut Option<SocketAddr>),
     /// The URL of a database.
     Database(fn(&mut Config) -> &mut DatabaseUrl),
@@ -327,7 +327,7 @@ pub(super) const KEYS: [Key; 56] = [
                 `host:port` or the folder of a unix socket. User, password, database and TLS are \
                 those of the URL. A page that is not in memory is read from a replica that has \
                 replayed everything this node knows of. Writes, sign-ins and all other reads use \
-                the primary. [site.md](site.md#replicas) says what replicas need.",
+                the primary. [Replicas](site/databases.md#replicas) says what replicas need.",
     },
     Key {
         section: "database",
@@ -375,9 +375,9 @@ pub(super) const KEYS: [Key; 56] = [
                 logical replication: it needs `wal_level = logical` and the right to \
                 replicate, and costs writers nothing. `triggers` works without these: triggers on \
                 each table record each change in a table of their own \
-                ([PostgreSQL](site.md#without-logical-replication)). On SQLite each commit of \
+                ([PostgreSQL](site/databases.md#without-logical-replication)). On SQLite each commit of \
                 another program ends all results with `logical`, and with `triggers` only those \
-                that show its rows ([SQLite](site.md#other-programs-on-sqlite)). These pages say \
+                that show its rows ([SQLite](site/databases.md#other-programs-on-sqlite)). These pages say \
                 what that costs. `millpond check --fix` installs either.",
     },
     Key {
@@ -546,7 +546,7 @@ pub(super) const KEYS: [Key; 56] = [
         example: "true",
         about: "Whether a program may send the session's value as a token, `Authorization: Bearer …`, in \
                 place of the cookie. A sign-in that answers with JSON then gives the token. \
-                [site.md](site.md#tokens-for-programs) has the rules.",
+                [Tokens for programs](site/access.md#tokens-for-programs) has the rules.",
     },
     Key {
         section: "static",
@@ -680,7 +680,7 @@ pub(super) const KEYS: [Key; 56] = [
         kind: SettingKind::Count(|config| &mut config.uploads.at_once, 0, 100_000),
         default: Some("100"),
         example: "100",
-        about: "Forms with [files](site.md#uploads) that are received at once; one more is answered with 503. Each has at most \
+        about: "Forms with [files](site/uploads.md) that are received at once; one more is answered with 503. Each has at most \
                 a megabyte in memory.",
     },
     Key {
@@ -711,7 +711,7 @@ pub(super) const KEYS: [Key; 56] = [
         default: Some("\"30s\""),
         example: "\"30s\"",
         about: "How long a request body may stand still (then 408), or a response that the client does not read (then the \
-                connection is closed). A form with a [file that is not taken](site.md#uploads) is read further for so long.",
+                connection is closed). A form with a [file that is not taken](site/uploads.md) is read further for so long.",
     },
     Key {
         section: "limits",

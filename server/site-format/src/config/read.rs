@@ -17,7 +17,7 @@ use super::{
 use crate::{Problem, problem::SETTINGS, suggest};
 
 type Name<'t> = Spanned<Cow<'t, str>>;
-type Value<'t> = Spanned<DeValue<'t>>;
+type SpannedValue<'t> = Spanned<DeValue<'t>>;
 
 /// The configuration in `text`; paths are taken from `dir`.
 pub(super) fn read(text: &str, dir: &Path) -> Result<Config, Problem> {
@@ -132,7 +132,7 @@ fn check_limits(config: &Config, text: &str, file: &DeTable<'_>) -> Result<(), P
 }
 
 /// The entries in the order of the file, so that the first mistake is reported first.
-fn in_order<'t, 'f>(table: &'t DeTable<'f>) -> Vec<(&'t Name<'f>, &'t Value<'f>)> {
+fn in_order<'t, 'f>(table: &'t DeTable<'f>) -> Vec<(&'t Name<'f>, &'t SpannedValue<'f>)> {
     let mut entries: Vec<_> = table.iter().collect();
     entries.sort_by_key(|(name, _)| name.span().start);
     entries
@@ -153,7 +153,7 @@ fn names_in(section: &str) -> impl Iterator<Item = &'static str> {
         .map(|key| key.name)
 }
 
-fn unknown_section(text: &str, name: &Name<'_>, value: &Value<'_>) -> Problem {
+fn unknown_section(text: &str, name: &Name<'_>, value: &SpannedValue<'_>) -> Problem {
     let word = name.get_ref();
     let problem =
         |message: String| Problem::new(SETTINGS, message).at_offset(text, name.span().start);

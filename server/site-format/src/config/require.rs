@@ -23,7 +23,7 @@ pub(super) const REQUIRE: EntryKind = EntryKind {
             files, lists of files, uploads, and addresses at which there is nothing. Several entries for one path, and the \
             `-- require:` lines of a page, all hold. The path is looked at in its one normal form, as it is asked for, and once more as a rewrite \
             makes it; a rule for one address of a file holds at its other addresses. `check` says what each entry reaches. \
-            [site.md](site.md#who-may-enter-a-folder) has more.",
+            [Who may enter a folder](site/access.md#who-may-enter-a-folder) has more.",
     keys: &[
         EntryKey {
             name: "path",

@@ -19,7 +19,7 @@ pub struct SessionSettings {
     /// The cookie's name, without a prefix.
     pub cookie: String,
     pub secure: bool,
-    /// Whether a request may have the session's value as a token.
+    /// True if a request may have the session's value as a token.
     pub bearer: bool,
 }
 

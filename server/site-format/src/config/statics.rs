@@ -9,7 +9,7 @@ pub struct StaticOptions {
     pub in_memory: usize,
     /// The smallest copy that is sent by `sendfile` (`static.sendfile_from`).
     pub sendfile_from: usize,
-    /// Whether symbolic links may lead out of the folder (`static.follow_links`).
+    /// True if symbolic links may lead out of the folder (`static.follow_links`).
     pub follow_links: bool,
 }
 

@@ -38,7 +38,7 @@ pub struct TlsSettings {
     pub acme_directory: Option<String>,
     /// A PEM file with the root behind the directory's certificate (`tls.acme_trust`).
     pub acme_trust: Option<PathBuf>,
-    /// Where the authority may write to (`tls.acme_email`).
+    /// Address to which the authority may write (`tls.acme_email`).
     pub acme_email: Option<String>,
     /// The kind of certificate (`tls.profile`).
     pub profile: Option<String>,
@@ -61,13 +61,13 @@ impl TlsSettings {
         domains.filter(|domain| *domain != LOCALHOST)
     }
 
-    /// Whether `localhost` is among the names.
+    /// True if `localhost` is among the names.
     #[must_use]
     pub fn has_localhost(&self) -> bool {
         self.domains.iter().any(|domain| domain == LOCALHOST)
     }
 
-    /// Whether `localhost` is all that https is for.
+    /// True if `localhost` is all that https is for.
     fn is_local(&self) -> bool {
         let is_public = self.certificate.is_some() || self.public_domains().next().is_some();
         self.has_localhost() && !is_public
@@ -75,7 +75,7 @@ impl TlsSettings {
 }
 
 impl Config {
-    /// Whether the site is served by https.
+    /// True if the site is served by https.
     #[must_use]
     pub fn has_tls(&self) -> bool {
         !self.tls.domains.is_empty() || !self.certificate_files().is_empty()
@@ -218,7 +218,7 @@ fn domain(text: &str) -> Result<String, String> {
     Ok(name)
 }
 
-/// What is said of a name that means this machine on every machine.
+/// Describes a name that means this machine on every machine.
 fn only_here(text: &str) -> String {
     format!(
         "`{text}` is of this machine only, so no authority issues a certificate for it; use `localhost`, whose \

@@ -23,6 +23,7 @@ use crate::{
 
 /// Sets `key` to `value`. Paths are taken from `dir`.
 ///
+/// # Errors
 /// A message about the error in the value.
 pub(super) fn set(
     config: &mut Config,

@@ -14,8 +14,8 @@ pub struct FieldRule {
     pub place: RulePosition,
 }
 
-/// What the server itself says of a response, or of the connection. A second one would contradict
-/// it.
+/// Fields that the server itself sends of a response, or of the connection. A second field would
+/// contradict the first one.
 const OWN: [&str; 25] = [
     "accept-ranges",
     "age",
@@ -44,7 +44,7 @@ const OWN: [&str; 25] = [
     "x-content-type-options",
 ];
 
-/// Whether a response may have this field; what is against it is a sentence and advice.
+/// Checks that a response may have this field; an error is a sentence and advice.
 pub fn check_field(name: &str, value: &str) -> Result<(), (String, String)> {
     let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     if name.is_empty() || !name.bytes().all(is_token) {
@@ -81,9 +81,9 @@ pub(super) struct ResponseFields {
 #[derive(Clone, Debug)]
 pub(super) struct Lines {
     plain: Bytes,
-    /// Those of a hit.
+    /// The fields of a hit.
     hit: Bytes,
-    /// The same behind those of a hit, so that a hit need not put them together.
+    /// The fields behind those of a hit, so that a hit need not put them together.
     with_hit: Bytes,
 }
 

@@ -5,12 +5,12 @@ use std::collections::{BTreeSet, HashMap};
 use super::{RulePosition, WORD, pattern::PathPattern, target::RuleTarget};
 use crate::access::Require;
 
-/// What is required of a session at some paths.
+/// Requirement on a session at some paths.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequireRule {
     pub path: FolderPattern,
     pub require: Require,
-    /// Where a visitor is led, to be filled in with what the path's names stand for.
+    /// Address to which a visitor is led, to be filled in with the values of the path's names.
     pub target: Option<RuleTarget>,
     /// Paths at which it does not hold.
     pub except: Vec<FolderPattern>,
@@ -79,12 +79,12 @@ impl FolderPattern {
 }
 
 impl RequireRule {
-    /// Whether it holds at a path in its normal form, for one method at least.
+    /// True if it holds at a path in its normal form, for one method at least.
     pub fn holds_at(&self, path: &str) -> bool {
         self.path.matches(path) && !self.except.iter().any(|except| except.matches(path))
     }
 
-    /// Whether it holds for a method. What holds for GET holds for HEAD.
+    /// True if it holds for a method. What holds for GET holds for HEAD.
     pub fn holds_for(&self, method: &str) -> bool {
         let method = if method == "HEAD" { "GET" } else { method };
         self.methods.is_empty() || self.methods.iter().any(|own| own == method)
@@ -99,7 +99,7 @@ pub struct RequireRules {
     pub rules: Vec<RequireRule>,
     /// By the first part of the path, in their order.
     by_first_part: Map,
-    /// Those for any first part.
+    /// Rules for any first part.
     others: Vec<usize>,
     /// Addresses of files that a rule reaches by another address of the file, with that.
     by_other_address: HashMap<String, Vec<(usize, String)>, foldhash::fast::RandomState>,
@@ -127,7 +127,7 @@ impl RequireRules {
         Some(guards)
     }
 
-    /// What is required for a method at a path in its normal form.
+    /// Iterates over the requirements for a method at a path in its normal form.
     pub fn at<'g, 'p>(
         &'g self,
         method: &'p str,

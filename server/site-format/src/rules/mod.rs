@@ -113,7 +113,7 @@ impl Rules {
         Some(rewrite.to.fill(&values, query))
     }
 
-    /// Whether an address is answered as another one is.
+    /// True if an address is answered as another one is.
     pub fn has_rewrites(&self) -> bool {
         !self.set.rewrites.is_empty()
     }
@@ -147,7 +147,7 @@ impl Rules {
         }
     }
 
-    /// The same for a response.
+    /// Adds the fields of the rules for this path to a response.
     pub fn with_fields_of(&self, path: &str, response: Response) -> Response {
         match self.fields.at(path) {
             Some(lines) => lines.add_to(response),

@@ -81,7 +81,7 @@ impl PathPattern {
         })
     }
 
-    /// Whether `path` is among its paths. Allocates nothing.
+    /// True if `path` is among its paths. Allocates nothing.
     pub fn matches(&self, path: &str) -> bool {
         self.walk(path, |_| {}).is_some()
     }
@@ -137,7 +137,7 @@ impl fmt::Display for PathPattern {
     }
 }
 
-/// Where a group of settings applies: nowhere, everywhere, or at some paths.
+/// Paths at which a group of settings applies: none, all, or some.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Scope {
     /// Nowhere.

@@ -7,10 +7,10 @@ use super::pattern::PathPattern;
 
 use crate::parameter_names::foreign_parameter;
 
-/// What a segment of a path may not have as it is (RFC 3986 section 3.3), and the percent sign:
-/// values are not encoded yet.
+/// Characters that a segment of a path may not have as they are (RFC 3986 section 3.3), and the
+/// percent sign: values are not encoded yet.
 const SEGMENT: &AsciiSet = &PATH.add(b'/');
-/// The same for values of several segments.
+/// Characters that values of several segments may not have as they are.
 const PATH: &AsciiSet = &CONTROLS
     .add(b' ')
     .add(b'"')
@@ -34,7 +34,7 @@ pub const VALUE: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'.')
     .remove(b'_')
     .remove(b'~');
-/// What the text of a target, written by its owner, cannot have as it is.
+/// Characters that the text of a target, written by its owner, cannot have as they are.
 const TEXT: &AsciiSet = &CONTROLS
     .add(b' ')
     .add(b'"')
@@ -54,7 +54,7 @@ pub struct RuleTarget {
     address: Vec<TargetPiece>,
     has_query: bool,
     fragment: Vec<TargetPiece>,
-    /// Whether it is a path of this site.
+    /// True if it is a path of this site.
     is_local: bool,
 }
 
@@ -120,12 +120,12 @@ impl RuleTarget {
         Ok(target)
     }
 
-    /// Whether it is a path of this site and has no fragment: what a rewrite can lead to.
+    /// True if it is a path of this site and has no fragment: what a rewrite can lead to.
     pub fn is_path(&self) -> bool {
         self.is_local && self.fragment.is_empty()
     }
 
-    /// Whether it is a path of this site.
+    /// True if it is a path of this site.
     pub fn is_local(&self) -> bool {
         self.is_local
     }

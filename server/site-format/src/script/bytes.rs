@@ -10,7 +10,7 @@ pub struct BytesLine {
     pub media_type: Option<TextSource>,
     /// The name under which the file is saved.
     pub name: Option<TextSource>,
-    /// Whether browsers save the file instead of showing it.
+    /// True if browsers save the file instead of showing it.
     pub is_attachment: bool,
     pub line: DirectiveLine,
 }
@@ -107,7 +107,7 @@ pub(super) fn column(word: &str) -> Option<ColumnName> {
     })
 }
 
-/// What stands between quotes.
+/// Returns the text between quotes.
 fn quoted(word: &str) -> Option<&str> {
     word.strip_prefix('\'')?.strip_suffix('\'')
 }

@@ -28,11 +28,11 @@ use crate::{
 pub struct Declaration {
     pub name: String,
     pub kind: ValueKind,
-    /// Whether it takes any number of values.
+    /// True if it takes any number of values.
     pub is_list: bool,
     /// The values that it may have; any if there are none here.
     pub choices: Vec<Value>,
-    /// What else its value must be.
+    /// Further rules for the value.
     pub rules: ValueRules,
     pub default: Option<Value>,
     /// From 1; 0 if a folder's file declares it.
@@ -167,7 +167,7 @@ fn values(of: ParamType, text: &str) -> Result<(Vec<Value>, &str), Complaint> {
     }
 }
 
-/// Where one of the signs stands outside of quotes.
+/// Finds one of the signs outside of quotes.
 fn end_of(text: &str, signs: &[char]) -> Option<usize> {
     let mut quoted = false;
     let found = text.char_indices().find(|(_, c)| {

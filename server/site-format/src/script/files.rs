@@ -23,7 +23,7 @@ use crate::{
 const EXAMPLE: &str =
     "for example: -- file: picture into uploads/albums max 5MB types (image/png, image/jpeg)";
 const WORDS: [&str; 5] = ["into", "as", "max", "count", "types"];
-/// What a file may have where the line does not say.
+/// Bytes of a file where the line does not say.
 const IN_FOLDER: usize = 10_000_000;
 const AS_BYTES: usize = 1_000_000;
 /// The most that a line may allow, of all its files: what is bound to a statement is in memory.
@@ -31,7 +31,7 @@ const MOST_BYTES: usize = 16 << 20;
 const COUNT: usize = 10;
 const MOST_FILES: usize = 100;
 
-/// Where a file goes.
+/// Place to which a file goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FilePlace {
     /// Into a folder of the site, by its path from the site's folder.
@@ -44,7 +44,7 @@ pub enum FilePlace {
 #[derive(Clone, Debug, PartialEq)]
 pub struct FileLine {
     pub name: String,
-    /// Whether it takes several files.
+    /// True if it takes several files.
     pub is_list: bool,
     pub place: FilePlace,
     /// The most bytes of one file.
@@ -58,8 +58,7 @@ pub struct FileLine {
 }
 
 impl FileLine {
-    /// What stands behind the name of a file in the names of its further values, with the kinds of
-    /// these.
+    /// Endings of the names of a file's further values, with their kinds.
     pub const FURTHER: [(&'static str, ValueKind); 3] = [
         ("_name", ValueKind::Text),
         ("_type", ValueKind::Text),
@@ -91,7 +90,7 @@ impl FileLine {
         all
     }
 
-    /// Whether a parameter is one of its further values, which need not be used.
+    /// True if a parameter is one of its further values, which need not be used.
     pub fn gives_also(&self, param: &str) -> bool {
         let end = param.strip_prefix(&*self.name);
         end.is_some_and(|end| Self::FURTHER.iter().any(|(further, _)| *further == end))
@@ -162,7 +161,7 @@ pub(super) fn file(rest: &str, line: usize) -> Result<FileLine, Complaint> {
     })
 }
 
-/// What was read of a line.
+/// Parts that were read of a line.
 #[derive(Default)]
 struct Parts {
     place: Option<FilePlace>,

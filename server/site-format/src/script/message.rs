@@ -14,7 +14,7 @@ use crate::parameter_names::is_name;
 pub struct MessageLine {
     /// A parameter, a `:one` query, or `form` for what belongs to no field.
     pub of: String,
-    /// Which fault, constraint or `:one` query; all faults if none is named.
+    /// Fault, constraint or `:one` query; all faults if none is named.
     pub about: Option<String>,
     pub sentence: String,
     pub line: usize,

@@ -41,7 +41,7 @@ fn near(word: &str) -> Option<&'static str> {
     words().filter(is_near).min_by_key(|known| distance(known))
 }
 
-/// Whether words of English are near: `-- Orders: newest first`, `-- Required: a title`.
+/// True if words of English are near: `-- Orders: newest first`, `-- Required: a title`.
 fn is_english(word: &str) -> bool {
     matches!(
         word,
@@ -62,7 +62,7 @@ fn is_english(word: &str) -> bool {
     )
 }
 
-/// Whether the line would be right with a colon behind its word.
+/// True if the line would be right with a colon behind its word.
 fn would_do(word: &str, rest: &str) -> bool {
     // What takes any word would take the words of a sentence.
     if rest.is_empty() || matches!(word, "depends" | "vary" | "logout") {

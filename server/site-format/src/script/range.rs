@@ -23,7 +23,7 @@ const KINDS: [(&str, ValueKind); 4] = [
     ("boolean", ValueKind::Boolean),
 ];
 
-/// What a word says of a parameter's type.
+/// Type of a parameter by a word.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ParamType {
     pub(super) kind: ValueKind,

@@ -6,7 +6,7 @@
 
 use super::bytes::{ColumnName, column};
 use crate::{
-    access::{DirectiveLine, Fault},
+    access::{DirectiveLine, LineFault},
     duration,
 };
 
@@ -22,12 +22,12 @@ pub struct UntilLine {
 const EXAMPLE: &str = "for example: -- until: performance.starts_at - 1h";
 
 /// Reads what stands behind `-- until:`.
-pub(super) fn until(rest: &str, line: &DirectiveLine) -> Result<Vec<UntilLine>, Fault> {
+pub(super) fn until(rest: &str, line: &DirectiveLine) -> Result<Vec<UntilLine>, LineFault> {
     let parts = rest.split(',').map(str::trim);
     parts.map(|part| one(part, line)).collect()
 }
 
-fn one(part: &str, line: &DirectiveLine) -> Result<UntilLine, Fault> {
+fn one(part: &str, line: &DirectiveLine) -> Result<UntilLine, LineFault> {
     let fault = |word: &str, message: String| (word.to_owned(), message, EXAMPLE.to_owned());
     let end = part.find(|c: char| c.is_whitespace() || matches!(c, '+' | '-'));
     let (name, shift) = part.split_at(end.unwrap_or(part.len()));
@@ -76,7 +76,7 @@ mod tests {
                     line.column.query, line.column.column, line.shift
                 )
             });
-            Ok::<_, Fault>(shown.collect::<Vec<_>>().join("; "))
+            Ok::<_, LineFault>(shown.collect::<Vec<_>>().join("; "))
         };
         for (rest, expected) in [
             ("a.at", "a.at 0"),

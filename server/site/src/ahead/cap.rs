@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use base_clock::Boottime;
 
-/// What one page is taken to need at most: more is a machine that slept.
+/// Time that one page is taken to need at most: more is a machine that slept.
 const LONGEST: Duration = Duration::from_secs(60);
 
 /// Limits work to a share of the time: each piece of work is followed by a proportional rest. Only
@@ -24,7 +24,7 @@ impl Cap {
         }
     }
 
-    /// What is left of the rest at `now`.
+    /// Returns the time that is left of the rest at `now`.
     pub(super) fn rest(&self, now: Boottime) -> Duration {
         self.until.since(now)
     }

@@ -27,7 +27,7 @@ use super::{
 use crate::{answer::Ask, core::Core};
 use millpond_site_compile::page::Page;
 
-/// What is hot is what was asked for in the last few of these.
+/// Span of counting: a page is hot if it was asked for in the last few spans.
 const FOLD_EVERY: Duration = Duration::from_secs(10);
 /// How often the list is written.
 const LIST_EVERY: Duration = Duration::from_secs(60);
@@ -127,13 +127,13 @@ impl Driver {
         Duration::ZERO
     }
 
-    /// Whether visitors' reads come first, or nothing that is made could be a hit.
+    /// True if visitors' reads come first, or nothing that is made could be a hit.
     fn must_yield(&self, now: Boottime) -> bool {
         let database = &self.core.database;
         !self.core.store.healthy(now) || !database.has_feed() || !database.has_room()
     }
 
-    /// What is done at intervals.
+    /// Does the work that is due at intervals.
     fn run_periodic_work(&mut self, now: Boottime) {
         if now >= self.folded.plus(FOLD_EVERY) {
             self.core.store.fold_heat();

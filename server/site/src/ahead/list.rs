@@ -32,7 +32,7 @@ const VERSION: u64 = 1;
 
 pub(super) struct List {
     path: PathBuf,
-    /// Whether there is a file that must not be replaced.
+    /// True if there is a file that must not be replaced.
     is_foreign: bool,
     /// True if the owner was notified that the list cannot be written.
     has_told: bool,

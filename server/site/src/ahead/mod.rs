@@ -51,7 +51,7 @@ pub(crate) struct RefreshSettings {
 #[derive(Default)]
 struct AheadState {
     stopped: AtomicBool,
-    /// What the thread's work took in all.
+    /// Time of the thread's work in all.
     worked_nanos: AtomicU64,
 }
 
@@ -81,7 +81,7 @@ impl Ahead {
         }
     }
 
-    /// What making pages ahead took in all, with looking for them.
+    /// Returns the time that making pages ahead took in all, with looking for them.
     pub(crate) fn worked(&self) -> Duration {
         Duration::from_nanos(self.state.worked_nanos.load(Ordering::Relaxed))
     }

@@ -203,7 +203,7 @@ impl Ask {
         gathered
     }
 
-    /// Whether a `:one` gave no row.
+    /// True if a `:one` gave no row.
     fn is_missing(&self, read: &ReadResult) -> bool {
         let mut results = self.page.queries.iter().zip(&read.results);
         results.any(|(query, rows)| query.rows == Rows::One && rows.rows.is_empty())

@@ -18,7 +18,7 @@ use millpond_site_compile::{
     refusal::{flash::Flash, values::roots},
 };
 
-/// What a render came to.
+/// Result of a render.
 pub(crate) enum Rendered {
     /// Everyone's, and when it ends even if nothing changes.
     Page(Arc<Prepared>, Option<Boottime>),
@@ -93,7 +93,7 @@ pub(crate) fn render(
     }
 }
 
-/// What a render for a visitor who is led back to a form came to. It is no [`Rendered`], so that
+/// Result of a render for a visitor who is led back to a form. It is no [`Rendered`], so that
 /// nothing of it can get into the store, or to another visitor.
 pub(crate) enum RenderedForm {
     /// For this request alone.

@@ -59,7 +59,7 @@ impl Visitor {
         })
     }
 
-    /// Whether a template has looked at something that is not part of the page's key.
+    /// True if a template has looked at something that is not part of the page's key.
     pub(crate) fn touched(&self) -> bool {
         self.touched.load(Ordering::Relaxed)
     }

@@ -1,16 +1,13 @@
 //! What a link in a Markdown file that leads nowhere is said to be, and what was probably meant.
 
-use super::documents::DocumentSite;
+use super::{HintedNote, documents::DocumentSite};
 use crate::data::DocumentFile;
 use millpond_site_format::suggest::closest;
-
-/// A message and a hint.
-type Note = (String, String);
 
 /// A link or a picture in a document that leads nowhere.
 pub(super) enum DeadLink<'d> {
     /// To a page; with its note.
-    Page(Note),
+    Page(HintedNote),
     /// To a file for visitors.
     File { path: String, is_picture: bool },
     /// To a picture that is looked for beside the page, at this address.
@@ -34,7 +31,7 @@ impl DeadLink<'_> {
     }
 
     /// The note on it, in a document of the site.
-    pub(super) fn note(self, site: &DocumentSite<'_>, document: &DocumentFile) -> Note {
+    pub(super) fn note(self, site: &DocumentSite<'_>, document: &DocumentFile) -> HintedNote {
         match self {
             Self::Page(note) => note,
             Self::File { path, is_picture } => {

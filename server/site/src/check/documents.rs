@@ -29,7 +29,7 @@ use millpond_site_format::{
 /// The most notes. Once these are corrected, the next are shown.
 const MAX_NOTES: usize = 100;
 
-/// What the links of documents are held against.
+/// Addresses and files that the links of documents are compared with.
 pub(super) struct DocumentSite<'g> {
     pub(super) generation: &'g Generation,
     uses: MarkdownUses,
@@ -38,7 +38,7 @@ pub(super) struct DocumentSite<'g> {
     pages: Vec<&'g Pattern>,
     /// False if there may be more of these pages.
     are_all: bool,
-    /// Where the row of a table with a slug is shown; none for a table with several such pages.
+    /// Page that shows the row of a table with a slug; none for a table with several such pages.
     addresses: HashMap<String, Option<&'g Pattern>>,
 }
 
@@ -118,7 +118,7 @@ impl<'g> DocumentSite<'g> {
         Some(page.with(document.slug.as_deref()?))
     }
 
-    /// What is wrong with a link from a document.
+    /// Finds the fault of a link from a document.
     fn dead(&self, document: &DocumentFile, link: &DocumentLink) -> Option<DeadLink<'_>> {
         let target = &*link.target;
         let path = &target[..target.find(['?', '#']).unwrap_or(target.len())];
@@ -160,8 +160,8 @@ impl<'g> DocumentSite<'g> {
         (self.are_all && !self.pages.iter().any(is_answered)).then_some(dead)
     }
 
-    /// What keeps a link to another document from leading to its page, where the address of that
-    /// has a parameter.
+    /// Finds the fault that keeps a link to another document from leading to its page, where the
+    /// address of that has a parameter.
     fn unfollowed(&self, document: &DocumentFile, file: &str, stem: &str) -> Option<DeadLink<'_>> {
         let at_path = self.documents.at(document, file);
         let is_elsewhere = at_path.is_some_and(|found| found.table != document.table);

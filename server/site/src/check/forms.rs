@@ -2,7 +2,7 @@
 
 use millpond_http::path;
 
-use super::targets;
+use super::{HintedNote, targets};
 use crate::core::Generation;
 use millpond_site_compile::{
     compile::may_be_at::{candidates, endpoint_at},
@@ -14,9 +14,6 @@ use millpond_site_compile::{
 use millpond_site_format::{
     Problem, params::Param, route::address_of, suggest::closest, write_method::WriteMethod,
 };
-
-/// A message and a hint.
-type Note = (String, String);
 
 /// Notes on all of them.
 pub(super) fn notes(generation: &Generation) -> Vec<Problem> {
@@ -37,7 +34,7 @@ pub(super) fn notes(generation: &Generation) -> Vec<Problem> {
 }
 
 /// `own` is the name of the page that has the form; none in a template that several pages show.
-fn of_form(generation: &Generation, own: Option<&str>, form: &FormTag<'_>) -> Option<Note> {
+fn of_form(generation: &Generation, own: Option<&str>, form: &FormTag<'_>) -> Option<HintedNote> {
     let action = form.action.clone().or(own.map(address_of))?;
     let target = action.split('#').next()?;
     let (place, query) = target.split_once('?').unwrap_or((target, ""));
@@ -83,7 +80,7 @@ fn of_form(generation: &Generation, own: Option<&str>, form: &FormTag<'_>) -> Op
 }
 
 /// A form that is sent with GET, and probably meant for POST.
-fn of_get(endpoint: &Endpoint, form: &FormTag<'_>) -> Option<Note> {
+fn of_get(endpoint: &Endpoint, form: &FormTag<'_>) -> Option<HintedNote> {
     let post = endpoint.form(WriteMethod::Post)?;
     let route = &endpoint.pattern;
     let hint = "write <form method=\"post\" …>".to_owned();
@@ -101,7 +98,7 @@ fn of_get(endpoint: &Endpoint, form: &FormTag<'_>) -> Option<Note> {
 }
 
 /// A parameter that must be given, and that no field of the form sends.
-fn lacking(post: &Form, form: &FormTag<'_>, query: &str) -> Option<Note> {
+fn lacking(post: &Form, form: &FormTag<'_>, query: &str) -> Option<HintedNote> {
     let names: Vec<&str> = form.names().collect();
     let is_chosen = |name: &&str| name.contains(['{', VALUE]);
     let in_query = query.split('&').filter_map(|pair| pair.split('=').next());

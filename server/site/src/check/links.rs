@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use super::targets;
+use super::{HintedNote, targets};
 use crate::core::Generation;
 use millpond_site_compile::{
     compile::may_be_at::endpoint_at,
@@ -13,9 +13,6 @@ use millpond_site_compile::{
     template::{file_of, sources},
 };
 use millpond_site_format::{Problem, config::UPLOAD_FOLDER, suggest::closest};
-
-/// A message and a hint.
-type Note = (String, String);
 
 /// Notes on all of them.
 pub(super) fn notes(generation: &Generation) -> Vec<Problem> {
@@ -53,7 +50,7 @@ fn link<'t>(tag: &TagText<'t>) -> Option<&'t str> {
     attribute(tag, name)
 }
 
-fn of_link(generation: &Generation, own: Option<&Page>, link: &str) -> Option<Note> {
+fn of_link(generation: &Generation, own: Option<&Page>, link: &str) -> Option<HintedNote> {
     let target = address(link)?;
     let target = target.split('#').next()?;
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
@@ -70,7 +67,7 @@ fn of_link(generation: &Generation, own: Option<&Page>, link: &str) -> Option<No
     of_query(generation, page_at(generation, path)?, query)
 }
 
-/// Whether a template asks for `request.query.NAME`.
+/// True if a template asks for `request.query.NAME`.
 fn is_read(generation: &Generation, name: &str) -> bool {
     let environment = &generation.pages.environment;
     let written = [
@@ -95,9 +92,9 @@ pub(super) fn page_at<'g>(generation: &'g Generation, target: &str) -> Option<&'
     endpoint_at(&generation.pages, target)?.page.as_deref()
 }
 
-/// What is wrong with the first parameter of an address that its page does not take. Other names
+/// Finds the fault in the first parameter of an address that its page does not take. Other names
 /// than those of parameters are allowed, unless one is nearly that of a parameter.
-pub(super) fn of_query(generation: &Generation, page: &Page, query: &str) -> Option<Note> {
+pub(super) fn of_query(generation: &Generation, page: &Page, query: &str) -> Option<HintedNote> {
     let route = &page.route;
     let mut pairs = form_urlencoded::parse(query.as_bytes());
     pairs.find_map(|(name, value)| {

@@ -45,7 +45,7 @@ fn is_meant(rest: &str) -> bool {
     is_read && rest.starts_with(|c: char| c.is_alphanumeric() || c == '[')
 }
 
-/// Whether the name has a method and nothing before it.
+/// True if the name has a method and nothing before it.
 fn is_method(rest: &str) -> bool {
     let word = rest.split('.').next();
     matches!(word, Some("post" | "put" | "patch" | "delete"))

@@ -13,7 +13,7 @@ use millpond_site_format::{
     suggest::closest,
 };
 
-/// What a `[[require]]` entry reaches.
+/// Reach of a `[[require]]` entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReachReport {
     /// The file of the entry, relative to the folder that is checked.
@@ -22,14 +22,14 @@ pub struct ReachReport {
     pub line: usize,
     /// The paths for which it is.
     pub path: String,
-    /// What it requires.
+    /// Claims that the entry requires.
     pub claims: String,
     /// The pages and forms, such as `POST /editor/posts`; those that it reaches for some values of
     /// their parameters only say so.
     pub addresses: Vec<String>,
     /// How many files in `static/` it reaches.
     pub files: usize,
-    /// Whether it reaches files that visitors send.
+    /// True if it reaches files that visitors send.
     pub uploads: bool,
 }
 
@@ -46,7 +46,7 @@ fn guards(generation: &Generation) -> Option<&RequireRules> {
     generation.rules.as_ref()?.guards.as_ref()
 }
 
-/// What the entries reach, in their order.
+/// Lists the reach of the entries, in their order.
 pub(super) fn reached(generation: &Generation) -> Vec<ReachReport> {
     let rules = guards(generation).map_or(&[][..], |guards| &guards.rules);
     rules.iter().map(|rule| reach(generation, rule)).collect()

@@ -128,7 +128,7 @@ pub(super) fn unanswered(generation: &Generation, target: &str) -> Option<(Strin
     }
 }
 
-/// Which of some addresses was probably meant by one at which nothing answers.
+/// Returns the address that was probably meant by one at which nothing answers.
 pub(super) fn nearest(
     generation: &Generation,
     shown: &str,
@@ -147,7 +147,7 @@ pub(super) fn nearest(
     }
 }
 
-/// Whether a page, a form or a file answers at a target with some values in its path.
+/// True if a page, a form or a file answers at a target with some values in its path.
 pub(super) fn may_answer(generation: &Generation, target: &str) -> bool {
     let has_page = candidates(&generation.pages, target).next().is_some();
     let mut files = generation.statics.files();

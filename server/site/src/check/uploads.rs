@@ -13,7 +13,7 @@ use millpond_site_compile::{
 };
 use millpond_site_format::{Problem, script::FilePlace};
 
-/// What would go wrong with the uploads of a site in `dir`.
+/// Lists the faults that the uploads of a site in `dir` would have.
 pub(crate) fn notes(dir: &Path, pages: &Pages) -> Vec<Problem> {
     let mut notes = Vec::new();
     let forms = pages.endpoints.iter().flat_map(|endpoint| &endpoint.forms);

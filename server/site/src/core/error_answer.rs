@@ -34,9 +34,9 @@ pub(crate) struct ErrorAnswer<'e> {
     pub(crate) sentence: &'e str,
     /// Further fields, such as `Retry-After`.
     pub(crate) fields: &'e [(&'e str, &'e str)],
-    /// What is wrong with single parameters.
+    /// Faults of single parameters.
     pub(crate) errors: &'e [FieldError],
-    /// Whether the address is for programs, which get JSON.
+    /// True if the address is for programs, which get JSON.
     pub(crate) is_api: bool,
 }
 
@@ -210,7 +210,7 @@ impl Generation {
     }
 }
 
-/// What is wrong with the error pages: each is rendered once for each value in its path that is
+/// Lists the faults of the error pages: each is rendered once for each value in its path that is
 /// known.
 pub(crate) fn faults(pages: &Pages) -> Vec<Problem> {
     let samples = pages.error_pages.samples();

@@ -29,7 +29,7 @@ const ASK_EVERY: Duration = Duration::from_secs(2);
 /// A feed that lacks nothing begins within this time after the database answers.
 const BEGINNING: Duration = Duration::from_secs(5);
 
-/// What requests have found out about the database since the last look.
+/// Outcomes of requests to the database since the last look.
 #[derive(Default)]
 pub(crate) struct Outcomes(Mutex<OutcomeCounts>);
 
@@ -202,7 +202,7 @@ impl Observer {
     }
 }
 
-/// What was said last.
+/// State that was reported last.
 struct ReportedState {
     bound: Duration,
     stale_if_error: Duration,
@@ -267,7 +267,7 @@ impl ReportedState {
         self.outage.end(ended, "requests", &given)
     }
 
-    /// What keeps pages from being kept: everything, if there is no feed.
+    /// Reports the causes that keep pages from being kept: everything, if there is no feed.
     fn kept(&mut self, has_feed: bool, lacking: &[Requirement], reason: &str) -> Option<String> {
         let what = match lacking {
             [] if has_feed => None,

@@ -111,7 +111,7 @@ fn prepared(status: u16, sentence: &str) -> Arc<Prepared> {
     }))
 }
 
-/// Whether an error is said to this client as JSON.
+/// True if an error is said to this client as JSON.
 pub(crate) fn wants_json(request: &Request<'_>, is_api: bool) -> bool {
     is_api || prefers_json(request)
 }

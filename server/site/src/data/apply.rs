@@ -23,10 +23,10 @@ use millpond_site_format::Problem;
 /// Files of one table that were applied together have a line each in the log, up to this number.
 const MAX_LINES: usize = 3;
 
-/// What a look has found.
+/// Findings of a look.
 pub(super) struct Look<'a> {
     pub(super) scan: &'a FolderScan,
-    /// What was applied before, by the names of the files.
+    /// Files that were applied before, by name.
     pub(super) applied: HashMap<&'a str, &'a AppliedFile>,
     /// Files that are gone, whose rows others may take over.
     pub(super) gone: &'a Arc<[GoneFile]>,
@@ -146,7 +146,7 @@ impl<'a> Applier<'a> for ChangedFiles<'a, '_> {
     }
 }
 
-/// What is noted of a file once it was applied.
+/// Record of a file that was applied now.
 struct AppliedNow<'a> {
     file: &'a DataFile,
     signature: String,

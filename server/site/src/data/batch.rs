@@ -25,7 +25,7 @@ pub(super) struct ReadyFile<'a> {
     pub(super) file: &'a DataFile,
     /// The signature of its table.
     pub(super) signature: String,
-    /// What is to be done about it.
+    /// Action that is to be taken for the file.
     pub(super) note: Option<Problem>,
     /// The row that the database has refused.
     pub(super) refused: RefusedRow,

@@ -17,7 +17,7 @@ pub(super) struct TargetTable {
 }
 
 impl TargetTable {
-    /// What keeps files from being rows of the table.
+    /// Returns the fault that keeps files from being rows of the table.
     pub(super) fn fault(&self) -> Option<(String, String)> {
         let table = &self.name;
         let has = |name: &str| self.columns.iter().any(|column| column.name == name);

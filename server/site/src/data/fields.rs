@@ -20,8 +20,8 @@ pub(super) fn place_of_field(file: &DataFile, row: FilePlace, column: &str) -> F
     line.map_or(row, FilePlace::line)
 }
 
-/// What a table demands of a row that it refuses: the condition of a `check`, or its name, if that
-/// is a sentence.
+/// Returns the demand of a table on a row that it refuses: the condition of a `check`, or its name,
+/// if that is a sentence.
 pub(super) fn checked(error: &Error) -> Option<&str> {
     match error {
         Error::Constraint {

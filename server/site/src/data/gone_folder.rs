@@ -8,8 +8,8 @@ use millpond_db::{AppliedFile, Database};
 use super::{DataSources, FOLDER, scan::FolderScan};
 use millpond_site_format::Problem;
 
-/// What to say of a file that was applied and is missing, if its folder is gone, be it `data/` or
-/// that of its table. A table that is gone too needs no folder.
+/// Returns the message for a file that was applied and is missing, if its folder is gone, be it
+/// `data/` or that of its table. A table that is gone too needs no folder.
 pub(super) fn gone_folder(
     scan: &FolderScan,
     sources: &DataSources,

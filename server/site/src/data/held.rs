@@ -19,7 +19,7 @@ const MAX_KEYS: usize = 10_000;
 pub(super) type HeldFiles = BTreeMap<String, PathBuf>;
 
 impl FolderSync {
-    /// Those of the files that are gone whose rows are kept.
+    /// Lists the files that are gone and whose rows are kept.
     pub(super) fn held(&self, look: &Look<'_>, gone: &[&GoneFile]) -> Result<HeldFiles, Error> {
         let mut held = HeldFiles::new();
         let tables: BTreeSet<&str> = gone.iter().map(|file| &*file.table).collect();

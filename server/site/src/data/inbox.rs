@@ -51,7 +51,7 @@ struct InboxState {
     has_migrated: bool,
 }
 
-/// What woke the thread.
+/// Event that woke the thread.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Wake {
     /// Files have changed that were closed, and are whole.

@@ -78,7 +78,7 @@ pub(super) fn unknown_columns(
     Some(problem(file, &note))
 }
 
-/// What has changed, for the log.
+/// Describes the changes of rows, for the log.
 pub(super) fn rows(counts: RowCounts) -> String {
     let RowCounts {
         inserted,

@@ -29,7 +29,7 @@ const MAX_PROBLEMS: usize = 50;
 pub struct FilePin {
     /// The file or folder, for people.
     pub source: String,
-    /// What is missing, in one sentence.
+    /// Description of the missing thing, in one sentence.
     pub missing: String,
     /// The name of the migration's file in `migrations/`, without its number: `data_rates`.
     pub name: String,
@@ -37,19 +37,19 @@ pub struct FilePin {
     pub sql: String,
 }
 
-/// What a check finds about the files.
+/// Findings of a check about the files.
 #[derive(Debug, Default)]
 pub(crate) struct Found {
     /// Migrations that are missing.
     pub(crate) pins: Vec<FilePin>,
-    /// What is wrong with files.
+    /// Faults of files.
     pub(crate) problems: Vec<Problem>,
     /// Files that are not read.
     passed_over: Vec<Problem>,
 }
 
 impl Found {
-    /// The same with the number of the problems in place of those that are too many to read.
+    /// Replaces the problems that are too many to read by their number.
     pub(crate) fn bounded(mut self) -> Self {
         let more = self.problems.len().saturating_sub(MAX_PROBLEMS);
         // One is not hidden for the line that counts it.
@@ -187,7 +187,7 @@ fn misfits(files: &[&DataFile], table: &str, database: &Database, zone: SiteZone
         .collect()
 }
 
-/// Where the files of a table are.
+/// Layout of the files of a table.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum FilesLayout {
     /// One file.

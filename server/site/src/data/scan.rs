@@ -88,7 +88,7 @@ impl DataFile {
     }
 }
 
-/// What is in the folders.
+/// Files in the folders.
 #[derive(Debug, Default)]
 pub(super) struct FolderScan {
     /// True if there is a folder `data/`.
@@ -102,7 +102,7 @@ pub(super) struct FolderScan {
     /// Tables that have a folder in `data/`.
     pub(super) folders: BTreeSet<String>,
     pub(super) problems: Vec<Problem>,
-    /// What keeps no other file from being a row.
+    /// Remarks that keep no other file from being a row.
     pub(super) notes: Vec<Problem>,
 }
 
@@ -281,7 +281,7 @@ impl FolderScan {
         entries
     }
 
-    /// What is below a folder that cannot be listed stays as it is.
+    /// Leaves the files below a folder that cannot be listed as they are.
     fn unread_folder(&mut self, sources: &DataSources, below: &str, error: &io::Error) {
         if below.is_empty() {
             self.is_there = false;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::FOLDER;
 use millpond_site_format::{Config, config::DataFolder};
 
-/// Where the files of a site's tables are. A file has a name below `data/`; one of a folder that
+/// Places of the files of a site's tables. A file has a name below `data/`; one of a folder that
 /// `[[data]]` names has the name that it would have there, which begins with the table's.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DataSources {

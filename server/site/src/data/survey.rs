@@ -20,7 +20,7 @@ use super::{
 };
 use millpond_site_format::Problem;
 
-/// What became of a reading.
+/// Result of a reading.
 pub(super) enum Survey {
     /// Each row fits.
     Good(SurveyedFile),
@@ -245,7 +245,7 @@ fn with_rest(file: &DataFile, mut faults: Vec<Problem>) -> Vec<Problem> {
     faults
 }
 
-/// What is wrong with a file that lacks a part of the table's key.
+/// Returns the fault of a file that lacks a part of the table's key.
 fn missing_key(file: &DataFile, table: &TargetTable, filled: &FilledColumns) -> Option<Problem> {
     let key = filled.missing_key.as_ref()?;
     let message = format!(

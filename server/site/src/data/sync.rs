@@ -31,7 +31,7 @@ pub(super) const SLOWLY: Duration = Duration::from_secs(10);
 /// was closed.
 pub(super) const SETTLED: Duration = Duration::from_millis(250);
 
-/// What is known of the files between two looks.
+/// State of the files between two looks.
 pub(super) struct FolderSync {
     pub(super) sources: DataSources,
     pub(super) database: Database,
@@ -58,11 +58,11 @@ pub(super) struct FolderSync {
     is_unfinished: bool,
     /// True if it left rows of files or folders that are gone.
     has_gone: bool,
-    /// What it found in the folders.
+    /// Files that the last look found in the folders.
     last: FolderScan,
-    /// What is wrong, for `check` and the developer's page.
+    /// Faults, for `check` and the developer's page.
     pub(super) problems: Vec<Problem>,
-    /// What is to be done, such as a table that is missing; for the log.
+    /// Actions that are to be taken, such as making a table that is missing; for the log.
     pub(super) notes: Vec<Problem>,
 }
 
@@ -71,7 +71,7 @@ pub(super) struct KnownFile {
     pub(super) stamp: FileStamp,
     /// The signature of its table.
     pub(super) table: String,
-    /// What was wrong with it, or is to be done.
+    /// Faults of the file, or actions that are to be taken.
     faults: Vec<Problem>,
     /// True if the log has the faults.
     are_told: bool,
@@ -89,7 +89,7 @@ pub(super) enum Retry {
     EachLook,
 }
 
-/// What a look came to.
+/// Result of a look.
 #[derive(Default)]
 pub(super) struct LookOutcome {
     /// Lines for the owner's log.

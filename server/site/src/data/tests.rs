@@ -158,7 +158,8 @@ impl CostFolder {
         name
     }
 
-    /// What a look costs: what is opened, and the statements that the database runs.
+    /// Returns the cost of a look: the files that are opened, and the statements that the database
+    /// runs.
     fn look(&mut self, wake: &Wake, line: &str) -> (BTreeMap<String, usize>, Vec<String>) {
         let opened = Opened::of(&self.root.join("data/posts"));
         take_statements(&self.database);

@@ -66,7 +66,7 @@ impl DataFiles {
         })
     }
 
-    /// What is wrong with the files now.
+    /// Returns the present faults of the files.
     pub(crate) fn problems(&self) -> Vec<Problem> {
         self.problems.lock().clone()
     }

@@ -31,7 +31,8 @@ impl<'a> Twins<'a> {
         }
     }
 
-    /// What is wrong with a file that is one row, and was refused as another one has its key.
+    /// Returns the fault of a file that is one row, and was refused because another one has its
+    /// key.
     pub(super) fn same_key(&mut self, file: &DataFile, error: &Error) -> Option<Problem> {
         let Error::Constraint { kind, violated, .. } = error else {
             return None;
@@ -77,7 +78,7 @@ fn by_key<'a>(
     found
 }
 
-/// What the row of a Markdown file has in the columns; none if it lacks one.
+/// Returns the values of a Markdown file's row in the columns; none if it lacks one.
 fn values(file: &DataFile, columns: &[String]) -> Option<Vec<String>> {
     if file.format != Format::Markdown {
         return None;

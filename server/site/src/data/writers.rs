@@ -4,10 +4,10 @@
 
 use std::{fs::File, io, os::fd::AsRawFd};
 
-/// Which signal tells of the end of a lease (fcntl(2)).
+/// Command of fcntl(2) that sets the signal for the end of a lease.
 const F_SETSIG: libc::c_int = 10;
 
-/// What the kernel says about the programs that write a file.
+/// Programs that write a file, by the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Writers {
     /// No program has it open for writing.

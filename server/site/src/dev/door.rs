@@ -153,7 +153,7 @@ fn is_local_host(host: &str) -> bool {
     last.eq_ignore_ascii_case("localhost") || last.eq_ignore_ascii_case("test")
 }
 
-/// Whether a browser asks for a page to be shown, and not for a part of one.
+/// True if a browser asks for a page to be shown, and not for a part of one.
 pub(super) fn asks_for_page(request: &Request<'_>) -> bool {
     let is_part = request
         .fields

@@ -140,7 +140,7 @@ pub(crate) fn of_form(
     Report::of_failure(facts)
 }
 
-/// What all failures of a form have in common.
+/// Returns the members that all failures of a form have in common.
 pub(super) fn of_statements(form: &Form, values: &[Value], request: &Request<'_>) -> Json {
     let hidden = passwords(form);
     // A password that was hashed meanwhile is hidden by its place.
@@ -179,7 +179,7 @@ pub(super) fn passwords(form: &Form) -> Vec<usize> {
     signing.hashes.iter().copied().chain(verified).collect()
 }
 
-/// What all failures of a page have in common.
+/// Returns the members that all failures of a page have in common.
 pub(super) fn of_page(page: &Page, values: &[Value], visitor: &Visitor) -> Json {
     let request = visitor.request().as_request();
     let claims = visitor.session().into_iter();

@@ -55,7 +55,7 @@ fn insert(page: &[u8], tag: &[u8]) -> Vec<u8> {
     [before, tag, after].concat()
 }
 
-/// The same response with another body, which no cache keeps.
+/// Replaces the body of the response, which no cache keeps.
 fn replaced(response: &Response, body: Vec<u8>) -> Response {
     let mut builder = Response::builder(response.status()).field("Cache-Control", "no-store");
     for (name, value) in fields(response) {

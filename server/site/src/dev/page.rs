@@ -44,7 +44,7 @@ pub(super) enum ErrorFormat {
     Json,
 }
 
-/// Whether a response is an error in a sentence, which a browser shows as such.
+/// True if a response is an error in a sentence, which a browser shows as such.
 pub(super) fn is_sentence(response: &Response) -> bool {
     let media_type = response.field("content-type").unwrap_or_default();
     response.status() >= 400
@@ -60,7 +60,7 @@ fn text(response: &Response, longest: usize) -> Cow<'_, str> {
     }
 }
 
-/// Whether a response is an error for programs.
+/// True if a response is an error for programs.
 pub(super) fn is_problem(response: &Response) -> bool {
     response.field("content-type") == Some(problem_details::JSON)
 }
@@ -173,8 +173,8 @@ fn html(facts: &Json, script: &str) -> String {
     rendered.unwrap_or_else(|error| format!("<!doctype html><pre>{error}"))
 }
 
-/// What a program gets without `--dev`, with the cause, its place and what to do as further members
-/// (RFC 9457 section 3.2).
+/// Writes the document that a program gets without `--dev`, with the cause, its place and the
+/// remedy as further members (RFC 9457 section 3.2).
 fn json(facts: &Json) -> String {
     let mut document = match &facts["document"] {
         Json::Object(_) => facts["document"].clone(),

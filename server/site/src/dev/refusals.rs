@@ -258,7 +258,7 @@ fn explain_inputs<'b>(
     }
 }
 
-/// Whether a line is `-- param: NAME …` or the like.
+/// True if a line is `-- param: NAME …` or the like.
 fn declares(line: &str, name: &str) -> bool {
     let rest = line.trim_start().strip_prefix("--").map(str::trim_start);
     let rest = rest.and_then(|rest| rest.split_once(':'));
@@ -268,7 +268,7 @@ fn declares(line: &str, name: &str) -> bool {
     })
 }
 
-/// Whether a line has `:NAME`.
+/// True if a line has `:NAME`.
 fn uses(line: &str, name: &str) -> bool {
     line.split(':').skip(1).any(|rest| {
         let rest = rest.strip_prefix(name);

@@ -11,7 +11,7 @@ use super::scope;
 #[derive(Debug)]
 pub(crate) struct Report {
     pub(super) facts: Json,
-    /// Whether the request is refused and the site has no fault: then only a browser that asks for
+    /// True if the request is refused and the site has no fault: then only a browser that asks for
     /// a page, and a program that gets a document of its own, are shown it.
     pub(super) is_refusal: bool,
 }

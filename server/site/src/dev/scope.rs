@@ -81,7 +81,7 @@ pub(super) fn rows(result: &Arc<QueryResult>) -> Json {
     })
 }
 
-/// What the client sent, without its body, cookies and other secrets.
+/// Describes the request, without its body, cookies and other secrets.
 pub(super) fn request(request: &Request<'_>, path: &str) -> Json {
     let mut all = vec![
         named_text("method", request.method),

@@ -137,7 +137,7 @@ impl Service for DevService {
 struct Shown {
     token: String,
     format: ErrorFormat,
-    /// What was asked for, where a browser asks for a page.
+    /// Request, where a browser asks for a page.
     request: Option<Json>,
     /// The tag of the script, where a browser asks with GET.
     script: Option<String>,
@@ -264,7 +264,7 @@ fn plain(status: u16, media_type: &str) -> millpond_http::Builder {
         .field("X-Content-Type-Options", "nosniff")
 }
 
-/// What others get of a site that cannot be opened yet.
+/// Makes the response of a site that cannot be opened yet, for others than the developer.
 fn not_ready() -> Response {
     plain(503, "text/plain; charset=utf-8")
         .field("Retry-After", "1")

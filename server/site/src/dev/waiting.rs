@@ -22,9 +22,9 @@ const DATABASE_RETRY: Duration = Duration::from_secs(2);
 /// The file of a problem with a database server.
 const DATABASE: &str = "database.url";
 
-/// What is done for sites that could not be opened.
+/// State of sites that could not be opened.
 pub(crate) struct Waiting {
-    /// What the browser is shown.
+    /// State that the browser is shown.
     pub(crate) state: Arc<DevState>,
     /// The folder from which the faults name their files.
     pub(crate) dir: PathBuf,

@@ -19,7 +19,7 @@ use millpond_site_format::{
 pub(crate) const ACCEPTED: &str =
     "application/json, application/x-www-form-urlencoded, multipart/form-data";
 
-/// What kind of body a request has.
+/// Kind of a request's body.
 #[derive(Clone, Debug)]
 pub(crate) enum BodyKind {
     Form(Encoding),
@@ -71,7 +71,7 @@ impl Refused {
     }
 }
 
-/// Whether the body is declared as JSON, or as a type that is written in JSON (RFC 6839).
+/// True if the body is declared as JSON, or as a type that is written in JSON (RFC 6839).
 fn is_json(request: &Request<'_>) -> bool {
     let declared = request.fields.get("content-type").unwrap_or_default();
     let declared = std::str::from_utf8(declared).unwrap_or_default();
@@ -108,7 +108,7 @@ impl<'b> WriteBody<'b> {
         }
     }
 
-    /// Whether there is more than nothing under a name.
+    /// True if there is more than nothing under a name.
     pub(crate) fn gives(&self, name: &str) -> bool {
         match self {
             Self::Form(fields) => {
@@ -119,7 +119,7 @@ impl<'b> WriteBody<'b> {
         }
     }
 
-    /// What is given as text, which members of JSON are not.
+    /// Returns the values that are given as texts; members of JSON are none.
     pub(crate) fn given<'g>(&'g self, path: &'g [&'g str], query: Option<&'g str>) -> Given<'g> {
         let form = match self {
             Self::Form(fields) => &fields[..],

@@ -65,7 +65,7 @@ impl<'b> JsonBody<'b> {
         }
     }
 
-    /// Whether a member of this name is not null.
+    /// True if a member of this name is not null.
     pub(crate) fn has(&self, name: &str) -> bool {
         let member = self.0.get(name);
         member.is_some_and(|member| member.get() != "null")
@@ -83,7 +83,7 @@ impl<'b> JsonBody<'b> {
     }
 }
 
-/// What null is: the parameter's default, although the address may have a value.
+/// Returns the value of null: the parameter's default, although the address may have a value.
 fn absent(param: &Param) -> Result<Value, BadParam> {
     match &param.default {
         Some(default) => Ok(default.clone()),

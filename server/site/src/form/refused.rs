@@ -22,7 +22,7 @@ use millpond_site_compile::refusal::{
 use millpond_site_format::params::{BadParam, Given};
 
 impl Submission {
-    /// Whether the form leads back if it is refused; it may turn out that it has no address to lead
+    /// True if the form leads back if it is refused; it may turn out that it has no address to lead
     /// to. A program gets a plain answer.
     pub(crate) fn leads_back(&self) -> bool {
         let is_api = !self.form.is_for_people();

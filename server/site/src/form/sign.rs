@@ -31,7 +31,7 @@ use millpond_site_format::{
 /// Claims that no cookie can hold.
 pub(crate) struct NoCookie;
 
-/// What a form does with the session.
+/// Change of the session by a form.
 pub(crate) enum SessionChange {
     Unchanged,
     Begun(BegunSession),

@@ -35,7 +35,7 @@ pub(crate) struct Submission {
     pub(crate) core: Arc<Core>,
     pub(crate) generation: Arc<Generation>,
     pub(crate) form: Arc<Form>,
-    /// Where the form wants to know it.
+    /// Session of the visitor, if the form asks for it.
     pub(crate) session: Option<Session>,
     pub(crate) path_values: Vec<String>,
     /// The request without its body.
@@ -44,7 +44,7 @@ pub(crate) struct Submission {
     pub(crate) body_kind: BodyKind,
     /// The values as they were sent, for the developer.
     pub(crate) shown: OnceLock<Vec<Value>>,
-    /// Where the visitor is led back to if the form is refused.
+    /// Page to which the visitor is led back if the form is refused.
     pub(crate) back: Option<Back>,
     /// Its files.
     pub(crate) received: Received,
@@ -308,7 +308,8 @@ impl Submission {
     }
 }
 
-/// Where a step's value comes from; what was looked up before the transaction is a value already.
+/// Binds the source of a step's value; a value that was looked up before the transaction is a value
+/// already.
 fn bind(source: &ArgumentSource, values: &[Value], found: &[ResultRows]) -> Bind {
     match source {
         ArgumentSource::Param(at) => Bind::Value(values[*at].clone()),

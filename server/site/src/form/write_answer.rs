@@ -86,8 +86,9 @@ fn with_token(document: Option<Json>, begun: &BegunSession) -> Option<Json> {
     Some(Json::Object(members))
 }
 
-/// What the steps gave, as a page without a template shows it; none if nothing is given. The steps
-/// above `-- verify:` are left out, as they know the hash of a password, and so are guards.
+/// Makes the document of the steps, as a page without a template shows it; none if nothing is
+/// given. The steps above `-- verify:` are left out, as they know the hash of a password, and so
+/// are guards.
 fn document(form: &Form, bare: Option<usize>, results: Vec<ResultRows>) -> Option<Json> {
     let steps = form.steps.iter().zip(results).enumerate();
     let given = steps.filter(|(at, (step, _))| {

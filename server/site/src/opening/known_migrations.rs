@@ -14,19 +14,19 @@ use millpond_site_format::{
     folder::{Migrations, migrations},
 };
 
-/// What the owner of a served site knows of its migrations.
+/// Migrations as the owner of a served site knows them.
 #[derive(Default)]
 pub(crate) struct KnownMigrations {
-    /// Those that are applied: the text by the name.
+    /// Migrations that are applied: the text by the name.
     applied: BTreeMap<String, String>,
-    /// What was said last.
+    /// Problems that were reported last.
     told: Vec<Problem>,
     /// True if the pages in use may have been compiled before the last of them.
     pub(crate) are_pages_older: bool,
 }
 
 impl KnownMigrations {
-    /// Those in the folder, all of which are applied.
+    /// Reads the migrations in the folder, all of which are applied.
     pub(crate) fn new(dir: &Path, config: &Config) -> Self {
         Self {
             applied: texts(&read(dir, config).unwrap_or_default()),
@@ -34,8 +34,8 @@ impl KnownMigrations {
         }
     }
 
-    /// What is new about the folder since the last call: migrations that wait for the next start,
-    /// and those for which it will fail.
+    /// Lists the news about the folder since the last call: migrations that wait for the next
+    /// start, and those for which it will fail.
     pub(crate) fn news(&mut self, dir: &Path, config: &Config) -> Vec<Problem> {
         let found = read(dir, config).unwrap_or_default();
         let all = found.list.iter().filter_map(|migration| {

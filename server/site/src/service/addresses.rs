@@ -10,11 +10,11 @@ use super::listing::Listing;
 use crate::statics::{StaticFile, Statics};
 use millpond_site_format::{config::FileSettings, route::Router};
 
-/// What a folder answers in addition to its files.
+/// Addresses that a folder answers in addition to its files.
 #[derive(Debug, Default)]
 pub(crate) struct Addresses {
     others: HashMap<String, Other, foldhash::fast::RandomState>,
-    /// Whether files ending in `.html` have shorter addresses.
+    /// True if files ending in `.html` have shorter addresses.
     clean: bool,
 }
 
@@ -58,7 +58,7 @@ impl Addresses {
         }
     }
 
-    /// What answers at a path in its normal form.
+    /// Finds the page or file that answers at a path in its normal form.
     pub(crate) fn find<'a>(&'a self, statics: &'a Statics, path: &str) -> Option<AddressMatch<'a>> {
         if self.clean && path.ends_with(HTML) && self.moved(path).is_some() {
             return None;
@@ -66,8 +66,8 @@ impl Addresses {
         self.behind(statics, path)
     }
 
-    /// The same for a path that the client does not see: there a file answers by its own path,
-    /// though its address is another.
+    /// Finds the page or file for a path that the client does not see: there a file answers by its
+    /// own path, though its address is another.
     #[inline]
     pub(crate) fn behind<'a>(
         &'a self,
@@ -132,7 +132,7 @@ impl Builder<'_> {
             .insert(short.to_owned(), Other::File(file.clone()));
     }
 
-    /// Whether the file of this name is the one that answers for the folder.
+    /// True if the file of this name is the one that answers for the folder.
     fn is_index_of(&self, folder: &str, name: &str) -> bool {
         let Some(rank) = self.settings.index_rank(name) else {
             return false;
@@ -167,7 +167,7 @@ impl Builder<'_> {
         self.settings.lists(folder) && self.pages.find(folder).is_none()
     }
 
-    /// Whether a folder answers at all.
+    /// True if a folder answers at all.
     fn answers(&self, folder: Option<&str>) -> bool {
         folder.is_some_and(|folder| {
             self.statics.find(folder).is_some()

@@ -20,7 +20,7 @@ use millpond_site_format::{
     write_method::WriteMethod,
 };
 
-/// What a request was admitted by.
+/// Requirements by which a request was admitted.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Admission {
     has_token: bool,
@@ -63,7 +63,7 @@ impl Admission {
         }
     }
 
-    /// The same response, which no memory but the client's own may keep.
+    /// Forbids all memories but the client's own to keep the response.
     fn private(self, response: Response) -> Response {
         let response = with_private_caching(response);
         if !self.has_token {
@@ -127,7 +127,7 @@ impl ValidityCheck for SessionValidity {
 }
 
 impl Generation {
-    /// Whether the request is answered, as far as its token says.
+    /// Decides if the request is answered, as far as its token says.
     ///
     /// # Errors
     /// The answer to a request with a bad token.
@@ -142,8 +142,8 @@ impl Generation {
         }
     }
 
-    /// Whether the request is answered, as far as the rules of the settings say for the path that
-    /// it asks for and for the one that answers it by a rewrite.
+    /// Decides if the request is answered, as far as the rules of the settings say for the path
+    /// that it asks for and for the one that answers it by a rewrite.
     ///
     /// # Errors
     /// The answer to a visitor who may not enter.
@@ -180,7 +180,7 @@ impl Generation {
         }
     }
 
-    /// What the rules of the settings require for a method at a path.
+    /// Lists the requirements of the settings for a method at a path.
     pub(crate) fn required_at(&self, method: &str, path: &str) -> Vec<&RequireRule> {
         let guards = self.rules.as_ref().and_then(|rules| rules.guards.as_ref());
         let Some(guards) = guards else {
@@ -198,7 +198,7 @@ impl Generation {
         Some(self.place_of(&path).to_owned())
     }
 
-    /// Whether what is at a path answers this client as a program.
+    /// True if what is at a path answers this client as a program.
     fn is_api_at(&self, request: &Request<'_>, path: &str) -> bool {
         let Some(found) = self.pages.router.find(path) else {
             return false;
@@ -212,7 +212,7 @@ impl Generation {
         }
     }
 
-    /// Whether a page at this path may be given to a visitor because of a rule of the settings.
+    /// True if a page at this path may be given to a visitor because of a rule of the settings.
     pub(crate) fn may_be_guarded(&self, path: &str) -> bool {
         let rules = self.rules.as_ref();
         let rules = rules.filter(|rules| rules.guards.is_some());

@@ -11,7 +11,7 @@ use crate::{
 use millpond_site_compile::page::{Form, Page};
 use millpond_site_format::access::SessionRequirements;
 
-/// What belongs to a request from the moment at which its path is known.
+/// Context of a request from the moment at which its path is known.
 #[derive(Clone, Copy)]
 pub(crate) struct RequestContext<'r> {
     pub(crate) generation: &'r Arc<Generation>,
@@ -20,7 +20,7 @@ pub(crate) struct RequestContext<'r> {
     pub(crate) path: &'r str,
 }
 
-/// What a visitor is to enter.
+/// Thing that a visitor is to enter.
 #[derive(Clone, Copy)]
 pub(super) enum Entered<'e> {
     Page(&'e Page),

@@ -21,7 +21,7 @@ const MAX_ROWS: usize = 1_000;
 #[derive(Debug)]
 pub(crate) struct Listing {
     folder: String,
-    /// Whether the folder above answers.
+    /// True if the folder above answers.
     has_parent: bool,
     rows: Vec<ListingRow>,
     /// Names beyond [`MAX_ROWS`].

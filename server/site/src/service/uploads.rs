@@ -16,8 +16,8 @@ use crate::{
 use millpond_site_format::{rules::split, write_method::WriteMethod};
 
 impl SiteService {
-    /// What becomes of the body of a request whose head has arrived. All that can refuse a form
-    /// without its fields refuses it now.
+    /// Decides about the body of a request whose head has arrived. Each check that needs no field
+    /// of the form is made now.
     pub(crate) fn form_begins(
         &self,
         generation: &Arc<Generation>,
@@ -69,7 +69,7 @@ impl SiteService {
         }
     }
 
-    /// The same at a path in its normal form.
+    /// Decides about the body at a path in its normal form.
     fn at_path(&self, generation: &Arc<Generation>, request: &Request<'_>, path: &str) -> Begun {
         let Some(found) = generation.pages.router.find(path) else {
             return Begun::Whole;
@@ -108,7 +108,7 @@ impl SiteService {
     }
 }
 
-/// Whether the request is answered at all.
+/// Decides if the request is answered at all.
 fn admit(
     generation: &Generation,
     request: &Request<'_>,
@@ -119,7 +119,7 @@ fn admit(
     Ok(by_token.and(by_rules))
 }
 
-/// What becomes of a body, before rules add their fields.
+/// Decision about a body, before rules add their fields.
 enum Begun {
     Whole,
     Refused(Response),

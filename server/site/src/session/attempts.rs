@@ -144,8 +144,8 @@ fn slot(table: &mut [[AttemptSlot; WAYS]], name: u64) -> &mut AttemptSlot {
     &mut set[way]
 }
 
-/// Where a request comes from. Behind a proxy on this machine or in its own network, that is what
-/// the proxy says: the last address in X-Forwarded-For, which is the one that it has added itself.
+/// Returns the address of a request's client. Behind a proxy on this machine or in its own network,
+/// the proxy names it: the last address in X-Forwarded-For, which the proxy has added itself.
 fn client(request: &Request<'_>) -> IpAddr {
     let peer = request.peer.ip().to_canonical();
     let is_near = match peer {
@@ -161,7 +161,7 @@ fn client(request: &Request<'_>) -> IpAddr {
     last.map_or(peer, |address| address.to_canonical())
 }
 
-/// What one subscriber has of addresses: one of IPv4, a /64 of IPv6.
+/// Returns the network of one subscriber: one address of IPv4, a /64 of IPv6.
 fn network(address: IpAddr) -> [u8; 16] {
     match address {
         IpAddr::V4(address) => address.to_ipv6_mapped().octets(),

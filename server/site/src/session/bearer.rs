@@ -30,7 +30,7 @@ fn credentials(line: &[u8]) -> (&[u8], &[u8]) {
 }
 
 impl Sessions {
-    /// Whether a request may have a token (`session.bearer`).
+    /// True if a request may have a token (`session.bearer`).
     pub(crate) const fn take_tokens(&self) -> bool {
         self.bearer
     }
@@ -71,12 +71,12 @@ impl Sessions {
         found.map(|(_, token)| token)
     }
 
-    /// Whether the request has a token.
+    /// True if the request has a token.
     pub(crate) fn has_token(&self, request: &Request<'_>) -> bool {
         self.sent_token(request).is_some()
     }
 
-    /// Whether the request has a good token, and no cookie of a session. No page of another site
+    /// True if the request has a good token, and no cookie of a session. No page of another site
     /// can have sent it: a browser adds a cookie by itself, but never a token.
     pub(crate) fn has_token_alone(&self, request: &Request<'_>) -> bool {
         let token = self.sent_token(request);
@@ -101,8 +101,8 @@ impl Sessions {
         (!session.expiry().is_over(request.received)).then_some(session)
     }
 
-    /// What a client without a session needs (RFC 9110 section 11.6.1). There is no registered
-    /// scheme for cookies.
+    /// Returns the challenge for a client without a session (RFC 9110 section 11.6.1). There is no
+    /// registered scheme for cookies.
     pub(crate) fn challenge(&self) -> String {
         match self.bearer {
             true => "Bearer".to_owned(),

@@ -72,7 +72,7 @@ impl Cookie {
     }
 }
 
-/// Whether an origin is one where browsers keep no secure cookie: http, and not this machine.
+/// True if an origin is one where browsers keep no secure cookie: http, and not this machine.
 pub(crate) fn is_plain(origin: &str) -> bool {
     let Some(host) = origin.strip_prefix("http://") else {
         return false;

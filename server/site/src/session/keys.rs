@@ -43,8 +43,8 @@ impl Keys {
         Self::parse_for("", text)
     }
 
-    /// The same for one of several sites that may read the same file: what one of them has signed
-    /// is nothing to the others.
+    /// Reads keys for one of several sites that may read one file: no site accepts what another one
+    /// has signed.
     fn parse_for(site: &str, text: &str) -> Result<Self, String> {
         let words = text.split(|c: char| c.is_whitespace() || c == ',');
         let words: Vec<_> = words.filter(|word| !word.is_empty()).collect();
@@ -166,7 +166,7 @@ impl Keys {
         self.0.first().map(|key| hmac::sign(key, text))
     }
 
-    /// Whether one of the keys has signed `text`. The comparison takes the same time wherever two
+    /// True if one of the keys has signed `text`. The comparison takes the same time wherever two
     /// tags differ.
     pub(crate) fn verify(&self, text: &[u8], tag: &[u8]) -> bool {
         self.0

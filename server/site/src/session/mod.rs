@@ -3,7 +3,8 @@
 //! There is no table of sessions. A cookie holds the claims, the moments at which they were made
 //! and end, and a tag that only this site's keys can make. So a request is known without a look at
 //! the database, and nothing has to be kept, shared or swept. The price: a session cannot be taken
-//! back before it ends, unless a query compares a claim with a column (`docs/reference/site.md`).
+//! back before it ends, unless a query compares a claim with a column
+//! (`docs/reference/site/sessions.md`).
 //!
 //! Results of a query that uses claims have them in their key. Output of a template that uses
 //! claims belongs to this visitor alone (coherence.md, rule 15). An expired session is no session,
@@ -33,7 +34,7 @@ pub(crate) use passwords::{
 
 use millpond_site_format::{Problem, access::Claims, config::SessionSettings};
 
-/// What was signed for one visitor.
+/// Claims that were signed for one visitor.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Session {
     /// Seconds since 1970.
@@ -59,7 +60,7 @@ impl Session {
 pub(crate) struct BegunSession {
     /// The value of Set-Cookie.
     pub(crate) cookie: String,
-    /// What a program sends as its token.
+    /// Token that a program sends.
     pub(crate) token: String,
     pub(crate) lifetime: Duration,
 }
@@ -85,20 +86,21 @@ const CLOCKS_DIFFER: Duration = Duration::from_secs(60);
 pub(crate) struct Sessions {
     keys: Keys,
     cookie: Cookie,
-    /// Whether a token in Authorization is as good as the cookie.
+    /// True if a token in Authorization is as good as the cookie.
     bearer: bool,
     lifetime: Duration,
     seen: Cookie,
-    /// The same where browsers keep no secure cookie. What it can do at worst is have a page made
-    /// anew, so it needs no protection.
+    /// The cookie of seen writes where browsers keep no secure cookie. At worst the cookie has a
+    /// page made anew, so it needs no protection.
     plain_seen: Option<Cookie>,
     form: Cookie,
-    /// The same where browsers keep no secure cookie. The values came over plain http, too.
+    /// The cookie of a form where browsers keep no secure cookie. The values came over plain http,
+    /// too.
     plain_form: Option<Cookie>,
     seen_for: Duration,
 }
 
-/// What sessions are read for.
+/// Purpose for which sessions are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
     /// To be served: the key file is made if the site `issues` sessions and has no other key.
@@ -166,7 +168,7 @@ impl Sessions {
         })
     }
 
-    /// What the cookie is called.
+    /// Returns the name of the cookie.
     pub(crate) fn cookie_name(&self) -> &str {
         self.cookie.name()
     }
@@ -198,13 +200,13 @@ impl Sessions {
         })
     }
 
-    /// Whether a browser at this origin drops the cookie: one over plain http, on another machine.
+    /// True if a browser at this origin drops the cookie: one over plain http, on another machine.
     pub(crate) fn is_dropped_at(&self, origin: &str) -> bool {
         self.cookie.is_secure() && cookie::is_plain(origin)
     }
 }
 
-/// What the fuzz targets need of the tokens' parsers.
+/// Parsers of tokens for the fuzz targets.
 #[cfg(test)]
 pub(crate) mod parts {
     pub(crate) use super::{

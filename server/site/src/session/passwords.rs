@@ -36,7 +36,7 @@ const NICENESS: i32 = 5;
 const MOST_MEMORY: u32 = 1 << 20;
 const MOST_PASSES: u32 = 64;
 
-type Job = Box<dyn FnOnce(&mut HashMemory) + Send>;
+type HashJob = Box<dyn FnOnce(&mut HashMemory) + Send>;
 
 /// The memory in which a thread hashes, one password after the other. Memory that is allocated for
 /// each password anew stays with the allocator in a dozen pieces when it is freed.
@@ -84,7 +84,7 @@ pub(crate) enum PasswordRefusal {
 /// The threads, which are started with the first password.
 #[derive(Default)]
 pub(crate) struct Passwords {
-    queue: Mutex<Option<SyncSender<Job>>>,
+    queue: Mutex<Option<SyncSender<HashJob>>>,
     /// A hash that no password has, for accounts that are not there.
     stand_in: Arc<OnceLock<String>>,
 }
@@ -125,7 +125,7 @@ impl Passwords {
         result.await.map_err(|_| PasswordRefusal::Failed)
     }
 
-    fn enqueue(&self, job: Job) -> Result<(), PasswordRefusal> {
+    fn enqueue(&self, job: HashJob) -> Result<(), PasswordRefusal> {
         let mut queue = self.queue.lock();
         if queue.is_none() {
             *queue = Some(start().ok_or(PasswordRefusal::Failed)?);
@@ -139,7 +139,7 @@ impl Passwords {
 }
 
 /// Half of the processors, so that the others serve on.
-fn start() -> Option<SyncSender<Job>> {
+fn start() -> Option<SyncSender<HashJob>> {
     let processors = thread::available_parallelism().map_or(1, usize::from);
     let (queue, jobs) = sync_channel(QUEUE);
     let jobs = Arc::new(Mutex::new(jobs));
@@ -157,7 +157,7 @@ fn start() -> Option<SyncSender<Job>> {
 }
 
 /// Runs until the last sender is dropped.
-fn work(jobs: &Mutex<Receiver<Job>>) {
+fn work(jobs: &Mutex<Receiver<HashJob>>) {
     let mut memory = HashMemory::default();
     loop {
         let job = jobs.lock().recv();
@@ -185,7 +185,7 @@ fn hash(memory: &mut HashMemory, password: &str) -> Option<String> {
     Some(hash.to_string())
 }
 
-/// Whether the hash is that of a password; false also if it cannot be computed.
+/// True if the hash is that of a password; false also if it cannot be computed.
 fn is_hash_of(memory: &mut HashMemory, hash: &PasswordHash, password: &str) -> bool {
     let mut computed = || {
         let algorithm = Algorithm::try_from(hash.algorithm.as_str()).ok()?;

@@ -68,8 +68,8 @@ impl Sessions {
         Some(cookie.set(&token, self.seen_for))
     }
 
-    /// What the visitor has written lately, through any node that has a key of these: the last over
-    /// https, and the last over http.
+    /// Iterates over the visitor's latest writes, through any node that has a key of these: the
+    /// last over https, and the last over http.
     pub(crate) fn written(&self, request: &Request<'_>) -> impl Iterator<Item = Position> {
         // Most requests have none: they are looked through once.
         let may_have = !self.keys.is_empty() && request.fields.get("cookie").is_some();

@@ -19,7 +19,7 @@ pub(super) fn descriptors() -> usize {
     usize::try_from(share).map_or(MAX_DESCRIPTORS, |share| share.min(MAX_DESCRIPTORS))
 }
 
-/// What is left while a folder is loaded.
+/// Memory and descriptors that are left while a folder is loaded.
 #[derive(Debug)]
 pub(super) struct Budget {
     memory: u64,

@@ -13,8 +13,8 @@ use bytes::Bytes;
 use millpond_http::Body;
 use rustix::fs::{MemfdFlags, Mode, OFlags, SealFlags, fcntl_add_seals, memfd_create, open};
 
-/// Where files without a name are made: what is meant to be on a disk even where `/tmp` is in
-/// memory (Filesystem Hierarchy Standard, section 5.15).
+/// Folder in which files without a name are made: on a disk even where `/tmp` is in memory
+/// (Filesystem Hierarchy Standard, section 5.15).
 const UNNAMED_FILES: &str = "/var/tmp";
 
 /// `content` in a file that has no name, to be sent by `sendfile`: the socket then refers to its
@@ -41,7 +41,7 @@ fn on_disk(content: &[u8]) -> io::Result<File> {
     File::open(format!("/proc/self/fd/{}", file.as_raw_fd()))
 }
 
-/// The same in memory, sealed against every change.
+/// Makes a file in memory, sealed against every change.
 fn in_memory(content: &[u8]) -> io::Result<File> {
     let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
     let mut file = File::from(memfd_create("millpond-static", flags)?);
@@ -51,8 +51,8 @@ fn in_memory(content: &[u8]) -> io::Result<File> {
     Ok(file)
 }
 
-/// What `body` sends: no more than `most` bytes of it. None if it has more, or its file cannot be
-/// read.
+/// Returns the content that `body` sends, if it has no more than `most` bytes. None if it has more,
+/// or its file cannot be read.
 pub(super) fn content(body: &Body, most: u64) -> Option<Bytes> {
     match body {
         _ if body.len() > most => None,

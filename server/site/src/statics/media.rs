@@ -4,14 +4,14 @@ use std::path::Path;
 
 use millpond_http::is_compressible;
 
-/// What a file's name says about it.
+/// Type of a file by its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Media {
     /// The value of Content-Type.
     pub(super) content_type: String,
     /// The value of Cache-Control.
     pub(super) cache_control: &'static str,
-    /// Whether compressing it is worth while.
+    /// True if compressing it is worth while.
     pub(super) compressible: bool,
 }
 

@@ -57,7 +57,7 @@ pub(crate) struct Statics {
     indexes: ByPath<StaticFile>,
     /// Files that could not be read, or not as intended.
     notes: Vec<Problem>,
-    /// What is left of the memory, for codings.
+    /// Memory that is left for codings.
     room: CodingMemory,
 }
 
@@ -165,7 +165,7 @@ impl Statics {
         &self.notes
     }
 
-    /// Those of the notes that `before` had not.
+    /// Returns the notes that `before` had not.
     pub(crate) fn news<'a>(
         &'a self,
         before: Option<&'a Self>,
@@ -193,9 +193,9 @@ pub(crate) struct StaticFile {
     precompressed: Precompressed,
     /// The response with the codings of the file, if there are any.
     coded: Option<Arc<Prepared>>,
-    /// Whether any of the contents is sent from a file that others may write.
+    /// True if any of the contents is sent from a file that others may write.
     looks: bool,
-    /// What the representation weighed when no coding had been made of it.
+    /// Weight of the representation when no coding had been made of it.
     weight: usize,
 }
 
@@ -261,7 +261,7 @@ impl StaticFile {
         response
     }
 
-    /// Whether what `response` would send is no longer what it was prepared of.
+    /// True if what `response` would send is no longer what it was prepared of.
     fn has_changed(&self, response: &Response) -> bool {
         let mut parts = std::iter::once(&self.loaded).chain(self.precompressed.iter().flatten());
         match response.body() {
@@ -272,7 +272,7 @@ impl StaticFile {
         }
     }
 
-    /// What was prepared of it; none if it is not kept, or cannot be read.
+    /// Returns the prepared file; none if it is not kept, or cannot be read.
     pub(crate) fn prepared(&self) -> Option<&Arc<Prepared>> {
         self.coded.as_ref().or_else(|| self.loaded.plain.prepared())
     }
@@ -283,13 +283,13 @@ impl StaticFile {
         copy::content(self.prepared()?.body(), most)
     }
 
-    /// What its responses are made of, if they need no look at the file: then they are the same
+    /// Returns the prepared file, if its responses need no look at the file: then they are the same
     /// until the folder changes.
     pub(crate) fn steady(&self) -> Option<&Arc<Prepared>> {
         self.prepared().filter(|_| !self.looks)
     }
 
-    /// Whether both are one file.
+    /// True if both are one file.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         self.loaded.plain.stamp == other.loaded.plain.stamp
     }

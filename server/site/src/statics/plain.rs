@@ -30,7 +30,7 @@ pub(super) enum Keep {
     Closed,
 }
 
-/// What is wanted of a file.
+/// Options for serving a file.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ServingOptions {
     pub(super) keep: Keep,
@@ -47,7 +47,7 @@ pub(super) struct Plain {
     pub(super) source: ContentSource,
 }
 
-/// Where the content comes from.
+/// Source of the content.
 #[derive(Debug)]
 pub(super) enum ContentSource {
     /// From a copy, which does not change.
@@ -69,7 +69,7 @@ impl Plain {
         }
     }
 
-    /// Whether its content is a copy.
+    /// True if its content is a copy.
     pub(super) fn is_copy(&self) -> bool {
         matches!(self.source, ContentSource::Copy(_))
     }
@@ -105,19 +105,19 @@ pub(super) struct Loaded {
 }
 
 impl Loaded {
-    /// Whether both are one and the same.
+    /// True if both are one and the same.
     pub(super) fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.plain, &other.plain)
     }
 
-    /// Whether `file` is this one, open, and no longer in the state in which it was looked at.
+    /// True if `file` is this one, open, and no longer in the state in which it was looked at.
     /// Costs an `fstat`.
     pub(super) fn has_changed(&self, file: &Arc<File>) -> bool {
         matches!(&self.plain.source, ContentSource::Open(open, _) if Arc::ptr_eq(open, file))
             && self.is_another()
     }
 
-    /// Whether it is open, and no longer in the state in which it was looked at. Costs an `fstat`.
+    /// True if it is open, and no longer in the state in which it was looked at. Costs an `fstat`.
     pub(super) fn is_another(&self) -> bool {
         let ContentSource::Open(file, _) = &self.plain.source else {
             return false;

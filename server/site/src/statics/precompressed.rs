@@ -26,7 +26,7 @@ use millpond_site_format::problem::Problem;
 /// The codings of one file, by [`Coding`].
 pub(super) type Precompressed = [Option<Loaded>; Coding::ALL.len()];
 
-/// What is put after a name for each coding.
+/// Returns the ending of a name for each coding.
 const fn ending(coding: Coding) -> &'static str {
     match coding {
         Coding::Brotli => ".br",
@@ -65,7 +65,7 @@ pub(super) fn find<S: std::hash::BuildHasher>(
     })
 }
 
-/// What is to be said of those in the folder `dir` that are `wrong`.
+/// Makes the remarks about those in the folder `dir` that are `wrong`.
 pub(super) fn notes(dir: &Path, mut wrong: Vec<String>) -> impl Iterator<Item = Problem> {
     wrong.sort_unstable();
     let folder = dir.file_name().map(Path::new).unwrap_or(dir).to_owned();

@@ -20,7 +20,7 @@ pub(crate) const WELL_KNOWN: &str = ".well-known";
 pub(super) struct ScannedFile {
     /// The path that a client asks for, in normal form.
     pub(super) url: String,
-    /// Where the file is, without symbolic links.
+    /// Path of the file, without symbolic links.
     pub(super) real: PathBuf,
     /// Its name for the owner: beginning with the folder's own name.
     pub(super) shown: PathBuf,
@@ -77,7 +77,7 @@ pub(super) fn unreadable(shown: &Path, error: &io::Error) -> Problem {
     }
 }
 
-/// Whether the process, or the system, has too many files open.
+/// True if the process, or the system, has too many files open.
 pub(super) fn is_descriptor_limit(error: &io::Error) -> bool {
     let limits = [rustix::io::Errno::MFILE, rustix::io::Errno::NFILE];
     limits
@@ -85,7 +85,7 @@ pub(super) fn is_descriptor_limit(error: &io::Error) -> bool {
         .any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
 }
 
-/// Whether the file went away, or became something else, since its folder was listed. Then it is
+/// True if the file went away, or became something else, since its folder was listed. Then it is
 /// not an error: the folder has changed, and will be loaded again.
 pub(super) fn has_gone(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
@@ -195,7 +195,7 @@ impl Scan<'_> {
             .any(|part| is_passed_over(part.as_os_str().as_encoded_bytes()))
     }
 
-    /// Whether the target of a link is not hidden in the folder, and not outside of it if that is
+    /// True if the target of a link is not hidden in the folder, and not outside of it if that is
     /// not allowed.
     fn may_be_served(&self, target: &Path) -> bool {
         let Ok(inside) = target.strip_prefix(self.root) else {

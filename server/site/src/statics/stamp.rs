@@ -45,7 +45,7 @@ impl Stamp {
         unsigned.into_iter().chain(signed).flatten().collect()
     }
 
-    /// Whether a write after `now` is sure to give another stamp.
+    /// True if a write after `now` is sure to give another stamp.
     pub(super) fn settled(&self, now: SystemTime) -> bool {
         now.duration_since(self.modified_time())
             .is_ok_and(|age| age > TIME_STEP)

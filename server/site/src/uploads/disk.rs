@@ -37,7 +37,7 @@ use millpond_site_format::config::UPLOAD_FOLDER;
 
 /// Bytes of one form that wait for the disk; beyond them nothing more of it is read.
 const QUEUED: usize = 256 << 10;
-/// What a piece in the queue costs beside its bytes.
+/// Cost of a piece in the queue beside its bytes.
 const PIECE: usize = 256;
 
 /// Why a file could not be stored.
@@ -63,7 +63,7 @@ struct TransferState {
 }
 
 impl Transfer {
-    /// Whether the thread has room for more; it wakes when it has, or when it has failed.
+    /// Returns ready if the thread has room for more; it wakes when it has, or when it has failed.
     pub(super) fn poll_room(&self, context: &mut Context<'_>) -> Poll<()> {
         let mut state = self.state.lock();
         if state.queued < QUEUED || state.failure.is_some() {
@@ -74,7 +74,7 @@ impl Transfer {
         Poll::Pending
     }
 
-    /// What has failed so far.
+    /// Returns the failure so far.
     pub(super) fn failure(&self) -> Option<StoreFailure> {
         self.state.lock().failure
     }
@@ -216,7 +216,7 @@ impl StoredFiles {
         published.await.unwrap_or(Err(StoreFailure::Broken))
     }
 
-    /// Whether there are files.
+    /// True if there are files.
     pub(super) fn is_used(&self) -> bool {
         self.is_used
     }

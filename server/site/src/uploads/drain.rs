@@ -13,8 +13,8 @@ use base_clock::Boottime;
 
 use millpond_site_compile::refusal::upload::UploadRefusal;
 
-/// What is read and thrown away of files that are not taken, so that the visitor can be led back to
-/// the form.
+/// Bytes that are read and thrown away of files that are not taken, so that the visitor can be led
+/// back to the form.
 pub(super) const THROWN_AWAY: u64 = 64 << 20;
 
 /// The first file that was not taken, and until when the form is read. The parser of the form
@@ -40,7 +40,8 @@ impl Drain {
         });
     }
 
-    /// What ends a form whose time is over. The clock is read only for a form that is drained.
+    /// Returns the refusal that ends a form whose time is over. The clock is read only for a form
+    /// that is drained.
     pub(super) fn ended(&self, now: impl FnOnce() -> Boottime) -> Option<UploadRefusal> {
         let begun = self.0.borrow();
         let begun = begun.as_ref()?;

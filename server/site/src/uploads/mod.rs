@@ -132,7 +132,7 @@ impl Uploads {
 /// Counts a form that is being received, until this is [released](Self::release) or dropped.
 struct UploadPermit {
     uploads: Arc<Uploads>,
-    /// Whether it is among the forms and the bytes that the limits are about.
+    /// True if it is among the forms and the bytes that the limits are about.
     is_counted: bool,
     bytes: u64,
     memory: usize,

@@ -47,7 +47,7 @@ const LONGEST_NAME: usize = 256;
 const LONGEST_HEAD: usize = 32 << 10;
 /// The longest boundary; RFC 2046 section 5.1.1 allows 70 characters.
 const LONGEST_BOUNDARY: usize = 200;
-/// What the body may have beside files and text: boundaries and heads of parts.
+/// Bytes that the body may have beside files and text: boundaries and heads of parts.
 const MARGIN: usize = 1 << 20;
 
 /// Takes the body of a form with files.
@@ -210,7 +210,7 @@ struct Pieces {
     is_complete: bool,
 }
 
-/// The same as the stream that the parser wants.
+/// The pieces as the stream that the parser wants.
 struct PieceStream(Arc<Mutex<Pieces>>);
 
 impl futures_core::Stream for PieceStream {
@@ -226,7 +226,7 @@ impl futures_core::Stream for PieceStream {
     }
 }
 
-/// What a form consists of so far.
+/// Parts of a form so far.
 struct Gathered {
     fields: Fields<'static>,
     files: Vec<ReceivedFile>,
@@ -238,7 +238,7 @@ struct Gathered {
 /// A form that is being read.
 struct Gathering {
     form: Arc<Form>,
-    /// Whether a form with a file that is not taken is read to its end.
+    /// True if a form with a file that is not taken is read to its end.
     leads_back: bool,
     /// Bytes of a form all of which is kept; what comes beyond them is thrown away.
     most_held: u64,
@@ -425,7 +425,7 @@ impl Gathering {
         Ok(())
     }
 
-    /// Where the content of a file goes.
+    /// Returns the place for the content of a file.
     fn sink(&mut self, place: &FilePlace, kind: &FileType) -> Result<FileContent, UploadRefusal> {
         let FilePlace::Folder(folder) = place else {
             return Ok(FileContent::Bytes(Vec::new()));

@@ -24,7 +24,7 @@ pub(super) struct ReceivedFile {
     pub(super) content: FileContent,
 }
 
-/// Where the content is.
+/// Place of the content.
 pub(super) enum FileContent {
     /// At this address.
     Stored(String),
@@ -36,7 +36,7 @@ pub(super) enum FileContent {
 #[derive(Default)]
 pub(crate) struct Received {
     pub(super) files: Vec<ReceivedFile>,
-    /// What is wrong with files that were not taken: one for a field.
+    /// Refusals of files that were not taken: one for a field.
     pub(super) refused: Vec<UploadRefusal>,
     /// None for a form that did not come as `multipart/form-data`.
     pub(super) stored: Option<StoredFiles>,
@@ -72,7 +72,7 @@ impl Received {
         }
     }
 
-    /// What is wrong with the files: they were not taken, or are missing. A form that has the name
+    /// Lists the faults of the files: they were not taken, or are missing. A form that has the name
     /// of a file in place of the file is refused. *Counterexample*: counted as a form without a
     /// file, it would remove the file that is there.
     pub(crate) fn refusals(

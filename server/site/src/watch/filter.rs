@@ -9,7 +9,7 @@ use notify::{Event, Result};
 use crate::statics::WELL_KNOWN;
 use millpond_site_format::{config::UPLOAD_FOLDER, file_name::is_passed_over};
 
-/// What an event means for the watch, the gravest last.
+/// Meaning of an event for the watch, the gravest last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Meaning {
     /// The content of a file.
@@ -61,7 +61,7 @@ fn is_ignored(path: &Path, root: &Path) -> bool {
         || name.windows(5).any(|part| part == b".log.")
 }
 
-/// Whether nothing of this name is served, wherever it is.
+/// True if nothing of this name is served, wherever it is.
 pub(super) fn is_hidden(name: &OsStr) -> bool {
     is_passed_over(name.as_encoded_bytes()) && name != WELL_KNOWN
 }

@@ -33,7 +33,7 @@ pub(super) struct Tree {
     identity: Identity,
     /// Folders of data elsewhere: as they are named, and what that led to.
     elsewhere: Vec<(PathBuf, Option<Identity>)>,
-    /// Whether files outside that links lead to are watched.
+    /// True if files outside that links lead to are watched.
     outside_files: bool,
 }
 
@@ -75,7 +75,7 @@ impl Tree {
         Ok(tree)
     }
 
-    /// Whether `dir` leads to this very folder, and the names of folders elsewhere to those that
+    /// True if `dir` leads to this very folder, and the names of folders elsewhere to those that
     /// are watched.
     pub(super) fn is_of(&self, dir: &Path) -> bool {
         let is_same = |(path, known): &(PathBuf, Option<Identity>)| identity(path).ok() == *known;

@@ -23,7 +23,7 @@ macro_rules! on_both {
 }
 pub(crate) use on_both;
 
-/// Which database.
+/// Kind of database.
 #[derive(Clone, Copy)]
 pub(crate) enum Kind {
     Sqlite,
@@ -84,7 +84,7 @@ impl Housed {
         }
     }
 
-    /// The same folder and database, as if served by another process.
+    /// Opens the folder and database again, as if they were served by another process.
     pub(crate) fn restart_after(self, change: impl FnOnce(&Path)) -> Self {
         Self {
             site: self.site.restart_after(change),

@@ -18,7 +18,7 @@ insert into picture values
   (7, zeroblob(2000), 'image/png', 'big.png'),
   (8, x'', 'text/html; charset=utf-7', 'x\u{202e}gpj.exe');";
 
-/// The same on PostgreSQL.
+/// Makes the table of types on PostgreSQL.
 fn table_of_postgres() -> String {
     let table = TABLE
         .replace("blob)", "bytea)")

@@ -54,7 +54,7 @@ fn a_write_that_returns_nothing_gives_no_row() {
     }
 }
 
-/// What `check` refuses in a form on PostgreSQL.
+/// Returns the faults that `check` finds in a form on PostgreSQL.
 fn faults_on_postgres(form: &str) -> String {
     let database = postgres::database();
     let dir = postgres::folder(&database, &[("pages/o/[id].post.sql", form)]);

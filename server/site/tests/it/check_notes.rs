@@ -263,7 +263,7 @@ fn a_partial_leaves_out_on_error_pages_what_would_be_untrue_there() {
     assert_eq!(site.get("/a").cache(), "hit", "the page is everyone's");
 }
 
-/// Where the page has no place for it, `check` says so.
+/// Names the page that has no place for the fault.
 #[test]
 fn check_says_which_fault_no_visitor_sees() {
     let form = "-- param: title text\n-- param: version integer\n-- name: made :many\nselect :title as t, :version as v;\n-- invalid: /edit\n-- redirect: /\n";

@@ -65,7 +65,7 @@ fn replace(site: &TestSite, name: &str, text: &str) {
     fs::rename(beside, path(site, name)).unwrap();
 }
 
-/// What comes after the first rows in the feed is there once they are.
+/// Waits until the first rows are there, which the feed brings before the others.
 fn first_rows_have_passed(site: &Housed) {
     site.until("the marks are kept", || {
         let marks = site.get("/marks");

@@ -44,7 +44,7 @@ fn holds(site: &Housed, sql: &str, value: &str) {
     site.until(&format!("{sql} is {value:?}"), || site.text(sql) == value);
 }
 
-/// What was written before this was looked at after it.
+/// Waits until the folder was looked at after this was written.
 fn was_looked_at(site: &Housed) {
     let next = site.text("select (max(id) + 1) || '' from z");
     fs::write(path(site, "z.csv"), format!("id\n{next}\n")).unwrap();

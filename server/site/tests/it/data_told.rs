@@ -20,7 +20,7 @@ fn found(files: &[(&str, &str)]) -> Vec<String> {
     problems.iter().map(Problem::to_string).collect()
 }
 
-/// What is wrong, without the hints.
+/// Lists the faults, without the hints.
 fn faults(files: &[(&str, &str)]) -> Vec<String> {
     let found = found(files).into_iter();
     let first = found.map(|fault| fault.lines().next().unwrap_or_default().to_owned());

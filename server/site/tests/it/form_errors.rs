@@ -429,8 +429,8 @@ fn without_the_line_a_refusal_is_as_before() {
     assert_eq!(site.post("/add", "").status, 400);
 }
 
-/// What has no room in a cookie is shown by the answer to the form, at the form's address: with the
-/// fields that the settings add there, and with those of the page.
+/// Answers a form at its own address with a page that has no room in a cookie: with the fields that
+/// the settings add there, and with those of the page.
 #[test]
 fn the_page_that_answers_a_form_has_the_fields_of_its_own_path() {
     let settings = "[database]\nurl = \"sqlite:site.db\"\n\

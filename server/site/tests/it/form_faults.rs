@@ -279,7 +279,7 @@ fn what_has_changed_meanwhile_is_a_conflict(kind: Kind) {
     assert!(get(&site, "/edit/1", "").body.starts_with("Last 4 "));
 }
 
-/// What one visitor typed is in the one answer to the form, of any length, and in no other.
+/// Shows the text of one visitor in the one answer to the form, of any length, and in no other.
 fn what_has_no_room_in_a_cookie_is_shown_by_the_answer(kind: Kind) {
     let site = open(kind);
     let empty = get(&site, "/edit/1", "").body;
@@ -314,7 +314,7 @@ fn what_has_no_room_in_a_cookie_is_shown_by_the_answer(kind: Kind) {
     );
 }
 
-/// What the page requires is asked of the one who has sent the form.
+/// Asks the one who has sent the form for the requirements of the page.
 #[test]
 fn a_page_that_the_visitor_may_not_see_is_not_the_answer() {
     let site = TestSite::new(&[
@@ -595,7 +595,7 @@ fn the_owner_is_told_of_a_column_that_is_left_out() {
     assert_eq!(site.post("/event", "title=a").status, 422);
 }
 
-/// What PostgreSQL says of a value is in the log, and in our words at the field.
+/// Writes PostgreSQL's words about a value into the log, and ours at the field.
 #[test]
 fn no_visitor_reads_the_words_of_the_database() {
     let database = postgres::database();

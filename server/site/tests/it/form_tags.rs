@@ -10,7 +10,7 @@ const COMMENT: (&str, &str) = (
      -- name: c :exec\ninsert into comment (article_id, who) select 1, :who || :body || :note where 1 not in (:track);\n-- redirect: /\n",
 );
 
-/// What `check` notes of a page with this HTML.
+/// Returns the notes of `check` on a page with this HTML.
 fn noted(html: &str) -> String {
     let dir = folder(&[
         COMMENT,

@@ -72,7 +72,8 @@ fn whole_sites() {
         });
 }
 
-/// What can be a target once a request line is parsed: visible ASCII that begins with a slash.
+/// Makes a text that can be a target once a request line is parsed: visible ASCII that begins with
+/// a slash.
 fn target(bytes: &[u8]) -> String {
     let visible = bytes.iter().filter(|b| b.is_ascii_graphic() && **b != b'#');
     let text: String = visible.map(|&b| char::from(b)).collect();

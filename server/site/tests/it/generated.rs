@@ -12,7 +12,7 @@ use millpond_site::{Config, Problem, check};
 
 use crate::support::{TestSite, folder, write};
 
-/// What each page asks: lists, a row that may not be there, one that always is.
+/// Queries of each page: lists, a row that may not be there, one that always is.
 const QUERIES: &str = "-- param: id integer = 1
 -- param: q text = ''
 -- name: articles :many
@@ -36,7 +36,7 @@ select count(*) as n from comment;
 /// The rows of the filled database.
 const ROWS: &str = "insert into comment (article_id, who) values (1, 'Ann'), (1, 'Bo'), (2, 'Cy');";
 
-/// What a name in a template stands for.
+/// Meaning of a name in a template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum NameKind {
     /// A row of one of these columns, which is always there.
@@ -91,7 +91,7 @@ const ANY_VALUE: &[&str] = &[
 /// Generates one page and its partials, or what two pages share.
 struct PageWriter<'c> {
     choices: Choices<'c>,
-    /// What the names of its files begin with.
+    /// Beginning of the names of its files.
     prefix: String,
     /// The names that are known here, the innermost last.
     names: Vec<(String, NameKind)>,
@@ -102,12 +102,12 @@ struct PageWriter<'c> {
     nesting: usize,
     in_loop: bool,
     in_macro: bool,
-    /// Whether macros are called here: what a macro includes does not see the other macros.
+    /// True if macros are called here: what a macro includes does not see the other macros.
     calls_macros: bool,
-    /// Whether wrong names may be written.
+    /// True if wrong names may be written.
     may_err: bool,
     has_erred: bool,
-    /// Whether a wrong name stands where every render comes by.
+    /// True if a wrong name stands where every render comes by.
     is_certainly_wrong: bool,
     /// Set in templates that two pages share, of which one may have `special`.
     is_shared: bool,
@@ -117,9 +117,9 @@ struct PageWriter<'c> {
 /// How shared templates use what only one of their pages may have.
 #[derive(Clone, Copy, Debug, Default)]
 struct SharedUses {
-    /// Whether a use stands in no condition that proves the name.
+    /// True if a use stands in no condition that proves the name.
     unguarded: bool,
-    /// Whether a use stands under `flag`.
+    /// True if a use stands under `flag`.
     flagged: bool,
 }
 

@@ -27,7 +27,7 @@ fn epoch(site: &TestSite) -> Option<u64> {
     told["feed"]["epoch"].as_u64()
 }
 
-/// Whether the feed has passed what the result of the second query was read at.
+/// True if the feed has passed what the result of the second query was read at.
 fn has_passed(site: &TestSite) -> bool {
     let told = site
         .site
@@ -82,7 +82,7 @@ fn a_result_that_may_be_old_is_kept_only_where_the_feed_covers_what_it_was_read_
     );
 }
 
-/// What the query itself is, the owner may waive: here a function that the feed knows nothing of.
+/// Waives by the line the nature of the query: here a function that the feed knows nothing of.
 #[test]
 fn a_result_with_a_max_age_is_kept_without_a_feed_of_its_changes() {
     let database = database();

@@ -36,7 +36,7 @@ fn rule(path: &str, more: &str) -> String {
     format!("[[require]]\npath = \"{path}\"\nclaims = \"user\"\n{more}\n")
 }
 
-/// What `serve` says of a site, which is what `check` says.
+/// Returns the messages of `serve` on a site, which are those of `check`.
 fn said(settings: &str, names: &[&'static str]) -> String {
     let mut files = pages(names);
     files.push(("millpond.toml", settings));

@@ -126,7 +126,7 @@ fn a_redirect_is_for_people() {
     assert!(missing.field("content-type").starts_with("text/html"));
 }
 
-/// What a visitor has typed is not lost because the page with the form leads elsewhere now.
+/// Keeps the typed text of a visitor although the page with the form leads elsewhere now.
 #[test]
 fn a_refused_form_is_shown_before_its_page_leads_elsewhere() {
     let site = TestSite::new(&[

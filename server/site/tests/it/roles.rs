@@ -1,5 +1,5 @@
 //! A role that is taken away counts at the next request where a query asks for it
-//! (`docs/reference/site.md`, "A role that can be taken away").
+//! (`docs/reference/site/sessions.md`, "A role that can be taken away").
 
 use millpond_http::OwnedRequest;
 

@@ -132,12 +132,12 @@ impl TestSite {
         test
     }
 
-    /// The same folder, as if served by another process.
+    /// Opens the folder again, as if it were served by another process.
     pub(crate) fn restart(self, files: &[(&str, &str)]) -> Self {
         self.restart_after(|dir| write(dir, files))
     }
 
-    /// The same with what `change` does while no process serves it.
+    /// Opens the folder again after `change`, while which no process serves it.
     pub(crate) fn restart_after(mut self, change: impl FnOnce(&Path)) -> Self {
         let dir = std::mem::replace(&mut self.dir, lab_testkit::fast_dir());
         drop(self);
@@ -204,7 +204,7 @@ impl TestSite {
         )
     }
 
-    /// Whether a request that arrives at a moment is answered from memory. It is not answered.
+    /// True if a request that arrives at a moment is answered from memory. It is not answered.
     pub(crate) fn is_hit_at(&self, target: &str, at: Boottime) -> bool {
         let peer = SocketAddr::from(([127, 0, 0, 1], 1));
         let request = OwnedRequest::new("GET", target).field("Host", "site.test");

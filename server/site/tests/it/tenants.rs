@@ -47,7 +47,7 @@ const TARGETS: [&str; 6] = [
     "/greet",
 ];
 
-/// What the answer to a tenant must be.
+/// Returns the right answer to a tenant.
 fn expected(target: &str, tenant: usize) -> String {
     let name = match tenant {
         0 => String::new(),

@@ -15,7 +15,7 @@ const TABLES: (&str, &str) = (
      create table account (id integer primary key, name text not null, password text not null, role text, password_hash text) strict;\n",
 );
 
-/// What is wrong with a form.
+/// Returns the faults of a form.
 fn refused(form: &str) -> String {
     problems(&[TABLES, ("pages/new.post.sql", form)])
 }

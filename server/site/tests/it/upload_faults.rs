@@ -260,7 +260,7 @@ fn a_refused_form_is_read_for_a_bounded_time() {
     site.until_files(0);
 }
 
-/// Where the stream is cut changes nothing.
+/// Cuts the stream at any place: nothing changes.
 #[test]
 fn any_cut_of_a_refused_form_gives_the_same() {
     let site = Served::with(Kind::Sqlite, FILES);

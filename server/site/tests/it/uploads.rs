@@ -363,7 +363,7 @@ fn a_form_that_fails_leaves_no_file(kind: Kind) {
     );
 }
 
-/// What was typed comes back, and the files of the refused form are gone.
+/// Gives the typed text back, and removes the files of the refused form.
 fn a_refused_form_with_a_file_leads_back(kind: Kind) {
     let site = Served::with(
         kind,
@@ -543,7 +543,8 @@ fn the_lines_of_a_text_beside_a_file() {
     assert_eq!(body, "a\nb\nc");
 }
 
-/// What a process that was killed has left is removed by the next; what may belong to a row stays.
+/// Removes the remains of a process that was killed at the next start; files that may belong to a
+/// row stay.
 #[test]
 fn what_is_left_over_is_removed_at_the_start() {
     let dir = support::folder(&[]);

@@ -117,7 +117,7 @@ impl Cache {
         self.queue(&self.policy.main)
     }
 
-    /// What holds after every step.
+    /// Checks the conditions that hold after every step.
     fn check(&self) {
         let policy = &self.policy;
         let total: usize = self.index.values().map(|(_, page)| page.weight.get()).sum();

@@ -40,7 +40,7 @@ enum Step {
     /// A flight without a request: for an offered key, or for any key.
     Ahead,
     Warm(usize),
-    /// What was hot is half as hot.
+    /// Each heat is halved.
     Fold,
     /// The steps from the request to the end, if no flight runs for the key.
     Fill(usize),

@@ -20,13 +20,13 @@ use crate::{Error, Plan};
 /// Different targets that are kept apart, and their bytes together.
 const TARGETS: usize = 1_000_000;
 const TARGET_BYTES: usize = 256 << 20;
-/// The same limit for patterns and methods.
+/// Different patterns and methods that are kept apart.
 const PATTERNS: usize = 100_000;
 const PATTERN_BYTES: usize = 32 << 20;
 
-/// What was learned from an access log. Targets are learned only from GETs with a status from 200
-/// to 399, because a log has no bodies and a request that failed then probably fails again.
-/// Arrivals are learned from all requests.
+/// Workload that was learned from an access log. Targets are learned only from GETs with a status
+/// from 200 to 399, because a log has no bodies and a request that failed then probably fails
+/// again. Arrivals are learned from all requests.
 #[derive(Debug)]
 pub struct Learned {
     /// Counts of the log's lines.

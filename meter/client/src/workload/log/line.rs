@@ -81,7 +81,7 @@ impl Lines {
     }
 }
 
-/// Where the closing quote is: the first one without a backslash before it.
+/// Returns the place of the closing quote: the first one without a backslash before it.
 fn end_of_quoted(text: &[u8]) -> Option<usize> {
     let mut escaped = false;
     text.iter().position(|&byte| {

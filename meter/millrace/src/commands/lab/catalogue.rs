@@ -18,7 +18,7 @@ pub(super) struct Catalogue {
     folder: Option<PathBuf>,
 }
 
-/// What a name stands for.
+/// Experiments that a name stands for.
 pub(super) enum Chosen {
     /// A file of an experiment.
     File(PathBuf),
@@ -77,8 +77,8 @@ impl Catalogue {
         files
     }
 
-    /// What `name` stands for: a path; a study; `STUDY/EXPERIMENT`; or an experiment, of a study if
-    /// only one has it.
+    /// Finds the experiments of `name`: a path; a study; `STUDY/EXPERIMENT`; or an experiment, of a
+    /// study if only one has it.
     pub(super) fn choose(&self, name: &str) -> CommandResult<Chosen> {
         let path = Path::new(name);
         if path.is_file() && !path.ends_with(STUDY) {
@@ -174,7 +174,7 @@ impl Catalogue {
         )
     }
 
-    /// What is in a folder of the catalogue, in the order of the names.
+    /// Lists the files of a folder of the catalogue, in the order of the names.
     fn files(&self, name: &str) -> Vec<PathBuf> {
         let Some(folder) = &self.folder else {
             return Vec::new();

@@ -40,7 +40,7 @@ impl StudyTimes {
         self.quick = self.quick.saturating_add(other.quick);
     }
 
-    /// Whether anything is to be run.
+    /// True if anything is to be run.
     pub(super) fn is_some(&self) -> bool {
         !self.whole.is_zero()
     }

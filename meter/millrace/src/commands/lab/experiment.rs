@@ -105,7 +105,7 @@ pub(super) fn not_installed(missing: &[Missing]) -> Failure {
     ))
 }
 
-/// Where an experiment is, in a line.
+/// Describes the progress of an experiment, in a line.
 pub(super) fn progress_line(progress: &LabProgress<'_>) -> String {
     let at = progress
         .level

@@ -193,7 +193,7 @@ impl Run {
     }
 }
 
-/// Whether a limit is missed or undecided.
+/// True if a limit is missed or undecided.
 pub(super) fn is_missed(found: &Found) -> bool {
     let mut limits = found.limits.iter();
     limits.any(|limit| limit.outcome != LabOutcome::Holds)

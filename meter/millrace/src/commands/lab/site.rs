@@ -122,7 +122,7 @@ impl ReportSite {
     }
 }
 
-/// What is in a folder, in the order of the names.
+/// Lists the entries of a folder, in the order of the names.
 fn entries(folder: &Path) -> CommandResult<Vec<PathBuf>> {
     let read = fs::read_dir(folder).map_err(|error| cannot("read", folder, &error))?;
     let mut paths: Vec<PathBuf> = read.filter_map(|entry| Some(entry.ok()?.path())).collect();

@@ -29,7 +29,7 @@ pub(super) struct StudyRun<'a> {
     pub(super) is_quick: bool,
     pub(super) results: &'a ResultOptions,
     pub(super) options: LabOptions,
-    /// What the command line changes in each experiment.
+    /// Change of each experiment by the command line.
     pub(super) change: &'a dyn Fn(&mut Experiment) -> CommandResult,
 }
 

@@ -9,7 +9,8 @@ use super::{Finding, Limit};
 
 /// The last level has at least this many times the requests in flight of the level beside it.
 const APART: f64 = 4.0;
-/// What may be gained with [`APART`] times the requests in flight and still be called flat.
+/// Highest gain that [`APART`] times the requests in flight may bring and that is still called
+/// flat.
 const FLAT: f64 = 1.25;
 /// Share of a core's time that must be left where nothing on the machine is full.
 const IDLE: f64 = 0.5;

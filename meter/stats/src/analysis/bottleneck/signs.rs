@@ -16,7 +16,7 @@ const THROTTLED: f64 = 0.2;
 /// Share of the machine that others take when they matter.
 const OTHERS: f64 = 0.2;
 
-/// What the rules look at.
+/// Figures that the rules look at.
 pub(super) struct Signs<'a> {
     summary: &'a Summary,
     client: ClientSide,
@@ -83,7 +83,7 @@ impl<'a> Signs<'a> {
         }
     }
 
-    /// Where the server may run, if that is not everywhere.
+    /// Names the cores on which the server may run, if it may not run on all.
     fn confinement(&self) -> Option<String> {
         let confined = self.room < self.cores && !self.summary.server_cores.is_empty();
         confined.then(|| {
@@ -281,7 +281,7 @@ fn cores_of(summary: &Summary) -> Vec<&CoreUse> {
     }
 }
 
-/// Whether a thread runs or wants to run nearly all the time.
+/// True if a thread runs or wants to run nearly all the time.
 fn always(thread: &ThreadUse) -> bool {
     thread.busy + thread.run_delay >= ALWAYS
 }

@@ -77,7 +77,7 @@ pg_publication r | true
 pg_publication_rel r | true
 pg_trigger r | r.tgfoid in (select p.oid from pg_catalog.pg_proc p where p.proname = '_millpond_record')";
 
-/// Those with whose rights tables are read: this role, and the owners of views and of functions
+/// Roles with whose rights tables are read: this role, and the owners of views and of functions
 /// that run as their owners. Superusers may read all, and that counts by itself.
 const READERS: &str = "select s.oid as role from pg_catalog.pg_roles s where not s.rolsuper and (s.rolname = current_user \
     or s.oid in (select c.relowner from pg_catalog.pg_class c where c.relkind = 'v' and c.oid >= 16384) \
@@ -88,8 +88,8 @@ const READERS: &str = "select s.oid as role from pg_catalog.pg_roles s where not
 const SETTINGS: &str = "search_path lc_numeric lc_time default_text_search_config timezone_abbreviations row_security \
   restrict_nonsystem_relation_kind gin_fuzzy_search_limit array_nulls quote_all_identifiers transform_null_equals xmlbinary";
 
-/// What a session takes over when it begins, and keeps when it changes. The feed's session reads
-/// the settings for the fingerprint, so it begins anew.
+/// Settings that a session takes over when it begins, and keeps when they change. The feed's
+/// session reads the settings for the fingerprint, so it begins anew.
 const SESSION: &str = "
 pg_db_role_setting r | r.setdatabase | r.xmin, r.setrole \
   | r.setdatabase in (0, (select d.oid from pg_catalog.pg_database d where d.datname = pg_catalog.current_database())) \

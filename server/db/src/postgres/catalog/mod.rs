@@ -34,7 +34,7 @@ pub(crate) struct Catalog {
     parents: HashMap<u32, Vec<u32>>,
     /// The first columns of indexes on all rows, with their tables.
     indexed: HashSet<(u32, i16)>,
-    /// Those that are alone in a unique index and never null.
+    /// Columns that are alone in a unique index and never null.
     unique: HashSet<(u32, i16)>,
     /// CHECK constraints, by their tables.
     checks: HashMap<u32, Vec<(String, Vec<String>)>>,
@@ -54,7 +54,7 @@ pub(crate) struct Publication {
     /// Inserts, updates, deletes and truncations.
     pub(crate) complete: bool,
     tables: HashSet<u32>,
-    /// Those of which it leaves out rows or columns.
+    /// Tables of which the publication leaves out rows or columns.
     partial: HashSet<u32>,
 }
 
@@ -71,14 +71,14 @@ pub(crate) struct Relation {
     pub(crate) identity: Identity,
     pub(crate) row_security: bool,
     pub(crate) is_partition: bool,
-    /// Whether its name alone finds it, with the session's search path.
+    /// True if its name alone finds it, with the session's search path.
     pub(crate) is_visible: bool,
-    /// Whether the session's role may read it.
+    /// True if the session's role may read it.
     pub(crate) may_select: bool,
     pub(crate) columns: Vec<CatalogColumn>,
 }
 
-/// What the feed reports about rows as they were (REPLICA IDENTITY).
+/// Values of former rows that the feed reports (REPLICA IDENTITY).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Identity {
     /// Everything.
@@ -98,7 +98,7 @@ pub(crate) struct CatalogColumn {
     pub(crate) type_oid: u32,
     pub(crate) collation: u32,
     pub(crate) is_generated: bool,
-    /// Whether the feed reports its old value also where the rest of a row is not reported.
+    /// True if the feed reports its old value also where the rest of a row is not reported.
     pub(crate) in_identity: bool,
 }
 
@@ -186,8 +186,8 @@ impl Catalog {
         relatives
     }
 
-    /// The same for triggers: those of the table that a statement names fire, so all relatives need
-    /// their own.
+    /// Returns a relative of the table whose triggers are missing: those of the table that a
+    /// statement names fire, so all relatives need their own.
     fn unrecorded(&self, oid: u32) -> Option<(u32, UnreportedReason)> {
         if self.recording.feed != FeedKind::Triggers {
             return None;
@@ -237,7 +237,7 @@ impl Catalog {
         line
     }
 
-    /// Whether the feed reports the column's old value for every row that a query on the table
+    /// True if the feed reports the column's old value for every row that a query on the table
     /// reads.
     pub(crate) fn reports_old_values(&self, oid: u32, column: &str) -> bool {
         if self.recording.feed == FeedKind::Triggers {
@@ -259,12 +259,12 @@ impl Catalog {
         })
     }
 
-    /// Whether an index finds the rows of a table by the value of a column.
+    /// True if an index finds the rows of a table by the value of a column.
     pub(crate) fn is_indexed(&self, table: u32, column: i16) -> bool {
         self.indexed.contains(&(table, column))
     }
 
-    /// Whether no two rows that a reference to the table reads have the same value of a column.
+    /// True if no two rows that a reference to the table reads have the same value of a column.
     pub(crate) fn is_unique(&self, table: &Relation, column: i16) -> bool {
         let has_children = table.kind != 'p' && self.tree(table.oid).len() > 1;
         !has_children && self.unique.contains(&(table.oid, column))
@@ -278,7 +278,7 @@ impl Catalog {
         type_oid
     }
 
-    /// Whether texts that are equal in the collation are the same bytes.
+    /// True if texts that are equal in the collation are the same bytes.
     pub(crate) fn is_deterministic(&self, collation: u32) -> bool {
         !self.nondeterministic.contains(&collation)
     }
@@ -292,7 +292,8 @@ impl Catalog {
         self.class_of(column.type_oid, column.collation)
     }
 
-    /// The same for any values of a type, in a collation.
+    /// Returns how the equality of any values of a type, in a collation, can be put into one form,
+    /// if it can.
     pub(crate) fn class_of(&self, type_oid: u32, collation: u32) -> Option<ValueClass> {
         match self.base_type(type_oid) {
             types::INT2 | types::INT4 | types::INT8 => Some(ValueClass::Integer),

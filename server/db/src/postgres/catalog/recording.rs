@@ -42,7 +42,7 @@ pub(crate) enum UnreportedReason {
     Subscribed,
 }
 
-/// What the catalogs say about the triggers.
+/// State of the triggers in the catalogs.
 #[derive(Debug, Default)]
 pub(crate) struct Recording {
     /// The kind of feed that the catalogs are read for.

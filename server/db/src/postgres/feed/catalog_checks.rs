@@ -30,7 +30,7 @@ impl CatalogChecks {
         }
     }
 
-    /// Whether a heartbeat that is sent now is to look.
+    /// True if a heartbeat that is sent now is to look.
     pub(crate) fn is_due(&self, now: Boottime) -> bool {
         self.due <= now
     }

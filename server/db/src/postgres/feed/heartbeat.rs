@@ -19,8 +19,8 @@ use base_clock::Boottime;
 use super::catalog_checks::CatalogChecks;
 use super::messages;
 use super::replication::literal;
-use super::wire::Row;
 use crate::feed::Transactions;
+use crate::postgres::TextRow;
 use crate::postgres::catalog::fingerprint;
 use crate::postgres::pending_writes::PREFIX;
 
@@ -51,7 +51,7 @@ pub(crate) struct CompletedHeartbeat {
     pub(crate) position: u64,
 }
 
-/// What the server says to a heartbeat.
+/// Answer of the server to a heartbeat.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Pulse {
     pub(crate) seen: Transactions,
@@ -60,7 +60,8 @@ pub(crate) struct Pulse {
     pub(crate) fingerprint: Option<String>,
 }
 
-/// What the session that asks is to know first: planning would take as long as the rest.
+/// Returns the statement that prepares the session that asks: planning would take as long as the
+/// rest.
 pub(crate) fn prepare() -> String {
     let prefix = literal(PREFIX);
     let common = format!(
@@ -94,7 +95,7 @@ impl Heartbeat {
         }
     }
 
-    /// Whether one was sent that has not come back, or is not answered.
+    /// True if one was sent that has not come back, or is not answered.
     pub(crate) fn is_under_way(&self) -> bool {
         self.flight.is_some()
     }
@@ -171,7 +172,7 @@ impl Heartbeat {
 
 impl Pulse {
     /// From the row of a heartbeat's statement.
-    pub(crate) fn read(rows: &[Row]) -> Option<Self> {
+    pub(crate) fn read(rows: &[TextRow]) -> Option<Self> {
         let [row] = rows else { return None };
         let text = |at: usize| row.get(at)?.as_deref();
         Some(Self {

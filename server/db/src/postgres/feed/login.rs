@@ -15,7 +15,7 @@ use super::tls::TlsSession;
 use super::wait::{FeedEnd, Patience};
 use super::wire::{FeedConnection, unexpected};
 
-/// What a session is for.
+/// Purpose of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
     /// SQL.

@@ -28,13 +28,13 @@ pub(crate) fn read(node: &str, prefix: &str, content: &[u8]) -> Option<Note> {
     }
 }
 
-/// Whether a message, of whichever node, is the token of a write.
+/// True if a message, of whichever node, is the token of a write.
 pub(crate) fn is_write(prefix: &str, content: &[u8]) -> bool {
     let kind = std::str::from_utf8(content).ok();
     prefix == PREFIX && kind.and_then(|text| text.split(':').nth(1)) == Some("w")
 }
 
-/// What a heartbeat leaves.
+/// Returns the message that a heartbeat leaves in the log.
 pub(crate) fn heartbeat(node: &str, number: u64) -> String {
     format!("{node}:h:{number}")
 }

@@ -34,11 +34,12 @@
 //! makes no sense, as its heartbeats are not believed then. Counterexample: *the next life goes on
 //! with the epoch. What was committed between the two is in no stream.*
 //!
-//! # Why the tags are complete Tags are made from what queries select by and from the catalog, as
-//! both are when a transaction begins to arrive. At its end, under the lock of the delivery, both
-//! are compared with what holds now. If either has changed, the change is applied and a new epoch
-//! begins in the same step. It is applied all the same, because its mark must stay until all
-//! snapshots see it.
+//! # Why the tags are complete
+//!
+//! Tags are made from what queries select by and from the catalog, as both are when a transaction
+//! begins to arrive. At its end, under the lock of the delivery, both are compared with what holds
+//! now. If either has changed, the change is applied and a new epoch begins in the same step. It is
+//! applied all the same, because its mark must stay until all snapshots see it.
 //!
 //! A catalog that has changed is found out by the next heartbeat, which does not count; the promise
 //! holds with the one before. Then the tables are read again, *then* what was found out about
@@ -48,9 +49,10 @@
 //! by the catalog as it was at each change, so it never brings that one, and a result that was read
 //! before it ended would be stale for ever.*
 //!
-//! # What it costs Of many transactions that come one after another several are taken at a look
-//! ([`pace`]), so that a database in which much is written elsewhere does not slow those who are
-//! answered from memory.
+//! # What it costs
+//!
+//! Of many transactions that come one after another several are taken at a look ([`pace`]), so that
+//! a database in which much is written elsewhere does not slow those who are answered from memory.
 //!
 //! A heartbeat takes one transaction id, writes about 200 bytes of log and waits for the primary's
 //! disk once. With a bound of 1 s there are ten in a second; a database reaches the 200 million ids

@@ -14,7 +14,8 @@ use super::settings::FeedSettings;
 use super::setup::{self, ServerSettings};
 use super::socket::{ServerHost, places};
 use super::wait::{FeedEnd, Patience, Stop};
-use super::wire::{FeedConnection, QueryRows, Row, unexpected};
+use super::wire::{FeedConnection, QueryRows, unexpected};
+use crate::postgres::TextRow;
 use crate::postgres::catalog::fingerprint;
 use crate::postgres::families::TABLES;
 use crate::postgres::link::FeedLink;
@@ -249,15 +250,15 @@ fn create_slot(
 }
 
 /// The first value of the first row.
-pub(crate) fn one(rows: &[Row]) -> Result<String, FeedEnd> {
+pub(crate) fn one(rows: &[TextRow]) -> Result<String, FeedEnd> {
     let value = rows.first().and_then(|row| row.first()?.clone());
     value.ok_or_else(|| FeedEnd::lost("the server answers a question with nothing"))
 }
 
 /// From the rows of [`TABLES`].
-pub(crate) fn read_tables(rows: &[Row]) -> Result<TableFamilies, FeedEnd> {
-    let text = |row: &Row, at: usize| row.get(at)?.clone();
-    let number = |row: &Row, at: usize| text(row, at)?.parse::<u32>().ok();
+pub(crate) fn read_tables(rows: &[TextRow]) -> Result<TableFamilies, FeedEnd> {
+    let text = |row: &TextRow, at: usize| row.get(at)?.clone();
+    let number = |row: &TextRow, at: usize| text(row, at)?.parse::<u32>().ok();
     let (mut tables, mut types) = (Vec::new(), Vec::new());
     for row in rows {
         let pair = number(row, 1).zip(number(row, 2));

@@ -37,7 +37,7 @@ pub(crate) enum Event<'a> {
     Truncate {
         relations: Vec<u32>,
     },
-    /// What `pg_logical_emit_message` left.
+    /// Message that `pg_logical_emit_message` left.
     Message {
         transactional: bool,
         prefix: &'a str,
@@ -70,7 +70,7 @@ pub(crate) struct StreamRelation {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct StreamColumn {
     pub(crate) name: String,
-    /// Whether it is part of the replica identity.
+    /// True if it is part of the replica identity.
     pub(crate) key: bool,
     pub(crate) type_oid: u32,
 }
@@ -89,7 +89,7 @@ pub(crate) enum Field<'a> {
     Binary,
 }
 
-/// What the stream tells of a row that is no more.
+/// Values that the stream tells of a row that is no more.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum OldRow<'a> {
     /// Nothing: the columns of the replica identity are as in the new row.

@@ -1,6 +1,6 @@
 //! Reads the fields of a message, one after the other; what is cut short is `None`, never a panic.
 
-/// What is left of a message. Numbers are in network order.
+/// Rest of a message. Numbers are in network order.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reader<'a>(pub(crate) &'a [u8]);
 

@@ -17,7 +17,7 @@ use crate::postgres::order::OrderName;
 use crate::postgres::tags::{ColumnName, broad};
 use crate::postgres::types::has_exact_text;
 
-/// What the feed knows of the catalog.
+/// Tables of the catalog as the feed knows them.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct TableFamilies {
     pub(crate) families: Families,
@@ -50,15 +50,15 @@ impl TableFamilies {
     }
 }
 
-/// What tags are made from: the same for all changes of one transaction, so that it can be said at
-/// its end whether they are complete.
+/// Knowledge that tags are made from: the same for all changes of one transaction, so that it can
+/// be said at its end whether they are complete.
 #[derive(Clone)]
 pub(crate) struct FeedView {
     pub(crate) watch: Arc<WatchedFamilies>,
     pub(crate) tables: Arc<TableFamilies>,
 }
 
-/// What a change in one table touches.
+/// Tags that a change in one table touches.
 pub(crate) struct TablePlan {
     pub(crate) family: u32,
     pub(crate) broad: Tag,
@@ -67,7 +67,7 @@ pub(crate) struct TablePlan {
     /// The tags of all rows for queries that read certain columns.
     whole: Vec<(Tag, ColumnMask)>,
     columns: Vec<ComparedColumn>,
-    /// Whether what comes of old rows can be believed. A change in a partition may come under the
+    /// True if what comes of old rows can be believed. A change in a partition may come under the
     /// name of its root, with the columns of the root's replica identity, but it was logged with
     /// those of the partition's. Counterexample: Root FULL, partition DEFAULT: the stream has nulls
     /// where it should have old values.
@@ -76,7 +76,7 @@ pub(crate) struct TablePlan {
 
 /// How the values of a column before and after a change are compared.
 struct ComparedColumn {
-    /// Whether it is part of the replica identity.
+    /// True if it is part of the replica identity.
     key: bool,
     /// True if equal texts are the same value.
     has_exact_text: bool,
@@ -91,7 +91,7 @@ struct WatchedPosition<N> {
     reads: ColumnMask,
 }
 
-/// What a change touches.
+/// Tags that a change touches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Touched {
     Tag(Tag),
@@ -99,7 +99,7 @@ pub(crate) enum Touched {
     Place(OrderHash, OrderPlace),
 }
 
-/// What is known of one value.
+/// Knowledge of one value.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum KnownValue<'a> {
     Null,
@@ -143,7 +143,7 @@ impl TablePlan {
         })
     }
 
-    /// Where old rows come from the table itself, not by way of a replica identity.
+    /// Trusts old rows: they come from the table itself, not by way of a replica identity.
     pub(crate) fn trusting(self) -> Self {
         Self {
             trusted: true,
@@ -160,7 +160,7 @@ impl TablePlan {
         keys.chain(whole).map(Touched::Tag).chain(orders)
     }
 
-    /// What a row touches that was added, changed or removed, beside the tag of every change.
+    /// Adds the tags of a row that was added, changed or removed, beside the tag of every change.
     pub(crate) fn row(
         &self,
         old: Option<&OldRow<'_>>,
@@ -386,7 +386,7 @@ mod tests {
         check(Some(&OldRow::Same), Some(&row("1", "7")), tags, root);
     }
 
-    /// Which of the queries that read `id`, `title`, `author` or no column are touched.
+    /// Lists the queries that are touched, of those that read `id`, `title`, `author` or no column.
     fn touched_readers(
         old: Option<&OldRow<'_>>,
         new: Option<&Tuple<'_>>,

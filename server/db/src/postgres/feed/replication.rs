@@ -50,7 +50,7 @@ pub(crate) fn literal(text: &str) -> String {
     }
 }
 
-/// What comes in the copy stream.
+/// Message of the copy stream.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Copied<'a> {
     /// A message of the output plugin.

@@ -19,8 +19,9 @@ use super::settings::FeedSettings;
 use super::setup;
 use super::transactions::{Committed, Transactions};
 use super::wait::{FeedEnd, Stop};
-use super::wire::{FeedConnection, Frame, QueryRows, Row, unexpected};
+use super::wire::{FeedConnection, Frame, QueryRows, unexpected};
 use crate::feed::{Mark, Snapshot};
+use crate::postgres::TextRow;
 use crate::postgres::catalog::{SESSIONS_CHANGED, session_part};
 use crate::postgres::families::TABLES;
 use crate::postgres::link::FeedLink;
@@ -29,7 +30,7 @@ use crate::postgres::wake::Sleeper;
 /// The server is told at least this often how far we are, so that it keeps no WAL for us.
 const STATUS: Duration = Duration::from_secs(1);
 
-/// What the control connection was asked.
+/// Query that the control connection was asked.
 enum FeedQuery {
     Heartbeat,
     /// For the publication, because the catalog has this fingerprint now; and then for the tables.
@@ -340,7 +341,7 @@ impl<'a> FeedSession<'a> {
         }
     }
 
-    fn pulse(&mut self, rows: &[Row]) -> Result<(), FeedEnd> {
+    fn pulse(&mut self, rows: &[TextRow]) -> Result<(), FeedEnd> {
         let pulse = Pulse::read(rows)
             .ok_or_else(|| FeedEnd::lost("the answer to a heartbeat makes no sense"))?;
         setup::not_a_standby_ourselves(&pulse.standbys)?;

@@ -11,7 +11,7 @@ use crate::FeedKind;
 /// How the feed reaches its server.
 #[derive(Clone)]
 pub(crate) struct FeedSettings {
-    /// Where, and as whom. Of several hosts the first that is a primary is taken.
+    /// Address and user. Of several hosts the first that is a primary is taken.
     pub(crate) config: Config,
     /// Whom to trust, if `config` asks for TLS.
     pub(crate) tls: Arc<ClientConfig>,

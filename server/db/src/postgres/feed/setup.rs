@@ -3,10 +3,11 @@
 
 use super::replication::{OLDEST, identifier, literal};
 use super::wait::{FeedEnd, Patience};
-use super::wire::{FeedConnection, Row};
+use super::wire::FeedConnection;
 use crate::FeedKind;
+use crate::postgres::TextRow;
 
-/// What was found out about a server.
+/// Settings of a server that was asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ServerSettings {
     pub(crate) version: u32,
@@ -15,7 +16,7 @@ pub(crate) struct ServerSettings {
     pub(crate) user: String,
 }
 
-/// What is left where logical replication cannot be had.
+/// Remedy where logical replication cannot be had.
 const OTHERWISE: &str = "or where that cannot be had, write feed = \"triggers\" into [database]";
 
 /// About the server itself. The last column is for [`not_a_standby_ourselves`].
@@ -28,7 +29,7 @@ const SERVER: &str = "select pg_catalog.current_setting('server_version_num'), \
 pub(crate) const STARTED: &str =
     "select extract(epoch from pg_catalog.pg_postmaster_start_time())::text";
 
-/// Whether it can be the feed's server.
+/// Checks that the server can be the feed's server.
 pub(crate) fn server(
     control: &mut FeedConnection,
     kind: FeedKind,
@@ -38,7 +39,7 @@ pub(crate) fn server(
     read_server(&rows, kind)
 }
 
-fn read_server(rows: &[Row], kind: FeedKind) -> Result<ServerSettings, FeedEnd> {
+fn read_server(rows: &[TextRow], kind: FeedKind) -> Result<ServerSettings, FeedEnd> {
     let text = |at: usize| {
         let text = rows.first().and_then(|row| row.get(at)?.clone());
         text.ok_or_else(|| FeedEnd::lost("the server does not say what it is"))
@@ -90,8 +91,8 @@ pub(crate) fn publication(name: &str) -> String {
     )
 }
 
-/// Whether the publication is there and publishes everything.
-pub(crate) fn publishes_everything(rows: &[Row], name: &str) -> Result<(), FeedEnd> {
+/// Checks that the publication is there and publishes everything.
+pub(crate) fn publishes_everything(rows: &[TextRow], name: &str) -> Result<(), FeedEnd> {
     let quoted = identifier(name);
     match rows.first().map(|row| row.first()) {
         None => Err(FeedEnd::lost(format!(
@@ -131,7 +132,7 @@ pub(crate) fn explain(end: FeedEnd, server: &ServerSettings) -> FeedEnd {
 mod tests {
     use super::*;
 
-    fn row(values: [&str; 6]) -> Vec<Row> {
+    fn row(values: [&str; 6]) -> Vec<TextRow> {
         vec![
             values
                 .iter()

@@ -88,7 +88,8 @@ impl ServerHost {
         }
     }
 
-    /// What a certificate must be for: the name, else the address; `None` where TLS makes no sense.
+    /// Returns the host that a certificate must be for: the name, else the address; `None` where
+    /// TLS makes no sense.
     pub(crate) fn host(&self) -> Option<String> {
         match (&self.name, &self.at) {
             (Some(name), _) => Some(name.clone()),

@@ -44,7 +44,7 @@ impl TlsSession {
         }
     }
 
-    /// What the socket is to be polled for during the handshake.
+    /// Returns the events that the socket is to be polled for during the handshake.
     pub(crate) fn waits_for(&self) -> PollFlags {
         if self.0.wants_write() {
             PollFlags::IN | PollFlags::OUT

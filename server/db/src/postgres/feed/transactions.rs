@@ -30,10 +30,10 @@ pub(crate) struct Committed {
     pub(crate) tags: Vec<Tag>,
     /// Why the tags are not all.
     pub(crate) anything: Option<&'static str>,
-    /// What the tags were made from.
+    /// View that the tags were made from.
     pub(crate) view: FeedView,
     pub(crate) notes: Vec<Note>,
-    /// Whether it is a write of a node; what it touches does not matter.
+    /// True if it is a write of a node; what it touches does not matter.
     pub(crate) has_write: bool,
 }
 
@@ -73,7 +73,7 @@ impl Transactions {
         }
     }
 
-    /// Whether a transaction or a block of one is only half there.
+    /// True if a transaction or a block of one is only half there.
     pub(crate) fn is_amid(&self) -> bool {
         self.whole.is_some() || self.block.is_some()
     }
@@ -254,8 +254,8 @@ impl Transaction {
         }
     }
 
-    /// What a change in the table touches; `None` if the table was not there when the feed last
-    /// looked.
+    /// Returns the tags that a change in the table touches; `None` if the table was not there when
+    /// the feed last looked.
     fn plan(
         &mut self,
         table: u32,

@@ -36,7 +36,7 @@ impl FeedEnd {
         Self::Disconnected(why.to_string())
     }
 
-    /// Whether only the connection has ended. Then the last heartbeat still says what it said.
+    /// True if only the connection has ended. Then the last heartbeat still says what it said.
     pub(crate) fn is_disconnection(&self) -> bool {
         match self {
             Self::Disconnected(_) => true,
@@ -47,7 +47,7 @@ impl FeedEnd {
         }
     }
 
-    /// The same with the place where it happened.
+    /// Adds the place where the end happened.
     pub(crate) fn at(self, place: &str) -> Self {
         let why = format!("{place}: {self}");
         match self.is_disconnection() {
@@ -83,7 +83,7 @@ impl fmt::Display for FeedEnd {
 /// Sockets that can be waited for at a time.
 const MOST: usize = 2;
 
-/// Which of the sockets that were waited for is ready, in their order.
+/// Sockets that are ready, among those that were waited for, in their order.
 pub(crate) type Ready = [bool; MOST];
 
 /// The end of a pair of sockets that becomes readable when the feed shall end: its other end is

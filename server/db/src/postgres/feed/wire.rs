@@ -15,6 +15,7 @@ use super::reader::Reader;
 use super::socket::Socket;
 use super::tls::TlsSession;
 use super::wait::{FeedEnd, Patience};
+use crate::postgres::TextRow;
 
 /// The longest frame: PostgreSQL makes none above a gigabyte.
 const MAX_FRAME: usize = 1 << 30;
@@ -30,15 +31,12 @@ pub(crate) struct Frame {
     pub(crate) body: Bytes,
 }
 
-/// One row of an answer, as text.
-pub(crate) type Row = Vec<Option<String>>;
-
 /// A connection.
 pub(crate) struct FeedConnection {
     socket: Socket,
     tls: Option<TlsSession>,
-    /// Where reads go first: clearing room at the end of `input` for each would cost more than
-    /// copying what came.
+    /// Buffer into which reads go first: clearing room at the end of `input` for each would cost
+    /// more than copying what came.
     chunk: Box<[u8]>,
     input: BytesMut,
     output: BytesMut,
@@ -67,7 +65,8 @@ impl FeedConnection {
         }
     }
 
-    /// What the server says to a wish for TLS: one byte, and nothing else before the handshake.
+    /// Returns the answer of the server to a wish for TLS: one byte, and nothing else before the
+    /// handshake.
     pub(crate) fn offers_tls(&mut self, patience: Patience<'_>) -> Result<bool, FeedEnd> {
         frontend::ssl_request(&mut self.output);
         self.flush()?;
@@ -107,7 +106,7 @@ impl FeedConnection {
         Ok(())
     }
 
-    /// Where messages to the server are written; [`flush`](Self::flush) sends them.
+    /// Returns the buffer for messages to the server; [`flush`](Self::flush) sends them.
     pub(crate) fn output(&mut self) -> &mut BytesMut {
         &mut self.output
     }
@@ -128,7 +127,7 @@ impl FeedConnection {
         Ok(())
     }
 
-    /// What the socket is to be polled for.
+    /// Returns the events that the socket is to be polled for.
     pub(crate) fn waits_for(&self) -> PollFlags {
         let unsent =
             !self.output.is_empty() || self.tls.as_ref().is_some_and(TlsSession::has_unsent);
@@ -166,7 +165,7 @@ impl FeedConnection {
         Ok(self.input.len() > before)
     }
 
-    /// Whether there was more to read when what is there was last read.
+    /// True if there was more to read when what is there was last read.
     pub(crate) fn has_more(&self) -> bool {
         self.has_more
     }
@@ -207,7 +206,7 @@ impl FeedConnection {
         }
     }
 
-    /// Whether a notification arrived since the last check.
+    /// True if a notification arrived since the last check.
     pub(crate) fn take_notified(&mut self) -> bool {
         std::mem::take(&mut self.notified)
     }
@@ -235,7 +234,11 @@ impl FeedConnection {
     }
 
     /// Asks, and waits for the rows.
-    pub(crate) fn query(&mut self, sql: &str, patience: Patience<'_>) -> Result<Vec<Row>, FeedEnd> {
+    pub(crate) fn query(
+        &mut self,
+        sql: &str,
+        patience: Patience<'_>,
+    ) -> Result<Vec<TextRow>, FeedEnd> {
         self.ask(sql)?;
         let mut answer = QueryRows::default();
         loop {
@@ -249,11 +252,11 @@ impl FeedConnection {
 
 /// The rows of an answer, as they come.
 #[derive(Default)]
-pub(crate) struct QueryRows(Vec<Row>);
+pub(crate) struct QueryRows(Vec<TextRow>);
 
 impl QueryRows {
     /// Takes the next message; the rows, if it was the last.
-    pub(crate) fn take(&mut self, frame: &Frame) -> Result<Option<Vec<Row>>, FeedEnd> {
+    pub(crate) fn take(&mut self, frame: &Frame) -> Result<Option<Vec<TextRow>>, FeedEnd> {
         match frame.tag {
             b'D' => {
                 let row = row(&frame.body).ok_or_else(|| FeedEnd::lost("a row is cut short"))?;
@@ -268,7 +271,7 @@ impl QueryRows {
     }
 }
 
-fn row(body: &[u8]) -> Option<Row> {
+fn row(body: &[u8]) -> Option<TextRow> {
     let mut reader = Reader(body);
     let columns = reader.u16()?;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();

@@ -10,12 +10,12 @@ use super::connection::Lease;
 use super::probe::{self, Probe};
 use super::{ATTEMPT, LOOKS, PAUSE, PROBE};
 use crate::postgres::files::FileComparison;
-use crate::postgres::read::{Table, WitnessItem, deps_of, items_of, question};
+use crate::postgres::read::{WitnessItem, deps_of, items_of, question};
 use crate::postgres::read_snapshot::{self, ReadSnapshot};
 use crate::postgres::replay::Needed;
 use crate::postgres::run::RunError;
 use crate::postgres::statement::StatementAnalysis;
-use crate::postgres::wire::{BatchError, FailedBatch, Item};
+use crate::postgres::wire::{BatchError, FailedBatch, Item, StatementRows};
 use crate::{Call, Deps, FeedKind, ReadResult, ResultRows, Snapshot};
 
 /// Why a replica has not answered.
@@ -27,7 +27,8 @@ pub(super) enum ReplicaFailure {
     Failed(usize),
     /// A table was emptied or written anew while it was read. The connection is good.
     Rewritten,
-    /// What is prepared there is of another schema, and was forgotten. The connection is good.
+    /// The prepared statements there are of another schema, and were forgotten. The connection is
+    /// good.
     Outdated,
     /// Its session began before the replica had the catalog of this number, which it has now.
     Older(u64),
@@ -121,7 +122,7 @@ async fn at_leisure(
     if seen.position.is_some() || !after.follows(&before) {
         return Err(broken("it has become another server while it was read"));
     }
-    let results: Vec<Table> = tables.by_ref().take(calls.len()).collect();
+    let results: Vec<StatementRows> = tables.by_ref().take(calls.len()).collect();
     let deps = deps_of(calls, found, &results, &witnesses, tables);
     Ok(assemble(found, results, deps, &before, &after))
 }
@@ -145,10 +146,10 @@ async fn replayed(lease: &mut Lease, needed: &Needed) -> Result<Probe, ReplicaFa
     Err(ReplicaFailure::Behind)
 }
 
-/// What was read, as the primary's would be given: what it depends on was found out there.
+/// Makes the result of the rows, as the primary's would be: the dependencies were found out there.
 fn assemble(
     found: &[StatementAnalysis],
-    results: Vec<Table>,
+    results: Vec<StatementRows>,
     deps: Vec<Deps>,
     before: &Probe,
     after: &Probe,
@@ -168,8 +169,8 @@ fn assemble(
     }
 }
 
-/// What failed in a batch, whose last statements are ours: the primary is asked, and its answer
-/// told.
+/// Sorts the failure of a batch, whose last statements are ours: the primary is asked, and its
+/// answer is given.
 fn sort(failed: FailedBatch) -> ReplicaFailure {
     let call = failed.index;
     match failed.wrong {

@@ -12,7 +12,8 @@ use crate::postgres::connect::PooledConnection;
 use crate::postgres::failure::chain;
 use crate::postgres::wire::Item;
 
-/// Which database system a server belongs to. It stays the same while a connection lives.
+/// Query for the database system that a server belongs to. It stays the same while a connection
+/// lives.
 pub(crate) const SYSTEM: &str =
     "select system_identifier::text from pg_catalog.pg_control_system()";
 
@@ -47,8 +48,8 @@ impl Lease {
         Ok(lease)
     }
 
-    /// What the server says of itself, in a transaction of its own: a snapshot that is taken after
-    /// it is newer.
+    /// Asks the server for its own state, in a transaction of its own: a snapshot that is taken
+    /// after it is newer.
     pub(super) async fn probe(&mut self, limit: Duration) -> Result<Probe, String> {
         let item = Item {
             shape: probe::shape(),
@@ -65,7 +66,7 @@ impl Lease {
     }
 }
 
-/// What comes of a question on a new connection.
+/// Returns the answer to a question on a new connection.
 async fn answered<T>(
     question: impl Future<Output = Result<T, tokio_postgres::Error>>,
 ) -> Result<T, String> {

@@ -29,7 +29,7 @@ impl ExcludedStatements {
         }
     }
 
-    /// Whether it is left to the primary.
+    /// True if it is left to the primary.
     pub(super) fn has(&self, shape: u64, now: Boottime) -> bool {
         self.0.get(&shape).is_some_and(|until| now < *until)
     }

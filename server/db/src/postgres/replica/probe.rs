@@ -7,8 +7,8 @@ use crate::postgres::read_snapshot::place;
 use crate::postgres::shape::Shape;
 use crate::{Requirement, Value};
 
-/// Whether it is a standby, how far it has replayed and received the log, and who receives it, of
-/// which timeline.
+/// Query for the state of a standby: how far it has replayed and received the log, and who receives
+/// it, of which timeline.
 static SHAPE: LazyLock<Shape> = LazyLock::new(|| {
     Shape::of_texts(
         "select pg_catalog.pg_is_in_recovery()::text as standby, \
@@ -76,8 +76,8 @@ impl Probe {
         })
     }
 
-    /// What keeps the server from being read; `source` is the system and the timeline of the feed,
-    /// where there is one.
+    /// Returns the fault that keeps the server from being read; `source` is the system and the
+    /// timeline of the feed, where there is one.
     pub(super) fn fault(&self, system: &str, source: Option<&str>) -> Option<ReplicaMismatch> {
         if !self.is_standby {
             return Some(ReplicaMismatch::Primary);
@@ -95,7 +95,7 @@ impl Probe {
             .then_some(ReplicaMismatch::Elsewhere)
     }
 
-    /// Whether all that was replayed since `before` came of the same timeline, through one
+    /// True if all that was replayed since `before` came of the same timeline, through one
     /// receiver. Counterexample: *The timeline alone: after a time of replaying from an archive the
     /// place where receiving has ended may lie before what was replayed.*
     pub(super) fn follows(&self, before: &Self) -> bool {

@@ -23,8 +23,8 @@ use crate::{Error, FeedKind, Requirement, SqlError};
 use server::Facts;
 use triggers::Objects;
 
-/// What is missing so that results that are read from `tables` may be kept; the most basic first.
-/// `running` says that this program's own feed runs, and has a slot already.
+/// Lists the requirements that are missing so that results that are read from `tables` may be kept;
+/// the most basic first. `running` says that this program's own feed runs, and has a slot already.
 pub(crate) async fn requirements(
     client: &Client,
     catalog: &Catalog,
@@ -66,7 +66,8 @@ pub(crate) async fn fix(client: &Client, requirement: &Requirement) -> Result<()
     }
 }
 
-/// The same on a connection of the pool, and what keeps replicas from being read.
+/// Lists the missing requirements on a connection of the pool, and the faults that keep replicas
+/// from being read.
 pub(super) async fn ask(
     pool: &Pool,
     replicas: &Replicas,

@@ -9,7 +9,7 @@ use crate::postgres::catalog::{Catalog, Identity, UnreportedReason};
 use crate::postgres::server_error::refused;
 use crate::{Requirement, SqlError};
 
-/// Which of the tables the role owns, so that it may publish them.
+/// Returns the tables that the role owns, so that it may publish them.
 pub(super) async fn owned(
     client: &Client,
     catalog: &Catalog,
@@ -28,13 +28,13 @@ pub(super) async fn owned(
     Ok(rows.iter().map(|row| row.get(0)).collect())
 }
 
-/// What is to be published.
+/// Tables to be published.
 struct PublicationTables {
     /// As the owner would write them.
     shown: String,
     /// As they stand in the publication's list.
     entries: String,
-    /// Whether the role may publish them.
+    /// True if the role may publish them.
     owned: bool,
 }
 
@@ -62,8 +62,8 @@ impl PublicationTables {
     }
 }
 
-/// What the publication lacks so that results that are read from `tables` may be kept; the role
-/// owns those in `owned`.
+/// Lists the requirements that the publication lacks so that results that are read from `tables`
+/// may be kept; the role owns those in `owned`.
 pub(super) fn missing_requirements(
     facts: &Facts,
     catalog: &Catalog,
@@ -194,7 +194,8 @@ fn partial(catalog: &Catalog, table: u32) -> Option<Requirement> {
     })
 }
 
-/// What has to be published so that all changes to what a query on the table reads are told.
+/// Lists the tables that have to be published so that all changes to the rows of a query on the
+/// table are told.
 fn missing(catalog: &Catalog, table: u32) -> Vec<u32> {
     let missing_requirements = |part: &u32| {
         catalog

@@ -5,7 +5,7 @@ use tokio_postgres::Client;
 use crate::postgres::server_error::refused;
 use crate::{FeedKind, Requirement, SqlError};
 
-/// What the server says about itself and the role.
+/// Facts about the server itself and the role.
 pub(super) struct Facts {
     wal_level: String,
     role: String,
@@ -69,7 +69,7 @@ pub(super) fn missing_requirements(
     all
 }
 
-/// What is left where logical replication cannot be had.
+/// Remedy where logical replication cannot be had.
 const OTHERWISE: &str = "where it cannot be had, feed = \"triggers\" in [database] does without it";
 
 fn replication(facts: &Facts, all: &mut Vec<Requirement>) {

@@ -10,21 +10,21 @@ use crate::postgres::feed::triggers::objects::{self as parts, CHANGES, FUNCTION}
 use crate::postgres::server_error::refused;
 use crate::{Requirement, SqlError};
 
-/// What there is of the feed's own tables, and what the role may do with it.
+/// State of the feed's own tables, and the rights of the role on them.
 pub(super) struct Objects {
     /// The schema where they are, or are to be; none if the search path has none.
     schema: Option<String>,
     role: String,
-    /// Whether all of them exist, with the function as this version makes it and usable only by
-    /// the roles that its owner allows.
+    /// True if all of them exist, with the function as this version makes it and usable only by the
+    /// roles that its owner allows.
     complete: bool,
-    /// Whether any of them is there.
+    /// True if any of them is there.
     begun: bool,
-    /// Whether the role may make or replace them.
+    /// True if the role may make or replace them.
     makes: bool,
-    /// Whether the role may read and tidy the tables.
+    /// True if the role may read and tidy the tables.
     reads: bool,
-    /// Whether the role may give the function to triggers.
+    /// True if the role may give the function to triggers.
     lends: bool,
 }
 
@@ -44,8 +44,8 @@ const OBJECTS: &str = "select pg_catalog.quote_ident(pg_catalog.current_schema()
     coalesce((select bool_and(pg_catalog.has_function_privilege(f.oid, 'EXECUTE')) from f), false) \
     from o";
 
-/// What there is, before [`OBJECTS`]. The function is current if it has the body of this version,
-/// is guarded, and it is not executable by PUBLIC.
+/// Returns the common table expressions before [`OBJECTS`]. The function is current if it has the
+/// body of this version, is guarded, and it is not executable by PUBLIC.
 fn with() -> String {
     let body = function::in_this_schema("$1");
     let is_guarded = function::IS_GUARDED;
@@ -83,7 +83,8 @@ impl Objects {
     }
 }
 
-/// What is missing so that changes of `tables` are recorded; the role owns those in `owned`.
+/// Lists the requirements that are missing so that changes of `tables` are recorded; the role owns
+/// those in `owned`.
 pub(super) fn missing_requirements(
     objects: &Objects,
     catalog: &Catalog,

@@ -84,9 +84,9 @@ struct Scan {
     text: String,
     names: Vec<String>,
     places: Vec<(usize, usize)>,
-    /// What is open: `(` and `[`.
+    /// Open brackets: `(` and `[`.
     brackets: Vec<u8>,
-    /// Whether a value has just ended. Within `[…]` a colon after one is that of a slice, `[1:n]`.
+    /// True if a value has just ended. Within `[…]` a colon after one is that of a slice, `[1:n]`.
     after_operand: bool,
     semicolon: Option<usize>,
     empty: bool,

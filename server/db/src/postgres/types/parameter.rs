@@ -66,7 +66,7 @@ fn document(json: &Json, base: &Type) -> String {
     }
 }
 
-/// What a domain is made of.
+/// Returns the type that a domain is made of.
 fn base(kind: &Type) -> &Type {
     match kind.kind() {
         Kind::Domain(inner) => base(inner),

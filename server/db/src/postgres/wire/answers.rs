@@ -14,16 +14,16 @@ use crate::postgres::feed::reader::Reader;
 use crate::value::{MAX_RESULT, PER_VALUE};
 
 /// The rows of one statement.
-pub(super) type Table = Vec<Vec<Value>>;
+pub(crate) type StatementRows = Vec<Vec<Value>>;
 
-/// What begins the word at the end of a statement that only reads.
+/// First words of the tag of a statement that only reads.
 const QUERIES: [&[u8]; 3] = [b"SELECT", b"SHOW", b"EXPLAIN"];
 
 /// Classes of SQLSTATE that say that a statement does not fit the schema: syntax and names,
 /// schemas, what cannot be done.
 const SCHEMA: [&str; 3] = ["42", "3F", "0A"];
 
-/// What comes next.
+/// Message that comes next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ExpectedMessage {
     /// This number of statements is still to be closed.
@@ -44,15 +44,15 @@ pub(super) struct Answers<'a> {
     /// many of them were.
     fresh: &'a [u64],
     parsed: usize,
-    /// Whether the statement whose answer comes is one of them.
+    /// True if the statement whose answer comes is one of them.
     is_fresh: bool,
     next: ExpectedMessage,
     /// The rows of the statements that are done, and of the one that runs.
-    done: Vec<Table>,
-    rows: Table,
+    done: Vec<StatementRows>,
+    rows: StatementRows,
     /// The bytes of these.
     bytes: usize,
-    /// What went wrong first.
+    /// First failure.
     wrong: Option<BatchError>,
 }
 
@@ -85,7 +85,7 @@ impl<'a> Answers<'a> {
     }
 
     /// The rows of each statement, or what went wrong first.
-    pub(super) fn outcome(self) -> Result<Vec<Table>, BatchError> {
+    pub(super) fn outcome(self) -> Result<Vec<StatementRows>, BatchError> {
         match self.wrong {
             None => Ok(self.done),
             Some(wrong) => Err(wrong),
@@ -251,7 +251,7 @@ impl<'a> Answers<'a> {
     }
 }
 
-/// Whether a RowDescription has the columns of `shape`; `None` if it is cut short. NoData has no
+/// True if a RowDescription has the columns of `shape`; `None` if it is cut short. NoData has no
 /// body.
 fn is_described(shape: &Shape, body: &[u8]) -> Option<bool> {
     if body.is_empty() {

@@ -15,7 +15,7 @@ use super::super::run::RunError;
 use super::super::server_error::DatabaseError;
 use super::super::shape::Shape;
 use super::super::types::Bound;
-use super::answers::{Answers, Table, garbled};
+use super::answers::{Answers, StatementRows, garbled};
 use super::dial::Address;
 use super::frame::{HEAD, head};
 use super::share::Share;
@@ -52,7 +52,7 @@ pub(crate) struct FailedBatch {
 }
 
 impl FailedBatch {
-    /// Whether what is prepared on the connection is of no more use.
+    /// True if what is prepared on the connection is of no more use.
     pub(crate) fn is_outdated(&self) -> bool {
         match &self.wrong {
             BatchError::Failed(RunError::Database(trouble)) => trouble.is_outdated(),
@@ -61,18 +61,18 @@ impl FailedBatch {
         }
     }
 
-    /// Whether the server has refused or ended the statement, and the connection is good.
+    /// True if the server has refused or ended the statement, and the connection is good.
     pub(crate) fn is_of_statement(&self) -> bool {
         matches!(&self.wrong, BatchError::Failed(RunError::Database(trouble)) if !trouble.is_lost())
     }
 
-    /// Whether the server has ended the statement, for its time or for another session.
+    /// True if the server has ended the statement, for its time or for another session.
     pub(crate) fn is_cancelled(&self) -> bool {
         matches!(&self.wrong, BatchError::Failed(RunError::Database(trouble))
             if trouble.is_cancelled() || trouble.is_conflict())
     }
 
-    /// What is wrong, for the owner.
+    /// Describes the fault, for the owner.
     pub(crate) fn sentence(&self) -> String {
         match &self.wrong {
             BatchError::Failed(RunError::Database(trouble)) | BatchError::Unparsed(trouble) => {
@@ -89,7 +89,7 @@ pub(crate) struct Wire {
     address: Address,
     /// The shapes that the server keeps prepared, by name.
     known: HashSet<u64, RandomState>,
-    /// Those that it need not keep any more.
+    /// Statements that the server need not keep any more.
     forgotten: Vec<u64>,
     output: BytesMut,
 }
@@ -105,12 +105,12 @@ impl Wire {
         }
     }
 
-    /// Where it leads.
+    /// Returns the address to which the connection leads.
     pub(crate) fn address(&self) -> &Address {
         &self.address
     }
 
-    /// Whether the server has gone, as far as is known without asking.
+    /// True if the server has gone, as far as is known without asking.
     pub(crate) fn is_over(&self) -> bool {
         self.share.is_over()
     }
@@ -124,7 +124,10 @@ impl Wire {
     ///
     /// If the future is dropped, or fails so that the rest of the answer is not read, the
     /// connection is closed.
-    pub(crate) async fn run(&mut self, items: &[Item<'_>]) -> Result<Vec<Table>, FailedBatch> {
+    pub(crate) async fn run(
+        &mut self,
+        items: &[Item<'_>],
+    ) -> Result<Vec<StatementRows>, FailedBatch> {
         if self.known.len() + items.len() > MAX_STATEMENTS {
             self.forget_all();
         }

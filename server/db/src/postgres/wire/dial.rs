@@ -149,8 +149,9 @@ async fn secure(
     Ok(Stream::Tls(Box::new(secured)))
 }
 
-/// What the server says to a wish for TLS. Exactly one byte is read: what an attacker who speaks in
-/// the clear has put behind it becomes part of the handshake, which fails (CVE-2021-23222).
+/// Reads the answer of the server to a wish for TLS. Exactly one byte is read: what an attacker who
+/// speaks in the clear has put behind it becomes part of the handshake, which fails
+/// (CVE-2021-23222).
 async fn offers_tls(socket: &mut TcpStream) -> io::Result<bool> {
     let mut wish = BytesMut::new();
     frontend::ssl_request(&mut wish);

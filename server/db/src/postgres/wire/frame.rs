@@ -76,7 +76,7 @@ impl Passing {
     }
 }
 
-/// Whether the driver has all its answers, from what it sends and receives.
+/// Count that tells if the driver has all its answers, from what it sends and receives.
 #[derive(Debug)]
 pub(super) struct Exchanges {
     sent: Passing,
@@ -118,7 +118,7 @@ impl Exchanges {
         });
     }
 
-    /// Whether the driver waits for nothing, and neither side is in the middle of a message.
+    /// True if the driver waits for nothing, and neither side is in the middle of a message.
     pub(super) fn are_over(&self) -> bool {
         self.open == 0 && self.sent.is_between() && self.received.is_between()
     }

@@ -22,14 +22,14 @@ pub(crate) const STANDBY: &str = "it is a standby, and how far it is behind is u
 pub(crate) struct OpenedWire {
     pub(crate) client: Client,
     pub(crate) wire: Wire,
-    /// What drives the client. It ends by itself once the client is gone.
+    /// Task that drives the client. It ends by itself once the client is gone.
     pub(crate) driver: JoinHandle<()>,
 }
 
 /// Why a server does not let us in.
 pub(crate) struct Refusal {
     pub(crate) why: String,
-    /// Whether it wants another user or password, so that trying again is of no use.
+    /// True if it wants another user or password, so that trying again is of no use.
     pub(crate) is_login: bool,
 }
 
@@ -121,11 +121,11 @@ async fn at(shared: &DatabaseContext, address: Address) -> Result<OpenedWire, Re
     })
 }
 
-/// Whether the server is a standby, and whether it takes no writes.
+/// Query that tells if the server is a standby, and if it takes no writes.
 const KIND: &str = "select pg_catalog.pg_is_in_recovery(), \
     pg_catalog.current_setting('transaction_read_only')::boolean";
 
-/// Whether the server is of the kind that is wanted: no standby in the primary's place, and as
+/// Checks that the server is of the kind that is wanted: no standby in the primary's place, and as
 /// `target_session_attrs` in the URL says.
 ///
 /// A server that is none now becomes none while the connection lives: for that it has to be started

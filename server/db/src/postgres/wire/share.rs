@@ -101,7 +101,7 @@ impl Share {
         .await
     }
 
-    /// Whether the server has gone, as far as can be seen without waiting. Messages of the server
+    /// True if the server has gone, as far as can be seen without waiting. Messages of the server
     /// on an idle connection are read here; if that is an error, it is its last word.
     pub(crate) fn is_over(&self) -> bool {
         let mut state = self.state.borrow_mut();

@@ -25,7 +25,7 @@ async fn shared() -> (Rc<Share>, DriversEnd, UnixStream) {
     (share, driver, theirs)
 }
 
-/// Whether the driver finds nothing to read, or else what it finds.
+/// Returns the bytes that the driver finds to read; none if it finds nothing.
 async fn driver_reads(driver: &mut DriversEnd) -> Option<Vec<u8>> {
     let mut space = [0; 64];
     poll_fn(|cx| {

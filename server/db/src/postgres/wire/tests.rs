@@ -6,7 +6,7 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::net::UnixStream;
 use tokio::runtime::{Builder, Runtime};
 
-use super::answers::{Answers, Table};
+use super::answers::{Answers, StatementRows};
 use super::batch::{BatchError, Item, exchange};
 use super::stream::{Io, Stream};
 use crate::Value;
@@ -94,7 +94,7 @@ impl Script {
         ]
     }
 
-    fn tables() -> Vec<Table> {
+    fn tables() -> Vec<StatementRows> {
         vec![
             vec![
                 vec![Value::from("one"), Value::Null],
@@ -104,9 +104,8 @@ impl Script {
         ]
     }
 
-    /// What comes of an answer of which the first bytes have been read already. Then the server is
-    /// gone.
-    fn play(&self, read: &[u8], rest: &[u8]) -> Result<Vec<Table>, BatchError> {
+    /// Reads an answer of which the first bytes have been read already. Then the server is gone.
+    fn play(&self, read: &[u8], rest: &[u8]) -> Result<Vec<StatementRows>, BatchError> {
         let items = self
             .shapes
             .each_ref()

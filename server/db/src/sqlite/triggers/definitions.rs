@@ -10,14 +10,14 @@ use super::{CHANGES, FEED, MAX_UNREAD, RecordedValues, VALUES};
 use crate::sqlite::catalog::{Catalog, CatalogTable, TableKind};
 use crate::sqlite::interest::ValueLocation;
 
-/// What a database needs so that the changes of other programs are recorded.
+/// Triggers and tables that a database needs so that the changes of other programs are recorded.
 #[derive(Debug, Default)]
 pub(crate) struct Definitions {
     /// The two tables, by name.
     pub(crate) tables: BTreeMap<String, String>,
     /// The triggers, by name.
     pub(crate) triggers: BTreeMap<String, TriggerText>,
-    /// What the triggers of each table record, by lower-case name.
+    /// Values that the triggers of each table record, by lower-case name.
     pub(crate) recorded: BTreeMap<String, RecordedValues>,
     /// The tables of which a change counts as one to all rows, by lower-case name, with the reason.
     pub(crate) whole: BTreeMap<String, &'static str>,
@@ -190,9 +190,9 @@ impl RecordedTable {
         self.trigger("BEFORE", "INSERT", RECORDS, &body)
     }
 
-    /// The same for a row with a new key. SQLite compares the columns after OF with the names that
-    /// the statement sets, and does not ask whether they exist.
-    /// Counterexample: `of id` alone; `set rowid = 5` sets the column by another name.
+    /// Records the rows that OR REPLACE would remove for a row with a new key. SQLite compares the
+    /// columns after OF with the names that the statement sets, and does not ask whether they
+    /// exist. Counterexample: `of id` alone; `set rowid = 5` sets the column by another name.
     fn before_update(&self) -> String {
         let mut is_other = String::new();
         let mut changed: Vec<String> = Vec::new();

@@ -49,7 +49,7 @@ const SAME: &str = "x'00'";
 /// In the place of a blob in a column of texts, which equals no value that a query selects by.
 const OTHER: &str = "x'01'";
 
-/// What a table's triggers record.
+/// Values that a table's triggers record.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RecordedValues {
     /// The places of the values, in the order of the records.

@@ -9,7 +9,7 @@ use super::records::FeedRow;
 use super::{CHANGES, FEED, is_own_table};
 use crate::sqlite::catalog::{Catalog, SchemaKey};
 
-/// What is known of the triggers and of SQLite's statistics.
+/// State of the triggers and of SQLite's statistics.
 #[derive(Debug)]
 pub(crate) struct Recording {
     pub(crate) key: SchemaKey,

@@ -24,8 +24,8 @@ const NO_KEY: SchemaKey = SchemaKey {
 const WITHOUT: &str =
     "until then each commit of another program ends all results, not only those that show its rows";
 
-/// What the SQLite database at `path` lacks for this kind of feed, or has too much of; the most
-/// basic first. Nothing if there is no file.
+/// Lists the requirements that the SQLite database at `path` lacks for this kind of feed, or has
+/// too much; the most basic first. Nothing if there is no file.
 ///
 /// # Errors
 /// [`Error::Unavailable`] if the file cannot be read.
@@ -110,7 +110,7 @@ fn missing(connection: &Connection, feed: FeedKind) -> rusqlite::Result<Vec<Requ
     Ok(all)
 }
 
-/// What triggers have left behind after the owner has gone back.
+/// Returns the remains of triggers after the owner has gone back.
 fn leftover(present: &Present) -> Option<Requirement> {
     let is_clean = present.tables.is_empty() && present.triggers.is_empty();
     (!is_clean).then(|| {

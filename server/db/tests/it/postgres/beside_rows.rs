@@ -184,7 +184,7 @@ impl Beside {
         }
     }
 
-    /// What a server answers that has begun now.
+    /// Asks the server in a new session.
     fn fresh(&self, sql: &str) -> Result<Vec<Vec<Value>>, ()> {
         let database = Database::connect(self.options.clone()).unwrap();
         let query = try_prepare(&database, sql);

@@ -58,7 +58,7 @@ fn fed(identity: &str) -> Fed {
     )
 }
 
-/// Whether a change of another program ends the result of a query.
+/// True if a change of another program ends the result of a query.
 fn ends(fed: &Fed, sql: &str, params: &[Value], change: &str) -> bool {
     let query = fed.prepare(sql);
     let mut foreign = fed.foreign();

@@ -15,7 +15,7 @@ insert into article select i, 't', '2024-01-01 00:00:00+00'::timestamptz + i * i
     from generate_series(1, 10) i;
 ";
 
-/// Whether a change of another program ends the result of a query.
+/// True if a change of another program ends the result of a query.
 fn ends(fed: &Fed, sql: &str, change: &str) -> bool {
     let query = fed.prepare(sql);
     let mut foreign = fed.foreign();

@@ -121,7 +121,7 @@ impl Pair {
         wait(self.database.read_spread(vec![Call { query, params }])).unwrap()
     }
 
-    /// What the replica reads, once it does.
+    /// Returns the result that the replica reads, once it reads.
     fn replicas(&self, query: &Query) -> ReadResult {
         let began = Instant::now();
         loop {

@@ -91,8 +91,8 @@ impl Counted {
         wait(self.fed.database.read(calls.collect())).unwrap()
     }
 
-    /// What is read by one who has a snapshot from before the change, and waits for the table until
-    /// it is committed.
+    /// Reads with a snapshot from before the change, and waits for the table until the change is
+    /// committed.
     fn read_during(&self, change: Change) -> ReadResult {
         let mut foreign = self.fed.foreign();
         let mut writing = foreign.transaction().unwrap();

@@ -304,8 +304,8 @@ fn who_may_not_execute_the_function_is_told_whom_to_ask() {
     repair(&options, &queries);
 }
 
-/// What a row update costs with the triggers and without: run with `--ignored --nocapture`, when
-/// nothing else runs.
+/// Measures the cost of a row update with the triggers and without: run with `--ignored
+/// --nocapture`, when nothing else runs.
 #[test]
 #[ignore = "it measures"]
 fn what_a_write_costs() {

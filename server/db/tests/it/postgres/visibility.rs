@@ -39,7 +39,7 @@ fn connect(server: &Postgres) -> Client {
     Client::connect(&server.url(), NoTls).unwrap()
 }
 
-/// Which standbys those wait for who want to wait.
+/// Names the standbys for which commits wait.
 fn standbys(client: &mut Client, names: &str) {
     let set = format!("alter system set synchronous_standby_names = '{names}'");
     client.batch_execute(&set).unwrap();
@@ -80,8 +80,8 @@ struct Kept {
     counts: Vec<u64>,
 }
 
-/// What many caches do: each change counts one up at what it touches, and a result is kept with the
-/// counts from before it was read. It is given for as long as they are the same.
+/// Cache of a common kind: each change counts one up at its tags, and a result is kept with the
+/// counts from before it was read. The result is given for as long as the counts are the same.
 #[derive(Default)]
 struct Counted {
     versions: Mutex<Versions>,
@@ -96,7 +96,7 @@ impl Counted {
         counts.chain([versions.epoch]).collect()
     }
 
-    /// What was read after `before` was noted.
+    /// Keeps a value that was read after `before` was noted.
     fn keep(&self, value: Value, tags: &[Tag], before: Vec<u64>) {
         *self.kept.lock() = Some(Kept {
             value,

@@ -299,8 +299,8 @@ fn a_mark_that_was_left_behind_begins_epochs_until_it_is_repaired() {
     assert!(fixture.sink.cached("q").is_some());
 }
 
-/// Those of another program fire before all others. In a transaction that records something else as
-/// well they are not noticed, which coherence.md says.
+/// Fires temporary triggers of another program before all others. In a transaction that records
+/// something else as well they are not noticed, which coherence.md says.
 #[test]
 fn what_a_temp_trigger_hides_is_noticed_where_nothing_else_is_recorded() {
     for write in [

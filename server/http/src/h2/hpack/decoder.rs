@@ -35,7 +35,7 @@ pub(crate) struct HpackDecoder {
     table: DynamicTable,
 }
 
-/// Whether a literal is added to the dynamic table.
+/// Rule by which a literal is added to the dynamic table.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Indexing {
     Incremental,

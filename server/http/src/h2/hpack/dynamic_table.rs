@@ -20,7 +20,7 @@ pub(super) struct DynamicTable {
 
 #[derive(Clone, Copy, Debug)]
 struct TableEntry {
-    /// Where its name is in all text since the beginning; it wraps.
+    /// Index of its name in all text since the beginning; it wraps.
     start: u32,
     name: u16,
     value: u16,

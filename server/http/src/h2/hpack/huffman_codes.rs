@@ -30,7 +30,7 @@ pub(crate) const LENGTHS: [u8; END + 1] = [
     30,
 ];
 
-/// What the lengths imply.
+/// Code that the lengths imply.
 pub(crate) struct CanonicalCode {
     /// The code of each symbol, in its lowest bits.
     pub(crate) codes: [u32; END + 1],

@@ -4,11 +4,11 @@ use super::encoder::{push_field, push_status};
 use super::{BlockError, CompressionError, ENTRY_OVERHEAD, FieldSink, HpackDecoder, TABLE_SIZE};
 use super::{huffman, integer};
 
-type Fields = Vec<(String, String)>;
+type FieldPairs = Vec<(String, String)>;
 
 /// Collects all fields.
 #[derive(Default)]
-struct AllFields(Fields);
+struct AllFields(FieldPairs);
 
 impl FieldSink for AllFields {
     fn field(&mut self, name: &[u8], value: &[u8]) {
@@ -17,7 +17,7 @@ impl FieldSink for AllFields {
     }
 }
 
-fn decode(decoder: &mut HpackDecoder, block: &[u8]) -> Result<Fields, BlockError> {
+fn decode(decoder: &mut HpackDecoder, block: &[u8]) -> Result<FieldPairs, BlockError> {
     let mut fields = AllFields::default();
     decoder.decode(block, 1 << 20, &mut Vec::new(), &mut fields)?;
     Ok(fields.0)

@@ -179,7 +179,7 @@ fn a_window_that_is_opened_drop_by_drop_ends_its_stream() {
     panic!("the stream is still there");
 }
 
-/// The same for the window of the connection; then all streams wait.
+/// Opens no window of the connection; then all streams wait.
 #[test]
 fn a_connection_window_that_stays_shut_ends_the_connection() {
     for increment in [0, 1] {

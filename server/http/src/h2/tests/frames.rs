@@ -7,7 +7,7 @@ use super::super::frame::{
 use super::support::{GET, TestClient, assert_reset, block, frame};
 use crate::Limits;
 
-/// What `send` does is a connection error.
+/// Checks that `send` is a connection error.
 #[track_caller]
 fn check(error: ErrorCode, send: impl FnOnce(&mut TestClient)) {
     let mut client = TestClient::new();

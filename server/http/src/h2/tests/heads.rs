@@ -11,14 +11,14 @@ use crate::h1::Refusal;
 use crate::request::Version;
 use crate::{Limits, OwnedRequest, Validity};
 
-type List<'a> = Vec<(&'a str, &'a str)>;
+type FieldList<'a> = Vec<(&'a str, &'a str)>;
 
-fn with<'a>(fields: &[(&'a str, &'a str)]) -> List<'a> {
+fn with<'a>(fields: &[(&'a str, &'a str)]) -> FieldList<'a> {
     [&GET[..], fields].concat()
 }
 
 /// A list without a field.
-fn without<'a>(name: &str) -> List<'a> {
+fn without<'a>(name: &str) -> FieldList<'a> {
     let mut list = GET.to_vec();
     list.retain(|(field, _)| *field != name);
     list
@@ -412,7 +412,7 @@ fn a_body_over_the_limit_is_refused_and_dropped() {
     assert_eq!(client.frames().len(), 2);
 }
 
-/// The same block at the same generation is the same request, and is not decoded.
+/// Sends one block twice at one generation: it is one request, and is not decoded again.
 #[test]
 fn a_block_that_is_known_is_not_decoded() {
     let mut client = TestClient::new();

@@ -8,7 +8,7 @@ use super::super::session::{Lifetime, Session};
 use super::super::stream::{Http2Stream, StreamId};
 
 impl Session {
-    /// The same for one stream; 0 if it is gone.
+    /// Returns the bytes of one stream; 0 if the stream is gone.
     pub(crate) fn body_bytes_held_by(&self, stream: StreamId) -> usize {
         let stream = self.streams.get(stream.0);
         stream.map_or(0, Http2Stream::body_bytes_held)
@@ -47,7 +47,7 @@ impl Session {
         }
     }
 
-    /// Whether [`Session::write`] would write something.
+    /// True if [`Session::write`] would write something.
     pub(crate) fn wants_write(&self) -> bool {
         !self.control.is_empty()
             || (!self.has_failed()
@@ -68,7 +68,7 @@ impl Session {
 }
 
 impl Http2Stream {
-    /// Whether the response was written to its last frame.
+    /// True if the response was written to its last frame.
     pub(crate) const fn is_complete(&self) -> bool {
         self.response.is_complete
     }

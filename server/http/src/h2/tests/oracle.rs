@@ -54,7 +54,7 @@ fn shown(request: &Request<'_>) -> Vec<u8> {
 }
 
 impl PlannedRequest {
-    /// What the server should see.
+    /// Returns the request that the server should see.
     fn expected(&self) -> Vec<u8> {
         let mut request = OwnedRequest::new(self.method, &self.target).field("host", "a.example");
         let cookies: Vec<_> = self.values("cookie");

@@ -24,7 +24,7 @@ impl MemoryPipe {
         self.0.borrow_mut().to_client.extend_from_slice(bytes);
     }
 
-    /// What the client has written.
+    /// Returns the bytes that the client has written.
     pub(super) fn written(&self) -> Vec<u8> {
         std::mem::take(&mut self.0.borrow_mut().from_client)
     }

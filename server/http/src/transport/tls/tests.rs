@@ -37,7 +37,7 @@ struct Pair {
     session: TlsSession,
     client: ClientConnection,
     held: Vec<u8>,
-    /// What the server has received.
+    /// Bytes that the server has received.
     received: Vec<u8>,
 }
 
@@ -208,7 +208,7 @@ fn cut_into_records(hello: &[u8], lengths: &[u8]) -> Vec<u8> {
     records
 }
 
-/// What a client may send in an open connection: an encrypted record, or any bytes.
+/// Bytes that a client may send in an open connection: an encrypted record, or any bytes.
 #[derive(Clone, Debug)]
 enum Flight {
     Record(u8, Vec<u8>),

@@ -29,7 +29,7 @@ const MAX_ATTRIBUTES: usize = 32;
 /// The pieces of a text.
 pub struct Tags<'t> {
     rest: &'t str,
-    /// Whether the fields are given that are left out otherwise.
+    /// True if the fields are given that are left out otherwise.
     has_fields: bool,
 }
 
@@ -49,12 +49,12 @@ impl<'t> Tags<'t> {
         }
     }
 
-    /// What has not been read.
+    /// Returns the text that has not been read.
     pub fn rest(&self) -> &'t str {
         self.rest
     }
 
-    /// What stands before `end`, which is taken too; all if it is not there.
+    /// Takes the text before `end`, and `end` itself; all if `end` is not there.
     fn take_until(&mut self, end: &str) -> &'t str {
         match self.rest.split_once(end) {
             Some((before, after)) => {

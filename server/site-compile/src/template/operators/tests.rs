@@ -9,7 +9,7 @@ use crate::{
 };
 use millpond_site_format::locale::Formats;
 
-/// What a template prints. Marks are in no text, and errors have the owner's text.
+/// Renders a template. Marks are in no text, and errors have the owner's text.
 fn printed(source: &str) -> String {
     let given = rewritten("pages/a.html", source);
     assert_eq!(written(&given, 0).0, source);

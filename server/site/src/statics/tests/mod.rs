@@ -49,7 +49,7 @@ fn set_back(temp: &TempDir, name: &str) {
     file.unwrap().set_modified(hour_ago).unwrap();
 }
 
-/// Those of a site that says nothing.
+/// Returns the settings of a site that says nothing.
 fn settings() -> FileSettings {
     FileSettings {
         index: vec!["index.html".to_owned()],
@@ -65,7 +65,7 @@ fn load_with(temp: &TempDir, options: &StaticOptions, previous: Option<&Statics>
     Statics::load(&temp.path().join("static"), options, &settings(), previous).unwrap()
 }
 
-/// The same with a limit on descriptors.
+/// Loads the files with a limit on descriptors.
 fn load_open(temp: &TempDir, descriptors: usize, previous: Option<&Statics>) -> Statics {
     let budget = Budget::new(&OPTIONS, descriptors);
     Statics::load_within(

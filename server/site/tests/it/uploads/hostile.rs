@@ -110,7 +110,7 @@ fn hostile_forms_are_refused_and_bounded() {
     }
 }
 
-/// Where the stream is cut changes nothing.
+/// Cuts the stream at any place: nothing changes.
 #[test]
 fn any_cut_gives_the_same() {
     let site = Served::new(Kind::Sqlite);

@@ -101,7 +101,7 @@ impl Database {
         self.transactions[at].visible_at = Some(now);
     }
 
-    /// What a new snapshot shows.
+    /// Returns the cells that a new snapshot shows.
     pub(super) fn read(&self) -> Cells {
         self.state(|it| it.visible_at.is_some())
     }
@@ -134,7 +134,7 @@ impl Database {
 
 /// A feed as the model needs it.
 pub(super) trait Source: Feed<Position = u64> {
-    /// Whether transactions become visible in the order of their commits.
+    /// True if transactions become visible in the order of their commits.
     const IN_ORDER: bool;
 
     fn mark(transaction: &Transaction) -> Self::Mark;

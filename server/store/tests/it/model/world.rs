@@ -44,7 +44,7 @@ const OBJECTS: [(u8, bool); 6] = [
 /// A page is made of two objects.
 const PAGES: [[usize; 2]; 3] = [[0, 1], [2, 4], [3, 5]];
 
-/// What was read, and how it must be looked at.
+/// Cells that were read, and how they must be looked at.
 struct Read {
     /// Of the cells outside of `reads` nothing is said.
     cells: Cells,
@@ -86,7 +86,7 @@ pub(super) struct World<S: Source> {
     flying: Vec<Flying<S>>,
     asking: Vec<Asking>,
     alive: Arc<AtomicUsize>,
-    /// What was found under each key, for requests that are repeated.
+    /// Hits under each key, for requests that are repeated.
     repeated: BTreeMap<[u8; 2], Hit<Read, S>>,
     pub(super) hits: usize,
     pub(super) landed: usize,

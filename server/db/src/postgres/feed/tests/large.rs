@@ -73,7 +73,7 @@ fn many_values_are_all_rows() {
     assert_eq!(touched, HashSet::from([table, id.unknown()]));
 }
 
-/// What is delivered right after the large transaction.
+/// Returns the event that is delivered right after the large transaction.
 fn after_the_large_one(meanwhile: impl FnOnce(&mut FeedFixture<'_>, &mut Client)) -> SinkEvent {
     let server = small_memory();
     let mut fixture = FeedFixture::new(&server, SCHEMA);

@@ -12,7 +12,7 @@ use super::*;
 /// milliseconds.
 const URL: &str = "MILLPOND_FEED_TEST_URL";
 const TIMEOUT: &str = "MILLPOND_FEED_TEST_TIMEOUT";
-/// Whether it has a slot.
+/// Condition that the node has a slot.
 const HAS_SLOT: &str = "exists (select from pg_replication_slots where slot_name like 'millpond_00000000000000ac_%' \
     and database = current_database())";
 /// Its stream's, where it is frozen: long enough for a machine that is busy.

@@ -56,18 +56,19 @@
 //!   ended with its connection, and a transaction that outlives a crash (PREPARE TRANSACTION) has
 //!   an id below the next floor.
 //!
-//! # The bound, and one state The age counts from the moment at which the last look was sent that
-//! found the catalog as it is known: every write acknowledged before it is visible to it, so it was
-//! applied.
+//! # The bound, and one state
 //!
-//! Positions are transaction ids, because a place in the log does not say what a snapshot sees: ✗
-//! *T's commit record lies before the position of a look, and T is visible only after it: a read
-//! that has seen T would be placed before a feed that has not.* A read lies at the upper bound of
-//! its snapshot (`xmax`: it has seen nothing from there on) and the feed at the lower bound of its
-//! own (`xmin`: it has seen everything below). So when the feed has passed the read, it has seen
-//! all that the read has seen. A transaction that stays open holds that up, and pages are then read
-//! in one snapshot instead of combined; it holds up no change. The mark of T lies at T + 1, which a
-//! feed has passed just when its `xmin` is above T.
+//! The age counts from the moment at which the last look was sent that found the catalog as it is
+//! known: every write acknowledged before it is visible to it, so it was applied.
+//!
+//! Positions are transaction ids, because a place in the log does not say what a snapshot sees.
+//! *Counterexample: T's commit record lies before the position of a look, and T is visible only
+//! after it: a read that has seen T would be placed before a feed that has not.* A read lies at the
+//! upper bound of its snapshot (`xmax`: it has seen nothing from there on) and the feed at the
+//! lower bound of its own (`xmin`: it has seen everything below). So when the feed has passed the
+//! read, it has seen all that the read has seen. A transaction that stays open holds that up, and
+//! pages are then read in one snapshot instead of combined; it holds up no change. The mark of T
+//! lies at T + 1, which a feed has passed just when its `xmin` is above T.
 //!
 //! The answer to a write is sent when a look has seen it that has found the catalog as it is known,
 //! or after the epoch that begins because it was not: the write may be one that was not recorded.
@@ -84,10 +85,12 @@
 //! Such positions are of one server and one timeline, and are told apart from places in the log by
 //! their source: nodes with different feeds cannot tell each other anything, and read afresh.
 //!
-//! # What it costs, and what escapes Each changed row is written twice (old and new) in a small
-//! form; NOTIFY, as [`function`] has it. A look that finds nothing is one probe of an index. What
-//! writes without firing triggers of statements escapes: subscriptions of logical replication
-//! (their tables are known and not kept), and extensions that write into the files of a table.
+//! # What it costs, and what escapes
+//!
+//! Each changed row is written twice (old and new) in a small form; NOTIFY, as [`function`] has it.
+//! A look that finds nothing is one probe of an index. What writes without firing triggers of
+//! statements escapes: subscriptions of logical replication (their tables are known and not kept),
+//! and extensions that write into the files of a table.
 
 pub(crate) mod function;
 pub(crate) mod objects;

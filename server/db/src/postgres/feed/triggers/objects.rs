@@ -23,7 +23,7 @@ pub(crate) const NODES: &str = "_millpond_node";
 pub(crate) const LOST: &str = "_millpond_lost";
 /// When a node was last woken, in milliseconds.
 pub(super) const WOKEN: &str = "_millpond_woken";
-/// Who is woken listens here.
+/// Channel on which waiting nodes listen.
 pub(crate) const CHANNEL: &str = "millpond";
 
 /// The kinds of triggers that a table needs, as the bits of `pg_trigger.tgtype`.

@@ -23,8 +23,8 @@ use crate::postgres::liveness::SERVER_SIDE;
 /// How long anything may take while a life begins.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Which server it is, and on which of its timelines: the first digits of the log's file say that,
-/// from the moment of a promotion on.
+/// Query for the database system of a server, and for its timeline: the first digits of the log's
+/// file name the timeline, from the moment of a promotion on.
 const SYSTEM: &str = "select system_identifier::text, \
     pg_catalog.left(pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_insert_lsn()), 8) from pg_catalog.pg_control_system()";
 
@@ -48,7 +48,7 @@ pub(super) struct OpenedTriggerFeed {
     pub(super) floor: u64,
     /// The first snapshot: what it sees is not delivered.
     pub(super) seen: Arc<Transactions>,
-    /// The same as PostgreSQL writes it.
+    /// The first snapshot as PostgreSQL writes it.
     pub(super) snapshot: String,
     /// System identifier and timeline, and that positions are transactions.
     pub(super) system: String,

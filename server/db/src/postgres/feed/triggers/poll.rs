@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use super::super::replication::literal;
 use super::super::wait::FeedEnd;
-use super::super::wire::Row;
 use super::objects::{CHANGES, LOST, MAX_BYTES, NODES};
 use crate::feed::Transactions;
+use crate::postgres::TextRow;
 use crate::postgres::catalog::fingerprint;
 
 /// Rows that one look takes. If there are more, it is not looked what they were: a new epoch
@@ -15,12 +15,13 @@ use crate::postgres::catalog::fingerprint;
 pub(super) const MAX_ROWS: usize = 16_384;
 /// Rows that are removed at a time.
 pub(super) const TIDIED: usize = 10_000;
-/// What nodes agree on that tidy: "millpond" in ASCII, and one more, as migrations have that.
+/// Number of the lock that nodes that tidy agree on: "millpond" in ASCII, and one more, as
+/// migrations have that.
 const LOCK: i64 = 0x6d69_6c6c_706f_6e65;
-/// Who has not been heard of for so long is struck off.
+/// Silence after which a node is struck off.
 const SILENCE: &str = "interval '1 minute'";
 
-/// Where the tables are, and who reads them.
+/// Schema of the tables, and the node that reads them.
 pub(super) struct NodeRegistration {
     /// As it is written in SQL.
     pub(super) schema: String,
@@ -89,11 +90,13 @@ impl NodeRegistration {
         format!("delete from {schema}.{NODES} where node = {node} and life = {life}")
     }
 
-    /// What the session that looks is to know first: planning would take as long as the rest.
+    /// Returns the statement that prepares the session that looks: planning would take as long as
+    /// the rest.
     ///
-    /// What a snapshot does not see are the ids from its upper bound on, and those that it names. ✗
-    /// *Everything from its lower bound on, to be sorted out by `pg_visible_in_snapshot`: one
-    /// transaction that stays open, and each look reads all that was recorded since.*
+    /// A snapshot does not see the ids from its upper bound on, and those that it names.
+    /// *Counterexample: the look reads all ids from the lower bound on, and sorts them out by
+    /// `pg_visible_in_snapshot`. While one transaction stays open, each look reads all that was
+    /// recorded since.*
     pub(super) fn prepare(&self) -> String {
         let Self { schema, node, life } = self;
         let node = literal(node);
@@ -110,16 +113,16 @@ impl NodeRegistration {
         )
     }
 
-    /// What the counter of lost changes says.
+    /// Returns the counter of lost changes.
     pub(super) fn lost(&self) -> String {
         let schema = &self.schema;
         format!("select pg_catalog.concat(last_value, is_called) from {schema}.{LOST}")
     }
 }
 
-/// Asks for everything that `snapshot` does not see, and whether the catalog is to be looked at.
-/// Counter and catalog come after: what those whose rows were seen have done to them is in them. ✗
-/// *Before the rows, a transaction could count between the two.*
+/// Returns the query for everything that `snapshot` does not see, and for the catalog if `looks`.
+/// The counter and the catalog are read last, so they contain the effects of every row that was
+/// seen. *Counterexample: they are read before the rows, and a transaction counts between the two.*
 ///
 /// The index is always used: the plan may be from when the table was empty, and it need not stay
 /// so.
@@ -136,7 +139,7 @@ pub(super) fn ask(snapshot: &str, looks: bool) -> String {
     )
 }
 
-/// What has been recorded of one row.
+/// Record of a change of one row.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct RecordedChange {
     pub(super) table: u32,
@@ -144,7 +147,7 @@ pub(super) struct RecordedChange {
     pub(super) content: Option<String>,
 }
 
-/// What a look has found.
+/// Findings of a look.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct PollResult {
     pub(super) seen: Arc<Transactions>,
@@ -160,7 +163,7 @@ pub(super) struct PollResult {
 
 impl PollResult {
     /// From the rows of [`ask`]'s statements; `None` if they make no sense.
-    pub(super) fn read(rows: Vec<Row>) -> Option<Self> {
+    pub(super) fn read(rows: Vec<TextRow>) -> Option<Self> {
         let (mut found, mut lost, mut fingerprint) = (None, None, None);
         let mut changes: BTreeMap<u64, Vec<RecordedChange>> = BTreeMap::new();
         let mut count = 0;
@@ -205,7 +208,7 @@ pub(super) fn transactions(text: &str) -> Result<Arc<Transactions>, FeedEnd> {
 mod tests {
     use super::*;
 
-    fn row(values: &[&str]) -> Row {
+    fn row(values: &[&str]) -> TextRow {
         let value = |text: &&str| (*text != "-").then(|| (*text).to_owned());
         values.iter().map(value).collect()
     }

@@ -10,7 +10,7 @@ use super::super::relations::{FeedView, TablePlan};
 use super::super::touched::TouchedTags;
 use super::poll::RecordedChange;
 
-/// What one table's rows are held against.
+/// Table that the recorded rows are compared with.
 struct RecordedTable {
     plan: TablePlan,
     columns: Vec<String>,
@@ -85,7 +85,7 @@ impl RecordedTable {
     }
 }
 
-/// What JSON says of a value.
+/// Value as JSON has it.
 enum JsonValue {
     Null,
     /// As the type's output function writes it.

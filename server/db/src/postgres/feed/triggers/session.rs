@@ -13,12 +13,13 @@ use super::super::opening::{FLOOR, one, read_tables};
 use super::super::relations::{FeedView, TableFamilies};
 use super::super::settings::FeedSettings;
 use super::super::wait::{FeedEnd, Patience, Stop};
-use super::super::wire::{FeedConnection, Frame, QueryRows, Row, unexpected};
+use super::super::wire::{FeedConnection, Frame, QueryRows, unexpected};
 use super::objects::CHANGES;
 use super::opening::OpenedTriggerFeed;
 use super::poll::{self, NodeRegistration, PollResult, TIDIED};
 use super::rows::RowPlans;
 use crate::feed::{Mark, Snapshot, Transactions};
+use crate::postgres::TextRow;
 use crate::postgres::catalog::{SESSIONS_CHANGED, session_part};
 use crate::postgres::families::TABLES;
 use crate::postgres::link::FeedLink;
@@ -31,12 +32,13 @@ const LONGEST_SLEEP: Duration = Duration::from_millis(100);
 const SHORTEST_SLEEP: Duration = Duration::from_millis(5);
 /// The node says this often what it still needs.
 const TIDY: Duration = Duration::from_secs(1);
-/// The same while there is more to remove than is removed at a time.
+/// The node says this often what it still needs, while there is more to remove than is removed at a
+/// time.
 const TIDY_MORE: Duration = Duration::from_millis(100);
 /// How long it is waited at the end for the registration to be taken back.
 const FAREWELL: Duration = Duration::from_millis(500);
 
-/// What the connection was asked.
+/// Query that the connection was asked.
 enum TriggerQuery {
     Look {
         looks: bool,
@@ -74,9 +76,9 @@ pub(super) struct TriggerFeedSession<'a> {
     is_notified: bool,
     tables: Arc<TableFamilies>,
     fingerprint: String,
-    /// What the counter of lost changes said when the life began.
+    /// Counter of lost changes when the life began.
     lost: String,
-    /// What has been applied, and the same as PostgreSQL writes it.
+    /// Transactions that have been applied, and the snapshot as PostgreSQL writes it.
     seen: Arc<Transactions>,
     snapshot: String,
 }
@@ -206,8 +208,8 @@ impl<'a> TriggerFeedSession<'a> {
         self.control.ask(sql)
     }
 
-    /// Who has called or notified before now is answered by this look; who does so later asks for
-    /// another. Who calls waits for a write of his own, or for one of another node's, and is
+    /// Begins a look. It answers callers and notifications from before now; later ones ask for
+    /// another look. A caller waits for a write of its own, or for one of another node, and is
     /// answered only by a look at the catalog too.
     fn look(&mut self, now: Boottime) -> Result<(), FeedEnd> {
         let looks = self.is_called || self.looks.is_due(now);
@@ -253,7 +255,7 @@ impl<'a> TriggerFeedSession<'a> {
         }
     }
 
-    fn tidied(&mut self, rows: &[Row]) -> Result<(), FeedEnd> {
+    fn tidied(&mut self, rows: &[TextRow]) -> Result<(), FeedEnd> {
         let removed: usize = one(rows)?.parse().map_err(FeedEnd::lost)?;
         let pause = if removed < TIDIED { TIDY } else { TIDY_MORE };
         self.tidy_due = Boottime::now().plus(pause);
@@ -261,7 +263,7 @@ impl<'a> TriggerFeedSession<'a> {
     }
 
     /// Applies what a look has found, and says how far the feed is.
-    fn found(&mut self, rows: Vec<Row>, looks: bool, sent: Boottime) -> Result<(), FeedEnd> {
+    fn found(&mut self, rows: Vec<TextRow>, looks: bool, sent: Boottime) -> Result<(), FeedEnd> {
         let found = PollResult::read(rows)
             .ok_or_else(|| FeedEnd::lost("what the table of changes has makes no sense"))?;
         if !found.is_registered {

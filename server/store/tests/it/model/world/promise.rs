@@ -46,7 +46,7 @@ impl<S: Source> World<S> {
         Ok(())
     }
 
-    /// Whether the values are of one state that the database has had, in the order of commits.
+    /// Checks that the values are of one state that the database has had, in the order of commits.
     pub(super) fn check_one_state(&self, values: &[Arc<Read>]) -> TestCaseResult {
         let is_of = |state: Cells, value: &Read| {
             (0..CELLS)

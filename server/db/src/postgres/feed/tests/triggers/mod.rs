@@ -39,7 +39,7 @@ fn recorded<'a>(server: &'a Postgres, schema: &str, tables: &[&str]) -> FeedFixt
     FeedFixture::with(server, &script(schema, tables), by_triggers)
 }
 
-/// Whether the feed has delivered a change.
+/// True if the feed has delivered a change.
 fn is_apply(event: &SinkEvent) -> bool {
     matches!(event, SinkEvent::Apply(..))
 }
