@@ -8,7 +8,7 @@
 //! - `sources`, `scan`: the files of the folders;
 //! - `columns`, `convert`: from their values to those of the table; `fields`: what it lacks;
 //! - `survey`: a file is read, once: it is checked, and its rows are kept until they are applied;
-//! - `sync`: one look at all files; `apply`, `batch`: what has changed;
+//! - `sync`: one look at all files; `saved`: at a few; `apply`, `batch`: what has changed;
 //! - `gone`: what is gone; `held`: its rows stay for a file that is not applied yet;
 //! - `gone_folder`: rows that stay without their folder;
 //! - `inbox`, `writers`, `thread`: when; `messages`, `twins`: what the owner is told;
@@ -27,6 +27,7 @@ mod held;
 mod inbox;
 mod messages;
 mod pins;
+mod saved;
 mod scan;
 mod sources;
 mod survey;

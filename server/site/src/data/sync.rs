@@ -2,7 +2,6 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, HashSet},
-    fs::{self, Metadata},
     path::{Path, PathBuf},
     sync::Arc,
     time::{Duration, UNIX_EPOCH},
@@ -20,7 +19,7 @@ use super::{
     scan::{DataFile, FileStamp, FolderScan, scan},
     writers::{Writers, writers},
 };
-use millpond_site_format::{Problem, file_name::is_passed_over, time_zone::SiteZone};
+use millpond_site_format::{Problem, time_zone::SiteZone};
 
 /// The pause before a file is tried again that may be good at any moment.
 pub(super) const SOON: Duration = Duration::from_millis(250);
@@ -55,11 +54,11 @@ pub(super) struct FolderSync {
     /// False until the folder was looked at once.
     pub(super) has_looked: bool,
     /// True if the last look left something to be tried again.
-    is_unfinished: bool,
+    pub(super) is_unfinished: bool,
     /// True if it left rows of files or folders that are gone.
-    has_gone: bool,
+    pub(super) has_gone: bool,
     /// Files that the last look found in the folders.
-    last: FolderScan,
+    pub(super) last: FolderScan,
     /// Faults, for `check` and the developer's page.
     pub(super) problems: Vec<Problem>,
     /// Actions that are to be taken, such as making a table that is missing; for the log.
@@ -76,7 +75,7 @@ pub(super) struct KnownFile {
     /// True if the log has the faults.
     are_told: bool,
     note: Option<Problem>,
-    retry: Retry,
+    pub(super) retry: Retry,
 }
 
 /// When a file is tried again that has not changed.
@@ -181,67 +180,6 @@ impl FolderSync {
             None => self.look_at_all(closed, &mut outcome),
         }
         outcome
-    }
-
-    /// Returns the names of the files that were closed, if all of them were files with rows before
-    /// and are so now, and the last look has left nothing open. What it found is brought up to
-    /// date.
-    fn saved(&mut self, closed: &HashSet<PathBuf>) -> Option<BTreeSet<String>> {
-        if !self.has_looked || self.is_unfinished || self.has_gone {
-            return None;
-        }
-        let mut saved = BTreeSet::new();
-        for path in closed {
-            if path
-                .iter()
-                .any(|part| is_passed_over(part.as_encoded_bytes()))
-            {
-                continue;
-            }
-            let name = path.to_str()?;
-            let file = self.last.files.get_mut(name)?;
-            let metadata = fs::symlink_metadata(&file.path).ok();
-            file.stamp = FileStamp::of(&metadata.filter(Metadata::is_file)?);
-            saved.insert(name.to_owned());
-        }
-        Some(saved)
-    }
-
-    /// Applies some files, whose names are those of the last look.
-    fn look_at(
-        &mut self,
-        saved: BTreeSet<String>,
-        closed: &HashSet<PathBuf>,
-        outcome: &mut LookOutcome,
-    ) {
-        // What was refused may be good once these have been applied.
-        let refused = self.known.iter().filter(|(_, it)| it.retry != Retry::Never);
-        let refused = refused.map(|(name, _)| name.clone());
-        let names = saved.iter().cloned().chain(refused).collect();
-        let scan = std::mem::take(&mut self.last);
-        let fault = match self.database.applied_of(names) {
-            Ok(applied) => {
-                self.apply_changed(
-                    &Look {
-                        scan: &scan,
-                        applied: by_name(&applied),
-                        gone: &Arc::default(),
-                        closed,
-                        is_first: false,
-                        saved: Some(saved),
-                    },
-                    outcome,
-                );
-                None
-            }
-            Err(error) => {
-                outcome.retry_after(SOON);
-                Some(unapplied(Path::new(FOLDER), &error))
-            }
-        };
-        if !self.inbox.is_stopped() {
-            self.finish(scan, fault.into_iter().collect(), outcome);
-        }
     }
 
     fn look_at_all(&mut self, closed: &HashSet<PathBuf>, outcome: &mut LookOutcome) {
@@ -409,7 +347,12 @@ impl FolderSync {
     }
 
     /// Keeps what is wrong, and says what is new about it.
-    fn finish(&mut self, scan: FolderScan, mut faults: Vec<Problem>, outcome: &mut LookOutcome) {
+    pub(super) fn finish(
+        &mut self,
+        scan: FolderScan,
+        mut faults: Vec<Problem>,
+        outcome: &mut LookOutcome,
+    ) {
         let is_finished = |file: &KnownFile| file.retry != Retry::EachLook && file.note.is_none();
         self.is_unfinished = outcome.retry.is_some() || !self.known.values().all(is_finished);
         faults.extend(scan.problems.iter().cloned());
@@ -445,7 +388,7 @@ impl FolderSync {
     }
 }
 
-fn by_name(applied: &[AppliedFile]) -> HashMap<&str, &AppliedFile> {
+pub(super) fn by_name(applied: &[AppliedFile]) -> HashMap<&str, &AppliedFile> {
     applied.iter().map(|file| (&*file.file, file)).collect()
 }
 
