@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use example_addressbook::{DataFile, Model};
+use lab_addressbook::{DataFile, Model};
 
 use crate::data;
 
@@ -35,6 +35,6 @@ fn files_are_the_same_each_time_and_are_not_replaced() {
     let (file, path) = &files[0];
     assert_eq!(fs::read(path).unwrap(), file.generate().unwrap());
     fs::write(path, "<addressbook/>").unwrap();
-    example_addressbook::make_missing(folder.path()).unwrap();
+    lab_addressbook::make_missing(folder.path()).unwrap();
     assert_eq!(fs::read_to_string(path).unwrap(), "<addressbook/>");
 }

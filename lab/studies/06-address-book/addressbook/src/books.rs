@@ -96,7 +96,7 @@ impl Books {
         self.made.load(Ordering::Relaxed)
     }
 
-    /// The file with this name in the folder, if it is one of the example's.
+    /// The file with this name in the folder, if it is one of the program's.
     pub(crate) fn file_named(name: &str) -> Option<DataFile> {
         FILES.into_iter().find(|file| {
             name.strip_suffix(".xml")

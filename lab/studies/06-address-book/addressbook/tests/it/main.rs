@@ -12,7 +12,7 @@ mod xsltproc;
 
 use std::path::PathBuf;
 
-use example_addressbook::{BookView, DataFile, FILES, make_missing};
+use lab_addressbook::{BookView, DataFile, FILES, make_missing};
 use tempfile::TempDir;
 
 /// The files in a folder that ends with the test.

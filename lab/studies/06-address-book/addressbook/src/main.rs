@@ -1,9 +1,9 @@
-//! `addressbook serve` serves the example; `addressbook data` makes its files.
+//! `addressbook serve` serves the address book; `addressbook data` makes its files.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use example_addressbook::{FILES, MAX_STALENESS, make_missing, serve};
+use lab_addressbook::{FILES, MAX_STALENESS, make_missing, serve};
 use millpond::ServerSettings;
 
 const USAGE: &str = "usage: addressbook serve [--data FOLDER] [--listen ADDRESS:PORT]

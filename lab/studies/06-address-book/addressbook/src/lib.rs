@@ -1,7 +1,7 @@
 //! An address book in XML files, the application of an old article on the performance of a Java
 //! server, and every way to make its pages: by streaming, by tree, by XSLT.
 //!
-//! All ways give the same bytes. What they cost differs, and that is what the example shows.
+//! All ways give the same bytes. What they cost differs, and that is what the program shows.
 
 mod books;
 mod entry;

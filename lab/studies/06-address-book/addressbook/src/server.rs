@@ -50,7 +50,7 @@ const WAYS: [(&str, &str); 6] = [
     ),
 ];
 
-/// The running example.
+/// The running program.
 pub struct AddressBook {
     /// The server.
     pub server: WebServer,
@@ -136,7 +136,7 @@ fn ways(data: &Path, database: &Arc<BookDatabase>) -> [(&'static str, Way); 5] {
     ]
 }
 
-/// A fault of the files or of the database: visitors of an example may see what it is.
+/// A fault of the files or of the database: visitors of this program may see what it is.
 fn internal(error: impl Display) -> Failure {
     Failure::new(500, error.to_string())
 }

@@ -1,4 +1,4 @@
-//! The running example: all ways over HTTP, and files that change.
+//! The running program: all ways over HTTP, and files that change.
 
 use std::fs;
 use std::path::PathBuf;
@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use example_addressbook::{AddressBook, DataFile, FILES, Model, replace, serve, xslt};
+use lab_addressbook::{AddressBook, DataFile, FILES, Model, replace, serve, xslt};
 use lab_testkit::{Connection, PATIENCE, Response};
 use millpond::ServerSettings;
 use tempfile::TempDir;
@@ -196,7 +196,7 @@ fn broken_and_missing_files_and_folders() {
 /// that watches is late, and never something older than an answer before.
 #[test]
 fn a_change_is_on_the_page_within_the_bound() {
-    const BOUND: Duration = example_addressbook::MAX_STALENESS;
+    const BOUND: Duration = lab_addressbook::MAX_STALENESS;
     let running = Running::start(BOUND);
     let path = running.path(SMALL);
     let content = |version: usize| {

@@ -1,9 +1,9 @@
-//! The stylesheet, run by `xsltproc` and by the example itself, gives what the other ways give.
+//! The stylesheet, run by `xsltproc` and by the program itself, gives what the other ways give.
 
 use std::path::Path;
 use std::process::Command;
 
-use example_addressbook::{BookView, STYLESHEET, stream, xslt};
+use lab_addressbook::{BookView, STYLESHEET, stream, xslt};
 
 use crate::ways::AWKWARD;
 use crate::{VIEWS, data};

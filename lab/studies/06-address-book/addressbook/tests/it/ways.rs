@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use example_addressbook::{BookError, BookView, stream, tree, xslt};
+use lab_addressbook::{BookError, BookView, stream, tree, xslt};
 
 use crate::{VIEWS, data};
 
