@@ -1,4 +1,4 @@
--- Fills the magazine's tables: `psql -v articles=1000 -f fill.sql`. Always the same rows, without an importer: each article has
+-- Fills the magazine's tables: `psql -v articles=1000 -f fill.sql`. Always the same rows: each article has
 -- 720 words, 14 relations and 25 comments, which makes a page of about 13 KB. At least 100 articles.
 
 begin;

@@ -2,8 +2,7 @@
 //!
 //! `cargo ci` is everything that the project checks, here and on the CI machine alike; `cargo xtask
 //! tidy` is its quick first part; `cargo xtask soak` runs the property, model and fuzz tests for as
-//! long as one has patience; `cargo xtask instructions` counts what the steps of a hit cost, and
-//! `cargo xtask flame` draws where the time of a hit goes.
+//! long as one has patience; `cargo xtask instructions` counts what the steps of a hit cost.
 
 #![allow(
     clippy::disallowed_methods,
@@ -12,7 +11,6 @@
 
 mod ci;
 mod demo;
-mod flame;
 mod instructions;
 mod limits;
 mod programs;
@@ -44,7 +42,6 @@ usage: cargo xtask COMMAND
           lab/instructions/budgets.toml; --accept makes the counts the budgets
   limits  writes docs/reference/limits.md from the values in the code
   results writes docs/results/DATE-NAME.md from each stored lab/results/DATE-NAME.json
-  flame   draws where the CPU of a hit goes, by perf, into target/flame/hit.svg
 ";
 
 fn main() -> ExitCode {
@@ -76,7 +73,6 @@ fn main() -> ExitCode {
         }
         ["limits"] => succeeds(&tidy::write_limits()),
         ["results"] => succeeds(&results::write()),
-        ["flame"] => step::run_all(&[step::Step::ours("flame", flame::draw)]),
         ["help" | "--help" | "-h"] => {
             print!("{USAGE}");
             true

@@ -17,7 +17,7 @@ struct Program {
     package: &'static str,
 }
 
-/// `cc` compiles the bundled SQLite and the floor of the benchmark, whose test runs in CI;
+/// `cc` compiles the bundled SQLite and the floor of experiments, whose test runs in CI;
 /// `postgres` serves private clusters to tests.
 const NEEDED: [Program; 2] = [
     Program {

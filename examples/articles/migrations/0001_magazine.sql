@@ -69,18 +69,15 @@ begin
   update related set title = new.title, summary = new.summary where other_id = new.id;
 end;
 
--- `imported` marks what an import wrote and may write again; what readers wrote is never touched.
 create table comment (
   id         integer primary key,
   article_id integer not null references article (id) on delete cascade,
   who        text not null check (length(who) between 1 and 80),
   body       text not null check (length(body) between 1 and 4000),
-  at         text not null default (strftime('%Y-%m-%dT%H:%M:%SZ', 'now')),
-  imported   integer not null default 0 check (imported in (0, 1))
+  at         text not null default (strftime('%Y-%m-%dT%H:%M:%SZ', 'now'))
 );
 
 create index comment_article on comment (article_id, at desc, id desc);
-create unique index comment_imported on comment (article_id, who) where imported = 1;
 
 create table thread (
   id        integer primary key,
@@ -94,12 +91,10 @@ create table post (
   thread_id integer not null references thread (id) on delete cascade,
   who       text not null check (length(who) between 1 and 80),
   body      text not null check (length(body) between 1 and 4000),
-  at        text not null default (strftime('%Y-%m-%dT%H:%M:%SZ', 'now')),
-  imported  integer not null default 0 check (imported in (0, 1))
+  at        text not null default (strftime('%Y-%m-%dT%H:%M:%SZ', 'now'))
 );
 
 create index post_thread on post (thread_id, id);
-create unique index post_imported on post (thread_id) where imported = 1;
 
 -- The index holds no text of its own (external content); the triggers tell it of every change.
 create virtual table article_fts using fts5 (

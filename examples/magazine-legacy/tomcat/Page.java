@@ -18,8 +18,8 @@ final class Page {
         out.append("""
                 </main>
                 <footer class="colophon">
-                  <p><strong>Small Parts</strong> is set from the READMEs of the components that it runs on. Their texts belong to their
-                  authors and stand under the licence that each page names.</p>
+                  <p><strong>Small Parts</strong> is set from the documentation of Millpond, which serves it: each article is a section of
+                  a document.</p>
                   <p><a href="/about">About</a> <a href="/topics">Topics</a> <a href="/board">Board</a></p>
                 </footer>
                 </body>

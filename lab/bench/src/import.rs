@@ -18,8 +18,8 @@ use serde_json::json;
 use crate::{
     Result,
     arguments::{Arguments, publish},
+    files::{output, write},
     hit_ratio,
-    magazine::{output, write},
     spread::{Outcome, SampleSpread},
 };
 

@@ -1,6 +1,5 @@
-//! Measures Millpond beside its peers: a bare epoll loop, published eviction policies, an
-//! allocator's count, and measuring tools against servers that know the truth. Also measures what
-//! Millpond withstands from hostile clients.
+//! Measures what no experiment in `lab/experiments` can: the store beside published eviction
+//! policies, an allocator's count, and what changes of a database cost and when they show.
 //!
 //! Not part of the product. `cargo ci` runs only the unit tests. `lab/README.md` says how to read
 //! the results.
@@ -11,33 +10,20 @@
 )]
 
 mod arguments;
-mod compared;
 mod counting;
 mod cpu;
 mod drive;
+mod files;
 mod fill;
-mod floor;
-mod fortio;
-mod frozen;
 mod hit_ratio;
-mod hostile;
 mod import;
 mod joins;
-mod lateness;
 mod libcachesim;
-mod magazine;
-mod misses;
 mod overhead;
-mod planted;
 mod postgres;
-mod secure;
-mod sendfile;
 mod server;
-mod slow;
 mod spread;
 mod traces;
-mod truth;
-mod victim;
 
 use std::process::ExitCode;
 
@@ -46,20 +32,6 @@ use arguments::Arguments;
 const USAGE: &str = "\
 usage: lab-bench COMMAND
 
-  floor SITE           server CPU per request: the bare epoll loop, a cached page, the same page with --no-cache
-      --path PATH        the page (default /)
-      --millpond FILE    the server (default target/release/millpond)
-      --connections N    keep-alive connections (default 32)
-      --seconds S        length of one run (default 2)
-      --blocks N         ABBA blocks, two runs of each server in each (default 5)
-      --json FILE        the result as JSON; - is stdout, and the table goes to stderr
-  sendfile             server CPU per request for static files by size: from memory, by sendfile, from disk
-      --kib N            only files of N KiB (default 16 to 4096)
-      --millpond FILE    (default target/release/millpond)
-      --connections N    keep-alive connections (default 32)
-      --seconds S        length of one run (default 1)
-      --blocks N         ABBA blocks, two runs of each way in each (default 3)
-      --json FILE
   traces               brings the three traces to target/traces by mvn; --jar FILE takes them from a jar that is there
   hit-ratio            the store's hit ratios on the traces beside libcachesim's
       --python FILE      the interpreter that has libcachesim (default python3)
@@ -71,58 +43,6 @@ usage: lab-bench COMMAND
       --json FILE
   overhead             bytes of memory for an entry beside its key and value, counted by the allocator
       --entries N        entries to store (default 100000)
-      --json FILE
-  misses               pages that PostgreSQL is asked for each time, beside pgbench with the same queries
-      --articles N       in the database (default 1000)
-      --connections N    of pgbench, of the load and of Millpond's pool (default 8)
-      --seconds S        length of one run (default 5)
-      --blocks N         ABBA blocks, two runs of each in each (default 10)
-      --millpond FILE    (default target/release/millpond)
-      --json FILE
-  planted              whether millrace compare finds a server that needs a little more CPU for each request
-      --extra PERCENT    how much more (default 3; 0 asks how often it finds what is not there)
-      --runs N           comparisons, each with new processes (default 10)
-      --work MICROS      CPU of a request (default 100)
-      --rate R           requests a second (default 2000)
-      --duration TIME    length of one run of a comparison (default 100ms)
-      --blocks N         ABBA blocks of a comparison at least (default 60)
-      --most-blocks N    and at most (default ten times as many)
-      --millpond FILE    (default target/release/millpond)
-      --json FILE
-  lateness             how late the client sends, by its own account and by the null server's
-      --rate R           requests a second (default 20000)
-      --runs N           (default 5)
-      --seconds S        length of one run (default 10)
-      --json FILE
-  truth                the client's percentiles against the delays that a null server made and logged
-      --seconds S        (default 10)
-      --bound-us N       what the kernel may add (default 300)
-      --json FILE
-  fortio               the client's proportions and times against the delays of `fortio server`
-      --fortio FILE      the program (default: where go install puts it, or on the path)
-      --rate R           requests a second (default 500)
-      --seconds S        (default 20)
-      --json FILE
-  frozen               what an open loop says of a server that is stopped for two of ten seconds
-      --json FILE
-  hostile              a million broken and hostile requests, again and again: errors of a client beside them, panics, memory
-      --requests N       in each campaign (default 1000000)
-      --campaigns N      (default 2)
-      --clients N        hostile clients at once (default 32)
-      --seed N           (default 1)
-      --millpond FILE    (default target/release/millpond)
-      --json FILE
-  secure               each attack over TLS and HTTP/2: times of a client beside it, and beside as many honest new connections, in turn
-      --attackers N      connections that attack at once (default 10)
-      --seconds S        length of one run (default 1)
-      --blocks N         ABBA blocks, two runs with and two without in each (default 1)
-      --millpond FILE    (default target/release/millpond)
-      --json FILE
-  slow                 slowhttptest in its four modes, with a client beside it
-      --connections N    slow connections (default 1000)
-      --rate R           of them opened in a second (default 200)
-      --seconds S        length of each mode (default 30)
-      --millpond FILE    (default target/release/millpond)
       --json FILE
   visible              how long after its acknowledgement a commit in PostgreSQL shows on its page
       --commits N        (default 2000)
@@ -161,21 +81,10 @@ type Result<T> = std::result::Result<T, String>;
 fn main() -> ExitCode {
     let mut arguments = Arguments::new(std::env::args().skip(1));
     let outcome = match arguments.word().as_deref() {
-        Some("floor") => floor::run(arguments),
-        Some("sendfile") => sendfile::run(arguments),
         Some("traces") => traces::run(arguments),
         Some("hit-ratio") => hit_ratio::run(arguments),
         Some("import") => import::run(arguments),
         Some("overhead") => overhead::run(arguments),
-        Some("misses") => misses::run(arguments),
-        Some("planted") => planted::run(arguments),
-        Some("lateness") => lateness::run(arguments),
-        Some("truth") => truth::run(arguments),
-        Some("fortio") => fortio::run(arguments),
-        Some("frozen") => frozen::run(arguments),
-        Some("hostile") => hostile::run(arguments),
-        Some("secure") => secure::run(arguments),
-        Some("slow") => slow::run(arguments),
         Some("visible") => postgres::visible(arguments),
         Some("updates") => postgres::updates(arguments),
         Some("churn") => joins::churn(arguments),

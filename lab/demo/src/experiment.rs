@@ -60,7 +60,7 @@ impl Experiment<'_> {
     }
 
     /// `/read` and `/brief` at each number of connections, printed as they are measured.
-    fn comparisons(&self, article: i64) -> DemoResult<Vec<LoadComparison>> {
+    fn comparisons(&self, article: usize) -> DemoResult<Vec<LoadComparison>> {
         let progress = ProgressLine::new();
         let mut comparisons = Vec::new();
         let head = show::comparisons_table(&comparisons);

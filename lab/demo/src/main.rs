@@ -1,17 +1,18 @@
-//! `cargo demo`: one command fills, measures and serves a magazine about the crates of a build.
+//! `cargo demo`: one command fills, measures and serves a magazine of this project's documentation.
 //!
-//! It knows the example site, the programs `millpond` and `millrace`, Markdown, Cargo's metadata
-//! and the tables of the example. It must not know how pages are served or how load is made: both
-//! programs run as child processes, and the demo reads their output.
+//! It knows the example site, the programs `millpond` and `millrace`, Markdown and the tables of
+//! the example. It must not know how pages are served or how load is made: both programs run as
+//! child processes, and the demo reads their output.
 //!
-//! `programs` finds the two programs, `site_folder` writes the site, `server_process` serves it
-//! twice (with the cache and without), `import` fills its database, `measure` runs the experiment,
-//! and `show` makes its tables and its report.
+//! `programs` finds the two programs, `articles` makes a migration of the documents, `site_folder`
+//! writes the site with it, `server_process` serves it twice (with the cache and without),
+//! `measure` runs the experiment, and `show` makes its tables and its report.
 
+mod articles;
 mod client;
 mod experiment;
 mod failure;
-mod import;
+mod markdown;
 mod measure;
 mod output;
 mod programs;
@@ -20,7 +21,6 @@ mod show;
 mod signals;
 mod site_folder;
 
-use std::env;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -29,23 +29,23 @@ use std::thread;
 use std::time::Duration;
 
 use clap::Parser;
-use millpond_site::{Config, DatabaseUrl};
+use millpond_site::Config;
 
+use crate::articles::Articles;
 use crate::experiment::Experiment;
 use crate::failure::{DemoFailure, DemoResult};
-use crate::import::ArticleDatabase;
 use crate::measure::Servers;
-use crate::output::{ProgressLine, say};
+use crate::output::say;
 use crate::programs::Programs;
 use crate::server_process::{ServerProcess, free_near};
-use crate::site_folder::{SiteFolder, manifest_above};
+use crate::site_folder::SiteFolder;
 
 /// Name of the report's file.
 const REPORT: &str = "report.html";
 /// Time between two looks at the stop flag while the magazine is served.
 const TICK: Duration = Duration::from_millis(50);
 
-/// Build a magazine from the crates of the Rust workspace here, serve it, and measure it
+/// Build a magazine from the documentation of this project, serve it, and measure it
 #[derive(Parser)]
 #[command(
     name = "cargo demo",
@@ -82,45 +82,33 @@ fn main() -> ExitCode {
 impl Demo {
     fn run(self) -> DemoResult {
         let stop = signals::stop_flag()?;
-        let here = env::current_dir()
-            .map_err(|error| DemoFailure::new(format!("the current folder is gone: {error}")))?;
-        let manifest =
-            manifest_above(&here).unwrap_or_else(|| programs::workspace().join("Cargo.toml"));
         let programs = Programs::beside()?;
-        signals::check(&stop)?;
-        let folder = SiteFolder::prepare(self.dir.as_deref())?;
-        let config = self.config(folder.path(), &here)?;
+        let docs = programs::workspace().join("docs");
+        let articles = Articles::read(&docs)
+            .map_err(|error| DemoFailure::new(format!("{}: {error}", docs.display())))?;
+        let folder = SiteFolder::prepare(self.dir.as_deref(), &articles.migration())?;
+        let config = Config::read(folder.path())?;
         let mut magazine = Magazine::start(&self, &programs, folder.path())?;
-        let mut database = ArticleDatabase::open(&config.database).map_err(DemoFailure::new)?;
-        let about = fill(&mut database, &manifest)?;
         signals::check(&stop)?;
-        let articles = measure::choose(&mut database)?;
-        // An open connection would be one more program on the file while it is measured.
-        drop(database);
         let experiment = Experiment {
             servers: magazine.addresses(),
             millrace: &programs.millrace,
             stop: &stop,
         };
         let report = self.dir.as_deref().unwrap_or(Path::new("")).join(REPORT);
-        experiment.run(&articles, &about, workers(&config), &report)?;
+        let articles = articles.all();
+        let about = format!("a magazine of {} articles about itself", articles.len());
+        experiment.run(
+            &measure::choose(articles)?,
+            &about,
+            workers(&config),
+            &report,
+        )?;
         if self.exit {
             return Ok(());
         }
         drop(magazine.uncached);
         serve_on(&mut magazine.cached, &folder, &stop)
-    }
-
-    /// The configuration of the site, with the database of `--database`.
-    fn config(&self, site: &Path, here: &Path) -> DemoResult<Config> {
-        let mut config = Config::read(site)?;
-        if let Some(url) = &self.database {
-            config.database = DatabaseUrl::parse(url, here).map_err(|message| {
-                DemoFailure::new(format!("--database: {message}"))
-                    .hint("for example: --database sqlite:site.db or --database env:DATABASE_URL")
-            })?;
-        }
-        Ok(config)
     }
 }
 
@@ -151,26 +139,6 @@ impl Magazine {
             uncached: self.uncached.address(),
         }
     }
-}
-
-/// Imports the crates of the workspace at `manifest`. Returns what the magazine consists of.
-fn fill(database: &mut ArticleDatabase, manifest: &Path) -> DemoResult<String> {
-    let progress = ProgressLine::new();
-    let summary =
-        import::crates(database, manifest, &mut |what| progress.show(what)).map_err(|error| {
-            let is_from_cargo = matches!(error, import::ImportError::Cargo(_));
-            let failure = DemoFailure::new(error);
-            match is_from_cargo {
-                true => failure.hint("`cargo fetch` in this workspace downloads what cargo needs"),
-                false => failure,
-            }
-        })?;
-    progress.clear();
-    let articles = summary.added + summary.updated + summary.unchanged;
-    say(format_args!("{summary}\n"));
-    Ok(format!(
-        "a magazine of {articles} articles about the crates of one build"
-    ))
 }
 
 /// Serves with the cache until a signal comes.

@@ -7,10 +7,10 @@ use std::sync::atomic::AtomicBool;
 
 use millrace_runs::Run;
 
+use crate::articles::Article;
 use crate::client::{TimedResponse, TimingClient};
 use crate::experiment::Experiment;
 use crate::failure::{DemoFailure, DemoResult};
-use crate::import::ArticleDatabase;
 use crate::signals::check;
 
 /// Requests of which the median is taken, for a page that the database makes.
@@ -46,7 +46,7 @@ pub(crate) struct Servers {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ChosenArticle {
     /// Its number in the database.
-    pub(crate) id: i64,
+    pub(crate) id: usize,
     /// Its title.
     pub(crate) title: String,
 }
@@ -78,23 +78,23 @@ pub(crate) struct LoadComparison {
 }
 
 /// Five articles from short to long.
-pub(crate) fn choose(database: &mut ArticleDatabase) -> DemoResult<Vec<ChosenArticle>> {
-    let all: Vec<ChosenArticle> = database
-        .articles()
-        .map_err(|error| DemoFailure::new(format!("the articles cannot be listed: {error}")))?
-        .into_iter()
-        .map(|(id, title)| ChosenArticle { id, title })
-        .collect();
+pub(crate) fn choose(articles: &[Article]) -> DemoResult<Vec<ChosenArticle>> {
+    let mut all: Vec<&Article> = articles.iter().collect();
+    all.sort_by_key(|article| (article.html.len(), article.id));
     let Some(last) = all.len().checked_sub(1) else {
         return Err(DemoFailure::new(
-            "the database has no article to measure with",
+            "the documentation has no article to measure with",
         ));
     };
     let mut chosen: Vec<ChosenArticle> = Vec::new();
     for quantile in QUANTILES {
-        let article = &all[(last as f64 * quantile).round() as usize];
-        if !chosen.contains(article) {
-            chosen.push(article.clone());
+        let article = all[(last as f64 * quantile).round() as usize];
+        let article = ChosenArticle {
+            id: article.id,
+            title: article.title.clone(),
+        };
+        if !chosen.contains(&article) {
+            chosen.push(article);
         }
     }
     Ok(chosen)
@@ -127,7 +127,7 @@ fn ask_memory(server: SocketAddr, path: &str, stop: &AtomicBool) -> DemoResult<V
             .iter()
             .find(|response| !response.cache_status.contains("hit"));
         match miss {
-            // Another program's commit, such as the import's, has invalidated the page.
+            // Another program's commit has invalidated the page.
             Some(miss) => miss.cache_status.clone_into(&mut missed),
             None => return Ok(responses),
         }
@@ -153,7 +153,7 @@ fn ask(
         let response = client.get(path).map_err(failed)?;
         if response.status != 200 {
             return Err(DemoFailure::new(format!(
-                "GET {path} was responseed with {}",
+                "GET {path} was answered with {}",
                 response.status
             )));
         }
@@ -250,24 +250,11 @@ mod tests {
 
     #[test]
     fn articles_are_chosen_from_short_to_long() {
-        let tables = || {
-            let database = rusqlite::Connection::open_in_memory().unwrap();
-            let table = "create table article (id integer primary key, title text, body_html text)";
-            database.execute_batch(table).unwrap();
-            database
-        };
-        assert!(choose(&mut ArticleDatabase::Sqlite(tables())).is_err());
-        let database = tables();
-        for id in 1..=11 {
-            let body = "x".repeat(100 - id);
-            database
-                .execute(
-                    "insert into article values (?1, 'a', ?2)",
-                    rusqlite::params![id as i64, body],
-                )
-                .unwrap();
-        }
-        let chosen = choose(&mut ArticleDatabase::Sqlite(database)).unwrap_or_default();
+        assert!(choose(&[]).is_err());
+        let articles: Vec<_> = (1..=11)
+            .map(|id| Article::of_length(id, 100 - id))
+            .collect();
+        let chosen = choose(&articles).unwrap_or_default();
         let ids: Vec<_> = chosen.iter().map(|article| article.id).collect();
         assert_eq!(ids, [10, 8, 6, 4, 2]);
     }

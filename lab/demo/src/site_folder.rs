@@ -1,4 +1,4 @@
-//! The folder of the article site: a copy of `examples/articles` to be served.
+//! The folder of the article site: a copy of `examples/articles` to be served, with its articles.
 
 use std::env;
 use std::fs::{self, DirBuilder, OpenOptions};
@@ -11,6 +11,8 @@ use crate::programs::workspace;
 
 /// File that marks a folder as one that the demo made earlier.
 const MARK: &str = "migrations/0001_magazine.sql";
+/// The migration that writes the articles.
+const ARTICLES: &str = "migrations/0003_articles.sql";
 
 /// A folder with the site in it.
 pub(crate) struct SiteFolder {
@@ -19,12 +21,12 @@ pub(crate) struct SiteFolder {
 }
 
 impl SiteFolder {
-    /// Writes the site into `dir`, or into a temporary folder. A folder from an earlier demo keeps
-    /// its content.
-    pub(crate) fn prepare(dir: Option<&Path>) -> DemoResult<Self> {
+    /// Writes the site into `dir`, or into a temporary folder, with a migration of its articles. A
+    /// folder from an earlier demo keeps its content.
+    pub(crate) fn prepare(dir: Option<&Path>, articles: &str) -> DemoResult<Self> {
         let folder = match dir {
             Some(dir) => {
-                check_free(dir)?;
+                check_free(dir, articles)?;
                 Self {
                     path: dir.to_owned(),
                     is_temporary: false,
@@ -37,13 +39,16 @@ impl SiteFolder {
             },
         };
         let example = workspace().join("examples/articles");
-        copy(&example, &folder.path).map_err(|error| {
-            DemoFailure::new(format!(
-                "cannot copy {} to {}: {error}",
-                example.display(),
-                folder.path.display()
-            ))
-        })?;
+        let migration = folder.path.join(ARTICLES);
+        copy(&example, &folder.path)
+            .and_then(|()| write_new(&migration, articles.as_bytes()))
+            .map_err(|error| {
+                DemoFailure::new(format!(
+                    "cannot copy {} to {}: {error}",
+                    example.display(),
+                    folder.path.display()
+                ))
+            })?;
         Ok(folder)
     }
 
@@ -67,11 +72,17 @@ impl Drop for SiteFolder {
     }
 }
 
-/// Checks that the demo may write into `dir`: it is missing, empty, or the demo's own.
-fn check_free(dir: &Path) -> DemoResult {
+/// Refuses `dir` unless it is missing, empty, or the demo's own with these articles.
+fn check_free(dir: &Path, articles: &str) -> DemoResult {
     let shown = dir.display();
     match fs::read_dir(dir) {
-        Ok(_) if dir.join(MARK).is_file() => Ok(()),
+        Ok(_) if dir.join(MARK).is_file() => match fs::read_to_string(dir.join(ARTICLES)) {
+            Ok(written) if written != articles => Err(DemoFailure::new(format!(
+                "{shown} has the articles of another version of the demo"
+            ))
+            .hint("name another folder, or remove this one")),
+            _ => Ok(()),
+        },
         Ok(mut entries) => match entries.next() {
             None => Ok(()),
             Some(_) => Err(DemoFailure::new(format!(
@@ -127,23 +138,22 @@ fn write_new(path: &Path, contents: &[u8]) -> io::Result<()> {
     }
 }
 
-/// The nearest `Cargo.toml` in `start` and the folders above it.
-pub(crate) fn manifest_above(start: &Path) -> Option<PathBuf> {
-    start
-        .ancestors()
-        .map(|folder| folder.join("Cargo.toml"))
-        .find(|path| path.is_file())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn the_folder_is_whole_and_a_temporary_one_goes() {
-        let folder = SiteFolder::prepare(None).unwrap_or_else(|_| panic!("not written"));
+        let folder =
+            SiteFolder::prepare(None, "select 1;").unwrap_or_else(|_| panic!("not written"));
         let path = folder.path().to_owned();
-        for name in ["millpond.toml", MARK, "pages/read.html", "pages/brief.sql"] {
+        for name in [
+            "millpond.toml",
+            MARK,
+            ARTICLES,
+            "pages/read.html",
+            "pages/brief.sql",
+        ] {
             assert!(path.join(name).is_file(), "{name}");
         }
         assert!(!path.join("site.db").exists());
@@ -155,19 +165,11 @@ mod tests {
     fn a_folder_of_the_demo_is_kept_and_any_other_refused() {
         let parent = lab_testkit::fast_dir();
         let dir = parent.path().join("magazine");
-        assert!(SiteFolder::prepare(Some(&dir)).is_ok());
+        assert!(SiteFolder::prepare(Some(&dir), "select 1;").is_ok());
         fs::write(dir.join("millpond.toml"), "# mine").unwrap();
-        assert!(SiteFolder::prepare(Some(&dir)).is_ok());
+        assert!(SiteFolder::prepare(Some(&dir), "select 1;").is_ok());
         assert_eq!(fs::read(dir.join("millpond.toml")).unwrap(), b"# mine");
-        assert!(SiteFolder::prepare(Some(parent.path())).is_err());
-    }
-
-    #[test]
-    fn the_nearest_manifest_is_found() {
-        let dir = lab_testkit::fast_dir();
-        let inner = dir.path().join("a/b");
-        fs::create_dir_all(&inner).unwrap();
-        fs::write(dir.path().join("Cargo.toml"), "").unwrap();
-        assert_eq!(manifest_above(&inner), Some(dir.path().join("Cargo.toml")));
+        assert!(SiteFolder::prepare(Some(&dir), "select 2;").is_err());
+        assert!(SiteFolder::prepare(Some(parent.path()), "select 1;").is_err());
     }
 }

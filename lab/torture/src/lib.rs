@@ -1,5 +1,5 @@
 //! Hostile clients and faults for tests. A test tool: other crates have it among their
-//! dev-dependencies only, and `lab-bench` attacks with it.
+//! dev-dependencies only.
 //!
 //! It knows what attackers of a web server do, and what the server promises. It must not know how
 //! the server works: it has bytes, sockets, a program to start and a database, so a mistake of the

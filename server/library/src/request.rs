@@ -66,13 +66,8 @@ impl<'a> Request<'a> {
         self.http.query
     }
 
-    /// The names and values of the query, decoded, in order. What is not UTF-8 becomes U+FFFD.
-    pub fn query_pairs(&self) -> impl Iterator<Item = (Cow<'a, str>, Cow<'a, str>)> + use<'a> {
-        form_urlencoded::parse(self.http.query.unwrap_or_default().as_bytes())
-    }
-
-    /// Returns the values of the query, to be read as types by name. A value that is not UTF-8 is a
-    /// 400.
+    /// Returns the values of the query, decoded, to be read as types by name. A value that is not
+    /// UTF-8 is a 400.
     #[must_use]
     pub fn query_values(&self) -> NamedValues<'a> {
         NamedValues::decoded(self.http.query.unwrap_or_default().as_bytes())

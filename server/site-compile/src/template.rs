@@ -9,6 +9,7 @@ use millpond_site_format::{Problem, locale::Formats, suggest::closest};
 
 mod addresses_set;
 mod arguments;
+mod arithmetic;
 mod calls;
 mod constants;
 mod expressions;
@@ -20,7 +21,6 @@ mod inspect;
 mod markdown_uses;
 mod members;
 mod names;
-mod operators;
 mod reach;
 mod roots;
 mod scope;
@@ -34,17 +34,16 @@ mod warnings;
 pub use addresses_set::SetAddresses;
 pub use inspect::{Given, GivenForms, GivenQuery, inspect};
 pub use markdown_uses::MarkdownUses;
-pub use operators::{rewritten, written};
 pub use reach::Reach;
 pub use roots::REQUEST_MEMBERS;
 pub use shown_faults::ShownFaults;
 use unclosed::unclosed;
 
-/// All templates as their owner has written them, by their names and in their order.
+/// All templates by their names and in their order.
 pub fn sources(environment: &Environment<'_>) -> Vec<(String, String)> {
     let all = environment.templates();
     let mut all: Vec<_> = all
-        .map(|(name, template)| (name.to_owned(), written(template.source(), 0).0))
+        .map(|(name, template)| (name.to_owned(), template.source().to_owned()))
         .collect();
     all.sort_unstable();
     all
@@ -75,7 +74,6 @@ pub fn render_failure(error: &minijinja::Error) -> RenderFailure<'_> {
     }
     let text = innermost.template_source().zip(innermost.range());
     let text = text.and_then(|(source, range)| source.get(range));
-    let text = text.map(|text| written(text, 0).0);
     let text = text.filter(|text| text.len() <= MOST_SHOWN && !text.contains('\n'));
     let sentence = match (innermost.kind(), innermost.detail(), text) {
         // What the engine makes of `names[article.kind]` leaves out the map or the key.
@@ -89,11 +87,19 @@ pub fn render_failure(error: &minijinja::Error) -> RenderFailure<'_> {
             format!("a value is undefined in `{text}`")
         }
         (ErrorKind::UndefinedError, None, None) => "a value is undefined".to_owned(),
-        (kind @ ErrorKind::InvalidOperation, Some(detail), Some(text)) => {
-            format!("{kind}: {detail}, in `{text}`")
+        (kind, detail, text) => {
+            let of_operator = match kind {
+                ErrorKind::InvalidOperation => arithmetic::sentence(detail, text),
+                _ => None,
+            };
+            of_operator.unwrap_or_else(|| match (kind, detail, text) {
+                (ErrorKind::InvalidOperation, Some(detail), Some(text)) => {
+                    format!("{kind}: {detail}, in `{text}`")
+                }
+                (kind, Some(detail), _) => format!("{kind}: {detail}"),
+                (kind, None, _) => kind.to_string(),
+            })
         }
-        (kind, Some(detail), _) => format!("{kind}: {detail}"),
-        (kind, None, _) => kind.to_string(),
     };
     RenderFailure {
         error: innermost,
@@ -127,10 +133,7 @@ fn place(error: &minijinja::Error) -> Option<String> {
     let column = error
         .template_source()
         .zip(error.range())
-        .map(|(text, range)| {
-            let (text, start) = written(text, range.start);
-            Problem::new(&file, "").at_offset(&text, start).at
-        });
+        .map(|(text, range)| Problem::new(&file, "").at_offset(text, range.start).at);
     Some(match (column.flatten(), error.line()) {
         (Some((line, column)), _) => format!("{file}:{line}:{column}"),
         (None, Some(line)) => format!("{file}:{line}"),
@@ -159,13 +162,8 @@ pub fn environment(
     crate::filters::register(&mut environment, formats);
     let mut problems = Vec::new();
     for (name, source) in sources {
-        let given = rewritten(name, source);
-        if let Err(of_given) = environment.add_template_owned(name.clone(), given) {
-            let parsed = environment.add_template_owned(name.clone(), source.clone());
-            problems.extend(match parsed {
-                Err(error) => Some(syntax_problem(name, source, &error)),
-                Ok(()) => operators::too_deep(name, &of_given),
-            });
+        if let Err(error) = environment.add_template_owned(name.clone(), source.clone()) {
+            problems.push(syntax_problem(name, source, &error));
         }
         problems.extend(missing_references(name, source, sources));
         problems.extend(unescaped_references(name, source));

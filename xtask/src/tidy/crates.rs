@@ -6,7 +6,7 @@ use std::path::Path;
 
 use toml::{Table, Value};
 
-use super::edges::{crate_folder, dependencies, is_ours};
+use super::edges::{dependencies, is_ours};
 use super::{Offence, files::File};
 
 const PAGE: &str = "docs/reference/dependencies.md";
@@ -120,16 +120,11 @@ fn users(files: &[File]) -> BTreeMap<String, BTreeSet<String>> {
     users
 }
 
-/// `NAME` of `HOUSE/NAME/Cargo.toml`, else the top folder.
+/// `NAME` of `…/NAME/Cargo.toml`.
 fn folder(manifest: &Path) -> Option<&str> {
-    if let Some((_, name)) = crate_folder(manifest) {
-        return Some(name);
-    }
-    manifest
-        .to_str()?
-        .strip_suffix("/Cargo.toml")?
-        .split('/')
-        .next()
+    let is_manifest = manifest.file_name()? == "Cargo.toml";
+    let folder = manifest.parent().filter(|_| is_manifest)?;
+    folder.file_name()?.to_str()
 }
 
 #[cfg(test)]

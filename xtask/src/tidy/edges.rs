@@ -140,7 +140,7 @@ pub(crate) fn check(files: &[File]) -> Vec<Offence> {
 }
 
 /// `HOUSE` and `NAME` of `HOUSE/NAME/Cargo.toml`.
-pub(super) fn crate_folder(path: &Path) -> Option<(&str, &str)> {
+fn crate_folder(path: &Path) -> Option<(&str, &str)> {
     let folder = path.to_str()?.strip_suffix("/Cargo.toml")?;
     folder
         .split_once('/')

@@ -16,7 +16,7 @@ const THIS: &str = "xtask/src/tidy/packages.rs";
 const PLATFORM: &str = "x86_64-unknown-linux-gnu";
 
 /// Crates that are there in several versions, each with the reason.
-const DUPLICATES: [(&str, &str); 15] = [
+const DUPLICATES: [(&str, &str); 12] = [
     ("base64", "pem (rcgen) uses 0.23"),
     ("fallible-iterator", "tokio-postgres uses 0.2, rusqlite 0.3"),
     (
@@ -24,14 +24,11 @@ const DUPLICATES: [(&str, &str); 15] = [
         "shuttle uses 0.2, bolero an older one than tempfile",
     ),
     ("nom", "x509-parser (rcgen, tests) uses 7, hdrhistogram 8"),
-    ("phf", "tokio-postgres uses 0.13, html5ever (ammonia) 0.14"),
-    ("phf_shared", "as phf"),
     ("rand", "shuttle uses 0.8, bolero 0.9 (both tests)"),
     ("rand_chacha", "as rand"),
     ("rand_core", "as rand"),
     ("signal-hook", "crossterm (ratatui) uses 0.3"),
     ("syn", "several macro crates still use 2"),
-    ("synstructure", "asn1-rs (rcgen, tests) uses 0.13"),
     (
         "toml_datetime",
         "proc-macro-crate (bolero, tests) uses an older toml",

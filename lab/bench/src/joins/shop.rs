@@ -14,7 +14,7 @@ use tempfile::TempDir;
 
 use crate::{
     Result, cpu,
-    magazine::write,
+    files::write,
     server::{self, BenchServer},
 };
 
@@ -96,7 +96,7 @@ impl Shop {
                 .map_err(|error| format!("{}: {error}", file.display()))?;
             write(&file, text)?;
         }
-        let server = server::millpond(millpond, folder.path(), "/", true)?;
+        let server = server::millpond(millpond, folder.path(), "/")?;
         let address = server
             .url
             .trim_start_matches("http://")

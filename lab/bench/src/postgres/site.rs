@@ -113,7 +113,7 @@ impl Site {
         if !joined.is_empty() {
             write("pages/joined/[id].sql", joined)?;
         }
-        let server = server::millpond(millpond, folder.path(), "/elsewhere", true)?;
+        let server = server::millpond(millpond, folder.path(), "/elsewhere")?;
         Ok(Self {
             server,
             postgres,

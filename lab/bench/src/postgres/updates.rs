@@ -22,7 +22,7 @@ use crate::{
     Result,
     arguments::{Arguments, publish},
     cpu,
-    drive::Generator,
+    drive::load,
     server::CLIENT_CORE,
     spread::{Outcome, SampleSpread},
 };
@@ -48,7 +48,6 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<bool> {
     for id in 0..CACHED {
         reader.get(&format!("/note/{id}"))?;
     }
-    let generator = Generator::Millpond(millpond);
     let mut writer = Writer::new(&site, rate)?;
     let run = |writer: Option<&mut Writer>| -> Result<(f64, u64)> {
         let over = AtomicBool::new(false);
@@ -56,7 +55,7 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<bool> {
         thread::scope(|scope| {
             let writing = writer.map(|writer| scope.spawn(|| writer.write(&over, &done)));
             let before = cpu::run_time(site.server.pid())?;
-            let requests = generator.run(&site.server.url, connections, seconds);
+            let requests = load(&millpond, &site.server.url, connections, seconds);
             let spent = cpu::run_time(site.server.pid())?.saturating_sub(before);
             over.store(true, Ordering::Relaxed);
             if let Some(writing) = writing {

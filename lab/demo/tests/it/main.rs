@@ -1,14 +1,14 @@
-//! The demo on a small workspace.
+//! The demo as a whole.
 
 use std::fs;
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::Command;
 
-use lab_testkit::{Server, program_beside, text, write};
+use lab_testkit::{Server, program_beside, text};
 use rustix::process::Signal;
 
-/// The page of the only article.
+/// The page of the first article.
 const ARTICLE: &str = "/read?id=50000001";
 
 /// The folder with the programs that the demo starts.
@@ -29,40 +29,9 @@ fn demo(dir: &Path, args: &[&str]) -> Command {
     command
 }
 
-/// A workspace that is built from one crate, which lies beside it instead of in a registry.
-fn workspace(dir: &Path) {
-    let manifest = |name: &str| {
-        format!("[package]\nname = \"{name}\"\nversion = \"1.0.0\"\nedition = \"2024\"\n")
-    };
-    let tides = "description = \"Up and down.\"\nlicense = \"MIT\"\nreadme = \"README.md\"\n";
-    let text = "The moon pulls at the sea. ".repeat(40);
-    write(dir, "vendor/tides/Cargo.toml", &(manifest("tides") + tides));
-    write(
-        dir,
-        "vendor/tides/README.md",
-        &format!("# Tides\n\n{text}\n"),
-    );
-    write(dir, "vendor/tides/src/lib.rs", "//! Tides.\n");
-    write(dir, "vendor/tides/.cargo-checksum.json", "{\"files\":{}}");
-    let vendored =
-        "[source.crates-io]\nreplace-with = \"beside\"\n[source.beside]\ndirectory = \"vendor\"\n";
-    write(dir, ".cargo/config.toml", vendored);
-    write(
-        dir,
-        "Cargo.toml",
-        &(manifest("sea") + "[dependencies]\ntides = \"1\"\n"),
-    );
-    write(dir, "src/lib.rs", "//! The sea.\n");
-    let lock = "version = 4\n\n[[package]]\nname = \"sea\"\nversion = \"1.0.0\"\ndependencies = [\"tides\"]\n\n\
-                [[package]]\nname = \"tides\"\nversion = \"1.0.0\"\n\
-                source = \"registry+https://github.com/rust-lang/crates.io-index\"\n";
-    write(dir, "Cargo.lock", lock);
-}
-
 #[test]
 fn the_experiment_is_printed_and_reported() {
     let here = lab_testkit::fast_dir();
-    workspace(here.path());
     let output = demo(here.path(), &["--exit", "--dir", "magazine"])
         .output()
         .unwrap();
@@ -73,7 +42,7 @@ fn the_experiment_is_printed_and_reported() {
         text(&output.stderr)
     );
     let table = text(&output.stdout);
-    for part in ["tides", "uncached", "under 1 KB", "report.html"] {
+    for part in ["uncached", "under 1 KB", "report.html"] {
         assert!(table.contains(part), "no {part} in:\n{table}");
     }
     let report = fs::read_to_string(here.path().join("magazine/report.html")).unwrap();
@@ -95,13 +64,12 @@ fn the_experiment_is_printed_and_reported() {
 #[test]
 fn a_signal_ends_the_servers_and_removes_the_folder() {
     let (here, temporary) = (lab_testkit::fast_dir(), lab_testkit::fast_dir());
-    workspace(here.path());
     let mut command = demo(here.path(), &[]);
     command.env("TMPDIR", temporary.path());
     let server = Server::spawn(command);
     let front = server.get("/");
     assert_eq!(front.status, 200);
-    assert!(front.text().contains(ARTICLE), "{}", front.text());
+    assert!(front.text().contains("/read?id="), "{}", front.text());
     let address = server.address();
     server.signal(Signal::INT);
     let (status, notes) = server.wait();

@@ -10,7 +10,6 @@ use std::time::Duration;
 
 use crate::http::fetch::{connect, fetch};
 use crate::http::site::TARGETS;
-use base_clock::now;
 
 /// Requests on one connection; then it opens another, so that accepting is seen to work too.
 const ON_ONE: usize = 50;
@@ -33,37 +32,6 @@ pub struct Visits {
     pub errors: u64,
     /// The first few errors, in words.
     pub first_errors: Vec<String>,
-    /// From sending to the last byte, in microseconds, ascending; the time to connect is included
-    /// for a new connection.
-    pub latencies_us: Vec<u32>,
-}
-
-impl Visits {
-    /// Several as one.
-    #[must_use]
-    pub fn sum(all: Vec<Self>) -> Self {
-        let mut sum = Self::default();
-        for visits in all {
-            sum.good += visits.good;
-            sum.errors += visits.errors;
-            sum.first_errors.extend(visits.first_errors);
-            sum.latencies_us.extend(visits.latencies_us);
-        }
-        sum.first_errors.truncate(KEPT);
-        sum.latencies_us.sort_unstable();
-        sum
-    }
-
-    /// The time, in microseconds, within which this share of the good answers came; 0 without good
-    /// answers.
-    #[must_use]
-    pub fn latency_us(&self, share: f64) -> u32 {
-        let last = self.latencies_us.len().saturating_sub(1);
-        // A share of a length is within it.
-        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-        let at = (share.clamp(0.0, 1.0) * last as f64).round() as usize;
-        self.latencies_us.get(at).copied().unwrap_or(0)
-    }
 }
 
 impl BaselineClient {
@@ -119,7 +87,6 @@ fn visit(
             }
         }
     }
-    visits.latencies_us.sort_unstable();
     visits
 }
 
@@ -130,7 +97,6 @@ fn one_connection(
     stop: &AtomicBool,
     visits: &mut Visits,
 ) -> io::Result<()> {
-    let mut began = now();
     let mut client = connect(address)?;
     for (target, expected) in pages.iter().cycle().take(ON_ONE) {
         let body = fetch(&mut client, target, &[])?;
@@ -138,33 +104,11 @@ fn one_connection(
             return Err(io::Error::other(format!("{target}: another body")));
         }
         visits.good += 1;
-        let took = base_clock::since(began).as_micros();
-        visits
-            .latencies_us
-            .push(u32::try_from(took).unwrap_or(u32::MAX));
         if stop.load(Ordering::Relaxed) {
             break;
         }
         // People read before they ask for the next page; nothing is waited for here.
         thread::sleep(pause);
-        began = now();
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::Visits;
-
-    #[test]
-    fn shares_of_latencies() {
-        let visits = Visits {
-            latencies_us: (1..=101).collect(),
-            ..Visits::default()
-        };
-        assert_eq!(visits.latency_us(0.5), 51);
-        assert_eq!(visits.latency_us(0.99), 100);
-        assert_eq!(visits.latency_us(1.0), 101);
-        assert_eq!(Visits::default().latency_us(0.5), 0);
-    }
 }

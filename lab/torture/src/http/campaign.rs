@@ -58,22 +58,6 @@ impl CampaignReport {
         self.tallies.values().map(|tally| tally.hostile).sum()
     }
 
-    /// All requests that were sent, the good ones around them included.
-    #[must_use]
-    pub fn requests(&self) -> u64 {
-        self.tallies.values().map(|tally| tally.requests).sum()
-    }
-
-    /// Several reports as one.
-    #[must_use]
-    pub fn sum<'a>(reports: impl IntoIterator<Item = &'a Self>) -> Self {
-        let mut sum = Self::default();
-        for report in reports {
-            sum.merge(report.clone());
-        }
-        sum
-    }
-
     fn add(&mut self, outcome: Outcome) {
         let tally = self.tallies.entry(outcome.attack).or_default();
         tally.hostile += 1;

@@ -9,7 +9,6 @@
 //! - [`Attack`] and [`attack`]: thousands or millions of hostile requests over sockets, each answer
 //!   judged;
 //! - [`BaselineClient`]: a well-behaved client beside them, which must notice nothing;
-//! - [`repeat_flood`]: always new requests that are sent twice, for a server that caches requests;
 //! - [`site`]: a small site to attack.
 
 mod attack;
@@ -19,7 +18,6 @@ mod corpus;
 mod fetch;
 mod messages;
 mod mutate;
-mod repeat_flood;
 mod shapes;
 pub mod site;
 mod verdict;
@@ -30,5 +28,4 @@ pub use baseline_client::{BaselineClient, Visits};
 pub use campaign::{AttackTally, Campaign, CampaignReport, attack};
 pub use corpus::Corpus;
 pub use mutate::{MAX_INPUT, mutate};
-pub use repeat_flood::repeat_flood;
 pub use shapes::smuggling;

@@ -12,4 +12,4 @@ mod visitor;
 
 pub use attack::{AttackEnd, SecureAttack};
 pub use target::SecureTarget;
-pub use visitor::{SecureVisitor, visit_once};
+pub use visitor::SecureVisitor;

@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use base_clock::now;
 use lab_testkit::http2::Frames;
 
 use super::target::SecureTarget;
@@ -22,16 +21,6 @@ const KEPT: usize = 5;
 pub struct SecureVisitor {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<Visits>>,
-}
-
-/// Makes one request on a connection of its own.
-///
-/// # Errors
-/// The server does not accept, or does not answer.
-pub fn visit_once(target: &SecureTarget, path: &str) -> io::Result<()> {
-    let mut frames = Frames::open(target.connect(b"h2")?, &[])?;
-    frames.get(1, path)?;
-    frames.response(1).map(drop)
 }
 
 impl SecureVisitor {
@@ -58,7 +47,6 @@ impl SecureVisitor {
                         }
                     }
                 }
-                visits.latencies_us.sort_unstable();
                 visits
             })?;
         Ok(Self {
@@ -82,7 +70,7 @@ impl Drop for SecureVisitor {
     }
 }
 
-/// The requests of one connection. The handshake is not timed.
+/// The requests of one connection.
 fn visit(
     target: &SecureTarget,
     path: &str,
@@ -94,15 +82,11 @@ fn visit(
     let mut frames = Frames::open(target.connect(b"h2")?, &[])?;
     for number in 0..ON_ONE {
         let stream = 1 + 2 * number;
-        let began = now();
         frames.get(stream, path)?;
         if frames.response(stream)? != *expected {
             return Err(io::Error::other(format!("{path}: another response")));
         }
         visits.good += 1;
-        let took = base_clock::since(began).as_micros();
-        let took = u32::try_from(took).unwrap_or(u32::MAX);
-        visits.latencies_us.push(took);
         if stop.load(Ordering::Relaxed) {
             break;
         }

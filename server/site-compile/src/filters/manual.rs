@@ -70,9 +70,8 @@ fn every_example_prints_what_the_manual_says() {
     assert!(examples.len() > 90);
     let mut wrong = String::new();
     for (template, expected) in examples {
-        let given = template::rewritten("pages/a.html", template);
         let (printed, _) =
-            with_present_time(|| environment.render_named_str("pages/a.html", &given, sample()));
+            with_present_time(|| environment.render_named_str("pages/a.html", template, sample()));
         let printed = printed.unwrap_or_else(|error| template::failure(&error));
         let is_of_now = template.contains("timeago");
         if plain(&printed, is_of_now) != plain(expected, is_of_now) {

@@ -15,7 +15,6 @@ mod links;
 mod manual;
 mod markdown;
 mod numbers;
-pub mod operators;
 mod sanitize;
 mod text;
 mod tolerance;
@@ -124,7 +123,6 @@ pub fn register(environment: &mut Environment<'_>, formats: Formats) {
         tolerance::add(environment, name, inner, otherwise);
     }
     tolerance::soften(environment);
-    operators::register(environment);
 }
 
 /// The formats with the locale that the last argument of a filter names, `locale = "de"`. Null and

@@ -1,17 +1,15 @@
-//! What filters, tests and operators do with a value that they cannot use: the page comes all the
+//! What filters and tests do with a value that they cannot use: the page comes all the
 //! same, and the log says what was wrong.
 //!
 //! A value is what the database or a visitor gives, and is known only when the page is asked for.
 //! `check` finds what is wrong with any value ([`strictly`]).
 
-use std::cell::RefCell;
+use std::{cell::RefCell, sync::LazyLock};
 
 use minijinja::{
     AutoEscape, Environment, Error, ErrorKind, State, filters, functions, tests,
     value::{Rest, Value, ValueOrKwargs},
 };
-
-use super::operators::{SILENT, known};
 
 /// Value in the place of one that cannot be made.
 #[derive(Clone, Copy, Debug)]
@@ -24,8 +22,6 @@ pub(super) enum Otherwise {
     False,
     /// An empty list.
     Empty,
-    /// An empty text.
-    Blank,
 }
 
 #[derive(Default)]
@@ -87,7 +83,6 @@ pub(super) fn settle(
         Otherwise::Nothing => Value::from(()),
         Otherwise::False => Value::from(false),
         Otherwise::Empty => Value::from(Vec::<Value>::new()),
-        Otherwise::Blank => Value::from(""),
     })
 }
 
@@ -98,10 +93,14 @@ fn is_of_value(error: &Error) -> bool {
     )
 }
 
-/// An undefined value that is no error where it is printed or asked.
-fn nothing() -> Value {
-    SILENT.clone()
-}
+/// An undefined value that is no error where it is printed or asked: what an `if` without an `else`
+/// gives.
+static SILENT: LazyLock<Value> = LazyLock::new(|| {
+    let engine = Environment::new();
+    let choice = engine.compile_expression("1 if false");
+    let value = choice.and_then(|choice| choice.eval(()));
+    value.unwrap_or_default()
+});
 
 /// Adds a filter that is known under another name, tolerantly.
 pub(super) fn add(
@@ -117,8 +116,12 @@ pub(super) fn add(
     });
 }
 
+/// The name of a filter that fails for an undefined value that is an error where it is printed.
+const ASKED: &str = "__asked";
+
 /// Makes the engine's own filters, tests and functions tolerant.
 pub(super) fn soften(environment: &mut Environment<'_>) {
+    environment.add_filter(ASKED, filters::upper);
     macro_rules! filters {
         ($($filter:ident),+) => { [$((stringify!($filter), Value::from_function(filters::$filter))),+] };
     }
@@ -162,7 +165,7 @@ pub(super) fn soften(environment: &mut Environment<'_>) {
             let is_list = args.first().and_then(Value::as_object).is_some();
             let is_checked = is_list && matches!(name, "first" | "last");
             match settle(named("filter", name, result), &args, Otherwise::Nothing)? {
-                value if value.is_undefined() && !is_checked => Ok(nothing()),
+                value if value.is_undefined() && !is_checked => Ok(SILENT.clone()),
                 value => Ok(value),
             }
         });
@@ -197,7 +200,10 @@ pub(super) fn soften(environment: &mut Environment<'_>) {
 fn values(state: &mut State, args: Rest<ValueOrKwargs>) -> Vec<Value> {
     let args = args.0.into_iter().map(ValueOrKwargs::into_value);
     args.map(|value| match value.is_undefined() {
-        true => known(state, &value).unwrap_or(value),
+        true => match state.apply_filter(ASKED, std::slice::from_ref(&value)) {
+            Ok(_) => Value::from(()),
+            Err(_) => value,
+        },
         false => value,
     })
     .collect()

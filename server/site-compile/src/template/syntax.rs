@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use minijinja::machinery::ast::{Call, CallArg, Expr, ForLoop, Macro, Stmt};
+use minijinja::machinery::ast::{Call, CallArg, Expr, Macro, Stmt};
 
 use super::facts::argument;
 
@@ -127,29 +127,6 @@ pub(super) fn visit_stmt<'e>(stmt: &'e Stmt<'e>, see: &mut impl FnMut(&'e Expr<'
         }
         Stmt::Do(call) => visit_call(&call.call, see),
     }
-}
-
-/// Calls `see` for each loop in a statement.
-pub(super) fn visit_loops<'e>(stmt: &'e Stmt<'e>, see: &mut impl FnMut(&'e ForLoop<'e>)) {
-    let none: &[Stmt<'e>] = &[];
-    let (first, second): (&[Stmt<'e>], &[Stmt<'e>]) = match stmt {
-        Stmt::Template(template) => (&template.children, none),
-        Stmt::ForLoop(each) => {
-            see(each);
-            (&each.body, &each.else_body)
-        }
-        Stmt::IfCond(choice) => (&choice.true_body, &choice.false_body),
-        Stmt::WithBlock(with) => (&with.body, none),
-        Stmt::SetBlock(set) => (&set.body, none),
-        Stmt::AutoEscape(escape) => (&escape.body, none),
-        Stmt::FilterBlock(filter) => (&filter.body, none),
-        Stmt::Block(block) => (&block.body, none),
-        Stmt::Macro(decl) => (&decl.body, none),
-        Stmt::CallBlock(block) => (&block.macro_decl.body, none),
-        _ => (none, none),
-    };
-    let inner = first.iter().chain(second);
-    inner.for_each(|stmt| visit_loops(stmt, see));
 }
 
 fn visit_macro<'e>(decl: &'e Macro<'e>, see: &mut impl FnMut(&'e Expr<'e>)) {

@@ -617,7 +617,7 @@ pub(super) const KEYS: [Key; 56] = [
         example: "\"64KiB\"",
         about: "Copies of at least this size are kept in files without a name, in `/var/tmp` if that is possible and else in memory, \
                 and are sent by `sendfile`: that spares copying them once more, and costs a second system call and a file descriptor. \
-                `lab-bench sendfile` measures from which size on it is cheaper (see `lab/README.md`).",
+                `lab/experiments/sendfile.toml` measures from which size on it is cheaper.",
     },
     Key {
         section: "static",

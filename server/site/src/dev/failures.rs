@@ -16,7 +16,7 @@ use crate::{answer::visitor::Visitor, core::Core};
 use millpond_site_compile::{
     object::QueryResult,
     page::{Form, FormStep, Page, PageQuery, redirect_target::ArgumentSource},
-    template::{file_of, render_failure, written},
+    template::{file_of, render_failure},
 };
 use millpond_site_format::{access::RESERVED, config::show_time};
 
@@ -45,15 +45,9 @@ pub(crate) fn of_render(
     facts["through"] = failure.through.into();
     let inner = failure.error;
     let file = inner.name().map(file_of).unwrap_or_default();
-    let given = inner.template_source().unwrap_or_default();
-    let range = inner.range().map(|range| {
-        let place = |at| written(given, at).1;
-        place(range.start)..place(range.end)
-    });
-    let (source, _) = written(given, 0);
-    let source = source.as_str();
+    let source = inner.template_source().unwrap_or_default();
     facts["place"] = json!({ "file": file, "line": inner.line() });
-    facts["excerpt"] = match (range, inner.line()) {
+    facts["excerpt"] = match (inner.range(), inner.line()) {
         (Some(range), _) => {
             let problem = millpond_site_format::Problem::new("", "").at_offset(source, range.start);
             if let Some((line, column)) = problem.at {

@@ -1,4 +1,4 @@
-//! The example of a file of XML as a table: examples/addressbook/tables.
+//! A file of XML as a table, as the address book of a study has it.
 
 use std::{fs, path::Path};
 
@@ -13,7 +13,8 @@ const ENTRIES: &str = r#"<?xml version="1.0" encoding="UTF-8"?>
 
 #[test]
 fn a_changed_entry_is_on_its_page_and_others_stay() {
-    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/addressbook/tables");
+    let example = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../lab/studies/06-address-book/addressbook/tables");
     let files = [
         "migrations/0001_data_entries.sql",
         "pages/index.sql",

@@ -253,16 +253,19 @@ impl PageWriter<'_> {
                 _ => "''".to_owned(),
             },
             13 => {
-                let signs = ["+", "-", "/", "//", "%", "~", "in", "not in", "<"];
+                let signs = ["+", "-", "/", "//", "%", "<"];
                 let sign = *self.choices.pick(&signs).unwrap();
-                format!(
-                    "({} {sign} {})",
-                    self.value(depth - 1),
-                    self.value(depth - 1)
-                )
+                format!("({} {sign} {})", self.number(depth), self.number(depth))
             }
-            14 => format!("(-({}) * 2)", self.value(depth - 1)),
-            15 => format!("({})[:{}]", self.value(depth - 1), self.value(depth - 1)),
+            14 => format!("(-{} * 2)", self.number(depth)),
+            15 => {
+                let (value, text) = (self.value(depth - 1), self.text(depth));
+                match self.choices.below(3) {
+                    0 => format!("{text}[:2]"),
+                    1 => format!("({value} not in {text})"),
+                    _ => format!("({value} in {text})"),
+                }
+            }
             16 => {
                 let key = self.value(0);
                 let guards = [" | default('-')", " | default(1)", " is defined"];
@@ -285,6 +288,15 @@ impl PageWriter<'_> {
                 format!("(request.query.{name}{guard})")
             }
         }
+    }
+
+    /// A number that is not zero: operators take no others.
+    fn number(&mut self, depth: usize) -> String {
+        format!("(({}) | float or 1)", self.value(depth - 1))
+    }
+
+    fn text(&mut self, depth: usize) -> String {
+        format!("(({}) | string or '')", self.value(depth - 1))
     }
 
     /// A value that is perhaps not used, so that it may be undefined.
