@@ -140,6 +140,7 @@ fn equalities_pass_into_views_subqueries_and_common_tables() {
             "select * from (select id, row_number() over (partition by artist_id order by year) as n, artist_id from album) a where a.artist_id = :r",
             "select * from (select id, row_number() over (order by year) as n from album) a where a.id = :id",
             "select * from (select * from album limit 5) a where a.id = :id",
+            "select * from (select title || '' as t, count(*) over (partition by title || '') as n from album) a where a.t = :t",
             "select * from (select id from album union select id from track) x where x.id = :id",
             "select * from (select id from album except select id from track) x where x.id = :id",
             "with a as (select * from album) select * from a where id = :id",
@@ -147,6 +148,7 @@ fn equalities_pass_into_views_subqueries_and_common_tables() {
             "with a as (select artist_id, count(*) as n from album group by artist_id) select * from artist r join a on a.artist_id = r.id where r.id = :id",
             "with a as (select * from track) select * from album b where b.id = :id and exists (select 1 from a where a.album_id = b.id)",
             "with x as (select * from album), y as (select * from x) select * from y where id = :id",
+            "with a as (select * from album), b as (select * from a where id = :p) select * from b x, b y",
         ],
         &expect![[r#"
             select * from disc where id = :id
@@ -185,6 +187,8 @@ fn equalities_pass_into_views_subqueries_and_common_tables() {
                 album: every change
             select * from (select * from album limit 5) a where a.id = :id
                 album: every change
+            select * from (select title || '' as t, count(*) over (partition by title || '') as n from album) a where a.t = :t
+                album: every change
             select * from (select id from album union select id from track) x where x.id = :id
                 album: rows with id = :id
                 track: rows with id = :id
@@ -203,6 +207,8 @@ fn equalities_pass_into_views_subqueries_and_common_tables() {
                 track: rows with album_id = :id
             with x as (select * from album), y as (select * from x) select * from y where id = :id
                 album: rows with id = :id
+            with a as (select * from album), b as (select * from a where id = :p) select * from b x, b y
+                album: rows with id = :p
         "#]],
     );
 }
@@ -232,6 +238,8 @@ fn restrictions_are_carried_on_along_keys() {
             "select * from album a full join artist r on r.id = a.artist_id where a.id = :id",
             "select * from artist where id not in (select artist_id from album where id = :id)",
             "select * from album a where a.artist_id = :r and a.id in (select max(album_id) from track)",
+            "select * from artist r where exists (select 1 from album a join track t on t.album_id = a.id where a.artist_id = r.id and a.id = :p)",
+            "with c as (select * from album where id = :id) select * from artist r, c x, c y where r.id = x.artist_id",
             "select * from artist r where r.id = :r and r.id in (select artist_id from album a where a.title in (select title from album b where b.artist_id = r.id))",
         ],
         &expect![[r#"
@@ -303,6 +311,13 @@ fn restrictions_are_carried_on_along_keys() {
             select * from album a where a.artist_id = :r and a.id in (select max(album_id) from track)
                 album: rows with artist_id = :r
                 track: every change
+            select * from artist r where exists (select 1 from album a join track t on t.album_id = a.id where a.artist_id = r.id and a.id = :p)
+                album: rows with id = :p
+                artist: rows with id = artist_id of album with id = :p
+                track: rows with album_id = :p
+            with c as (select * from album where id = :id) select * from artist r, c x, c y where r.id = x.artist_id
+                album: rows with id = :id
+                artist: rows with id = artist_id of album with id = :id
             select * from artist r where r.id = :r and r.id in (select artist_id from album a where a.title in (select title from album b where b.artist_id = r.id))
                 album: rows with artist_id = :r
                 artist: rows with id = :r
@@ -350,4 +365,20 @@ fn the_first_rows_of_an_order_restrict() {
                 album: every change
         "#]],
     );
+}
+
+#[test]
+fn long_chains_and_many_common_tables_are_taken_apart() {
+    let parts: Vec<String> = (0..900).map(|n| format!("id = {n}")).collect();
+    let either = format!("select * from album where {}", parts.join(" or "));
+    let both = format!("select * from album where {}", parts.join(" and "));
+    let tables = (1..600).map(|n| format!(", c{n} as (select * from c{})", n - 1));
+    let tables: String = tables.collect();
+    let common =
+        format!("with c0 as (select * from album){tables} select * from c599 where id = :id");
+    let postgres = Fixture::new(SCHEMA);
+    for sql in [&either, &both, &common] {
+        let _ = descriptions(SCHEMA, &[sql]);
+        postgres.prepare(sql);
+    }
 }

@@ -2,9 +2,13 @@
 //! must be, so one that is missing refuses.
 
 use super::nodes::{Object, TreeNode};
+use super::operators::equality;
 use crate::postgres::catalog::Catalog;
 use crate::precision::ValueClass;
 use crate::precision::model::FactorColumn;
+
+/// `CmdType`
+const SELECT: u32 = 1;
 
 /// True if the field is there, and is nothing.
 fn lacks(query: &Object, field: &str) -> bool {
@@ -13,7 +17,6 @@ fn lacks(query: &Object, field: &str) -> bool {
 
 /// True if rows are chosen by their number, or made from others.
 pub(super) fn chooses(query: &Object) -> bool {
-    const SELECT: u32 = 1;
     let takes_all = ["limitCount", "limitOffset", "groupingSets"]
         .into_iter()
         .all(|field| lacks(query, field));
@@ -27,18 +30,23 @@ pub(super) fn keys(
     column: impl Fn(&TreeNode) -> Option<FactorColumn>,
 ) -> Option<Vec<Vec<FactorColumn>>> {
     let is_grouped = !query.get("groupClause").items().is_empty();
-    let keeps_rows = lacks(query, "setOperations")
+    let keeps_rows = query.number("commandType") == Some(SELECT)
+        && lacks(query, "setOperations")
         && lacks(query, "groupingSets")
         && (is_grouped || query.denies("hasAggs") && lacks(query, "havingQual"));
     if !keeps_rows {
         return None;
     }
+    let key_column = |key: &Object| {
+        let target = target(query, key.number("tleSortGroupRef")?)?;
+        let column = column(target.get("expr"))?;
+        // Counterexample: `partition by title::bpchar`, which holds `a` and `a ` equal.
+        let compared_as = key.number("eqop").and_then(equality);
+        (compared_as == Some(column.class)).then_some(column)
+    };
     let columns = |clause: &TreeNode| {
         let keys = clause.items().iter().filter_map(TreeNode::object);
-        let targets = keys.filter_map(|key| target(query, key.number("tleSortGroupRef")?));
-        targets
-            .filter_map(|target| column(target.get("expr")))
-            .collect()
+        keys.filter_map(key_column).collect()
     };
     let clauses = ["groupClause", "distinctClause"].into_iter();
     let clauses = clauses.filter(|field| !lacks(query, field));

@@ -24,6 +24,9 @@ use crate::precision::model::{
 };
 use crate::precision::{self, MAX_VALUES, Model, Moved, Narrowed, Operand, ValueClass};
 
+/// Common table expressions that read each other are looked through this deep.
+const MAX_COMMON_DEPTH: usize = 32;
+
 /// Whose text a tree is.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum TreeOf {
@@ -71,6 +74,7 @@ pub(super) fn narrow(
         hidden: 0,
         carries: true,
         without_ties: HashSet::new(),
+        within_common: 0,
     };
     translation.subqueries(tree);
     let Translation {
@@ -110,6 +114,8 @@ struct Translation<'c, 't> {
     /// False in a recursive query.
     carries: bool,
     without_ties: HashSet<*const Object>,
+    /// How many common table expressions read each other around the current place.
+    within_common: usize,
 }
 
 impl<'t> Translation<'_, 't> {
@@ -174,9 +180,9 @@ impl<'t> Translation<'_, 't> {
         let conditions: Vec<Conjunct> = conditions.collect();
         self.blocks[id].conditions = conditions;
         for (place, entry) in entries.iter().enumerate() {
-            if let Some(below) = self.block_of(entry) {
+            if let Some((below, owns)) = self.block_of(entry) {
                 let factor = &mut self.blocks[id].factors[place];
-                (factor.block, factor.owns_block) = (Some(below), true);
+                (factor.block, factor.owns_block) = (Some(below), owns);
             }
         }
         if self.has_no_ties(query, id) {
@@ -188,8 +194,14 @@ impl<'t> Translation<'_, 't> {
         // What reads a common table expression comes before it.
         let is_common = |field: &&(String, TreeNode)| field.0 == "cteList";
         let (common, others): (Vec<_>, Vec<_>) = query.fields.iter().partition(is_common);
-        for (_, value) in others.into_iter().chain(common) {
+        for (_, value) in others {
             self.subqueries(value);
+        }
+        // So does a later one, which may read those before it.
+        for (_, value) in common {
+            for one in value.items().iter().rev() {
+                self.subqueries(one);
+            }
         }
         self.scopes.pop();
         id
@@ -247,8 +259,9 @@ impl<'t> Translation<'_, 't> {
         factor
     }
 
-    /// Translates the query whose rows a reference reads, if no other reference reads it.
-    fn block_of(&mut self, entry: &'t TreeNode) -> Option<BlockId> {
+    /// Translates the query whose rows a reference reads; returns its block, and whether no other
+    /// reference reads it.
+    fn block_of(&mut self, entry: &'t TreeNode) -> Option<(BlockId, bool)> {
         let entry = entry.object()?;
         match entry.number("rtekind")? {
             SUBQUERY => {
@@ -257,7 +270,7 @@ impl<'t> Translation<'_, 't> {
                     self.hidden = self.scopes.len();
                 }
                 let query = entry.get("subquery").object();
-                let block = query.map(|query| self.query(query));
+                let block = query.map(|query| (self.query(query), true));
                 self.hidden = hidden;
                 block.filter(|_| entry.denies("lateral"))
             }
@@ -266,8 +279,8 @@ impl<'t> Translation<'_, 't> {
         }
     }
 
-    /// Translates the query of a common table expression that is read once.
-    fn common_block(&mut self, entry: &'t Object) -> Option<BlockId> {
+    /// Translates the query of a common table expression.
+    fn common_block(&mut self, entry: &'t Object) -> Option<(BlockId, bool)> {
         let around = self
             .scopes
             .len()
@@ -277,22 +290,28 @@ impl<'t> Translation<'_, 't> {
         let mut all = owner.query.get("cteList").items().iter();
         let mut all = all.by_ref().filter_map(TreeNode::object);
         let common = all.find(|common| common.get("ctename") == name)?;
-        let is_plain = common.number::<u32>("cterefcount") == Some(1)
-            && common.denies("cterecursive")
-            && entry.denies("self_reference");
+        let is_plain = common.denies("cterecursive") && entry.denies("self_reference");
+        let is_read_once = common.number::<u32>("cterefcount") == Some(1);
         let query = common.get("ctequery").object().filter(|_| is_plain)?;
-        if self.of_query.contains_key(&std::ptr::from_ref(query)) {
+        if let Some(known) = self.of_query.get(&std::ptr::from_ref(query)) {
+            return Some((*known, false));
+        }
+        if self.within_common == MAX_COMMON_DEPTH {
             return None;
         }
         // It sees what is around the query that it stands in front of.
         let inner = self.scopes.split_off(around);
         let hidden = std::mem::replace(&mut self.hidden, owner.hidden);
+        self.within_common += 1;
         let block = self.query(query);
+        self.within_common -= 1;
         self.hidden = hidden;
         self.scopes.extend(inner);
-        // What is read is within what reads it.
-        self.blocks[block].parent = self.scopes.last().map(|scope| scope.block);
-        Some(block)
+        if is_read_once {
+            // What is read is within what reads it.
+            self.blocks[block].parent = self.scopes.last().map(|scope| scope.block);
+        }
+        Some((block, is_read_once))
     }
 
     fn rows(&self, query: &Object, entries: &[TreeNode]) -> BlockRows {

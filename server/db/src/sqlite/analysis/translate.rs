@@ -287,19 +287,8 @@ impl<'a, 'c> Translation<'a, 'c> {
 
     /// Takes a conjunction apart.
     fn conjunction(&mut self, expr: &Expr, at: (BlockId, &Scope<'a>)) -> Vec<Condition> {
-        match expr {
-            Expr::Nested(inner) => self.conjunction(inner, at),
-            Expr::BinaryOp {
-                left,
-                op: BinaryOperator::And,
-                right,
-            } => {
-                let mut all = self.conjunction(left, at);
-                all.extend(self.conjunction(right, at));
-                all
-            }
-            _ => vec![self.condition(expr, at)],
-        }
+        let parts = parts(expr, &BinaryOperator::And).into_iter();
+        parts.map(|part| self.condition(part, at)).collect()
     }
 
     fn condition(&mut self, expr: &Expr, at: (BlockId, &Scope<'a>)) -> Condition {
@@ -307,12 +296,12 @@ impl<'a, 'c> Translation<'a, 'c> {
         let other = || Condition::Other(mention(scope, expr));
         match expr {
             Expr::BinaryOp {
-                left,
                 op: BinaryOperator::Or,
-                right,
+                ..
             } => {
-                let branches = [left, right].map(|branch| self.conjunction(branch, at));
-                Condition::Or(branches.into(), mention(scope, expr))
+                let branches = parts(expr, &BinaryOperator::Or).into_iter();
+                let branches = branches.map(|branch| self.conjunction(branch, at));
+                Condition::Or(branches.collect(), mention(scope, expr))
             }
             Expr::BinaryOp {
                 left,
@@ -481,6 +470,23 @@ impl Visitor for Translation<'_, '_> {
         self.around.pop();
         ControlFlow::Continue(())
     }
+}
+
+/// Returns the parts of a chain of AND or OR, in order. A chain may be longer than the stack is
+/// deep.
+fn parts<'e>(expr: &'e Expr, chain: &BinaryOperator) -> Vec<&'e Expr> {
+    let mut parts = Vec::new();
+    let mut waiting = vec![expr];
+    while let Some(next) = waiting.pop() {
+        match next {
+            Expr::Nested(inner) => waiting.push(inner),
+            Expr::BinaryOp { left, op, right } if op == chain => {
+                waiting.extend([right.as_ref(), left.as_ref()]);
+            }
+            _ => parts.push(next),
+        }
+    }
+    parts
 }
 
 /// Returns a factor as far as it is a table or a view.

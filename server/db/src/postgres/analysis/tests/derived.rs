@@ -224,6 +224,8 @@ fn where_rows_outside_the_equality_count_it_does_not_pass() {
             "select * from (select id, topic, count(*) from article group by grouping sets ((id, topic), (topic))) a where id = $1",
             "select * from (select id, row_number() over (order by id) from article) a where id = $1",
             "select * from (select id, topic, count(*) over (partition by topic) from article) a where topic = $1",
+            "select * from (select title, count(*) over (partition by title::bpchar) as n from article) a where title = $1",
+            "select * from (select distinct on (title::bpchar) title, id from article order by title::bpchar, id) a where title = $1",
             "select title_of($1) from author where id = $1",
             "select 1 where title_of($1) = 'a'",
             "select * from (select id, generate_series(1, 2) from article) a where id = $1",
@@ -297,6 +299,10 @@ fn where_rows_outside_the_equality_count_it_does_not_pass() {
                 article: every change
             select * from (select id, topic, count(*) over (partition by topic) from article) a where topic = $1
                 article: rows with topic = :a
+            select * from (select title, count(*) over (partition by title::bpchar) as n from article) a where title = $1
+                article: every change
+            select * from (select distinct on (title::bpchar) title, id from article order by title::bpchar, id) a where title = $1
+                article: every change
             select title_of($1) from author where id = $1
                 article: every change
                 author: rows with id = :a

@@ -350,9 +350,10 @@ impl Choices {
                 "select {columns} from {from} where {filter} order by y.{first}, {ORDER} offset {count}"
             ),
             3 | 4 => {
-                const KEYS: [&str; 4] = [
+                const KEYS: [&str; 5] = [
                     "",
                     "partition by y.t",
+                    "partition by y.t::bpchar",
                     "partition by y.i4, y.t",
                     "partition by y.i4",
                 ];
