@@ -74,6 +74,10 @@ pub(crate) fn render(markdown: &str, mut address: impl FnMut(&str) -> Option<Str
     let mut html = String::new();
     html::push_html(&mut html, events.into_iter());
     let text = text.trim().to_owned();
+    // A section may be a list alone.
+    if lead.is_empty() {
+        lead.push_str(text.lines().next().unwrap_or_default());
+    }
     Rendered { html, text, lead }
 }
 
