@@ -9,7 +9,7 @@ pub(crate) fn write(path: &Path, text: &str) -> Result<()> {
     fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// What a command printed, if it succeeded.
+/// Text a command printed, if it succeeded.
 pub(crate) fn output(command: &mut Command) -> Result<String> {
     let program = command.get_program().to_string_lossy().into_owned();
     let output = command

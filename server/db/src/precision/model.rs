@@ -18,7 +18,7 @@ pub(crate) struct Block<T> {
     /// The block around this one, or the one that reads it.
     pub(crate) parent: Option<BlockId>,
     pub(crate) factors: Vec<Factor<T>>,
-    /// Those of the factors that stand in its FROM clause.
+    /// Factors that stand in its FROM clause.
     pub(crate) from: BTreeSet<usize>,
     /// The conjunction of WHERE and ON.
     pub(crate) conditions: Vec<Conjunct>,
@@ -33,7 +33,7 @@ pub(crate) struct Block<T> {
     pub(crate) otherwise: Cause,
 }
 
-/// What the rows of the factors become.
+/// Rows that a block makes of those of its factors.
 pub(crate) enum BlockRows {
     /// Rows are filtered, and perhaps kept apart by keys.
     Select {
@@ -126,7 +126,7 @@ pub(crate) struct Side {
     pub(crate) mention: Mention,
 }
 
-/// What an expression is.
+/// Meaning of an expression.
 pub(crate) enum Term {
     Column(BlockColumn),
     Value(Operand),
@@ -142,7 +142,7 @@ pub(crate) enum InList {
     Other(Mention),
 }
 
-/// What an expression names. Only advice depends on it.
+/// Names in an expression. Only advice depends on them.
 #[derive(Default)]
 pub(crate) struct Mention {
     /// The factors that it names.

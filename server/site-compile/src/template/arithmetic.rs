@@ -65,7 +65,7 @@ mod tests {
     use crate::template::{environment, failure};
     use millpond_site_format::locale::Formats;
 
-    /// What a template prints, or its error.
+    /// Returns what a template prints, or its error.
     fn printed(source: &str) -> String {
         let sources = BTreeMap::from([("pages/a.html".to_owned(), source.to_owned())]);
         let (environment, problems) = environment(&sources, Formats::default());
