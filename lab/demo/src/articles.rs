@@ -17,7 +17,7 @@ use crate::markdown::{render, slug, summary};
 /// The number of the first article.
 const FIRST: usize = 50_000_001;
 /// Folders of documents. What stands last is the newest.
-const FOLDERS: [&str; 3] = ["reference", "guide", "tutorial"];
+const FOLDERS: [&str; 4] = ["reference", "reference/site", "guide", "tutorial"];
 /// Shorter sections are no articles.
 const FEWEST_WORDS: usize = 60;
 /// Articles beside the text of another.
@@ -75,7 +75,14 @@ impl Articles {
             paths.sort_unstable();
             for path in paths {
                 let text = fs::read_to_string(&path)?;
-                let (topic, found) = document(&path, &text, topics.len());
+                let (mut topic, found) = document(&path, &text, topics.len());
+                if topics.iter().any(|known: &Topic| known.slug == topic.slug) {
+                    topic.slug = format!("{}-{}", slug(folder), topic.slug);
+                }
+                let first = FIRST + sections.len();
+                numbers
+                    .entry((path.clone(), String::new()))
+                    .or_insert(first);
                 for section in found {
                     let address = (path.clone(), slug(&section.title));
                     numbers.entry(address).or_insert(FIRST + sections.len());
@@ -194,7 +201,12 @@ fn document(path: &Path, text: &str, topic: usize) -> (Topic, Vec<UnrenderedArti
     let (head, rest) = text.split_once("\n## ").unwrap_or((text, ""));
     let (title, start) = head.split_once('\n').unwrap_or((head, ""));
     let plain = |markdown: &str| render(markdown, |_| None);
-    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    // The page of a folder has the folder's name.
+    let name = match path.file_name() {
+        Some(name) if name == "README.md" => path.parent().and_then(Path::file_name),
+        _ => path.file_stem(),
+    };
+    let stem = name.unwrap_or_default().to_string_lossy();
     let topic_of_it = Topic {
         slug: slug(&stem),
         name: plain(title).text,
@@ -240,7 +252,8 @@ fn article(
         if target.starts_with("https://") {
             return Some(target.to_owned());
         }
-        let (file, anchor) = target.split_once('#')?;
+        // Without an anchor the first section is meant.
+        let (file, anchor) = target.split_once('#').unwrap_or((target, ""));
         let path = match file {
             "" => section.document.clone(),
             file => normal(&section.document.with_file_name(file)),
@@ -331,5 +344,8 @@ mod tests {
         assert!(all.iter().all(|article| article.title.len() < 300));
         let linked = all.iter().filter(|article| !article.links.is_empty());
         assert!(linked.count() > 20);
+        let mut slugs: Vec<&str> = articles.topics.iter().map(|topic| &*topic.slug).collect();
+        slugs.sort_unstable();
+        assert!(slugs.windows(2).all(|two| two[0] != two[1]), "{slugs:?}");
     }
 }
