@@ -39,7 +39,9 @@ impl Pool {
             // What leads elsewhere, or began in another catalog, is closed by being dropped.
             let link = &self.shared.link;
             let is_current = connection.has_begun_in(link.schema())
-                && (link.has_feed() || !link.awaits_feed() || connection.age() < UNFED_SESSION_LIFE);
+                && (link.has_feed()
+                    || !link.awaits_feed()
+                    || connection.age() < UNFED_SESSION_LIFE);
             if is_current && !connection.is_dead() && connection.is_feeds_server(link) {
                 return Ok(connection);
             }

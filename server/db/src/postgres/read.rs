@@ -363,7 +363,7 @@ pub(super) fn deps_of(
     let rows = results.iter();
     let mut values: Vec<Found<'_>> = rows.map(|rows| Found::of_rows(rows)).collect();
     for (witness, rows) in witnesses.iter().zip(tables) {
-        values[witness.call].add(witness.witness, &witness.params, &rows);
+        values[witness.call].add(witness.witness, &calls[witness.call].params, &rows);
     }
     let calls = calls.iter().zip(found).zip(&values);
     let deps = calls.map(|((call, found), values)| found.analysis.deps(&call.params, values));

@@ -3,8 +3,9 @@
 
 use super::equalities::{EqualColumns, Equalities, SemiJoin};
 use super::model::{BlockColumn, BlockId, FactorColumn, Model};
-use super::narrow::{Moved, Narrowed, WitnessSource};
+use super::narrow::{Moved, Narrowed};
 use super::values::{ColumnRestriction, Values};
+use super::witness::{Witness, WitnessSource, witness};
 
 /// How much a restriction is worth, the best first. Restrictions up to [`Rank::Parameter`] do not
 /// depend on other factors.
@@ -32,7 +33,8 @@ pub(super) struct Carrier<'m, 'w, W: WitnessSource> {
     pub(super) equalities: Equalities<'m>,
     /// True within a semi-join by whose rows a factor around it is narrowed.
     pub(super) is_source: bool,
-    pub(super) source: &'w mut W,
+    pub(super) source: &'w W,
+    pub(super) witnesses: &'w mut Vec<Witness>,
     pub(super) chosen: Vec<Option<ColumnRestriction>>,
     /// Factors by whose inside others are narrowed.
     pub(super) closed: Vec<bool>,
@@ -159,7 +161,7 @@ impl<'m, W: WitnessSource> Carrier<'m, '_, W> {
         }
         let factor = &self.model.blocks[block].factors[column.factor];
         if let (Some(table), Some(rows)) = (&factor.table, rows)
-            && let Some(witness) = self.source.witness(table, column, rows)
+            && let Some(witness) = witness(self.source, table, column, rows, self.witnesses)
         {
             return Some(Values::Witnessed(witness));
         }

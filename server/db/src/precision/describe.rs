@@ -1,4 +1,4 @@
-//! What a query depends on, in the owner's words.
+//! Dependencies of a query in the owner's words.
 
 use super::values::{Operand, Values};
 use super::witness::Witness;
@@ -13,9 +13,43 @@ pub(crate) struct Described<'a> {
     pub(crate) first_rows: &'a dyn Fn(usize) -> (&'a Operand, Option<&'a Operand>, String),
 }
 
+/// A table with the rows of it that a query depends on.
+pub(crate) struct DescribedTable<'a> {
+    pub(crate) name: String,
+    /// For each reference the column that selects its rows, its values, and a remark; none if all
+    /// rows count.
+    pub(crate) references: Vec<(&'a str, &'a Values, &'a str)>,
+}
+
 impl Described<'_> {
+    /// Returns a line for each table of which all rows count, and for each reference to some rows:
+    /// what they are, or in `short` what a change must have to end the results.
+    pub(crate) fn lines<'t>(
+        &self,
+        tables: impl Iterator<Item = DescribedTable<'t>>,
+        short: bool,
+    ) -> Vec<String> {
+        let mut lines = Vec::new();
+        for DescribedTable { name, references } in tables {
+            if references.is_empty() {
+                lines.push(match short {
+                    true => format!("any {name}"),
+                    false => format!("{name}: every change"),
+                });
+            }
+            lines.extend(references.into_iter().map(|(column, values, remark)| {
+                let line = match short {
+                    true => self.ends(&name, column, values),
+                    false => format!("{name}: rows {}", self.rows(column, values)),
+                };
+                line + remark
+            }));
+        }
+        lines
+    }
+
     /// Returns `with id = :id`, or `among the first 8 by at desc`.
-    pub(crate) fn rows(&self, column: &str, values: &Values) -> String {
+    fn rows(&self, column: &str, values: &Values) -> String {
         match values {
             Values::First(index) => self.first(*index),
             Values::Given(operands) => format!("with {column} {}", self.given(operands)),
@@ -31,7 +65,7 @@ impl Described<'_> {
     }
 
     /// Returns what a change to a table must have to end the results, in short.
-    pub(crate) fn ends(&self, table: &str, column: &str, values: &Values) -> String {
+    fn ends(&self, table: &str, column: &str, values: &Values) -> String {
         match values {
             Values::Witnessed(index) => {
                 let witness = &self.witnesses[*index];

@@ -3,24 +3,10 @@
 use super::carry::Carrier;
 use super::causes::causes;
 use super::equalities::Equalities;
-use super::model::{Block, BlockId, FactorColumn, Model};
+use super::model::{Block, BlockId, Model};
 use super::values::{ColumnRestriction, ValueClass, Values};
+use super::witness::{Witness, WitnessSource};
 use crate::advice::Cause;
-
-/// Makes the queries that ask a database for the values of a join key.
-pub(crate) trait WitnessSource {
-    /// How a table or view is named to it.
-    type Table;
-
-    /// Returns the number of the witness for the values of `column` in these rows of a table; none
-    /// if it may not be asked, or would look at all rows of a table.
-    fn witness(
-        &mut self,
-        table: &Self::Table,
-        column: FactorColumn,
-        rows: &ColumnRestriction,
-    ) -> Option<usize>;
-}
 
 /// The values to which an output column of a block is restricted by what reads the block.
 #[derive(Clone, Debug, PartialEq)]
@@ -57,11 +43,12 @@ pub(crate) struct Narrowed {
 }
 
 /// Narrows each block of a query, of whose output rows only those count that have been `moved` into
-/// it.
+/// it. What asks for the values of join keys is added to the witnesses.
 pub(crate) fn narrow<W: WitnessSource>(
     model: &Model<W::Table>,
     moved: Vec<Moved>,
-    source: &mut W,
+    source: &W,
+    witnesses: &mut Vec<Witness>,
 ) -> Vec<Narrowed> {
     let mut waiting: Vec<Vec<Moved>> = vec![Vec::new(); model.blocks.len()];
     if let Some(outermost) = waiting.first_mut() {
@@ -75,7 +62,8 @@ pub(crate) fn narrow<W: WitnessSource>(
         let parent = block.parent.and_then(|parent| all[parent].as_ref());
         let is_source =
             parent.is_some_and(|parent| parent.is_source || parent.sources.contains(&id));
-        let (narrowed, inward) = narrow_block(model, id, &moved, (&all, is_source), source);
+        let (narrowed, inward) =
+            narrow_block(model, id, &moved, (&all, is_source), (source, witnesses));
         for (below, moved) in inward {
             waiting[below].push(moved);
         }
@@ -123,7 +111,7 @@ fn narrow_block<W: WitnessSource>(
     id: BlockId,
     moved: &[Moved],
     (before, is_source): (&[Option<Narrowed>], bool),
-    source: &mut W,
+    (source, witnesses): (&W, &mut Vec<Witness>),
 ) -> (Narrowed, Vec<(BlockId, Moved)>) {
     let block = &model.blocks[id];
     let inward = moved.iter().filter_map(|moved| {
@@ -147,6 +135,7 @@ fn narrow_block<W: WitnessSource>(
         equalities,
         is_source,
         source,
+        witnesses,
         chosen: vec![None; factors],
         closed: vec![false; factors],
         sources: Vec::new(),

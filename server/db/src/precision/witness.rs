@@ -4,12 +4,16 @@
 //! one of the values that `s.d` has in these rows. A witness asks for these values in the snapshot
 //! of the read.
 
-use super::values::{ColumnRestriction, MAX_VALUES, Operand, ValueClass};
+use std::ops::RangeInclusive;
+
+use super::model::FactorColumn;
+use super::values::{ColumnRestriction, MAX_VALUES, Operand, ValueClass, Values};
 use crate::Value;
+use crate::data_file::quoted;
 
 /// A witness that finds more rows makes the whole table a dependency. So a witness costs at most
 /// this many lookups in an index.
-pub(crate) const MAX_ROWS: usize = 1_024;
+pub(super) const MAX_ROWS: usize = 1_024;
 
 /// A query for the values that `column` has in the rows of `table` that count.
 #[derive(Debug, PartialEq)]
@@ -25,6 +29,112 @@ pub(crate) struct Witness {
     pub(crate) sql: String,
     /// The values of the parameters of `sql`, in order.
     pub(crate) params: Vec<Operand>,
+}
+
+/// A database as far as it is asked by witnesses.
+pub(crate) trait WitnessSource {
+    /// How a table or view is named to it.
+    type Table;
+
+    /// Returns the names of a table and of two of its columns, the second of which selects rows;
+    /// none if it may not be asked so.
+    fn names(&self, table: &Self::Table, column: usize, key: usize) -> Option<WitnessedTable>;
+
+    /// Returns the condition that a name is one of some values.
+    fn is_one_of(&self, name: &str, values: AskedValues<'_>) -> String;
+
+    /// Returns the condition, with one parameter, that a row is not behind the last of the first
+    /// rows with this number; none if that row is not known when a witness runs.
+    fn is_among_first(&self, name: &str, rows: usize) -> Option<String>;
+
+    /// True if the witness would not look at all rows of a table.
+    fn seeks(&self, witness: &Witness) -> bool;
+}
+
+/// The names by which a witness reads a table.
+pub(crate) struct WitnessedTable {
+    /// As the owner writes it.
+    pub(crate) table: String,
+    /// As SQL.
+    pub(crate) source: String,
+    pub(crate) column: String,
+    pub(crate) key: String,
+}
+
+/// Values that a witness looks for.
+pub(crate) enum AskedValues<'a> {
+    /// The items of the list that is the parameter with this number, from 1.
+    List(usize),
+    /// The parameters with these numbers.
+    Parameters(RangeInclusive<usize>),
+    /// The rows of a query.
+    Rows(&'a str),
+}
+
+/// Returns the number among the `known` witnesses of that for the values of `column` in these rows
+/// of a table, which is added to them if it is new.
+pub(super) fn witness<S: WitnessSource>(
+    source: &S,
+    table: &S::Table,
+    FactorColumn { column, class, .. }: FactorColumn,
+    rows: &ColumnRestriction,
+    known: &mut Vec<Witness>,
+) -> Option<usize> {
+    let names = source.names(table, column, rows.column)?;
+    let by = quoted(&names.key);
+    let (condition, params) = match &rows.values {
+        Values::Given(operands) => given(source, &by, operands),
+        Values::Witnessed(index) => {
+            let inner = known.get(*index)?;
+            let condition = source.is_one_of(&by, AskedValues::Rows(&inner.sql));
+            (condition, inner.params.clone())
+        }
+        Values::First(index) => (
+            source.is_among_first(&by, *index)?,
+            vec![Operand::Last(*index)],
+        ),
+    };
+    let sql = format!(
+        "select {} from {} where {condition} limit {}",
+        quoted(&names.column),
+        names.source,
+        MAX_ROWS + 1
+    );
+    let witness = Witness {
+        table: names.table,
+        column: names.column,
+        class,
+        key: names.key,
+        rows: rows.clone(),
+        sql,
+        params,
+    };
+    if let Some(index) = known.iter().position(|known| *known == witness) {
+        return Some(index);
+    }
+    source.seeks(&witness).then(|| {
+        known.push(witness);
+        known.len() - 1
+    })
+}
+
+/// Returns the condition that a name is one of the operands, and these in the order of their
+/// numbers.
+fn given<S: WitnessSource>(source: &S, by: &str, operands: &[Operand]) -> (String, Vec<Operand>) {
+    let is_list = |operand: &&Operand| matches!(operand, Operand::Items(_));
+    let (lists, single): (Vec<&Operand>, Vec<&Operand>) = operands.iter().partition(is_list);
+    let mut conditions: Vec<String> = (1..=lists.len())
+        .map(|number| source.is_one_of(by, AskedValues::List(number)))
+        .collect();
+    if !single.is_empty() {
+        let numbers = lists.len() + 1..=operands.len();
+        conditions.push(source.is_one_of(by, AskedValues::Parameters(numbers)));
+    }
+    let params = lists.into_iter().chain(single).cloned().collect();
+    match conditions.len() {
+        1 => (conditions.remove(0), params),
+        _ => (format!("({})", conditions.join(" or ")), params),
+    }
 }
 
 /// Returns the distinct values that a witness has found; none if there are more rows than it may

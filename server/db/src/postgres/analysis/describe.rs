@@ -2,13 +2,12 @@
 
 use millpond_store::Tag;
 
-use super::first_rows::FirstRows;
 use super::restriction::Restriction;
 use super::{Analysis, FamilyDep};
 use crate::advice::{self, Advice, Cause};
 use crate::postgres::catalog::{Catalog, Identity};
 use crate::postgres::tags;
-use crate::precision::Described;
+use crate::precision::{Described, DescribedTable};
 use crate::query::{QueryAnalysis, QueryFacts};
 
 /// What the feed reports about rows of a table as they were.
@@ -52,20 +51,11 @@ impl QueryAnalysis for Analysis {
     }
 
     fn describe(&self) -> Vec<String> {
-        let whole = |tables: &str| format!("{tables}: every change");
-        self.lines(whole, |tables, Restriction { column, values, .. }| {
-            format!(
-                "{tables}: rows {}",
-                self.described(|all| all.rows(column, values))
-            )
-        })
+        self.lines(false)
     }
 
     fn ends(&self) -> Vec<String> {
-        let whole = |tables: &str| format!("any {tables}");
-        self.lines(whole, |tables, Restriction { column, values, .. }| {
-            self.described(|all| all.ends(tables, column, values))
-        })
+        self.lines(true)
     }
 
     fn advice(&self) -> Vec<Advice> {
@@ -87,64 +77,53 @@ impl QueryAnalysis for Analysis {
 }
 
 impl Analysis {
-    /// A line for each family of which all rows count, and for each reference to some rows.
-    fn lines(
-        &self,
-        whole: impl Fn(&str) -> String,
-        some: impl Fn(&str, &Restriction) -> String,
-    ) -> Vec<String> {
-        let mut lines: Vec<String> = self
-            .uncacheable
-            .iter()
+    fn lines(&self, short: bool) -> Vec<String> {
+        let reason = self.uncacheable.iter();
+        let mut lines: Vec<String> = reason
             .map(|reason| format!("not cacheable: {reason}"))
             .collect();
-        for dep in &self.depends {
-            let tables = dep.tables.join(", ");
-            if dep.references.is_empty() {
-                lines.push(whole(&tables));
-            }
-            for restriction in dep.best() {
-                let line = some(&tables, restriction);
-                lines.push(format!("{line}{}", dep.beside(restriction)));
-            }
-        }
-        lines.dedup();
-        lines
-    }
-
-    fn described(&self, say: impl Fn(&Described<'_>) -> String) -> String {
-        say(&Described {
+        let described = Described {
             params: &self.facts.params,
             witnesses: &self.asked.witnesses,
             first_rows: &|index| {
-                let FirstRows {
-                    limit,
-                    offset,
-                    column,
-                    order,
-                    ..
-                } = &self.asked.first_rows[index];
-                let direction = if order.is_descending { " desc" } else { "" };
-                (limit, offset.as_ref(), format!("{column}{direction}"))
+                let rows = &self.asked.first_rows[index];
+                let direction = match rows.order.is_descending {
+                    true => " desc",
+                    false => "",
+                };
+                let order = format!("{}{direction}", rows.column);
+                (&rows.limit, rows.offset.as_ref(), order)
             },
-        })
+        };
+        let families = self.depends.iter().map(|dep| {
+            let best = dep.best();
+            let best = best.map(|found| (&*found.column, &found.values, found.remark()));
+            DescribedTable {
+                name: dep.tables.join(", "),
+                references: best.collect(),
+            }
+        });
+        lines.extend(described.lines(families, short));
+        lines.dedup();
+        lines
     }
 }
 
 impl FamilyDep {
-    /// The restriction of each reference that is looked at first.
+    /// Returns the restriction of each reference that is looked at first.
     fn best(&self) -> impl Iterator<Item = &Restriction> {
         self.references
             .iter()
             .filter_map(|alternatives| alternatives.first())
     }
+}
 
-    /// What makes the dependency less exact than it reads.
-    fn beside(&self, restriction: &Restriction) -> &'static str {
-        if restriction.precise {
-            ""
-        } else {
-            " (and updates and deletions elsewhere in the table)"
+impl Restriction {
+    /// Returns what makes the dependency less exact than it reads.
+    const fn remark(&self) -> &'static str {
+        match self.precise {
+            true => "",
+            false => " (and updates and deletions elsewhere in the table)",
         }
     }
 }

@@ -15,7 +15,7 @@ use super::from_clause;
 use super::nodes::{Object, TreeNode};
 use super::operators::{equality, is_equality, takes};
 use super::query_rows;
-use super::witness::{Asked, WitnessMaker};
+use super::witness::{Asked, PostgresWitnesses};
 use crate::advice::Cause;
 use crate::postgres::catalog::Catalog;
 use crate::precision::model::{
@@ -84,10 +84,10 @@ pub(super) fn narrow(
         ..
     } = translation;
     let model = Model { blocks };
-    let mut source = WitnessMaker { catalog, asked };
+    let source = PostgresWitnesses { catalog };
     NarrowedTree {
         blocks: of_query,
-        narrowed: precision::narrow(&model, moved.to_vec(), &mut source),
+        narrowed: precision::narrow(&model, moved.to_vec(), &source, &mut asked.witnesses),
         without_ties,
     }
 }

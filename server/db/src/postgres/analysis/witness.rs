@@ -11,13 +11,13 @@ use super::columns;
 use super::first_rows::FirstRows;
 use super::restriction::{Restriction, RowsName};
 use crate::Value;
-use crate::postgres::catalog::{Catalog, Relation};
+use crate::data_file::quoted;
+use crate::postgres::catalog::Catalog;
 use crate::postgres::shape::Shape;
 use crate::postgres::tags::ColumnName;
-use crate::precision::model::FactorColumn;
 use crate::precision::values::given_tags;
-use crate::precision::witness::{MAX_ROWS, Witness, distinct};
-use crate::precision::{ColumnRestriction, MAX_VALUES, Operand, ValueClass, Values, WitnessSource};
+use crate::precision::witness::{AskedValues, Witness, WitnessSource, WitnessedTable, distinct};
+use crate::precision::{MAX_VALUES, Operand, ValueClass, Values};
 
 /// What is asked besides the statement itself: restrictions refer to it by number.
 #[derive(Debug, Default)]
@@ -27,95 +27,48 @@ pub(crate) struct Asked {
     pub(crate) first_rows: Vec<FirstRows>,
 }
 
-/// Makes witnesses.
-pub(super) struct WitnessMaker<'a> {
+/// How witnesses ask PostgreSQL.
+pub(super) struct PostgresWitnesses<'a> {
     pub(super) catalog: &'a Catalog,
-    pub(super) asked: &'a mut Asked,
 }
 
-impl WitnessSource for WitnessMaker<'_> {
+impl WitnessSource for PostgresWitnesses<'_> {
     /// The oid.
     type Table = u32;
 
-    fn witness(
-        &mut self,
-        table: &u32,
-        column: FactorColumn,
-        rows: &ColumnRestriction,
-    ) -> Option<usize> {
+    fn names(&self, table: &u32, column: usize, key: usize) -> Option<WitnessedTable> {
         let table = self.catalog.relation(*table)?;
-        let key = columns::number(rows.column);
-        if !self.catalog.is_indexed(table.oid, key) {
-            return None;
-        }
-        let key = table.column(key)?.name.clone();
-        let name = table.column(columns::number(column.column))?.name.clone();
-        let known = &mut self.asked.witnesses;
-        let witness = write(table, (name, column.class), key, rows, known)?;
-        if let Some(index) = known.iter().position(|known| *known == witness) {
-            return Some(index);
-        }
-        known.push(witness);
-        Some(known.len() - 1)
+        let key = columns::number(key);
+        let is_indexed = self.catalog.is_indexed(table.oid, key);
+        Some(WitnessedTable {
+            key: table.column(key).filter(|_| is_indexed)?.name.clone(),
+            column: table.column(columns::number(column))?.name.clone(),
+            table: table.display(),
+            source: table.quoted(),
+        })
     }
-}
 
-/// Returns the witness for the values of `column` where `key` has one of the values of `rows`.
-fn write(
-    table: &Relation,
-    (column, class): (String, ValueClass),
-    key: String,
-    rows: &ColumnRestriction,
-    known: &[Witness],
-) -> Option<Witness> {
-    let by = format!("{} operator(pg_catalog.=) any", quoted(&key));
-    let (condition, params) = match &rows.values {
-        Values::Given(operands) => given(&by, operands),
-        Values::Witnessed(index) => {
-            let inner = known.get(*index)?;
-            (format!("{by} ({})", inner.sql), inner.params.clone())
-        }
-        // Their last row is known when the statement has run, and a witness runs beside it.
-        Values::First(_) => return None,
-    };
-    let sql = format!(
-        "select {} from {} where {condition} limit {}",
-        quoted(&column),
-        table.quoted(),
-        MAX_ROWS + 1,
-    );
-    Some(Witness {
-        table: table.display(),
-        column,
-        class,
-        key,
-        rows: rows.clone(),
-        sql,
-        params,
-    })
-}
-
-/// Returns the condition that `by` is one of the operands, and the operands in their order there.
-fn given(by: &str, operands: &[Operand]) -> (String, Vec<Operand>) {
-    let is_list = |operand: &&Operand| matches!(operand, Operand::Items(_));
-    let (lists, single): (Vec<&Operand>, Vec<&Operand>) = operands.iter().partition(is_list);
-    let mut conditions: Vec<String> = (1..=lists.len())
-        .map(|number| format!("{by} (${number})"))
-        .collect();
-    if !single.is_empty() {
-        let marks = (1..=single.len()).map(|number| format!("${}", lists.len() + number));
-        let marks: Vec<String> = marks.collect();
-        conditions.push(format!("{by} (array[{}])", marks.join(", ")));
+    fn is_one_of(&self, name: &str, values: AskedValues<'_>) -> String {
+        let values = match values {
+            AskedValues::List(number) => format!("${number}"),
+            AskedValues::Parameters(numbers) => {
+                let marks: Vec<String> = numbers.map(|number| format!("${number}")).collect();
+                format!("array[{}]", marks.join(", "))
+            }
+            AskedValues::Rows(sql) => sql.to_owned(),
+        };
+        format!("{name} operator(pg_catalog.=) any ({values})")
     }
-    let params = lists.into_iter().chain(single).cloned().collect();
-    match conditions.len() {
-        1 => (conditions.remove(0), params),
-        _ => (format!("({})", conditions.join(" or ")), params),
-    }
-}
 
-fn quoted(name: &str) -> String {
-    format!("\"{}\"", name.replace('"', "\"\""))
+    /// The last row is known when the statement has run, and a witness runs beside it.
+    fn is_among_first(&self, _: &str, _: usize) -> Option<String> {
+        None
+    }
+
+    /// True, as only columns with an index are asked by.
+    fn seeks(&self, _: &Witness) -> bool {
+        true
+    }
 }
 
 /// Returns the type that is named for a parameter of a witness.
@@ -209,22 +162,12 @@ impl PreparedWitness {
             .collect()
     }
 
-    /// True if the given values by which rows are selected have tags: `params` are those of its
-    /// parameters.
+    /// True if the values by which rows are selected in an execution with these parameters have
+    /// tags.
     fn selects_by_tags(&self, params: &[Value]) -> bool {
         let name = ColumnName::new(0, "", self.key_class);
-        let numbered = self.operands.iter().enumerate();
-        let operands: Vec<Operand> = numbered
-            .map(|(place, operand)| match operand {
-                Operand::Items(_) => Operand::Items(place),
-                _ => Operand::Parameter(place),
-            })
-            .collect();
-        self.inner.is_some()
-            || given_tags(&operands, self.key_class, params, |value| {
-                name.equal_to(value)
-            })
-            .is_some()
+        let tag = |value: &Value| name.equal_to(value);
+        self.inner.is_some() || given_tags(&self.operands, self.key_class, params, tag).is_some()
     }
 
     /// Reads a value from its text.
@@ -258,7 +201,7 @@ impl<'a> Found<'a> {
         }
     }
 
-    /// Notes the rows that a witness has given with these parameters.
+    /// Notes the rows that a witness has given in an execution with these parameters.
     pub(crate) fn add(&mut self, witness: &PreparedWitness, params: &[Value], rows: &[Vec<Value>]) {
         // A part of the rows of the witness within is no answer.
         let is_inner_known = witness

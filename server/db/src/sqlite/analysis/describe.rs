@@ -1,11 +1,11 @@
-//! The dependencies of a query as text for the owner, and what would reduce them.
+//! Dependencies of a query as text for the owner, and what would reduce them.
 
 use millpond_store::Tag;
 
+use super::Analysis;
 use super::references::Restriction;
-use super::{Analysis, TableDependency};
 use crate::advice::{self, Advice, Cause};
-use crate::precision::Described;
+use crate::precision::{Described, DescribedTable};
 use crate::query::{QueryAnalysis, QueryFacts};
 use crate::sqlite::tags;
 
@@ -32,30 +32,16 @@ impl QueryAnalysis for Analysis {
     }
 
     fn describe(&self) -> Vec<String> {
-        let whole = |table: &str| format!("{table}: every change");
-        self.lines(whole, |table, Restriction { column, values, .. }| {
-            format!(
-                "{table}: rows {}",
-                self.described(|all| all.rows(column, values))
-            )
-        })
+        self.lines(false)
     }
 
     fn ends(&self) -> Vec<String> {
-        let whole = |table: &str| format!("any {table}");
-        self.lines(whole, |table, Restriction { column, values, .. }| {
-            self.described(|all| all.ends(table, column, values))
-        })
+        self.lines(true)
     }
 }
 
 impl Analysis {
-    /// A line for each table of which all rows count, and for each reference to some rows.
-    fn lines(
-        &self,
-        whole: impl Fn(&str) -> String,
-        some: impl Fn(&str, &Restriction) -> String,
-    ) -> Vec<String> {
+    fn lines(&self, short: bool) -> Vec<String> {
         let mut lines: Vec<String> = self
             .uncacheable
             .iter()
@@ -66,26 +52,7 @@ impl Analysis {
             format!("not kept where it reads the clock ({function}() in the view {view})")
         });
         lines.extend(clock.collect::<Vec<_>>());
-        for TableDependency {
-            table, references, ..
-        } in &self.depends
-        {
-            if references.is_empty() {
-                lines.push(whole(table));
-            }
-            for restriction in references
-                .iter()
-                .filter_map(|alternatives| alternatives.first())
-            {
-                lines.push(some(table, restriction));
-            }
-        }
-        lines.dedup();
-        lines
-    }
-
-    fn described(&self, say: impl Fn(&Described<'_>) -> String) -> String {
-        say(&Described {
+        let described = Described {
             params: &self.facts.params,
             witnesses: &self.witnesses,
             first_rows: &|index| {
@@ -94,6 +61,17 @@ impl Analysis {
                 let order = format!("{}{direction}", rows.column);
                 (&rows.limit, rows.offset.as_ref(), order)
             },
-        })
+        };
+        let tables = self.depends.iter().map(|dep| {
+            let best = dep.references.iter().filter_map(|all| all.first());
+            let best = best.map(|Restriction { column, values, .. }| (&**column, values, ""));
+            DescribedTable {
+                name: dep.table.clone(),
+                references: best.collect(),
+            }
+        });
+        lines.extend(described.lines(tables, short));
+        lines.dedup();
+        lines
     }
 }

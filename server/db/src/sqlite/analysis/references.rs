@@ -14,7 +14,7 @@ use super::first_rows::FirstRows;
 use super::plans::Plans;
 use super::scope::{Scope, resolved};
 use super::translate::Translation;
-use super::witness::WitnessMaker;
+use super::witness::SqliteWitnesses;
 use crate::advice::Cause;
 use crate::precision::witness::Witness;
 use crate::precision::{self, ColumnRestriction, Model, Narrowed, ValueClass, Values};
@@ -69,12 +69,11 @@ impl References {
         };
         let (blocks, scopes) = (translated.blocks, translated.scopes);
         let model = Model { blocks };
-        let mut source = WitnessMaker {
+        let source = SqliteWitnesses {
             plans,
             first_rows: &found.first_rows,
-            witnesses: &mut found.witnesses,
         };
-        let narrowed = precision::narrow(&model, Vec::new(), &mut source);
+        let narrowed = precision::narrow(&model, Vec::new(), &source, &mut found.witnesses);
         for (scope, narrowed) in scopes.iter().zip(&narrowed) {
             if let Some(scope) = scope {
                 found.report(scope, narrowed);

@@ -8,99 +8,47 @@ use super::plans::Plans;
 use super::references::Restriction;
 use super::scope::{WitnessNames, resolved};
 use crate::Value;
+use crate::data_file::quoted;
 use crate::order::OrderPlace;
-use crate::precision::model::FactorColumn;
 use crate::precision::values::given_tags;
-use crate::precision::witness::{MAX_ROWS, Witness, distinct};
-use crate::precision::{ColumnRestriction, MAX_VALUES, Operand, Values, WitnessSource};
+use crate::precision::witness::{AskedValues, Witness, WitnessSource, WitnessedTable, distinct};
+use crate::precision::{MAX_VALUES, Operand, Values};
 use crate::sqlite::tags::{ColumnHash, StoredValue};
 
-/// Makes witnesses.
-pub(super) struct WitnessMaker<'a> {
+/// How witnesses ask SQLite.
+pub(super) struct SqliteWitnesses<'a> {
     pub(super) plans: &'a Plans<'a>,
     pub(super) first_rows: &'a [FirstRows],
-    pub(super) witnesses: &'a mut Vec<Witness>,
 }
 
-impl<'a> WitnessSource for WitnessMaker<'a> {
+impl<'a> WitnessSource for SqliteWitnesses<'a> {
     type Table = WitnessNames<'a>;
 
-    fn witness(
-        &mut self,
-        table: &WitnessNames<'a>,
-        column: FactorColumn,
-        rows: &ColumnRestriction,
-    ) -> Option<usize> {
-        let witness = self.write(table, column, rows)?;
-        if let Some(index) = self.witnesses.iter().position(|known| *known == witness) {
-            return Some(index);
-        }
-        if !self.plans.seeks(&witness.sql) {
-            return None;
-        }
-        self.witnesses.push(witness);
-        Some(self.witnesses.len() - 1)
-    }
-}
-
-impl WitnessMaker<'_> {
-    /// Returns the witness for the values of `column` in these rows of a table.
-    fn write(
-        &self,
-        table: &WitnessNames<'_>,
-        FactorColumn { column, class, .. }: FactorColumn,
-        rows: &ColumnRestriction,
-    ) -> Option<Witness> {
-        let column = table.column(resolved(column))?;
-        let key = table.column(resolved(rows.column))?;
-        let by = quoted(&key);
-        let (condition, params) = match &rows.values {
-            Values::Given(operands) => given(&by, operands),
-            Values::Witnessed(index) => {
-                let inner = self.witnesses.get(*index)?;
-                (format!("{by} IN ({})", inner.sql), inner.params.clone())
-            }
-            Values::First(index) => (
-                self.first_rows.get(*index)?.condition(&by),
-                vec![Operand::Last(*index)],
-            ),
-        };
-        let sql = format!(
-            "SELECT {} FROM main.{} WHERE {condition} LIMIT {}",
-            quoted(&column),
-            quoted(&table.table),
-            MAX_ROWS + 1
-        );
-        Some(Witness {
+    fn names(&self, table: &WitnessNames<'a>, column: usize, key: usize) -> Option<WitnessedTable> {
+        Some(WitnessedTable {
+            key: table.column(resolved(key))?,
+            column: table.column(resolved(column))?,
             table: table.table.clone(),
-            column,
-            class,
-            key,
-            rows: rows.clone(),
-            sql,
-            params,
+            source: format!("main.{}", quoted(&table.table)),
         })
     }
-}
 
-/// The condition that the column is one of the operands, and the operands in their order there.
-fn given(by: &str, operands: &[Operand]) -> (String, Vec<Operand>) {
-    let is_list = |operand: &&Operand| matches!(operand, Operand::Items(_));
-    let (lists, single): (Vec<&Operand>, Vec<&Operand>) = operands.iter().partition(is_list);
-    let mut conditions = vec![format!("{by} IN (SELECT value FROM json_each(?))"); lists.len()];
-    if !single.is_empty() {
-        let marks = vec!["?"; single.len()];
-        conditions.push(format!("{by} IN ({})", marks.join(", ")));
+    fn is_one_of(&self, name: &str, values: AskedValues<'_>) -> String {
+        let values = match values {
+            AskedValues::List(_) => "select value from json_each(?)".to_owned(),
+            AskedValues::Parameters(numbers) => vec!["?"; numbers.count()].join(", "),
+            AskedValues::Rows(sql) => sql.to_owned(),
+        };
+        format!("{name} in ({values})")
     }
-    let params = lists.into_iter().chain(single).cloned().collect();
-    match conditions.len() {
-        1 => (conditions.remove(0), params),
-        _ => (format!("({})", conditions.join(" OR ")), params),
-    }
-}
 
-fn quoted(name: &str) -> String {
-    format!("\"{}\"", name.replace('"', "\"\""))
+    fn is_among_first(&self, name: &str, rows: usize) -> Option<String> {
+        Some(self.first_rows.get(rows)?.condition(name))
+    }
+
+    fn seeks(&self, witness: &Witness) -> bool {
+        self.plans.seeks(&witness.sql)
+    }
 }
 
 /// Runs a witness with these parameters, and gives the value of each row; none if it fails.

@@ -1,8 +1,8 @@
 //! What triggers record of a column: its values, and whether an update has left it as it was.
 
-use super::definitions::quoted;
 use super::{ANY, MAX_TEXT, OTHER, SAME};
 use crate::ValueKind;
+use crate::data_file::quoted;
 use crate::precision::ValueClass;
 use crate::sqlite::catalog::CatalogColumn;
 use crate::sqlite::interest::ValueLocation;

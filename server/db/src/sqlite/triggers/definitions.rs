@@ -7,6 +7,7 @@ use rusqlite::Connection;
 use super::columns::RecordedColumn;
 use super::keys::{KeyColumn, UniqueKeys};
 use super::{CHANGES, FEED, MAX_UNREAD, RecordedValues, VALUES};
+use crate::data_file::quoted;
 use crate::sqlite::catalog::{Catalog, CatalogTable, TableKind};
 use crate::sqlite::interest::ValueLocation;
 
@@ -386,11 +387,6 @@ fn hides_changes(sql: &str) -> bool {
     let is_plain = |name: &str| name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
     let is_after = declared.next().is_some_and(is_plain) && declared.next() == Some("after");
     words.contains(&"ignore") || (writes && !is_after)
-}
-
-/// A name in a statement.
-pub(super) fn quoted(name: &str) -> String {
-    format!("\"{}\"", name.replace('"', "\"\""))
 }
 
 fn text(value: &str) -> String {

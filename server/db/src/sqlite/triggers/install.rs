@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
-use super::definitions::{Definitions, TriggerText, quoted};
+use super::definitions::{Definitions, TriggerText};
 use super::recording::Present;
 use super::{CHANGES, FEED};
+use crate::data_file::quoted;
 use crate::sqlite::catalog::Catalog;
 
 /// Removes the triggers, so that columns and tables can be altered. They name columns, and SQLite

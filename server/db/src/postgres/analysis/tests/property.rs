@@ -322,7 +322,7 @@ pub(super) fn deps(fixture: &AnalysisFixture, query: &WatchedQuery) -> Deps {
         let rows = rows
             .into_iter()
             .map(|row| row.into_iter().map(value).collect());
-        found.add(witness, &params, &rows.collect::<Vec<_>>());
+        found.add(witness, &query.params, &rows.collect::<Vec<_>>());
     }
     query.analysis.deps(&query.params, &found)
 }
