@@ -19,19 +19,10 @@ const OPENINGS: [(&str, &str); 7] = [
     ("Who", "name the actor"),
 ];
 
-/// Folders that are being rewritten.
-const LEFT_OUT: [&str; 2] = [
-    "server/db/src/postgres/analysis",
-    "server/db/src/sqlite/analysis",
-];
-
 /// Finds doc comments of items that begin so.
 pub(super) fn check(files: &[File]) -> Vec<Offence> {
-    let is_held = |file: &&File| {
-        file.has_extension(&["rs"]) && !LEFT_OUT.map(|f| file.path.starts_with(f)).contains(&true)
-    };
     let mut offences = Vec::new();
-    for file in files.iter().filter(is_held) {
+    for file in files.iter().filter(|file| file.has_extension(&["rs"])) {
         let mut doc_line = None;
         for comment in rust_text::parts(&file.text).comments {
             let Some(text) = comment.text.strip_prefix("/// ") else {

@@ -59,7 +59,7 @@ fn parameter(object: &Object) -> Option<(usize, u32)> {
     Some((number.checked_sub(1)?, object.number("paramtype")?))
 }
 
-/// Whether the tree's constants lie in memory as they do here: the lowest byte first. `probe` is
+/// True if the tree's constants lie in memory as they do here: the lowest byte first. `probe` is
 /// the constant 1.
 pub(crate) fn are_readable(probe: &Object) -> bool {
     constant(probe, types::INT4) == Some(Value::Integer(1))

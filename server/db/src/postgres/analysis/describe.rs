@@ -1,4 +1,4 @@
-//! What a query depends on, in the owner's words, and what would make that less.
+//! Dependencies of a query in the owner's words, and what would reduce them.
 
 use millpond_store::Tag;
 
@@ -10,7 +10,7 @@ use crate::postgres::tags;
 use crate::precision::{Described, DescribedTable};
 use crate::query::{QueryAnalysis, QueryFacts};
 
-/// What the feed reports about rows of a table as they were.
+/// Old values of a table's rows that the feed reports.
 #[derive(Debug)]
 pub(crate) struct Precision {
     identity: Identity,
@@ -43,7 +43,7 @@ impl QueryAnalysis for Analysis {
         &self.facts
     }
 
-    /// Those of one family are told as one.
+    /// Returns the families, each as one.
     fn sources(&self) -> Vec<(String, Tag)> {
         let depends = self.depends.iter();
         let named = depends.map(|dep| (dep.tables.join(", "), tags::broad(dep.family)));

@@ -149,8 +149,8 @@ fn target(query: &Object, number: u32) -> Option<&Object> {
     targets.find(|target| target.number("ressortgroupref") == Some(number))
 }
 
-/// What an operator orders, and whether descending. The oids are in `pg_operator.dat`, and the same
-/// in every version.
+/// Returns the class that an operator orders, and whether descending. The oids are in
+/// `pg_operator.dat`, and the same in every version.
 fn order(operator: u32) -> Option<(OrderClass, bool)> {
     Some(match operator {
         95 | 97 | 412 => (OrderClass::Integer, false),

@@ -138,7 +138,7 @@ const USE_JSON_CASTS: &[&str] = &[
     "to_jsonb",
 ];
 
-/// What `pg_proc` says about a function.
+/// A function as `pg_proc` describes it.
 #[derive(Debug)]
 pub(crate) struct Function {
     pub(crate) oid: u32,
@@ -153,7 +153,7 @@ pub(crate) struct Function {
     pub(crate) role: Role,
 }
 
-/// What a function is used for.
+/// Use of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
     Call,
@@ -161,7 +161,7 @@ pub(crate) enum Role {
     Output,
 }
 
-/// What a function means for a result that is kept.
+/// Meaning of a function for a result that is kept.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     /// It depends on its arguments.

@@ -27,7 +27,7 @@ impl FunctionLookup {
 
 pub(crate) struct Functions {
     pub(crate) functions: Vec<Function>,
-    /// Whether a cast to JSON was created, which functions such as `to_json` then use.
+    /// True if a cast to JSON was created, which functions such as `to_json` then use.
     pub(crate) json_casts: bool,
 }
 
@@ -74,7 +74,7 @@ pub(crate) async fn policies(
     texts(client, POLICIES, &[&active, &all]).await
 }
 
-/// What the catalogs say about functions, each with its use.
+/// Asks the catalogs about functions, each with its use.
 pub(crate) async fn functions(
     client: &Client,
     wanted: &FunctionLookup,

@@ -53,16 +53,16 @@ use walk::TreeNames;
 use witness::Asked;
 pub(crate) use witness::{Found, PreparedWitness};
 
-/// What the owner says in a `-- depends:` line: the tables that functions in the query read; `None`
-/// without such a line.
+/// Tables that the owner names in a `-- depends:` line: those that functions in the query read;
+/// `None` without such a line.
 pub(crate) type Depends<'a> = Option<&'a [String]>;
 
-/// What one statement is, for one state of the catalogs.
+/// Analysis of one statement, for one state of the catalogs.
 #[derive(Debug)]
 pub(crate) struct Analysis {
     pub(crate) facts: QueryFacts,
-    /// What it reads rows from that lie in a file of their own: tables, with all that inheritance
-    /// adds, and materialized views. `None` if unknown.
+    /// Relations that it reads and that lie in a file of their own: tables, with all that
+    /// inheritance adds, and materialized views. `None` if unknown.
     pub(crate) files: Option<Vec<u32>>,
     depends: Vec<FamilyDep>,
     asked: Asked,
@@ -164,7 +164,7 @@ pub(crate) async fn analyse(
     Ok(analysis)
 }
 
-/// Those of the relations that are read which have files.
+/// Returns the relations that are read and have files.
 fn files(catalog: &Catalog, readings: &Readings) -> Vec<u32> {
     let direct = readings.direct.keys();
     let read = direct.chain(readings.whole.keys()).chain(&readings.others);
@@ -265,7 +265,7 @@ impl Analysis {
         }
     }
 
-    /// What the feed must name for these dependencies.
+    /// Iterates over the rows that the feed must name for these dependencies.
     pub(crate) fn wanted(&self) -> impl Iterator<Item = WatchedRows> + '_ {
         // Results of a statement that writes are not kept.
         let depends = self.depends.iter().filter(|_| self.facts.readonly);
@@ -289,7 +289,7 @@ impl Analysis {
         self.depends.iter().flat_map(|dep| dep.oids.iter().copied())
     }
 
-    /// What has to be asked for the dependencies of an execution, in its snapshot.
+    /// Returns the questions that the dependencies of an execution ask in its snapshot.
     pub(crate) fn witnesses(&self) -> &[PreparedWitness] {
         if self.is_unwitnessed.load(Ordering::Relaxed) {
             return &[];

@@ -11,7 +11,7 @@ use crate::{Value, ValueKind};
 /// Words that PostgreSQL reads as a time near the present.
 const CLOCK_WORDS: [&str; 4] = ["now", "today", "tomorrow", "yesterday"];
 
-/// Whether a text may be read as such a time.
+/// True if a text may be read as such a time.
 pub(crate) fn mentions_clock(text: &str) -> bool {
     text.split(|letter: char| !letter.is_ascii_alphabetic())
         .any(|word| {
@@ -58,7 +58,7 @@ pub(crate) struct ClockWords(Vec<TimeDependence>);
 #[derive(Debug)]
 struct TimeDependence {
     index: usize,
-    /// Whether any value depends on the day: that of a zone is today's, for a time without a date.
+    /// True if any value depends on the day: that of a zone is today's, for a time without a date.
     always: bool,
 }
 
@@ -123,7 +123,7 @@ fn is_timeless(param: &Type) -> bool {
     }
 }
 
-/// Whether a statement of which PostgreSQL tells nothing more changes nothing, by its words. A
+/// True if a statement of which PostgreSQL tells nothing more changes nothing, by its words. A
 /// read-only transaction has the last word.
 pub(crate) fn seems_readonly(sql: &str) -> bool {
     let mut words = sql

@@ -1,5 +1,5 @@
-//! What a query makes of the rows of its references. Each field of the tree is looked at by what it
-//! must be, so one that is missing refuses.
+//! Rows that a query makes of those of its references. Each field of the tree must have the value
+//! that is known, so one that is missing refuses.
 
 use super::nodes::{Object, TreeNode};
 use super::operators::equality;

@@ -24,7 +24,7 @@ const MAX_ROUNDS: usize = 32;
 /// read views several times over have more references than a query has words.
 const MAX_VIEW_REFERENCES: usize = 16;
 
-/// What a query reads in the end.
+/// Relations that a query reads in the end.
 #[derive(Debug, Default)]
 pub(crate) struct Readings {
     /// References in the query's own text and in that of views, by table.
@@ -37,9 +37,9 @@ pub(crate) struct Readings {
     pub(crate) chooses: bool,
     /// Tables that are reached through something else.
     pub(crate) whole: BTreeMap<u32, Cause>,
-    /// What is read besides tables whose changes are reported.
+    /// Relations that are read besides tables whose changes are reported.
     pub(crate) others: BTreeSet<u32>,
-    /// Whether it may read unknown tables.
+    /// True if it may read unknown tables.
     pub(crate) is_partial: bool,
     /// Everything that the query's own text names.
     pub(crate) named: BTreeSet<u32>,
@@ -88,7 +88,7 @@ pub(crate) async fn follow(
     Ok(search.readings)
 }
 
-/// Where a relation is named.
+/// Place at which a relation is named.
 enum Place {
     /// In the query's own text.
     Query,
@@ -99,7 +99,7 @@ enum Place {
     Behind(String),
 }
 
-/// What has been looked at.
+/// Objects that have been looked at.
 #[derive(Default)]
 struct VisitedObjects {
     /// Functions and views, as a whole.
@@ -113,7 +113,7 @@ struct VisitedObjects {
     outputs: BTreeSet<u32>,
 }
 
-/// What has to be asked for.
+/// Objects that have to be asked for.
 #[derive(Default)]
 struct PendingLookups {
     /// Views with the equalities on one of their references.
@@ -123,7 +123,7 @@ struct PendingLookups {
     /// Tables with row security that the query names itself: its policies count if the role is
     /// subject to them.
     secured: Vec<u32>,
-    /// The same behind a view, whose owner may be another role.
+    /// Tables with row security behind a view, whose owner may be another role.
     secured_behind: Vec<u32>,
     system: Vec<u32>,
     functions: lookup::FunctionLookup,
@@ -324,7 +324,7 @@ impl DependencySearch<'_> {
         Ok(())
     }
 
-    /// What stands behind functions, policies and views behind these, where nothing is narrowed.
+    /// Asks for functions, policies and views behind these, where nothing is narrowed.
     async fn expand_whole(
         &mut self,
         client: &Client,
@@ -375,7 +375,7 @@ impl DependencySearch<'_> {
         self.object("something in it is in a form that Millpond does not know");
     }
 
-    /// Whether its body is to be looked into.
+    /// Returns whether its body is to be looked into.
     fn function(
         &mut self,
         function: Function,

@@ -18,7 +18,7 @@ pub(crate) struct Restriction {
     pub(crate) precise: bool,
 }
 
-/// What names some rows of a table in dependencies.
+/// Name of some rows of a table in dependencies.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum RowsName {
     Equal(ColumnName),

@@ -18,7 +18,7 @@ use crate::SqlError;
 use crate::postgres::server_error::refused;
 use crate::postgres::sql::ends_transaction;
 
-/// What PostgreSQL understands a statement to be.
+/// A statement as PostgreSQL understands it.
 pub(crate) enum Tree {
     /// The query; `Nothing` if the statement is empty.
     Query(TreeNode),

@@ -91,7 +91,7 @@ const KNOWN: &[&str] = &[
     "WITHCHECKOPTION",
 ];
 
-/// What one or several trees name.
+/// Names in one or several trees.
 #[derive(Debug, Default)]
 pub(crate) struct TreeNames {
     /// Each reference to a relation but views, with the restrictions of which each one alone would
@@ -113,7 +113,7 @@ pub(crate) struct TreeNames {
     pub(crate) outputs: BTreeSet<u32>,
     /// Why the result must not be kept.
     pub(crate) objections: Vec<String>,
-    /// Whether it may read unknown tables.
+    /// True if it may read unknown tables.
     pub(crate) is_partial: bool,
     /// It writes, or locks rows.
     pub(crate) writes: bool,
@@ -173,7 +173,7 @@ pub(crate) fn names_of_view(
 struct Walk<'a> {
     catalog: &'a Catalog,
     names: &'a mut TreeNames,
-    /// What restricts the references of the tree, and what is asked for that.
+    /// Restrictions of the references in the tree, and the questions asked for these.
     narrowed: Option<(&'a NarrowedTree, &'a Asked)>,
     /// The view whose tree it is.
     view: Option<u32>,

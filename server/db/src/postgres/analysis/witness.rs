@@ -19,7 +19,7 @@ use crate::precision::values::given_tags;
 use crate::precision::witness::{AskedValues, Witness, WitnessSource, WitnessedTable, distinct};
 use crate::precision::{MAX_VALUES, Operand, ValueClass, Values};
 
-/// What is asked besides the statement itself: restrictions refer to it by number.
+/// Questions asked besides the statement itself: restrictions refer to them by number.
 #[derive(Debug, Default)]
 pub(crate) struct Asked {
     /// A witness refers only to those before it.
@@ -183,7 +183,7 @@ impl PreparedWitness {
     }
 }
 
-/// What the witnesses of one execution have found.
+/// Values that the witnesses of one execution have found.
 #[derive(Default)]
 pub(crate) struct Found<'a> {
     /// For each witness its distinct values, or none if they are not all known.

@@ -190,7 +190,7 @@ fn clock_view(catalog: &Catalog, is_named: impl Fn(&str) -> bool) -> Option<(Str
     None
 }
 
-/// What SQLite reports about a prepared statement.
+/// A prepared statement as SQLite reports it.
 struct PreparedFacts {
     /// The parameter names as they are written, `:id`.
     parameters: Vec<String>,

@@ -14,7 +14,7 @@ use crate::sqlite::catalog::Catalog;
 pub(crate) struct CommonTables {
     /// All of their names, at any depth.
     pub(crate) names: BTreeSet<String>,
-    /// Those that are looked through.
+    /// Common table expressions that are looked through.
     pub(super) plain: HashMap<String, CommonTable>,
 }
 

@@ -39,7 +39,7 @@ pub(crate) struct Derived {
     pub(crate) columns: Vec<DerivedColumn>,
 }
 
-/// Which SELECT of a tree that stays where it is.
+/// Identity of a SELECT in a tree that stays where it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct SelectId(*const Select);
 
@@ -78,7 +78,7 @@ impl DerivedColumn {
 /// The text of a view, as far as it is understood.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ViewText {
-    /// What it selects, unless it has names that could be taken for tables.
+    /// Its query, unless that has names that could be taken for tables.
     pub(crate) query: Option<Box<Query>>,
     /// All names of tables in it; none if it cannot be read.
     pub(crate) names: Option<BTreeSet<String>>,
@@ -288,7 +288,7 @@ fn name_of(expr: &Expr) -> Option<String> {
     }
 }
 
-/// Whether a join gives only one of two columns.
+/// True if a join gives only one of two columns.
 pub(super) fn merges_columns(select: &Select) -> bool {
     let joins = select.from.iter().flat_map(|tables| &tables.joins);
     joins.into_iter().any(|join| match &join.join_operator {
@@ -422,7 +422,7 @@ impl<'s, 'a> FunctionSearch<'s, 'a> {
         }
     }
 
-    /// Whether a function is a subquery's own, so that it aggregates no rows of this SELECT: the
+    /// True if a function is a subquery's own, so that it aggregates no rows of this SELECT: the
     /// count of all rows, or one that is given a column of what a subquery reads from. With
     /// columns of this SELECT alone an aggregate in a subquery would be this SELECT's.
     /// Counterexample: a table of a subquery has the name of one of this SELECT's, and has not the
@@ -463,7 +463,7 @@ impl<'s, 'a> FunctionSearch<'s, 'a> {
         }
     }
 
-    /// The same of the only window with this name.
+    /// Returns the expressions by which the only window with this name partitions.
     fn named(&self, name: &Ident) -> Option<&'s [Expr]> {
         let is_named =
             |window: &&NamedWindowDefinition| lower(&window.0.value) == lower(&name.value);

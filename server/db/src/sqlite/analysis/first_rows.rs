@@ -105,8 +105,8 @@ impl<'q> OrderedQuery<'q> {
         Some(((factor, found), rows))
     }
 
-    /// What a term of ORDER BY means: the name of a result column comes first, and `*` may give
-    /// another one of the name.
+    /// Returns the meaning of a term of ORDER BY: the name of a result column comes first, and `*`
+    /// may give another one of the name.
     fn expression<'e>(&'e self, term: &'e Expr) -> Option<&'e Expr> {
         let name = match term {
             Expr::Nested(inner) => return self.expression(inner),
@@ -210,7 +210,7 @@ pub(crate) struct FirstRows {
     last: LastRow,
 }
 
-/// Where the value of the last row is found.
+/// Place at which the value of the last row is found.
 #[derive(Debug, PartialEq)]
 enum LastRow {
     /// In this column of the result, from 0.

@@ -139,8 +139,8 @@ const DETERMINISTIC: &[&str] = &[
     "zeroblob",
 ];
 
-/// Those that have one result for each row. `min` and `max` are not among them: with one argument
-/// they aggregate.
+/// Functions that have one result for each row. `min` and `max` are not among them: with one
+/// argument they aggregate.
 const OF_ONE_ROW: [&str; 33] = [
     "abs",
     "char",
@@ -186,7 +186,7 @@ pub(super) fn counts_rows(function: &Function) -> bool {
         && function.args.to_string() == "(*)"
 }
 
-/// Whether the function certainly neither aggregates nor needs a window.
+/// True if the function certainly neither aggregates nor needs a window.
 pub(super) fn is_of_one_row(name: &str) -> bool {
     OF_ONE_ROW.contains(&name)
 }
@@ -203,7 +203,7 @@ const DATE: &[&str] = &[
     "unixepoch",
 ];
 
-/// What SQL calls the present.
+/// Words of SQL for the present.
 const PRESENT: &[&str] = &["current_date", "current_time", "current_timestamp"];
 
 /// The functions but for those that read the clock and do nothing else.

@@ -74,7 +74,7 @@ struct TableDependency {
 }
 
 impl Analysis {
-    /// What the feed must report for these dependencies.
+    /// Iterates over the rows that the feed must report for these dependencies.
     pub(crate) fn wanted(&self) -> impl Iterator<Item = Selection> + '_ {
         // Results of a statement that writes are not kept.
         let depends = self.depends.iter().filter(|_| self.facts.readonly);

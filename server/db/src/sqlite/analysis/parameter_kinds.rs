@@ -62,7 +62,7 @@ struct KindFinder<'a> {
     /// The innermost scope is the last.
     scopes: Vec<Scope<'a>>,
     inferred: Vec<InferredKind>,
-    /// What expressions around the parameters suggest, where nothing is inferred.
+    /// Kinds that expressions around the parameters suggest, where nothing is inferred.
     hinted: Vec<InferredKind>,
 }
 

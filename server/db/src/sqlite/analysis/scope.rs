@@ -196,7 +196,7 @@ fn look_through(
     Derived::new(&selects.collect::<Vec<_>>(), names)
 }
 
-/// Where the names of a FROM clause are looked up.
+/// Catalog and tables in which the names of a FROM clause are looked up.
 #[derive(Clone, Copy)]
 pub(crate) struct Sources<'a, 's> {
     pub(crate) catalog: &'a Catalog,
@@ -220,7 +220,7 @@ pub(crate) struct Scope<'a> {
 }
 
 impl<'a> Scope<'a> {
-    /// Whether this lower-case name qualifies columns of one of the tables.
+    /// True if this lower-case name qualifies columns of one of the tables.
     pub(crate) fn has_factor(&self, name: &str) -> bool {
         let mut factors = self.factors.iter();
         factors.any(|factor| factor.alias.as_deref() == Some(name))

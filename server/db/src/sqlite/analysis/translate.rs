@@ -46,7 +46,7 @@ pub(super) struct Translation<'a, 'c> {
     done: Translated<'a>,
     /// The blocks of the SELECTs of the current text: the statement's, or that of a view.
     of_select: HashMap<SelectId, BlockId>,
-    /// What names may mean in the queries around the current place, the innermost last.
+    /// Queries around the current place in which names may have a meaning, the innermost last.
     around: Vec<Around>,
     /// The SELECTs around the current place, those around a view too.
     within: Vec<BlockId>,

@@ -9,7 +9,7 @@ use crate::postgres::catalog::fingerprint;
 
 const PAGE: &str = include_str!("../../../../../../docs/reference/catalogs.md");
 
-/// What the page says of columns, by their catalogs.
+/// Returns the columns of the page, by their catalogs.
 fn said() -> BTreeMap<&'static str, BTreeMap<&'static str, bool>> {
     let mut said: BTreeMap<_, BTreeMap<_, _>> = BTreeMap::new();
     for line in PAGE.lines().filter(|line| line.starts_with("| `pg_")) {
@@ -107,7 +107,7 @@ fn each_catalog_and_column_is_named() {
     });
 }
 
-/// Which row of a catalog is written.
+/// Returns the row of a catalog that is written.
 fn row(catalog: &str, column: &str) -> &'static str {
     match (catalog, column) {
         ("pg_class", _) => "oid = 'a'::regclass",
@@ -232,7 +232,7 @@ const COUNTS: &[&str] = &[
     "set quote_all_identifiers = on",
 ];
 
-/// What counts for no answer, or for none that is given here.
+/// Columns that count for no answer, or for none that is given here.
 const COUNTS_NOT: &[&str] = &[
     "create role fresh login password 'x'",
     "alter role fresh password 'y' valid until '2100-01-01'",

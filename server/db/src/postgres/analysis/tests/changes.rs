@@ -32,7 +32,7 @@ pub(super) fn contents(fixture: &AnalysisFixture, tables: &[&str]) -> Contents {
     tables.iter().flat_map(of).collect()
 }
 
-/// What the feed reports of, for these queries.
+/// Returns the rows that the feed reports of, for these queries.
 pub(super) fn view(fixture: &AnalysisFixture, queries: &[WatchedQuery]) -> FeedView {
     let interest = RowInterest::default();
     interest.add(queries.iter().flat_map(|query| query.analysis.wanted()));
@@ -51,7 +51,7 @@ pub(super) fn view(fixture: &AnalysisFixture, queries: &[WatchedQuery]) -> FeedV
     }
 }
 
-/// What is reported of the change from one state to another, with the replica identity FULL, or
+/// Returns the tags of the change from one state to another, with the replica identity FULL, or
 /// with `id` as the key.
 pub(super) fn touched(
     fixture: &AnalysisFixture,

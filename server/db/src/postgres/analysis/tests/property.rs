@@ -295,7 +295,7 @@ fn watched(fixture: &AnalysisFixture, choices: &mut Choices) -> WatchedQuery {
     }
 }
 
-/// What a query depends on.
+/// Returns the dependencies of a query.
 pub(super) fn deps(fixture: &AnalysisFixture, query: &WatchedQuery) -> Deps {
     let result: Vec<Vec<Value>> = in_order(fixture, &query.sql)
         .unwrap_or_default()
@@ -327,7 +327,7 @@ pub(super) fn deps(fixture: &AnalysisFixture, query: &WatchedQuery) -> Deps {
     query.analysis.deps(&query.params, &found)
 }
 
-/// What the views are.
+/// Lists the views.
 fn views(fixture: &AnalysisFixture) -> String {
     let all =
         "select format('%s: %s', viewname, definition) from pg_views where schemaname = 'public'";
