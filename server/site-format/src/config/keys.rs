@@ -170,7 +170,7 @@ const MILLISECOND: Duration = Duration::from_millis(1);
 const DAY: Duration = Duration::from_secs(86_400);
 
 /// The settings, in the order of the manual.
-pub(super) const KEYS: [Key; 56] = [
+pub(super) const KEYS: [Key; 57] = [
     Key {
         section: "server",
         name: "listen",
@@ -729,6 +729,20 @@ pub(super) const KEYS: [Key; 56] = [
         example: "10000",
         about: "Connections open at once; one more is answered with 503. The server raises its limit of file descriptors as \
                 far as it may, and says at the start if that is not enough.",
+    },
+    Key {
+        section: "limits",
+        name: "deadline",
+        kind: SettingKind::Time(
+            |config| &mut config.deadline,
+            Duration::from_millis(10),
+            Duration::from_secs(3600),
+        ),
+        default: Some("\"1s\""),
+        example: "\"1s\"",
+        about: "How long a request that needs the database or a rendering may wait for its turn. What would wait for longer is answered \
+                503 with Retry-After at once: the pages that nobody waits for any more would take the time of the others. Pages in memory \
+                never wait. [Under pressure](../guide/production.md#under-pressure) says who goes first.",
     },
     Key {
         section: "limits",
