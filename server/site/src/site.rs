@@ -15,7 +15,7 @@ use arc_swap::ArcSwap;
 use base_clock::Boottime;
 use millpond_db::Database;
 use millpond_http::Compressor;
-use millpond_pages::Admission;
+use millpond_pages::{Admission, AdmissionStats};
 use millpond_store::{Sink, Stats, Store};
 use parking_lot::Mutex;
 
@@ -104,6 +104,8 @@ pub struct SiteStats {
     pub database_time: Duration,
     /// The store's own counters.
     pub store: Stats,
+    /// What waited for its turn, and what was refused.
+    pub admission: AdmissionStats,
     /// The pages that have been asked for since the folder was last read.
     pub routes: Vec<RouteStats>,
 }
@@ -335,6 +337,7 @@ impl Site {
     pub fn stats(&self) -> SiteStats {
         let mut stats = SiteStats {
             store: self.core.store.stats(),
+            admission: self.core.admission.stats(),
             ahead_time: self
                 .ahead
                 .lock()
