@@ -11,16 +11,12 @@ use toml::{
 use super::{Config, data, hosts, list, require, rules};
 use crate::{Problem, problem::SETTINGS, rules::RulePosition, suggest};
 
-/// A kind of entry.
+/// A kind of entry. Its meaning and that of its keys is in the manual.
 pub(super) struct EntryKind {
     /// Its name, as in `[[redirect]]`.
     pub(super) name: &'static str,
-    /// The subject of the entries, for the manual.
-    pub(super) about: &'static str,
     /// Its keys, in the order of the manual.
     pub(super) keys: &'static [EntryKey],
-    /// Examples, for the manual and hints.
-    pub(super) example: &'static str,
     /// Reads an entry into the configuration.
     pub(super) read: fn(&mut Config, &ConfigEntry<'_>, &Path) -> Result<(), Problem>,
 }
@@ -28,12 +24,32 @@ pub(super) struct EntryKind {
 /// A key of an entry.
 pub(super) struct EntryKey {
     pub(super) name: &'static str,
-    /// The meaning of the key, for the manual.
-    pub(super) about: &'static str,
     /// An example in the notation of the file.
-    pub(super) example: &'static str,
+    example: &'static str,
     /// Its default in the notation of the file; `None` if the key is required.
     pub(super) default: Option<&'static str>,
+}
+
+impl EntryKey {
+    pub(super) const fn required(name: &'static str, example: &'static str) -> Self {
+        Self {
+            name,
+            example,
+            default: None,
+        }
+    }
+
+    pub(super) const fn optional(
+        name: &'static str,
+        example: &'static str,
+        default: &'static str,
+    ) -> Self {
+        Self {
+            name,
+            example,
+            default: Some(default),
+        }
+    }
 }
 
 /// All of them, in the order of the manual.
