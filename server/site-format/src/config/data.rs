@@ -7,7 +7,7 @@ use toml::de::DeValue;
 
 use super::{
     Config,
-    tables::{ConfigEntry, EntryKey, EntryKind},
+    tables::{ConfigEntry, EntryKind},
     value::{text, texts},
 };
 use crate::Problem;
@@ -27,9 +27,9 @@ pub struct DataFolder {
 pub(super) const DATA: EntryKind = EntryKind {
     name: "data",
     keys: &[
-        EntryKey::required("table", "\"docs\""),
-        EntryKey::required("folder", "\"../docs\""),
-        EntryKey::optional("endings", "[\"md\"]", "all formats"),
+        ("table", "\"docs\""),
+        ("folder", "\"../docs\""),
+        ("endings", "[\"md\"]"),
     ],
     read: data,
 };

@@ -6,7 +6,7 @@ use toml::de::DeValue;
 
 use super::{
     Config,
-    tables::{ConfigEntry, EntryKey, EntryKind},
+    tables::{ConfigEntry, EntryKind},
     value::{file, text, texts},
 };
 use crate::Problem;
@@ -40,10 +40,10 @@ pub enum HostName {
 pub(super) const HOST: EntryKind = EntryKind {
     name: "host",
     keys: &[
-        EntryKey::required("names", "[\"example.org\", \"*.example.org\"]"),
-        EntryKey::required("site", "\"example\""),
-        EntryKey::optional("certificate", "\"tls/example.org.pem\"", "none"),
-        EntryKey::optional("key", "\"tls/example.org.key\"", "none"),
+        ("names", "[\"example.org\", \"*.example.org\"]"),
+        ("site", "\"example\""),
+        ("certificate", "\"tls/example.org.pem\""),
+        ("key", "\"tls/example.org.key\""),
     ],
     read: host,
 };

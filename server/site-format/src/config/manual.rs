@@ -27,6 +27,17 @@ fn heading(table: &EntryKind) -> String {
     format!("\n## [[{}]]\n\n", table.name)
 }
 
+/// True if an entry need not have the key.
+pub(super) fn is_optional(table: &EntryKind, key: &str) -> bool {
+    meaning(table, key).contains(" Default: `")
+}
+
+/// What the page says of a key of an entry.
+fn meaning(table: &EntryKind, key: &str) -> &'static str {
+    let (_, rest) = PAGE.split_once(&heading(table)).unwrap_or_default();
+    between(rest, &format!("\n- `{key}`: "), "\n")
+}
+
 /// The page with its own texts, and all else from the tables.
 fn manual() -> String {
     let mut text = PAGE.split("\n## [").next().unwrap_or("").to_owned();
@@ -41,17 +52,8 @@ fn manual() -> String {
         let heading = heading(table);
         let about = between(PAGE, &heading, "\n\n- `");
         let _ = write!(text, "{heading}{about}\n\n");
-        let (_, rest) = PAGE.split_once(&heading).unwrap_or_default();
-        for column in table.keys {
-            let default = match column.default {
-                Some(default) => format!(" Default: `{default}`."),
-                None => " It must be there.".to_owned(),
-            };
-            let item = format!("- `{}`: ", column.name);
-            let line = between(rest, &item, "\n");
-            let about = line.split(" Default: `").next().unwrap_or(line);
-            let about = about.strip_suffix(" It must be there.").unwrap_or(about);
-            let _ = writeln!(text, "{item}{about}{default}");
+        for (key, _) in table.keys {
+            let _ = writeln!(text, "- `{key}`: {}", meaning(table, key));
         }
     }
     text

@@ -6,7 +6,7 @@ use toml::de::DeValue;
 
 use super::{
     Config,
-    tables::{ConfigEntry, EntryKey, EntryKind},
+    tables::{ConfigEntry, EntryKind},
     value::{text, texts},
 };
 use crate::{
@@ -20,16 +20,12 @@ use crate::{
 pub(super) const REQUIRE: EntryKind = EntryKind {
     name: "require",
     keys: &[
-        EntryKey::required("path", "\"/editor/*\""),
-        EntryKey::required("claims", "\"role in ('editor', 'admin')\""),
-        EntryKey::optional("else", "\"/login\"", "none"),
-        EntryKey::optional("except", "[\"/login\", \"/static/*\"]", "[]"),
-        EntryKey::optional("open", "[\"/:lang/team/*\"]", "[]"),
-        EntryKey::optional(
-            "methods",
-            "[\"POST\", \"PUT\", \"PATCH\", \"DELETE\"]",
-            "all",
-        ),
+        ("path", "\"/editor/*\""),
+        ("claims", "\"role in ('editor', 'admin')\""),
+        ("else", "\"/login\""),
+        ("except", "[\"/login\", \"/static/*\"]"),
+        ("open", "[\"/:lang/team/*\"]"),
+        ("methods", "[\"POST\", \"PUT\", \"PATCH\", \"DELETE\"]"),
     ],
     read: require,
 };

@@ -6,7 +6,7 @@ use toml::de::DeValue;
 
 use super::{
     Config,
-    tables::{ConfigEntry, EntryKey, EntryKind},
+    tables::{ConfigEntry, EntryKind},
     value::{count, expected, text},
 };
 use crate::{
@@ -14,29 +14,25 @@ use crate::{
     rules::{FieldRule, PathPattern, Redirect, Rewrite, RuleTarget, check_field},
 };
 
-const FROM: EntryKey = EntryKey::required("from", "\"/old/*\"");
+const FROM: (&str, &str) = ("from", "\"/old/*\"");
 
 pub(super) const REDIRECT: EntryKind = EntryKind {
     name: "redirect",
-    keys: &[
-        FROM,
-        EntryKey::required("to", "\"/new/*\""),
-        EntryKey::optional("status", "308", "308"),
-    ],
+    keys: &[FROM, ("to", "\"/new/*\""), ("status", "308")],
     read: redirect,
 };
 
 pub(super) const REWRITE: EntryKind = EntryKind {
     name: "rewrite",
-    keys: &[FROM, EntryKey::required("to", "\"/read?id=:id\"")],
+    keys: &[FROM, ("to", "\"/read?id=:id\"")],
     read: rewrite,
 };
 
 pub(super) const FIELDS: EntryKind = EntryKind {
     name: "fields",
     keys: &[
-        EntryKey::required("path", "\"/fonts/*\""),
-        EntryKey::required("set", "{ \"Access-Control-Allow-Origin\" = \"*\" }"),
+        ("path", "\"/fonts/*\""),
+        ("set", "{ \"Access-Control-Allow-Origin\" = \"*\" }"),
     ],
     read: fields,
 };
