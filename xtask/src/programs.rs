@@ -11,62 +11,26 @@ use std::{
 
 use crate::root;
 
-/// A program, and the Debian package that has it.
-struct Program {
-    name: &'static str,
-    package: &'static str,
-}
+/// A program, and the Debian packages that have it.
+type Program = (&'static str, &'static str);
 
 /// `cc` compiles the bundled SQLite and the floor of experiments, whose test runs in CI;
 /// `postgres` serves private clusters to tests.
-const NEEDED: [Program; 2] = [
-    Program {
-        name: "cc",
-        package: "gcc libc6-dev",
-    },
-    Program {
-        name: "postgres",
-        package: "postgresql",
-    },
-];
+const NEEDED: [Program; 2] = [("cc", "gcc libc6-dev"), ("postgres", "postgresql")];
 
 /// `strace` counts the system calls of a hit, `valgrind` its instructions; `ip` and `nft` make the
 /// network in which the adversary loses packets; `curl` and `chromium` are clients of https, and
 /// `certutil` makes a browser trust an authority; `xsltproc` runs the stylesheet of the address
 /// book. Where they are missing, those checks say that they were left out, and all others run.
 const USEFUL: [Program; 8] = [
-    Program {
-        name: "curl",
-        package: "curl",
-    },
-    Program {
-        name: "chromium",
-        package: "chromium",
-    },
-    Program {
-        name: "certutil",
-        package: "libnss3-tools",
-    },
-    Program {
-        name: "strace",
-        package: "strace",
-    },
-    Program {
-        name: "valgrind",
-        package: "valgrind",
-    },
-    Program {
-        name: "ip",
-        package: "iproute2",
-    },
-    Program {
-        name: "nft",
-        package: "nftables",
-    },
-    Program {
-        name: "xsltproc",
-        package: "xsltproc",
-    },
+    ("curl", "curl"),
+    ("chromium", "chromium"),
+    ("certutil", "libnss3-tools"),
+    ("strace", "strace"),
+    ("valgrind", "valgrind"),
+    ("ip", "iproute2"),
+    ("nft", "nftables"),
+    ("xsltproc", "xsltproc"),
 ];
 
 /// Pebble is the ACME authority of tests (`lab/testkit/src/pebble.rs`), with a DNS server of its
@@ -238,8 +202,8 @@ fn without_cluster(install: impl FnOnce() -> bool) -> Result<bool, String> {
 fn missing(programs: &[Program], is_there: impl Fn(&str) -> bool) -> Vec<&'static str> {
     programs
         .iter()
-        .filter(|program| !is_there(program.name))
-        .flat_map(|program| program.package.split(' '))
+        .filter(|(name, _)| !is_there(name))
+        .flat_map(|(_, packages)| packages.split(' '))
         .collect()
 }
 

@@ -92,10 +92,10 @@ impl Cluster {
             return Ok(());
         }
         let said = [output.stdout, output.stderr].concat();
-        Err(Error::Cluster {
-            program,
-            said: String::from_utf8_lossy(&said).into_owned(),
-        })
+        let said = String::from_utf8_lossy(&said);
+        Err(Error(format!(
+            "{program} made no cluster; it said:\n{said}"
+        )))
     }
 
     /// The command that serves the cluster, its words going to the log.

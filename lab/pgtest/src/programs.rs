@@ -56,7 +56,9 @@ pub(crate) fn folder() -> Result<PathBuf, Error> {
         Some(folder) => Ok(real(folder)),
         None => {
             looked_in.push(Path::new(DEBIAN).join("*/bin"));
-            Err(Error::NotInstalled { looked_in })
+            Err(Error(format!(
+                "no initdb and postgres in {looked_in:?}; on Debian: sudo apt-get install --yes postgresql"
+            )))
         }
     }
 }

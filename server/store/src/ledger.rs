@@ -77,9 +77,9 @@ const OUTLIER: f32 = 16.0;
 /// The bytes that an entry with these tags takes beside its key and its value.
 ///
 /// Without tags it is 256: 128 of the entry's fields (when a position takes 8) and 128 of
-/// references. An allocator counts as much once the store is full (`tests/it/memory.rs`; `lab-bench
-/// overhead`). Before that, without ghosts, it is a quarter less. Three narrow tags that no other
-/// entry has make it 640; one broad tag that all entries have makes it 288.
+/// references. An allocator counts as much once the store is full (`tests/it/memory.rs`). Before
+/// that, without ghosts, it is a quarter less. Three narrow tags that no other entry has make it
+/// 640; one broad tag that all entries have makes it 288.
 fn overhead<V: Value, F: Feed>(tags: &[Tag]) -> usize {
     let broad = tags.iter().filter(|tag| tag.is_broad()).count();
     size_of::<StoredEntry<V, F>>() + REFERENCES + broad * BROAD + (tags.len() - broad) * NARROW
@@ -275,8 +275,10 @@ impl<V: Value, F: Feed> Ledger<V, F> {
     }
 }
 
-#[cfg(all(test, not(shuttle)))]
+#[cfg(test)]
 mod tests {
+    #![cfg(not(shuttle))]
+
     use std::time::Duration;
 
     use super::{Feed, Ledger, Value};

@@ -200,7 +200,6 @@ impl<T> Block<T> {
         })
     }
 
-    /// Returns the column that an output column is.
     pub(super) fn output(&self, place: usize) -> Option<FactorColumn> {
         self.outputs.get(place).copied().flatten()
     }

@@ -41,7 +41,6 @@ pub(crate) struct VirtualTable {
     pub(crate) content: Option<String>,
 }
 
-/// One column.
 #[derive(Clone, Debug)]
 pub(crate) struct CatalogColumn {
     /// Lower-case.

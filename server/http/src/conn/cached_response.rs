@@ -33,7 +33,6 @@ pub(super) struct CachedExchange {
 }
 
 impl CachedExchange {
-    /// The request, as received from `peer` at `received`.
     pub(super) fn request(&self, peer: SocketAddr, received: Boottime) -> Request<'_> {
         let (bytes, fields) = (&self.request, &self.fields);
         request(&self.head, bytes, fields, Bytes::new(), peer, received)

@@ -163,7 +163,6 @@ impl Http2Stream {
         self.moved + self.given + self.body.len()
     }
 
-    /// Drops the body.
     pub(super) fn drop_body(&mut self) {
         (self.body, self.moved, self.whole_body) = (BytesMut::new(), 0, None);
     }

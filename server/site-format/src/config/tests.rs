@@ -38,20 +38,20 @@ fn every_default_and_every_example_can_be_read() {
     let mut config = Config::defaults(Path::new("/site"));
     for key in &keys::KEYS {
         value::set_default(&mut config, key, Path::new("/site"))
-            .unwrap_or_else(|error| panic!("{}: {error}", key.path()));
+            .unwrap_or_else(|error| panic!("{}: {error}", key.path));
         assert!(
             keys::SECTIONS
                 .iter()
-                .any(|section| section.name == key.section),
+                .any(|(section, _)| *section == key.parts().0),
             "{}",
-            key.path()
+            key.path
         );
-        let partner = match (key.section, key.name) {
+        let partner = match key.parts() {
             ("tls", "certificate") => "key = \"a.key\"",
             ("tls", "key") => "certificate = \"a.pem\"",
             _ => "",
         };
-        parse(&format!("[{}]\n{}\n{partner}\n", key.section, key.line()))
+        parse(&format!("[{}]\n{}\n{partner}\n", key.parts().0, key.line()))
             .unwrap_or_else(|error| panic!("{error}"));
     }
 }

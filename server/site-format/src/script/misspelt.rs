@@ -27,7 +27,7 @@ pub(super) fn meant(line: &str) -> Option<String> {
 }
 
 fn words() -> impl Iterator<Item = &'static str> {
-    DIRECTIVES.iter().chain(WORDS).copied()
+    DIRECTIVES.split(' ').chain(WORDS.iter().copied())
 }
 
 /// The word of such a line that is like this one: one letter is wrong, or two of a long word.

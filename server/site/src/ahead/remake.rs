@@ -58,7 +58,6 @@ impl Edition {
         Some((page, values::from_key(rest, page.params.len())?))
     }
 
-    /// The page of a route.
     pub(super) fn page(&self, route: &str) -> Option<&Arc<Page>> {
         let mut pages = self
             .pages

@@ -27,7 +27,6 @@ use millpond_site_format::{Problem, params::FieldError};
 const MOST_PREPARED: usize = 64;
 const LONGEST_SENTENCE: usize = 200;
 
-/// An error to answer with.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ErrorAnswer<'e> {
     pub(crate) status: u16,
@@ -119,7 +118,6 @@ pub(crate) struct PreparedErrors(Mutex<BTreeMap<PreparedKey, Arc<Prepared>>>);
 type PreparedKey = (String, Vec<String>, u16, Box<str>);
 
 impl Generation {
-    /// The answer for an error.
     pub(crate) fn refuse(&self, request: &Request<'_>, error: &ErrorAnswer<'_>) -> Response {
         if wants_json(request, error.is_api) {
             return error.problem();

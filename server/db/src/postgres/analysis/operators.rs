@@ -4,7 +4,6 @@
 use crate::postgres::catalog::types;
 use crate::precision::ValueClass;
 
-/// Returns the class whose equality the operator is.
 pub(super) fn equality(operator: u32) -> Option<ValueClass> {
     match operator {
         // Each of int2, int4 and int8 with each.

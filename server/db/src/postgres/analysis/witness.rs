@@ -170,7 +170,6 @@ impl PreparedWitness {
         self.inner.is_some() || given_tags(&self.operands, self.key_class, params, tag).is_some()
     }
 
-    /// Reads a value from its text.
     fn value(&self, text: &Value) -> Option<Value> {
         let Value::Text(text) = text else {
             return matches!(text, Value::Null).then_some(Value::Null);

@@ -49,7 +49,6 @@ impl SelectId {
     }
 }
 
-/// One of its columns.
 #[derive(Clone, Debug)]
 pub(crate) struct DerivedColumn {
     /// Lower-case; none if it is not certain.

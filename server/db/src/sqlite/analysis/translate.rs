@@ -90,7 +90,6 @@ impl<'a, 'c> Translation<'a, 'c> {
         }
     }
 
-    /// Translates a statement.
     pub(super) fn statement(mut self, tree: &'c Statement) -> Translated<'a> {
         if let Statement::Query(query) = tree {
             self.ordered = OrderedQuery::of(query, &|expr| operand(expr, self.parameters));
