@@ -14,6 +14,7 @@ mod demo;
 mod instructions;
 mod limits;
 mod programs;
+mod release;
 mod results;
 mod soak;
 mod step;
@@ -30,6 +31,7 @@ usage: cargo xtask COMMAND
   tidy    the rules that no compiler checks, each in a module of xtask/src/tidy
   programs
           installs the programs that tests use, as root where there is apt; prints the command to all others
+  release builds target/release/millpond and millrace as they are shipped: symbols and lines are in NAME.debug beside each
   soak    the property, model and fuzz tests, a hundred times longer; MILLPOND_PROPTEST_CASES,
           MILLPOND_SHUTTLE_ITERATIONS and MILLPOND_FUZZ_SECONDS (for each target) say how long
   soak fuzz
@@ -58,6 +60,7 @@ fn main() -> ExitCode {
         },
         ["tidy"] => step::run_all(&[ci::tidy()]),
         ["programs"] => step::run_all(&[step::Step::ours("programs", programs::provide)]),
+        ["release"] => succeeds(&release::run()),
         ["soak"] => soak::run(),
         ["soak", "fuzz"] => soak::run_fuzz(),
         ["soak", "adversary", ref options @ ..] => match soak::Adversary::read(options) {

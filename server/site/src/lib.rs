@@ -24,6 +24,7 @@ mod form;
 #[cfg(test)]
 mod fuzz;
 mod hosts;
+mod inotify;
 mod log;
 mod opening;
 mod service;

@@ -79,7 +79,7 @@ const LAYERS: [(&str, &[&str]); 6] = [
         "lint robots",
     ]),
     ("server/site", &[
-        "log site_options",
+        "inotify log site_options",
         "statics",
         "session",
         "form uploads",

@@ -8,6 +8,7 @@ use sqlparser::ast::{
 };
 
 use super::scope::last_part;
+use super::walk::walk;
 
 /// SQLite's own functions whose results depend on nothing but their arguments, the rows they are
 /// given and the tables that the query reads anyway (those of full-text search).
@@ -96,15 +97,18 @@ pub(crate) fn reads_clock(tree: &impl Visit) -> Option<String> {
 
 /// The date function that the text shows to read the clock.
 pub(crate) fn clock_function(tree: &impl Visit) -> Option<String> {
-    tree.visit(&mut ClockReadFinder).break_value()
+    let mut finder = ClockReadFinder(None);
+    let _ = walk(tree, &mut finder);
+    finder.0
 }
 
-struct ClockReadFinder;
+/// Holds the function that was found.
+struct ClockReadFinder(Option<String>);
 
 impl Visitor for ClockReadFinder {
-    type Break = String;
+    type Break = ();
 
-    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<String> {
+    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
         let Expr::Function(Function { name, args, .. }) = expr else {
             return ControlFlow::Continue(());
         };
@@ -116,7 +120,8 @@ impl Visitor for ClockReadFinder {
         let times = usize::from(name == "strftime");
         let now = list.args.len() <= times || list.args.iter().skip(times).any(is_now);
         if DATE.contains(&name.as_str()) && now {
-            ControlFlow::Break(name)
+            self.0 = Some(name);
+            ControlFlow::Break(())
         } else {
             ControlFlow::Continue(())
         }

@@ -4,8 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::ops::ControlFlow;
 
 use sqlparser::ast::{
-    BinaryOperator, Expr, GroupByExpr, ObjectName, Query, Select, Statement, TableFactor, Visit,
-    Visitor, visit_expressions,
+    BinaryOperator, Expr, GroupByExpr, ObjectName, Query, Select, Statement, TableFactor, Visitor,
 };
 
 use super::common_tables::CommonTables;
@@ -15,6 +14,7 @@ use super::joins::{self, JoinCondition};
 use super::operands::{items, operand};
 use super::plans::Plans;
 use super::scope::{Scope, Sources, WitnessNames, base_name, last_part, place};
+use super::walk::{walk, walk_expressions};
 use crate::advice::Cause;
 use crate::precision::model::{
     Block, BlockColumn, BlockId, BlockRows, Condition, Conjunct, Factor, FactorColumn,
@@ -94,7 +94,7 @@ impl<'a, 'c> Translation<'a, 'c> {
         if let Statement::Query(query) = tree {
             self.ordered = OrderedQuery::of(query, &|expr| operand(expr, self.parameters));
         }
-        let _ = tree.visit(&mut self);
+        let _ = walk(tree, &mut self);
         self.done
     }
 
@@ -234,7 +234,7 @@ impl<'a, 'c> Translation<'a, 'c> {
         let around = std::mem::take(&mut self.around);
         let of_select = std::mem::take(&mut self.of_select);
         self.within.push(block);
-        let _ = query.visit(self);
+        let _ = walk(query, self);
         self.within.pop();
         let inner = std::mem::replace(&mut self.of_select, of_select);
         self.around = around;
@@ -542,13 +542,13 @@ fn using(scope: &Scope<'_>, block: BlockId, factor: usize) -> Vec<Condition> {
 fn mention(scope: &Scope<'_>, expr: &Expr) -> Mention {
     let mut factors = BTreeSet::new();
     let mut has_subquery = false;
-    let _ = visit_expressions(expr, |inner| {
+    let _ = walk_expressions(expr, |inner| {
         factors.extend(scope.resolve(inner).map(|(factor, _)| factor));
         has_subquery |= matches!(
             inner,
             Expr::Subquery(_) | Expr::InSubquery { .. } | Expr::Exists { .. }
         );
-        ControlFlow::<()>::Continue(())
+        ControlFlow::Continue(())
     });
     let column = scope.resolve(expr).and_then(|(factor, column)| {
         let (_, table) = scope.factors[factor].base()?;
@@ -588,7 +588,7 @@ fn aggregates(select: &Select) -> bool {
         }
         _ => false,
     };
-    let found = visit_expressions(&select.projection, |expr| match is_aggregate(expr) {
+    let found = walk_expressions(&select.projection, |expr| match is_aggregate(expr) {
         true => ControlFlow::Break(()),
         false => ControlFlow::Continue(()),
     });
