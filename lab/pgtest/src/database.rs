@@ -1,5 +1,6 @@
 //! A database for one test.
 
+use crate::error::refused;
 use crate::{Error, Postgres};
 
 /// A database of a server; dropped with this value, `with (force)`.
@@ -14,10 +15,7 @@ impl<'a> Database<'a> {
         server
             .superuser()?
             .batch_execute(&format!("create database {name}"))
-            .map_err(|source| Error::Sql {
-                what: format!("create the database {name}"),
-                source,
-            })?;
+            .map_err(refused(format!("create the database {name}")))?;
         Ok(Self { server, name })
     }
 

@@ -19,10 +19,8 @@ pub enum Error {
         /// Why it was not.
         source: io::Error,
     },
-    /// `initdb` or `pg_basebackup` failed.
+    /// `initdb` failed.
     Cluster {
-        /// Name of the program: one of the two.
-        program: &'static str,
         /// The end of what it said.
         said: String,
     },
@@ -59,9 +57,7 @@ impl fmt::Display for Error {
                 )
             }
             Self::System { what, source } => write!(out, "cannot {what}: {source}"),
-            Self::Cluster { program, said } => {
-                write!(out, "{program} made no cluster; it said:\n{said}")
-            }
+            Self::Cluster { said } => write!(out, "initdb made no cluster; it said:\n{said}"),
             Self::Start { what, log } => {
                 write!(
                     out,
@@ -97,4 +93,10 @@ pub(crate) fn system<E: Into<io::Error>>(what: impl Into<String>) -> impl FnOnce
         what,
         source: source.into(),
     }
+}
+
+/// For `map_err`: the server refused to do `what`.
+pub(crate) fn refused(what: impl Into<String>) -> impl FnOnce(postgres::Error) -> Error {
+    let what = what.into();
+    move |source| Error::Sql { what, source }
 }

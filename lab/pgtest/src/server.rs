@@ -10,7 +10,7 @@ use postgres::{Client, NoTls};
 
 use crate::cluster::Cluster;
 use crate::database::Database;
-use crate::error::{Error, system};
+use crate::error::{Error, refused, system};
 use crate::options::Options;
 use crate::postmaster::Postmaster;
 use base_clock::Deadline;
@@ -64,7 +64,9 @@ impl Postgres {
     /// # Errors
     /// The cluster could not be copied, or the standby could not be started.
     pub fn standby(&self) -> Result<Self, Error> {
-        Self::on(Cluster::copy(self.port)?, self.arguments.clone())
+        let primary = format!("host=127.0.0.1 user=postgres port={}", self.port);
+        let copy = self.cluster.copy(&mut self.superuser()?, &primary)?;
+        Self::on(copy, self.arguments.clone())
     }
 
     fn on(cluster: Cluster, arguments: Vec<String>) -> Result<Self, Error> {
@@ -197,10 +199,8 @@ impl Postgres {
     /// the pause.
     fn ready(&self, postmaster: &mut Postmaster) -> Result<(), Error> {
         let deadline = Deadline::after(STARTUP);
-        let mut config: postgres::Config = self.url().parse().map_err(|source| Error::Sql {
-            what: "read the server's own URL".to_owned(),
-            source,
-        })?;
+        let parsed = self.url().parse();
+        let mut config: postgres::Config = parsed.map_err(refused("read the server's own URL"))?;
         config.connect_timeout(Duration::from_secs(5));
         loop {
             let refusal = match config
@@ -230,10 +230,7 @@ impl Postgres {
     }
 
     pub(crate) fn superuser(&self) -> Result<Client, Error> {
-        Client::connect(&self.url(), NoTls).map_err(|source| Error::Sql {
-            what: "connect to the private server".to_owned(),
-            source,
-        })
+        Client::connect(&self.url(), NoTls).map_err(refused("connect to the private server"))
     }
 }
 
