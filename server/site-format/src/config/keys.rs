@@ -372,8 +372,8 @@ pub(super) const KEYS: [Key; 56] = [
         default: Some("\"logical\""),
         example: "\"logical\"",
         about: "How the server is notified of changes by others. On PostgreSQL `logical` is \
-                logical replication: it needs `wal_level = logical` and the right to \
-                replicate, and costs writers nothing. `triggers` works without these: triggers on \
+                logical replication: it needs `wal_level = logical` (before PostgreSQL 19) and the \
+                right to replicate, and costs writers nothing. `triggers` works without these: triggers on \
                 each table record each change in a table of their own \
                 ([PostgreSQL](site/databases.md#without-logical-replication)). On SQLite each commit of \
                 another program ends all results with `logical`, and with `triggers` only those \
