@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 use sqlparser::ast::{
-    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Value, Visit, Visitor,
+    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, Select, Value,
+    Visit, Visitor, visit_expressions,
 };
 
 use super::scope::last_part;
@@ -269,6 +270,27 @@ fn is_now(argument: &FunctionArg) -> bool {
         return false;
     };
     matches!(&value.value, Value::SingleQuotedString(text) if text.trim().eq_ignore_ascii_case("now"))
+}
+
+/// True if the rows are aggregated: in groups, or into one row.
+pub(super) fn aggregates(select: &Select) -> bool {
+    const FUNCTIONS: [&str; 7] = ["count", "sum", "total", "avg", "min", "max", "group_concat"];
+    let groups = match &select.group_by {
+        GroupByExpr::All(_) => true,
+        GroupByExpr::Expressions(columns, _) => !columns.is_empty(),
+    };
+    let is_aggregate = |expr: &Expr| match expr {
+        Expr::Function(function) => {
+            let name = function.name.to_string().to_ascii_lowercase();
+            function.over.is_none() && FUNCTIONS.contains(&name.as_str())
+        }
+        _ => false,
+    };
+    let found = visit_expressions(&select.projection, |expr| match is_aggregate(expr) {
+        true => ControlFlow::Break(()),
+        false => ControlFlow::Continue(()),
+    });
+    groups || found.is_break()
 }
 
 #[cfg(test)]
