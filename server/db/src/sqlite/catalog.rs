@@ -111,6 +111,14 @@ impl CatalogTable {
         }
     }
 
+    /// True if the column is the rowid, which is never null.
+    pub(crate) fn is_rowid(&self, found: ResolvedColumn) -> bool {
+        match found {
+            ResolvedColumn::Column(index) => self.rowid_column == Some(index),
+            ResolvedColumn::Rowid => true,
+        }
+    }
+
     /// The name of the rowid, unless a column has it.
     fn rowid_name(&self) -> Option<String> {
         let is_free = self.columns.iter().all(|column| column.name != ROWID);

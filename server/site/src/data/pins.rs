@@ -9,7 +9,7 @@ use std::{
 };
 
 use millpond_data::{FilePlace, Inference, InferredColumn, Kind, ReadError, read};
-use millpond_db::{Database, FILE_COLUMN, KEY_COLUMN};
+use millpond_db::{Database, FILE_COLUMN, FeedKind, KEY_COLUMN};
 
 use super::{
     DataSources, FOLDER,
@@ -19,7 +19,7 @@ use super::{
     scan::{DataFile, scan},
     survey::{Survey, problem, survey},
 };
-use millpond_site_format::{Problem, time_zone::SiteZone};
+use millpond_site_format::{Config, Problem, time_zone::SiteZone};
 
 /// Problems of files that are told at once.
 const MAX_PROBLEMS: usize = 50;
@@ -77,7 +77,9 @@ impl Found {
 
 /// Reads all files, and holds them against the tables of the database. A moment without an offset
 /// is of the zone.
-pub(crate) fn found(sources: &DataSources, database: &Database, zone: SiteZone) -> Found {
+pub(crate) fn found(sources: &DataSources, database: &Database, config: &Config) -> Found {
+    let zone = config.formats.zone;
+    let publication = (config.feed == FeedKind::Logical).then_some(&*config.publication);
     let scan = scan(sources);
     let mut problems = gone_folders(&scan, sources, database);
     problems.extend(scan.problems);
@@ -113,13 +115,14 @@ pub(crate) fn found(sources: &DataSources, database: &Database, zone: SiteZone) 
             false => files[0].shown.display().to_string(),
         };
         match known {
-            None if readable.len() == files.len() => found.pins.push(create(
-                &source,
-                table,
-                &columns,
-                FilesLayout::of(&files),
-                database.is_postgres(),
-            )),
+            None if readable.len() == files.len() => {
+                let layout = FilesLayout::of(&files);
+                let mut pin = create(&source, table, &columns, layout, database.is_postgres());
+                if let Some(publication) = publication.filter(|_| database.is_postgres()) {
+                    pin.sql.push_str(&published(table, publication));
+                }
+                found.pins.push(pin);
+            }
             None => {}
             Some(known) => {
                 let new = new_columns(&named, &columns, &known);
@@ -259,6 +262,22 @@ fn create(
         name: format!("data_{table}"),
         sql,
     }
+}
+
+/// Statements that have the changes of a new table told, if the publication lists its tables and
+/// is the role's.
+fn published(table: &str, publication: &str) -> String {
+    let literal = publication.replace('\'', "''");
+    let (publication, table) = (name(publication), name(table));
+    format!(
+        "\n-- PostgreSQL tells of its changes, so that pages with its rows are kept in memory.\n\
+         do $$ begin\n  \
+           if exists (select from pg_publication where pubname = '{literal}' and not puballtables\n      \
+               and pg_has_role(pubowner, 'usage')) then\n    \
+             alter publication {publication} add table {table};\n  \
+           end if;\n\
+         end $$;\n"
+    )
 }
 
 /// The columns of the files that a table lacks, without those that are misspelt.

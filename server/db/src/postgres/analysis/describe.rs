@@ -2,12 +2,12 @@
 
 use millpond_store::Tag;
 
-use super::restriction::Restriction;
+use super::restriction::{Restriction, RowsName};
 use super::{Analysis, FamilyDep};
 use crate::advice::{self, Advice, Cause};
 use crate::postgres::catalog::{Catalog, Identity};
 use crate::postgres::tags;
-use crate::precision::{Described, DescribedTable};
+use crate::precision::{Described, DescribedTable, compared};
 use crate::query::{QueryAnalysis, QueryFacts};
 
 /// Old values of a table's rows that the feed reports.
@@ -97,7 +97,14 @@ impl Analysis {
         };
         let families = self.depends.iter().map(|dep| {
             let best = dep.best();
-            let best = best.map(|found| (&*found.column, &found.values, found.remark()));
+            let best = best.map(|found| {
+                let class = match found.name {
+                    RowsName::Equal(name) => Some(name.class()),
+                    RowsName::First(_) => None,
+                };
+                let column = compared(&found.column, class);
+                (column, &found.values, found.remark())
+            });
             DescribedTable {
                 name: dep.tables.join(", "),
                 references: best.collect(),

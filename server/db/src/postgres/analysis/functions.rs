@@ -70,8 +70,15 @@ pub(crate) struct Function {
     pub(crate) is_aggregate: bool,
     /// The tree of a body in standard SQL.
     pub(crate) body: Option<String>,
+    /// The text of a body in SQL that reads as one in standard SQL would.
+    pub(crate) text: Option<FunctionText>,
+    /// True if a cast that was created may convert what the body gives.
+    pub(crate) is_cast: bool,
     pub(crate) role: Role,
 }
+
+/// The parameters, the result and the body of a function in SQL.
+pub(crate) type FunctionText = [String; 3];
 
 /// Use of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,7 +111,12 @@ pub(crate) fn judge(function: &Function, depends: &Depends<'_>, json_casts: bool
         return Verdict::Aggregate;
     }
     if own && function.body.is_some() {
-        return Verdict::Body;
+        return match function.is_cast {
+            false => Verdict::Body,
+            true => Verdict::Objection(format!(
+                "the result of {name}() may be converted by a cast that was created"
+            )),
+        };
     }
     if own && depends.is_some() {
         return Verdict::Fine;
@@ -174,6 +186,8 @@ mod tests {
             language: language.into(),
             is_aggregate: false,
             body: None,
+            text: None,
+            is_cast: false,
             role: Role::Call,
         }
     }

@@ -121,6 +121,7 @@ fn at(
         &mut stream,
     )
     .map_err(|end| setup::explain(end, &server))?;
+    setup::is_logical(&one(&control.query(setup::LEVEL, patience())?)?)?;
     let patience = patience();
     begin(
         settings,

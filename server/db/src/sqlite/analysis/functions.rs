@@ -4,11 +4,12 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 use sqlparser::ast::{
-    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Value, Visit, Visitor,
+    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, Select, Value,
+    Visit, Visitor,
 };
 
 use super::scope::last_part;
-use super::walk::walk;
+use super::walk::{walk, walk_expressions};
 
 /// SQLite's own functions whose results depend on nothing but their arguments, the rows they are
 /// given and the tables that the query reads anyway (those of full-text search).
@@ -133,6 +134,27 @@ fn is_now(argument: &FunctionArg) -> bool {
         return false;
     };
     matches!(&value.value, Value::SingleQuotedString(text) if text.trim().eq_ignore_ascii_case("now"))
+}
+
+/// True if the rows are aggregated: in groups, or into one row.
+pub(super) fn aggregates(select: &Select) -> bool {
+    const FUNCTIONS: [&str; 7] = ["count", "sum", "total", "avg", "min", "max", "group_concat"];
+    let groups = match &select.group_by {
+        GroupByExpr::All(_) => true,
+        GroupByExpr::Expressions(columns, _) => !columns.is_empty(),
+    };
+    let is_aggregate = |expr: &Expr| match expr {
+        Expr::Function(function) => {
+            let name = function.name.to_string().to_ascii_lowercase();
+            function.over.is_none() && FUNCTIONS.contains(&name.as_str())
+        }
+        _ => false,
+    };
+    let found = walk_expressions(&select.projection, |expr| match is_aggregate(expr) {
+        true => ControlFlow::Break(()),
+        false => ControlFlow::Continue(()),
+    });
+    groups || found.is_break()
 }
 
 #[cfg(test)]
