@@ -227,18 +227,27 @@ pub(crate) fn uncacheable(reason: &str) -> Advice {
     }
 }
 
-/// Advice on a table for which the server does not report old values; `quoted` is its name as SQL.
-pub(crate) fn old_values(table: &str, quoted: &str, cause: &str) -> Advice {
-    Advice {
-        is_kept: true,
-        effect: format!("every update and deletion in {table} ends its results, of other rows too"),
-        cause: cause.into(),
-        remedy: Some(Remedy {
+/// Advice on a table for which the server does not report old values; `quoted` is its name as SQL,
+/// if it may report all of them.
+pub(crate) fn old_values(table: &str, quoted: Option<&str>, cause: &str) -> Advice {
+    let remedy = match quoted {
+        Some(quoted) => Remedy {
             statement: Some(format!("alter table {quoted} replica identity full")),
             ..Remedy::new(
                 format!("\"alter table {quoted} replica identity full\""),
                 "each update and deletion writes the whole old row to the log",
             )
-        }),
+        },
+        None => Remedy::new(
+            "\"replica identity using index\" with a unique index on the columns that queries select by: a full identity has \
+             the generated column, of which PostgreSQL 18 refuses updates",
+            "each update and deletion writes the old values of these columns to the log",
+        ),
+    };
+    Advice {
+        is_kept: true,
+        effect: format!("every update and deletion in {table} ends its results, of other rows too"),
+        cause: cause.into(),
+        remedy: Some(remedy),
     }
 }
