@@ -1,5 +1,5 @@
-//! `cargo xtask release`: the two programs as they are shipped, each with its debug information in a
-//! file of its own.
+//! `cargo xtask release`: the two programs as they are shipped, each with its debug information in
+//! a file of its own.
 
 use std::{
     ffi::OsStr,

@@ -177,7 +177,7 @@ pub(crate) fn run_all(steps: &[Step]) -> bool {
     true
 }
 
-/// What a step took.
+/// Times of a step.
 struct Cost {
     name: &'static str,
     wall: Duration,

@@ -14,7 +14,7 @@ use rustix::fd::OwnedFd;
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, Reader, WatchFlags};
 use rustix::io::{self, Errno};
 
-/// What is watched for. Opening and reading is not: a reload would lead to the next.
+/// Changes that are watched for. Opening and reading is not: a reload would lead to the next.
 const WATCHED_FOR: WatchFlags = WatchFlags::ATTRIB
     .union(WatchFlags::CREATE)
     .union(WatchFlags::MODIFY)
@@ -29,14 +29,14 @@ const BUFFER: usize = 16 * 1024;
 
 /// Something that happened to a file or a folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Event {
-    pub(crate) change: Change,
+pub(crate) struct FileEvent {
+    pub(crate) change: FileChange,
     pub(crate) is_folder: bool,
     pub(crate) path: PathBuf,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Change {
+pub(crate) enum FileChange {
     Made,
     /// Bytes were written; more may follow.
     Written,
@@ -50,21 +50,21 @@ pub(crate) enum Change {
 }
 
 /// The changes of each bit. One event has one of the bits.
-const CHANGES: [(ReadFlags, Change); 6] = [
-    (ReadFlags::CREATE, Change::Made),
-    (ReadFlags::MODIFY, Change::Written),
-    (ReadFlags::CLOSE_WRITE, Change::Closed),
+const CHANGES: [(ReadFlags, FileChange); 6] = [
+    (ReadFlags::CREATE, FileChange::Made),
+    (ReadFlags::MODIFY, FileChange::Written),
+    (ReadFlags::CLOSE_WRITE, FileChange::Closed),
     (
         ReadFlags::MOVED_FROM
             .union(ReadFlags::MOVED_TO)
             .union(ReadFlags::MOVE_SELF),
-        Change::Renamed,
+        FileChange::Renamed,
     ),
     (
         ReadFlags::DELETE.union(ReadFlags::DELETE_SELF),
-        Change::Removed,
+        FileChange::Removed,
     ),
-    (ReadFlags::ATTRIB, Change::Attributes),
+    (ReadFlags::ATTRIB, FileChange::Attributes),
 ];
 
 /// Watched folders and files. A thread reads their events until this is dropped.
@@ -87,7 +87,9 @@ impl Inotify {
     /// # Errors
     ///
     /// If the system has no more instances, descriptors or threads.
-    pub(crate) fn start(handler: impl Fn(Option<Event>) + Send + 'static) -> std::io::Result<Self> {
+    pub(crate) fn start(
+        handler: impl Fn(Option<FileEvent>) + Send + 'static,
+    ) -> std::io::Result<Self> {
         let shared = Arc::new(Shared {
             events: inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC)?,
             end: eventfd(0, EventfdFlags::CLOEXEC)?,
@@ -141,7 +143,7 @@ impl Drop for Inotify {
 
 impl Shared {
     /// Reads until the end is wanted.
-    fn read(&self, handler: &impl Fn(Option<Event>)) -> io::Result<()> {
+    fn read(&self, handler: &impl Fn(Option<FileEvent>)) -> io::Result<()> {
         let mut buffer = Vec::with_capacity(BUFFER);
         let mut reader = Reader::new(&self.events, buffer.spare_capacity_mut());
         loop {
@@ -162,7 +164,7 @@ impl Shared {
         }
     }
 
-    fn take(&self, event: &inotify::Event<'_>, handler: &impl Fn(Option<Event>)) {
+    fn take(&self, event: &inotify::Event<'_>, handler: &impl Fn(Option<FileEvent>)) {
         let what = event.events();
         if what.contains(ReadFlags::QUEUE_OVERFLOW) {
             return handler(None);
@@ -181,7 +183,7 @@ impl Shared {
             None => watched.clone(),
         };
         drop(paths);
-        handler(Some(Event {
+        handler(Some(FileEvent {
             change: *change,
             is_folder: what.contains(ReadFlags::ISDIR),
             path,
@@ -197,7 +199,7 @@ mod tests {
 
     use super::*;
 
-    fn started() -> (Inotify, Receiver<Option<Event>>) {
+    fn started() -> (Inotify, Receiver<Option<FileEvent>>) {
         let (tell, events) = channel();
         let inotify = Inotify::start(move |event| {
             let _ = tell.send(event);
@@ -209,7 +211,11 @@ mod tests {
     const PATIENCE: Duration = Duration::from_secs(60);
 
     /// The events until a folder of this name is made in `dir`.
-    fn until(dir: &Path, name: &str, events: &Receiver<Option<Event>>) -> Vec<(Change, String)> {
+    fn until(
+        dir: &Path,
+        name: &str,
+        events: &Receiver<Option<FileEvent>>,
+    ) -> Vec<(FileChange, String)> {
         fs::create_dir(dir.join(name)).unwrap();
         let mut seen = Vec::new();
         loop {
@@ -236,13 +242,13 @@ mod tests {
         fs::remove_file(at("b")).unwrap();
         let seen = until(dir.path(), "end", &events);
         let expected = [
-            (Change::Made, "a"),
-            (Change::Written, "a"),
-            (Change::Closed, "a"),
-            (Change::Renamed, "a"),
-            (Change::Renamed, "b"),
-            (Change::Made, "folder/"),
-            (Change::Removed, "b"),
+            (FileChange::Made, "a"),
+            (FileChange::Written, "a"),
+            (FileChange::Closed, "a"),
+            (FileChange::Renamed, "a"),
+            (FileChange::Renamed, "b"),
+            (FileChange::Made, "folder/"),
+            (FileChange::Removed, "b"),
         ];
         assert_eq!(
             seen,
@@ -262,7 +268,7 @@ mod tests {
         assert_eq!(inotify.watch(&at("b")).unwrap(), first);
         until(dir.path(), "moved", &events);
         fs::create_dir(at("b/c")).unwrap();
-        let made = [(Change::Made, "b/c/".to_owned())];
+        let made = [(FileChange::Made, "b/c/".to_owned())];
         assert_eq!(until(dir.path(), "told", &events), made);
 
         inotify.keep(&HashSet::from([top]));

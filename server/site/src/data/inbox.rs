@@ -18,7 +18,7 @@ use std::{
 use parking_lot::{Condvar, Mutex};
 
 use super::{DataSources, FOLDER};
-use crate::inotify::{Change, Event};
+use crate::inotify::{FileChange, FileEvent};
 
 /// Files that are written at a time, at most; with more of them events count as lost.
 const MAX_OPEN: usize = 10_000;
@@ -48,7 +48,7 @@ struct InboxState {
     has_migrated: bool,
 }
 
-/// Event that woke the thread.
+/// FileEvent that woke the thread.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Wake {
     /// Files have changed that were closed, and are whole.
@@ -101,18 +101,18 @@ impl Inbox {
     }
 
     /// Takes an event in. True if it concerns only a file of the folders, and no folder in them.
-    pub(crate) fn event(&self, event: &Event, root: &Path) -> bool {
+    pub(crate) fn event(&self, event: &FileEvent, root: &Path) -> bool {
         let Some(name) = self.name(&event.path, root) else {
             return false;
         };
         // A file of a folder that is elsewhere in the site may also be served as it is.
         let is_elsewhere =
             !event.path.starts_with(root.join(FOLDER)) && event.path.starts_with(root);
-        let may_be_folder = event.is_folder || event.change == Change::Renamed;
+        let may_be_folder = event.is_folder || event.change == FileChange::Renamed;
         let is_for_data_alone = !may_be_folder && !is_elsewhere && !name.as_os_str().is_empty();
         let mut state = self.state.lock();
         let news = match event.change {
-            Change::Written | Change::Made if !event.is_folder && !is_made_whole(event) => {
+            FileChange::Written | FileChange::Made if !event.is_folder && !is_made_whole(event) => {
                 state.open.insert(name);
                 if state.open.len() > MAX_OPEN {
                     state.open.clear();
@@ -120,11 +120,11 @@ impl Inbox {
                 }
                 false
             }
-            Change::Attributes => {
+            FileChange::Attributes => {
                 state.is_broad = true;
                 true
             }
-            Change::Made if event.is_folder => {
+            FileChange::Made if event.is_folder => {
                 state.is_broad = true;
                 true
             }
@@ -223,17 +223,17 @@ impl Inbox {
 
 /// True if a name was made to which no program writes, so no close follows: a link, also a hard
 /// one, or what is no file at all.
-fn is_made_whole(event: &Event) -> bool {
+fn is_made_whole(event: &FileEvent) -> bool {
     let is_link = |it: Metadata| !it.is_file() || it.nlink() > 1;
-    event.change == Change::Made && fs::symlink_metadata(&event.path).is_ok_and(is_link)
+    event.change == FileChange::Made && fs::symlink_metadata(&event.path).is_ok_and(is_link)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn event(change: Change, path: PathBuf) -> Event {
-        Event {
+    fn event(change: FileChange, path: PathBuf) -> FileEvent {
+        FileEvent {
             change,
             is_folder: false,
             path,
@@ -246,9 +246,9 @@ mod tests {
         let root = Path::new("/srv/site");
         let now = Some(Duration::ZERO);
         let tell = |change, path: &str| inbox.event(&event(change, root.join(path)), root);
-        let (written, closed) = (Change::Written, Change::Closed);
+        let (written, closed) = (FileChange::Written, FileChange::Closed);
         assert!(!tell(written, "pages/index.html"));
-        assert!(tell(Change::Made, "data/a.csv"));
+        assert!(tell(FileChange::Made, "data/a.csv"));
         assert!(tell(written, "data/a.csv"));
         assert_eq!(inbox.wait(now), Wake::Time);
         assert!(tell(closed, "data/b.csv"));
@@ -259,13 +259,13 @@ mod tests {
         assert!(!inbox.is_open("a.csv"));
         assert_eq!(inbox.wait(now), Wake::News(names("a.csv")));
         assert!(
-            !tell(Change::Renamed, "data/posts"),
+            !tell(FileChange::Renamed, "data/posts"),
             "it may be a folder to watch"
         );
         assert_eq!(inbox.wait(now), Wake::News(names("posts")));
-        let folder = Event {
+        let folder = FileEvent {
             is_folder: true,
-            ..event(Change::Made, root.join("data"))
+            ..event(FileChange::Made, root.join("data"))
         };
         assert!(!inbox.event(&folder, root));
         for number in 0..=MAX_OPEN {
@@ -286,7 +286,7 @@ mod tests {
         fs::write(at("a.csv"), "id\n").unwrap();
         let inbox = Inbox::default();
         let made = |name: &str| {
-            assert!(inbox.event(&event(Change::Made, at(name)), dir.path()));
+            assert!(inbox.event(&event(FileChange::Made, at(name)), dir.path()));
             inbox.wait(Some(Duration::ZERO))
         };
         assert_eq!(made("a.csv"), Wake::Time);
@@ -316,7 +316,7 @@ mod tests {
             folders: folders.map(folder).into(),
         });
         assert_eq!(inbox.elsewhere().len(), 2);
-        let tell = |path: &Path| inbox.event(&event(Change::Closed, path.into()), &root);
+        let tell = |path: &Path| inbox.event(&event(FileChange::Closed, path.into()), &root);
         let docs = root.parent().unwrap().join("docs");
         assert!(tell(&docs.join("guide/a.md")));
         assert!(!tell(&root.parent().unwrap().join("other/a.md")));

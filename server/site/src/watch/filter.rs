@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::path::Path;
 
-use crate::inotify::{Change, Event};
+use crate::inotify::{FileChange, FileEvent};
 use crate::statics::WELL_KNOWN;
 use millpond_site_format::{config::UPLOAD_FOLDER, file_name::is_passed_over};
 
@@ -19,11 +19,11 @@ pub(super) enum Meaning {
 }
 
 /// None for what changes nothing that is served.
-pub(super) fn meaning(event: &Event, root: &Path) -> Option<Meaning> {
+pub(super) fn meaning(event: &FileEvent, root: &Path) -> Option<Meaning> {
     let meaning = match event.change {
         // The write itself was told of.
-        Change::Closed => return None,
-        Change::Written => Meaning::Data,
+        FileChange::Closed => return None,
+        FileChange::Written => Meaning::Data,
         _ => Meaning::Names,
     };
     let matters = event.path == root || !is_ignored(&event.path, root);
@@ -70,8 +70,8 @@ mod tests {
 
     const ROOT: &str = "/srv/.site";
 
-    fn of(change: Change, path: &str) -> Option<Meaning> {
-        let event = Event {
+    fn of(change: FileChange, path: &str) -> Option<Meaning> {
+        let event = FileEvent {
             change,
             is_folder: false,
             path: path.into(),
@@ -83,12 +83,12 @@ mod tests {
     fn kinds() {
         let path = "/srv/.site/pages/index.html";
         for (change, expected) in [
-            (Change::Closed, None),
-            (Change::Written, Some(Meaning::Data)),
-            (Change::Attributes, Some(Meaning::Names)),
-            (Change::Renamed, Some(Meaning::Names)),
-            (Change::Made, Some(Meaning::Names)),
-            (Change::Removed, Some(Meaning::Names)),
+            (FileChange::Closed, None),
+            (FileChange::Written, Some(Meaning::Data)),
+            (FileChange::Attributes, Some(Meaning::Names)),
+            (FileChange::Renamed, Some(Meaning::Names)),
+            (FileChange::Made, Some(Meaning::Names)),
+            (FileChange::Removed, Some(Meaning::Names)),
         ] {
             assert_eq!(of(change, path), expected, "{change:?}");
         }
@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn names() {
-        let written = Change::Written;
+        let written = FileChange::Written;
         for name in [
             "site.db",
             "site.db-wal",

@@ -1,5 +1,5 @@
-//! Walks through syntax trees. `sqlparser` compiles its walk of hundreds of functions again for each
-//! type of visitor; here all visitors share one.
+//! Walks through syntax trees. `sqlparser` compiles its walk of hundreds of functions again for
+//! each type of visitor; here all visitors share one.
 
 use std::ops::ControlFlow;
 
