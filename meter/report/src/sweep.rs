@@ -6,7 +6,7 @@ use millrace_stats::{Estimate, Latency, Met, Usl, Verdict};
 use crate::measured::{none, sentence};
 use crate::number::{count, micros, plain, rate};
 use crate::{
-    Banner, Column, Figure, Report, Section, Table, Tone, Unit, conditions, limits, sweep_charts,
+    Banner, Column, Figure, Report, Section, Table, Tone, conditions, limits, sweep_charts,
     sweep_curve, sweep_optimum,
 };
 
