@@ -342,13 +342,3 @@ pub(crate) fn type_of(expression: &Object) -> Option<u32> {
         _ => FIELDS.iter().find_map(|field| expression.number(field)),
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_list_is_sorted_for_the_search() {
-        assert!(KNOWN.is_sorted());
-    }
-}
