@@ -95,6 +95,10 @@ const fn request(name: &'static str, unit: Unit) -> Place {
     field(HTTP, "impl Default for Limits", name, unit)
 }
 
+const fn client(name: &'static str, unit: Unit) -> Place {
+    field(HTTP, "impl Default for ClientLimits", name, unit)
+}
+
 const fn store(name: &'static str, unit: Unit) -> Place {
     field(STORE, "impl Default for Config", name, unit)
 }
@@ -133,6 +137,42 @@ pub(super) const ROWS: &[Row] = &[
         amount: "{}, or as many as file descriptors are left for",
         places: &[request("connections", Count)],
         past: "503, closed",
+    },
+    Row {
+        what: "connections of one client; its requests, writes and bytes a second, of which as many come at once as in a burst",
+        amount: "{}; {}, {}, {}; {}",
+        places: &[
+            client("connections", Count),
+            client("requests", Count),
+            client("writes", Count),
+            client("bytes", Bytes),
+            constant(HTTP, "BURST", Time),
+        ],
+        past: "503, closed (counter `over_client_connections`); 429 with Retry-After (`over_client_requests`, `over_client_writes`); its connections pause (`client_pauses`)",
+    },
+    Row {
+        what: "shares of one client for the clients of a network of 56 bits of IPv6 together",
+        amount: "{}",
+        places: &[constant(HTTP, "SITE_SHARE", Count)],
+        past: "as for one client",
+    },
+    Row {
+        what: "clients that are counted, or twice the open connections if that is more; requests that one connection takes at once",
+        amount: "{}; {}",
+        places: &[
+            constant(HTTP, "CLIENTS", Count),
+            constant(HTTP, "CLIENT_BATCH", Count),
+        ],
+        past: "those without connections are forgotten, idle ones first; it asks again",
+    },
+    Row {
+        what: "a header of the PROXY protocol; of version 1",
+        amount: "{}; {}",
+        places: &[
+            constant(HTTP, "PROXY_HEADER", Bytes),
+            constant(HTTP, "LONGEST_LINE", Bytes),
+        ],
+        past: "closed (counter `proxy_headers_missing`)",
     },
     Row {
         what: "memory of requests that have not arrived whole, per worker; a complete body that is never refused for others",

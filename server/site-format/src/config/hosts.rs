@@ -40,7 +40,7 @@ pub enum HostName {
 pub(super) const HOST: EntryKind = EntryKind {
     name: "host",
     about: "Several sites in one process. Each entry is a site of its own, with its own `millpond.toml`, database, cache and \
-            watch over its folder; this file then has `[server]`, `[log]` and `[limits]` for all of them and nothing else beside \
+            watch over its folder; this file then has `[server]`, `[log]`, `[proxies]` and `[limits]` for all of them and nothing else beside \
             the entries, and those sections of the sites' own files do not count. The host of a request is compared without regard to case, and \
             without its port. A name that no entry has is answered with 421, unless one has `\"*\"`. A change needs a restart.",
     keys: &[

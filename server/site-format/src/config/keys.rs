@@ -3,6 +3,7 @@
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
 use millpond_db::FeedKind;
+use millpond_http::Network;
 
 use super::{
     Config, DatabaseUrl, WarmList,
@@ -26,7 +27,7 @@ pub(super) struct Section {
 }
 
 /// The sections, in the order of the manual.
-pub(super) const SECTIONS: [Section; 10] = [
+pub(super) const SECTIONS: [Section; 11] = [
     Section {
         name: "server",
         about: "Where the site is served, and by how many threads.",
@@ -76,9 +77,19 @@ pub(super) const SECTIONS: [Section; 10] = [
         is_live: false,
     },
     Section {
+        name: "proxies",
+        about: "Proxies before the server, by their addresses. What they say of a client is believed: its address is then that in the access log, \
+                in the limits of clients and of attempts at passwords. What all others say is ignored. Name a proxy only where it sets what is \
+                believed, and where no client can reach the server without it under the same address.",
+        is_live: false,
+    },
+    Section {
         name: "limits",
         about: "What a client may ask of one connection, and how long it may take. Beyond a limit a request is answered with \
-                the status named here, and the server serves on.",
+                the status named here, and the server serves on. The limits `client_…` are for all connections of one client: an address of IPv4, or \
+                a network of 64 bits of IPv6; the clients in a network of 56 bits together may have four times as much. 0 is no limit. \
+                They do not concern proxies of `[proxies]` and the addresses of `limits.client_exempt`. Where a proxy names the client in a field, \
+                requests and writes count for that client.",
         is_live: false,
     },
 ];
@@ -127,6 +138,8 @@ pub(super) enum SettingKind {
     File(fn(&mut Config) -> &mut Option<PathBuf>),
     /// Any text.
     Text(fn(&mut Config) -> &mut Option<String>),
+    /// Addresses and networks in CIDR notation.
+    Networks(fn(&mut Config) -> &mut Vec<Network>),
     /// Host names and addresses.
     Domains(fn(&mut Config) -> &mut Vec<String>),
     /// A path, or `-`.
@@ -170,7 +183,7 @@ const MILLISECOND: Duration = Duration::from_millis(1);
 const DAY: Duration = Duration::from_secs(86_400);
 
 /// The settings, in the order of the manual.
-pub(super) const KEYS: [Key; 56] = [
+pub(super) const KEYS: [Key; 64] = [
     Key {
         section: "server",
         name: "listen",
@@ -649,6 +662,32 @@ pub(super) const KEYS: [Key; 56] = [
                 off. Sending SIGHUP to the server opens the file anew, for log rotation.",
     },
     Key {
+        section: "proxies",
+        name: "protocol",
+        kind: SettingKind::Networks(|config| &mut config.limits.proxies.protocol),
+        default: Some("[]"),
+        example: "[\"10.0.0.2\"]",
+        about: "Proxies that begin each connection with a header of the PROXY protocol, version 1 or 2, before TLS. A connection of one \
+                without a header, or with a broken one, is closed. Whether the fields of the client that the header names are believed, the other two lists say.",
+    },
+    Key {
+        section: "proxies",
+        name: "forwarded",
+        kind: SettingKind::Networks(|config| &mut config.limits.proxies.forwarded),
+        default: Some("[]"),
+        example: "[\"10.0.0.0/24\"]",
+        about: "Proxies whose `Forwarded` (RFC 7239) is believed: the last `for` that is none of these proxies is the client, and its `proto` the scheme.",
+    },
+    Key {
+        section: "proxies",
+        name: "x_forwarded",
+        kind: SettingKind::Networks(|config| &mut config.limits.proxies.x_forwarded),
+        default: Some("[\"127.0.0.0/8\", \"::1\"]"),
+        example: "[\"127.0.0.0/8\", \"::1\", \"10.0.0.0/24\"]",
+        about: "Proxies whose `X-Forwarded-For` is believed: its last address that is none of these proxies is the client. The scheme is the last in \
+                `X-Forwarded-Proto`. Of a proxy that is in `proxies.forwarded` too, only `Forwarded` is read.",
+    },
+    Key {
         section: "limits",
         name: "target",
         kind: SettingKind::Size(|config| &mut config.limits.target, 64, 1 << 20),
@@ -729,6 +768,46 @@ pub(super) const KEYS: [Key; 56] = [
         example: "10000",
         about: "Connections open at once; one more is answered with 503. The server raises its limit of file descriptors as \
                 far as it may, and says at the start if that is not enough.",
+    },
+    Key {
+        section: "limits",
+        name: "client_connections",
+        kind: SettingKind::Count(|config| &mut config.limits.client.connections, 0, 1_000_000),
+        default: Some("1000"),
+        example: "1000",
+        about: "Connections that one client has open at once; one more is answered with 503.",
+    },
+    Key {
+        section: "limits",
+        name: "client_requests",
+        kind: SettingKind::Count(|config| &mut config.limits.client.requests, 0, 1_000_000),
+        default: Some("2000"),
+        example: "2000",
+        about: "Requests that one client makes in a second; beyond it 429 with Retry-After. Four times as many may come at once.",
+    },
+    Key {
+        section: "limits",
+        name: "client_writes",
+        kind: SettingKind::Count(|config| &mut config.limits.client.writes, 0, 1_000_000),
+        default: Some("100"),
+        example: "100",
+        about: "The same for requests by a method other than GET, HEAD, OPTIONS and TRACE.",
+    },
+    Key {
+        section: "limits",
+        name: "client_bytes",
+        kind: SettingKind::Size(|config| &mut config.limits.client.bytes, 0, 1 << 40),
+        default: Some("\"125MB\""),
+        example: "\"125MB\"",
+        about: "Bytes that one client receives and sends in a second. Four times as many may pass at once; then its connections pause. The default is a gigabit.",
+    },
+    Key {
+        section: "limits",
+        name: "client_exempt",
+        kind: SettingKind::Networks(|config| &mut config.limits.client.exempt),
+        default: Some("[\"127.0.0.0/8\", \"::1\"]"),
+        example: "[\"127.0.0.0/8\", \"::1\", \"203.0.113.7\"]",
+        about: "Addresses that have no limits as clients, such as those of a load test or of a monitor.",
     },
     Key {
         section: "limits",
