@@ -8,6 +8,7 @@ use std::sync::atomic::AtomicBool;
 
 use millpond_access_log::{AccessLog, LogLine};
 use millpond_http::{BodyHandling, Compressor, Reply, Service, path};
+use millpond_pages::Admission;
 
 use crate::failure::Failure;
 use crate::handler::{HandlerCall, PageJob, ReadingJob, RequestJob};
@@ -28,6 +29,8 @@ type HttpRequest<'a> = millpond_http::Request<'a>;
 pub(crate) struct Shared {
     pub(crate) routes: Routes,
     pub(crate) pool: Arc<BlockingPool>,
+    /// Which page is made next.
+    pub(crate) admission: Arc<Admission>,
     pub(crate) compressor: Compressor,
     pub(crate) log: Option<AccessLog>,
     /// The most bytes of a body that is whole.

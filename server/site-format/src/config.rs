@@ -93,6 +93,8 @@ pub struct Config {
     pub statics: StaticOptions,
     /// The address of the admin interface (`admin.listen`); `None` disables it.
     pub admin: Option<SocketAddr>,
+    /// How long a request may wait for its turn (`limits.deadline`).
+    pub deadline: Duration,
     /// The limits of a connection (`[limits]`).
     pub limits: Limits,
     /// The limits of uploads (`[limits]`).
@@ -153,6 +155,7 @@ impl Config {
             access_log: None,
             admin: None,
             statics: StaticOptions::default(),
+            deadline: Duration::ZERO,
             limits: Limits::default(),
             uploads: UploadLimits::default(),
             files: FileSettings::default(),

@@ -92,6 +92,8 @@ pub struct Script {
     pub bytes: Option<BytesLine>,
     /// The moments at which the page ends by itself.
     pub until: Vec<UntilLine>,
+    /// The line that asks crawlers to stay away (`-- crawl: no`).
+    pub uncrawled: Option<usize>,
     /// The time zone of the site.
     pub zone: SiteZone,
 }
@@ -114,6 +116,7 @@ const DIRECTIVES: &[&str] = &[
     "depends",
     "vary",
     "until",
+    "crawl",
 ];
 
 impl Script {
@@ -298,6 +301,13 @@ impl Script {
             "csv" => {
                 let message = format!("`{rest}` is no reader of CSV that is known");
                 let hint = "write -- csv: spreadsheet, or remove the line".to_owned();
+                return Err((message, Some(hint)));
+            }
+            "crawl" if rest == "no" => self.uncrawled = Some(line),
+            "crawl" => {
+                let message = format!("`{rest}` says nothing of crawlers");
+                let hint =
+                    "write -- crawl: no, or remove the line: a page may be crawled".to_owned();
                 return Err((message, Some(hint)));
             }
             "max-age" => {

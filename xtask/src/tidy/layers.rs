@@ -76,7 +76,7 @@ const LAYERS: [(&str, &[&str]); 6] = [
         "page refusal error_pages",
         "template",
         "compile",
-        "lint",
+        "lint robots",
     ]),
     ("server/site", &[
         "log site_options",

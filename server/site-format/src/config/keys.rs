@@ -183,7 +183,7 @@ const MILLISECOND: Duration = Duration::from_millis(1);
 const DAY: Duration = Duration::from_secs(86_400);
 
 /// The settings, in the order of the manual.
-pub(super) const KEYS: [Key; 64] = [
+pub(super) const KEYS: [Key; 65] = [
     Key {
         section: "server",
         name: "listen",
@@ -808,6 +808,20 @@ pub(super) const KEYS: [Key; 64] = [
         default: Some("[\"127.0.0.0/8\", \"::1\"]"),
         example: "[\"127.0.0.0/8\", \"::1\", \"203.0.113.7\"]",
         about: "Addresses that have no limits as clients, such as those of a load test or of a monitor.",
+    },
+    Key {
+        section: "limits",
+        name: "deadline",
+        kind: SettingKind::Time(
+            |config| &mut config.deadline,
+            Duration::from_millis(10),
+            Duration::from_secs(3600),
+        ),
+        default: Some("\"1s\""),
+        example: "\"1s\"",
+        about: "How long a request that needs the database or a rendering may wait for its turn. What would wait for longer is answered \
+                503 with Retry-After at once: the pages that nobody waits for any more would take the time of the others. Pages in memory \
+                never wait. [Under pressure](../guide/production.md#under-pressure) says who goes first.",
     },
     Key {
         section: "limits",

@@ -120,6 +120,7 @@ mod tests {
             ("-- JSON: items", "-- json: items"),
             ("-- json items", "-- json: items"),
             ("-- invald: /albums/new", "-- invalid: /albums/new"),
+            ("-- crawls: no", "-- crawl: no"),
             ("-- mesage: a = \"b\"", "-- message: a = \"b\""),
         ] {
             assert_eq!(meant(line).as_deref(), Some(expected), "{line}");

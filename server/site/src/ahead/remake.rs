@@ -14,6 +14,7 @@ use super::values;
 use crate::{
     answer::{
         Ask,
+        arrival::own_arrival,
         cached::{page_key_of, page_key_parts},
         visitor::Visitor,
     },
@@ -92,6 +93,7 @@ pub(super) fn ask(
         values,
         key,
         visitor,
+        arrival: own_arrival(page.counters.mean_fill()),
         report: OnceLock::new(),
     }
 }

@@ -10,6 +10,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use bytes::Bytes;
 use millpond_http::{Parts, Prepared, Request, Response, path, reason_phrase};
+use millpond_pages::Refused;
 use minijinja::Value;
 use parking_lot::Mutex;
 
@@ -136,6 +137,21 @@ impl Generation {
             true => response.with_note(report::of_refusal(request, error.sentence)),
             false => response,
         }
+    }
+
+    /// The answer while there is too much to do.
+    #[cold]
+    pub(crate) fn refuse_busy(
+        &self,
+        request: &Request<'_>,
+        is_api: bool,
+        status: u16,
+        refused: Refused,
+    ) -> Response {
+        let seconds = refused.retry_after.to_string();
+        let fields = [("Retry-After", &*seconds)];
+        let error = ErrorAnswer { status, ..BUSY };
+        self.refuse(request, &error.with(&fields).of_api(is_api))
     }
 
     /// The site's own page for an error of this request, if it has one.
