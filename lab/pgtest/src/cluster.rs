@@ -141,9 +141,7 @@ impl Cluster {
         }
         let said = [output.stdout, output.stderr].concat();
         let said = String::from_utf8_lossy(&said);
-        Err(Error(format!(
-            "initdb made no cluster; it said:\n{said}"
-        )))
+        Err(Error(format!("initdb made no cluster; it said:\n{said}")))
     }
 
     /// The command that serves the cluster, its words going to the log.

@@ -227,7 +227,7 @@ impl Service for RouteService {
     fn done(&self, request: &HttpRequest<'_>, status: u16, body_bytes: u64) {
         if let Some(log) = &self.shared.log {
             log.record(&LogLine {
-                peer: request.peer.ip(),
+                client: request.client().address(),
                 method: request.method.as_bytes(),
                 target: request.target.as_bytes(),
                 version: request.version.as_str(),
@@ -243,7 +243,7 @@ impl Service for RouteService {
         if let Some(log) = &self.shared.log {
             // What it asked for was not understood.
             log.record(&LogLine {
-                peer: peer.ip(),
+                client: peer.ip(),
                 method: b"",
                 target: b"",
                 version: "",

@@ -107,11 +107,11 @@ impl PageRequest {
     }
 
     fn arrival(&self) -> Arrival {
-        let peer = self.request.as_request().peer.ip();
+        let client = self.request.as_request().client().address();
         Arrival {
             priority: Priority::Document,
-            client: client_of(peer),
-            is_exempt: peer.to_canonical().is_loopback(),
+            client: client_of(client),
+            is_exempt: client.to_canonical().is_loopback(),
             at: Boottime::now(),
             cost: Duration::ZERO,
         }

@@ -54,7 +54,7 @@ pub const NETWORK_FILLS: u32 = 4 * CLIENT_FILLS;
 const NEWEST: f64 = 1.0 / 32.0;
 
 /// Deadlines for which a write may wait: people would rather wait than send a form again.
-const WRITE_PATIENCE: f64 = 5.0;
+const WRITE_PATIENCE: u32 = 5;
 
 /// The order in which work is done, and in the reverse order refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -269,7 +269,7 @@ impl Admission {
                 (f64::from(running) * writes.pace).max(now.since(writes.latest).as_secs_f64())
             }
         };
-        if wait > WRITE_PATIENCE * self.deadline.as_secs_f64() {
+        if wait > f64::from(WRITE_PATIENCE) * self.deadline.as_secs_f64() {
             state.stats.refused += 1;
             return Err(self.refusal(&state, client ^ now.as_nanos()));
         }

@@ -156,7 +156,7 @@ impl SiteService {
     ) -> Reply {
         let (generation, request) = (at.generation, at.request);
         page.counters.hit(self.worker);
-        let client = client_of(request.peer.ip());
+        let client = client_of(request.client().address());
         self.core.admission.visitors().note(client);
         let mut validity = None;
         if let Cached::Page(prepared) = &**hit {

@@ -105,7 +105,7 @@ impl ServeArgs {
             .map_err(|error| CommandFailure::new(format!("cannot start the workers: {error}")))?;
         let redirect = match (&https, plain) {
             (Some(https), Some(plain)) => {
-                Some(https.redirect(plain, server.address(), &events.sender)?)
+                Some(https.redirect(plain, server.address(), &limits, &events.sender)?)
             }
             _ => None,
         };

@@ -3,6 +3,7 @@
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
 use millpond_db::FeedKind;
+use millpond_http::Network;
 
 use super::{
     Config, DatabaseUrl, WarmList,
@@ -16,13 +17,13 @@ use crate::{
 };
 
 use SettingKind::{
-    Address, Cookie, Count, Database, Domains, Feed, File, Flag, Log, Names, Publication, Replicas,
-    Size, SomeAddress, Text, Time, Zone,
+    Address, Cookie, Count, Database, Domains, Feed, File, Flag, Log, Names, Networks, Publication,
+    Replicas, Size, SomeAddress, Text, Time, Zone,
 };
 
 /// The sections, in the order of the manual; true where a change takes effect without a restart, as
 /// a change of a page does.
-pub(super) const SECTIONS: [(&str, bool); 10] = [
+pub(super) const SECTIONS: [(&str, bool); 11] = [
     ("server", false),
     ("tls", false),
     ("database", false),
@@ -32,6 +33,7 @@ pub(super) const SECTIONS: [(&str, bool); 10] = [
     ("static", true),
     ("admin", false),
     ("log", false),
+    ("proxies", false),
     ("limits", false),
 ];
 
@@ -89,6 +91,8 @@ pub(super) enum SettingKind {
     Zone(fn(&mut Config) -> &mut SiteZone),
     /// The name of a cookie.
     Cookie(fn(&mut SessionSettings) -> &mut String),
+    /// Addresses and networks in CIDR notation.
+    Networks(fn(&mut Config) -> &mut Vec<Network>),
     /// Names of files.
     Names(fn(&mut FileSettings) -> &mut Vec<String>),
     /// `true`, `false`, or a list of paths.
@@ -139,7 +143,7 @@ const MILLISECOND: Duration = Duration::from_millis(1);
 const DAY: Duration = Duration::from_secs(86_400);
 
 /// The settings, in the order of the manual.
-pub(super) const KEYS: [Key; 57] = [
+pub(super) const KEYS: [Key; 65] = [
     key(
         "server.listen",
         Address(|config| &mut config.listen),
@@ -399,6 +403,24 @@ pub(super) const KEYS: [Key; 57] = [
         "\"access.log\"",
     ),
     key(
+        "proxies.protocol",
+        Networks(|config| &mut config.limits.proxies.protocol),
+        "[]",
+    )
+    .example("[\"10.0.0.2\"]"),
+    key(
+        "proxies.forwarded",
+        Networks(|config| &mut config.limits.proxies.forwarded),
+        "[]",
+    )
+    .example("[\"10.0.0.0/24\"]"),
+    key(
+        "proxies.x_forwarded",
+        Networks(|config| &mut config.limits.proxies.x_forwarded),
+        "[\"127.0.0.0/8\", \"::1\"]",
+    )
+    .example("[\"127.0.0.0/8\", \"::1\", \"10.0.0.0/24\"]"),
+    key(
         "limits.target",
         Size(|config| &mut config.limits.target, 64, 1 << 20),
         "\"8KiB\"",
@@ -447,6 +469,32 @@ pub(super) const KEYS: [Key; 57] = [
         Count(|config| &mut config.limits.connections, 1, 1_000_000),
         "10000",
     ),
+    key(
+        "limits.client_connections",
+        Count(|config| &mut config.limits.client.connections, 0, 1_000_000),
+        "1000",
+    ),
+    key(
+        "limits.client_requests",
+        Count(|config| &mut config.limits.client.requests, 0, 1_000_000),
+        "2000",
+    ),
+    key(
+        "limits.client_writes",
+        Count(|config| &mut config.limits.client.writes, 0, 1_000_000),
+        "100",
+    ),
+    key(
+        "limits.client_bytes",
+        Size(|config| &mut config.limits.client.bytes, 0, 1 << 40),
+        "\"125MB\"",
+    ),
+    key(
+        "limits.client_exempt",
+        Networks(|config| &mut config.limits.client.exempt),
+        "[\"127.0.0.0/8\", \"::1\"]",
+    )
+    .example("[\"127.0.0.0/8\", \"::1\", \"203.0.113.7\"]"),
     key(
         "limits.deadline",
         Time(

@@ -106,6 +106,9 @@ fn values(kind: &SettingKind) -> String {
         SettingKind::WarmList(_) => "`true`, `false` or a path".to_owned(),
         SettingKind::File(_) => "a path".to_owned(),
         SettingKind::Text(_) => "a text".to_owned(),
+        SettingKind::Networks(_) => {
+            "a list of addresses, and of networks such as `10.0.0.0/8`".to_owned()
+        }
         SettingKind::Domains(_) => "a list of host names or addresses".to_owned(),
         SettingKind::Log(_) => "a path or `-`".to_owned(),
         SettingKind::Locale(_) => format!("one of {}", crate::locale::tags()),

@@ -39,11 +39,11 @@ fn says_crawler(agent: &[u8]) -> bool {
 
 /// A request with a priority.
 pub(crate) fn arrival_of(request: &Request<'_>, priority: Priority, page: &Page) -> Arrival {
-    let peer = request.peer.ip();
+    let client = request.client().address();
     Arrival {
         priority,
-        client: client_of(peer),
-        is_exempt: peer.to_canonical().is_loopback(),
+        client: client_of(client),
+        is_exempt: client.to_canonical().is_loopback(),
         at: request.received,
         cost: page.counters.mean_fill(),
     }

@@ -129,7 +129,7 @@ impl Submission {
     /// The answer while there are too many.
     fn admitted(&self) -> Result<Writing, Response> {
         let request = self.request.as_request();
-        let client = client_of(request.peer.ip());
+        let client = client_of(request.client().address());
         let admitted = self.core.admission.write(client, Boottime::now());
         admitted.map_err(|refused| {
             let is_api = !self.form.is_for_people();
