@@ -67,7 +67,7 @@ const fn cost(amount: usize, limit: usize) -> u64 {
     (amount as u64).saturating_mul(SECOND) / limit as u64
 }
 
-/// What is counted of a client.
+/// Counts of one client.
 #[derive(Debug, Default)]
 struct ClientCount {
     connections: AtomicUsize,

@@ -69,7 +69,7 @@ pub struct ClientLimits {
     /// Requests a second, after a burst of those of four seconds; one more is answered with 429.
     /// Default 2,000.
     pub requests: usize,
-    /// The same for requests with a method that may change something. Default 100.
+    /// Requests a second with a method that may change something. Default 100.
     pub writes: usize,
     /// Bytes a second that are received and sent; beyond them the connections of the client pause.
     /// Default 125 MB, which is a gigabit.
@@ -207,10 +207,9 @@ pub(crate) const CORKED: RangeInclusive<u64> = (64 << 10) + 1..=128 << 10;
 /// up.
 pub(crate) const MIN_RATE: u64 = 1 << 10;
 
-/// What a client may do at once of what [`ClientLimits`] permits in a second: the same as in this
-/// time.
+/// Time whose share of [`ClientLimits`] a client may use at once.
 pub(crate) const BURST: Duration = Duration::from_secs(4);
-/// What all clients in one network of 56 bits of IPv6 may do, in limits of one client.
+/// Limits of one client that all clients in a network of 56 bits of IPv6 have together.
 pub(crate) const SITE_SHARE: usize = 4;
 /// Requests that a connection may answer before it asks the counts of its client again.
 pub(crate) const CLIENT_BATCH: u16 = 64;

@@ -29,7 +29,7 @@ type HttpRequest<'a> = millpond_http::Request<'a>;
 pub(crate) struct Shared {
     pub(crate) routes: Routes,
     pub(crate) pool: Arc<BlockingPool>,
-    /// Which page is made next.
+    /// Decides which page is made next.
     pub(crate) admission: Arc<Admission>,
     pub(crate) compressor: Compressor,
     pub(crate) log: Option<AccessLog>,

@@ -81,7 +81,7 @@ impl PageRequest {
         if admitted.is_err() && !pages.has_flight(&self.key) {
             return self.busy();
         }
-        let asked = millpond_pages::Request {
+        let asked = millpond_pages::FillRequest {
             store: pages,
             admission: &self.shared.admission,
             key: &self.key,

@@ -1,12 +1,12 @@
 //! Admission: which fill runs next, and which work is refused while there is more than can be done.
 //!
-//! Hits never come here. How many fills run at once is fixed by the connections to the database, so
-//! there is nothing to probe for: the *wait* is limited. The unit is the flight, so a fill that many
+//! Hits never come here. How many fills run at once is fixed by the connections to the database, and
+//! there is nothing to probe for: the *wait* is limited. The unit is the flight: a fill that many
 //! requests wait for counts once and goes first.
 //!
-//! - *At arrival* work is refused if what is queued ahead of it would take longer than the deadline,
-//!   or if its priority is being [cut](shed).
-//! - *While it waits* the order is: priority, then requests that wait for each expected millisecond,
+//! - *At arrival* work is refused if the queue ahead of it would take longer than the deadline, or
+//!   if its priority is being [cut](shed).
+//! - *While it waits* the order is: priority, then waiting requests for each expected millisecond,
 //!   then age. While the queue does not empty for [`STANDING`], the newest goes first, because the
 //!   oldest will be too late in any case (Maurer, *Fail at Scale*, ACM Queue 13/8, 2015). What has
 //!   waited for longer than the deadline is refused.
@@ -65,11 +65,11 @@ pub enum Priority {
     Document,
     /// Parts of a page, and programs.
     Resource,
-    /// Loaded before anybody has asked for it.
+    /// A page that a browser loads before its user has asked for it.
     Prefetch,
     /// Made ahead by the server itself.
     Ahead,
-    /// An address that nobody has asked for lately, asked for by a client that was not seen lately.
+    /// An address that no client has asked for lately, of a client that was not seen lately.
     Stranger,
     /// A program that says that it is a crawler, and a client with too many misses at once.
     Bot,
@@ -130,7 +130,7 @@ struct State {
     queue: Queue,
     shed: Shed,
     running: usize,
-    /// Those among them that are [low](is_low).
+    /// Fills among them that are [low](is_low).
     running_low: usize,
     /// Mean time that a slot is taken for one fill, in seconds.
     service: f64,

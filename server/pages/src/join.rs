@@ -35,10 +35,10 @@ pub fn need<V: Value, F: Feed>(store: &Store<V, F>) -> Need {
 
 /// A request for a value that is not in the store.
 #[derive(Clone, Copy)]
-pub struct Request<'r, V: Value, F: Feed> {
-    /// Where the value belongs.
+pub struct FillRequest<'r, V: Value, F: Feed> {
+    /// The store to which the value belongs.
     pub store: &'r Arc<Store<V, F>>,
-    /// What decides when it is made.
+    /// Decides when the value is made.
     pub admission: &'r Arc<Admission>,
     /// Its key.
     pub key: &'r [u8],
@@ -46,7 +46,7 @@ pub struct Request<'r, V: Value, F: Feed> {
     pub arrival: Arrival,
 }
 
-impl<V: Value, F: Feed> Request<'_, V, F> {
+impl<V: Value, F: Feed> FillRequest<'_, V, F> {
     /// Joins flights until one gives its value or is this request's to lead. `may_find` if a value
     /// of the store will do; `waits` is called whenever the request waits for another.
     pub async fn join(

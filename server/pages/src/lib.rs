@@ -4,7 +4,7 @@
 //! knows prepared responses and the store; it must not know how a value is made, nor what is in a
 //! key.
 //!
-//! - [`Request::join`]: the flight of a key, and [`Request::begin`], through which every leader goes;
+//! - [`FillRequest::join`]: the flight of a key; [`FillRequest::begin`]: the way of every leader;
 //! - [`Admission`]: which leader is next, and which work is refused;
 //! - [`repeat`]: how long the connections may give a response again;
 //! - [`request_coding`]: codings that are made later; [`CacheStatus`]: what a response says of it;
@@ -27,7 +27,7 @@ pub use admission::{
 };
 pub use coding::request_coding;
 pub use feed::{ChangeMark, DatabaseSink, Heard, ProgramFeed, SeenChanges};
-pub use join::{JoinOutcome, Request, need};
+pub use join::{FillRequest, JoinOutcome, need};
 pub use outage::Outage;
 pub use stale::{StaleAnswer, stale};
 pub use status::{CacheStatus, Timing};

@@ -2,7 +2,8 @@
 //!
 //! One table (`keys::KEYS`) has every setting with its kind, default and bounds. The parser and the
 //! hints of [`Problem`]s use it; a test compares the reference manual
-//! (`docs/reference/configuration.md`), which has the meaning of each, with it. This module opens neither sockets nor databases.
+//! (`docs/reference/configuration.md`), which has the meaning of each, with it. This module opens
+//! neither sockets nor databases.
 
 mod data;
 mod database;

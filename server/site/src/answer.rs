@@ -72,7 +72,7 @@ enum MadePage {
 type FlightOutcome = JoinOutcome<Cached, DatabaseFeed>;
 
 /// A request for something of the site's store.
-type Asked<'a> = millpond_pages::Request<'a, Cached, DatabaseFeed>;
+type Asked<'a> = millpond_pages::FillRequest<'a, Cached, DatabaseFeed>;
 
 /// Kind of the flights that a request joins.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -104,7 +104,7 @@ pub struct SiteStats {
     pub database_time: Duration,
     /// The store's own counters.
     pub store: Stats,
-    /// What waited for its turn, and what was refused.
+    /// Requests that waited for their turn, and those that were refused.
     pub admission: AdmissionStats,
     /// The pages that have been asked for since the folder was last read.
     pub routes: Vec<RouteStats>,

@@ -162,8 +162,8 @@ impl<V: Value, F: Feed> Ledger<V, F> {
         }
     }
 
-    /// Returns whether an unproven fill has a place: there is room, or its key was asked for before,
-    /// which is forgotten then. If not, the key is remembered.
+    /// Returns whether an unproven fill has a place: there is room, or its key was asked for before
+    /// and is forgotten now. If not, the key is remembered.
     pub(crate) fn has_room_for(&mut self, hash: u64, fill: &Fill<V, F>, key: usize) -> bool {
         let weight = weight::<V, F>(&fill.value, key, &fill.tags);
         self.policies[fill.class as usize].admits_unproven(hash, weight)

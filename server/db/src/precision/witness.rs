@@ -27,7 +27,7 @@ pub(crate) struct Witness {
     /// The restriction of the table, on `key`. It refers only to witnesses before this one.
     pub(crate) rows: ColumnRestriction,
     pub(crate) sql: String,
-    /// What follows FROM in it.
+    /// Text of `sql` behind FROM.
     pub(crate) tail: String,
     /// The values of the parameters of `sql`, in order.
     pub(crate) params: Vec<Operand>,

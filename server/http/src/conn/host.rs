@@ -23,7 +23,7 @@ use crate::worker_group::{Counters, WorkerGroup};
 pub(crate) struct Host<S> {
     pub(crate) service: S,
     pub(crate) limits: Limits,
-    /// Those of the limits, for peers that are proxies.
+    /// The proxies of the limits.
     pub(crate) proxies: Rc<Proxies>,
     pub(crate) group: Arc<WorkerGroup>,
     pub(crate) counters: Arc<Counters>,

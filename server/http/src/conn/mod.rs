@@ -10,7 +10,7 @@
 //! - `read`: incoming bytes and their deadlines; `read_batch`: the first requests of a turn.
 //! - `answer`: requests become responses, at once or later; `response_cache`: a request that came
 //!   before gets its `cached_response`.
-//! - `allowance`: the connection's part of what its client may do, and the client that a proxy names.
+//! - `allowance`: the connection's part of what its client may do; the client that a proxy names.
 //! - `streaming`: bodies that the service takes as they arrive; `streamed_response`: bodies that it
 //!   makes while they are sent.
 //! - `unfinished`: what requests hold that have not arrived whole.

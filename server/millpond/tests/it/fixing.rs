@@ -167,7 +167,8 @@ fn old_values_are_offered_once_for_all_tables() {
     );
 }
 
-/// What is published for the first time may lack old values, which the first report cannot know.
+/// A table that is published for the first time may lack old values, which the first report cannot
+/// know.
 #[test]
 fn one_run_mends_everything() {
     let postgres = lab_pgtest::Options::new().logical().start().unwrap();

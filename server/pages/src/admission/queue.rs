@@ -135,7 +135,7 @@ impl Queue {
         self.take(rank)
     }
 
-    /// Removes a fill that nobody has joined since `moment`; none if there is none such.
+    /// Removes a fill that no request has joined since `moment`; none if there is none such.
     pub(super) fn expire(&mut self, moment: Boottime) -> Option<Waiting> {
         while let Some(&(at, flight, serial)) = self.arrived.front()
             && at < moment

@@ -98,7 +98,7 @@ impl Shed {
         let arrived: u32 = self.arrived.iter().sum();
         let growth = f64::from(self.admitted) - f64::from(self.finished);
         if emptied >= self.changed {
-            // One halving for each interval without a queue, also for those in which nobody asked.
+            // One halving for each interval without a queue, also for those without requests.
             let intervals = passed.as_secs_f64() / INTERVAL.as_secs_f64();
             self.share *= 0.5_f64.powf(intervals);
         } else {
@@ -133,7 +133,7 @@ fn cuts(share: f64, arrived: &[u32; PRIORITIES]) -> [f64; PRIORITIES] {
         let own = f64::from(arrived[priority]);
         cuts[priority] = match own > 0.0 {
             true => (rest / own).clamp(0.0, 1.0),
-            // Nobody of this priority has asked: it is cut if a higher one is.
+            // None of this priority has arrived: it is cut if a higher one is.
             false => f64::from(u8::from(rest > 0.0)),
         };
         rest = (rest - own).max(0.0);

@@ -219,9 +219,9 @@ fn writes_that_hang_are_refused_and_others_not() {
     assert!(admission.write(1, now()).is_ok());
 }
 
-/// What a simulated load got.
+/// Counts of a simulated load.
 #[derive(Debug, Default)]
-struct Outcome {
+struct LoadOutcome {
     offered: u32,
     /// Answered within a deadline.
     good: u32,
@@ -229,10 +229,10 @@ struct Outcome {
     refused: u32,
 }
 
-/// A server with two slots that makes a page in a millisecond, under a load of so many times what
-/// it can do, for so long; with clients of so many addresses.
-fn simulate(admission: &Arc<Admission>, load: u32, time: Duration, clients: u64) -> Outcome {
-    let mut outcome = Outcome::default();
+/// Loads a server with two slots that makes a page in a millisecond: with `load` times the requests
+/// that it can answer, for `time`, from `clients` addresses.
+fn simulate(admission: &Arc<Admission>, load: u32, time: Duration, clients: u64) -> LoadOutcome {
+    let mut outcome = LoadOutcome::default();
     let mut waiting: Vec<(Boottime, Waits)> = Vec::new();
     let mut running: Vec<(Boottime, Boottime, Turn)> = Vec::new();
     let end = now().plus(time);

@@ -32,7 +32,7 @@ pub(super) fn is_optional(table: &EntryKind, key: &str) -> bool {
     meaning(table, key).contains(" Default: `")
 }
 
-/// What the page says of a key of an entry.
+/// Returns the text of the page on a key of an entry.
 fn meaning(table: &EntryKind, key: &str) -> &'static str {
     let (_, rest) = PAGE.split_once(&heading(table)).unwrap_or_default();
     between(rest, &format!("\n- `{key}`: "), "\n")

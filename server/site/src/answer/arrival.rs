@@ -1,4 +1,4 @@
-//! What admission is told of a request.
+//! Facts of a request by which admission goes.
 
 use std::time::Duration;
 
