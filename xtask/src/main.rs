@@ -34,6 +34,8 @@ usage: cargo xtask COMMAND
           MILLPOND_SHUTTLE_ITERATIONS and MILLPOND_FUZZ_SECONDS (for each target) say how long
   soak fuzz
           the fuzz targets alone
+  soak backup
+          the tests of backups, with a Litestream that Go compiles
   soak adversary [--minutes N | --seconds N] [--seed N] [--feed logical|triggers|sqlite]
           nodes on PostgreSQL while everything fails, for an hour: no page may be late or mixed; a seed makes the same
           choices again; packets are lost for real where a network namespace may be had and nft is installed
@@ -60,6 +62,7 @@ fn main() -> ExitCode {
         ["programs"] => step::run_all(&[step::Step::ours("programs", programs::provide)]),
         ["soak"] => soak::run(),
         ["soak", "fuzz"] => soak::run_fuzz(),
+        ["soak", "backup"] => soak::run_backup(),
         ["soak", "adversary", ref options @ ..] => match soak::Adversary::read(options) {
             Ok(adversary) => adversary.run(),
             Err(reason) => {

@@ -7,7 +7,7 @@ mod adversary;
 pub(crate) use adversary::Adversary;
 
 use crate::{
-    ci,
+    ci, programs,
     step::{Step, run_all},
 };
 
@@ -38,6 +38,15 @@ pub(crate) fn run_fuzz() -> bool {
             false
         }
     }
+}
+
+/// Runs the tests of backups, also that with Litestream.
+pub(crate) fn run_backup() -> bool {
+    let tests = "test --package millpond --test it backup:: -- --include-ignored";
+    run_all(&[
+        Step::ours("litestream", programs::provide_litestream),
+        Step::cargo("backup", tests),
+    ])
 }
 
 fn fuzz() -> Result<Step, String> {

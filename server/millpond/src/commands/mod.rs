@@ -1,5 +1,6 @@
 //! The commands, one module each.
 
+mod backup;
 mod check;
 mod database_option;
 mod explain;
@@ -29,6 +30,7 @@ enum Command {
     New(new::NewArgs),
     Check(check::CheckArgs),
     Explain(explain::ExplainArgs),
+    Backup(backup::BackupArgs),
 }
 
 impl Cli {
@@ -39,6 +41,7 @@ impl Cli {
             Command::New(command) => command.run(),
             Command::Check(command) => command.run(),
             Command::Explain(command) => command.run(),
+            Command::Backup(command) => command.run(),
         }
     }
 }

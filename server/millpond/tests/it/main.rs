@@ -9,6 +9,7 @@ mod acme;
 mod acme_database;
 mod adversary;
 mod api;
+mod backup;
 mod cache;
 mod cli;
 mod data;
