@@ -6,6 +6,7 @@ mod database_option;
 mod explain;
 mod new;
 mod serve;
+mod unit;
 
 use clap::{Parser, Subcommand};
 
@@ -31,6 +32,7 @@ enum Command {
     Check(check::CheckArgs),
     Explain(explain::ExplainArgs),
     Backup(backup::BackupArgs),
+    Unit(unit::UnitArgs),
 }
 
 impl Cli {
@@ -42,6 +44,7 @@ impl Cli {
             Command::Check(command) => command.run(),
             Command::Explain(command) => command.run(),
             Command::Backup(command) => command.run(),
+            Command::Unit(command) => command.run(),
         }
     }
 }

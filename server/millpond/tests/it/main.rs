@@ -39,4 +39,5 @@ mod signals;
 mod support;
 mod syscalls;
 mod templates;
+mod unit;
 mod visitors;
