@@ -48,3 +48,16 @@ impl Cli {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::Cli;
+
+    #[test]
+    fn manuals_have_every_command_and_flag() {
+        Cli::command().debug_assert();
+        lab_testkit::write_manuals(Cli::command());
+    }
+}
