@@ -13,6 +13,7 @@ mod ci;
 mod demo;
 mod instructions;
 mod limits;
+mod package;
 mod programs;
 mod results;
 mod soak;
@@ -36,12 +37,16 @@ usage: cargo xtask COMMAND
           the fuzz targets alone
   soak backup
           the tests of backups, with a Litestream that Go compiles
+  soak package
+          installs, upgrades, removes and purges the Debian package in a bare system, as root where there is debootstrap
   soak adversary [--minutes N | --seconds N] [--seed N] [--feed logical|triggers|sqlite]
           nodes on PostgreSQL while everything fails, for an hour: no page may be late or mixed; a seed makes the same
           choices again; packets are lost for real where a network namespace may be had and nft is installed
   instructions
           counts the instructions of the steps of a hit under valgrind and holds them against
           lab/instructions/budgets.toml; --accept makes the counts the budgets
+  package [--profile NAME]
+          makes the Debian package with both programs, their man pages, completions and a unit in target/package
   limits  writes docs/reference/limits.md from the values in the code
   results writes docs/results/DATE-NAME.md from each stored lab/results/DATE-NAME.json
 ";
@@ -63,8 +68,16 @@ fn main() -> ExitCode {
         ["soak"] => soak::run(),
         ["soak", "fuzz"] => soak::run_fuzz(),
         ["soak", "backup"] => soak::run_backup(),
+        ["soak", "package"] => soak::run_package(),
         ["soak", "adversary", ref options @ ..] => match soak::Adversary::read(options) {
             Ok(adversary) => adversary.run(),
+            Err(reason) => {
+                eprintln!("{reason}");
+                return ExitCode::from(2);
+            }
+        },
+        ["package", ref options @ ..] => match package::run(options) {
+            Ok(good) => good,
             Err(reason) => {
                 eprintln!("{reason}");
                 return ExitCode::from(2);

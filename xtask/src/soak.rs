@@ -3,8 +3,10 @@
 use std::env;
 
 mod adversary;
+mod package;
 
 pub(crate) use adversary::Adversary;
+pub(crate) use package::run as run_package;
 
 use crate::{
     ci, programs,
